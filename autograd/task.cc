@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <optional>
 
 #include "absl/cleanup/cleanup.h"
 #include "autograd/anomaly.h"
@@ -11,6 +12,7 @@
 #include "autograd/nodes/history.h"
 #include "autograd/nodes/leaf.h"
 #include "autograd/nodes/operator_node.h"
+#include "autograd/profiled_node.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/suspension.h"
@@ -275,7 +277,9 @@ int64_t Task::run(uint32_t index) {
   const bool is_held = state.hooks && state.hooks_done < state.hooks->size();
   Gradients outputs;
   if (is_held) outputs = state.gradients;
+  std::optional<ProfiledNode> evaluation;
   if (runs) {
+    evaluation.emplace(Profiler::Event::kEvaluation, node);
     run_supplied(state, results);
     if (Context::current().detect_anomaly) check_finite(node, results);
   }
@@ -288,6 +292,7 @@ int64_t Task::run(uint32_t index) {
 
 // Runs the node, with the saved tensors that the client has supplied.
 void Task::run_supplied(State& state, Gradients& results) {
+  const ProfiledNode profiled(Profiler::Event::kNode, *state.node);
   if (state.supplied.empty()) return state.node->run(state.gradients, results);
   auto& node = static_cast<OperatorNode&>(*state.node);
   absl::Cleanup withdraw = [&] { node.withdraw(); };

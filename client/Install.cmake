@@ -6,13 +6,13 @@ include(GNUInstallDirs)
 set(TT_INCLUDE ${CMAKE_INSTALL_INCLUDEDIR}/teletensor)
 set(TT_PACKAGE ${CMAKE_INSTALL_LIBDIR}/cmake/teletensor)
 
-foreach(target schema proto client)
+foreach(target schema proto credentials client)
   set_target_properties(tt_${target} PROPERTIES EXPORT_NAME ${target} OUTPUT_NAME teletensor_${target})
   target_include_directories(tt_${target} PUBLIC $<INSTALL_INTERFACE:${TT_INCLUDE}>)
 endforeach()
 target_compile_features(tt_schema PUBLIC cxx_std_20)
 
-install(TARGETS tt_schema tt_proto tt_client EXPORT teletensor COMPONENT client ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+install(TARGETS tt_schema tt_proto tt_credentials tt_client EXPORT teletensor COMPONENT client ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
 install(EXPORT teletensor NAMESPACE teletensor:: DESTINATION ${TT_PACKAGE} COMPONENT client
         FILE teletensorTargets.cmake)
 foreach(folder base client proto engine/schema)

@@ -67,16 +67,22 @@ struct Admin::Impl {
     check(ErrorKind::kValue, status.error_code() != grpc::StatusCode::FAILED_PRECONDITION, "[admin] ",
           status.error_message());
     check(ErrorKind::kValue, status.error_code() != grpc::StatusCode::NOT_FOUND, "[admin] ", status.error_message());
-    check(ErrorKind::kConnection, status.ok(), "[admin] no answer from the engine at ", address.text, ": ",
-          status.error_message());
+    if (!status.ok()) {
+      const bool unreachable = status.error_code() == grpc::StatusCode::UNAVAILABLE;
+      const std::string why = unreachable ? explain_failure(address) : "";
+      fail(ErrorKind::kConnection, "[admin] no answer from the engine at ", address.text, ": ",
+           why.empty() ? status.error_message() : why);
+    }
+    remember(address);
     return reply;
   }
 };
 
 Admin::Admin(const std::string& address, const std::string& token, double deadline_seconds,
-             const std::string& admin_token)
+             const std::string& admin_token, const TrustOptions& trust)
     : impl_(std::make_unique<Impl>()) {
   impl_->address = parse_address(resolve_address(address));
+  choose_trust(trust, &impl_->address);
   impl_->token = find_token(token);
   impl_->admin_token = find_admin_token(admin_token, impl_->address);
   impl_->deadline_seconds = deadline_seconds;

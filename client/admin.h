@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "client/connection/trust.h"
 #include "engine/schema/device.h"
 #include "proto/wire.h"
 #include "teletensor/v1/admin.pb.h"
@@ -22,7 +23,7 @@ class Admin {
   // unix socket of this user's own engine. The default is not a TCP address, because any local user could listen on one
   // and receive the token. An empty admin token is resolved by find_admin_token().
   Admin(const std::string& address, const std::string& token, double deadline_seconds = 5,
-        const std::string& admin_token = "");
+        const std::string& admin_token = "", const TrustOptions& trust = {});
   ~Admin();
 
   v1::StatusReply status() const;

@@ -42,17 +42,20 @@ Ref<Session> connect(const ConnectOptions& options, std::string* used_address) {
       .compression = compression_mode(options.compression),
       .content_addressed = options.content_addressed || is_set("TELETENSOR_CONTENT_ADDRESSED")};
   SharedMemory::allowed_threads();  // reports an invalid setting here instead of in a transfer
-  std::unique_ptr<Transport> transport;
   if (address.empty()) {
     auto engine = std::make_unique<PrivateEngine>();
     if (used_address) *used_address = engine->address();
     Address own = parse_address(engine->address());
-    transport = std::make_unique<GrpcTransport>(std::move(own), "", transfers, std::move(engine));
-  } else {
-    if (used_address) *used_address = address;
-    transport = std::make_unique<GrpcTransport>(parse_address(address), find_token(options.token), transfers);
+    auto transport = std::make_unique<GrpcTransport>(std::move(own), "", transfers, std::move(engine));
+    return Session::connect(std::move(transport), options.client_name, options.memory_limit);
   }
-  return Session::connect(std::move(transport), options.client_name, options.memory_limit);
+  if (used_address) *used_address = address;
+  Address named = parse_address(address);
+  choose_trust(options.trust, &named);
+  auto transport = std::make_unique<GrpcTransport>(named, find_token(options.token), transfers);
+  Ref<Session> session = Session::connect(std::move(transport), options.client_name, options.memory_limit);
+  remember(named);
+  return session;
 }
 
 }  // namespace tt::client

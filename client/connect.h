@@ -4,16 +4,18 @@
 #include <cstdint>
 #include <string>
 
+#include "client/connection/trust.h"
 #include "client/session/session.h"
 
 namespace tt::client {
 
 struct ConnectOptions {
-  // "host:port" or "unix:PATH". If empty, TELETENSOR_ADDRESS is used. If that variable is empty too, connect() starts a
-  // private engine, which ends with the session.
+  // "host:port", "teletensors://host:port" (with TLS) or "unix:PATH". If empty, TELETENSOR_ADDRESS is used. If that
+  // variable is empty too, connect() starts a private engine, which ends with the session.
   std::string address;
   // If empty, TELETENSOR_TOKEN is used, then the token file of this user's engine (TELETENSOR_TOKEN_FILE).
   std::string token;
+  TrustOptions trust{};  // for an engine with TLS
   std::string client_name = "c++";
   uint64_t memory_limit = 0;  // requested limit in bytes; 0: the engine's default
   bool shared_memory = true;  // use shared memory for bulk bytes if the engine is on the same host

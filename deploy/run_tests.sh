@@ -11,7 +11,8 @@ rm -rf "$results" && mkdir -p "$results"
 failed=0
 
 # Ignores races and leaks inside Debian's gRPC, whose timer threads outlive main; the project's own are reported.
-export TSAN_OPTIONS="ignore_noninstrumented_modules=1 suppressions=$root/deploy/tsan.suppressions ${TSAN_OPTIONS:-}"
+# die_after_fork: a test forks a writer of checkpoints from a program with threads, and kills it.
+export TSAN_OPTIONS="die_after_fork=0 ignore_noninstrumented_modules=1 suppressions=$root/deploy/tsan.suppressions ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_leaks=1 ${ASAN_OPTIONS:-}"
 
 export GTEST_OUTPUT="xml:$root/$results/gtest/"

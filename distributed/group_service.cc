@@ -115,6 +115,7 @@ int GroupService::serve_store(const std::string& address, const std::string& tok
   end_released_stores();
   check(stores_.size() < kMaxStores, "a session serves at most ", kMaxStores, " stores");
   HostCharge own = charge_session("a store", kStoreBytes);
+  ThreadShare thread(threads_, 1, "a store");
   const std::shared_ptr<Account> account = AllocScope::current().account;
   const auto charge_contents = [account](int64_t bytes) {
     if (!account) return true;
@@ -131,7 +132,7 @@ int GroupService::serve_store(const std::string& address, const std::string& tok
   });
   check(listening.ok(), "cannot serve a store on ", address, ": ", listening.message());
   const std::string bound = absl::StrCat(address.substr(0, address.rfind(':') + 1), (*server)->port());
-  stores_.push_back({std::move(own), *std::move(server), bound, token});
+  stores_.push_back({std::move(own), std::move(thread), *std::move(server), bound, token});
   return stores_.back().server->port();
 }
 

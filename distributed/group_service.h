@@ -36,13 +36,18 @@ struct PendingCall {
 class GroupService final : public SessionService {
  public:
   // `peers` limits where the session's stores are served, and where its groups connect to; `open_gate` limits the
-  // connections to the stores.
-  GroupService(std::shared_ptr<SuspensionNotifier> notifier, PeerPolicy peers, OpenGate open_gate)
-      : notifier_(std::move(notifier)), peers_(std::move(peers)), open_gate_(std::move(open_gate)) {}
+  // connections to the stores, `threads` the threads of groups and stores.
+  GroupService(std::shared_ptr<SuspensionNotifier> notifier, PeerPolicy peers, OpenGate open_gate,
+               std::shared_ptr<ThreadBudget> threads)
+      : notifier_(std::move(notifier)),
+        peers_(std::move(peers)),
+        open_gate_(std::move(open_gate)),
+        threads_(std::move(threads)) {}
   ~GroupService() override;
 
   const std::shared_ptr<SuspensionNotifier>& notifier() const { return notifier_; }
   const PeerPolicy& peers() const { return peers_; }
+  const std::shared_ptr<ThreadBudget>& threads() const { return threads_; }
 
   // Runs the current instruction's collective: the first call starts it and throws Suspended, and so do the calls until
   // it is complete. Then returns its results, or throws its error. In a cancelled frame, aborts the group and throws
@@ -97,11 +102,13 @@ class GroupService final : public SessionService {
   const std::shared_ptr<SuspensionNotifier> notifier_;
   const PeerPolicy peers_;
   const OpenGate open_gate_;
+  const std::shared_ptr<ThreadBudget> threads_;
   std::optional<PendingCall> current_;  // of the suspended instruction
   int64_t value_ = 0;
   absl::flat_hash_map<int64_t, std::optional<PendingCall>> started_;
   struct ServedStore {
     HostCharge charge;
+    ThreadShare thread;  // that ends waits at their deadlines
     std::unique_ptr<StoreServer> server;
     std::string address, token;
     bool is_released = false;

@@ -124,6 +124,16 @@ void group_records(Call& call) {
   std::memcpy(call.outputs[0].data(), text.data(), text.size());
 }
 
+std::shared_ptr<ProcessGroup> make_group(const ProcessGroup::Options& options,
+                                         const std::shared_ptr<SuspensionNotifier>& notifier) {
+  try {
+    return std::make_shared<ProcessGroup>(options, notifier, std::make_unique<NcclBackend>(options.timeout));
+  } catch (Error& error) {
+    error.set_op("init_process_group");
+    throw;
+  }
+}
+
 void group_create(Call& call) {
   const int64_t number = call.args[0].integer;
   const auto create = [&] {
@@ -146,8 +156,8 @@ void group_create(Call& call) {
     options.rank = static_cast<int>(rank);
     options.size = static_cast<int>(size);
     options.timeout = std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(timeout * 1000)));
-    auto group =
-        std::make_shared<ProcessGroup>(options, service().notifier(), std::make_unique<NcclBackend>(options.timeout));
+    options.threads = service().threads();
+    auto group = make_group(options, service().notifier());
     service().add_group(number, group);
     const PeerPolicy& peers = service().peers();
     auto work = group->form(

@@ -6,6 +6,7 @@
 #include "distributed/pull/wire.h"
 #include "distributed/store/grpc_options.h"
 #include "distributed/store/limits.h"
+#include "distributed/store/peer_tls.h"
 #include "engine/device/cancellation.h"
 #include "engine/schema/op_ids.h"
 
@@ -40,7 +41,7 @@ const std::shared_ptr<grpc::Channel>& PullService::channel_to(const std::string&
   if (!channel) {
     grpc::ChannelArguments arguments = channel_arguments();
     arguments.SetMaxReceiveMessageSize(kMaxReplyBytes);
-    channel = grpc::CreateCustomChannel(channel_target(address), grpc::InsecureChannelCredentials(), arguments);
+    channel = grpc::CreateCustomChannel(channel_target(address), peer_channel_credentials(), arguments);
   }
   return channel;
 }

@@ -20,6 +20,7 @@ struct Limits {
   uint32_t max_number_reads = 1u << 13;  // per frame (v1::Frame::number_reads)
   uint32_t max_templates = 1u << 12;     // repeated instructions that a stream remembers (TemplateTable)
   uint64_t max_reply_bytes = 4u << 20;   // inline values and error messages per reply
+  uint64_t max_group_threads = 1'024;    // threads of process groups and stores; 0: no limit
   uint64_t max_kept_bytes = 8u << 20;    // total size of kept replies (Replies); larger than any single reply
 };
 

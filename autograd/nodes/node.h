@@ -50,6 +50,8 @@ class Node : public RefCounted {
 
   // Returns a name such as "MulBackward".
   virtual std::string name() const = 0;
+  // Describes the node in profiles: name(), or for an OperatorNode its form().
+  virtual std::string form() const { return name(); }
   // Computes one entry of `results` per edge. `gradients` has one entry per output, at least one of them defined; the
   // node may overwrite them. Throws Error.
   virtual void run(Gradients& gradients, Gradients& results) = 0;

@@ -299,6 +299,26 @@ static DType formula_float(const Gradients& gradients) {
 
 std::string OperatorNode::name() const { return node_name(op_->name); }
 
+const TensorMeta* OperatorNode::find_meta(int16_t at) const {
+  if (const Shape* shape = find_shape(at)) return shape;
+  const Saved* saved = find_saved(at);
+  if (saved == nullptr || is_list(args_[static_cast<size_t>(at)])) return nullptr;
+  return saved->meta ? saved->meta.get() : saved->tensor.get();
+}
+
+std::string OperatorNode::form() const {
+  std::string text = std::string(op_->name) + ":";
+  for (size_t i = 0; i < args_.size(); ++i) {
+    const TensorMeta* meta = find_meta(static_cast<int16_t>(i));
+    const bool needs = (needed_ >> i & 1) != 0;
+    text += meta != nullptr      ? static_cast<char>('0' + std::min<size_t>(meta->sizes.size(), 9))
+            : needs              ? 'g'
+            : args_[i].is_none() ? '-'
+                                 : 'v';
+  }
+  return text;
+}
+
 void OperatorNode::run(Gradients& gradients, Gradients& results) {
   check(!released_,
         "Trying to backward through the graph a second time (or directly access saved tensors after they have already "

@@ -45,6 +45,9 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   void save_results(const Call& call);
 
   std::string name() const override;
+  // Returns "operator:" and a character per argument: the number of dimensions of a tensor whose sizes are kept, else
+  // 'g' if it needs a gradient, 'v' for a value that is kept, and '-' for anything else.
+  std::string form() const override;
   void run(Gradients& gradients, Gradients& results) override;
   void release() override;
   Tensor zeros(uint32_t output) const override;
@@ -82,6 +85,7 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   void count_host_bytes();
   const Shape* find_shape(int16_t at) const;
   const Saved* find_saved(int16_t at) const;
+  const TensorMeta* find_meta(int16_t at) const;  // null if the sizes are not kept
   // Returns the saved tensor, with its history under create_graph. Throws Error if the tensor was modified since it was
   // saved.
   Tensor restore(const Saved& saved);

@@ -113,6 +113,8 @@ def main() -> int:
     args = parser.parse_args()
     console = Console(width=None if sys.stdout.isatty() else 160)
     cases = [c for c in all_cases() if re.search(args.names, c.key)]
+    if not cases:
+        parser.error(f"no case matches --names {args.names!r}")
     ours = PackageProcess("teletensor", sys.executable, args.threads)
     peer = PackageProcess("torch", interpreter(), args.threads) if args.peers else None
     rate = 0.0 if args.peers else bandwidth()

@@ -24,9 +24,8 @@ std::string first_word(const std::string& file) {
 }  // namespace
 
 bool is_local(const Address& address) {
-  std::string_view text = address.text;
-  return text.starts_with("unix:") || text.starts_with("127.") || text.starts_with("localhost:") ||
-         text.starts_with("[::1]:");
+  return !address.socket.empty() || address.host.starts_with("127.") || address.host == "localhost" ||
+         address.host == "::1";
 }
 
 Address parse_address(std::string_view text) {
@@ -36,21 +35,38 @@ Address parse_address(std::string_view text) {
     if (path.starts_with("///")) path.remove_prefix(2);  // a URI with an empty host
     return {std::string(text), std::string(text), std::string(path)};
   }
+  std::string_view place = text, scheme;
+  for (std::string_view known : {"teletensors://", "teletensor://"}) {
+    if (!text.starts_with(known)) continue;
+    scheme = known;
+    place.remove_prefix(known.size());
+    if (place.ends_with('/')) place.remove_suffix(1);
+  }
   // The last colon precedes the port, unless it is inside the brackets of an IPv6 address.
-  size_t colon = text.rfind(':');
-  if (colon != text.npos && text.find(']', colon) != text.npos) colon = text.npos;
-  std::string host(text.substr(0, colon));
+  size_t colon = place.rfind(':');
+  if (colon != place.npos && place.find(']', colon) != place.npos) colon = place.npos;
+  std::string host(place.substr(0, colon));
   int port = kDefaultPort;
   bool good = !host.empty() && host.find_first_of("/ ") == host.npos;
-  if (colon != text.npos) {
-    good = good && absl::SimpleAtoi(std::string(text.substr(colon + 1)), &port) && port > 0 && port < 65536;
+  if (colon != place.npos) {
+    good = good && absl::SimpleAtoi(std::string(place.substr(colon + 1)), &port) && port > 0 && port < 65536;
   }
-  check(ErrorKind::kValue, good, "[connect] expected 'host:port' or 'unix:PATH', got '", text, "'");
-  return {absl::StrCat(host, ":", port), absl::StrCat("dns:///", host, ":", port), ""};
+  check(ErrorKind::kValue, good, "[connect] expected 'host:port', 'teletensors://host:port' or 'unix:PATH', got '",
+        text, "'");
+  Address address{absl::StrCat(std::string(scheme), host, ":", port), absl::StrCat("dns:///", host, ":", port)};
+  const bool bracketed = host.starts_with('[') && host.ends_with(']');
+  address.host = bracketed ? host.substr(1, host.size() - 2) : host;
+  address.port = port;
+  address.tls = scheme == "teletensors://";
+  return address;
 }
 
 std::string token_file() {
-  if (std::string named = environment("TELETENSOR_TOKEN_FILE"); !named.empty()) return named;
+  std::string named = environment("TELETENSOR_TOKEN_FILE");
+  return named.empty() ? token_file_in_configuration() : named;
+}
+
+std::string token_file_in_configuration() {
   std::string config = environment("XDG_CONFIG_HOME");
   if (config.empty()) config = environment("HOME") + "/.config";
   return config + "/teletensor/token";

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include "client/connection/peer.h"
+#include "proto/credentials.h"
 #include "proto/keepalive.h"
 
 namespace tt::client {
@@ -23,12 +24,21 @@ grpc::ChannelArguments channel_arguments() {
   return arguments;
 }
 
+absl::StatusOr<std::shared_ptr<grpc::ChannelCredentials>> credentials_for(const Address& address) {
+  if (!address.tls) return plain_channel_credentials();
+  const Trust& trust = address.trust;
+  return trust.fingerprint.empty() ? channel_credentials(trust.files)
+                                   : pinned_credentials(trust.fingerprint, trust.files);
+}
+
 }  // namespace
 
 absl::StatusOr<std::shared_ptr<grpc::Channel>> open_channel(const Address& address) {
   grpc::ChannelArguments arguments = channel_arguments();
   if (address.socket.empty()) {
-    return grpc::CreateCustomChannel(address.target, grpc::InsecureChannelCredentials(), arguments);
+    auto credentials = credentials_for(address);
+    if (!credentials.ok()) return credentials.status();
+    return grpc::CreateCustomChannel(address.target, *credentials, arguments);
   }
   absl::StatusOr<int> socket = connect_unix(address.socket);
   if (!socket.ok()) return socket.status();

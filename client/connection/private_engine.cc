@@ -21,6 +21,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -48,6 +49,19 @@ fs::path own_folder() {
   if (dladdr(reinterpret_cast<void*>(&is_program), &info) == 0 || !info.dli_fname) return {};
   std::error_code ignored;
   return fs::canonical(info.dli_fname, ignored).parent_path();
+}
+
+// The environment without options of teletensord that a private engine refuses.
+std::vector<char*> private_environment() {
+  std::vector<char*> variables;
+  for (char** at = environ; *at != nullptr; ++at) {
+    const absl::string_view variable = *at;
+    if (absl::StartsWith(variable, "TELETENSOR_HTTP=") || absl::StartsWith(variable, "TELETENSOR_PRINCIPALS="))
+      continue;
+    variables.push_back(*at);
+  }
+  variables.push_back(nullptr);
+  return variables;
 }
 
 // Returns `fd`, or closes `fd` and returns a copy, so that the result is above the descriptors that the engine
@@ -159,7 +173,8 @@ void PrivateEngine::start(const std::string& binary) {
 
   const std::string client = std::to_string(kClientDescriptor);
   const char* arguments[] = {binary.c_str(), "--private", self ? "--client-fd" : nullptr, client.c_str(), nullptr};
-  int error = posix_spawn(&pid_, binary.c_str(), &actions, &attributes, const_cast<char**>(arguments), environ);
+  int error = posix_spawn(&pid_, binary.c_str(), &actions, &attributes, const_cast<char**>(arguments),
+                          private_environment().data());
   posix_spawn_file_actions_destroy(&actions);
   posix_spawnattr_destroy(&attributes);
   if (error != 0) {

@@ -11,17 +11,17 @@ namespace {
 
 thread_local uint64_t begun = 0;  // when the thread began its current call; 0: not known
 
-uint64_t now() {
+}  // namespace
+
+uint64_t CallLog::now() {
   const auto since = std::chrono::steady_clock::now().time_since_epoch();
   return static_cast<uint64_t>(std::chrono::duration_cast<std::chrono::nanoseconds>(since).count());
 }
 
-uint64_t thread_number() {
+uint64_t CallLog::thread_number() {
   thread_local const auto number = static_cast<uint64_t>(syscall(SYS_gettid));
   return number;
 }
-
-}  // namespace
 
 void CallLog::start(size_t max_calls) {
   const MutexLock lock(mutex_);

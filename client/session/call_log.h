@@ -31,6 +31,9 @@ class CallLog {
   void begin();
   // Call while the instruction is being added.
   void add(uint16_t op, uint32_t site);
+  // The clock and the threads' numbers of the log.
+  static uint64_t now();
+  static uint64_t thread_number();
 
  private:
   std::atomic<bool> active_{false};

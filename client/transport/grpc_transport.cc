@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/connection/channel.h"
 #include "client/connection/process.h"
+#include "client/connection/trust.h"
 #include "client/transport/call_events.h"
 #include "client/transport/grpc_call.h"
 #include "client/transport/interruptible_call.h"
@@ -99,6 +100,9 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
   const auto duration = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   if (resumes && absl::IsDeadlineExceeded(status)) {
     resume_timeout_ = std::max(resume_timeout_, std::min(2 * resume_timeout_, kMaxResumeTimeout));
+  }
+  if (absl::IsUnavailable(status) && !resumes) {
+    if (std::string why = explain_failure(address_); !why.empty()) return absl::UnavailableError(why);
   }
   if (!status.ok()) return status;
   resume_timeout_ = std::max(kResumeTimeout, 4 * duration);

@@ -412,7 +412,8 @@ void ProcessGroup::on_member_left(int rank, const std::string& reason) {
 TaskQueue& ProcessGroup::lane(int peer, bool receives) {
   const auto found = lanes_.find({peer, receives});
   if (found != lanes_.end()) return found->second->queue;
-  auto lane = std::make_unique<Lane>(charge_session("a queue of messages", kLaneBytes));
+  auto lane = std::make_unique<Lane>(charge_session("a queue of messages", kLaneBytes),
+                                     ThreadShare(options_.threads, 1, "a queue of messages"));
   return lanes_.emplace(std::pair(peer, receives), std::move(lane)).first->second->queue;
 }
 
@@ -454,9 +455,11 @@ std::shared_ptr<Work> ProcessGroup::receive_any(Message message) {
   }
   recorder_.begin(any->record);
   MutexLock lock(mutex_);
+  std::vector<std::pair<int, TaskQueue*>> lanes;  // all of them, before the first one may receive
   for (int peer = 0; peer < size(); ++peer) {
-    if (peer != rank()) lane(peer, true).add([this, any, peer] { try_receive(*any, peer); });
+    if (peer != rank()) lanes.emplace_back(peer, &lane(peer, true));
   }
+  for (const auto& [peer, queue] : lanes) queue->add([this, any, peer = peer] { try_receive(*any, peer); });
   return any->work;
 }
 

@@ -23,6 +23,7 @@
 #include "distributed/group/device_backend.h"
 #include "distributed/group/flight_recorder.h"
 #include "distributed/group/task_queue.h"
+#include "distributed/group/thread_budget.h"
 #include "distributed/group/work.h"
 #include "distributed/store/store.h"
 #include "engine/tensor/tensor.h"
@@ -39,6 +40,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
     int rank = 0;
     int size = 1;
     std::chrono::milliseconds timeout{30'000};  // for forming the group, and for each collective
+    std::shared_ptr<ThreadBudget> threads{};    // of the session; null: no limit
   };
   // Connects the ranks; blocks. Throws Error. Stops early if `is_cancelled` returns true.
   using Connect = std::function<std::unique_ptr<Backend>(Store& store, const Options& options,
@@ -68,10 +70,13 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   };
 
   // `device_backend` executes collectives of tensors on GPUs; without it, and where it cannot, these are copied through
-  // the host's memory.
+  // the host's memory. Throws Error if the session's groups may not use more threads.
   ProcessGroup(Options options, std::shared_ptr<SuspensionNotifier> notifier,
                std::unique_ptr<DeviceBackend> device_backend = nullptr)
-      : options_(std::move(options)), notifier_(std::move(notifier)), device_backend_(std::move(device_backend)) {}
+      : options_(std::move(options)),
+        threads_(options_.threads, kThreads, "a group"),
+        notifier_(std::move(notifier)),
+        device_backend_(std::move(device_backend)) {}
   ~ProcessGroup();
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
@@ -136,7 +141,11 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   void try_receive(AnyReceive& any, int peer);
   bool claim(AnyReceive& any, int peer);
 
+  // Its queue's thread, the one that watches the ranks connect, and the transport's.
+  static constexpr uint64_t kThreads = 3;
+
   const Options options_;
+  const ThreadShare threads_;
   const std::shared_ptr<SuspensionNotifier> notifier_;
   FlightRecorder recorder_;
   mutable Mutex mutex_;
@@ -153,6 +162,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::map<int, uint64_t> departed_ ABSL_GUARDED_BY(mutex_);
   struct Lane {
     HostCharge charge;  // for the queue's thread
+    ThreadShare thread;
     TaskQueue queue;
   };
   static constexpr uint64_t kLaneBytes = uint64_t{128} << 10;

@@ -99,9 +99,10 @@ OfferTable::Entry OfferTable::remove(Entries::iterator at) {
     owned->second.erase(entry.id);
     if (owned->second.empty()) offers_of_.erase(owned);
     if (!entry.has_owner && entry.value->tensor) {
-      const auto shared = without_owner_.find(entry.value->tensor->storage.get());
-      if (--shared->second == 0) {
-        bytes_without_owner_ -= shared->first->bytes();
+      const Storage& storage = *entry.value->tensor->storage;
+      const auto shared = without_owner_.find(storage.data());
+      if (shared != without_owner_.end() && --shared->second == 0) {
+        bytes_without_owner_ -= storage.bytes();
         without_owner_.erase(shared);
       }
     }
@@ -161,8 +162,8 @@ bool OfferTable::withdraw(const std::string& capability, uint64_t owner) {
 
 void OfferTable::lose_owner(Entry& entry) {
   if (!std::exchange(entry.has_owner, false) || !entry.value->tensor) return;
-  const Storage* storage = entry.value->tensor->storage.get();
-  if (without_owner_[storage]++ == 0) bytes_without_owner_ += storage->bytes();
+  const Storage& storage = *entry.value->tensor->storage;
+  if (storage.data() && without_owner_[storage.data()]++ == 0) bytes_without_owner_ += storage.bytes();
 }
 
 void OfferTable::limit_all(uint64_t owner, Milliseconds timeout, uint64_t max_bytes) {

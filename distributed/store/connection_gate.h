@@ -28,7 +28,7 @@ class ConnectionGate {
   virtual void refused(const std::string& peer) = 0;
 };
 
-// Listens on "host:port". UNAVAILABLE if the address cannot be bound.
-using OpenGate = std::function<absl::StatusOr<std::unique_ptr<ConnectionGate>>(const std::string& address)>;
+// Listens on "host:port", for connections with or without TLS. UNAVAILABLE if the address cannot be bound.
+using OpenGate = std::function<absl::StatusOr<std::unique_ptr<ConnectionGate>>(const std::string& address, bool tls)>;
 
 }  // namespace tt::distributed

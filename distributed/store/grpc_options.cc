@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "distributed/store/peer_tls.h"
 #include "proto/keepalive.h"
 
 namespace tt::distributed {
@@ -21,14 +22,14 @@ constexpr int kMaxReconnectMilliseconds = 1'000;
 absl::Status ServerPort::open(grpc::ServerBuilder* builder, const std::string& address, const std::string& service,
                               const OpenGate& open_gate) {
   if (open_gate) {
-    absl::StatusOr<std::unique_ptr<ConnectionGate>> gate = open_gate(address);
+    absl::StatusOr<std::unique_ptr<ConnectionGate>> gate = open_gate(address, peers_use_tls());
     if (!gate.ok()) return gate.status();
     gate_ = *std::move(gate);
     number_ = gate_->port();
     using External = grpc::ServerBuilder::experimental_type::ExternalConnectionType;
-    sink_ = builder->experimental().AddExternalConnectionAcceptor(External::FROM_FD, grpc::InsecureServerCredentials());
+    sink_ = builder->experimental().AddExternalConnectionAcceptor(External::FROM_FD, peer_server_credentials());
   } else {
-    builder->AddListeningPort(address, grpc::InsecureServerCredentials(), &number_);
+    builder->AddListeningPort(address, peer_server_credentials(), &number_);
   }
   builder->SetMaxSendMessageSize(-1);
   builder->SetResourceQuota(grpc::ResourceQuota(service).Resize(kMaxBufferBytes));

@@ -14,7 +14,7 @@
 
 namespace tt::distributed {
 
-// The port of a server between engines, without TLS. Use: open(), BuildAndStart(), start(); stop() before the server's
+// The port of a server between engines. Use: open(), BuildAndStart(), start(); stop() before the server's
 // shutdown.
 class ServerPort {
  public:

@@ -16,6 +16,7 @@
 #include "base/mutex.h"
 #include "distributed/store/grpc_options.h"
 #include "distributed/store/limits.h"
+#include "distributed/store/peer_tls.h"
 #include "distributed/store/wire.h"
 
 namespace tt::distributed {
@@ -76,8 +77,7 @@ size_t part_end(absl::Span<const std::string> keys, absl::Span<const std::string
 class RemoteStore::Connection {
  public:
   explicit Connection(const std::string& address)
-      : channel_(grpc::CreateCustomChannel(channel_target(address), grpc::InsecureChannelCredentials(),
-                                           channel_arguments())),
+      : channel_(grpc::CreateCustomChannel(channel_target(address), peer_channel_credentials(), channel_arguments())),
         stub_(v1::Store::NewStub(channel_)),
         process_(getpid()) {}
 

@@ -6,6 +6,7 @@
 
 #include "engine/dispatch/expression.h"
 #include "engine/dispatch/ops.h"
+#include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt {
@@ -59,6 +60,23 @@ Tensor to_double(const Operand& value) {
   const DType dtype = is_complex(dtype_of(value)) ? DType::kComplex128 : DType::kFloat64;
   if (value.arg().is_number()) return ops::full({}, value.arg().scalar(), dtype, std::nullopt);
   return ops::to_dtype(Tensor::from(value.arg().tensor), dtype);
+}
+
+Tensor next_representable(const Operand& input, const Operand& other) {
+  const DType dtype = dtype_rules::promote(input.arg(), other.arg());
+  if (item_size(dtype) != 2) return ops::nextafter_wide(input, other);
+  // The kernel computes in float, so numbers and tensors of other dtypes are rounded first.
+  std::optional<Device> device;  // none for two numbers
+  for (const Operand* operand : {&input, &other}) {
+    if (!operand->arg().is_number()) device = operand->arg().tensor->device;
+  }
+  const auto rounded = [&](const Arg& value) {
+    return ops::to_dtype(
+        value.is_number() ? ops::full({}, value.scalar(), DType::kFloat64, device) : Tensor::from(value.tensor), dtype);
+  };
+  const bool is_half = dtype == DType::kFloat16;
+  return ops::nextafter_rounded(rounded(input.arg()), rounded(other.arg()), is_half ? 0x1.01p-11 : 0x1.08p-8,
+                                is_half ? 0x1.8p-25 : 0x1.8p-134, is_half ? 65504 : 0x1.fep127);
 }
 
 Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps) {

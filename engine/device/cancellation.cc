@@ -2,6 +2,8 @@
 
 #include <utility>
 
+#include "engine/device/fair_queue.h"
+
 namespace tt {
 namespace {
 
@@ -39,6 +41,7 @@ Cancellation::Clock::duration Cancellation::running() const {
 }
 
 Cancellation::Pause::Pause() : cancellation_(current()) {
+  if (cancellation_ && cancellation_->paused_.load(std::memory_order_relaxed) != 0) cancellation_ = nullptr;
   if (cancellation_) cancellation_->paused_.store(now(), std::memory_order_relaxed);
 }
 
@@ -62,6 +65,7 @@ void check_cancelled() {
   const Cancellation* cancellation = Cancellation::current();
   if (cancellation != nullptr && cancellation->requested()) [[unlikely]]
     throw Cancelled(*cancellation);
+  if (Turn* const turn = Turn::current()) turn->offer();
 }
 
 }  // namespace tt

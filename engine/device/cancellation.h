@@ -47,7 +47,7 @@ class Cancellation {
     Pause& operator=(const Pause&) = delete;
 
    private:
-    Cancellation* const cancellation_;  // null if none is current
+    Cancellation* cancellation_;  // null if none is current, or if an outer Pause exists
   };
   // The frame's duration since reset(), without pauses. Any thread.
   Clock::duration running() const;

@@ -11,6 +11,7 @@
 
 #include "base/mutex.h"
 #include "engine/device/cancellation.h"
+#include "engine/device/fair_queue.h"
 
 namespace tt {
 namespace {
@@ -25,6 +26,7 @@ thread_local int leases = 0;
 
 bool take_pool() {
   if (leases > 0) return true;
+  if (const Turn* const turn = Turn::current(); turn != nullptr && !turn->may_widen()) return false;
   return !pool_taken.load(std::memory_order_relaxed) && !pool_taken.exchange(true, std::memory_order_acquire);
 }
 
@@ -50,6 +52,7 @@ bool run_blocks(int64_t begin, int64_t end, int64_t grain, Body body, const Canc
     body(at, next);
     at = next;
     if (cancellation->requested()) return false;
+    if (Turn* const turn = Turn::current()) turn->offer();
     const auto until = Cancellation::Clock::now();
     if (until - since < kShortBlock && block <= end - begin) block *= 2;
     if (until - since > kLongBlock) block = std::max(block / 2, grain);
@@ -101,18 +104,26 @@ int set_thread_limit(int limit) { return std::exchange(thread_limit, limit); }
 
 void set_num_threads(int n) { width_setting.store(std::max(n, 1), std::memory_order_relaxed); }
 
+bool holds_pool() { return leases > 0; }
+
 PoolLease::PoolLease(int max_threads)
     : held_(max_threads > 1 && take_pool()),
       width_(held_ ? std::min(num_threads(), max_threads) : 1),
       before_(omp_get_max_threads()) {
-  if (held_) ++leases;
+  if (held_ && leases++ == 0 && Turn::current() != nullptr) {
+    is_charged_ = true;
+    since_ = FairQueue::Clock::now();
+  }
   // Libraries read this OpenMP setting of the calling thread: it is the number of threads of their parallel loops.
   omp_set_num_threads(width_);
 }
 
 PoolLease::~PoolLease() {
   omp_set_num_threads(before_);
-  if (held_ && --leases == 0) pool_taken.store(false, std::memory_order_release);
+  if (!held_ || --leases != 0) return;
+  pool_taken.store(false, std::memory_order_release);
+  if (!is_charged_) return;
+  if (Turn* const turn = Turn::current()) turn->add((width_ - 1) * (FairQueue::Clock::now() - since_));
 }
 
 void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body) {

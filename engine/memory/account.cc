@@ -1,5 +1,8 @@
 #include "engine/memory/account.h"
 
+#include "absl/strings/str_cat.h"
+#include "engine/memory/bytes.h"
+
 namespace tt {
 
 uint64_t Account::Meter::add(uint64_t bytes) { return held.fetch_add(bytes, std::memory_order_relaxed) + bytes; }
@@ -23,11 +26,17 @@ uint64_t Account::new_tenant() {
   return last.fetch_add(1, std::memory_order_relaxed) + 1;
 }
 
+Account::~Account() {
+  if (!quota_) return;
+  quota_->add_bookkeeping(-static_cast<int64_t>(reported_host_.load(std::memory_order_relaxed)),
+                          -static_cast<int64_t>(reported_handles_.load(std::memory_order_relaxed)));
+}
+
 bool Account::charge(uint64_t bytes, Device device) {
   const uint64_t now = all_.add(bytes);
-  const uint64_t host = limit_ == 0 ? 0 : host_bytes();
-  const uint64_t counted = host > kHostAllowance ? host - kHostAllowance : 0;
-  if (limit_ != 0 && (now > limit_ || counted > limit_ - now)) [[unlikely]] {
+  const uint64_t counted = limit_ == 0 ? 0 : counted_host_bytes();
+  const bool fits = limit_ == 0 || (now <= limit_ && counted <= limit_ - now);
+  if (!fits || (quota_ && !quota_->charge(bytes, device))) [[unlikely]] {
     all_.held.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
@@ -39,6 +48,54 @@ bool Account::charge(uint64_t bytes, Device device) {
 void Account::refund(uint64_t bytes, Device device) {
   all_.held.fetch_sub(bytes, std::memory_order_relaxed);
   if (device.type == DeviceType::kCUDA) gpu_meter(device).held.fetch_sub(bytes, std::memory_order_relaxed);
+  if (quota_) quota_->refund(bytes, device);
+}
+
+// The exchanges keep the sum of all reports right if several threads report.
+void Account::report() {
+  const uint64_t host = counted_host_bytes(), handles = handles_.load(std::memory_order_relaxed);
+  const uint64_t before = reported_host_.exchange(host, std::memory_order_relaxed);
+  const uint64_t handles_before = reported_handles_.exchange(handles, std::memory_order_relaxed);
+  quota_->add_bookkeeping(static_cast<int64_t>(host - before), static_cast<int64_t>(handles - handles_before));
+  const uint64_t room = quota_->has_handles() ? quota_room() : 0;
+  quota_room_.store(room, std::memory_order_relaxed);
+  uint64_t none = 0;
+  if (room != 0) {
+    overdraft_from_.store(0, std::memory_order_relaxed);
+  } else {
+    overdraft_from_.compare_exchange_strong(none, std::max<uint64_t>(host_bytes(), 1), std::memory_order_relaxed);
+  }
+}
+
+uint64_t Account::quota_room() const {
+  const uint64_t room = quota_->host_room(), unused = kHostAllowance - std::min(host_bytes(), kHostAllowance);
+  return room > UINT64_MAX - unused ? UINT64_MAX : room + unused;
+}
+
+uint64_t Account::room_now() const {
+  const uint64_t max = max_host_bytes(), now = host_bytes();
+  return std::min(now < max ? max - now : 0, quota_room());
+}
+
+std::string Account::refusal(uint64_t bytes, Device device) const {
+  const uint64_t counted = counted_host_bytes();
+  const bool is_own = limit_ != 0 && held() + counted + bytes > limit_;
+  if (quota_ && !is_own) {
+    if (std::string text = quota_->refusal(bytes, device); !text.empty()) return text;
+  }
+  return absl::StrCat(owner_, " holds ", bytes_text(held()),
+                      counted == 0 ? "" : absl::StrCat(" and ", bytes_text(host_bytes()), " of bookkeeping"),
+                      limit_ == 0 ? "" : absl::StrCat(" of its ", bytes_text(limit_), " limit"));
+}
+
+std::string Account::bookkeeping_refusal(uint64_t bytes) const {
+  const uint64_t max = max_host_bytes(), now = host_bytes();
+  if (quota_ && now + bytes <= max) {
+    if (std::string text = quota_->bookkeeping_refusal(bytes); !text.empty()) return text;
+  }
+  return absl::StrCat("handles, gradient graphs and other bookkeeping of ", owner_, " take ", bytes_text(now),
+                      " in addition to ", bytes_text(held()), " of tensors",
+                      limit_ == 0 ? "" : absl::StrCat("; the limit of ", bytes_text(limit_), " is exceeded"));
 }
 
 }  // namespace tt

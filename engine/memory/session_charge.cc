@@ -10,8 +10,7 @@ HostCharge charge_session(std::string_view what, uint64_t bytes) {
   const std::shared_ptr<Account>& account = AllocScope::current().account;
   if (!account) return {};
   check(ErrorKind::kOutOfMemory, account->has_host_room(bytes), "out of memory: ", what, " requires ",
-        bytes_text(bytes), "; the session has a limit of ", bytes_text(account->limit()), " and holds ",
-        bytes_text(account->held()), " of tensors and ", bytes_text(account->host_bytes()), " of bookkeeping");
+        bytes_text(bytes), "; ", account->bookkeeping_refusal(bytes));
   return {account, bytes};
 }
 

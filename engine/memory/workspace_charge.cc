@@ -16,9 +16,8 @@ WorkspaceCharge::WorkspaceCharge(uint64_t bytes) : bytes_(bytes) {
     Devices::instance().forget(account->tenant());
     charged = account->charge(bytes);
   }
-  check(ErrorKind::kOutOfMemory, charged, "out of memory on cpu: requested a workspace of ",
-        bytes_text(bytes), "; the session has a limit of ", bytes_text(account->limit()), " and holds ",
-        bytes_text(account->held()), "; try: smaller batches, or `del` tensors that are no longer needed");
+  check(ErrorKind::kOutOfMemory, charged, "out of memory on cpu: requested a workspace of ", bytes_text(bytes), "; ",
+        account->refusal(bytes), "; try: smaller batches, or `del` tensors that are no longer needed");
   account_ = account;
 }
 

@@ -76,7 +76,7 @@ PoisonRef make_poison(const Instruction& instruction, ErrorKind kind, std::strin
 uint64_t host_room(const SlotTable& slots) {
   const CallScope& scope = CallScope::current();
   if (!scope.account) return UINT64_MAX;
-  scope.account->set_bookkeeping(slots.host_bytes() + scope.bookkeeping_bytes());
+  scope.account->set_bookkeeping(slots.host_bytes() + scope.bookkeeping_bytes(), slots.size());
   return scope.account->host_room();
 }
 
@@ -228,13 +228,14 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
 
 // Returns null if there is room for the instruction's bookkeeping, otherwise the error for its results.
 PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& slots) {
+  if (Account* const charged = CallScope::current().account.get(); charged != nullptr && charged->quota()) {
+    charged->report();  // earlier instructions of this frame, or other sessions, may have made room
+  }
   const size_t results = std::max<size_t>(instruction.results.size(), 1);
   if (host_room(slots) >= results * SlotTable::kTensorBytes) return nullptr;
   const Account& account = *CallScope::current().account;
-  const std::string message = absl::StrCat(
-      "out of memory on the host: handles, gradient graphs and other bookkeeping of ", account.owner(), " take ",
-      bytes_text(account.host_bytes()), " in addition to ", bytes_text(account.held()), " of tensors",
-      account.limit() == 0 ? "" : absl::StrCat("; the limit of ", bytes_text(account.limit()), " is exceeded"));
+  const std::string message =
+      absl::StrCat("out of memory on the host: ", account.bookkeeping_refusal(results * SlotTable::kTensorBytes));
   if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
   // An instruction without results cannot store the error, so it is executed; the account's overdraft covers its
   // bookkeeping.

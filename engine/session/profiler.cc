@@ -15,7 +15,7 @@
 namespace tt {
 namespace {
 
-constexpr uint64_t kMagic = 0x33464f5250545454;  // "TTTPROF3"
+constexpr uint64_t kMagic = 0x34464f5250545454;  // "TTTPROF4"
 constexpr uint64_t kMaxEvents = uint64_t{1} << 24;
 static_assert(sizeof(Profiler::Event) == 48 && sizeof(Profiler::Frame) == 48);
 
@@ -29,6 +29,33 @@ void append(std::string* out, const void* data, size_t size) { out->append(stati
 template <typename T>
 void append(std::string* out, const std::vector<T>& values) {
   append(out, values.data(), values.size() * sizeof(T));
+}
+
+bool is_in_place(const Call& call) {
+  return call.into && !call.outputs.empty() && !call.args.empty() && call.args[0].kind == Arg::Kind::kTensor &&
+         call.args[0].tensor == call.outputs[0].get();
+}
+
+// Calls `visit` with each tensor argument, which may be null.
+template <typename F>
+void for_each_tensor(const Call& call, const F& visit) {
+  for (const Arg& arg : call.args) {
+    if (arg.kind == Arg::Kind::kTensor) visit(arg.tensor);
+    if (arg.kind == Arg::Kind::kTensors) {
+      for (const TensorMeta* tensor : arg.list()) visit(tensor);
+    }
+  }
+}
+
+uint32_t ranks(const Call& call) {
+  constexpr size_t kMost = 15;
+  size_t count = 0, dims[2] = {0, 0};
+  for_each_tensor(call, [&](const TensorMeta* tensor) {
+    if (tensor == nullptr) return;
+    if (count < 2) dims[count] = std::min(tensor->sizes.size(), kMost);
+    ++count;
+  });
+  return Profiler::kRanks | static_cast<uint32_t>(std::min(count, kMost) << 8 | dims[0] << 4 | dims[1]);
 }
 
 // As a JSON string. Names of kernels and messages are ASCII.
@@ -147,7 +174,7 @@ void Profiler::begin_kernel(const Call& call) {
 
 void Profiler::end_kernel(const Call& call) {
   Event event;
-  event.kind = Event::kKernel;
+  event.kind = is_in_place(call) ? Event::kKernel | Event::kInPlace : Event::kKernel;
   event.op = call.op->id;
   event.instruction = instruction_.instruction;
   event.site = Context::current().site;
@@ -166,10 +193,32 @@ void Profiler::end_kernel(const Call& call) {
     chain_start_ = ++chain_position_ == call.chain_length ? 0 : chain_start_ + part;
   }
   event.depth = static_cast<uint16_t>(open_.size());
-  if (options_.shapes) event.shapes = add_shapes(call);
+  event.shapes = options_.shapes ? add_shapes(call) : ranks(call);
   const bool is_first = call.chain_length == 1 || chain_position_ == 1;
   const uint32_t position = add(event);
   if (is_first) end_launches(position);  // a chain's launches belong to its first operator
+}
+
+size_t Profiler::begin_node() {
+  open_.push_back(now());
+  return open_.size();
+}
+
+void Profiler::end_node(size_t begun, Event::Kind kind, const std::string& form, uint32_t site) {
+  if (open_.size() < begun) return;
+  Event event;
+  event.kind = kind;
+  event.start = open_[begun - 1];
+  event.duration = now() - event.start;
+  event.instruction = instruction_.instruction;
+  event.site = site;
+  open_.resize(begun - 1);
+  event.depth = static_cast<uint16_t>(open_.size());
+  const auto next = static_cast<uint16_t>(std::min<size_t>(node_forms_.size(), UINT16_MAX));
+  const auto [known, is_new] = node_form_positions_.try_emplace(form, next);
+  if (is_new && node_forms_.size() <= UINT16_MAX) node_forms_.push_back(form);
+  event.op = known->second;
+  add(event);
 }
 
 uint32_t Profiler::add_shapes(const Call& call) {
@@ -187,12 +236,7 @@ uint32_t Profiler::add_shapes(const Call& call) {
     shapes_.insert(shapes_.end(), tensor->sizes.begin(), tensor->sizes.end());
   };
   begin_list();
-  for (const Arg& arg : call.args) {
-    if (arg.kind == Arg::Kind::kTensor) add_tensor(arg.tensor);
-    if (arg.kind == Arg::Kind::kTensors) {
-      for (const TensorMeta* tensor : arg.list()) add_tensor(tensor);
-    }
-  }
+  for_each_tensor(call, add_tensor);
   begin_list();
   for (const Tensor& result : call.outputs) add_tensor(result.get());
   return static_cast<uint32_t>(at);
@@ -206,16 +250,19 @@ uint64_t Profiler::host_bytes() const {
 
 std::string Profiler::bytes() const {
   absl::btree_set<uint16_t> ops;
-  for (const Event& event : events_) ops.insert(event.op);
-  std::string operators, activities;
+  for (const Event& event : events_) {
+    if (event.kind != Event::kNode && event.kind != Event::kEvaluation) ops.insert(event.op);
+  }
+  std::string operators, nodes, activities;
   for (const uint16_t op : ops) {
     absl::StrAppend(&operators, operators.empty() ? "" : ",", "\"", op, "\":\"", message_part(find_op(op)->name), "\"");
   }
+  for (const std::string& form : node_forms_) absl::StrAppend(&nodes, nodes.empty() ? "" : ",", quoted(form));
   for (const std::string& name : devices_.names) {
     absl::StrAppend(&activities, activities.empty() ? "" : ",", quoted(name));
   }
-  const std::string names = absl::StrCat("{\"operators\":{", operators, "},\"activities\":[", activities,
-                                         "],\"notice\":", quoted(devices_.notice), "}");
+  const std::string names = absl::StrCat("{\"operators\":{", operators, "},\"nodes\":[", nodes, "],\"activities\":[",
+                                         activities, "],\"notice\":", quoted(devices_.notice), "}");
   std::vector<Frame> frames = frames_;
   if (in_frame_) {
     frames.push_back(frame_);

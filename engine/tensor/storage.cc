@@ -14,13 +14,8 @@ namespace tt {
 namespace {
 
 [[noreturn]] void over_budget(const Account& account, Device device, size_t bytes) {
-  const std::string bookkeeping = account.host_bytes() <= Account::kHostAllowance
-                                      ? ""
-                                      : absl::StrCat(" and ", bytes_text(account.host_bytes()), " of bookkeeping");
-  Error error(ErrorKind::kOutOfMemory,
-              absl::StrCat("out of memory on ", to_string(device), ": requested ", bytes_text(bytes), "; ",
-                           account.owner(), " holds ", bytes_text(account.held()), bookkeeping, " of its ",
-                           bytes_text(account.limit()), " limit"));
+  Error error(ErrorKind::kOutOfMemory, absl::StrCat("out of memory on ", to_string(device), ": requested ",
+                                                    bytes_text(bytes), "; ", account.refusal(bytes, device)));
   error.set_op("allocate");
   throw error;
 }

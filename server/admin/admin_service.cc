@@ -3,26 +3,19 @@
 #include <unistd.h>
 
 #include <algorithm>
-#include <fstream>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/devices.h"
 #include "engine/schema/error.h"
 #include "server/convert.h"
+#include "server/resident_bytes.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"
 #include "server/version.h"
 
 namespace tt::server {
 namespace {
-
-uint64_t resident_bytes() {
-  std::ifstream statm("/proc/self/statm");
-  uint64_t total = 0, resident = 0;
-  statm >> total >> resident;
-  return resident * static_cast<uint64_t>(sysconf(_SC_PAGESIZE));
-}
 
 void describe(const Level& level, v1::Level* wire) {
   wire->set_now(level.now);
@@ -54,40 +47,77 @@ void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
   describe(stats.large, wire->mutable_large());
 }
 
-// Removes the fields that reveal the session's program; only administrators see them.
+void describe(const std::string& name, const Sessions::Usage& usage, v1::PrincipalStatus* wire) {
+  wire->set_name(name);
+  wire->set_sessions(usage.sessions);
+  wire->set_held_bytes(usage.bytes);
+  wire->set_handles(usage.handles);
+  wire->set_weight(usage.share->weight());
+  wire->set_priority(usage.share->priority() == Share::Priority::kBatch ? "batch" : "interactive");
+  wire->set_cpu_seconds(std::chrono::duration<double>(usage.share->used()).count());
+  if (!usage.quota) return;
+  const QuotaLimits limits = usage.quota->limits();
+  wire->set_held_bytes(usage.quota->held());  // with what outlives its session
+  wire->set_bookkeeping_bytes(usage.quota->bookkeeping());
+  wire->set_transfers(usage.quota->transfers());
+  wire->set_memory_limit(limits.memory);
+  wire->set_host_memory_limit(limits.host_memory);
+  wire->set_gpu_memory_limit(limits.gpu_memory);
+  wire->set_handle_limit(limits.handles);
+  wire->set_transfer_limit(limits.transfers);
+  wire->set_checkpoint_limit(limits.checkpoint_bytes);
+}
+
+// Removes the fields that reveal another principal and its program.
 void hide_program(v1::SessionStatus* session) {
   session->clear_client();
+  session->clear_principal();
   session->clear_replay_refusal();
 }
 
 }  // namespace
 
+absl::Status AdminService::check(const grpc::ServerContext& context, Access access) const {
+  const Auth::Credentials credentials = credentials_of(context);
+  if (access == Access::kOperators) return auth_.check(credentials, Role::kOperator);
+  const absl::StatusOr<Principal> caller = auth_.caller(credentials);
+  if (!caller.ok() || access == Access::kAnyPrincipal || caller->role != Role::kUser) return caller.status();
+  return auth_.check(credentials, Role::kOperator);
+}
+
 template <typename Request, typename Reply>
-grpc::internal::MethodHandler* AdminService::handler(Auth::Role role, Method<Request, Reply> method) {
-  auto check = [this, role](const grpc::ServerContext& context) {
-    absl::string_view authorization = metadata(context, "authorization");
-    return role == Auth::Role::kAdmin ? auth_.check_admin(authorization) : auth_.check(authorization);
+grpc::internal::MethodHandler* AdminService::handler(const char* name, Access access, Method<Request, Reply> method) {
+  auto may_call = [this, access](const grpc::ServerContext& context) { return check(context, access); };
+  auto run = [this, name, access, method](grpc::ServerContext* context, const Request* request, Reply* reply) {
+    const grpc::Status status = (this->*method)(context, request, reply);
+    if (access == Access::kOperators) {
+      const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
+      audit_.record({.event = name,
+                     .principal = caller.ok() ? caller->name : "",
+                     .peer = context->peer(),
+                     .outcome = {static_cast<absl::StatusCode>(status.error_code()), status.error_message()},
+                     .reason = request->ShortDebugString()});
+    }
+    return status;
   };
-  auto run = [this, method](grpc::ServerContext* context, const Request* request, Reply* reply) {
-    return (this->*method)(context, request, reply);
-  };
-  return unary_handler<Request, Reply>(admission_, CallAdmission::Kind::kAdmin, check, run);
+  return unary_handler<Request, Reply>(admission_, CallAdmission::Kind::kAdmin, may_call, run);
 }
 
 // Registers the methods in the order of their declaration, because gRPC identifies them by index.
-AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, double profile_rate,
-                           std::function<void()> exit)
+AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
+                           double profile_rate, std::function<void()> exit)
     : auth_(auth),
       sessions_(sessions),
       admission_(admission),
+      audit_(audit),
       exit_(std::move(exit)),
       sampler_(sessions, profile_rate) {
-  MarkMethodStreamed(0, handler(Auth::Role::kUser, &AdminService::Status));
-  MarkMethodStreamed(1, handler(Auth::Role::kAdmin, &AdminService::EmptyCache));
-  MarkMethodStreamed(2, handler(Auth::Role::kAdmin, &AdminService::Snapshot));
-  MarkMethodStreamed(3, handler(Auth::Role::kAdmin, &AdminService::Drain));
-  MarkMethodStreamed(4, handler(Auth::Role::kAdmin, &AdminService::EndSession));
-  MarkMethodStreamed(5, handler(Auth::Role::kAdmin, &AdminService::Profile));
+  MarkMethodStreamed(0, handler("admin.status", Access::kAnyPrincipal, &AdminService::Status));
+  MarkMethodStreamed(1, handler("admin.empty_cache", Access::kOperators, &AdminService::EmptyCache));
+  MarkMethodStreamed(2, handler("admin.snapshot", Access::kOperators, &AdminService::Snapshot));
+  MarkMethodStreamed(3, handler("admin.drain", Access::kOperators, &AdminService::Drain));
+  MarkMethodStreamed(4, handler("admin.end_session", Access::kOperators, &AdminService::EndSession));
+  MarkMethodStreamed(5, handler("admin.profile", Access::kObserversAndOperators, &AdminService::Profile));
 }
 
 grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::StatusReply* reply) {
@@ -106,10 +136,18 @@ grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::Status
       status->set_missing(std::move(library.missing));
     }
   }
-  const bool administers = auth_.check_admin(metadata(*context, "authorization")).ok();
+  const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
+  const bool sees_all = caller.ok() && caller->role != Role::kUser;
   for (v1::SessionStatus& session : sessions_.list()) {
-    if (!administers) hide_program(&session);
+    const bool is_own = caller.ok() && session.principal() == caller->name;
+    // Programs that share the user token need not be the same person's.
+    if (!sees_all && (!is_own || caller->name == "user")) hide_program(&session);
     *reply->add_sessions() = std::move(session);
+  }
+  for (const auto& [name, usage] : sessions_.usage()) {
+    if (!name.empty() && (sees_all || (caller.ok() && name == caller->name))) {
+      describe(name, usage, reply->add_principals());
+    }
   }
   return grpc::Status::OK;
 }

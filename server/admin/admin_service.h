@@ -9,6 +9,7 @@
 #include <functional>
 
 #include "server/admin/sampler.h"
+#include "server/audit.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
 #include "server/session/sessions.h"
@@ -20,7 +21,7 @@ class AdminService final : public v1::Admin::Service {
  public:
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
   // `profile_rate`: samples per second for Profile; 0: none.
-  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, double profile_rate,
+  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit, double profile_rate,
                std::function<void()> exit);
 
   // These handlers run only after the call's token has been checked.
@@ -39,12 +40,16 @@ class AdminService final : public v1::Admin::Service {
  private:
   template <typename Request, typename Reply>
   using Method = grpc::Status (AdminService::*)(grpc::ServerContext*, const Request*, Reply*);
+  // Who may call a method.
+  enum class Access { kAnyPrincipal, kObserversAndOperators, kOperators };
   template <typename Request, typename Reply>
-  grpc::internal::MethodHandler* handler(Auth::Role role, Method<Request, Reply> method);
+  grpc::internal::MethodHandler* handler(const char* name, Access access, Method<Request, Reply> method);
+  absl::Status check(const grpc::ServerContext& context, Access access) const;
 
   const Auth& auth_;
   Sessions& sessions_;
   CallAdmission& admission_;
+  AuditLog& audit_;
   const std::function<void()> exit_;
   Sampler sampler_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

@@ -15,17 +15,6 @@ constexpr size_t kMaxEntries = 1 << 14;  // a reply of them is within the size o
 constexpr int kIdleSamples = 100;
 constexpr int kIdleFactor = 10;
 
-const char* name_of(SessionActivity::Phase phase) {
-  switch (phase) {
-    case SessionActivity::Phase::kIdle: return "idle";
-    case SessionActivity::Phase::kPrepare: return "prepare";
-    case SessionActivity::Phase::kExecute: return "execute";
-    case SessionActivity::Phase::kSuspended: return "suspended";
-    case SessionActivity::Phase::kReply: return "reply";
-  }
-  return "";
-}
-
 std::string op_name(uint16_t id) {
   const Op* op = id == 0 ? nullptr : find_op(id);
   return op == nullptr ? "" : std::string(op->name);
@@ -98,7 +87,7 @@ v1::ProfileReply Sampler::profile() const {
     v1::ProfileEntry* wire = reply.add_entries();
     wire->set_principal(entry.principal);
     wire->set_session(key.session);
-    wire->set_phase(name_of(key.phase));
+    wire->set_phase(phase_name(key.phase));
     wire->set_op(op_name(key.op));
     wire->set_kernel(op_name(key.kernel));
     wire->set_site(entry.site);

@@ -51,8 +51,10 @@ void set_result(Call& call, std::string_view bytes) {
 
 // Charges host memory to the session. Throws Error (OutOfMemoryError) if its account has no room.
 HostCharge charge(const std::shared_ptr<Account>& account, uint64_t bytes) {
-  check(ErrorKind::kOutOfMemory, !account || account->has_host_room(bytes),
-        "out of memory on the host: the session has no room for ", bytes, " bytes");
+  if (account && !account->has_host_room(bytes)) {
+    fail(ErrorKind::kOutOfMemory, "out of memory on the host: requested ", bytes, " bytes; ",
+         account->bookkeeping_refusal(bytes));
+  }
   return HostCharge(account, bytes);
 }
 
@@ -398,6 +400,7 @@ void checkpoint_read_range(Call& call) {
 void checkpoint_write_bytes(Call& call) {
   run_simple<int64_t>(call, [bytes = bytes_of(call.tensor(0), "bytes", kMaxFileBytes),
                              path = text(call, 1)](const CheckpointRoot& root) {
+    const CheckpointRoot::Room room = root.reserve(path, bytes.size());
     ReplacementFile file(root.find(path, true));
     file.reserve(bytes.size());
     file.append(bytes.data(), bytes.size());

@@ -51,6 +51,7 @@ void FileParts::check_numbers() const {
 
 void write_parts(const CheckpointRoot& root, std::string_view path, FileParts& parts, CheckpointJob& job) {
   job.set_total(parts.size() - parts.bytes.size());
+  const CheckpointRoot::Room room = root.reserve(path, parts.size());
   ReplacementFile file(root.find(path, true), true);
   file.reserve(parts.size());
   // A checksum is computed while its tensor is written, so places after the tensor are filled in before they are

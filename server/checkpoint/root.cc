@@ -14,6 +14,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+#include "engine/memory/bytes.h"
 #include "engine/schema/error.h"
 #include "server/checkpoint/file_error.h"
 #include "server/checkpoint/replacement_file.h"
@@ -98,6 +99,21 @@ int64_t remove_at(int parent, const std::string& name, std::string_view path, bo
   return static_cast<int64_t>(inside.size()) + 1;
 }
 
+// The sizes of the files in a folder and in those below it, without files that are being written.
+uint64_t bytes_in(FileDescriptor folder, std::string_view path, size_t depth = 0) {
+  constexpr size_t kMaxDepth = 64;
+  check(depth < kMaxDepth, "'", path, "' has more than ", kMaxDepth, " levels of folders");
+  const FileDescriptor same(dup(folder.get()));
+  uint64_t bytes = 0;
+  for (const CheckpointRoot::Entry& entry : entries(std::move(folder), path)) {
+    if (entry.type == CheckpointRoot::Entry::Type::kFile && !is_temporary_name(entry.name)) bytes += entry.bytes;
+    if (entry.type != CheckpointRoot::Entry::Type::kFolder) continue;
+    FileDescriptor below = open_for_listing(same.get(), entry.name);
+    if (below) bytes += bytes_in(std::move(below), path, depth + 1);  // else it was removed meanwhile
+  }
+  return bytes;
+}
+
 // Exchanges two folders; where the file system cannot do that atomically, `target` is missing for a moment.
 void exchange(const CheckpointRoot::Place& source, const CheckpointRoot::Place& target) {
   if (renameat2(source.folder.get(), source.name.c_str(), target.folder.get(), target.name.c_str(), RENAME_EXCHANGE) ==
@@ -122,8 +138,8 @@ bool is_checkpoint_file(std::string_view name) {
   return name.ends_with(".safetensors") || name.ends_with(".json") || is_temporary_name(name);
 }
 
-CheckpointRoot::CheckpointRoot(std::string path, std::string principal)
-    : path_(std::string(absl::StripSuffix(path, "/"))), principal_(std::move(principal)) {}
+CheckpointRoot::CheckpointRoot(std::string path, std::string principal, std::shared_ptr<Quota> quota)
+    : quota_(std::move(quota)), path_(std::string(absl::StripSuffix(path, "/"))), principal_(std::move(principal)) {}
 
 std::shared_ptr<const CheckpointRoot> CheckpointRoot::unrestricted() {
   return std::shared_ptr<const CheckpointRoot>(new CheckpointRoot);
@@ -186,6 +202,29 @@ CheckpointRoot::Place CheckpointRoot::find(std::string_view path, bool create, b
     folder = open_folder(folder.get(), parts[i], create, path, missing);
   }
   return {std::move(folder), std::move(parts.back()), std::string(path)};
+}
+
+CheckpointRoot::Room CheckpointRoot::reserve(std::string_view path, uint64_t bytes) const {
+  const uint64_t limit = quota_ ? quota_->limits().checkpoint_bytes : 0;
+  if (limit == 0) return {};
+  // Reserved before the files are counted: a file of another writer is counted at least once.
+  const uint64_t writing = quota_->reserve_checkpoint(bytes);
+  Room room(quota_, bytes);
+  uint64_t replaced = 0;
+  bool missing = false;
+  if (const Place place = find(path, false, &missing); !missing) {
+    struct stat status {};
+    const bool exists = fstatat(place.folder.get(), place.name.c_str(), &status, AT_SYMLINK_NOFOLLOW) == 0;
+    if (exists && S_ISREG(status.st_mode)) replaced = static_cast<uint64_t>(status.st_size);
+  }
+  const FileDescriptor start = open_start(path);
+  FileDescriptor folder = open_for_listing(start.get(), ".");
+  if (!folder) fail_with(errno, "list", path);
+  const uint64_t used = bytes_in(std::move(folder), path);
+  const uint64_t kept = used - std::min(used, replaced);
+  check(kept + writing <= limit, "cannot write '", path, "' of ", bytes_text(bytes), ": the checkpoints of ",
+        quota_->principal(), " take ", bytes_text(kept + writing - bytes), " of their limit of ", bytes_text(limit));
+  return room;
 }
 
 FileDescriptor CheckpointRoot::open_file(std::string_view path) const {

@@ -10,17 +10,19 @@
 #include <memory>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "base/file_descriptor.h"
+#include "engine/memory/quota.h"
 
 namespace tt::server {
 
 class CheckpointRoot {
  public:
   // The folder `path`, an absolute path on the host. If `principal` is not empty, its subfolder of that name, which is
-  // created at the first use.
-  explicit CheckpointRoot(std::string path, std::string principal = "");
+  // created at the first use. `quota`: the principal's; null: none.
+  explicit CheckpointRoot(std::string path, std::string principal = "", std::shared_ptr<Quota> quota = nullptr);
   // All files that the process can access. Relative paths start at the process's working folder.
   static std::shared_ptr<const CheckpointRoot> unrestricted();
 
@@ -33,6 +35,24 @@ class CheckpointRoot {
   // `create`: whether missing folders are created. `missing`, if not null, is set instead of throwing Error if a folder
   // does not exist; the result is then invalid.
   Place find(std::string_view path, bool create, bool* missing = nullptr) const;
+  // The quota's room for a file that is being written.
+  class Room {
+   public:
+    Room() = default;
+    Room(std::shared_ptr<Quota> quota, uint64_t bytes) : quota_(std::move(quota)), bytes_(bytes) {}
+    Room(Room&& other) noexcept : quota_(std::move(other.quota_)), bytes_(other.bytes_) {}
+    Room& operator=(Room&&) = delete;
+    ~Room() {
+      if (quota_) quota_->release_checkpoint(bytes_);
+    }
+
+   private:
+    std::shared_ptr<Quota> quota_;
+    uint64_t bytes_ = 0;
+  };
+  // Reserves room for a file that replaces the one at `path`, while the result exists. Throws Error if the files of the
+  // principal would exceed its quota.
+  [[nodiscard]] Room reserve(std::string_view path, uint64_t bytes) const;
   // Opens a regular file for reading.
   FileDescriptor open_file(std::string_view path) const;
 
@@ -57,6 +77,7 @@ class CheckpointRoot {
   FileDescriptor open_folder(int parent, const std::string& name, bool create, std::string_view path,
                              bool* missing = nullptr) const;
 
+  const std::shared_ptr<Quota> quota_;
   const std::string path_;       // without '/' at the end
   const std::string principal_;  // name of the subfolder; empty: none
   const bool unrestricted_ = false;

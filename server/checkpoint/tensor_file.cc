@@ -47,8 +47,10 @@ void write_tensors(const CheckpointRoot& root, std::string_view path, std::strin
   for (const auto& tensor : tensors) bytes += tensor->bytes();
   check_described(SafetensorsHeader::parse(header, bytes), tensors);
   job.set_total(bytes);
+  const uint64_t size = 8 + header.size() + bytes;
+  const CheckpointRoot::Room room = root.reserve(path, size);
   ReplacementFile file(root.find(path, true), true);
-  file.reserve(8 + header.size() + bytes);
+  file.reserve(size);
   std::array<uint8_t, 8> length{};
   for (size_t i = 0; i < length.size(); ++i) length[i] = static_cast<uint8_t>(header.size() >> (8 * i));
   file.append(length.data(), length.size());

@@ -1,6 +1,7 @@
 #include "server/daemon/flags.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstdlib>
 #include <string_view>
 
@@ -26,6 +27,11 @@ std::filesystem::path default_token_file() {
 }
 
 std::string address_error(std::string& text) { return std::string(parse_address(text).status().message()); }
+std::string http_error(std::string& text) {
+  const absl::StatusOr<Address> address = parse_address(text);
+  if (!address.ok()) return std::string(address.status().message());
+  return address->is_unix() ? "expected HOST:PORT, got " + text : "";
+}
 std::string network_error(std::string& text) {
   return std::string(distributed::PeerPolicy::parse({text}, {}).status().message());
 }
@@ -38,7 +44,9 @@ Every option can also be set by TELETENSOR_<OPTION> in the environment, or in a 
 
 Examples:
   teletensord                               one engine for this user on this machine
-  teletensord --listen 0.0.0.0:7070         reachable from the network (put it behind TLS or a VPN)
+  teletensord --listen 0.0.0.0:7070 --tls-self-signed
+                                            reachable from the network, encrypted: clients connect to
+                                            teletensors://HOST:7070 with the fingerprint that is printed
   teletensord --session-memory-limit 8GB    limit each client to 8 GB)";
 
 void add_options(CLI::App& app, Flags* flags) {
@@ -48,6 +56,10 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Validator(&address_error, "", "address"))
       ->type_name("ADDRESS")
       ->default_str(absl::StrCat(default_addresses()[0], " ", default_addresses()[1]));
+  app.add_option("--http", flags->http, "HOST:PORT for HTTP: /metrics (Prometheus), /healthz and /readyz")
+      ->envname("TELETENSOR_HTTP")
+      ->check(CLI::Validator(&http_error, "", "address"))
+      ->type_name("ADDRESS");
   app.add_option("--token-file", flags->token_file, "token that clients need to open a session; created at first start")
       ->envname("TELETENSOR_TOKEN_FILE")
       ->type_name("FILE")
@@ -56,8 +68,43 @@ void add_options(CLI::App& app, Flags* flags) {
                  "token for administrative calls; created at first start (default: admin-token beside --token-file)")
       ->envname("TELETENSOR_ADMIN_TOKEN_FILE")
       ->type_name("FILE");
+  app.add_option("--principals", flags->principals,
+                 "further principals, written by `teletensor user`; read again when it changes")
+      ->envname("TELETENSOR_PRINCIPALS")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  app.add_option("--audit-log", flags->audit_log,
+                 "append a line of JSON for every session, administrative call and refusal; SIGHUP opens it again")
+      ->envname("TELETENSOR_AUDIT_LOG")
+      ->type_name("FILE");
   app.add_flag("--no-auth", flags->no_auth, "accept every client that can reach the engine")
       ->envname("TELETENSOR_NO_AUTH");
+  app.add_option("--tls-cert", flags->tls.certificate, "serve TCP with TLS: certificate and its chain (PEM)")
+      ->envname("TELETENSOR_TLS_CERT")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  app.add_option("--tls-key", flags->tls.key, "private key of --tls-cert (PEM); both are read again when they change")
+      ->envname("TELETENSOR_TLS_KEY_FILE")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  app.add_option("--tls-client-ca", flags->tls.authorities,
+                 "require certificates of clients, signed by one of these authorities (PEM), besides the token")
+      ->envname("TELETENSOR_TLS_CLIENT_CA")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  app.add_flag("--tls-self-signed", flags->tls_self_signed,
+               "serve TCP with TLS and a certificate that is created at first start beside --token-file; prints the "
+               "fingerprint, by which clients recognise it")
+      ->envname("TELETENSOR_TLS_SELF_SIGNED");
+  app.add_option("--tls-peer-ca", flags->tls_peer_ca,
+                 "use TLS between engines (stores, pulled tensors): each must have a certificate that one of these "
+                 "authorities (PEM) signed")
+      ->envname("TELETENSOR_TLS_PEER_CA")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  app.add_flag("--insecure", flags->insecure,
+               "allow addresses that other hosts reach without TLS: tokens and tensors are readable on the network")
+      ->envname("TELETENSOR_INSECURE");
   app.add_flag("--private", flags->private_engine,
                "serve one client on a unix socket: print READY, exit when standard input ends");
   app.add_flag("--open-reflection", flags->open_reflection, "serve gRPC reflection without a token")
@@ -80,6 +127,12 @@ void add_options(CLI::App& app, Flags* flags) {
                  "bytes that the tensors of one session may use; 0: no limit")
       ->envname("TELETENSOR_SESSION_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--session-group-threads", flags->session_group_threads,
+                 "threads that the process groups and stores of one session may use; 0: no limit")
+      ->envname("TELETENSOR_SESSION_GROUP_THREADS")
+      ->check(CLI::Range(0, 1 << 20))
+      ->type_name("N")
       ->capture_default_str();
   app.add_option(
          "--checkpoint-root", flags->checkpoint_root,
@@ -141,8 +194,29 @@ void add_options(CLI::App& app, Flags* flags) {
   app.footer(kFooter);
 }
 
+bool reaches_network(const Flags& flags) {
+  const auto is_reachable = [](const std::string& text) {
+    absl::StatusOr<Address> address = parse_address(text);
+    return address.ok() && !address->is_local();
+  };
+  return is_reachable(flags.http) || std::any_of(flags.listen.begin(), flags.listen.end(), is_reachable);
+}
+
 // Checks that involve several options.
 const char* conflicting_flags(const Flags& flags) {
+  const bool tls = flags.tls_self_signed || !flags.tls.certificate.empty();
+  if (!flags.principals.empty() && (flags.no_auth || flags.private_engine)) {
+    return "--principals has no effect with --no-auth or --private";
+  }
+  if (!flags.http.empty() && flags.private_engine) return "--http has no effect with --private";
+  if (flags.tls.certificate.empty() != flags.tls.key.empty()) return "--tls-cert and --tls-key require each other";
+  if (flags.tls_self_signed && !flags.tls.certificate.empty()) return "use --tls-self-signed or --tls-cert, not both";
+  if (!flags.tls.authorities.empty() && !tls) return "--tls-client-ca requires --tls-cert or --tls-self-signed";
+  if (!flags.tls_peer_ca.empty() && flags.tls.certificate.empty()) return "--tls-peer-ca requires --tls-cert";
+  if (!tls && !flags.insecure && reaches_network(flags)) {
+    return "an address that other hosts can reach requires TLS: use --tls-self-signed, or --tls-cert and --tls-key; "
+           "--insecure allows it without encryption";
+  }
   if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
   if (flags.listen.size() > 1) return "--private allows only one --listen address";
   if (!flags.listen.empty() && flags.listen[0].rfind("unix:", 0) != 0)
@@ -168,6 +242,10 @@ std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
   if (const char* why = conflicting_flags(*flags)) {
     std::cerr << "teletensord: " << why << "\n";
     return 2;
+  }
+  if (flags->tls_self_signed && flags->tls.certificate.empty()) {
+    flags->tls.certificate = flags->token_file.parent_path() / "tls-cert.pem";
+    flags->tls.key = flags->token_file.parent_path() / "tls-key.pem";
   }
   if (flags->check_config) {
     std::cout << app.config_to_str(true);

@@ -7,23 +7,33 @@
 #include <string>
 #include <vector>
 
+#include "proto/certificate.h"
+
 namespace tt::server {
 
 struct Flags {
   std::vector<std::string> listen;  // addresses as given; empty: the default addresses
+  std::string http;                 // address of the HTTP listener; empty: none
   std::filesystem::path token_file;
   std::filesystem::path admin_token_file;
   bool no_auth = false;
+  TlsFiles tls;                      // of clients' connections; no certificate: without TLS
+  bool tls_self_signed = false;      // create the certificate if there is none
+  std::string tls_peer_ca;           // authorities of the other engines' certificates
+  bool insecure = false;             // addresses beyond loopback may be without TLS
+  std::filesystem::path principals;  // empty: only the two tokens
+  std::filesystem::path audit_log;   // empty: none
   bool open_reflection = false;
   bool no_compression = false;
   std::vector<std::string> peer_networks;             // of the other engines; empty: none
   std::vector<std::string> peer_ports{"1024-65535"};  // of the other engines, and for listening
   size_t connections_per_address = 256;
   bool private_engine = false;
-  int client_fd = -1;                     // pidfd of a private engine's client, readable once the client has ended
-  uint64_t memory_limit = 0;              // bytes; 0: no limit
-  uint64_t session_memory_limit = 0;      // bytes; 0: no limit
-  std::filesystem::path checkpoint_root;  // empty: no checkpoints, or the client's files for a private engine
+  int client_fd = -1;                      // pidfd of a private engine's client, readable once the client has ended
+  uint64_t memory_limit = 0;               // bytes; 0: no limit
+  uint64_t session_memory_limit = 0;       // bytes; 0: no limit
+  uint64_t session_group_threads = 1'024;  // 0: no limit
+  std::filesystem::path checkpoint_root;   // empty: no checkpoints, or the client's files for a private engine
   double lease_seconds = 60;
   double grace_seconds = 10;
   double frame_time_limit_seconds = 0;  // 0: no limit

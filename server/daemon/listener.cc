@@ -6,6 +6,7 @@
 
 #include <utility>
 
+#include "proto/credentials.h"
 #include "proto/keepalive.h"
 #include "server/admin/admin_service.h"
 #include "server/rpc/acceptor.h"
@@ -54,14 +55,17 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
 }  // namespace
 
 struct Listener::Impl {
-  Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, Sessions& sessions, double profile_rate,
+  Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, AuditLog& audit, Sessions& sessions, double profile_rate,
        std::function<void()> exit)
       : acceptor(std::move(acceptor)),
         admission({[this](const std::string& peer) { this->acceptor->authenticated(peer); },
-                   [this](const std::string& peer) { this->acceptor->refused(peer); }}),
+                   [this, &audit](const std::string& peer, const absl::Status& status) {
+                     this->acceptor->refused(peer);
+                     audit.refused(peer, status);
+                   }}),
         sessions(sessions),
-        engine(auth, sessions, admission),
-        admin(auth, sessions, admission, profile_rate, std::move(exit)) {}
+        engine(auth, sessions, admission, audit),
+        admin(auth, sessions, admission, audit, profile_rate, std::move(exit)) {}
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
   Sessions& sessions;
@@ -76,13 +80,15 @@ Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses)
 
 Listener::~Listener() { shut_down(); }
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options, const Auth& auth, Sessions& sessions,
-                                                          std::function<void()> exit) {
+absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options, const Auth& auth, AuditLog& audit,
+                                                          Sessions& sessions, std::function<void()> exit) {
   using Builder = grpc::ServerBuilder;
   std::vector<Address> addresses = options.addresses;
-  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, options.connections_per_address);
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor =
+      Acceptor::listen(&addresses, options.connections_per_address, options.tls != nullptr);
   if (!acceptor.ok()) return acceptor.status();
-  auto impl = std::make_unique<Impl>(*std::move(acceptor), auth, sessions, options.profile_rate, std::move(exit));
+  auto impl =
+      std::make_unique<Impl>(*std::move(acceptor), auth, audit, sessions, options.profile_rate, std::move(exit));
   grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   Builder builder;
@@ -90,14 +96,16 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> guards;
   guards.push_back(std::make_unique<ReflectionGuard>(auth, options.open_reflection, impl->admission));
   builder.experimental().SetInterceptorCreators(std::move(guards));
-  std::unique_ptr<Acceptor::Sink> sink = builder.experimental().AddExternalConnectionAcceptor(
-      Builder::experimental_type::ExternalConnectionType::FROM_FD, grpc::InsecureServerCredentials());
+  constexpr auto kFromDescriptor = Builder::experimental_type::ExternalConnectionType::FROM_FD;
+  Acceptor::Sinks sinks;
+  sinks.plain = builder.experimental().AddExternalConnectionAcceptor(kFromDescriptor, plain_server_credentials());
+  if (options.tls) sinks.tls = builder.experimental().AddExternalConnectionAcceptor(kFromDescriptor, options.tls);
   builder.RegisterService(&impl->engine);
   builder.RegisterService(&impl->admin);
   builder.RegisterCallbackGenericService(&impl->open);
   impl->server = builder.BuildAndStart();
   if (!impl->server) return absl::InternalError("cannot start the gRPC server");
-  impl->acceptor->start(std::move(sink));
+  impl->acceptor->start(std::move(sinks));
   return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses)));
 }
 

@@ -1,6 +1,8 @@
 // Listener: serves the engine's services on its addresses.
 #pragma once
 
+#include <grpcpp/grpcpp.h>
+
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -8,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/audit.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
 #include "server/session/sessions.h"
@@ -18,15 +21,16 @@ class Listener {
  public:
   struct Options {
     std::vector<Address> addresses;
-    bool open_reflection = false;  // gRPC's reflection service requires no token
+    std::shared_ptr<grpc::ServerCredentials> tls;  // of TCP connections; null: without TLS
+    bool open_reflection = false;                  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
     double profile_rate = 0;  // samples per second for Admin.Profile; 0: none
   };
 
-  // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`. `auth` and `sessions` must
-  // outlive the Listener.
-  static absl::StatusOr<std::unique_ptr<Listener>> start(const Options& options, const Auth& auth, Sessions& sessions,
-                                                         std::function<void()> exit);
+  // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`. `auth`, `audit` and
+  // `sessions` must outlive the Listener.
+  static absl::StatusOr<std::unique_ptr<Listener>> start(const Options& options, const Auth& auth, AuditLog& audit,
+                                                         Sessions& sessions, std::function<void()> exit);
   ~Listener();
 
   // Addresses on which the Listener listens. Port 0 has been replaced by the actual port.

@@ -17,7 +17,12 @@
 #include "absl/strings/str_join.h"
 #include "base/mutex.h"
 #include "distributed/peers/peer_policy.h"
+#include "distributed/store/peer_tls.h"
 #include "engine/device/failed_check.h"
+#include "engine/device/parallel.h"
+#include "proto/certificate.h"
+#include "proto/credentials.h"
+#include "server/audit.h"
 #include "server/checkpoint/root.h"
 #include "server/daemon/backends.h"
 #include "server/daemon/environment.h"
@@ -25,15 +30,20 @@
 #include "server/daemon/listener.h"
 #include "server/daemon/private_folder.h"
 #include "server/daemon/shutdown_signal.h"
+#include "server/http/http_server.h"
+#include "server/http/metrics.h"
 #include "server/log.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/peer_gate.h"
+#include "server/rpc/principals.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
 namespace {
+
+constexpr std::chrono::milliseconds kPrincipalsInterval{500};
 
 int print_error(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
@@ -50,19 +60,42 @@ absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::stri
   return addresses;
 }
 
-absl::StatusOr<Auth> make_auth(const Flags& flags) {
+absl::StatusOr<Auth> make_auth(const Flags& flags, const std::shared_ptr<Principals>& principals) {
   // A private engine's socket is in a folder that only its owner can enter.
   if (flags.no_auth || flags.private_engine) return Auth::disabled();
-  return Auth::from_files(flags.token_file, flags.admin_token_file);
+  return Auth::from_files(flags.token_file, flags.admin_token_file, principals);
+}
+
+// Credentials of TCP connections; null without TLS.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& flags) {
+  if (flags.tls_self_signed) {
+    absl::Status created = create_self_signed(flags.tls.certificate, flags.tls.key);
+    if (!created.ok()) return created;
+  }
+  if (flags.tls.certificate.empty()) return nullptr;
+  if (!flags.tls_peer_ca.empty()) {
+    const TlsFiles files{flags.tls.certificate, flags.tls.key, flags.tls_peer_ca};
+    if (absl::Status status = distributed::use_peer_tls(files); !status.ok()) return status;
+  }
+  return server_credentials(flags.tls);
 }
 
 void log_addresses(const Flags& flags, const Listener& listener) {
+  const bool tls = !flags.tls.certificate.empty();
   std::vector<std::string> names;
   for (const Address& address : listener.addresses()) {
-    names.push_back(address.to_string());
-    if (!address.is_local()) {
+    names.push_back(absl::StrCat(tls && !address.is_unix() ? "teletensors://" : "", address.to_string()));
+    if (!address.is_local() && !tls) {
       spdlog::warn("{} is reachable from the network; tokens and tensors are sent unencrypted", names.back());
     }
+  }
+  if (tls) {
+    const absl::StatusOr<std::string> pem = read_pem(flags.tls.certificate);
+    const absl::StatusOr<std::string> fingerprint = pem.ok() ? fingerprint_of(*pem) : pem.status();
+    spdlog::info("the certificate's fingerprint is {}", fingerprint.ok() ? *fingerprint : "unknown");
+  }
+  if (!flags.peer_networks.empty() && flags.tls_peer_ca.empty() && tls) {
+    spdlog::warn("connections to other engines are not encrypted; use --tls-peer-ca");
   }
   if (flags.private_engine) {
     std::cout << "READY " << names[0] << std::endl;
@@ -79,17 +112,17 @@ std::chrono::milliseconds milliseconds(double seconds) {
 }
 
 // Returns the folder for each principal's checkpoints.
-std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view)> checkpoint_roots(const Flags& flags) {
+std::function<std::shared_ptr<const CheckpointRoot>(const Principal&)> checkpoint_roots(const Flags& flags) {
   if (!flags.checkpoint_root.empty()) {
     const std::string folder = std::filesystem::absolute(flags.checkpoint_root).lexically_normal();
     const bool is_shared = !flags.private_engine && !flags.no_auth;
-    return [=](absl::string_view principal) {
-      return std::make_shared<const CheckpointRoot>(folder, is_shared ? std::string(principal) : "");
+    return [=](const Principal& principal) {
+      return std::make_shared<const CheckpointRoot>(folder, is_shared ? principal.name : "", principal.quota);
     };
   }
   if (!flags.private_engine) return {};
   // a private engine runs as the user of its only client
-  return [](absl::string_view) { return CheckpointRoot::unrestricted(); };
+  return [](const Principal&) { return CheckpointRoot::unrestricted(); };
 }
 
 // Returns the engines with which sessions may communicate.
@@ -133,13 +166,25 @@ class GracePeriod {
 int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFolder* folder) {
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
   if (!addresses.ok()) return print_error(addresses.status());
-  absl::StatusOr<Auth> auth = make_auth(flags);
-  if (!auth.ok()) return print_error(auth.status());
+  absl::StatusOr<std::unique_ptr<AuditLog>> audit = std::make_unique<AuditLog>();
+  if (!flags.audit_log.empty()) audit = AuditLog::open(flags.audit_log);
+  if (!audit.ok()) return print_error(audit.status());
   recover_from_failed_checks();
-  ShutdownWaiter shutdown;
+  ShutdownWaiter shutdown(flags.audit_log.empty() ? std::function<void()>() : [&log = **audit] { log.reopen(); });
+  std::shared_ptr<Principals> principals;
+  if (!flags.principals.empty()) {
+    auto read = Principals::from_file(flags.principals);
+    if (!read.ok()) return print_error(read.status());
+    principals = *std::move(read);
+  }
+  absl::StatusOr<Auth> auth = make_auth(flags, principals);
+  if (!auth.ok()) return print_error(auth.status());
+  auto tls = make_tls(flags);
+  if (!tls.ok()) return print_error(tls.status());
   register_backends(flags.threads, flags.memory_limit);
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;
+  options.limits.max_group_threads = flags.session_group_threads;
   options.lease = milliseconds(flags.lease_seconds);
   // A network interruption that the session survives must not fail its interrupted uploads.
   options.transfer_timeouts.resume = std::max(options.transfer_timeouts.resume, options.lease);
@@ -151,13 +196,39 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (!peers.ok()) return print_error(peers.status());
   options.peers = *std::move(peers);
   options.open_gate = &open_peer_gate;
+  options.on_end = [&log = **audit](const Session& session) {
+    log.record({.event = "session.end", .principal = session.principal(), .session = session.id()});
+  };
+  if (!flags.private_engine) options.queue = std::make_shared<FairQueue>(static_cast<size_t>(num_threads()));
+  const auto frame_times = std::make_shared<FrameTimes>();
+  if (!flags.http.empty()) options.frame_times = frame_times;
   Sessions sessions(options);
-  Listener::Options listening{*addresses, flags.open_reflection, flags.connections_per_address, flags.profile_rate};
-  auto listener = Listener::start(listening, *auth, sessions, [&shutdown] { shutdown.end(); });
+  const Metrics metrics(sessions, *frame_times);
+  Listener::Options listening{*addresses, *tls, flags.open_reflection, flags.connections_per_address,
+                              flags.profile_rate};
+  auto listener = Listener::start(listening, *auth, **audit, sessions, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
+  std::unique_ptr<HttpServer> http;
+  if (!flags.http.empty()) {
+    const absl::StatusOr<Address> address = parse_address(flags.http);
+    // On this host only, as for unix sockets, HTTP is without TLS.
+    const TlsFiles files = address.ok() && address->is_local() ? TlsFiles() : flags.tls;
+    auto started = address.ok() ? HttpServer::start(*address, files, *auth, sessions, metrics) : address.status();
+    if (!started.ok()) return print_error(started.status());
+    http = *std::move(started);
+    spdlog::info("metrics at {}/metrics", http->url());
+  }
+  if (principals) {
+    principals->watch(kPrincipalsInterval, [&](const std::string& name) {
+      audit.value()->record({.event = "principal.revoked", .principal = name});
+      const size_t ended = sessions.end_all_of(name);
+      spdlog::info("the access of {} was revoked; {} sessions end", name, ended);
+    });
+  }
   log_addresses(flags, **listener);
   const char* reason = shutdown.wait(flags.private_engine, flags.client_fd);
   spdlog::info("shutting down: {}", reason);
+  if (principals) principals->stop();
   const auto remove_files = [&] {
     (*listener)->remove_sockets();
     if (folder) folder->remove();

@@ -5,21 +5,13 @@
 #include <sys/eventfd.h>
 #include <sys/signalfd.h>
 #include <unistd.h>
-#include <csignal>
 
 #include <cerrno>
 #include <cstdint>
+#include <utility>
 
 namespace tt::server {
 namespace {
-
-sigset_t ending_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  return set;
-}
 
 bool at_end(const pollfd& input) {
   if (input.revents == 0) return false;
@@ -30,8 +22,17 @@ bool at_end(const pollfd& input) {
 
 }  // namespace
 
-ShutdownWaiter::ShutdownWaiter() {
-  sigset_t set = ending_signals();
+sigset_t ShutdownWaiter::handled_signals() const {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  if (on_hangup_) sigaddset(&set, SIGHUP);
+  return set;
+}
+
+ShutdownWaiter::ShutdownWaiter(std::function<void()> on_hangup) : on_hangup_(std::move(on_hangup)) {
+  sigset_t set = handled_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
   signals_ = signalfd(-1, &set, SFD_CLOEXEC);
@@ -54,17 +55,23 @@ const char* ShutdownWaiter::wait(bool watch_stdin, int client) {
   const char* reason = nullptr;
   while (reason == nullptr) {
     if (poll(watched, 4, -1) < 0 && errno != EINTR) reason = "poll failed";
-    if (watched[0].revents != 0) reason = "a signal";
+    if (watched[0].revents != 0) {
+      signalfd_siginfo info;
+      const bool received = read(signals_, &info, sizeof info) == sizeof info;
+      if (received && info.ssi_signo == SIGHUP) {
+        on_hangup_();
+      } else {
+        reason = "a signal";
+      }
+    }
     if (watched[1].revents != 0) reason = "drained";
     client_exited_ = at_end(watched[2]) || watched[3].revents != 0;
     if (client_exited_) reason = "the client exited";
   }
-  signalfd_siginfo info;
-  if (watched[0].revents != 0) [[maybe_unused]]
-    ssize_t got = read(signals_, &info, sizeof info);
-  sigset_t set = ending_signals();
+  sigset_t set = handled_signals();
   signal(SIGTERM, SIG_DFL);
   signal(SIGINT, SIG_DFL);
+  if (on_hangup_) signal(SIGHUP, SIG_IGN);  // logs may be rotated while sessions end
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   return reason;
 }

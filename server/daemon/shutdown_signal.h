@@ -1,12 +1,16 @@
 // ShutdownWaiter: waits until the daemon must shut down, because of a signal, Admin.Drain, or the exit of its parent.
 #pragma once
 
+#include <csignal>
+#include <functional>
+
 namespace tt::server {
 
 class ShutdownWaiter {
  public:
-  // Blocks SIGTERM and SIGINT until `wait`. Must be constructed before any other thread starts.
-  ShutdownWaiter();
+  // Blocks SIGTERM and SIGINT until `wait`, and SIGHUP if `on_hangup` is given. Must be constructed before any other
+  // thread starts. `on_hangup` is called by wait() at each SIGHUP, which then does not end the process.
+  explicit ShutdownWaiter(std::function<void()> on_hangup = {});
   ~ShutdownWaiter();
   ShutdownWaiter(const ShutdownWaiter&) = delete;
   ShutdownWaiter& operator=(const ShutdownWaiter&) = delete;
@@ -22,6 +26,8 @@ class ShutdownWaiter {
   bool client_exited() const { return client_exited_; }
 
  private:
+  sigset_t handled_signals() const;
+  const std::function<void()> on_hangup_;
   int signals_;
   int ended_;
   bool client_exited_ = false;

@@ -39,6 +39,13 @@ constexpr std::chrono::milliseconds kSilentGrace{400};
 // What an HTTP/2 client sends first, without waiting for the server, and the time within which it must arrive.
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr std::chrono::seconds kPrefaceTimeout{2};
+// The same for TLS: a handshake record (RFC 8446, 5.1) that contains a ClientHello.
+constexpr size_t kTlsPrefaceBytes = 6;
+bool can_be_client_hello(absl::string_view bytes) {
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  return (bytes.empty() || at(0) == 22) && (bytes.size() < 2 || at(1) == 3) && (bytes.size() < 3 || at(2) <= 4) &&
+         (bytes.size() < 6 || at(5) == 1);
+}
 // Connections without a complete preface: in total a fraction of all connections, and half of it per address.
 constexpr size_t kSilentFraction = 8;
 // Limits per address: the number of connections without a token that gRPC handles at a time, of those that have sent
@@ -165,6 +172,14 @@ uint64_t received_bytes(int fd) {
   return getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0 ? info.tcpi_bytes_received : 0;
 }
 
+// Time since the last bytes were received on a TCP connection.
+std::chrono::milliseconds idle_time(int fd) {
+  tcp_info info{};
+  socklen_t size = sizeof info;
+  const bool known = getsockopt(fd, IPPROTO_TCP, TCP_INFO, &info, &size) == 0;
+  return std::chrono::milliseconds(known ? info.tcpi_last_data_recv : 0);
+}
+
 uint64_t inode_of(int fd) {
   struct stat info;
   return fstat(fd, &info) == 0 ? info.st_ino : 0;
@@ -172,7 +187,8 @@ uint64_t inode_of(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::listen(std::vector<Address>* addresses, size_t per_address) {
+absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::listen(std::vector<Address>* addresses, size_t per_address,
+                                                           bool tls) {
   std::vector<Listener> listeners;
   absl::Status status;
   size_t bound = 0;
@@ -180,7 +196,7 @@ absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::listen(std::vector<Address>*
     std::vector<int> sockets;
     if (status.ok()) status = claim(address);
     if (status.ok()) status = address.is_unix() ? listen_unix(address, &sockets) : listen_tcp(&address, &sockets);
-    for (int fd : sockets) listeners.push_back({fd, address.is_unix()});
+    for (int fd : sockets) listeners.push_back({fd, address.is_unix(), tls && !address.is_unix()});
     if (status.ok()) ++bound;
   }
   auto acceptor = std::unique_ptr<Acceptor>(new Acceptor(per_address, std::move(listeners)));
@@ -204,8 +220,8 @@ Acceptor::~Acceptor() {
   close(wake_);
 }
 
-void Acceptor::start(std::unique_ptr<Sink> sink) {
-  sink_ = std::move(sink);
+void Acceptor::start(Sinks sinks) {
+  sinks_ = std::move(sinks);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -251,8 +267,8 @@ bool Acceptor::accept_one(const Listener& listener) {
   const int fd = accept4(listener.fd, reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
   const std::string peer = listener.is_unix ? "unix:" : peer_of(name);
-  Waiting connection{fd, listener.fd, peer, address_of(peer), Clock::now()};
-  switch (preface_of(fd)) {
+  Waiting connection{fd, listener.fd, peer, address_of(peer), Clock::now(), listener.tls};
+  switch (preface_of(fd, listener.tls)) {
     case Preface::kComplete: receive(std::move(connection)); break;
     case Preface::kIncomplete: add_silent(std::move(connection)); break;
     case Preface::kInvalid: close(fd);
@@ -261,12 +277,17 @@ bool Acceptor::accept_one(const Listener& listener) {
 }
 
 // Examines the received bytes without consuming them.
-Acceptor::Preface Acceptor::preface_of(int fd) {
+Acceptor::Preface Acceptor::preface_of(int fd, bool tls) {
   char bytes[kPreface.size()];
   const ssize_t received = recv(fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
   if (received < 0) return errno == EAGAIN || errno == EINTR ? Preface::kIncomplete : Preface::kInvalid;
   const absl::string_view text(bytes, static_cast<size_t>(received));
-  if (text.empty() || !absl::StartsWith(kPreface, text)) return Preface::kInvalid;  // empty: the peer has closed
+  if (text.empty()) return Preface::kInvalid;  // the peer has closed
+  if (tls) {
+    if (!can_be_client_hello(text)) return Preface::kInvalid;
+    return text.size() < kTlsPrefaceBytes ? Preface::kIncomplete : Preface::kComplete;
+  }
+  if (!absl::StartsWith(kPreface, text)) return Preface::kInvalid;
   return text == kPreface ? Preface::kComplete : Preface::kIncomplete;
 }
 
@@ -305,7 +326,7 @@ void Acceptor::read_prefaces() {
     const auto found = silent_by_fd_.find(events[i].data.fd);
     if (found == silent_by_fd_.end()) continue;
     const auto at = found->second;
-    const Preface preface = preface_of(at->fd);
+    const Preface preface = preface_of(at->fd, at->tls);
     if (preface == Preface::kInvalid) close_silent(at);
     if (preface != Preface::kComplete) continue;
     epoll_ctl(silent_, EPOLL_CTL_DEL, at->fd, nullptr);
@@ -379,13 +400,13 @@ bool Acceptor::pass_to_grpc(const Waiting& waiting) {
     }
     const bool is_unix = waiting.address == "unix";
     std::string key = is_unix ? absl::StrCat("unix ", ++unix_connections_) : connection_of(waiting.peer);
-    connections_[key] = {waiting.fd, inode_of(waiting.fd),      waiting.address, Clock::now(),
-                         is_unix,    received_bytes(waiting.fd)};
+    connections_[key] = {waiting.fd, inode_of(waiting.fd), waiting.address,           Clock::now(),
+                         is_unix,    waiting.tls,          received_bytes(waiting.fd)};
   }
   Sink::NewConnectionParameters connection;
   connection.listener_fd = waiting.listener_fd;
   connection.fd = waiting.fd;
-  sink_->HandleNewConnection(&connection);
+  (waiting.tls ? sinks_.tls : sinks_.plain)->HandleNewConnection(&connection);
   return true;
 }
 
@@ -412,8 +433,10 @@ Acceptor::Admission Acceptor::admit(const std::string& address) {
   return connections_.size() < total_ || make_room(nullptr) ? Admission::kAdmit : Admission::kRefused;
 }
 
-// Whether the peer of a connection without a token has sent nothing since its preface.
+// Whether the peer of a connection without a token has sent nothing since its preface. With TLS, whose handshake has
+// more bytes, whether it has sent nothing lately.
 bool Acceptor::is_silent(const Connection& connection) {
+  if (connection.tls) return idle_time(connection.fd) >= kSilentGrace;
   return connection.first_bytes != 0 && received_bytes(connection.fd) == connection.first_bytes;
 }
 

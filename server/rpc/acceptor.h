@@ -1,11 +1,11 @@
 // Acceptor: the engine's listening sockets, with connection limits.
 //
 // Accepts connections itself and passes them to gRPC, because gRPC 1.51's listener has no limit and stops permanently
-// when file descriptors run out. A connection is passed on after its peer has sent the HTTP/2 preface, which a client
-// does at once, so that silent peers take the place of nobody: they are closed after a short time, and before that the
-// oldest gives way to a new connection. Connections are limited in total and per address; at a limit, a new connection
-// replaces one that has not presented a token, first one that has sent nothing since its preface. Connections that have
-// to wait are served newest first. Thread-safe; runs one thread.
+// when file descriptors run out. A connection is passed on after its peer has sent the HTTP/2 preface, or the start of
+// a TLS handshake, which a client does at once, so that silent peers take the place of nobody: they are closed after a
+// short time, and before that the oldest gives way to a new connection. Connections are limited in total and per
+// address; at a limit, a new connection replaces one that has not presented a token, first one that has sent nothing
+// since its preface. Connections that have to wait are served newest first. Thread-safe; runs one thread.
 #pragma once
 
 #include <grpcpp/grpcpp.h>
@@ -29,14 +29,21 @@ namespace tt::server {
 class Acceptor {
  public:
   using Sink = grpc::experimental::ExternalConnectionAcceptor;
+  // Where accepted connections go: those of unix sockets and of TCP without TLS, and those of TCP with TLS.
+  struct Sinks {
+    std::unique_ptr<Sink> plain;
+    std::unique_ptr<Sink> tls;
+  };
 
   // Binds and listens on every address, replacing port 0 in `addresses` by the actual port. The message of an error
-  // status is one line. `per_address` limits the number of TCP connections from one address.
-  static absl::StatusOr<std::unique_ptr<Acceptor>> listen(std::vector<Address>* addresses, size_t per_address);
+  // status is one line. `per_address` limits the number of TCP connections from one address. `tls`: TCP connections
+  // use TLS.
+  static absl::StatusOr<std::unique_ptr<Acceptor>> listen(std::vector<Address>* addresses, size_t per_address,
+                                                          bool tls);
   ~Acceptor();  // calls stop()
 
-  // Starts passing accepted connections to `sink`, until stop().
-  void start(std::unique_ptr<Sink> sink);
+  // Starts passing accepted connections to `sinks`, until stop(). A sink that no connection uses may be null.
+  void start(Sinks sinks);
   // Stops accepting and closes the listening sockets. Idempotent.
   void stop();
 
@@ -52,6 +59,7 @@ class Acceptor {
   struct Listener {
     int fd;
     bool is_unix;
+    bool tls;
   };
   // gRPC owns the descriptor. The inode shows whether the descriptor still refers to the same socket.
   struct Connection {
@@ -60,6 +68,7 @@ class Acceptor {
     std::string address;
     Clock::time_point accepted;
     bool authenticated = false;
+    bool tls = false;
     uint64_t first_bytes = 0;           // received before the connection was passed to gRPC
     Clock::time_point refused_since{};  // start of the interval of one second in which `refusals` are counted
     int refusals = 0;
@@ -72,6 +81,7 @@ class Acceptor {
     std::string peer;
     std::string address;
     Clock::time_point since;
+    bool tls;
   };
   // Connections from one address: all, and without a token those that have sent more than their preface, and others.
   struct Counts {
@@ -80,11 +90,12 @@ class Acceptor {
   enum class Admission { kAdmit, kWait, kRefused };
 
   Acceptor(size_t per_address, std::vector<Listener> listeners);
+  // What a client sends first: the HTTP/2 preface, or with TLS the start of its hello.
   enum class Preface { kComplete, kIncomplete, kInvalid };
 
   void run();
   bool accept_one(const Listener& listener);
-  static Preface preface_of(int fd);
+  static Preface preface_of(int fd, bool tls);
   void add_silent(Waiting connection);
   void read_prefaces();
   void close_silent(std::list<Waiting>::iterator at);
@@ -104,7 +115,7 @@ class Acceptor {
   std::vector<Listener> listeners_;
   const int wake_;    // an eventfd
   const int silent_;  // an epoll descriptor for silent_connections_
-  std::unique_ptr<Sink> sink_;
+  Sinks sinks_;
   std::thread thread_;
   // Used by thread_ only, the oldest first: connections whose preface is incomplete, and those that wait for a place.
   std::list<Waiting> silent_connections_;

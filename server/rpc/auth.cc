@@ -84,7 +84,8 @@ bool same(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
-absl::StatusOr<Auth> Auth::from_files(const std::filesystem::path& user, const std::filesystem::path& admin) {
+absl::StatusOr<Auth> Auth::from_files(const std::filesystem::path& user, const std::filesystem::path& admin,
+                                      std::shared_ptr<Principals> principals) {
   absl::StatusOr<std::string> user_token = read_or_create(user);
   if (!user_token.ok()) return user_token.status();
   absl::StatusOr<std::string> admin_token = read_or_create(admin);
@@ -93,24 +94,38 @@ absl::StatusOr<Auth> Auth::from_files(const std::filesystem::path& user, const s
     return absl::FailedPreconditionError(
         absl::StrCat(user.native(), " and ", admin.native(), " have the same token; remove one of them"));
   }
-  return Auth(*std::move(user_token), *std::move(admin_token));
+  return Auth(*std::move(user_token), *std::move(admin_token), std::move(principals));
 }
 
-absl::StatusOr<Auth::Role> Auth::role(absl::string_view authorization) const {
-  if (!required()) return Role::kAdmin;
-  if (!absl::ConsumePrefix(&authorization, "Bearer ")) {
+absl::StatusOr<Principal> Auth::caller(const Credentials& credentials) const {
+  if (!required()) return Principal{"admin", Role::kOperator};
+  absl::string_view token = credentials.authorization;
+  if (!absl::ConsumePrefix(&token, "Bearer ")) {
+    if (principals_ && !credentials.certificate_names.empty()) {
+      absl::StatusOr<Principal> found = principals_->by_certificate(credentials.certificate_names);
+      if (!absl::IsNotFound(found.status())) return found;
+    }
     return absl::UnauthenticatedError("missing bearer token; pass the contents of the engine's token file");
   }
-  const bool user = same(authorization, user_), admin = same(authorization, admin_);
-  if (!user && !admin) return absl::UnauthenticatedError("the token does not belong to this engine");
-  return admin ? Role::kAdmin : Role::kUser;
+  const bool user = same(token, user_), admin = same(token, admin_);
+  if (admin) return Principal{"admin", Role::kOperator};
+  if (user) return Principal{"user", Role::kUser};
+  if (principals_) {
+    absl::StatusOr<Principal> found = principals_->by_token(token);
+    if (!absl::IsNotFound(found.status())) return found;
+  }
+  return absl::UnauthenticatedError("the token does not belong to this engine");
 }
 
-absl::Status Auth::check_admin(absl::string_view authorization) const {
-  absl::StatusOr<Role> found = role(authorization);
+absl::Status Auth::check(const Credentials& credentials, Role least) const {
+  const absl::StatusOr<Principal> found = caller(credentials);
   if (!found.ok()) return found.status();
-  if (*found == Role::kAdmin) return absl::OkStatus();
-  return absl::PermissionDeniedError("this call requires the engine's admin token, got its user token");
+  if (found->role >= least) return absl::OkStatus();
+  if (least == Role::kOperator && found->name == "user") {
+    return absl::PermissionDeniedError("this call requires the engine's admin token, got its user token");
+  }
+  return absl::PermissionDeniedError(absl::StrCat("this call requires the role ", role_name(least), "; ", found->name,
+                                                  " has the role ", role_name(found->role)));
 }
 
 }  // namespace tt::server

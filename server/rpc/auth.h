@@ -1,44 +1,55 @@
-// Auth: checks the tokens of users and administrators.
+// Auth: who a caller is, by its token or its certificate.
 //
-// The user token opens sessions and reads the engine's own status. The admin token is required for calls that read or
-// end other sessions, and is accepted wherever the user token is. Each token is in a file that only the file's owner
-// can read. Immutable after construction; thread-safe.
+// Two tokens always exist, each in a file that only the file's owner can read: the user token opens sessions, and the
+// admin token is an operator's. A file of principals adds others (server/rpc/principals.h). Immutable after
+// construction except for the principals' file; thread-safe.
 #pragma once
 
 #include <filesystem>
+#include <memory>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "server/rpc/principals.h"
+#include "server/session/principal.h"
 
 namespace tt::server {
 
 class Auth {
  public:
-  enum class Role { kUser, kAdmin };
+  // What a call presents.
+  struct Credentials {
+    absl::string_view authorization;               // the call's metadata, "Bearer <token>", or empty
+    std::vector<std::string> certificate_names{};  // of a verified client certificate: alternative and common names
+  };
 
-  // Accepts every caller as administrator: for --no-auth, and for private engines, whose socket only their owner can
-  // reach.
-  static Auth disabled() { return Auth("", ""); }
+  // Accepts every caller as operator: for --no-auth, and for private engines, whose socket only their owner can reach.
+  static Auth disabled() { return Auth("", "", nullptr); }
   // Reads each token, or creates it (file 0600, folder 0700). Fails if a file cannot be read or written or is
-  // accessible to other users, or if both files have the same token.
-  static absl::StatusOr<Auth> from_files(const std::filesystem::path& user, const std::filesystem::path& admin);
-  static Auth with_tokens(std::string user, std::string admin) { return Auth(std::move(user), std::move(admin)); }
+  // accessible to other users, or if both files have the same token. `principals` may be null.
+  static absl::StatusOr<Auth> from_files(const std::filesystem::path& user, const std::filesystem::path& admin,
+                                         std::shared_ptr<Principals> principals = nullptr);
+  static Auth with_tokens(std::string user, std::string admin, std::shared_ptr<Principals> principals = nullptr) {
+    return Auth(std::move(user), std::move(admin), std::move(principals));
+  }
 
   bool required() const { return !user_.empty(); }
-  // Returns the caller's role. `authorization` is the value of the call's metadata, "Bearer <token>", or empty. Returns
-  // UNAUTHENTICATED if it matches neither token. Compares in constant time.
-  absl::StatusOr<Role> role(absl::string_view authorization) const;
-  // Returns OK for either token.
-  absl::Status check(absl::string_view authorization) const { return role(authorization).status(); }
-  // Returns PERMISSION_DENIED for the user token.
-  absl::Status check_admin(absl::string_view authorization) const;
+  // Returns the caller, by its token, or without one by its certificate. UNAUTHENTICATED if it is unknown or has
+  // expired. Compares in constant time.
+  absl::StatusOr<Principal> caller(const Credentials& credentials) const;
+  // Returns OK if the caller may do what `least` and higher roles may; PERMISSION_DENIED if it is known, but may not.
+  absl::Status check(const Credentials& credentials, Role least = Role::kObserver) const;
 
  private:
-  Auth(std::string user, std::string admin) : user_(std::move(user)), admin_(std::move(admin)) {}
+  Auth(std::string user, std::string admin, std::shared_ptr<Principals> principals)
+      : user_(std::move(user)), admin_(std::move(admin)), principals_(std::move(principals)) {}
   std::string user_;
   std::string admin_;
+  std::shared_ptr<Principals> principals_;
 };
 
 }  // namespace tt::server

@@ -134,7 +134,7 @@ grpc::Status CallAdmission::refuse(grpc::ServerContext& context, const absl::Sta
   grpc_call_cancel_with_status(context.c_call(), static_cast<grpc_status_code>(status.code()), message.c_str(),
                                nullptr);
   limit.warn(absl::StrCat("refused ", peer, ": ", message));
-  observer_.refused(peer);
+  observer_.refused(peer, status);
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message);
 }
 

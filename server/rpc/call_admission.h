@@ -71,7 +71,8 @@ class CallAdmission {
   // refused call.
   struct Observer {
     std::function<void(const std::string& peer)> authenticated = [](const std::string&) {};
-    std::function<void(const std::string& peer)> refused = [](const std::string&) {};
+    std::function<void(const std::string& peer, const absl::Status& status)> refused = [](const std::string&,
+                                                                                          const absl::Status&) {};
   };
   explicit CallAdmission(Observer observer);
   CallAdmission() : CallAdmission(Observer()) {}

@@ -4,6 +4,8 @@
 #include <system_error>
 #include <thread>
 
+#include <grpc/grpc_security_constants.h>
+
 #include "absl/strings/escaping.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -59,20 +61,33 @@ absl::string_view metadata(const grpc::ServerContext& context, const char* name)
   return {found->second.data(), found->second.size()};
 }
 
+Auth::Credentials credentials_of(const grpc::ServerContext& context) {
+  Auth::Credentials credentials{metadata(context, "authorization")};
+  const std::shared_ptr<const grpc::AuthContext> peer = context.auth_context();
+  if (!peer) return credentials;
+  // gRPC sets these only from a certificate that it has verified.
+  for (const char* property : {GRPC_X509_SAN_PROPERTY_NAME, GRPC_X509_CN_PROPERTY_NAME}) {
+    for (const grpc::string_ref& name : peer->FindPropertyValues(property)) {
+      credentials.certificate_names.emplace_back(name.data(), name.size());
+    }
+  }
+  return credentials;
+}
+
 grpc::Status to_grpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-EngineService::EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission)
-    : auth_(auth), sessions_(sessions), admission_(admission) {
+EngineService::EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit)
+    : auth_(auth), sessions_(sessions), admission_(admission), audit_(audit) {
   using grpc::ServerContext;
-  auto has_token = [this](const ServerContext& context) { return auth_.check(metadata(context, "authorization")); };
+  auto may_open = [this](const ServerContext& context) { return auth_.check(credentials_of(context), Role::kUser); };
   auto has_session = [this](const ServerContext& context) {
     return sessions_.find(metadata(context, "teletensor-session")) ? absl::OkStatus() : session_ended();
   };
   // The service takes ownership of its handlers.
   MarkMethodStreamed(kHello, unary_handler<v1::HelloRequest, v1::HelloReply>(
-                                 admission_, CallAdmission::Kind::kHello, has_token,
+                                 admission_, CallAdmission::Kind::kHello, may_open,
                                  [this](ServerContext* context, const v1::HelloRequest* request,
                                         v1::HelloReply* reply) { return Hello(context, request, reply); }));
   MarkMethodStreamed(kCancel, unary_handler<v1::CancelRequest, v1::CancelReply>(
@@ -104,10 +119,23 @@ absl::StatusOr<CallAdmission::Slot> EngineService::admit(grpc::ServerContext& co
 
 grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
                                   v1::HelloReply* reply) {
-  const absl::StatusOr<Auth::Role> role = auth_.role(metadata(*context, "authorization"));
-  if (!role.ok()) return to_grpc(role.status());
-  const char* principal = *role == Auth::Role::kAdmin ? "admin" : "user";
-  return to_grpc(sessions_.hello(*request, reply, address_of(context->peer()), principal));
+  const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
+  if (!caller.ok()) return to_grpc(caller.status());
+  absl::Status status = sessions_.hello(*request, reply, address_of(context->peer()), *caller);
+  // The access may have been revoked since the check, and the principal's sessions ended before this one was there.
+  if (const auto now = auth_.caller(credentials_of(*context));
+      status.ok() && (!now.ok() || now->role != caller->role)) {
+    sessions_.end(reply->session_id());
+    reply->Clear();
+    status =
+        now.ok() ? absl::UnauthenticatedError(absl::StrCat("the role of ", caller->name, " changed")) : now.status();
+  }
+  audit_.record({.event = request->resume_key().empty() ? "session.open" : "session.resume",
+                 .principal = caller->name,
+                 .peer = context->peer(),
+                 .session = reply->session_id(),
+                 .outcome = status});
+  return to_grpc(status);
 }
 
 grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStream* stream) {

@@ -6,6 +6,7 @@
 
 #include <grpcpp/support/proto_buffer_reader.h>
 
+#include "server/audit.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
 #include "server/rpc/frame_buffer.h"
@@ -31,7 +32,7 @@ namespace tt::server {
 class EngineService final : public v1::Engine::Service {
  public:
   // All arguments must outlive the service.
-  EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission);
+  EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit);
 
   // Requires that the call's token has been checked.
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override;
@@ -65,8 +66,11 @@ class EngineService final : public v1::Engine::Service {
   const Auth& auth_;
   Sessions& sessions_;
   CallAdmission& admission_;
+  AuditLog& audit_;
 };
 
+// Returns what the call presents for Auth. Valid as long as the context.
+Auth::Credentials credentials_of(const grpc::ServerContext& context);
 // Returns the metadata value, or "".
 absl::string_view metadata(const grpc::ServerContext& context, const char* name);
 grpc::Status to_grpc(const absl::Status& status);

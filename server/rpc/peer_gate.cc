@@ -14,10 +14,15 @@ constexpr size_t kPerAddress = 4096;  // the ranks of one host
 
 class PeerGate final : public distributed::ConnectionGate {
  public:
-  PeerGate(std::unique_ptr<Acceptor> acceptor, int port) : acceptor_(std::move(acceptor)), port_(port) {}
+  PeerGate(std::unique_ptr<Acceptor> acceptor, int port, bool tls)
+      : acceptor_(std::move(acceptor)), port_(port), tls_(tls) {}
 
   int port() const override { return port_; }
-  void start(std::unique_ptr<Sink> sink) override { acceptor_->start(std::move(sink)); }
+  void start(std::unique_ptr<Sink> sink) override {
+    Acceptor::Sinks sinks;
+    (tls_ ? sinks.tls : sinks.plain) = std::move(sink);
+    acceptor_->start(std::move(sinks));
+  }
   void stop() override { acceptor_->stop(); }
   void authenticated(const std::string& peer) override { acceptor_->authenticated(peer); }
   void refused(const std::string& peer) override { acceptor_->refused(peer); }
@@ -25,17 +30,18 @@ class PeerGate final : public distributed::ConnectionGate {
  private:
   const std::unique_ptr<Acceptor> acceptor_;
   const int port_;
+  const bool tls_;
 };
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<distributed::ConnectionGate>> open_peer_gate(const std::string& address) {
+absl::StatusOr<std::unique_ptr<distributed::ConnectionGate>> open_peer_gate(const std::string& address, bool tls) {
   absl::StatusOr<Address> parsed = parse_address(address);
   if (!parsed.ok()) return parsed.status();
   std::vector<Address> addresses = {*parsed};
-  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, kPerAddress);
+  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, kPerAddress, tls);
   if (!acceptor.ok()) return absl::UnavailableError(acceptor.status().message());
-  return std::make_unique<PeerGate>(*std::move(acceptor), std::atoi(addresses[0].port.c_str()));
+  return std::make_unique<PeerGate>(*std::move(acceptor), std::atoi(addresses[0].port.c_str()), tls);
 }
 
 }  // namespace tt::server

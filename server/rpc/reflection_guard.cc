@@ -26,7 +26,7 @@ class ReflectionInterceptor final : public grpc::experimental::Interceptor {
   static constexpr std::chrono::milliseconds kTimeout{10'000};
 
   absl::StatusOr<CallAdmission::Slot> admit() {
-    const absl::Status status = auth_.check(metadata(context_, "authorization"));
+    const absl::Status status = auth_.check(credentials_of(context_));
     if (status.ok()) return admission_.admit(CallAdmission::Kind::kReflection, context_);
     if (open_) return admission_.admit(CallAdmission::Kind::kReflection, address_of(context_.peer()));
     return status;

@@ -71,24 +71,37 @@ Tensor packed(const Tensor& tensor) {
 
 }  // namespace
 
+const char* phase_name(SessionActivity::Phase phase) {
+  switch (phase) {
+    case SessionActivity::Phase::kIdle: return "idle";
+    case SessionActivity::Phase::kPrepare: return "prepare";
+    case SessionActivity::Phase::kExecute: return "execute";
+    case SessionActivity::Phase::kSuspended: return "suspended";
+    case SessionActivity::Phase::kReply: return "reply";
+  }
+  return "";
+}
+
 Session::Session(Options options)
     : options_(std::move(options)),
       account_(std::make_shared<Account>(
           absl::StrCat("session ", options_.id), options_.memory_limit,
           [sites = sites_](uint32_t id) { return sites->describe(id); },
-          options_.tenant != 0 ? options_.tenant : Account::new_tenant())),
+          options_.tenant != 0 ? options_.tenant : Account::new_tenant(), options_.quota)),
       monitor_(options_.monitor ? options_.monitor : std::make_shared<TransferMonitor>()),
       content_index_(options_.contents ? options_.contents : std::make_shared<ContentIndex>()),
       transfers_(std::make_shared<Transfers>(account_, options_.limits.max_transfers, options_.transfer_timeouts,
                                              monitor_, wake_up_, contents_)),
       download_states_(std::make_shared<DownloadStates>(options_.transfer_timeouts.resume, monitor_)),
       downloads_(std::make_shared<CopyStream>(account_)),
+      group_threads_(std::make_shared<distributed::ThreadBudget>(options_.limits.max_group_threads)),
       cancellation_(options_.frame_time_limit) {
   slots_.set_limit(options_.limits.max_handles);
   content_index_->add(contents_);
   context_.account = account_;
   context_.services.attach(std::make_unique<TransferService>(transfers_));
-  context_.services.attach(std::make_unique<distributed::GroupService>(wake_up_, options_.peers, options_.open_gate));
+  context_.services.attach(
+      std::make_unique<distributed::GroupService>(wake_up_, options_.peers, options_.open_gate, group_threads_));
   context_.services.attach(std::make_unique<CheckpointService>(options_.checkpoint_root, wake_up_, account_));
   context_.services.attach(std::make_unique<distributed::PullService>(wake_up_, options_.peers, options_.open_gate));
   context_.services.attach(std::make_unique<ShareService>(
@@ -125,6 +138,8 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
   MutexLock execution(execution_mutex_);
   MutexLock lock(mutex_);
   arrival_ = arrival;
+  FrameTimes* const times = options_.frame_times.get();
+  const uint64_t started = times ? Profiler::now() : 0;
   std::string internal;  // message of an error in the engine; only this session ends
   try {
     execute_next(frame, reply);
@@ -143,6 +158,9 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
   }
   reply->set_executed(executed());
   set_phase(SessionActivity::Phase::kIdle);
+  if (!times) return;
+  if (arrival.received != 0) times->waiting.add(started - std::min(started, arrival.received));
+  times->executing.add(Profiler::now() - started);
 }
 
 void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
@@ -173,6 +191,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   answer_reads(frame, false, &bytes_left, reply);
   release_names();
   program_.clear();  // frees the memory of a large program
+  account_->set_handles(slots_.size());
   account_->set_program(program_.bytes());
   download_states_->sweep();
   contents_->sweep();
@@ -185,6 +204,26 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   if (frame.close()) free_everything();
 }
 
+// Makes the thread's Turn known to the session, which pauses it while an instruction is suspended.
+class Session::RunningTurn {
+ public:
+  explicit RunningTurn(Session& session)
+      : session_(session), turn_(session.options_.queue.get(), session.options_.share.get(), &session) {
+    session_.turn_ = &turn_;
+  }
+  ~RunningTurn() {
+    session_.turn_ = nullptr;
+    const auto waited = static_cast<uint64_t>(turn_.waited().count());
+    if (waited != 0) session_.waited_ns_.fetch_add(waited, std::memory_order_relaxed);
+  }
+  RunningTurn(const RunningTurn&) = delete;
+  RunningTurn& operator=(const RunningTurn&) = delete;
+
+ private:
+  Session& session_;
+  Turn turn_;
+};
+
 void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Reply* reply) {
   set_phase(SessionActivity::Phase::kPrepare);
   sites_->add(frame);
@@ -192,6 +231,7 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   decode_number_reads(frame, options_.limits, &number_reads_);
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
+  const RunningTurn turn(*this);
   fuse_pointwise(&program_, slots_, number_reads_, context_.autocast.state.enabled());
   account_->set_program(program_.bytes());
   if (Profiler* profiler = context_.profiler()) [[unlikely]]
@@ -215,6 +255,7 @@ void Session::run_instructions(size_t count) {
 void Session::wait_for(Suspension& suspension) {
   const Cancellation::Pause pause;  // the pause does not count towards the frame's time limit
   set_phase(SessionActivity::Phase::kSuspended);
+  const Turn::Pause without_turn(*turn_);
   MutexUnlock unlocked(mutex_);
   for (;;) {
     const uint64_t seen = wake_up_->notifications();
@@ -423,6 +464,9 @@ void Session::release_names() {
 
 MemoryWait Session::wait_for_frames(std::chrono::steady_clock::time_point* idle_since,
                                     absl::FunctionRef<bool()> should_continue) {
+  // The end of a frame wakes this wait. Memory that is released during a frame or by another thread, and the end of the
+  // call, are polled: an event for each refund of an account would slow down every tensor that is freed, and gRPC's
+  // synchronous calls report their end only to IsCancelled().
   constexpr auto kPoll = std::chrono::milliseconds(20), kIdle = std::chrono::milliseconds(200);
   constexpr int kMaxPolls = 25;  // other sessions may release memory too
   const uint64_t before = executed(), held = account_->held();
@@ -446,7 +490,7 @@ MemoryWait Session::wait_for_frames(std::chrono::steady_clock::time_point* idle_
 
 absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> Session::begin_call(TransferMonitor::Direction direction,
                                                                            std::function<void()> cancel) {
-  return monitor_->begin(options_.id, direction, std::move(cancel));
+  return monitor_->begin(options_.id, direction, std::move(cancel), options_.quota);
 }
 
 absl::StatusOr<std::unique_ptr<Upload>> Session::begin_upload(uint64_t transfer, uint64_t bytes, Device device,
@@ -537,8 +581,9 @@ absl::StatusOr<std::shared_ptr<SharedSegment>> Session::segment_of(uint64_t nonc
 
 std::shared_ptr<SharedSegment> Session::offer_segment() {
   const uint64_t limit = account_->limit();
+  const bool is_small = limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare;
   std::shared_ptr<SharedSegment> fresh;
-  if (limit == 0 || shared_ring::kSegmentBytes <= limit / kSegmentShare) fresh = SharedSegment::create(account_);
+  if (is_small && account_->has_host_room(shared_ring::kSegmentBytes)) fresh = SharedSegment::create(account_);
   std::shared_ptr<SharedSegment> replaced = fresh;
   MutexLock lock(progress_mutex_);
   segment_.swap(replaced);  // the old segment is destroyed after the lock is released, and may wait for a device
@@ -568,11 +613,11 @@ void Session::free_everything() {
   slots_.clear();
   executor_.clear();
   program_.clear();
-  account_->set_program(0);
   replies_.clear();
   sites_->clear();
   context_.close();
-  account_->set_bookkeeping(0);
+  account_->set_bookkeeping(0, 0);
+  account_->set_program(0);
   publish(executed());
   std::shared_ptr<SharedSegment> unused;  // destroyed after the lock is released: the destructor may wait for a device
   MutexLock lock(progress_mutex_);
@@ -603,10 +648,16 @@ v1::SessionStatus Session::status() const {
   std::chrono::duration<double> age = std::chrono::steady_clock::now() - opened_;
   status.set_id(options_.id);
   status.set_client(options_.client);
+  status.set_principal(options_.principal);
   status.set_age_seconds(age.count());
   status.set_held_bytes(account_->held());
   status.set_peak_bytes(account_->peak());
   status.set_limit_bytes(account_->limit());
+  status.set_group_threads(group_threads_->used());
+  status.set_waited_seconds(static_cast<double>(waited_ns_.load(std::memory_order_relaxed)) * 1e-9);
+  const int position = options_.queue ? options_.queue->position(this) : -1;
+  status.set_queue_position(position + 1);
+  status.set_state(position >= 0 ? "queued" : phase_name(activity().phase));
   return status;
 }
 

@@ -18,9 +18,11 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "distributed/group/thread_budget.h"
 #include "distributed/peers/peer_policy.h"
 #include "distributed/store/connection_gate.h"
 #include "engine/device/cancellation.h"
+#include "engine/device/fair_queue.h"
 #include "engine/program/executor.h"
 #include "engine/program/slot_table.h"
 #include "engine/program/suspension.h"
@@ -28,6 +30,7 @@
 #include "proto/wire.h"
 #include "server/checkpoint/root.h"
 #include "server/limits.h"
+#include "server/session/frame_times.h"
 #include "server/session/replies.h"
 #include "server/session/shared_tensors.h"
 #include "server/session/sites.h"
@@ -77,6 +80,8 @@ struct SessionActivity {
   Activity::Now now{};  // of kExecute and kSuspended
 };
 
+const char* phase_name(SessionActivity::Phase phase);  // "idle", "prepare"
+
 class Session {
  public:
   struct Options {
@@ -96,6 +101,10 @@ class Session {
     std::shared_ptr<SharedTensors> shared_tensors = nullptr;          // of the principal; null: creates one
     distributed::PeerPolicy peers{};                                  // the other engines; by default none
     distributed::OpenGate open_gate{};                                // listens for them; null: without limits
+    std::shared_ptr<FrameTimes> frame_times = nullptr;                // null: frames are not timed
+    std::shared_ptr<Quota> quota = nullptr;                           // of the principal; null: none
+    std::shared_ptr<FairQueue> queue = nullptr;                       // of the engine; null: frames run at once
+    std::shared_ptr<Share> share = nullptr;                           // of the principal, in the queue
   };
 
   explicit Session(Options options);
@@ -177,6 +186,7 @@ class Session {
 
  private:
   class RunningFrame;
+  class RunningTurn;
   void set_phase(SessionActivity::Phase phase) { phase_.store(phase, std::memory_order_relaxed); }
   void execute_next(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
@@ -228,6 +238,7 @@ class Session {
   const std::shared_ptr<Transfers> transfers_;
   const std::shared_ptr<DownloadStates> download_states_;
   const std::shared_ptr<CopyStream> downloads_;
+  const std::shared_ptr<distributed::ThreadBudget> group_threads_;
   std::atomic<bool> over_{false};
   std::atomic<uint64_t> executed_{0};
   std::atomic<bool> stopped_{false};
@@ -235,12 +246,14 @@ class Session {
   std::atomic<SessionActivity::Phase> phase_{SessionActivity::Phase::kIdle};
   std::atomic<uint64_t> running_{0};  // sequence of the running frame, else 0; written under progress_mutex_
   Cancellation cancellation_;
+  Turn* turn_ = nullptr;                // of the running frame; used under execution_mutex_
+  std::atomic<uint64_t> waited_ns_{0};  // for turns
 
   // Held from the start to the end of a frame, including suspensions. Acquired before mutex_.
   Mutex execution_mutex_;
   Program program_ ABSL_GUARDED_BY(execution_mutex_);                      // program of the running frame
   std::vector<ReadPoint> number_reads_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
-  FrameArrival arrival_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
+  FrameArrival arrival_ ABSL_GUARDED_BY(execution_mutex_);                 // of the running frame
 
   // Held while a frame executes, but not while it is suspended.
   Mutex mutex_;

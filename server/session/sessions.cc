@@ -86,7 +86,7 @@ Sessions::~Sessions() {
 }
 
 absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address,
-                             absl::string_view principal) {
+                             const Principal& principal) {
   std::shared_ptr<Session> session;
   if (absl::Status status = open(request, address, principal, &session); !status.ok()) return status;
   describe_engine(options_.limits, reply);
@@ -106,13 +106,14 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
   return absl::OkStatus();
 }
 
-absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address, absl::string_view principal,
+absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address, const Principal& principal,
                             std::shared_ptr<Session>* session) {
   MutexLock lock(mutex_);
   if (!request.resume_key().empty()) {
     if (stopped_) return absl::NotFoundError("the session has ended: the engine is shutting down");
     auto found = entries_.find(request.resume_key());
-    if (found == entries_.end()) return absl::NotFoundError("the session has ended");
+    const bool is_own = found != entries_.end() && found->second.session->principal() == principal.name;
+    if (!is_own) return absl::NotFoundError("the session has ended");
     if (found->second.attachment == 0) start_lease(found->second);
     *session = found->second.session;
     return absl::OkStatus();
@@ -132,17 +133,30 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
                                                        " sessions from one address, got more from ", address));
     }
   }
+  if (principal.max_sessions != 0) {
+    auto is_own = [&](const auto& at) { return at.second.session->principal() == principal.name; };
+    const auto own = std::count_if(entries_.begin(), entries_.end(), is_own);
+    if (static_cast<size_t>(own) >= principal.max_sessions) {
+      return absl::ResourceExhaustedError(absl::StrCat(principal.name, " may have ", principal.max_sessions,
+                                                       " sessions at a time; end one of them first"));
+    }
+  }
   std::string key = random_key();
   if (key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
-  std::shared_ptr<ContentIndex>& contents = contents_[principal];
+  std::shared_ptr<ContentIndex>& contents = contents_[principal.name];
   if (!contents) contents = std::make_shared<ContentIndex>();
-  std::shared_ptr<SharedTensors>& shared = shared_[principal];
+  std::shared_ptr<SharedTensors>& shared = shared_[principal.name];
   if (!shared) shared = std::make_shared<SharedTensors>();
+  Usage& usage = ended_[principal.name];
+  ++usage.opened;
+  usage.quota = principal.quota;
+  if (principal.share) usage.share = principal.share;
+  if (!usage.share) usage.share = std::make_shared<Share>(principal.name);
   *session = std::make_shared<Session>(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, std::string(principal),
-      monitor_, contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr, shared,
-      options_.peers, options_.open_gate});
+      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, principal.name, monitor_,
+      contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr, shared, options_.peers,
+      options_.open_gate, options_.frame_times, principal.quota, options_.queue, usage.share});
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);
@@ -164,11 +178,38 @@ void Sessions::end(const Session& session) {
     auto found = entries_.find(session.key());
     if (found == entries_.end()) return;
     ended = found->second.session;
+    ended_[ended->principal()].add_work(ended->status());
     entries_.erase(found);
   }
   ended->close();
   release_memory(*ended);
   log_sessions().info(absl::StrCat("session ", ended->id(), " ended"));
+  if (options_.on_end) options_.on_end(*ended);
+}
+
+void Sessions::Usage::add_work(const v1::SessionStatus& status) {
+  frames += status.frames();
+  instructions += status.instructions();
+  failed += status.failed();
+}
+
+std::map<std::string, Sessions::Usage> Sessions::usage() const {
+  MutexLock lock(mutex_);
+  std::map<std::string, Usage> all = ended_;
+  for (const auto& [key, entry] : entries_) {
+    const v1::SessionStatus status = entry.session->status();
+    Usage& usage = all[entry.session->principal()];
+    ++usage.sessions;
+    usage.bytes += status.held_bytes();
+    usage.handles += status.handles();
+    usage.add_work(status);
+  }
+  return all;
+}
+
+bool Sessions::accepts() const {
+  MutexLock lock(mutex_);
+  return !stopped_;
 }
 
 void Sessions::release_memory(const Session& session) {
@@ -181,6 +222,18 @@ bool Sessions::end(uint64_t id) {
   if (found == entries_.end()) return false;
   begin_closing(found, "was ended by an administrator");
   return true;
+}
+
+size_t Sessions::end_all_of(absl::string_view principal) {
+  MutexLock lock(mutex_);
+  size_t ended = 0;
+  for (auto at = entries_.begin(); at != entries_.end();) {
+    const auto here = at++;
+    if (here->second.session->principal() != principal) continue;
+    begin_closing(here, "was ended: the access of its principal was revoked");
+    ++ended;
+  }
+  return ended;
 }
 
 uint64_t Sessions::attach(Session& session, std::function<void()> cancel, std::function<bool()> is_broken) {
@@ -261,6 +314,8 @@ void Sessions::begin_closing(Entries::iterator at, std::string why) {
   const std::string key = at->first;
   at->second.session->begin_closing(why);
   log_sessions().info(absl::StrCat("session ", at->second.session->id(), " ", why, "; its memory is being released"));
+  const Session& session = *at->second.session;
+  ended_[session.principal()].add_work(session.status());
   closing_.emplace(key, std::move(at->second));
   entries_.erase(at);
   start_closing_thread(key);
@@ -286,6 +341,7 @@ void Sessions::close(const std::string& key) {
   } catch (const std::exception& error) {
     spdlog::error("session {}: closing failed: {}", session.id(), error.what());
   }
+  if (options_.on_end) options_.on_end(session);
   lock.lock();
   auto found = closing_.find(key);
   if (found->second.cancel) found->second.cancel();  // ends a stream that waits for its client's next frame

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <thread>
@@ -23,6 +24,7 @@
 #include "proto/wire.h"
 #include "server/limits.h"
 #include "server/session/memory_release.h"
+#include "server/session/principal.h"
 #include "server/session/session.h"
 #include "teletensor/v1/admin.pb.h"
 
@@ -44,9 +46,13 @@ class Sessions {
     std::chrono::milliseconds frame_time_limit{0};  // 0: no limit
     bool compression = true;                        // whether transfers' chunks may be compressed
     // Returns where the sessions of a principal store checkpoints; null: nowhere. Empty: no session does.
-    std::function<std::shared_ptr<const CheckpointRoot>(absl::string_view principal)> checkpoint_root;
+    std::function<std::shared_ptr<const CheckpointRoot>(const Principal& principal)> checkpoint_root;
     distributed::PeerPolicy peers;    // the other engines, and where sessions may listen; by default none and nowhere
     distributed::OpenGate open_gate;  // listens there; null: without limits on connections
+    std::shared_ptr<FrameTimes> frame_times;  // of all sessions; null: frames are not timed
+    std::shared_ptr<FairQueue> queue;         // divides the processors' time among principals; null: it is not divided
+    // Called after a session has ended, under no lock; may be empty.
+    std::function<void(const Session&)> on_end;
   };
 
   explicit Sessions(const Options& options);
@@ -54,9 +60,10 @@ class Sessions {
 
   // Opens a session, or resumes one. Returns NOT_FOUND if the session to resume has ended, RESOURCE_EXHAUSTED if there
   // are too many sessions, UNAVAILABLE after stop(). `address` is the client's address, for the limit of sessions per
-  // address. `principal` names who opens the session, one of few: its sessions share the contents of their uploads.
+  // address. `principal` names who opens the session: its sessions share the contents of their uploads, and only it
+  // resumes them.
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "",
-                     absl::string_view principal = "");
+                     const Principal& principal = {});
   // Whether transfers' chunks may be compressed.
   bool compression() const { return options_.compression; }
   // Returns null if no session has that key.
@@ -65,6 +72,8 @@ class Sessions {
   void end(const Session& session);
   // Cancels a session's work and frees its memory, without waiting for either. Returns false if no session has that id.
   bool end(uint64_t id);
+  // The same for all sessions of a principal. Returns their number.
+  size_t end_all_of(absl::string_view principal);
 
   // Attaches a stream to the session; the previous stream is ended by its `cancel`. `is_broken`, if not null, returns
   // whether the stream is broken, because the stream's thread cannot detect this while it executes a frame. The lease
@@ -75,6 +84,18 @@ class Sessions {
   void detach(Session& session, uint64_t attachment);
 
   std::vector<v1::SessionStatus> list() const;
+  // What the sessions of a principal hold, and what they have done since the engine's start, those included that have
+  // ended.
+  struct Usage {
+    uint64_t sessions = 0, bytes = 0, handles = 0;
+    uint64_t opened = 0, frames = 0, instructions = 0, failed = 0;
+    std::shared_ptr<const Quota> quota;  // null: none
+    std::shared_ptr<Share> share;
+    void add_work(const v1::SessionStatus& status);
+  };
+  std::map<std::string, Usage> usage() const;
+  // Whether new sessions are accepted: false after stop().
+  bool accepts() const;
   // Calls visit(session) for every session, under a lock: `visit` must not wait.
   void visit(absl::FunctionRef<void(const Session&)> visit) const;
   // Includes sessions that are being closed.
@@ -100,7 +121,7 @@ class Sessions {
 
   using Entries = absl::flat_hash_map<std::string, Entry>;  // keyed by session key
 
-  absl::Status open(const v1::HelloRequest& request, absl::string_view address, absl::string_view principal,
+  absl::Status open(const v1::HelloRequest& request, absl::string_view address, const Principal& principal,
                     std::shared_ptr<Session>* session);
   void start_lease(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void on_stream_closed(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -121,6 +142,7 @@ class Sessions {
   std::vector<std::string> closings_without_thread_ ABSL_GUARDED_BY(mutex_);  // keys in closing_ without a thread yet
   absl::flat_hash_map<std::string, std::shared_ptr<ContentIndex>> contents_ ABSL_GUARDED_BY(mutex_);  // by principal
   absl::flat_hash_map<std::string, std::shared_ptr<SharedTensors>> shared_ ABSL_GUARDED_BY(mutex_);   // by principal
+  std::map<std::string, Usage> ended_ ABSL_GUARDED_BY(mutex_);  // by principal; without what sessions hold
   uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_attachment_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;

@@ -4,7 +4,8 @@
 // bytes. Both sessions may write, on threads of their own and without an order between them, as processes that share
 // memory do. Each session counts its own writes for autograd. Every session that has a tensor over the bytes is charged
 // for all of them, as processes that map the same memory are; an import that exceeds the session's limit is refused.
-// Exports that outlive their session have together at most the bytes of that session's limit.
+// Exports that outlive their session have together at most the bytes of that session's limit; bytes that several ended
+// sessions exported count once.
 #pragma once
 
 #include <chrono>

@@ -26,7 +26,8 @@ TransferMonitor::~TransferMonitor() {
 }
 
 absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> TransferMonitor::begin(uint64_t session, Direction direction,
-                                                                              std::function<void()> cancel) {
+                                                                              std::function<void()> cancel,
+                                                                              std::shared_ptr<Quota> quota) {
   MutexLock lock(mutex_);
   Usage& usage = sessions_[session];
   const size_t own = usage.calls[0] + usage.calls[1];
@@ -39,12 +40,16 @@ absl::StatusOr<std::unique_ptr<TransferMonitor::Call>> TransferMonitor::begin(ui
     // A session may use at most as many calls as are free, so that some remain for the next session.
     refusal = absl::AbortedError(absl::StrCat("the engine has ", calls_.size(), " of at most ", limits_.per_engine,
                                               " transfers in progress, ", own, " of them for this session"));
+  } else if (quota && !quota->begin_transfer()) {
+    refusal = absl::AbortedError(absl::StrCat("the sessions of ", quota->principal(), " have ",
+                                              quota->limits().transfers, " transfers in progress, their maximum"));
   }
   if (!refusal.ok()) {
     if (own == 0) sessions_.erase(session);
     return refusal;
   }
-  auto call = std::unique_ptr<Call>(new Call(shared_from_this(), session, direction, std::move(cancel)));
+  auto call =
+      std::unique_ptr<Call>(new Call(shared_from_this(), session, direction, std::move(cancel), std::move(quota)));
   ++usage.calls[index(direction)];
   calls_.insert(call.get());
   ++begun_;
@@ -58,6 +63,7 @@ TransferMonitor::Call::~Call() { monitor_->finish(*this); }
 void TransferMonitor::finish(Call& call) {
   MutexLock lock(mutex_);
   call.monitor_->mutex_.assume_held();  // is this object's mutex_
+  if (call.quota_) call.quota_->end_transfer();
   calls_.erase(&call);
   auto found = sessions_.find(call.session_);
   Usage& usage = found->second;

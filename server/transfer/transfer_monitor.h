@@ -21,6 +21,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/status/statusor.h"
 #include "base/mutex.h"
+#include "engine/memory/quota.h"
 
 namespace tt::server {
 
@@ -74,13 +75,19 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
 
    private:
     friend class TransferMonitor;
-    Call(std::shared_ptr<TransferMonitor> monitor, uint64_t session, Direction direction, std::function<void()> cancel)
-        : monitor_(std::move(monitor)), session_(session), direction_(direction), cancel_(std::move(cancel)) {}
+    Call(std::shared_ptr<TransferMonitor> monitor, uint64_t session, Direction direction, std::function<void()> cancel,
+         std::shared_ptr<Quota> quota)
+        : monitor_(std::move(monitor)),
+          session_(session),
+          direction_(direction),
+          cancel_(std::move(cancel)),
+          quota_(std::move(quota)) {}
 
     const std::shared_ptr<TransferMonitor> monitor_;
     const uint64_t session_;
     const Direction direction_;
     const std::function<void()> cancel_;
+    const std::shared_ptr<Quota> quota_;  // null: none
     uint64_t transfer_ ABSL_GUARDED_BY(monitor_->mutex_) = 0;
     bool has_buffers_ ABSL_GUARDED_BY(monitor_->mutex_) = false;
     std::atomic<Clock::rep> waits_since_{0};  // 0: not waiting for the client
@@ -91,9 +98,10 @@ class TransferMonitor : public std::enable_shared_from_this<TransferMonitor> {
   ~TransferMonitor();
 
   // Registers a call. `cancel` makes the call's blocked reads and writes fail, and may be called several times, from
-  // any thread, while the Call exists. Returns ABORTED (retriable once other calls end) if the session or the engine
-  // has too many calls.
-  absl::StatusOr<std::unique_ptr<Call>> begin(uint64_t session, Direction direction, std::function<void()> cancel);
+  // any thread, while the Call exists. Returns ABORTED (retriable once other calls end) if the session, its principal
+  // or the engine has too many calls.
+  absl::StatusOr<std::unique_ptr<Call>> begin(uint64_t session, Direction direction, std::function<void()> cancel,
+                                              std::shared_ptr<Quota> quota = nullptr);
   // Cancels the session's calls.
   void end_session(uint64_t session);
   // Cancels the session's calls that carry the upload, except `except`.

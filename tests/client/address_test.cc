@@ -18,6 +18,12 @@ TEST(Address, ParsesHostsAndSockets) {
   EXPECT_EQ(parse_address("[::1]").target, "dns:///[::1]:7070");
   EXPECT_EQ(parse_address("unix:/run/engine.sock").target, "unix:/run/engine.sock");
   EXPECT_EQ(parse_address("gpu-box:7070").text, "gpu-box:7070");
+  EXPECT_FALSE(parse_address("teletensor://gpu-box").tls);
+  const Address encrypted = parse_address("teletensors://[::1]:80/");
+  EXPECT_TRUE(encrypted.tls);
+  EXPECT_EQ(encrypted.target, "dns:///[::1]:80");
+  EXPECT_EQ(encrypted.host, "::1");
+  EXPECT_EQ(encrypted.port, 80);
 }
 
 TEST(Address, RejectsOtherAddresses) {

@@ -268,6 +268,9 @@ TEST(IndexSelect, SelectsFillsAndAdds) {
   EXPECT_EQ(values_of(out), (std::vector<double>{1, 2, 3, 4.5, 5.5, 6.5}));
   index_fill(x, 0, ints({1}, {0}), Scalar(7), out);
   EXPECT_EQ(values_of(out), (std::vector<double>{7, 7, 7, 4, 5, 6}));
+  index_fill(x, 1, ints({2}, {-1, 0}), Scalar(7), out);
+  EXPECT_EQ(values_of(out), (std::vector<double>{7, 2, 7, 7, 5, 7}));
+  expect_index_error([&] { index_fill(x, 1, ints({1}, {-4}), Scalar(7), out); }, "index -4 is out of bounds");
   for (double bad : {-1.0, 3.0}) {
     Tensor one = empty({2, 1}, DType::kFloat32, Device{});
     expect_index_error([&] { index_select(x, 1, ints({1}, {bad}), one); }, "index out of range in self");

@@ -92,7 +92,6 @@ DType same(const Arg& tensor) {
 }
 
 DType require_floating(DType t) { return is_floating(t) ? t : refuse(t); }
-DType require_full_precision(DType t) { return t == DType::kFloat32 || t == DType::kFloat64 ? t : refuse(t); }
 DType require_inexact(DType t) { return has_gradients(t) ? t : refuse(t); }
 DType require_integral(DType t) { return is_integral(t) ? t : refuse(t); }
 

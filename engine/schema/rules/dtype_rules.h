@@ -49,11 +49,6 @@ DType floating_only(const A&... args) {
 }
 // floating_only(input), after PyTorch's checks of the quantization range.
 DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max);
-DType require_full_precision(DType t);  // float32 or float64
-template <typename... A>
-DType full_precision(const A&... args) {
-  return require_full_precision(promote(args...));
-}
 template <typename... A>
 DType inexact_only(const A&... args) {
   return require_inexact(promote(args...));
@@ -155,6 +150,7 @@ DType product(const A&... args) {
 }
 DType activation(DType product, bool use_gelu);  // the dtype of relu or gelu applied to a product
 
+DType matrix_function(const Arg& a);  // floating or complex
 // Factorisations: float32, float64 or complex; two arguments must have equal dtypes.
 DType decomposition(const Arg& a);
 DType decomposition(const Arg& a, const Arg& b);

@@ -136,9 +136,14 @@ Sizes pseudo_inverse(const Arg& a, const Arg& result) {
 
 namespace dtype_rules {
 
-DType decomposition(const Arg& a) {
-  DType t = same(a);
+DType matrix_function(const Arg& a) {
+  const DType t = same(a);
   check(has_gradients(t), "Expected a floating point or complex tensor as input. Got ", scalar_type_name(t));
+  return t;
+}
+
+DType decomposition(const Arg& a) {
+  const DType t = matrix_function(a);
   check(t != DType::kFloat16 && t != DType::kBFloat16, "Low precision dtypes not supported. Got ", scalar_type_name(t));
   return t;
 }

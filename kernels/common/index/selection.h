@@ -48,7 +48,8 @@ struct Selection {
   explicit Selection(Tensor offsets)
       : sizes(offsets.sizes()), steps(sizes.size(), 0), offset_strides(offsets.strides()), offsets(offsets) {}
   // The elements at `index` of dimension `dim`, which is kept if the index is a single number.
-  static Selection in_dim(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index);
+  static Selection in_dim(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index,
+                          IndexRange range);
 
   // `values` without leading dimensions of size 1. Throws Error (RuntimeError) if they do not broadcast to `sizes`.
   Tensor drop_leading_ones(const Tensor& values) const;
@@ -131,10 +132,11 @@ inline Selection::Selection(const SelectionKernels& kernels, const Tensor& x, co
   for (; k < kept.size(); ++k) add_dim(x.size(kept[k]), x.stride(kept[k]), 0);
 }
 
-inline Selection Selection::in_dim(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index) {
+inline Selection Selection::in_dim(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index,
+                                   IndexRange range) {
   Tensors indices(shape_rules::wrap_dim(dim, x.dim()));
   indices.push_back(at_least_1d(index));
-  return Selection(kernels, x, indices, IndexRange::kFromZero);
+  return Selection(kernels, x, indices, range);
 }
 
 inline Tensor Selection::drop_leading_ones(const Tensor& values) const {

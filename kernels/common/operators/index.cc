@@ -9,8 +9,8 @@ namespace {
 Selection select(const Tensor& x, const Tensors& indices) {
   return Selection(kSelectionKernels, x, indices, IndexRange::kEitherEnd);
 }
-Selection select_in_dim(const Tensor& x, int64_t dim, const Tensor& index) {
-  return Selection::in_dim(kSelectionKernels, x, dim, index);
+Selection select_in_dim(const Tensor& x, int64_t dim, const Tensor& index, IndexRange range = IndexRange::kFromZero) {
+  return Selection::in_dim(kSelectionKernels, x, dim, index, range);
 }
 
 }  // namespace
@@ -49,7 +49,7 @@ void index_fill(const Tensor& input, int64_t dim, const Tensor& index, Scalar va
   copy(input, out);
   const Tensor target = at_least_1d(out), number = tt::empty({}, out.dtype(), out.device());
   fill_with(number, value);
-  replace_selected(target, select_in_dim(target, dim, index), number);
+  replace_selected(target, select_in_dim(target, dim, index, IndexRange::kEitherEnd), number);
 }
 
 // Allocates `out`, which has one element per true element of the mask, broadcast with the input.

@@ -66,6 +66,21 @@ struct FftPasses {
   // reals_from_spectra() sets the imaginary parts of each spectrum's first and last element to 0.
   void (*spectra_of_reals)(Split<R> z, Split<const R> roots, int64_t half, int64_t lines, Split<R> spectra);
   void (*reals_from_spectra)(Split<R> spectra, Split<const R> roots, int64_t half, int64_t lines, Split<R> z);
+  // The same two conversions for parts of one line, of `n` elements each, as interleaved pairs: the part that starts at
+  // x_low (elements k, k + 1, ...) and the part that ends at x_high (elements half - k, half - k - 1, ...), which must
+  // not overlap. Results are stored in y_low and y_high, which may be x_low and x_high; roots[i] belongs to element
+  // k + i. pairs_of_spectrum() multiplies by `scale`.
+  void (*pairs_of_spectrum)(const R* x_low, const R* x_high, Split<const R> roots, int64_t n, R scale, R* y_low,
+                            R* y_high);
+  void (*pairs_of_reals)(const R* x_low, const R* x_high, Split<const R> roots, int64_t n, R* y_low, R* y_high);
+
+  // Transposes a tile of lanes x lanes elements, whose rows are x_stride and y_stride elements apart, and multiplies it
+  // by row_factors[i] * factors[i * lanes + j]. Here i is a row of the result for transpose_multiplied(), and a row of
+  // the argument for multiply_transposed().
+  void (*transpose_multiplied)(Split<R> x, int64_t x_stride, Split<const R> row_factors, Split<const R> factors,
+                               Split<R> y, int64_t y_stride);
+  void (*multiply_transposed)(Split<R> x, int64_t x_stride, Split<const R> row_factors, Split<const R> factors,
+                              Split<R> y, int64_t y_stride);
 };
 
 // The loops for this machine. TELETENSOR_CPU_ISA selects another instruction set (iteration/block.h).

@@ -15,6 +15,7 @@
 #include "kernels/common/linalg/decomposition.h"
 #include "kernels/common/math/complex_math.h"
 #include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/linear/matrices.h"
 #include "kernels/cpu/linear/openblas_call.h"
@@ -366,6 +367,11 @@ void pseudo_inverse_of(const Tensor&, const Tensor& inverse, Tensor& out) { copy
 void matrix_exp(const Tensor& input, Tensor& out) {
   const int64_t n = input.size(-1);
   if (n == 0) return;
+  if (item_size(input.dtype()) == 2) {
+    Tensor wide = empty(out.sizes(), DType::kFloat32, out.device());
+    matrix_exp(contiguous_as(input, DType::kFloat32), wide);
+    return copy(wide, out);
+  }
   const Tensor a = contiguous(input);
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const auto make = [&] { return Exponential<T>(n); };

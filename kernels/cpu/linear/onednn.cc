@@ -116,8 +116,7 @@ class PrimitiveCache {
     }
     dropped.clear();  // refunds
     check(ErrorKind::kOutOfMemory, account->has_host_room(bytes), "out of memory: requested ", bytes,
-          " bytes for compiled code of a kernel; the session has a limit of ", account->limit(), " bytes and holds ",
-          account->held(), " bytes of tensors and ", account->host_bytes(), " bytes of bookkeeping");
+          " bytes for compiled code of a kernel; ", account->bookkeeping_refusal(bytes));
     return {account, bytes};
   }
 

@@ -121,6 +121,11 @@ void exponentials(const Queue& queue, int64_t batch, int64_t n, const T* input, 
 void matrix_exp(const Tensor& input, Tensor& out) {
   const int64_t n = input.size(-1), batch = matrix_count(input);
   if (out.numel() == 0) return;
+  if (item_size(input.dtype()) == 2) {
+    Tensor wide = empty(out.sizes(), DType::kFloat32, out.device());
+    matrix_exp(contiguous_as(input, DType::kFloat32), wide);
+    return copy(wide, out);
+  }
   const Tensor a = contiguous(input), pivots = empty({{batch, n}}, DType::kInt32, input.device());
   with_linalg_element(input.dtype(), [&]<typename T>(std::type_identity<T>) {
     const Tensor work = empty({{batch, Exponential<T>::kMatrices, n, n}}, input.dtype(), input.device());

@@ -25,7 +25,8 @@ LIBRARIES = {
     "einops": "einops", "safetensors": "safetensors", "torchmetrics": "torchmetrics", "torchvision": "torchvision", "timm": "timm",
     "transformers": "transformers", "accelerate": "accelerate", "peft": "peft", "sentence_transformers": "sentence-transformers",
     "lightning": "lightning", "gpytorch": "gpytorch", "pyro": "pyro-ppl", "stable_baselines3": "stable-baselines3",
-    "torch_geometric": "torch_geometric",
+    "torch_geometric": "torch_geometric", "fvcore": "fvcore", "torchdiffeq": "torchdiffeq", "e3nn": "e3nn", "kornia": "kornia",
+    "botorch": "botorch", "open_clip": "open_clip_torch",
 }  # fmt: skip
 TOLERANCE = 2e-4  # relative to a number, or to a tensor's largest element
 

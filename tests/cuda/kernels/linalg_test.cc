@@ -337,6 +337,15 @@ TEST_P(CudaLinalgTest, Exponential) {
   }
 }
 
+TEST_P(CudaLinalgTest, ExponentialOf16Bits) {
+  if (dtype() != DType::kFloat32) GTEST_SKIP() << "16-bit floats are computed in float32";
+  for (DType narrow : {DType::kFloat16, DType::kBFloat16}) {
+    const Tensor a = ops::to_dtype(ops::mul(filled_any({2, 4, 4}, dtype()), 0.2), narrow);
+    const Tensor gpu_a = copy_to_device(a, engine_.gpu());
+    expect_same(ops::matrix_exp(gpu_a), ops::to_dtype(ops::matrix_exp(ops::to_dtype(gpu_a, dtype())), narrow), 0);
+  }
+}
+
 TEST_P(CudaLinalgTest, Failures) {
   const Tensor singular = numbers({2, 2, 2}, {2, 0, 0, 1, 1, 2, 2, 4}, dtype());
   const Tensor indefinite = numbers({2, 2}, {1, 2, 2, 1}, dtype());

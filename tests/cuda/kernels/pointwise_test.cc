@@ -192,6 +192,23 @@ TEST_F(PointwiseTest, GeluOf16BitsIsCorrectlyRounded) {
   }
 }
 
+// All 65,536 values in both directions, compared with the CPU's results, and with the order of the bit patterns.
+TEST_F(PointwiseTest, NextAfterOf16Bits) {
+  for (DType dtype : {DType::kFloat16, DType::kBFloat16}) {
+    const int infinity = dtype == DType::kFloat16 ? 0x7c00 : 0x7f80;
+    Tensor x = empty({1 << 16}, dtype, Device{});
+    for (int i = 0; i < 1 << 16; ++i) x.data_as<uint16_t>()[i] = static_cast<uint16_t>(i);
+    const Tensor gpu_x = copy_to_device(x, engine_.gpu());
+    for (const double goal : {double{INFINITY}, -double{INFINITY}, 0.0, double{NAN}}) {
+      const Tensor y = copy_to_cpu(ops::nextafter(gpu_x, goal));
+      expect_same(y, ops::nextafter(x, goal), 0, absl::StrCat(std::string(name(dtype)), " towards ", goal));
+      if (goal != INFINITY) continue;
+      for (int i = 1; i < infinity; ++i) ASSERT_EQ(y.data_as<uint16_t>()[i], i + 1);
+      for (int i = 0x8001; i <= 0x8000 + infinity; ++i) ASSERT_EQ(y.data_as<uint16_t>()[i], i - 1);
+    }
+  }
+}
+
 TEST_F(PointwiseTest, IntegerDivisionByZeroPoisonsResult) {
   const Tensor x = copy_to_device(testing::values({3}, {1, 2, 3}, DType::kInt64), engine_.gpu());
   const Tensor zero = copy_to_device(testing::values({3}, {1, 0, 3}, DType::kInt64), engine_.gpu());

@@ -116,8 +116,8 @@ CASTS = {
 def test_casts_of_parameters_are_kept(torch, case):
     make, expected = CASTS[case]
     run = make(torch)
-    assert kernels(torch, run).get("to_dtype", 0) == expected
-    assert kernels(torch, run)["to_dtype"] == expected  # nothing is kept after the region
+    assert kernels(torch, run).get("_to_copy", 0) == expected
+    assert kernels(torch, run)["_to_copy"] == expected  # nothing is kept after the region
 
 
 def test_kept_casts_are_dropped(torch):
@@ -132,7 +132,7 @@ def test_kept_casts_are_dropped(torch):
                 between()
                 x @ w
 
-        return kernels(torch, run)["to_dtype"]
+        return kernels(torch, run)["_to_copy"]
 
     assert casts(lambda: None) == 1  # an inner region drops nothing
     assert casts(torch.clear_autocast_cache) == 2

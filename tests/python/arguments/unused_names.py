@@ -12,8 +12,7 @@ _FILES = {
     # parameters of hooks, and of a storage reader's interface
     "distributed/algorithms/_checkpoint/checkpoint_wrapper.py": "args module",
     "distributed/checkpoint/format_utils.py": "args kwargs metadata",
-    "distributed/tensor/debug/_comm_mode.py": "inputs",
-    "utils/flop_counter.py": "inputs mods module outputs",  # mods has no effect in PyTorch either
+    "utils/flop_counter.py": "mods outputs",  # mods has no effect in PyTorch either
     "masked.py": "obj",  # no object is a masked tensor
     "nn/attention/_block_mask.py": "head token_q token_kv",  # a mask function that masks nothing
     "nn/attention/flex_attention.py": "kernel_options",  # describes PyTorch's kernels

@@ -177,3 +177,20 @@ def test_vmap_of_an_output_that_is_not_mapped(torch):
         torch.vmap(lambda row: row, out_dims=None)(x)
     with pytest.raises(ValueError, match=r"greater than 0. \(got 0\)"):
         torch.vmap(torch.sin, chunk_size=0)
+
+
+def test_transforms_are_known_to_libraries(torch):
+    """kornia, for example, does not read values or write in place while a transform runs."""
+    running, found = torch._C._are_functorch_transforms_active, []
+
+    def noted(x):
+        found.append(running())
+        return (x * 2).sum()
+
+    x = torch.ones(3)
+    torch.func.grad(noted)(x), torch.func.vjp(noted, x), torch.func.jvp(noted, (x,), (x,)), torch.vmap(noted)(torch.ones(1, 3))
+    assert len(found) >= 4 and all(found) and not running()
+    with pytest.raises(ZeroDivisionError):
+        torch.vmap(lambda x: 1 / 0)(x)
+    noted(x)
+    assert not found[-1]

@@ -51,6 +51,34 @@ def test_vectors_across_rows_and_elements(torch, lines, n):
                 np.testing.assert_allclose(got, oracle, atol=limit, rtol=0, err_msg=f"{name} {dtype} dim={dim}")
 
 
+@pytest.mark.parametrize("n", [2**18, 3**12, 2 * 3**12, 65537, 131074])
+def test_long_lines(torch, n):
+    """Lengths that are divided into rows and columns, with and without remainders, and those with a large prime factor."""
+    exact = signal(n)
+    for dtype, tolerance in (("complex64", 1e-6), ("complex128", 1e-14)):
+        z = exact.astype(dtype)
+        x, half, wide = np.ascontiguousarray(z.real), z[: n // 2 + 1], z.astype("complex128")
+        for name, a, oracle in (("fft", z, np.fft.fft(wide)), ("ifft", z, np.fft.ifft(wide)),
+                                ("rfft", x, np.fft.rfft(x.astype("float64"))),
+                                ("irfft", half, np.fft.irfft(half.astype("complex128"), n))):  # fmt: skip
+            arguments = {"n": n} if name == "irfft" else {}
+            got = getattr(torch.fft, name)(torch.tensor(a), **arguments).cpu().numpy()
+            limit = 10 * tolerance * np.sqrt(np.mean(np.abs(oracle) ** 2)) * np.log2(n)
+            np.testing.assert_allclose(got, oracle, atol=limit, rtol=0, err_msg=f"{name} {dtype}")
+
+
+@pytest.mark.parametrize("n", [2**18, 65537])
+def test_long_lines_of_several_dimensions(torch, n):
+    z, x = signal(2, n, 3), signal(2, n, 3, dtype="float64")
+    limit = 1e-13 * n
+    np.testing.assert_allclose(torch.fft.fft(torch.tensor(z), dim=1).cpu().numpy(), np.fft.fft(z, axis=1), atol=limit)
+    np.testing.assert_allclose(torch.fft.rfft(torch.tensor(x), dim=1).cpu().numpy(), np.fft.rfft(x, axis=1), atol=limit)
+    np.testing.assert_allclose(torch.fft.irfft(torch.tensor(z), dim=1).cpu().numpy(), np.fft.irfft(z, axis=1), atol=limit)
+    spectra = np.fft.fftn(z, axes=(1, 0))
+    np.testing.assert_allclose(torch.fft.fftn(torch.tensor(z), dim=(1, 0)).cpu().numpy(), spectra, atol=limit)
+    np.testing.assert_allclose(torch.fft.ifftn(torch.tensor(spectra), dim=(1, 0)).cpu().numpy(), z, atol=1e-12)
+
+
 @pytest.mark.parametrize("norm", [None, "backward", "ortho", "forward"])
 @pytest.mark.parametrize("n", [None, 5, 11])
 def test_norms_and_lengths(torch, norm, n):

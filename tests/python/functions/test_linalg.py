@@ -350,6 +350,25 @@ def test_exponentials_of_every_degree(torch, dtype, size):
     assert torch.linalg.matrix_exp(torch.full([2, 2], torch.inf)).isnan().all().item()
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_exponentials_of_16_bit_floats_are_rounded_from_float32(torch, dtype):
+    dtype = getattr(torch, dtype)
+    for size in (0.01, 0.5, 3.0, 8.0):
+        a = torch.tensor(random(2, 5, 5) * (size / 5), dtype=dtype)
+        for x in (a, a.mT, a[..., :0, :0]):
+            result, wide = torch.linalg.matrix_exp(x), x.float().requires_grad_()
+            expected = torch.linalg.matrix_exp(wide)
+            assert result.dtype == dtype and torch.equal(result, expected.to(dtype))
+            leaf = x.clone().requires_grad_()
+            torch.linalg.matrix_exp(leaf).sum().backward()
+            expected.sum().backward()
+            assert torch.equal(leaf.grad, wide.grad.to(dtype))
+    out = torch.empty(2, 5, 5, dtype=dtype)
+    assert torch.equal(torch.matrix_exp(a, out=out), torch.matrix_exp(a))
+    with pytest.raises(RuntimeError, match="Expected a floating point or complex tensor as input. Got Long"):
+        torch.linalg.matrix_exp(torch.ones(2, 2, dtype=torch.int64)).sum().item()
+
+
 def test_nonfinite_inputs(torch):
     """NaN inputs give an error, or NaN as in PyTorch, and never an endless loop. Only the triangle that is read
     matters."""

@@ -25,7 +25,7 @@ def namespace() -> str:
 def cases() -> dict[str, Any]:
     """All cases: functions of the module `torch` whose results JSON can express."""
     found = {}
-    for family in ("aliases", "operators", "private"):
+    for family in ("aliases", "operators", "private", "trace"):
         module = importlib.import_module(f"{__package__}.{family}_cases")
         found.update({f"{family}.{name[5:]}": case for name, case in vars(module).items() if name.startswith("case_")})
     return found

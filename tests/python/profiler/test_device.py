@@ -43,7 +43,7 @@ PROGRAMS = {
     "operators": (lambda t, x: [(x @ x).sum() for _ in range(3)], {"aten::matmul": 3, "aten::sum": 3}),
     "fused": (lambda t, x: ((x + 1) * x).tanh().relu(), {"aten::tanh": 1, "aten::relu": 1, "aten::mul": 1, "aten::add": 1}),
     "decomposition": (lambda t, x: t.linalg.cholesky(x @ x.mT + 100 * t.eye(16, device="cuda")), {"aten::matmul": 1}),
-    "backward": (backward, {"teletensor::backward": 1, "aten::matmul": 3}),
+    "backward": (backward, {"teletensor::backward": 1, "aten::matmul": 1, "aten::mm": 3}),
     "sort": (lambda t, x: x.sort(), {"aten::sort": 1}),
     "zeros": (lambda t, x: t.zeros(16, device="cuda").cumsum(0), {"aten::cumsum": 1}),
 }
@@ -75,7 +75,7 @@ def test_kernels_run_after_their_launch_and_within_the_profile(torch, profiler):
         assert event.time_range.end >= event.time_range.start > -1000  # microseconds
         if event.activity.call is not None:
             assert event.time_range.start >= event.activity.call.start - 50
-    matmul = next(event for event in prof.events() if event.name == "aten::matmul")
+    matmul = next(event for event in prof.events() if event.name == "aten::mm")
     kernel = next(event for event in device_events(prof) if event.launched_by is matmul)
     assert matmul.kernels[0].name == kernel.name and matmul.kernels[0].device == kernel.device_index == 0
     assert matmul.device_time_total == matmul.cuda_time_total == sum(k.duration for k in matmul.kernels)
@@ -131,14 +131,14 @@ def test_trace(torch, profiler, tmp_path):
         assert streams[event["pid"], event["tid"]] == f"stream {args['stream']}" and labels[event["pid"]] == "GPU 0"
         fields = {"grid", "block", "registers per thread", "shared memory"} if event["cat"] == "kernel" else {"bytes"}
         assert fields <= set(args)
-    kernel = next(e for e in on_device if e["cat"] == "kernel" and e["args"].get("operator") == "aten::matmul")
+    kernel = next(e for e in on_device if e["cat"] == "kernel" and e["args"].get("operator") == "aten::mm")
     assert min(kernel["args"]["grid"]) >= 1 and min(kernel["args"]["block"]) >= 1 and kernel["args"]["registers per thread"] > 0
     assert "gpu" not in kernel["name"] and not kernel["name"].startswith("_Z")
     # An arrow goes from the launching call, within the operator, to each kernel.
     begins, ends = ({e["id"]: e for e in events if e["ph"] == phase and e["name"] == "ac2g"} for phase in "sf")
     assert begins.keys() == ends.keys() and len(ends) == len(on_device)
     calls = [e for e in events if e.get("cat") == "cuda_runtime"]
-    operator = next(e for e in events if e["name"] == "aten::matmul" and e["cat"] == "cpu_op")
+    operator = next(e for e in events if e["name"] == "aten::mm" and e["cat"] == "cpu_op")
     end = next(e for e in ends.values() if (e["pid"], e["tid"], e["ts"]) == (kernel["pid"], kernel["tid"], kernel["ts"]))
     begin = begins[end["id"]]
     assert (begin["pid"], begin["tid"]) == (operator["pid"], operator["tid"])
@@ -183,7 +183,7 @@ def test_schedule_keeps_events_of_all_cycles(torch, profiler):
     counts = []
 
     def ready(prof):
-        counts.append(sum(event.launched_by is not None and event.launched_by.name == "aten::matmul" for event in prof.events()))
+        counts.append(sum(event.launched_by is not None and event.launched_by.name == "aten::mm" for event in prof.events()))
 
     schedule = profiler.schedule(wait=1, warmup=1, active=1)
     with profiler.profile(activities=on_gpu(profiler), schedule=schedule, on_trace_ready=ready, acc_events=True) as prof:
@@ -227,7 +227,7 @@ def test_profile_without_cupti(own_daemon, environment, message):
     assert len(found["warnings"]) == 1 and message in found["warnings"][0], found["warnings"]
     # Times of CUDA events are used instead.
     assert "GPU times are those of CUDA events" in found["warnings"][0] and found["kinds"] == ["CPU", "CUDA"]
-    assert found["matmul"] > 0 and "Self CUDA" in found["table"] and "aten::matmul (GPU)" in found["operators"]
+    assert found["matmul"] > 0 and "Self CUDA" in found["table"] and "aten::mm (GPU)" in found["operators"]
 
 
 SHARED = """

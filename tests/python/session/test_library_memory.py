@@ -5,10 +5,13 @@ import sys
 
 import pytest
 
-from tests.conftest import ROOT, client_environment
+from tests.conftest import BUILD, ROOT, client_environment
 from tests.fuzz import library_fuzz as fuzz
 
-pytestmark = pytest.mark.slow
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.skipif(BUILD.name != "build", reason="engines with sanitizers use more memory than the limits checked here"),
+]
 
 PRELUDE = """
 import sys

@@ -18,8 +18,10 @@ DEVICE = {
 def session(number: int) -> dict:
     return {
         "id": str(number), "client": f"python train.py with a long name {number}", "age_seconds": 90.0, "connected": True,
+        "principal": "alice",
         "handles": "1234567", "held_bytes": str(1000 << 20), "peak_bytes": str(1 << 30), "limit_bytes": str(64 << 30),
-        "instructions": "123456789", "replayed": "1000", "failed": "12",
+        "instructions": "123456789", "replayed": "1000", "failed": "12", "state": "queued", "queue_position": 12,
+        "waited_seconds": 3.0,
     }  # fmt: skip
 
 
@@ -50,7 +52,7 @@ def test_no_header_or_number_is_cut(width):
     missing = {*_status_view._SESSION_COLUMNS} - columns(text)
     assert columns(text) <= {"id", "client", *_status_view._SESSION_COLUMNS}
     assert all(name in " ".join(page.partition("not shown: ")[2].split()) for name in missing)
-    assert bool(missing) == (width < 150) and "client" in columns(text)
+    assert bool(missing) == (width < 160) and "client" in columns(text)
     assert "1000.0 MiB" in page and "64.0 GiB" in page and page.count("up ") >= 12
     assert sum("a process" in line for line in text) == 1  # a name has one line
 

@@ -109,6 +109,47 @@ DIFFERENT = {
     "torch.stack([x, x])": (120, 60, 20, 5, 1),
 }
 
+# Expressions with the strides, the storage offset and the values of their results, printed by PyTorch.
+RESIZED = {
+    "rows(1, 2, 2, 3).resize_(1, 2, 2, 3, memory_format=torch.channels_last)": ((12, 1, 6, 2), 0, [0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11]),
+    "rows(1, 2, 2, 3).resize_((1, 2, 2, 2), memory_format=torch.channels_last)": ((8, 1, 4, 2), 0, [0, 2, 4, 6, 1, 3, 5, 7]),
+    "last(rows(1, 2, 2, 2)).resize_(1, 2, 2, 2)": ((8, 1, 4, 2), 0, [0, 1, 2, 3, 4, 5, 6, 7]),
+    "last(rows(1, 2, 2, 2)).resize_(1, 2, 2, 2, memory_format=torch.contiguous_format)": ((8, 4, 2, 1), 0, [0, 4, 1, 5, 2, 6, 3, 7]),
+    "last(rows(1, 2, 2, 3)).resize_(2, 2)": ((2, 1), 0, [0, 6, 1, 7]),
+    "rows(2, 3).t().resize_(2, 2)": ((2, 1), 0, [0, 1, 2, 3]),
+    "rows(2, 3).t().resize_(3, 2)": ((1, 3), 0, [0, 3, 1, 4, 2, 5]),
+    "rows(6)[2:5].resize_(2, 1)": ((1, 1), 2, [2, 3]),
+    "rows(6)[1:3].resize_(4)": ((1,), 1, [1, 2, 3, 4]),
+    "rows(6)[::2].resize_(2)": ((1,), 0, [0, 1]),
+    "rows(1).expand(3).resize_(1)": ((1,), 0, [0]),
+    "rows(4).resize_(0)": ((1,), 0, []),
+    "rows(4).resize_([])": ((), 0, [0]),
+    "rows(4).resize_(0).resize_(3)": ((1,), 0, [0, 1, 2]),
+    "rows(8).resize_(1, 2, 1, 1, memory_format=torch.channels_last)": ((2, 1, 2, 2), 0, [0, 1]),
+    "rows(8).resize_(2, 0, 3, 4, memory_format=torch.channels_last)": ((0, 1, 0, 0), 0, []),
+    "rows(8).resize_(1, 2, 2, 2, 1, memory_format=torch.channels_last_3d)": ((8, 1, 4, 2, 2), 0, [0, 2, 4, 6, 1, 3, 5, 7]),
+    "rows(12).resize_as_(last(rows(1, 2, 2, 3)))": ((12, 6, 3, 1), 0, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+    "rows(12).resize_as_(last(rows(1, 2, 2, 3)), memory_format=keep)": ((12, 1, 6, 2), 0, [0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11]),
+    "rows(12).resize_as_(rows(2, 2, 3), memory_format=keep)": ((6, 3, 1), 0, [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]),
+    "rows(12).resize_as_(rows(2, 2, 1, 1), memory_format=keep)": ((2, 1, 1, 1), 0, [0, 1, 2, 3]),
+    "rows(6).resize_as_(last(rows(1, 2, 2, 3))[:, :, ::2], memory_format=keep)": ((6, 1, 6, 2), 0, [0, 2, 4, 1, 3, 5]),
+    "rows(12).resize_as_(last(rows(1, 2, 1, 3, 2)), memory_format=keep)": ((12, 1, 12, 4, 2), 0, [0, 2, 4, 6, 8, 10, 1, 3, 5, 7, 9, 11]),
+    "torch.resize_as_(rows(12), rows(3, 1), memory_format=torch.contiguous_format)": ((1, 1), 0, [0, 1, 2]),
+}  # fmt: skip
+# Calls for which PyTorch raises RuntimeError, with the message.
+REFUSED = {
+    "x.contiguous(memory_format=torch.preserve_format)": "preserve memory format is unsupported by the contiguous operator",
+    "m.t().contiguous(memory_format=torch.preserve_format)": "preserve memory format is unsupported by the contiguous operator",
+    "torch.empty(2, 3, memory_format=torch.preserve_format)": "unsupported memory format Preserve",
+    "rows(4).resize_(2, 2, memory_format=torch.preserve_format)": "unsupported memory format Preserve",
+    "rows(4).resize_(2, 2, memory_format=torch.channels_last)": "required rank 4 tensor to use channels_last format",
+    "rows(4).resize_(1, 1, 2, 2, memory_format=torch.channels_last_3d)": "required rank 5 tensor to use channels_last_3d format",
+    "rows(4).resize_as_(rows(2, 2), memory_format=torch.channels_last)": "required rank 4 tensor to use channels_last format",
+    "rows(4).resize_(2, -1)": "not negative",
+    "rows(4).requires_grad_().resize_(2, 2, memory_format=torch.contiguous_format)": "cannot resize variables that require grad",
+    "utils.convert_conv2d_weight_memory_format(torch.nn.Conv2d(2, 3, 1), torch.preserve_format)": "unsupported memory format Preserve",
+}
+
 
 def names(torch, in_order):
     """The names of the expressions. If `in_order`, last() copies nothing."""
@@ -121,7 +162,8 @@ def names(torch, in_order):
         return t if in_order else t.permute(there).contiguous().permute(back)
 
     x, y, z, m = last(rows(2, 3, 4, 5)), rows(2, 3, 4, 5), last(rows(2, 3, 2, 4, 5)), rows(4, 6)
-    return {"torch": torch, "F": torch.nn.functional, "rows": rows, "last": last, "x": x, "y": y, "z": z, "m": m}
+    modules = {"torch": torch, "F": torch.nn.functional, "utils": torch.nn.utils}
+    return {**modules, "keep": torch.preserve_format, "rows": rows, "last": last, "x": x, "y": y, "z": z, "m": m}
 
 
 def bytes_by_strides(torch, tensor):
@@ -157,6 +199,41 @@ def test_formats(torch, n):
             torch.empty(2, 3, memory_format=form)
         leaf = torch.zeros(sizes, memory_format=form, requires_grad=True)
         assert leaf.is_leaf and leaf.requires_grad and leaf.is_contiguous(memory_format=form)
+
+
+@pytest.mark.parametrize("expression", RESIZED)
+def test_resized(torch, expression):
+    result = eval(expression, names(torch, False))
+    assert (result.stride(), result.storage_offset(), result.flatten().tolist()) == RESIZED[expression]
+
+
+def test_resized_beyond_the_storage(torch):
+    base = torch.arange(6.0)
+    part = base[2:4]
+    assert part.resize_(3, 2) is part and part.storage_offset() == 2
+    assert part.flatten()[:4].tolist() == [2, 3, 4, 5] and part.untyped_storage().nbytes() == 8 * 4
+    assert part.fill_(7).sum() == 42 and base.tolist() == [0, 1, 2, 3, 4, 5]
+    assert base[:3].resize_(4).fill_(7).is_set_to(base[:4]) and base.tolist() == [7, 7, 7, 7, 4, 5]
+
+
+@pytest.mark.parametrize("expression", REFUSED)
+def test_refused_formats(torch, expression):
+    with pytest.raises(RuntimeError, match=REFUSED[expression]):
+        eval(expression, names(torch, False))
+
+
+def test_preserved_formats(torch):
+    keep, x = torch.preserve_format, names(torch, False)["x"]
+    assert not x.is_contiguous(memory_format=keep) and x.contiguous().is_contiguous(memory_format=keep)
+    y = x.contiguous()
+    assert y.contiguous(memory_format=keep) is y
+    for copy in (x.clone, x.double, x.cpu, x.to):
+        assert copy(memory_format=keep).stride() == x.stride()
+    assert torch.zeros_like(x, memory_format=keep).stride() == x.stride()
+    module = torch.nn.Conv2d(2, 3, 2).to(memory_format=torch.channels_last)
+    assert module.to(memory_format=keep).weight.stride() == (8, 1, 4, 2)
+    point = torch.nn.utils.convert_conv2d_weight_memory_format(torch.nn.Conv2d(2, 3, 1), torch.channels_last)
+    assert point.weight.stride() == (2, 1, 2, 2)
 
 
 def test_model_trains_as_in_row_major_order(torch):

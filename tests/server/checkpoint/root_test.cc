@@ -207,5 +207,23 @@ TEST_F(CheckpointRootTest, UnrestrictedRootFollowsLinks) {
               HasSubstr("without '..'"));
 }
 
+TEST_F(CheckpointRootTest, LimitsTheFilesOfAPrincipal) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.checkpoint_bytes = 100});
+  const CheckpointRoot root(outside_.string() + "/root", "alice", quota);
+  fs::create_directories(path("alice/a/b"));
+  write_file(path("alice/a/b/c.json"), std::string(40, 'x'));
+  write_file(path("alice/.checkpoint-0000000000000000.tmp"), std::string(900, 'x'));  // its writer has reserved room
+  fs::create_symlink(outside_.string(), path("alice/link"));
+  const std::string refusal = "the checkpoints of alice take 40 B of their limit of 100 B";
+  EXPECT_THAT(error_of([&] { static_cast<void>(root.reserve("new.json", 61)); }), HasSubstr(refusal));
+  {
+    const CheckpointRoot::Room room = root.reserve("new.json", 50);
+    EXPECT_THAT(error_of([&] { static_cast<void>(root.reserve("other.json", 11)); }), HasSubstr("take 90 B"));
+    EXPECT_NO_THROW(static_cast<void>(root.reserve("a/b/c.json", 50)));  // replaces 40 of them
+  }
+  EXPECT_NO_THROW(static_cast<void>(root.reserve("new.json", 60)));
+  EXPECT_NO_THROW(static_cast<void>(root_.reserve("alice/new.json", 1000)));  // without a quota
+}
+
 }  // namespace
 }  // namespace tt::server

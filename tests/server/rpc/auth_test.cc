@@ -49,24 +49,24 @@ TEST_F(AuthTest, KeepsExistingTokens) {
   ASSERT_TRUE(Auth::from_files(user, admin).ok());
   auto auth = Auth::from_files(user, admin);
   ASSERT_TRUE(auth.ok());
-  EXPECT_TRUE(auth->check("Bearer " + word_of(user)).ok());
-  EXPECT_TRUE(auth->check_admin("Bearer " + word_of(admin)).ok());
+  EXPECT_TRUE(auth->check({"Bearer " + word_of(user)}).ok());
+  EXPECT_TRUE(auth->check({"Bearer " + word_of(admin)}, Role::kOperator).ok());
 }
 
 TEST_F(AuthTest, RejectsOtherTokens) {
   Auth auth = Auth::with_tokens("0123456789abcdef", "fedcba9876543210");
-  EXPECT_TRUE(auth.check("Bearer 0123456789abcdef").ok());
+  EXPECT_TRUE(auth.check({"Bearer 0123456789abcdef"}).ok());
   for (const char* wrong : {"", "Bearer ", "Bearer 0123456789abcdee", "Bearer 0123456789abcdef0", "0123456789abcdef"}) {
-    EXPECT_EQ(auth.check(wrong).code(), absl::StatusCode::kUnauthenticated) << wrong;
-    EXPECT_EQ(auth.check_admin(wrong).code(), absl::StatusCode::kUnauthenticated) << wrong;
+    EXPECT_EQ(auth.check({wrong}).code(), absl::StatusCode::kUnauthenticated) << wrong;
+    EXPECT_EQ(auth.check({wrong}, Role::kOperator).code(), absl::StatusCode::kUnauthenticated) << wrong;
   }
 }
 
 TEST_F(AuthTest, AdminTokenGrantsAllAndUserTokenDoesNot) {
   Auth auth = Auth::with_tokens("0123456789abcdef", "fedcba9876543210");
-  EXPECT_TRUE(auth.check("Bearer fedcba9876543210").ok());
-  EXPECT_TRUE(auth.check_admin("Bearer fedcba9876543210").ok());
-  EXPECT_EQ(auth.check_admin("Bearer 0123456789abcdef").code(), absl::StatusCode::kPermissionDenied);
+  EXPECT_TRUE(auth.check({"Bearer fedcba9876543210"}).ok());
+  EXPECT_TRUE(auth.check({"Bearer fedcba9876543210"}, Role::kOperator).ok());
+  EXPECT_EQ(auth.check({"Bearer 0123456789abcdef"}, Role::kOperator).code(), absl::StatusCode::kPermissionDenied);
 }
 
 TEST_F(AuthTest, RejectsTokenFilesReadableByOthers) {
@@ -105,8 +105,8 @@ TEST_F(AuthTest, RejectsEmptyToken) {
 }
 
 TEST_F(AuthTest, WithoutAuthNoTokenIsRequired) {
-  EXPECT_TRUE(Auth::disabled().check("").ok());
-  EXPECT_TRUE(Auth::disabled().check_admin("").ok());
+  EXPECT_TRUE(Auth::disabled().check({""}).ok());
+  EXPECT_TRUE(Auth::disabled().check({""}, Role::kOperator).ok());
 }
 
 }  // namespace

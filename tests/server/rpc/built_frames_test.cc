@@ -51,7 +51,7 @@ class CheckingTransport final : public client::Transport {
   }
 
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) override {
-    return Sessions(Sessions::Options()).hello(request, reply, "", "");  // the limits that every engine announces
+    return Sessions(Sessions::Options()).hello(request, reply);  // the limits that every engine announces
   }
   absl::Status open(const std::string&) override { return absl::OkStatus(); }
   std::optional<absl::Status> send(const v1::Frame& frame, std::chrono::milliseconds) override {

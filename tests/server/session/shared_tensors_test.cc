@@ -167,6 +167,34 @@ TEST_F(SharedTensorsTest, ExportsWithoutASessionAreLimitedTogether) {
   EXPECT_EQ(value(*bert_, 4).first, (V{0, 0, 0, 0}));
 }
 
+TEST_F(SharedTensorsTest, BytesThatTwoEndedSessionsExportedCountOnce) {
+  constexpr uint64_t kBytes = 4 << 20;
+  const auto capability = [](uint64_t i) { return absl::StrCat(kCapability, i); };
+  const auto export_zeros = [&](Session& session, uint64_t i) {
+    v1::Frame frame;
+    Instruction(&frame, "zeros").integers({kBytes / 4}).none().none().result(1);
+    run(session, frame);
+    share(session, 1, 2, capability(i));
+  };
+  auto first = open(principal_, 9 << 20), second = open(principal_, 9 << 20);
+  export_zeros(*first, 1);
+  import(*second, 1, {kBytes / 4}, capability(1));
+  share(*first, 1, 3, capability(2));
+  share(*second, 1, 3, capability(3));
+  first = nullptr;
+  second = nullptr;
+  const auto error_of_import = [&](uint64_t i) {
+    import(*bert_, i, {kBytes / 4}, capability(i));
+    return value(*bert_, i).second;
+  };
+  export_zeros(*open(principal_, 9 << 20), 4);
+  EXPECT_EQ(error_of_import(2), "") << "two allocations are within the limit";
+  export_zeros(*open(principal_, 9 << 20), 5);
+  EXPECT_THAT(error_of_import(3), HasSubstr(kNone)) << "three allocations exceed the limit";
+  EXPECT_EQ(error_of_import(4), "");
+  EXPECT_EQ(error_of_import(5), "");
+}
+
 TEST_F(SharedTensorsTest, ACapabilityIsUsedOnce) {
   make(*anna_, 1);
   share(*anna_, 1, 2);

@@ -38,7 +38,7 @@ class TransferCallsTest : public ::testing::Test {
     sessions_ = std::make_unique<Sessions>(std::move(options));
     Address address;
     address.path = (folder_.path() / "engine.sock").string();
-    auto listener = Listener::start({.addresses = {address}}, auth_, *sessions_, [] {});
+    auto listener = Listener::start({.addresses = {address}}, auth_, audit_, *sessions_, [] {});
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     before_ = engine_bytes();
@@ -66,6 +66,7 @@ class TransferCallsTest : public ::testing::Test {
 
   testing::TemporaryFolder folder_;
   const Auth auth_ = Auth::disabled();
+  AuditLog audit_;
   std::unique_ptr<Sessions> sessions_;
   std::unique_ptr<Listener> listener_;
   uint64_t before_ = 0;

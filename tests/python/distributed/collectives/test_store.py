@@ -15,7 +15,7 @@ from datetime import timedelta
 import pytest
 
 import teletensor as torch
-from teletensor.distributed import _rendezvous, _store
+from teletensor.distributed import _serving, _store
 from teletensor.distributed._errors import DistNetworkError, DistStoreError, QueueEmptyError
 from teletensor.distributed._store import FileStore, HashStore, PrefixStore, Store, TCPStore
 from tests.conftest import BUILD, client_environment
@@ -42,7 +42,7 @@ def serve(monkeypatch):
         processes.clear()
 
     start.stop = stop
-    monkeypatch.setattr(_rendezvous, "_serve", start)
+    monkeypatch.setattr(_serving, "serve", start)
     monkeypatch.setenv("TELETENSOR_GROUP_TOKEN", TOKEN)
     yield start
     stop()
@@ -279,7 +279,7 @@ def test_tcp_store_of_several_clients(serve):
 def test_tcp_store_waits_for_its_processes(serve):
     port = serve("127.0.0.1", 0, TOKEN)
     with ThreadPoolExecutor(3) as pool, pytest.MonkeyPatch.context() as patch:
-        patch.setattr(_rendezvous, "_serve", lambda host, port, token: port)
+        patch.setattr(_serving, "serve", lambda host, port, token: port)
         master = pool.submit(TCPStore, "localhost", port, 3, True)
         clients = [pool.submit(TCPStore, "localhost", port, 3) for _ in range(2)]
         for store in (master, *clients):

@@ -4,6 +4,10 @@ from __future__ import annotations
 
 import contextlib
 import io
+import json
+import shutil
+import tempfile
+from pathlib import Path
 
 import teletensor as torch
 import teletensor.distributed as dist
@@ -116,6 +120,47 @@ def counted(rank: int, size: int) -> dict:
     with contextlib.redirect_stdout(text):
         visualize_sharding(distribute_tensor(torch.ones(4, 3), mesh, [Shard(0)]), use_rich=True)
     found["text"] = text.getvalue()
+    return found
+
+
+class Twice(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.body, self.norm = FeedForward(), nn.LayerNorm(4)
+
+    def forward(self, x):
+        return self.norm(self.body(x))
+
+
+def traced(rank: int, size: int) -> dict:
+    """Tables and files of a block by module, and the operations that they have at each noise level."""
+    mesh = init_device_mesh("cpu", (size,))
+    module = parallelize_module(Twice(), mesh, {"body.up": ColwiseParallel(), "body.down": RowwiseParallel()})
+    x = torch.randn(3, 4, requires_grad=True)
+    with CommDebugMode() as mode:
+        module(x).sum().backward()
+    folder = Path(tempfile.mkdtemp())
+    text, tree = folder / "log.txt", folder / "log.json"
+    mode.log_comm_debug_tracing_table_to_file(text, noise_level=0)
+    found = {"table": text.read_text(), "coloured": mode.generate_comm_debug_tracing_table(), "levels": []}
+    mode.log_comm_debug_tracing_table_to_file(text, noise_level=2)
+    found["operations"] = text.read_text()
+    for level in range(4):
+        mode.generate_json_dump(tree, noise_level=level)
+        found["levels"].append(tree.read_text().count('"is_bw"'))
+    found["json"] = json.loads(tree.read_text())
+    shutil.rmtree(folder)
+    x, partial = torch.ones(4, 4, requires_grad=True), DTensor.from_local(torch.ones(4, 4), mesh, [Partial()])
+    with CommDebugMode() as mode:
+        distribute_tensor(torch.ones(4), mesh, [Shard(0)], src_data_rank=None)  # moves no bytes
+        for _ in range(2):
+            partial.redistribute(placements=[Shard(0)])
+        gathered = DTensor.from_local(x, mesh, [Shard(0)]).redistribute(placements=[Replicate()])
+        gathered.to_local(grad_placements=[Partial()]).sum().backward()
+    del mode.comm_module_counts["Global"]["forward"][torch.ops.c10d_functional.all_gather_into_tensor]
+    found["sums"] = {
+        name: {str(k).rpartition(".")[2]: n for k, n in counts.items()} for name, counts in mode.comm_module_counts["Global"].items()
+    }
     return found
 
 

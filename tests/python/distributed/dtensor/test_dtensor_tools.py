@@ -29,7 +29,6 @@ def test_counts_of_collectives(ranks):
     assert first == second
     assert first.pop("placements") == {
         "FeedForward.up.weight": "(Shard(dim=0),)", "FeedForward.down.weight": "(Shard(dim=1),)",
-        "Linear.weight": "(Shard(dim=1),)",
     }  # fmt: skip
     assert first == {
         "parallel": {"c10d_functional.all_reduce": 2},
@@ -40,6 +39,57 @@ def test_counts_of_collectives(ranks):
         "many": {"c10d_functional.reduce_scatter_tensor": 100},
         "none": {},
     }
+
+
+TABLE = """\
+Global
+  FORWARD PASS
+    *c10d_functional.all_reduce: 1
+  BACKWARD PASS
+    *c10d_functional.all_reduce: 1
+    Twice
+      FORWARD PASS
+        *c10d_functional.all_reduce: 1
+        Twice.body
+          FORWARD PASS
+            *c10d_functional.all_reduce: 1
+            Twice.body.up
+            Twice.body.down
+              FORWARD PASS
+                *c10d_functional.all_reduce: 1
+        Twice.norm
+"""  # PyTorch's, which has the backward pass of the modules too
+
+
+def test_collectives_by_module(ranks):
+    for result in ranks.run(2, cases.traced):
+        assert result["table"] == TABLE
+        lines = result["operations"].splitlines()
+        assert "    Twice" in lines and "            *module type: class 'teletensor.nn.modules.linear.Linear'" in lines
+        down = lines[lines.index("            Twice.body.down") :]
+        assert down[2:4] == ["            *Parameter List", "             *weight: (Shard(dim=1),)"]
+        assert down[4:6] == ["              FORWARD PASS", "                *c10d_functional.all_reduce: 1"]
+        product = down[down.index("                **aten.linear") + 1 :]
+        assert product[0] == "                  shape: [torch.Size([3, 8]), torch.Size([4, 8])]"
+        assert product[1] == "                  sharding: [(Shard(dim=1),), (Shard(dim=1),)]" and "device mesh: DeviceMesh(" in product[2]
+        assert "\033" not in result["operations"] and "\033[1;33m" in result["coloured"]
+
+        tree = result["json"]
+        assert list(tree) == [
+            "fqn", "module_type", "parameters", "children", "collectives_forward", "operations_forward", "collectives_backward",
+            "operations_backward", "operations_checkpointing",
+        ]  # fmt: skip
+        assert tree["fqn"] == "Global" and tree["collectives_backward"] == [["c10d_functional.all_reduce", 1]]
+        (root,) = tree["children"]
+        body, norm = root["children"]
+        assert [child["fqn"] for child in body["children"]] == ["Twice.body.up", "Twice.body.down"]
+        assert body["children"][1]["parameters"] == [["weight", "(Shard(dim=1),)"]] and root["module_type"].endswith(".Twice'")
+        names = [op["name"] for op in body["children"][1]["operations_forward"]]
+        assert names.index("aten.linear") < names.index("c10d_functional.all_reduce")
+        assert [op["name"] for op in norm["operations_forward"]][0].startswith("aten.layer_norm")
+        assert all(op["is_bw"] for op in tree["operations_backward"]) and len(tree["operations_backward"]) > 5
+        assert result["levels"] == sorted(result["levels"]) and result["levels"][0] == 0 < result["levels"][1] < result["levels"][3]
+        assert result["sums"] == {"forward": {"reduce_scatter_tensor": 2}, "backward": {"all_reduce": 1}}
 
 
 def test_functions_that_are_computed_from_others(ranks):

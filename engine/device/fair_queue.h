@@ -1,0 +1,157 @@
+// FairQueue: divides the processors' time among principals by weight.
+//
+// The thread that executes a session's frame holds a Turn. There are as many turns as cores; if all are taken, threads
+// wait, and the next turn goes to the share with the least virtual time: the time that its turns took, divided by its
+// weight, but never less than that of the turns in progress, so that idle time earns no credit (start-time fair
+// queueing; Goyal, Vin, Cheng, 1996). Interactive shares precede batch shares, except those that have waited for
+// kStarvation. The holder of a turn offers it to the waiting threads before each kernel and between blocks of long
+// loops (check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share. While
+// nobody waits, a turn costs two atomic operations and two readings of the clock per frame, and a check one load.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "base/mutex.h"
+
+namespace tt {
+
+// One principal's part of the time. Shared by its sessions; thread-safe. Virtual times are in nanoseconds of a share of
+// weight 1.
+class Share {
+ public:
+  enum class Priority : uint8_t { kInteractive, kBatch };
+  static constexpr uint32_t kMaxWeight = 1000;
+
+  explicit Share(std::string name) : name_(std::move(name)) {}
+  const std::string& name() const { return name_; }
+  // `weight` is from 1 to kMaxWeight. Holds for turns that begin later.
+  void set(uint32_t weight, Priority priority) {
+    weight_.store(weight, std::memory_order_relaxed);
+    priority_.store(priority, std::memory_order_relaxed);
+  }
+  uint32_t weight() const { return weight_.load(std::memory_order_relaxed); }
+  Priority priority() const { return priority_.load(std::memory_order_relaxed); }
+  // Processor time that its turns took.
+  std::chrono::nanoseconds used() const { return std::chrono::nanoseconds(used_.load(std::memory_order_relaxed)); }
+
+ private:
+  friend class FairQueue;
+  friend class Turn;
+  const std::string name_;
+  std::atomic<uint32_t> weight_{1};
+  std::atomic<Priority> priority_{Priority::kInteractive};
+  std::atomic<uint64_t> used_{0};
+  std::atomic<uint64_t> finish_{0};  // virtual time at the end of its last turn
+};
+
+class Turn;
+
+class FairQueue {
+ public:
+  using Clock = std::chrono::steady_clock;
+  static constexpr std::chrono::milliseconds kQuantum{1}, kStarvation{100};
+
+  explicit FairQueue(size_t turns) : free_(static_cast<int64_t>(turns)) {}
+  FairQueue(const FairQueue&) = delete;
+  FairQueue& operator=(const FairQueue&) = delete;
+
+  size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
+  // How many threads precede the thread of the holder `owner`; -1 if it does not wait.
+  int position(const void* owner) const;
+
+ private:
+  friend class Turn;
+  struct Waiter {
+    const void* owner;
+    Share* share;
+    uint64_t start;  // virtual
+    Clock::time_point since;
+    CondVar granted;
+    bool has_turn = false;
+  };
+
+  bool try_take();
+  // Waits for a turn, or until the thread's work is cancelled. Returns whether there is a turn to return.
+  bool take(Share& share, uint64_t start, const void* owner);
+  void give();
+  // Whether a waiting thread should have the turn instead of its holder. `lasted`: how long the turn has.
+  bool is_due(const Share& share, uint64_t finish, Clock::duration lasted) const;
+  static Share::Priority rank(const Waiter& w, Clock::time_point now);
+  static uint64_t start(const Waiter& w);  // virtual
+  static bool precedes(const Waiter& a, const Waiter& b, Clock::time_point now);
+  Waiter* first(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::atomic<int64_t> free_;             // turns
+  std::atomic<uint64_t> virtual_now_{0};  // the latest start of a turn
+  std::atomic<size_t> waiting_{0};
+  std::atomic<uint64_t> least_start_{UINT64_MAX};  // of the waiting threads
+  mutable Mutex mutex_;
+  std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mutex_);
+};
+
+// The turn of this thread while the object exists. `queue` may be null: then it has no effect.
+class Turn {
+ public:
+  // Waits for a turn, or until the thread's work is cancelled. `owner` identifies the thread for position().
+  Turn(FairQueue* queue, Share* share, const void* owner);
+  ~Turn();
+  Turn(const Turn&) = delete;
+  Turn& operator=(const Turn&) = delete;
+
+  // While it exists, the thread waits for something else than the processor and has no turn.
+  class Pause {
+   public:
+    explicit Pause(Turn& turn) : turn_(turn) { turn_.end(); }
+    ~Pause() { turn_.begin(); }
+    Pause(const Pause&) = delete;
+    Pause& operator=(const Pause&) = delete;
+
+   private:
+    Turn& turn_;
+  };
+
+  // The calling thread's; null if none.
+  static Turn* current() { return current_; }
+  // Gives the turn to a thread that should have it, if there is one, and waits for another. The caller may hold locks
+  // that no other holder of a turn waits for.
+  void offer() {
+    if (queue_->waiting() != 0) [[unlikely]]
+      yield();
+  }
+  // Whether the thread may use further cores: nobody waits, or nobody who waits has had less time.
+  bool may_widen() const {
+    return queue_->waiting() == 0 || start_ <= queue_->least_start_.load(std::memory_order_relaxed);
+  }
+  // Charges for further cores that were used.
+  void add(std::chrono::nanoseconds time) { extra_ += static_cast<uint64_t>(time.count()); }
+  // Time for which it has waited.
+  std::chrono::nanoseconds waited() const { return waited_; }
+
+ private:
+  void begin();
+  void end();
+  void yield();
+  // Charges the time since the last call, and returns the share's virtual time.
+  uint64_t charge(FairQueue::Clock::time_point now);
+
+  static inline thread_local constinit Turn* current_ = nullptr;
+  FairQueue* const queue_;
+  Share* const share_;
+  const void* const owner_;
+  Turn* const outer_;
+  bool has_turn_ = false;
+  uint64_t start_ = 0;  // virtual
+  uint64_t extra_ = 0;  // nanoseconds
+  FairQueue::Clock::time_point began_, charged_, next_offer_;
+  std::chrono::nanoseconds waited_{0};
+};
+
+}  // namespace tt

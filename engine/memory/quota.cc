@@ -1,0 +1,102 @@
+#include "engine/memory/quota.h"
+
+#include <algorithm>
+
+#include "absl/strings/str_cat.h"
+#include "engine/memory/bytes.h"
+
+namespace tt {
+namespace {
+
+constexpr auto kRelaxed = std::memory_order_relaxed;
+
+bool exceeds(uint64_t bytes, uint64_t limit) { return limit != 0 && bytes > limit; }
+
+uint64_t room(uint64_t held, uint64_t limit) {
+  if (limit == 0) return UINT64_MAX;
+  return held < limit ? limit - held : 0;
+}
+
+}  // namespace
+
+QuotaLimits Quota::limits() const {
+  return {.memory = max_memory_.load(kRelaxed),
+          .host_memory = max_host_memory_.load(kRelaxed),
+          .gpu_memory = max_gpu_memory_.load(kRelaxed),
+          .handles = max_handles_.load(kRelaxed),
+          .transfers = max_transfers_.load(kRelaxed),
+          .checkpoint_bytes = max_checkpoint_bytes_.load(kRelaxed)};
+}
+
+void Quota::set_limits(const QuotaLimits& limits) {
+  max_memory_.store(limits.memory, kRelaxed);
+  max_host_memory_.store(limits.host_memory, kRelaxed);
+  max_gpu_memory_.store(limits.gpu_memory, kRelaxed);
+  max_handles_.store(limits.handles, kRelaxed);
+  max_transfers_.store(limits.transfers, kRelaxed);
+  max_checkpoint_bytes_.store(limits.checkpoint_bytes, kRelaxed);
+}
+
+bool Quota::charge(uint64_t bytes, Device device) {
+  const bool on_gpu = device.type == DeviceType::kCUDA;
+  const uint64_t max_all = max_memory_.load(kRelaxed);
+  const uint64_t max_here = (on_gpu ? max_gpu_memory_ : max_host_memory_).load(kRelaxed);
+  if (exceeds(bytes, max_all) || exceeds(bytes, max_here)) return false;  // does not disturb smaller requests meanwhile
+  const uint64_t here = meter(device).fetch_add(bytes, kRelaxed) + bytes;
+  const uint64_t all = all_.fetch_add(bytes, kRelaxed) + bytes;
+  const uint64_t kept = bookkeeping();
+  const bool fits = !exceeds(all + kept, max_all) && !exceeds(on_gpu ? here : here + kept, max_here);
+  if (!fits) [[unlikely]]
+    refund(bytes, device);
+  return fits;
+}
+
+void Quota::refund(uint64_t bytes, Device device) {
+  meter(device).fetch_sub(bytes, kRelaxed);
+  all_.fetch_sub(bytes, kRelaxed);
+}
+
+void Quota::add_bookkeeping(int64_t bytes, int64_t handles) {
+  bookkeeping_.fetch_add(static_cast<uint64_t>(bytes), kRelaxed);
+  handles_.fetch_add(static_cast<uint64_t>(handles), kRelaxed);
+}
+
+uint64_t Quota::host_room() const {
+  const uint64_t kept = bookkeeping();
+  return std::min(room(held() + kept, max_memory_.load(kRelaxed)),
+                  room(held(Device{}) + kept, max_host_memory_.load(kRelaxed)));
+}
+
+bool Quota::begin_transfer() {
+  const uint64_t limit = max_transfers_.load(kRelaxed);
+  if (!exceeds(transfers_.fetch_add(1, kRelaxed) + 1, limit)) return true;
+  end_transfer();
+  return false;
+}
+
+std::string Quota::refusal(uint64_t bytes, Device device) const {
+  const QuotaLimits max = limits();
+  const auto text = [&](uint64_t held, uint64_t limit, const char* where) {
+    return absl::StrCat("the sessions of ", principal_, " hold ", bytes_text(held), " of their limit of ",
+                        bytes_text(limit), where);
+  };
+  const uint64_t kept = bookkeeping();
+  if (device.type == DeviceType::kCUDA && exceeds(held(device) + bytes, max.gpu_memory)) {
+    return text(held(device), max.gpu_memory, " on each GPU");
+  }
+  if (device.type != DeviceType::kCUDA && exceeds(held(device) + kept + bytes, max.host_memory)) {
+    return text(held(device) + kept, max.host_memory, " on the host");
+  }
+  if (exceeds(held() + kept + bytes, max.memory)) return text(held() + kept, max.memory, "");
+  return "";
+}
+
+std::string Quota::bookkeeping_refusal(uint64_t bytes) const {
+  if (!has_handles()) {
+    return absl::StrCat("the sessions of ", principal_, " have ", handles(), " handles, of at most ",
+                        max_handles_.load(kRelaxed));
+  }
+  return refusal(bytes, Device{});
+}
+
+}  // namespace tt

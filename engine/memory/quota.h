@@ -1,0 +1,86 @@
+// Quota: what the accounts of one principal hold together, and what they may hold.
+//
+// An account (account.h) charges its quota for what it charges itself. Its bookkeeping and handles are reported in
+// steps, so that instructions of different sessions do not write to one counter. Limits may be changed at any time:
+// what is held stays, and requests fail until enough has been freed. Shared by the principal's sessions and by what
+// outlives them. Thread-safe.
+#pragma once
+
+#include <array>
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <utility>
+
+#include "engine/schema/device.h"
+
+namespace tt {
+
+// 0: no limit.
+struct QuotaLimits {
+  uint64_t memory = 0;       // tensors on all devices, and bookkeeping above each session's allowance
+  uint64_t host_memory = 0;  // tensors on the CPU, and that bookkeeping
+  uint64_t gpu_memory = 0;   // tensors on each GPU
+  uint64_t handles = 0;
+  uint64_t transfers = 0;         // uploads and downloads at a time
+  uint64_t checkpoint_bytes = 0;  // files in the principal's folder
+};
+
+class Quota {
+ public:
+  explicit Quota(std::string principal, const QuotaLimits& limits = {}) : principal_(std::move(principal)) {
+    set_limits(limits);
+  }
+  const std::string& principal() const { return principal_; }
+  QuotaLimits limits() const;
+  void set_limits(const QuotaLimits& limits);
+
+  // Charges bytes of a tensor. Returns false and charges nothing if a limit would be exceeded.
+  bool charge(uint64_t bytes, Device device);
+  void refund(uint64_t bytes, Device device);
+  // Adds to the bookkeeping and to the number of handles; both may be negative. Never fails: see host_room().
+  void add_bookkeeping(int64_t bytes, int64_t handles);
+  // The number of bytes by which bookkeeping may still grow.
+  uint64_t host_room() const;
+  // Whether there may be more handles.
+  bool has_handles() const {
+    const uint64_t limit = max_handles_.load(std::memory_order_relaxed);
+    return limit == 0 || handles() < limit;
+  }
+  // Returns false if there are too many transfers. Otherwise call end_transfer() once.
+  bool begin_transfer();
+  void end_transfer() { transfers_.fetch_sub(1, std::memory_order_relaxed); }
+  // Bytes of checkpoints that are being written. Returns the bytes that all writers have reserved, with these.
+  uint64_t reserve_checkpoint(uint64_t bytes) { return writing_.fetch_add(bytes, std::memory_order_relaxed) + bytes; }
+  void release_checkpoint(uint64_t bytes) { writing_.fetch_sub(bytes, std::memory_order_relaxed); }
+
+  // Bytes of tensors on all devices; on the CPU or on one GPU.
+  uint64_t held() const { return all_.load(std::memory_order_relaxed); }
+  uint64_t held(Device device) const { return meter(device).load(std::memory_order_relaxed); }
+  uint64_t bookkeeping() const { return bookkeeping_.load(std::memory_order_relaxed); }
+  uint64_t handles() const { return handles_.load(std::memory_order_relaxed); }
+  uint64_t transfers() const { return transfers_.load(std::memory_order_relaxed); }
+
+  // Which limit refuses the request, and what is held: "the sessions of alice hold 1.5 GiB of their limit of 2.0 GiB on
+  // each GPU". Empty if none does.
+  std::string refusal(uint64_t bytes, Device device) const;
+  // The same for bookkeeping and handles.
+  std::string bookkeeping_refusal(uint64_t bytes) const;
+
+ private:
+  using Counter = std::atomic<uint64_t>;
+  static constexpr size_t kGpus = 128;  // the number of GPUs that a Device can identify
+  const Counter& meter(Device device) const {
+    return device.type == DeviceType::kCUDA ? gpus_[static_cast<size_t>(device.index) % kGpus] : cpu_;
+  }
+  Counter& meter(Device device) { return const_cast<Counter&>(std::as_const(*this).meter(device)); }
+
+  const std::string principal_;
+  Counter max_memory_{0}, max_host_memory_{0}, max_gpu_memory_{0}, max_handles_{0}, max_transfers_{0},
+      max_checkpoint_bytes_{0};
+  Counter all_{0}, cpu_{0}, bookkeeping_{0}, handles_{0}, transfers_{0}, writing_{0};
+  std::array<Counter, kGpus> gpus_{};
+};
+
+}  // namespace tt

@@ -1,0 +1,58 @@
+// AuditLog: a line of JSON for every session, administrative call and refusal: who, from where, what, with what
+// outcome.
+//
+// Lines have the fields time, event, principal, peer, session, outcome ("ok" or gRPC's name of the code) and reason;
+// empty fields are left out. Tokens and session keys never occur. Each line is one write, so that the file can be
+// rotated by renaming it: reopen() follows. Peers cause refusals at any rate, so those are limited, and a line says how
+// many were left out. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
+#include "base/mutex.h"
+
+namespace tt::server {
+
+class AuditLog {
+ public:
+  struct Record {
+    absl::string_view event;  // "session.open"
+    absl::string_view principal = {};
+    absl::string_view peer = {};  // gRPC's format
+    uint64_t session = 0;
+    absl::Status outcome{};
+    absl::string_view reason = {};  // in addition to the outcome's message
+  };
+
+  // Records nothing.
+  AuditLog() = default;
+  // Appends to `file` (mode 0600). FAILED_PRECONDITION if it cannot be opened.
+  static absl::StatusOr<std::unique_ptr<AuditLog>> open(std::string file);
+
+  void record(const Record& record);
+  // Records a call that was refused before it reached a service.
+  void refused(absl::string_view peer, const absl::Status& status);
+  // Opens the file by its name again, if it was renamed.
+  void reopen();
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  void append(const Record& record, int64_t left_out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  std::string file_;
+  Mutex mutex_;
+  FileDescriptor fd_ ABSL_GUARDED_BY(mutex_);
+  bool failing_ ABSL_GUARDED_BY(mutex_) = false;        // the last write failed
+  Clock::time_point second_ ABSL_GUARDED_BY(mutex_){};  // of the refusals that follow
+  int refusals_ ABSL_GUARDED_BY(mutex_) = 0;
+  int64_t left_out_ ABSL_GUARDED_BY(mutex_) = 0;
+};
+
+}  // namespace tt::server

@@ -1,0 +1,31 @@
+// Metrics: the engine's state as Prometheus's metric families, computed when they are collected.
+//
+// Operations cost nothing for it: every value exists for other reasons (status, accounts, allocators), except the times
+// of frames (server/session/frame_times.h). Values by principal are sums over its sessions, those that have ended
+// included. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "server/session/frame_times.h"
+#include "server/session/sessions.h"
+
+namespace tt::server {
+
+class Metrics {
+ public:
+  // Both must outlive the object.
+  Metrics(const Sessions& sessions, const FrameTimes& times) : sessions_(sessions), times_(times) {}
+
+  // Returns all families in Prometheus's text format, version 0.0.4.
+  std::string text() const;
+
+ private:
+  const Sessions& sessions_;
+  const FrameTimes& times_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace tt::server

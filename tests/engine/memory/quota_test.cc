@@ -1,0 +1,147 @@
+// A quota limits what several accounts hold together.
+#include "engine/memory/quota.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <thread>
+#include <vector>
+
+#include "engine/memory/account.h"
+
+namespace tt {
+namespace {
+
+using testing::HasSubstr;
+
+constexpr uint64_t kMiB = uint64_t{1} << 20;
+constexpr Device kCPU{}, kFirst{DeviceType::kCUDA, 0}, kSecond{DeviceType::kCUDA, 1};
+
+std::unique_ptr<Account> make(const std::shared_ptr<Quota>& quota, uint64_t limit = 0) {
+  return std::make_unique<Account>("session 1", limit, Account::DescribeSite(), Account::new_tenant(), quota);
+}
+
+TEST(QuotaTest, LimitsTheAccountsTogether) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.memory = 10 * kMiB});
+  const auto a = make(quota), b = make(quota, 4 * kMiB);
+  EXPECT_TRUE(a->charge(7 * kMiB, kFirst));
+  EXPECT_FALSE(b->charge(4 * kMiB));
+  EXPECT_THAT(b->refusal(4 * kMiB), HasSubstr("the sessions of alice hold 7 MiB of their limit of 10 MiB"));
+  EXPECT_TRUE(b->charge(3 * kMiB));
+  EXPECT_FALSE(b->charge(2 * kMiB));
+  EXPECT_THAT(b->refusal(2 * kMiB), HasSubstr("session 1 holds 3 MiB of its 4 MiB limit"));
+  EXPECT_EQ(quota->held(), 10 * kMiB);
+  a->refund(7 * kMiB, kFirst);
+  EXPECT_EQ(quota->held(), 3 * kMiB);
+  EXPECT_TRUE(b->charge(kMiB));
+}
+
+TEST(QuotaTest, LimitsDevicesSeparately) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.host_memory = 2 * kMiB, .gpu_memory = 3 * kMiB});
+  const auto a = make(quota);
+  EXPECT_TRUE(a->charge(3 * kMiB, kFirst));
+  EXPECT_TRUE(a->charge(3 * kMiB, kSecond));
+  EXPECT_TRUE(a->charge(2 * kMiB, kCPU));
+  EXPECT_FALSE(a->charge(1, kSecond));
+  EXPECT_THAT(a->refusal(1, kSecond), HasSubstr("alice hold 3 MiB of their limit of 3 MiB on each GPU"));
+  EXPECT_FALSE(a->charge(1, kCPU));
+  EXPECT_THAT(a->refusal(1, kCPU), HasSubstr("alice hold 2 MiB of their limit of 2 MiB on the host"));
+  EXPECT_EQ(quota->held(kFirst), 3 * kMiB);
+  EXPECT_EQ(quota->held(kCPU), 2 * kMiB);
+}
+
+TEST(QuotaTest, ChangedLimitsKeepWhatIsHeld) {
+  const auto quota = std::make_shared<Quota>("alice");
+  const auto a = make(quota);
+  EXPECT_TRUE(a->charge(8 * kMiB));
+  quota->set_limits({.memory = 4 * kMiB});
+  EXPECT_FALSE(a->charge(1));
+  EXPECT_FALSE(a->is_overdrawn());
+  EXPECT_TRUE(a->has_host_room(Account::kHostAllowance));  // is not counted
+  EXPECT_FALSE(a->has_host_room(Account::kHostAllowance + 1));
+  a->refund(6 * kMiB);
+  EXPECT_TRUE(a->charge(2 * kMiB));
+  EXPECT_EQ(quota->limits().memory, 4 * kMiB);
+}
+
+TEST(QuotaTest, CountsBookkeepingAboveTheAllowance) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.memory = 4 * kMiB});
+  {
+    const auto a = make(quota), b = make(quota);
+    a->charge_host(Account::kHostAllowance);
+    b->charge_host(Account::kHostAllowance);
+    EXPECT_EQ(quota->bookkeeping(), 0u);
+    a->charge_host(3 * kMiB);
+    EXPECT_EQ(quota->bookkeeping(), 3 * kMiB);
+    EXPECT_FALSE(b->charge(2 * kMiB));
+    EXPECT_TRUE(b->charge(kMiB));
+    EXPECT_FALSE(b->has_host_room(kMiB));
+    EXPECT_THAT(b->bookkeeping_refusal(kMiB), HasSubstr("the sessions of alice hold 4 MiB of their limit"));
+    b->set_program(0);  // reports: the room was that before the others' growth
+    EXPECT_EQ(b->host_room(), 0u);
+    a->set_program(0);
+    a->charge_host(2 * kMiB);
+    EXPECT_FALSE(a->is_overdrawn());
+    a->charge_host(2 * kMiB);
+    EXPECT_TRUE(a->is_overdrawn());
+    b->refund(kMiB);
+  }
+  EXPECT_EQ(quota->bookkeeping(), 0u);
+  EXPECT_EQ(quota->held(), 0u);
+}
+
+TEST(QuotaTest, LimitsHandles) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.handles = 1000});
+  const auto a = make(quota), b = make(quota);
+  a->set_bookkeeping(0, 900);
+  b->set_bookkeeping(0, 90);
+  b->set_program(0);
+  EXPECT_EQ(quota->handles(), 990u);
+  EXPECT_GT(b->host_room(), 0u);
+  b->set_bookkeeping(0, 500);
+  EXPECT_EQ(b->host_room(), 0u);
+  EXPECT_THAT(b->bookkeeping_refusal(1), HasSubstr("the sessions of alice have 1400 handles, of at most 1000"));
+  b->set_bookkeeping(0, 50);
+  EXPECT_GT(b->host_room(), 0u);
+}
+
+TEST(QuotaTest, LowerLimitsEndNoSession) {
+  const auto quota = std::make_shared<Quota>("alice");
+  const auto a = make(quota);
+  a->charge_host(Account::kHostAllowance + 32 * kMiB);
+  quota->set_limits({.memory = kMiB});
+  a->set_program(0);
+  EXPECT_EQ(a->host_room(), 0u);
+  EXPECT_FALSE(a->is_overdrawn());
+  a->charge_host(Account::kHostOverdraft + 1);  // errors of refused instructions, without end
+  EXPECT_TRUE(a->is_overdrawn());
+}
+
+TEST(QuotaTest, LimitsTransfers) {
+  Quota quota("alice", {.transfers = 2});
+  EXPECT_TRUE(quota.begin_transfer());
+  EXPECT_TRUE(quota.begin_transfer());
+  EXPECT_FALSE(quota.begin_transfer());
+  quota.end_transfer();
+  EXPECT_TRUE(quota.begin_transfer());
+}
+
+TEST(QuotaTest, ThreadsOfAnAccountReportTheSameSum) {
+  const auto quota = std::make_shared<Quota>("alice");
+  const auto a = make(quota);
+  a->charge_host(Account::kHostAllowance);
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      for (int i = 0; i < 2000; ++i) a->charge_host(100'000);
+      for (int i = 0; i < 1990; ++i) a->refund_host(100'000);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  a->set_program(0);
+  EXPECT_EQ(quota->bookkeeping(), 4u * 10 * 100'000);
+}
+
+}  // namespace
+}  // namespace tt

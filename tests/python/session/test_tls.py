@@ -1,0 +1,311 @@
+"""TLS: certificates of authorities, of their own signature and of clients; replaced, expired and wrong ones."""
+
+from __future__ import annotations
+
+import datetime
+import re
+import socket
+import ssl
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import trustme
+
+from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment
+
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+
+# Prints the result of a computation, or the error of connect().
+CLIENT = """
+import sys, teletensor as torch
+for line in sys.stdin:
+    try:
+        with_options = eval(line)
+        torch.connect(**with_options)
+        print(torch.ones(3).sum().item(), flush=True)
+        torch.disconnect()
+    except (ConnectionError, ValueError) as error:
+        print(error, flush=True)
+"""
+
+
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Files:
+    """An authority, and files with a certificate that it signed."""
+
+    def __init__(self, folder, *names: str, authority: trustme.CA | None = None, **options):
+        folder.mkdir(exist_ok=True)
+        self.authority = authority or trustme.CA()
+        self.ca, self.certificate, self.key = (str(folder / name) for name in ("ca.pem", "cert.pem", "key.pem"))
+        self.authority.cert_pem.write_to_path(self.ca)
+        self.issue(*names, **options)
+
+    def issue(self, *names: str, **options) -> None:
+        issued = self.authority.issue_cert(*names, **options)
+        issued.private_key_pem.write_to_path(self.key)
+        with open(self.certificate, "wb") as file:
+            for part in issued.cert_chain_pems:
+                file.write(part.bytes())
+
+    @property
+    def options(self) -> tuple[str, ...]:
+        return "--tls-cert", self.certificate, "--tls-key", self.key
+
+
+class TlsDaemon(Daemon):
+    def __init__(self, folder, *options: str, **environment: str):
+        self.place = f"127.0.0.1:{free_port()}"
+        super().__init__(folder, "--listen", self.place, *options, **environment)
+        self.url = f"teletensors://{self.place}"
+
+
+@pytest.fixture
+def start(tmp_path):
+    engines = []
+
+    def start_engine(*options: str) -> TlsDaemon:
+        folder = tmp_path / f"engine{len(engines)}"
+        folder.mkdir()
+        engines.append(TlsDaemon(folder, *options))
+        return engines[-1]
+
+    yield start_engine
+    for engine in engines:
+        engine.stop()
+
+
+def connect(tmp_path, *options: dict, **environment: str) -> list[str]:
+    """What a client prints for each connect(), in one process."""
+    done = subprocess.run(
+        [sys.executable, "-c", CLIENT], input="".join(f"{each!r}\n" for each in options), text=True, capture_output=True,
+        env=client_environment(TELETENSOR_KNOWN_ENGINES=str(tmp_path / "known_engines"), **environment), timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return done.stdout.splitlines()
+
+
+def test_known_engines_are_not_connected_without_tls(tmp_path):
+    place = "192.0.2.1:7070"  # no such host: refused before a connection
+    known = {"TELETENSOR_TLS_FINGERPRINT": "sha256:" + "0" * 64}
+    (refused,) = connect(tmp_path, {"address": place, "token": "0" * 64}, **known)
+    assert "expected TLS" in refused and f"use teletensors://{place}" in refused
+    (tmp_path / "known_engines").write_text(f"{place} sha256:{'0' * 64}\n")
+    (refused,) = connect(tmp_path, {"address": place, "token": "0" * 64})
+    assert f"use teletensors://{place}" in refused
+
+
+def fingerprint_of(engine: TlsDaemon) -> str:
+    """The fingerprint in the engine's log, which is written after the socket exists."""
+    deadline = time.monotonic() + 20
+    while True:
+        if found := re.search(r"sha256:[0-9a-f]{64}", Path(engine.log.name).read_text()):
+            return found[0]
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+
+
+def test_certificate_of_an_authority(tmp_path, start):
+    files, other = Files(tmp_path / "a", "127.0.0.1", "localhost"), Files(tmp_path / "b", "127.0.0.1")
+    engine = start(*files.options)
+    name = engine.url.replace("127.0.0.1", "localhost")
+    accepted, by_name, unknown, of_other, plain, misplaced = connect(
+        tmp_path,
+        {"address": engine.url, "ca": files.ca},
+        {"address": name, "ca": files.ca},
+        {"address": engine.url},
+        {"address": engine.url, "ca": other.ca},
+        {"address": engine.place},
+        {"address": engine.place, "ca": files.ca},
+    )
+    assert accepted == by_name == "3.0"
+    assert fingerprint_of(engine) in unknown and "could not be verified by this machine's authorities" in unknown
+    assert f"could not be verified by {other.ca}" in of_other
+    assert f"requires TLS; connect to {engine.url}" in plain
+    assert "require TLS: expected an address like teletensors://" in misplaced
+    # The command, too.
+    shown = subprocess.run(
+        [str(BUILD / "../.venv/bin/teletensor"), "--address", engine.url, "--ca", files.ca, "status"], capture_output=True, text=True,
+        env=client_environment(), timeout=60,
+    )  # fmt: skip
+    assert shown.returncode == 0, shown.stderr
+
+
+def test_wrong_name_and_expired_certificate(tmp_path, start):
+    files = Files(tmp_path / "a", "another.host")
+    engine = start(*files.options)
+    (refused,) = connect(tmp_path, {"address": engine.url, "ca": files.ca})
+    assert "could not be verified" in refused
+    past = datetime.datetime.now(datetime.timezone.utc) - datetime.timedelta(days=1)
+    files.issue("127.0.0.1", not_after=past)
+    done = subprocess.run(
+        [str(BUILD / "bin/teletensord"), "--listen", "127.0.0.1:0", "--no-auth", *files.options], capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 1 and f"{files.certificate}: the certificate expired on {past:%Y-%m-%d}" in done.stderr
+
+
+def test_replaced_certificate(tmp_path, start):
+    """New connections get a new certificate without a restart; a session goes on."""
+    files = Files(tmp_path / "a", "127.0.0.1")
+    engine = start(*files.options)
+    script = f"""
+import teletensor as torch
+torch.connect({engine.url!r}, ca={files.ca!r})
+w = torch.zeros(3, requires_grad=True)
+print("ready", flush=True)
+for step in iter(input, "end"):
+    ((w - 1) ** 2).sum().backward()
+    with torch.no_grad():
+        w -= 0.25 * w.grad; w.grad = None
+    print(w.sum().item(), flush=True)
+"""
+    client = subprocess.Popen(
+        [sys.executable, "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=client_environment()
+    )
+
+    def step() -> str:
+        client.stdin.write("step\n")
+        client.stdin.flush()
+        return client.stdout.readline().strip()
+
+    def presented() -> str:
+        return ssl.get_server_certificate(("127.0.0.1", int(engine.place.rpartition(":")[2])))
+
+    assert client.stdout.readline() == "ready\n" and step() == "1.5"
+    before = presented()
+    files.issue("127.0.0.1")
+    deadline = time.monotonic() + 60
+    while presented() == before and time.monotonic() < deadline:
+        time.sleep(0.1)
+    assert presented() != before and step() == "2.25"
+    assert connect(tmp_path, {"address": engine.url, "ca": files.ca}) == ["3.0"]
+    client.communicate("end\n", timeout=60)
+
+
+def test_fingerprint_is_remembered(tmp_path, start):
+    tokens = tmp_path / "engine"
+    engine = start("--tls-self-signed", "--token-file", str(tokens / "token"))
+    fingerprint = fingerprint_of(engine)
+    assert (tokens / "tls-key.pem").stat().st_mode & 0o777 == 0o600
+    wrong, malformed, first, second = connect(
+        tmp_path,
+        {"address": engine.url, "fingerprint": "0" * 64},
+        {"address": engine.url, "fingerprint": "12:34"},
+        {"address": engine.url, "fingerprint": fingerprint},
+        {"address": engine.url},
+    )
+    assert f"HAS CHANGED, or another server answers in its place: expected sha256:{'0' * 64}, got {fingerprint}" in wrong
+    assert "expected a fingerprint" in malformed
+    assert first == second == "3.0"
+    assert (tmp_path / "known_engines").read_text() == f"{engine.place} {fingerprint}\n"
+    # Another engine takes its place.
+    engine.stop()
+    other = Files(tmp_path / "b", "127.0.0.1")
+    folder = tmp_path / "other"
+    folder.mkdir()
+    impostor = Daemon(folder, "--listen", engine.place, *other.options)
+    (changed,) = connect(tmp_path, {"address": engine.url})
+    impostor.stop()
+    assert f"expected {fingerprint} by {tmp_path}/known_engines" in changed and "Nothing was sent" in changed
+
+
+def test_certificates_of_clients(tmp_path, start):
+    server, clients, other = Files(tmp_path / "a", "127.0.0.1"), Files(tmp_path / "b", "alice"), Files(tmp_path / "c", "alice")
+    engine = start(*server.options, "--tls-client-ca", clients.ca)
+    known = {"address": engine.url, "ca": server.ca}
+    without, accepted, of_other, half = connect(
+        tmp_path,
+        known,
+        {**known, "certificate": clients.certificate, "key": clients.key},
+        {**known, "certificate": other.certificate, "key": other.key},
+        {**known, "certificate": clients.certificate},
+    )
+    assert accepted == "3.0"
+    assert "requires a certificate of the client" in without and "requires a certificate of the client" in of_other
+    assert "expected both certificate and key" in half
+
+
+def test_network_addresses_require_tls(tmp_path):
+    daemon = [str(BUILD / "bin/teletensord"), "--no-auth", "--check-config", "--listen"]
+
+    def check(address: str, *options: str) -> subprocess.CompletedProcess:
+        return subprocess.run([*daemon, address, *options], capture_output=True, text=True, timeout=60)
+
+    refused = check("0.0.0.0:7070")
+    assert refused.returncode == 2 and "requires TLS" in refused.stderr
+    assert check("0.0.0.0:7070", "--insecure").returncode == 0
+    assert check("0.0.0.0:7070", "--tls-self-signed").returncode == 0
+    assert check("127.0.0.1:7070").returncode == 0
+
+
+def test_silent_handshakes_take_no_places(tmp_path, start):
+    """Connections that complete the handshake, and those that stop within it, do not keep a client out."""
+    files = Files(tmp_path / "a", "127.0.0.1")
+    engine = start(*files.options)
+    place = ("127.0.0.1", int(engine.place.rpartition(":")[2]))
+    context = ssl.create_default_context(cafile=files.ca)
+    context.set_alpn_protocols(["h2"])
+    silent = []
+    try:
+        for i in range(100):
+            connection = socket.create_connection(place)
+            silent.append(connection)
+            if i % 2:
+                connection.sendall(b"\x16\x03\x01\x02\x00\x01")
+            else:
+                connection.settimeout(10)
+                try:
+                    silent[-1] = context.wrap_socket(connection, server_hostname="127.0.0.1")
+                except OSError:  # closed for another one
+                    pass
+        assert connect(tmp_path, {"address": engine.url, "ca": files.ca}) == ["3.0"]
+    finally:
+        for connection in silent:
+            connection.close()
+
+
+def test_engines_among_themselves(tmp_path, start):
+    """Groups of engines with --tls-peer-ca form and compute; their stores refuse peers without a certificate."""
+    files = Files(tmp_path / "a", "127.0.0.1")
+    options = (*files.options, "--tls-peer-ca", files.ca)
+    first, second = start(*options), start(*options)
+    script = """
+import socket, ssl, sys, teletensor as torch
+from teletensor.distributed import _rendezvous
+from teletensor.distributed.tensor import Replicate, Shard, distribute_tensor
+engines = torch.connect_all(sys.argv[1:3])
+mesh = torch.distributed.init_device_mesh("cpu", (2,))
+x = distribute_tensor(torch.arange(4.0), mesh, [Shard(0)])
+print(x.redistribute(mesh, [Replicate()]).full_tensor().tolist(), x.sum().full_tensor().item())
+port, token = _rendezvous.serve_published("127.0.0.1")
+
+def answer(*identity):
+    context = ssl.create_default_context(cafile=sys.argv[3])
+    context.set_alpn_protocols(["h2"])
+    if identity:
+        context.load_cert_chain(*identity)
+    try:
+        with context.wrap_socket(socket.create_connection(("127.0.0.1", port), 10), server_hostname="127.0.0.1") as peer:
+            peer.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n" + bytes((0, 0, 0, 4, 0, 0, 0, 0, 0)))
+            return len(peer.recv(9)) == 9
+    except OSError:
+        return False
+
+with socket.create_connection(("127.0.0.1", port), 10) as plain:
+    plain.sendall(b"PRI * HTTP/2.0\\r\\n\\r\\nSM\\r\\n\\r\\n")
+    try:
+        print(plain.recv(9))
+    except OSError:
+        print(b"")
+print(answer(), answer(*sys.argv[4:6]))
+"""
+    command = [sys.executable, "-c", script, first.address, second.address, files.ca, files.certificate, files.key]
+    done = subprocess.run(command, capture_output=True, text=True, env=client_environment(), timeout=120)
+    assert done.stdout.splitlines() == ["[0.0, 1.0, 2.0, 3.0] 6.0", "b''", "False True"], done.stderr
