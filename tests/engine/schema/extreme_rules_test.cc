@@ -85,10 +85,9 @@ TEST_F(ExtremeRulesTest, UnsignedNumbersKeepTheirValue) {
 }
 
 TEST_F(ExtremeRulesTest, RangesOfEqualDoublesAreOrderedByTheirIntegers) {
-  const int64_t low = std::numeric_limits<int64_t>::min();
-  EXPECT_THAT(infer_("arange_from", {Arg(Scalar(low + 1)), Arg(Scalar(low)), Arg(Scalar(int64_t{1}))}),
+  EXPECT_THAT(infer_("arange_from", {Arg(Scalar(kMin + 1)), Arg(Scalar(kMin)), Arg(Scalar(int64_t{1}))}),
               HasSubstr("inconsistent with step sign"));
-  EXPECT_EQ(infer_("arange_from", {Arg(Scalar(low + 1)), Arg(Scalar(low)), Arg(Scalar(int64_t{-1}))}), "int64[1]");
+  EXPECT_EQ(infer_("arange_from", {Arg(Scalar(kMin + 1)), Arg(Scalar(kMin)), Arg(Scalar(int64_t{-1}))}), "int64[1]");
 }
 
 TEST_F(ExtremeRulesTest, ListsOfViewsAreBounded) {
