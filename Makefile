@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary chaos cluster-test container-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -107,6 +107,10 @@ fuzz-release: build ## Fuzz each target for FUZZ_SECONDS in the ordinary build, 
 
 adversary: build ## Train while hostile clients attack the daemon, and check that training and daemon are unaffected
 	@$(CLEAN_ENV) $(PYTHON) -m tests.adversary
+
+chaos: build ## Cut links, kill engines, fill disks, set clocks... during training runs, and check that nothing is lost: SCALE=10
+	@deploy/install_packages.sh deploy/packages_chaos.txt
+	@$(CLEAN_ENV) $(PYTHON) -m tests.chaos $(if $(SCALE),--scale $(SCALE)) $(if $(ONLY),--only "$(ONLY)")
 
 cluster-test: setup ## Run the Slurm and MPI scripts of deploy/ on this machine, as root
 	@deploy/install_packages.sh deploy/packages_cluster.txt
