@@ -31,6 +31,10 @@ constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
 
 absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
 
+absl::Status role_changed(const Principal& principal) {
+  return absl::UnauthenticatedError(absl::StrCat("the role of ", principal.name, " changed"));
+}
+
 }  // namespace
 
 // Attaches a stream to a session for the duration of a scope.
@@ -121,14 +125,14 @@ grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloR
                                   v1::HelloReply* reply) {
   const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
   if (!caller.ok()) return to_grpc(caller.status());
+  if (caller->role < Role::kUser) return to_grpc(role_changed(*caller));  // since the call's check
   absl::Status status = sessions_.hello(*request, reply, address_of(context->peer()), *caller);
   // The access may have been revoked since the check, and the principal's sessions ended before this one was there.
   if (const auto now = auth_.caller(credentials_of(*context));
       status.ok() && (!now.ok() || now->role != caller->role)) {
     sessions_.end(reply->session_id());
     reply->Clear();
-    status =
-        now.ok() ? absl::UnauthenticatedError(absl::StrCat("the role of ", caller->name, " changed")) : now.status();
+    status = now.ok() ? role_changed(*caller) : now.status();
   }
   audit_.record({.event = request->resume_key().empty() ? "session.open" : "session.resume",
                  .principal = caller->name,

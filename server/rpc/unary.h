@@ -29,7 +29,7 @@ absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context
 }
 
 // Returns a handler for Service::MarkMethodStreamed, which takes ownership. `check` accepts or refuses the call by its
-// metadata. `run` computes the reply.
+// metadata, before and after the request is read. `run` computes the reply.
 template <typename Request, typename Reply>
 grpc::internal::MethodHandler* unary_handler(
     CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
@@ -42,6 +42,7 @@ grpc::internal::MethodHandler* unary_handler(
         if (!slot.ok()) return admission.refuse(*context, slot.status());
         Request request;
         absl::Status status = read_request(admission, *context, stream, &request);
+        if (status.ok()) status = check(*context);  // rights may have ended while the request was awaited
         if (!status.ok()) return admission.refuse(*context, status);
         Reply reply;
         grpc::Status result = run(context, &request, &reply);

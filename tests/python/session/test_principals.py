@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import json
 import os
 import signal
 import subprocess
+import threading
 import time
 from pathlib import Path
 
+import grpc
 import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, client_environment
@@ -163,6 +166,46 @@ for line in sys.stdin:
     engine.file.write_text("{")
     eventually(lambda: "the principals stay as they were" in engine.text())
     assert connect(tmp_path, {"address": engine.address, "token": bob}) == ["3.0"]
+
+
+@contextlib.contextmanager
+def awaited_call(engine, method: str, token: str, request: bytes):
+    """A call whose request is sent at the end of the context. Yields a function that returns its status then."""
+    may_send = threading.Event()
+
+    def requests():
+        may_send.wait()
+        yield request
+
+    def status() -> str:
+        may_send.set()
+        try:
+            call.result(timeout=20)
+        except grpc.RpcError as error:
+            return f"{error.code().name}: {error.details()}"
+        return "OK"
+
+    with grpc.insecure_channel(engine.address) as channel:
+        prepare = channel.stream_unary(f"/teletensor.v1.{method}", request_serializer=bytes, response_deserializer=bytes)
+        call = prepare.future(requests(), metadata=[("authorization", f"Bearer {token}")], timeout=20)
+        time.sleep(0.3)  # so that the engine has checked the token
+        yield status
+        may_send.set()
+
+
+def test_rights_end_while_a_request_is_awaited(engine):
+    names = ("alice", "root")
+    tokens = {name: user(engine.file, "add", name, "--role", role) for name, role in zip(names, ("user", "operator"), strict=True)}
+    engine.start()
+    with (
+        awaited_call(engine, "Engine/Hello", tokens["alice"], b"") as hello,
+        awaited_call(engine, "Admin/EndSession", tokens["root"], b"\x08\x01") as end_session,
+    ):
+        engine.file.write_text(engine.file.read_text().replace('"user"', '"observer"').replace('"operator"', '"user"'))
+        eventually(lambda: len(engine.records("principal.revoked")) == 2)
+        assert hello() == "PERMISSION_DENIED: this call requires the role user; alice has the role observer"
+        assert end_session() == "PERMISSION_DENIED: this call requires the role operator; root has the role user"
+    assert not engine.records("session.open") and not engine.records("admin.end_session")
 
 
 def test_expiry_and_sessions(tmp_path, engine):
