@@ -89,9 +89,10 @@ template <typename Request, typename Reply>
 grpc::internal::MethodHandler* AdminService::handler(const char* name, Access access, Method<Request, Reply> method) {
   auto may_call = [this, access](const grpc::ServerContext& context) { return check(context, access); };
   auto run = [this, name, access, method](grpc::ServerContext* context, const Request* request, Reply* reply) {
+    // Determined first: the principal may be revoked while the call runs.
+    const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
     const grpc::Status status = (this->*method)(context, request, reply);
     if (access == Access::kOperators) {
-      const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
       audit_.record({.event = name,
                      .principal = caller.ok() ? caller->name : "",
                      .peer = context->peer(),

@@ -7,6 +7,7 @@ import datetime
 import json
 import os
 import signal
+import struct
 import subprocess
 import threading
 import time
@@ -206,6 +207,23 @@ def test_rights_end_while_a_request_is_awaited(engine):
         assert hello() == "PERMISSION_DENIED: this call requires the role user; alice has the role observer"
         assert end_session() == "PERMISSION_DENIED: this call requires the role operator; root has the role user"
     assert not engine.records("session.open") and not engine.records("admin.end_session")
+
+
+def test_audit_log_names_an_operator_who_was_revoked_meanwhile(engine):
+    root = user(engine.file, "add", "root", "--role", "operator")
+    engine.start()
+    with awaited_call(engine, "Engine/Hello", engine.token("token"), b"") as hello:
+        assert hello() == "OK"  # session 1, for which drain waits
+    with awaited_call(engine, "Admin/Drain", root, struct.pack("<bd", 0x09, 60)) as drain:
+        drained = []
+        waiting = threading.Thread(target=lambda: drained.append(drain()))
+        waiting.start()
+        engine.file.write_text('{"principals": []}')
+        eventually(lambda: engine.records("principal.revoked"))
+        with awaited_call(engine, "Admin/EndSession", engine.token("admin-token"), b"\x08\x01") as end_session:
+            assert end_session() == "OK"
+        waiting.join()
+    assert drained == ["OK"] and [each["principal"] for each in engine.records("admin.drain")] == ["root"]
 
 
 def test_expiry_and_sessions(tmp_path, engine):
