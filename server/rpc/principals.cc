@@ -105,6 +105,9 @@ absl::StatusOr<Principals::Table> Principals::parse(const std::string& text) {
     const auto in_entry = [&](const absl::Status& status) {
       return absl::InvalidArgumentError(absl::StrCat(entry.principal.name, ": ", status.message()));
     };
+    if (entry.principal.name == "user" || entry.principal.name == "admin") {
+      return in_entry(absl::InvalidArgumentError("is the principal of one of the engine's own tokens"));
+    }
     for (const Entry& other : table.entries) {
       if (other.principal.name == entry.principal.name) return in_entry(absl::InvalidArgumentError("occurs twice"));
     }

@@ -298,6 +298,7 @@ def test_names_of_certificates(tmp_path):
         ("[]", 'expected an object with a list "principals"'),
         ('{"principals": [{"name": "../x", "token_sha256": ""}]}', "name: expected 1 to 64 letters"),
         ('{"principals": [{"name": "a"}]}', "a: expected token_sha256 or certificates"),
+        ('{"principals": [{"name": "admin", "certificates": ["x"]}]}', "admin: is the principal of one of the engine's own tokens"),
         ('{"principals": [{"name": "a", "certificates": ["x"], "rol": "user"}]}', "a: expected fields name, role"),
         ('{"principals": [{"name": "a", "certificates": ["x"], "expires": "soon"}]}', "a: expires: expected a date"),
         ('{"principals": [{"name": "a", "certificates": ["x"]}, {"name": "b", "certificates": ["x"]}]}', "b: the certificate name x"),
