@@ -9,7 +9,8 @@ namespace tt::cpu {
 
 class OpenBlasCall {
  public:
-  // Waits until fewer than 96 threads hold an OpenBlasCall, or the session's work is cancelled.
+  // Waits until fewer than 96 threads hold an OpenBlasCall, or the session's work is cancelled. Meanwhile the thread
+  // has no turn (engine/device/fair_queue.h).
   OpenBlasCall();
   ~OpenBlasCall();
   OpenBlasCall(const OpenBlasCall&) = delete;
