@@ -109,7 +109,9 @@ uint64_t bytes_in(FileDescriptor folder, std::string_view path, size_t depth = 0
     if (entry.type == CheckpointRoot::Entry::Type::kFile && !is_temporary_name(entry.name)) bytes += entry.bytes;
     if (entry.type != CheckpointRoot::Entry::Type::kFolder) continue;
     FileDescriptor below = open_for_listing(same.get(), entry.name);
-    if (below) bytes += bytes_in(std::move(below), path, depth + 1);  // else it was removed meanwhile
+    if (!below && errno == ENOENT) continue;  // removed meanwhile
+    if (!below) fail_with(errno, "list", path);
+    bytes += bytes_in(std::move(below), path, depth + 1);
   }
   return bytes;
 }

@@ -1,16 +1,19 @@
 // CheckpointRoot: no path leaves the root; replacement is atomic; only checkpoints are removed.
 #include "server/checkpoint/root.h"
 
+#include <fcntl.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <sys/file.h>
 #include <sys/fsuid.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include <chrono>
 #include <functional>
 
+#include "base/file_descriptor.h"
 #include "server/checkpoint/replacement_file.h"
 #include "tests/server/checkpoint/files.h"
 
@@ -223,6 +226,24 @@ TEST_F(CheckpointRootTest, LimitsTheFilesOfAPrincipal) {
   }
   EXPECT_NO_THROW(static_cast<void>(root.reserve("new.json", 60)));
   EXPECT_NO_THROW(static_cast<void>(root_.reserve("alice/new.json", 1000)));  // without a quota
+}
+
+TEST_F(CheckpointRootTest, ReservesNothingIfFilesCannotBeCounted) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.checkpoint_bytes = 100});
+  const CheckpointRoot root(outside_.string() + "/root", "alice", quota);
+  std::string folder = "alice";
+  for (int i = 0; i < 30; ++i) folder += "/f";
+  fs::create_directories(path(folder));
+  write_file(path(folder + "/a.json"), std::string(90, 'x'));
+  rlimit before{};
+  getrlimit(RLIMIT_NOFILE, &before);
+  const FileDescriptor next(open("/dev/null", O_RDONLY));  // the lowest free descriptor
+  const rlimit few{static_cast<rlim_t>(next.get()) + 16, before.rlim_max};
+  setrlimit(RLIMIT_NOFILE, &few);
+  const std::string error = error_of([&] { static_cast<void>(root.reserve("b.json", 50)); });
+  setrlimit(RLIMIT_NOFILE, &before);
+  EXPECT_THAT(error, HasSubstr("Too many open files"));
+  EXPECT_THAT(error_of([&] { static_cast<void>(root.reserve("b.json", 50)); }), HasSubstr("take 90 B"));
 }
 
 }  // namespace
