@@ -1,5 +1,7 @@
 #include "client/connection/address.h"
 
+#include <arpa/inet.h>
+
 #include <cstdlib>
 #include <fstream>
 
@@ -24,8 +26,9 @@ std::string first_word(const std::string& file) {
 }  // namespace
 
 bool is_local(const Address& address) {
-  return !address.socket.empty() || address.host.starts_with("127.") || address.host == "localhost" ||
-         address.host == "::1";
+  in_addr v4{};  // not the name of another host that begins with "127."
+  const bool is_loopback = inet_pton(AF_INET, address.host.c_str(), &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+  return !address.socket.empty() || is_loopback || address.host == "localhost" || address.host == "::1";
 }
 
 Address parse_address(std::string_view text) {

@@ -30,10 +30,6 @@ std::string value_or_environment(const std::string& given, const char* variable)
 
 std::string place_of(const Address& address) { return absl::StrCat(address.host, ":", address.port); }
 
-bool is_loopback(const std::string& host) {
-  return host == "localhost" || host == "::1" || absl::StartsWith(host, "127.");
-}
-
 // The fingerprint that is remembered for "host:port"; the last line counts. Empty: none.
 std::string remembered(const std::string& place) {
   std::ifstream file(known_engines_file());
@@ -59,7 +55,7 @@ void choose_trust(const TrustOptions& options, Address* address) {
           "[connect] fingerprint, ca and certificate require TLS: expected an address like teletensors://host:7070, "
           "got '",
           address->text, "'");
-    if (address->socket.empty() && !is_loopback(address->host)) {
+    if (!is_local(*address)) {
       const bool expects_tls = !value_or_environment("", "TELETENSOR_TLS_FINGERPRINT").empty() ||
                                !value_or_environment("", "TELETENSOR_TLS_CA").empty() ||
                                !remembered(place_of(*address)).empty();

@@ -1,5 +1,6 @@
 #include "server/rpc/address.h"
 
+#include <arpa/inet.h>
 #include <netdb.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -81,7 +82,9 @@ absl::Status claim_tcp(const Address& address) {
 }  // namespace
 
 bool Address::is_local() const {
-  return is_unix() || host == "localhost" || host == "::1" || host.rfind("127.", 0) == 0;
+  in_addr v4{};  // not a name that begins with "127."
+  const bool is_loopback = inet_pton(AF_INET, host.c_str(), &v4) == 1 && ntohl(v4.s_addr) >> 24 == 127;
+  return is_unix() || is_loopback || host == "localhost" || host == "::1";
 }
 
 std::string Address::to_string() const {

@@ -62,6 +62,7 @@ TEST(AdminToken, IsReadNextToTokenForLocalHostOnly) {
   }
   const Address remote = parse_address("gpu-box:7070");
   EXPECT_EQ(find_admin_token("", remote), "");
+  EXPECT_EQ(find_admin_token("", parse_address("127.0.0.1.example.org")), "");
   setenv("TELETENSOR_ADMIN_TOKEN_FILE", (folder + "/other").c_str(), 1);
   EXPECT_EQ(find_admin_token("", remote), "other");
   setenv("TELETENSOR_ADMIN_TOKEN", "from-environment", 1);

@@ -42,6 +42,7 @@ TEST(AddressTest, DetectsLocalAddresses) {
   EXPECT_TRUE(parse_address("127.0.0.1:1")->is_local());
   EXPECT_TRUE(parse_address("unix:/x")->is_local());
   EXPECT_FALSE(parse_address("0.0.0.0:1")->is_local());
+  EXPECT_FALSE(parse_address("127.0.0.1.example.org:1")->is_local());
 }
 
 class ClaimTest : public ::testing::Test {
