@@ -9,6 +9,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <sstream>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -30,14 +31,23 @@ std::string value_or_environment(const std::string& given, const char* variable)
 
 std::string place_of(const Address& address) { return absl::StrCat(address.host, ":", address.port); }
 
-// The fingerprint that is remembered for "host:port"; the last line counts. Empty: none.
+// The fingerprint that is remembered for "host:port"; the last line counts. Other lines (comments, lines that were not
+// completely written) have no effect on those that follow. Empty: none.
 std::string remembered(const std::string& place) {
   std::ifstream file(known_engines_file());
-  std::string name, fingerprint, found;
-  while (file >> name >> fingerprint) {
-    if (name == place) found = fingerprint;
+  std::string found;
+  for (std::string line; std::getline(file, line);) {
+    std::string name, fingerprint;
+    const bool complete = static_cast<bool>(std::istringstream(line) >> name >> fingerprint);
+    if (complete && absl::EqualsIgnoreCase(name, place)) found = fingerprint;  // as DNS compares names
   }
   return found;
+}
+
+bool ends_within_line(int fd) {
+  struct stat status {};
+  char last = '\n';
+  return fstat(fd, &status) == 0 && status.st_size > 0 && pread(fd, &last, 1, status.st_size - 1) == 1 && last != '\n';
 }
 
 }  // namespace
@@ -88,8 +98,9 @@ void remember(const Address& address) {
   const std::filesystem::path folder = std::filesystem::path(file).parent_path();
   std::error_code error;
   if (!folder.empty() && std::filesystem::create_directories(folder, error)) chmod(folder.c_str(), 0700);
-  const FileDescriptor fd(open(file.c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
-  const std::string line = absl::StrCat(place_of(address), " ", address.trust.fingerprint, "\n");
+  const FileDescriptor fd(open(file.c_str(), O_RDWR | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+  const std::string line = absl::StrCat(fd && ends_within_line(fd.get()) ? "\n" : "", place_of(address), " ",
+                                        address.trust.fingerprint, "\n");
   // One write, so that lines of several processes stay whole.
   [[maybe_unused]] const ssize_t written = fd ? write(fd.get(), line.data(), line.size()) : 0;
 }

@@ -97,9 +97,10 @@ def test_known_engines_are_not_connected_without_tls(tmp_path):
     known = {"TELETENSOR_TLS_FINGERPRINT": "sha256:" + "0" * 64}
     (refused,) = connect(tmp_path, {"address": place, "token": "0" * 64}, **known)
     assert "expected TLS" in refused and f"use teletensors://{place}" in refused
-    (tmp_path / "known_engines").write_text(f"{place} sha256:{'0' * 64}\n")
-    (refused,) = connect(tmp_path, {"address": place, "token": "0" * 64})
-    assert f"use teletensors://{place}" in refused
+    known_engines = f"# of the laboratory\n{place} sha256:{'0' * 64}\n{place}\nGPU-box:7070 sha256:{'1' * 64}\n"
+    (tmp_path / "known_engines").write_text(known_engines)
+    refused, named = connect(tmp_path, *({"address": each, "token": "0" * 64} for each in (place, "gpu-box")))
+    assert f"use teletensors://{place}" in refused and "use teletensors://gpu-box:7070" in named
 
 
 def fingerprint_of(engine: TlsDaemon) -> str:
