@@ -433,11 +433,11 @@ Acceptor::Admission Acceptor::admit(const std::string& address) {
   return connections_.size() < total_ || make_room(nullptr) ? Admission::kAdmit : Admission::kRefused;
 }
 
-// Whether the peer of a connection without a token has sent nothing since its preface. With TLS, whose handshake has
-// more bytes, whether it has sent nothing lately.
+// Whether the peer of a connection without a token has sent nothing since its preface. With TLS, also whether it has
+// sent nothing lately, because its handshake alone has more bytes.
 bool Acceptor::is_silent(const Connection& connection) {
-  if (connection.tls) return idle_time(connection.fd) >= kSilentGrace;
-  return connection.first_bytes != 0 && received_bytes(connection.fd) == connection.first_bytes;
+  if (connection.first_bytes != 0 && received_bytes(connection.fd) == connection.first_bytes) return true;
+  return connection.tls && idle_time(connection.fd) >= kSilentGrace;
 }
 
 Acceptor::Counts Acceptor::count(const std::string& address) const {

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import re
 import socket
 import ssl
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -270,6 +272,35 @@ def test_silent_handshakes_take_no_places(tmp_path, start):
     finally:
         for connection in silent:
             connection.close()
+
+
+def test_flood_of_begun_handshakes(tmp_path, start):
+    """Connections that stop after the first bytes of a handshake, at a high rate, do not keep a client out."""
+    files = Files(tmp_path / "a", "127.0.0.1")
+    engine = start(*files.options)
+    place = ("127.0.0.1", int(engine.place.rpartition(":")[2]))
+    ended, begun = threading.Event(), threading.Event()
+
+    def flood() -> None:
+        peers: list[socket.socket] = []
+        while not ended.wait(0.002):
+            with contextlib.suppress(OSError):
+                peers.append(socket.create_connection(place, 1))
+                peers[-1].sendall(b"\x16\x03\x01\x02\x00\x01")
+            if len(peers) > 100:
+                begun.set()
+                peers.pop(0).close()
+        for peer in peers:
+            peer.close()
+
+    flooding = threading.Thread(target=flood)
+    flooding.start()
+    try:
+        assert begun.wait(60)
+        assert connect(tmp_path, {"address": engine.url, "ca": files.ca}) == ["3.0"]
+    finally:
+        ended.set()
+        flooding.join()
 
 
 def test_engines_among_themselves(tmp_path, start):
