@@ -114,7 +114,8 @@ std::string explain_failure(const Address& address) {
   }
   if (absl::IsFailedPrecondition(presented.status())) {
     return absl::StrCat("the server at ", place_of(address),
-                        " does not speak TLS; an engine without TLS has the address ", place_of(address));
+                        " does not speak TLS, or closed the connection; an engine without TLS has the address ",
+                        place_of(address));
   }
   if (!presented.ok()) return "";
   const absl::StatusOr<std::string> fingerprint = fingerprint_of(*presented);
