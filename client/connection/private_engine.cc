@@ -17,11 +17,11 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <iterator>
 #include <thread>
 #include <utility>
 #include <vector>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
@@ -51,14 +51,18 @@ fs::path own_folder() {
   return fs::canonical(info.dli_fname, ignored).parent_path();
 }
 
-// The environment without options of teletensord that a private engine refuses.
+// The environment without options of teletensord that are for engines with several clients.
 std::vector<char*> private_environment() {
+  constexpr absl::string_view kShared[] = {"LISTEN",    "HTTP",          "PRINCIPALS",
+                                           "AUDIT_LOG", "TLS_CLIENT_CA", "TLS_SELF_SIGNED"};
   std::vector<char*> variables;
   for (char** at = environ; *at != nullptr; ++at) {
-    const absl::string_view variable = *at;
-    if (absl::StartsWith(variable, "TELETENSOR_HTTP=") || absl::StartsWith(variable, "TELETENSOR_PRINCIPALS="))
-      continue;
-    variables.push_back(*at);
+    absl::string_view name = *at;
+    const bool is_option = absl::ConsumePrefix(&name, "TELETENSOR_");
+    name = name.substr(0, name.find('='));
+    if (!is_option || std::find(std::begin(kShared), std::end(kShared), name) == std::end(kShared)) {
+      variables.push_back(*at);
+    }
   }
   variables.push_back(nullptr);
   return variables;

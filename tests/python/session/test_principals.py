@@ -319,12 +319,14 @@ def test_invalid_files(tmp_path, text, message):
 def test_environment_of_private_engines(tmp_path):
     """Options of shared engines in the environment are not for the engine that a program starts."""
     script = "import teletensor as torch; print(torch.ones(3).sum().item())"
-    variables = {"TELETENSOR_PRINCIPALS": str(tmp_path / "p.json"), "TELETENSOR_HTTP": "127.0.0.1:1"}
-    environment = {**client_environment(**variables)}
+    missing = str(tmp_path / "missing/file")
+    variables = {"LISTEN": "0.0.0.0:7070", "HTTP": "127.0.0.1:1", "TLS_SELF_SIGNED": "1", "TOKEN_FILE": missing}
+    variables |= dict.fromkeys(("PRINCIPALS", "AUDIT_LOG", "TLS_CLIENT_CA"), missing)
+    environment = {**client_environment(**{f"TELETENSOR_{name}": value for name, value in variables.items()})}
     environment.pop("TELETENSOR_ADDRESS", None)
     python = BUILD / "../.venv/bin/python"
     done = subprocess.run([python, "-c", script], capture_output=True, text=True, timeout=60, env=environment)
-    assert done.stdout == "3.0\n", done.stderr
+    assert done.stdout == "3.0\n" and not (tmp_path / "missing").exists(), done.stderr
     command = [str(BUILD / "bin/teletensord"), "--private", "--http", "127.0.0.1:0"]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60)
     assert done.returncode != 0 and "--http has no effect with --private" in done.stderr
