@@ -68,16 +68,16 @@ absl::StatusOr<Role> parse_role(const Json& value) {
   return invalid("role", "observer, user or operator", value);
 }
 
-// "2027-01-31" (its end) or "2027-01-31T12:00:00Z".
+// "2027-01-31" (its end) or "2027-01-31T12:00:00Z". Never 0, which means that there is no date.
 absl::StatusOr<std::time_t> parse_time(const Json& value) {
   absl::Time time;
   std::string error;
   if (value.is_string()) {
     const std::string text = value.get<std::string>();
     if (absl::ParseTime("%Y-%m-%d", text, absl::UTCTimeZone(), &time, &error)) {
-      return absl::ToTimeT(time + absl::Hours(24));
+      return std::max<std::time_t>(absl::ToTimeT(time + absl::Hours(24)), 1);
     }
-    if (absl::ParseTime(absl::RFC3339_full, text, &time, &error)) return absl::ToTimeT(time);
+    if (absl::ParseTime(absl::RFC3339_full, text, &time, &error)) return std::max<std::time_t>(absl::ToTimeT(time), 1);
   }
   return invalid("expires", "a date such as 2027-01-31 or 2027-01-31T12:00:00Z", value);
 }

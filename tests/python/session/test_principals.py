@@ -267,7 +267,7 @@ input()
         [BUILD / "../.venv/bin/python", "-c", script], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=client_environment()
     )
     assert client.stdout.readline() == "up\n"
-    user(link, "set", "alice", "--expires", "2020-01-01")
+    user(link, "set", "alice", "--expires", "1970-01-01T00:00:00Z")  # the time 0
     eventually(lambda: engine.records("principal.revoked"))
     eventually(lambda: engine.records("session.end"))
     client.kill()
