@@ -77,6 +77,10 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& f
     const TlsFiles files{flags.tls.certificate, flags.tls.key, flags.tls_peer_ca};
     if (absl::Status status = distributed::use_peer_tls(files); !status.ok()) return status;
   }
+  struct stat key {};  // a group may share it, as Debian's ssl-cert does
+  if (stat(flags.tls.key.c_str(), &key) == 0 && (key.st_mode & S_IRWXO) != 0) {
+    spdlog::warn("the private key {} is accessible to all users of this host; use 'chmod o-rwx'", flags.tls.key);
+  }
   return server_credentials(flags.tls);
 }
 

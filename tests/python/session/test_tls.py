@@ -117,6 +117,7 @@ def fingerprint_of(engine: TlsDaemon) -> str:
 
 def test_certificate_of_an_authority(tmp_path, start):
     files, other = Files(tmp_path / "a", "127.0.0.1", "localhost"), Files(tmp_path / "b", "127.0.0.1")
+    Path(files.key).chmod(0o644)
     engine = start(*files.options)
     name = engine.url.replace("127.0.0.1", "localhost")
     accepted, by_name, unknown, of_other, plain, misplaced = connect(
@@ -129,6 +130,11 @@ def test_certificate_of_an_authority(tmp_path, start):
         {"address": engine.place, "ca": files.ca},
     )
     assert accepted == by_name == "3.0"
+    exposed = f"the private key {files.key} is accessible to all users"
+    assert exposed in Path(engine.log.name).read_text()
+    Path(files.key).chmod(0o640)
+    engine_with_group = start(*files.options)
+    assert fingerprint_of(engine_with_group) and exposed not in Path(engine_with_group.log.name).read_text()
     assert fingerprint_of(engine) in unknown and "could not be verified by this machine's authorities" in unknown
     assert f"could not be verified by {other.ca}" in of_other
     assert f"requires TLS; connect to {engine.url}" in plain
