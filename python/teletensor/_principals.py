@@ -17,7 +17,7 @@ import tempfile
 from collections.abc import Iterator
 from typing import Any
 
-from ._status_view import size
+from ._status_rows import size
 
 ROLES = ("observer", "user", "operator")
 # Fields of the file with limits of a principal's sessions together: whether in bytes, and what they limit.

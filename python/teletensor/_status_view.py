@@ -5,62 +5,74 @@ names what is not shown. Needs rich.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
-# Columns in the order of importance: those that do not fit are on the next page. A table's names are on every page.
-_DEVICE_COLUMNS = ("allocated", "reserved", "limit", "memory", "out of memory", "active", "peak")
-_SESSION_COLUMNS = (
-    "link", "held", "limit", "state", "waited", "per s", "principal", "failed", "age", "peak", "handles", "instructions", "replayed",
-)  # fmt: skip
-_DEVICE_NAMES, _SESSION_NAMES = ("device", "name"), ("id", "client")
+from ._status_history import History
+from ._status_rows import DEVICES, PRINCIPALS, SESSIONS, TOP_SESSIONS, Column, Order, duration, principals, size
+
+_NAMES = 2  # the first columns of a table, which are on every page
 _NAME_WIDTH = 16  # the least width of a name before columns are left out for it
-_LEFT = ("device", "name", "client", "link", "principal", "state")
 
 
-def size(n: float) -> str:
-    """Bytes as text: 1.5 GiB."""
-    value = float(n)
-    for unit in ("B", "KiB", "MiB", "GiB"):
-        if value < 1024 or unit == "GiB":
-            return f"{value:.0f} {unit}" if unit == "B" else f"{value:.1f} {unit}"
-        value /= 1024
-    return ""
+class Options(NamedTuple):
+    """What a view shows."""
+
+    width: int  # of the terminal, in columns
+    height: int | None = None  # of the terminal, in lines; None shows all rows
+    page: int = 0  # which set of columns, if the terminal is too narrow for all; counted modulo their number
+    first: int = 0  # index of the first row shown
+    order: Order | None = None  # None: the engine's order
+    principals: bool = False  # a table of principals instead of one of sessions
+    hint: Callable[[str, int], str] | None = None  # returns how to see what is hidden, from "columns" or "rows" and a count
+    footer: str = ""  # the last line
 
 
-def duration(seconds: float) -> str:
-    """Seconds as text: 5 min."""
-    if seconds < 120:
-        return f"{seconds:.0f} s"
-    return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
+class _Table(NamedTuple):
+    title: str
+    columns: list[Column]  # in the order of importance; the second one, a name, gives way when the terminal is narrow
+    rows: list[dict[str, str]]
+    order: Order | None = None
+
+    def width(self, column: Column) -> int:
+        return max(len(column.name), *(len(row[column.name]) for row in self.rows)) if self.rows else len(column.name)
+
+    def pages(self, width: int) -> list[list[Column]]:
+        """Divides the columns among as few pages as hold them. At least one column is on each page."""
+        label, name = self.columns[:_NAMES]
+        used = self.width(label) + min(_NAME_WIDTH, self.width(name)) + 7  # with the frame of two columns
+        pages: list[list[Column]] = [[]]
+        room = width - used
+        for column in self.columns[_NAMES:]:
+            needed = self.width(column) + 3
+            if needed > room and pages[-1]:
+                pages.append([])
+                room = width - used
+            pages[-1].append(column)
+            room -= needed
+        return pages
+
+    def render(self, columns: Sequence[Column], rows: Sequence[Mapping[str, str]], width: int):
+        """Returns rich's table of these columns after the names."""
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table(title=self.title, title_justify="left")
+        shown = [*self.columns[:_NAMES], *columns]
+        widths = [self.width(column) for column in shown]
+        widths[1] = max(4, min(widths[1], width - (sum(widths) - widths[1] + 3 * len(widths) + 1)))
+        for column, wide in zip(shown, widths):
+            is_sorted = self.order is not None and self.order.column == column.name
+            table.add_column(
+                column.name, justify="left" if column.is_text or column.is_history else "right", no_wrap=True, width=wide,
+                header_style="bold reverse" if is_sorted else None,
+            )  # fmt: skip
+        for row in rows:  # a client chooses its name: no markup
+            table.add_row(*(Text(row[c.name], style="cyan" if c.is_history else "") for c in shown))
+        return table
 
 
-def _device_name(number: int) -> str:
-    """Decodes the device number used in instructions."""
-    return "cpu" if number == 0 else f"cuda:{number & 0xFF}"
-
-
-def _device(d: Mapping[str, Any]) -> dict[str, str]:
-    memory, limit, info = d["memory"], int(d["memory"]["limit"]), d["device"]
-    name = info["name"]
-    if info["compute_capability"]:
-        name += f", capability {info['compute_capability']}, driver {info['driver']}"
-    return {
-        "device": _device_name(int(info["device"])), "name": name, "memory": size(info["total_memory"]),
-        "allocated": size(memory["allocated"]), "active": size(memory["active"]), "reserved": size(memory["reserved"]),
-        "peak": size(memory["peak_allocated"]), "limit": size(limit) if limit else "none",
-        "out of memory": str(memory["out_of_memory"]),
-    }  # fmt: skip
-
-
-def _session(s: Mapping[str, Any], rate: float) -> dict[str, str]:
-    limit = int(s["limit_bytes"])
-    return {
-        "id": str(s["id"]), "client": s["client"], "principal": s["principal"], "age": duration(s["age_seconds"]),
-        "link": "up" if s["connected"] else "lost", "handles": str(s["handles"]), "held": size(s["held_bytes"]),
-        "peak": size(s["peak_bytes"]), "limit": size(limit) if limit else "none", "instructions": str(s["instructions"]),
-        "state": s["state"] + (f" {s['queue_position']}" if s["queue_position"] else ""), "waited": duration(s["waited_seconds"]),
-        "per s": f"{rate:,.0f}", "replayed": str(s["replayed"]), "failed": str(s["failed"]),
-    }  # fmt: skip
+def _texts(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], history: History) -> list[dict[str, str]]:
+    return [{column.name: column.text(row, history) for column in columns} for row in rows]
 
 
 def _libraries(status: Mapping[str, Any]) -> list[str]:
@@ -71,7 +83,7 @@ def _libraries(status: Mapping[str, Any]) -> list[str]:
     return ([f"libraries: {', '.join(found)}"] if found else []) + missing
 
 
-def _principals(status: Mapping[str, Any]) -> list[str]:
+def _limits(status: Mapping[str, Any]) -> list[str]:
     """A line for each principal with limits: what its sessions hold together, and the limits."""
     lines = []
     for each in status.get("principals", ()):
@@ -89,89 +101,69 @@ def _principals(status: Mapping[str, Any]) -> list[str]:
     return lines
 
 
-def _width(column: str, rows: Sequence[Mapping[str, str]]) -> int:
-    return max(len(column), *(len(row[column]) for row in rows)) if rows else len(column)
+def columns_of(status: Mapping[str, Any], history: History | None, *, principals: bool = False) -> list[Column]:
+    """The columns of sessions or principals, the most important first: with a history its sparklines, else without."""
+    columns = [*PRINCIPALS] if principals else [*SESSIONS]
+    if history is None:
+        return [column for column in columns if not column.is_history]
+    if not principals:
+        columns.sort(key=lambda column: TOP_SESSIONS.index(column.name))
+    # The engine names the principals only to observers and operators.
+    if any(session["principal"] for session in status["sessions"]):
+        return columns
+    return [column for column in columns if column.name != "principal"]
 
 
-def _pages(names: Sequence[str], columns: Sequence[str], rows: Sequence[Mapping[str, str]], width: int) -> list[list[str]]:
-    """Divides the columns among as few pages as hold them. At least one column is on each page."""
-    label, name = names
-    used = _width(label, rows) + min(_NAME_WIDTH, _width(name, rows)) + 7  # with the frame of two columns
-    pages: list[list[str]] = [[]]
-    room = width - used
-    for column in columns:
-        needed = _width(column, rows) + 3
-        if needed > room and pages[-1]:
-            pages.append([])
-            room = width - used
-        pages[-1].append(column)
-        room -= needed
-    return pages
+def _main_table(status: Mapping[str, Any], history: History | None, options: Options) -> _Table:
+    columns = columns_of(status, history, principals=options.principals)
+    found = principals(status) if options.principals else status["sessions"]
+    order = options.order if options.order and any(c.name == options.order.column for c in columns) else None
+    known = history or History()
+    if order:
+        found = order.apply(found, columns, known)
+    title = f"{'principals' if options.principals else 'sessions'} ({len(found)})"
+    if order:
+        title += f" by {order.column}" + (", reversed" if order.is_reversed else "")
+    return _Table(title, columns, _texts(found, columns, known), order)
 
 
-def _table(title: str, names: Sequence[str], columns: Sequence[str], rows: Sequence[Mapping[str, str]], width: int):
-    """A table whose second column, a name, gives way when the terminal is narrow; all others stay whole."""
-    from rich.table import Table
-    from rich.text import Text
+def view(status: Mapping[str, Any], address: str, options: Options, history: History | None = None):
+    """Returns the status of an engine, a reply of ``Admin.Status`` as JSON, as a rich renderable.
 
-    table = Table(title=title, title_justify="left")
-    widths = {column: _width(column, rows) for column in (*names, *columns)}
-    others = sum(widths.values()) - widths[names[1]] + 3 * len(widths) + 1
-    widths[names[1]] = max(4, min(widths[names[1]], width - others))
-    for column, wide in widths.items():
-        table.add_column(column, justify="left" if column in _LEFT else "right", no_wrap=True, width=wide)
-    for row in rows:
-        table.add_row(*(Text(row[column]) for column in widths))  # a client chooses its name: no markup
-    return table
-
-
-def view(
-    status: Mapping[str, Any], address: str, *, width: int, height: int | None = None, rates: Mapping[str, float] = {},
-    page: int = 0, first: int = 0, hint: Callable[[str, int], str] | None = None,
-):  # fmt: skip
-    """Returns the status as a rich renderable.
-
-    Args:
-        status: of ``Admin.Status``, as JSON.
-        address: the engine's.
-        width: of the terminal, in columns.
-        height: of the terminal, in lines; None shows all sessions.
-        rates: instructions per second by session id.
-        page: which set of columns, if the terminal is too narrow for all; counted modulo their number.
-        first: index of the first session shown.
-        hint: returns how to see what is hidden, from "columns" or "rows" and a count.
+    `address` is the engine's. With a `history`, to which the status has been added, there are rates and sparklines.
     """
     from rich.console import Group
     from rich.text import Text
 
+    width, hint = options.width, options.hint
     head = (
         f"engine {status['engine_version']} at {address}, pid {status['pid']}, up {duration(status['uptime_seconds'])}, "
         f"resident {size(status['resident_bytes'])}"
     )
-    devices = [_device(d) for d in status["devices"]]
-    every = [_session(s, rates.get(s["id"], 0)) for s in status["sessions"]]
-    device_pages = _pages(_DEVICE_NAMES, _DEVICE_COLUMNS, devices, width)
-    # The engine names the principals only to observers and operators.
-    available = [c for c in _SESSION_COLUMNS if c != "principal" or any(row["principal"] for row in every)]
-    session_pages = _pages(_SESSION_NAMES, available, every, width)
-    page %= max(len(device_pages), len(session_pages))
-    device_columns, session_columns = (p[min(page, len(p) - 1)] for p in (device_pages, session_pages))
-    facts, sessions, notes = _libraries(status) + _principals(status), every, []
-    hidden = [c for c in _DEVICE_COLUMNS if c not in device_columns]
-    hidden += [c for c in available if c not in session_columns and c not in hidden]
+    if history:
+        head += f", {history.rate('engine', '', 'instructions'):,.0f} instructions/s"
+    device_columns = [column for column in DEVICES if history or not column.is_history]
+    devices = _Table("devices", device_columns, _texts(status["devices"], device_columns, history or History()))
+    main = _main_table(status, history, options)
+    device_pages, main_pages = devices.pages(width), main.pages(width)
+    page = options.page % max(len(device_pages), len(main_pages))
+    device_page, main_page = (p[min(page, len(p) - 1)] for p in (device_pages, main_pages))
+    facts = _libraries(status) + ([] if history else _limits(status))
+    notes, rows = [options.footer] if options.footer else [], main.rows
+    hidden = [c.name for c in devices.columns[_NAMES:] if c not in device_page]
+    hidden += [c.name for c in main.columns[_NAMES:] if c not in main_page and c.name not in hidden]
     if hidden:
-        notes.append(f"not shown: {', '.join(hidden)}" + (f" ({hint('columns', len(hidden))})" if hint else ""))
-    total = len(sessions)
-    if height is not None:
+        notes.insert(0, f"not shown: {', '.join(hidden)}" + (f" ({hint('columns', len(hidden))})" if hint else ""))
+    total = len(rows)
+    if options.height is not None:
         lines = sum(-(-len(line) // max(width, 1)) for line in (head, *facts, *notes))
-        room = max(1, height - lines - (len(devices) + 5) - 5 - 1)  # the frames of two tables; a line about hidden rows
-        first = max(0, min(first, total - room))
-        sessions = sessions[first : first + room]
-        if len(sessions) < total:
-            shown = f"sessions {first + 1} to {first + len(sessions)} of {total}"
-            notes.append(shown + (f" ({hint('rows', total - len(sessions))})" if hint else ""))
+        room = max(1, options.height - lines - (len(devices.rows) + 5) - 5 - 1)  # the frames of two tables; a line on hidden rows
+        first = max(0, min(options.first, total - room))
+        rows = rows[first : first + room]
+        if len(rows) < total:
+            shown = f"{'principals' if options.principals else 'sessions'} {first + 1} to {first + len(rows)} of {total}"
+            notes.insert(len(notes) - bool(options.footer), shown + (f" ({hint('rows', total - len(rows))})" if hint else ""))
     return Group(
-        Text(head), _table("devices", _DEVICE_NAMES, device_columns, devices, width), *(Text(line) for line in facts),
-        _table(f"sessions ({total})", _SESSION_NAMES, session_columns, sessions, width),
-        *(Text(note, style="dim") for note in notes),
+        Text(head), devices.render(device_page, devices.rows, width), *(Text(line) for line in facts),
+        main.render(main_page, rows, width), *(Text(note, style="dim") for note in notes),
     )  # fmt: skip

@@ -9,6 +9,7 @@ import sys
 import time
 
 from . import _C, _principals, _script, _status_view, _top, launch
+from ._status_rows import size
 from ._version import __version__
 
 # Options that select an engine, and the variables that have their effect.
@@ -31,18 +32,20 @@ def _status(admin: _C.Admin, args) -> None:
     console = Console(width=max(_ALL_COLUMNS, Console().width) if args.wide else None)
     console.print(
         _status_view.view(
-            json.loads(text), admin.address, width=console.width, hint=lambda what, n: "use --wide or a wider terminal"
+            json.loads(text), admin.address,
+            _status_view.Options(console.width, hint=lambda what, n: "use --wide or a wider terminal"),
         )
-    )
+    )  # fmt: skip
 
 
 def _top_command(admin: _C.Admin, args) -> None:
-    _top.run(admin, args.interval, args.count)
+    order = _top.sort_order(args.sort, principals=args.principals) if args.sort else None
+    _top.run(admin, args.interval, args.count, order, principals=args.principals)
 
 
 def _empty_cache(admin: _C.Admin, _args) -> None:
     released = json.loads(admin.empty_cache())["released"]
-    print(f"released {_status_view.size(released)}")
+    print(f"released {size(released)}")
 
 
 def _drain(admin: _C.Admin, args) -> None:
@@ -89,9 +92,12 @@ def _parser() -> argparse.ArgumentParser:
     status.add_argument("--wide", action="store_true", help="all columns, also if the terminal is narrower")
     status.set_defaults(run=_status)
     top = commands.add_parser(
-        "top", help="status, updated continuously, with instructions per second; keys: q, c (columns), j and k (rows)"
-    )
+        "top", help="status, updated continuously, with rates and the last minute of each session",
+        description=f"Shows the engine's status and how it changed within the last minute. Keys: {_top.KEYS}.",
+    )  # fmt: skip
     top.add_argument("--interval", type=float, default=1.0, help="seconds between updates (default: 1)")
+    top.add_argument("--sort", metavar="COLUMN", default="", help="column to sort by, as in its header: held, per-s, state")
+    top.add_argument("--principals", action="store_true", help="begin with the table of principals instead of that of sessions")
     top.add_argument("--count", type=int, default=None, help="stop after this many updates")
     top.set_defaults(run=_top_command)
     empty = commands.add_parser("empty-cache", help="return cached memory to the system")
