@@ -188,6 +188,11 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::IsMember({"trace", "debug", "info", "warn", "error", "off"}))
       ->type_name("LEVEL")
       ->capture_default_str();
+  app.add_option("--log-format", flags->log_format, "text, or json: an object per line")
+      ->envname("TELETENSOR_LOG_FORMAT")
+      ->check(CLI::IsMember({"text", "json"}))
+      ->type_name("FORMAT")
+      ->capture_default_str();
   app.add_flag("--check-config", flags->check_config, "check the configuration, print it, and exit");
   app.set_config("--config", "", "read options from this file (option = value)")->envname("TELETENSOR_CONFIG");
   app.set_version_flag("--version", absl::StrCat("teletensord ", kVersion));

@@ -40,6 +40,7 @@ struct Flags {
   double profile_rate = 100;            // samples per second; 0: none
   int threads = 0;                      // 0: OMP_NUM_THREADS, or one per core
   std::string log_level = "info";
+  std::string log_format = "text";  // or "json"
   bool check_config = false;
 };
 

@@ -252,7 +252,8 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
 int run(int argc, char** argv) {
   Flags flags;
   if (std::optional<int> code = parse_flags(argc, argv, &flags)) return *code;
-  start_log(flags.private_engine && flags.log_level == "info" ? "warn" : flags.log_level);
+  start_log(flags.private_engine && flags.log_level == "info" ? "warn" : flags.log_level,
+            flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
   umask(0077);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that exceeds a size limit is the error of its write
   // Keep transfer buffers in the heap when freed, instead of faulting their pages in again.

@@ -363,7 +363,8 @@ void Acceptor::receive(Waiting connection) {
   if (closed != waiting_.end()) {
     close(closed->fd);
     static LogLimit limit;
-    limit.warn(absl::StrCat("closed a connection from ", closed->address, ": too many connections are waiting"));
+    limit.warn(absl::StrCat("closed a connection from ", closed->address, ": too many connections are waiting"),
+               {.peer = closed->address});
     waiting_.erase(closed);
   }
   waiting_.push_back(std::move(connection));
@@ -395,7 +396,8 @@ bool Acceptor::pass_to_grpc(const Waiting& waiting) {
       close(waiting.fd);
       static LogLimit limit;
       limit.warn(absl::StrCat("closed a connection from ", waiting.address,
-                              ": too many connections from this address or in total"));
+                              ": too many connections from this address or in total"),
+                 {.peer = waiting.address});
       return true;
     }
     const bool is_unix = waiting.address == "unix";

@@ -133,7 +133,7 @@ grpc::Status CallAdmission::refuse(grpc::ServerContext& context, const absl::Sta
   const std::string message(status.message()), peer = context.peer();
   grpc_call_cancel_with_status(context.c_call(), static_cast<grpc_status_code>(status.code()), message.c_str(),
                                nullptr);
-  limit.warn(absl::StrCat("refused ", peer, ": ", message));
+  limit.warn(absl::StrCat("refused ", peer, ": ", message), {.peer = peer});
   observer_.refused(peer, status);
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message);
 }

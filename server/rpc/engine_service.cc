@@ -216,7 +216,8 @@ grpc::Status EngineService::execute_frames(grpc::ServerContext* context, Stream*
     bool sent = stream->Write(reply);
     if (reply.has_fault()) {
       static LogLimit limit;
-      limit.warn(absl::StrCat("session ", session->id(), ": ", absl::Utf8SafeCHexEscape(reply.fault().message())));
+      limit.warn(absl::StrCat("session ", session->id(), ": ", absl::Utf8SafeCHexEscape(reply.fault().message())),
+                 {session->id(), session->principal(), context->peer()});
       status = to_grpc(fault_status(reply.fault()));
     }
     if (session->over() || !sent) break;

@@ -13,11 +13,11 @@
 #include "engine/program/passes/fuse_pointwise.h"
 #include "server/checkpoint/service.h"
 #include "server/convert.h"
+#include "server/log.h"
 #include "server/session/decode.h"
 #include "server/text.h"
 #include "server/transfer/device_reader.h"
 #include "server/transfer/host_reader.h"
-#include "spdlog/spdlog.h"
 
 namespace tt::server {
 namespace {
@@ -153,7 +153,8 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
     internal = "an exception of unknown type";
   }
   if (!internal.empty()) {
-    spdlog::error("session {}: internal error in frame {}: {}", id(), frame.sequence(), internal);
+    log_line(LogLevel::kError, {id(), principal()},
+             absl::StrCat("session ", id(), ": internal error in frame ", frame.sequence(), ": ", internal));
     refuse(Error(ErrorKind::kRuntime, absl::StrCat("internal error: ", internal)), 0, reply);
   }
   reply->set_executed(executed());
@@ -309,7 +310,8 @@ void Session::enforce_time_limit() {
   MutexLock lock(progress_mutex_);
   if (!busy() || cancellation_.running() < cancellation_.time_limit()) return;
   if (!cancellation_.requested()) {
-    spdlog::warn("session {}: frame {} exceeded the time limit; cancelling it", id(), running_.load());
+    log_line(LogLevel::kWarning, {id(), principal()},
+             absl::StrCat("session ", id(), ": frame ", running_.load(), " exceeded the time limit; cancelling it"));
   }
   cancellation_.request(CancelReason::kTimeLimit);
   wake_up_->notify();

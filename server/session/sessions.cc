@@ -161,7 +161,8 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   entry.session = *session;
   entry.address = std::string(address);
   start_lease(entry);
-  log_sessions().info(absl::StrCat("session ", (*session)->id(), " opened by ", (*session)->client()));
+  log_sessions().info(absl::StrCat("session ", (*session)->id(), " opened by ", (*session)->client()),
+                      {(*session)->id(), principal.name, address});
   return absl::OkStatus();
 }
 
@@ -183,7 +184,7 @@ void Sessions::end(const Session& session) {
   }
   ended->close();
   release_memory(*ended);
-  log_sessions().info(absl::StrCat("session ", ended->id(), " ended"));
+  log_sessions().info(absl::StrCat("session ", ended->id(), " ended"), {ended->id(), ended->principal()});
   if (options_.on_end) options_.on_end(*ended);
 }
 
@@ -266,7 +267,10 @@ void Sessions::on_stream_closed(Entry& entry) {
   entry.is_broken = nullptr;
   entry.session->set_stream(0);
   start_lease(entry);
-  spdlog::debug("session {}: the stream has ended; the lease is {} ms", entry.session->id(), options_.lease.count());
+  const Session& session = *entry.session;
+  log_line(
+      LogLevel::kDebug, {session.id(), session.principal(), entry.address},
+      absl::StrCat("session ", session.id(), ": the stream has ended; the lease is ", options_.lease.count(), " ms"));
 }
 
 std::vector<v1::SessionStatus> Sessions::list() const {
@@ -313,8 +317,9 @@ void Sessions::end_all(std::chrono::milliseconds timeout) {
 void Sessions::begin_closing(Entries::iterator at, std::string why) {
   const std::string key = at->first;
   at->second.session->begin_closing(why);
-  log_sessions().info(absl::StrCat("session ", at->second.session->id(), " ", why, "; its memory is being released"));
   const Session& session = *at->second.session;
+  log_sessions().info(absl::StrCat("session ", session.id(), " ", why, "; its memory is being released"),
+                      {session.id(), session.principal(), at->second.address});
   ended_[session.principal()].add_work(session.status());
   closing_.emplace(key, std::move(at->second));
   entries_.erase(at);
@@ -339,7 +344,8 @@ void Sessions::close(const std::string& key) {
     session.close();
     release_memory(session);
   } catch (const std::exception& error) {
-    spdlog::error("session {}: closing failed: {}", session.id(), error.what());
+    log_line(LogLevel::kError, {session.id(), session.principal()},
+             absl::StrCat("session ", session.id(), ": closing failed: ", error.what()));
   }
   if (options_.on_end) options_.on_end(session);
   lock.lock();
