@@ -47,13 +47,14 @@ Ref<Session> connect(const ConnectOptions& options, std::string* used_address) {
     if (used_address) *used_address = engine->address();
     Address own = parse_address(engine->address());
     auto transport = std::make_unique<GrpcTransport>(std::move(own), "", transfers, std::move(engine));
-    return Session::connect(std::move(transport), options.client_name, options.memory_limit);
+    return Session::connect(std::move(transport), options.client_name, options.memory_limit, options.traceparent);
   }
   if (used_address) *used_address = address;
   Address named = parse_address(address);
   choose_trust(options.trust, &named);
   auto transport = std::make_unique<GrpcTransport>(named, find_token(options.token), transfers);
-  Ref<Session> session = Session::connect(std::move(transport), options.client_name, options.memory_limit);
+  Ref<Session> session =
+      Session::connect(std::move(transport), options.client_name, options.memory_limit, options.traceparent);
   remember(named);
   return session;
 }

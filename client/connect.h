@@ -25,6 +25,9 @@ struct ConnectOptions {
   // Do not send uploads of more than 1 MiB whose bytes a tensor of the same user in the engine has: the engine copies
   // them. TELETENSOR_CONTENT_ADDRESSED=1 requests it too.
   bool content_addressed = false;
+  // W3C trace context of the span in which the session is opened, which becomes the parent of the session's span.
+  // Session::set_trace_context() sets that of calls.
+  std::string traceparent;
 };
 
 // Throws Error (kValue) if an option has an unknown value, (kConnection) if no engine answers, the engine refuses, or

@@ -129,6 +129,13 @@ Link::Appending::~Appending() {
   if (wake) link_.wake_sender_.notify_one();
 }
 
+void Link::set_trace_context(std::string traceparent) {
+  constexpr uint64_t kMaxUnsent = 64;
+  CallLock lock(*this);
+  drive([&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return window_.unsent() < kMaxUnsent; });
+  window_.set_trace_context(std::move(traceparent));
+}
+
 v1::Instruction* Link::Appending::add_instruction() {
   link_.mutex_.assume_held();
   ++link_.counters_.instructions;

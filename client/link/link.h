@@ -128,6 +128,9 @@ class Link {
   Ref<PendingNumber> read_number(uint64_t handle, absl::FunctionRef<void()> before_waiting);
   bool has_arrived(const PendingNumber& number);
   bool finish_read(const PendingNumber& number);
+  // Sets the trace context of the frames with the instructions that are issued from now on. Waits only if many frames
+  // are unsent, which contexts that change with every call would otherwise make without end.
+  void set_trace_context(std::string traceparent);
   // Sends everything queued. Returns the last frame's sequence number.
   uint64_t flush();
   // Waits until everything issued so far has been executed.

@@ -36,6 +36,12 @@ void SendWindow::append_releases() {
   count_releases();
 }
 
+void SendWindow::set_trace_context(std::string traceparent) {
+  if (traceparent == trace_context_) return;
+  if (!building_->empty()) seal();
+  trace_context_ = std::move(traceparent);
+}
+
 void SendWindow::seal() {
   building_->message().mutable_release()->Add(releases_.begin(), releases_.end());
   count_releases();
@@ -46,6 +52,8 @@ void SendWindow::end_frame() {
   v1::Frame& frame = building_->message();
   frame.set_sequence(++sealed_);
   frame.set_received(acknowledged_);
+  if (!trace_context_.empty()) [[unlikely]]
+    frame.set_traceparent(trace_context_);
   in_flight_.push_back(std::move(building_));
   if (spare_.empty()) {
     building_ = std::make_unique<OutgoingFrame>();

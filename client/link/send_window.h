@@ -15,6 +15,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -82,6 +83,9 @@ class SendWindow {
   void append_releases();
   // Discards the queued releases after the link has ended.
   void drop_releases() { releases_.clear(); }
+  // Sets the W3C trace context of the instructions that are appended from now on; "": none. Ends the frame, because a
+  // frame has one context.
+  void set_trace_context(std::string traceparent);
   // Ends the frame: assigns the next sequence number and the remaining releases to it, and starts a new frame.
   void seal();
 
@@ -125,6 +129,7 @@ class SendWindow {
   // Marks unacknowledged frames as unsent after the stream broke.
   void rewind();
 
+  uint64_t unsent() const { return sealed_ - sent_; }      // the number of frames that were ended and not sent
   uint64_t sealed() const { return sealed_; }              // the last sequence assigned
   uint64_t sent() const { return sent_; }                  // the last sequence written to this stream
   uint64_t acknowledged() const { return acknowledged_; }  // the last sequence that a reply has confirmed
@@ -148,6 +153,7 @@ class SendWindow {
   std::deque<std::unique_ptr<OutgoingFrame>> in_flight_;  // ascending sequences, up to sealed_
   std::vector<std::unique_ptr<OutgoingFrame>> spare_;
   std::vector<uint64_t> releases_;
+  std::string trace_context_;  // of the frame under construction
   uint64_t next_handle_ = 1;
   uint64_t released_ = 0;
   uint64_t sealed_ = 0;

@@ -134,12 +134,33 @@ Session::~Session() {
   if (impl_->link.is_forked_copy()) impl_.release();  // NOLINT: its threads and connection belong to the parent process
 }
 
+void check_traceparent(const std::string& text) {
+  if (text.empty()) return;
+  constexpr std::string_view kForm = "00-xxxxxxxxxxxxxxxxxxxxxxxxxxxxxxxx-xxxxxxxxxxxxxxxx-xx";
+  bool valid = text.size() == kForm.size();
+  for (size_t i = 0; valid && i < kForm.size(); ++i) {
+    const char c = text[i];
+    valid = kForm[i] == 'x' ? (c >= '0' && c <= '9') || (c >= 'a' && c <= 'f') : c == kForm[i];
+  }
+  check(ErrorKind::kValue, valid,
+        "[set_trace_context] expected a W3C traceparent such as "
+        "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01, got ",
+        text);
+}
+
+void Session::set_trace_context(const std::string& traceparent) {
+  check_traceparent(traceparent);
+  impl_->link.set_trace_context(traceparent);
+}
+
 Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::string& client_name,
-                              uint64_t memory_limit) {
+                              uint64_t memory_limit, const std::string& traceparent) {
+  check_traceparent(traceparent);
   v1::HelloRequest hello;
   hello.set_client(client_name);
   hello.set_schema_digest(schema_digest());
   hello.set_memory_limit(memory_limit);
+  hello.set_traceparent(traceparent);
   return Ref<Session>(new Session(std::make_unique<Impl>(std::move(transport), std::move(hello))));
 }
 

@@ -46,6 +46,9 @@ struct Value {
   std::string bytes;  // row-major
 };
 
+// Throws Error (ValueError) unless the text is empty or has the form of a W3C traceparent.
+void check_traceparent(const std::string& text);
+
 struct PendingRead;        // client/link/pending_reads.h
 class PendingNumber;       // client/link/number_reads.h
 class BackgroundDownload;  // client/link/download_queue.h
@@ -84,8 +87,9 @@ class Session : public RefCounted {
  public:
   // Sends Hello and opens the stream. Throws Error (kConnection) if that fails. `memory_limit` is the limit in bytes
   // that the session requests; 0 requests the engine's default.
+  // `traceparent`: see set_trace_context().
   static Ref<Session> connect(std::unique_ptr<Transport> transport, const std::string& client_name,
-                              uint64_t memory_limit = 0);
+                              uint64_t memory_limit = 0, const std::string& traceparent = "");
   ~Session() override;
 
   // Infers the results' metadata, names the results, records the call in the client's autograd graph
@@ -116,6 +120,10 @@ class Session : public RefCounted {
   Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device, uint32_t site = 0);
   // Waits until everything issued so far has been executed. Does not throw the errors of poisoned handles.
   void synchronize(uint32_t site = 0);
+  // Sets the W3C trace context (traceparent) of the calls that are issued from now on, by any thread; "": none. An
+  // engine that exports spans (--otlp) makes those of the calls' frames children of this span. Ends the frame under
+  // construction, so it costs as much as flush(). Throws Error (ValueError) if the text is not a traceparent.
+  void set_trace_context(const std::string& traceparent);
   // Sends the queued instructions without waiting for more.
   void flush();
   // Free the casts of parameters that the engine keeps for autocast; end_autocast() also turns autocast off until the

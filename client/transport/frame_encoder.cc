@@ -175,6 +175,8 @@ const v1::Frame& FrameEncoder::shorten(const v1::Frame& frame) {
   compact_.set_sequence(frame.sequence());
   compact_.set_received(frame.received());
   compact_.set_close(frame.close());
+  if (!frame.traceparent().empty()) [[unlikely]]
+    compact_.set_traceparent(frame.traceparent());
   *compact_.mutable_release() = frame.release();
   *compact_.mutable_reads() = frame.reads();
   *compact_.mutable_number_reads() = frame.number_reads();

@@ -149,6 +149,11 @@ void bind_connection(py::module_& m) {
       .def(
           "flush", [](const Connection& c) { c.session().flush(); }, py::call_guard<ReleaseGil>())
       .def(
+          "set_trace_context",
+          [](const Connection& c, const std::string& traceparent) { c.session().set_trace_context(traceparent); },
+          py::call_guard<ReleaseGil>(), py::arg("traceparent"),
+          "Sets the W3C trace context of the calls that are issued from now on; \"\": none.")
+      .def(
           "cancel", [](const Connection& c) { c.session().cancel(); }, py::call_guard<ReleaseGil>(),
           "Cancels all issued work that has not been executed; reading its results raises an error.")
       .def("counters", &counters, "Counters of this session and the state of its link, by name (times in seconds).")
@@ -183,7 +188,7 @@ void bind_connection(py::module_& m) {
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,
          const std::string& compression, bool content_addressed, const std::string& fingerprint, const std::string& ca,
-         const std::string& certificate, const std::string& key) {
+         const std::string& certificate, const std::string& key, const std::string& traceparent) {
         ReleaseGil released;
         std::string used_address;
         auto session = client::connect({.address = address,
@@ -192,13 +197,16 @@ void bind_connection(py::module_& m) {
                                         .client_name = name,
                                         .memory_limit = memory_limit,
                                         .compression = compression,
-                                        .content_addressed = content_addressed},
+                                        .content_addressed = content_addressed,
+                                        .traceparent = traceparent},
                                        &used_address);
         return Connection(std::move(session), std::move(used_address));
       },
       py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"),
       py::arg("content_addressed"), py::arg("fingerprint") = "", py::arg("ca") = "", py::arg("certificate") = "",
-      py::arg("key") = "");
+      py::arg("key") = "", py::arg("traceparent") = "");
+  m.def("check_traceparent", &client::check_traceparent, py::arg("text"),
+        "Raises ValueError unless the text is empty or a W3C traceparent.");
   m.def(
       "set_session", [](const Connection* c) { set_current_session(c ? c->ref() : Ref<client::Session>()); },
       py::arg("connection").none(true));

@@ -21,6 +21,7 @@ environment: dict[str, str] = {}  # variables by which another process connects 
 _settings: dict[str, tuple] = {}  # arguments by operator name; issued again in every new session
 _opening = threading.RLock()  # held by connection() while it opens a session
 _has_ended = False  # whether the program is ending
+_traceparent = ""  # trace context of calls, in all sessions
 _refusal: BaseException | type[BaseException] | None = None  # raised by connect()
 
 
@@ -86,8 +87,11 @@ def _open(
         memory_limit=memory_limit,
         compression=compression or "none",
         content_addressed=content_addressed,
+        traceparent=_traceparent,
         **trust,
     )
+    if _traceparent:
+        connection.set_trace_context(_traceparent)
     _C.set_session(connection)
     for operator, arguments in _settings.items():
         getattr(_C.ops, operator)(*arguments)
@@ -196,6 +200,25 @@ def issue_in_sessions(operator: str, *arguments) -> None:
             getattr(_C.ops, operator)(*arguments)
 
 
+def _sessions() -> list[_C.Connection]:
+    return list(_all) if _all is not None else [_current] if _current is not None else []
+
+
+def traceparent() -> str:
+    """Returns the trace context of calls; "" if there is none."""
+    return _traceparent
+
+
+def set_traceparent(text: str) -> None:
+    """Sets the trace context of calls (see set_trace_context), in the open sessions and in every later session."""
+    global _traceparent
+    _C.check_traceparent(text)
+    _traceparent = text
+    for session in _sessions():
+        with contextlib.suppress(ConnectionError):  # the session has ended; its next call raises the error
+            session.set_trace_context(text)
+
+
 def connection() -> _C.Connection:
     """Returns the open session; opens one if there is none. Threads that call it at once get the same one."""
     if _current is not None:
@@ -221,7 +244,7 @@ def set_for_later_sessions(operator: str, *arguments) -> None:
 def disconnect() -> None:
     """Ends the session, or all sessions of connect_all(). Its tensors are freed in the engine and become unusable."""
     global _current, _all
-    sessions = list(_all) if _all is not None else [_current] if _current is not None else []
+    sessions = _sessions()
     _current, _all = None, None
     if sessions:
         _C.set_session(None)

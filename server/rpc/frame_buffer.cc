@@ -124,7 +124,7 @@ void FrameBuffer::clear() {
 }
 
 uint64_t FrameBuffer::count_inline_bytes() const {
-  uint64_t bytes = 0;
+  uint64_t bytes = frame_->traceparent().size();
   for (const v1::Instruction& instruction : frame_->instructions()) {
     for (const v1::Argument& arg : instruction.args()) bytes += arg.has_characters() ? arg.characters().size() : 0;
   }

@@ -52,6 +52,7 @@ class FrameMeasurer {
         case v1::Frame::kCompressionFieldNumber: return count(sizeof(v1::ChunkCompression) + kPointerBytes) && bytes(1);
         case v1::Frame::kReadsFieldNumber: ++size_.reads; return count(kReadBytes) && bytes(1);
         case v1::Frame::kSitesFieldNumber: return count(kSiteBytes) && bytes(2);
+        case v1::Frame::kTraceparentFieldNumber: return bytes(2);
         default: return unknown();
       }
     });

@@ -161,6 +161,34 @@ TEST(SendWindowTest, ReleasesAreSentWithNextInstructionOrFrame) {
   EXPECT_EQ(window.name(1), 4u);
 }
 
+TEST(SendWindowTest, FramesHaveTheTraceContextOfTheirInstructions) {
+  SendWindow window;
+  window.set_max_unacknowledged(5);
+  window.set_trace_context("first");  // the empty frame is not ended
+  EXPECT_EQ(window.unsent(), 0u);
+  append(window);
+  window.set_trace_context("first");
+  append(window);
+  window.set_trace_context("second");
+  EXPECT_EQ(window.unsent(), 1u);
+  append(window);
+  window.set_trace_context("");
+  append(window);
+  std::vector<std::string> contexts;
+  for (int i = 0; i < 3; ++i) {
+    v1::Frame& frame = window.begin_send({}).message();
+    contexts.push_back(frame.traceparent());
+    EXPECT_EQ(frame.instructions_size(), i == 0 ? 2 : 1);
+    window.end_send(true);
+  }
+  EXPECT_THAT(contexts, ElementsAre("first", "second", ""));
+  EXPECT_FALSE(window.has_unsent());
+  window.acknowledge(3);
+  recycle_all(window);
+  append(window);
+  EXPECT_EQ(window.begin_send({}).message().traceparent(), "");  // of a reused frame
+}
+
 TEST(SendWindowTest, LargeInstructionStartsNewFrame) {
   SendWindow window;
   EXPECT_FALSE(window.is_full({2 * SendWindow::kMaxBytes, 0}));  // an empty frame accepts any size

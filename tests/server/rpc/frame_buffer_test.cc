@@ -183,5 +183,16 @@ TEST_F(FrameBufferTest, ChargesAndRefundsAccount) {
   EXPECT_LT(account_->host_bytes(), 100000u);
 }
 
+// A trace context has 55 characters; a client may send more.
+TEST_F(FrameBufferTest, ChargesTraceContexts) {
+  v1::Frame frame;
+  frame.set_traceparent(std::string(3 << 20, 'x'));
+  parse(frame.SerializeAsString());
+  EXPECT_GT(account_->host_bytes(), 3u << 20);
+  parse("");
+  parse("");
+  EXPECT_LT(account_->host_bytes(), 100000u);
+}
+
 }  // namespace
 }  // namespace tt::server
