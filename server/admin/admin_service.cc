@@ -3,7 +3,9 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <optional>
 #include <thread>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/devices.h"
@@ -91,7 +93,9 @@ grpc::internal::MethodHandler* AdminService::handler(const char* name, Access ac
   auto run = [this, name, access, method](grpc::ServerContext* context, const Request* request, Reply* reply) {
     // Determined first: the principal may be revoked while the call runs.
     const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
+    const auto started = std::chrono::steady_clock::now();
     const grpc::Status status = (this->*method)(context, request, reply);
+    if (tracer_) trace(name, access, *context, status, std::chrono::steady_clock::now() - started);
     if (access == Access::kOperators) {
       audit_.record({.event = name,
                      .principal = caller.ok() ? caller->name : "",
@@ -104,13 +108,36 @@ grpc::internal::MethodHandler* AdminService::handler(const char* name, Access ac
   return unary_handler<Request, Reply>(admission_, CallAdmission::Kind::kAdmin, may_call, run);
 }
 
+void AdminService::trace(const char* name, Access access, const grpc::ServerContext& context,
+                         const grpc::Status& status, std::chrono::nanoseconds duration) {
+  const std::optional<TraceContext> caller = parse_traceparent(metadata(context, "traceparent"));
+  const uint64_t number = calls_.fetch_add(1, std::memory_order_relaxed);
+  const bool is_wanted = caller ? caller->sampled : access == Access::kOperators || tracer_->samples(number);
+  if (!is_wanted || !tracer_->allow_call()) return;
+  const std::optional<TraceContext> own = new_span_context(caller);
+  if (!own) return tracer_->drop(Tracer::Dropped::kFailed, 1);
+  Span span;
+  span.name = name;
+  span.from_client = true;
+  span.context = *own;
+  if (caller) span.parent = caller->span;
+  const absl::StatusOr<Principal> principal = auth_.caller(credentials_of(context));
+  if (principal.ok() && !principal->name.empty()) span.attribute("teletensor.principal", principal->name);
+  span.attribute("client.address", address_of(context.peer()));
+  span.attribute("rpc.grpc.status_code", static_cast<uint64_t>(status.error_code()));
+  span.failed = !status.ok();
+  span.ended_now(duration);
+  tracer_->add(std::move(span));
+}
+
 // Registers the methods in the order of their declaration, because gRPC identifies them by index.
 AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
-                           double profile_rate, std::function<void()> exit)
+                           double profile_rate, std::shared_ptr<Tracer> tracer, std::function<void()> exit)
     : auth_(auth),
       sessions_(sessions),
       admission_(admission),
       audit_(audit),
+      tracer_(std::move(tracer)),
       exit_(std::move(exit)),
       sampler_(sessions, profile_rate) {
   MarkMethodStreamed(0, handler("admin.status", Access::kAnyPrincipal, &AdminService::Status));

@@ -5,14 +5,17 @@
 // even when the engine is busy.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <functional>
+#include <memory>
 
 #include "server/admin/sampler.h"
 #include "server/audit.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
 #include "server/session/sessions.h"
+#include "server/trace/tracer.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 
 namespace tt::server {
@@ -20,9 +23,10 @@ namespace tt::server {
 class AdminService final : public v1::Admin::Service {
  public:
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
-  // `profile_rate`: samples per second for Profile; 0: none.
+  // `profile_rate`: samples per second for Profile; 0: none. `tracer` receives spans of the calls; null: there are
+  // none.
   AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit, double profile_rate,
-               std::function<void()> exit);
+               std::shared_ptr<Tracer> tracer, std::function<void()> exit);
 
   // These handlers run only after the call's token has been checked.
 
@@ -45,12 +49,17 @@ class AdminService final : public v1::Admin::Service {
   template <typename Request, typename Reply>
   grpc::internal::MethodHandler* handler(const char* name, Access access, Method<Request, Reply> method);
   absl::Status check(const grpc::ServerContext& context, Access access) const;
+  // Records the span of a call. Calls that only read the engine's state are frequent, so they are sampled.
+  void trace(const char* name, Access access, const grpc::ServerContext& context, const grpc::Status& status,
+             std::chrono::nanoseconds duration);
 
   const Auth& auth_;
   Sessions& sessions_;
   CallAdmission& admission_;
   AuditLog& audit_;
+  const std::shared_ptr<Tracer> tracer_;
   const std::function<void()> exit_;
+  std::atomic<uint64_t> calls_{0};  // number of the last traced call
   Sampler sampler_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };

@@ -9,6 +9,7 @@
 #include "distributed/peers/peer_policy.h"
 #include "proto/default_socket.h"
 #include "server/rpc/address.h"
+#include "server/trace/otlp_exporter.h"
 #include "server/version.h"
 
 namespace tt::server {
@@ -32,6 +33,7 @@ std::string http_error(std::string& text) {
   if (!address.ok()) return std::string(address.status().message());
   return address->is_unix() ? "expected HOST:PORT, got " + text : "";
 }
+std::string otlp_error(std::string& text) { return std::string(parse_otlp_endpoint(text).status().message()); }
 std::string network_error(std::string& text) {
   return std::string(distributed::PeerPolicy::parse({text}, {}).status().message());
 }
@@ -193,6 +195,27 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::IsMember({"text", "json"}))
       ->type_name("FORMAT")
       ->capture_default_str();
+  app.add_option("--otlp", flags->otlp,
+                 "export spans to an OpenTelemetry collector by OTLP/gRPC: HOST:PORT, or https://HOST:PORT with TLS")
+      ->envname("TELETENSOR_OTLP")
+      ->check(CLI::Validator(&otlp_error, "", "collector"))
+      ->type_name("ENDPOINT");
+  app.add_option("--otlp-ca", flags->otlp_ca,
+                 "authorities (PEM) of the collector's certificate, instead of the system's")
+      ->envname("TELETENSOR_OTLP_CA")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  app.add_option("--otlp-ratio", flags->otlp_ratio,
+                 "part of the frames without a client's trace context that become spans")
+      ->envname("TELETENSOR_OTLP_RATIO")
+      ->check(CLI::Range(0.0, 1.0))
+      ->type_name("RATIO")
+      ->capture_default_str();
+  app.add_option("--otlp-slow", flags->otlp_slow_seconds, "time after which every frame becomes a span")
+      ->envname("TELETENSOR_OTLP_SLOW")
+      ->check(CLI::Range(0.0, 7 * 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
   app.add_flag("--check-config", flags->check_config, "check the configuration, print it, and exit");
   app.set_config("--config", "", "read options from this file (option = value)")->envname("TELETENSOR_CONFIG");
   app.set_version_flag("--version", absl::StrCat("teletensord ", kVersion));
@@ -214,6 +237,11 @@ const char* conflicting_flags(const Flags& flags) {
     return "--principals has no effect with --no-auth or --private";
   }
   if (!flags.http.empty() && flags.private_engine) return "--http has no effect with --private";
+  if (flags.otlp.empty() &&
+      (flags.otlp_ratio != Flags().otlp_ratio || flags.otlp_slow_seconds != Flags().otlp_slow_seconds)) {
+    return "--otlp-ratio and --otlp-slow require --otlp";
+  }
+  if (!flags.otlp_ca.empty() && flags.otlp.rfind("https://", 0) != 0) return "--otlp-ca requires --otlp https://...";
   if (flags.tls.certificate.empty() != flags.tls.key.empty()) return "--tls-cert and --tls-key require each other";
   if (flags.tls_self_signed && !flags.tls.certificate.empty()) return "use --tls-self-signed or --tls-cert, not both";
   if (!flags.tls.authorities.empty() && !tls) return "--tls-client-ca requires --tls-cert or --tls-self-signed";

@@ -41,6 +41,10 @@ struct Flags {
   int threads = 0;                      // 0: OMP_NUM_THREADS, or one per core
   std::string log_level = "info";
   std::string log_format = "text";  // or "json"
+  std::string otlp;                 // collector of spans; empty: none
+  std::string otlp_ca;              // authorities of its certificate; empty: the system's
+  double otlp_ratio = 0.01;         // of the frames that become spans without a client's trace context
+  double otlp_slow_seconds = 1;     // frames that take longer become spans
   bool check_config = false;
 };
 

@@ -14,6 +14,7 @@
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
 #include "server/session/sessions.h"
+#include "server/trace/tracer.h"
 
 namespace tt::server {
 
@@ -24,7 +25,8 @@ class Listener {
     std::shared_ptr<grpc::ServerCredentials> tls;  // of TCP connections; null: without TLS
     bool open_reflection = false;                  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
-    double profile_rate = 0;  // samples per second for Admin.Profile; 0: none
+    double profile_rate = 0;                   // samples per second for Admin.Profile; 0: none
+    std::shared_ptr<Tracer> tracer = nullptr;  // receives spans of administrative calls; null: there are none
   };
 
   // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`. `auth`, `audit` and

@@ -37,6 +37,8 @@
 #include "server/rpc/auth.h"
 #include "server/rpc/peer_gate.h"
 #include "server/rpc/principals.h"
+#include "server/trace/otlp_exporter.h"
+#include "server/trace/tracer.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -44,6 +46,8 @@ namespace tt::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPrincipalsInterval{500};
+// Maximum time for exporting the remaining spans at the end, and after the end of a private engine's client.
+constexpr std::chrono::milliseconds kMaxFlush{2'000}, kFlushAfterClient{500};
 
 int print_error(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
@@ -135,6 +139,27 @@ absl::StatusOr<distributed::PeerPolicy> peer_policy(const Flags& flags) {
   return distributed::PeerPolicy::parse(flags.peer_networks, flags.peer_ports);
 }
 
+// Returns null if the engine exports no spans.
+std::shared_ptr<Tracer> make_tracer(const Flags& flags) {
+  if (flags.otlp.empty()) return nullptr;
+  const std::chrono::duration<double> slow(flags.otlp_slow_seconds);
+  return std::make_shared<Tracer>(
+      Tracer::Options{flags.otlp_ratio, std::chrono::duration_cast<std::chrono::nanoseconds>(slow)});
+}
+
+// Returns null without a tracer.
+absl::StatusOr<std::unique_ptr<OtlpExporter>> make_exporter(const Flags& flags, Tracer* tracer) {
+  if (tracer == nullptr) return nullptr;
+  absl::StatusOr<OtlpEndpoint> endpoint = parse_otlp_endpoint(flags.otlp);
+  if (!endpoint.ok()) return endpoint.status();
+  endpoint->authorities = flags.otlp_ca;
+  auto exporter = OtlpExporter::start(*endpoint, *tracer);
+  if (exporter.ok()) {
+    spdlog::info("exporting spans to {}{}", endpoint->target, endpoint->tls ? " with TLS" : ", unencrypted");
+  }
+  return exporter;
+}
+
 // Exits the process after `grace`, even if work (a library call, a device) is still running; the system frees its
 // memory.
 class GracePeriod {
@@ -206,10 +231,14 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (!flags.private_engine) options.queue = std::make_shared<FairQueue>(static_cast<size_t>(num_threads()));
   const auto frame_times = std::make_shared<FrameTimes>();
   if (!flags.http.empty()) options.frame_times = frame_times;
+  const std::shared_ptr<Tracer> tracer = make_tracer(flags);
+  options.tracer = tracer;
+  absl::StatusOr<std::unique_ptr<OtlpExporter>> exporter = make_exporter(flags, tracer.get());
+  if (!exporter.ok()) return print_error(exporter.status());
   Sessions sessions(options);
-  const Metrics metrics(sessions, *frame_times);
-  Listener::Options listening{*addresses, *tls, flags.open_reflection, flags.connections_per_address,
-                              flags.profile_rate};
+  const Metrics metrics(sessions, *frame_times, tracer.get());
+  Listener::Options listening{*addresses,         *tls,  flags.open_reflection, flags.connections_per_address,
+                              flags.profile_rate, tracer};
   auto listener = Listener::start(listening, *auth, **audit, sessions, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   std::unique_ptr<HttpServer> http;
@@ -239,6 +268,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   };
   if (shutdown.client_exited()) {  // no client waits for running work
     remove_files();
+    if (*exporter) (*exporter)->shut_down(kFlushAfterClient);
     spdlog::default_logger()->flush();
     _exit(0);
   }
@@ -246,6 +276,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   const GracePeriod deadline(grace, remove_files);
   // A private engine ends with its client, so no client waits for its frames.
   (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
+  if (*exporter) (*exporter)->shut_down(std::min(kMaxFlush, grace / 4));
   return 0;
 }
 

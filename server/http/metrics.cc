@@ -98,6 +98,17 @@ std::string Metrics::text() const {
     count("teletensor_instructions_total", kCounter, "Executed instructions.", usage.instructions);
     count("teletensor_failed_instructions_total", kCounter, "Instructions with an error of their own.", usage.failed);
   }
+  if (tracer_ != nullptr) {
+    all.add("teletensor_spans_exported_total", kCounter, "Spans that the OpenTelemetry collector has accepted.",
+            static_cast<double>(tracer_->exported()));
+    for (size_t i = 0; i < Tracer::kReasons; ++i) {
+      const auto reason = static_cast<Tracer::Dropped>(i);
+      all.add("teletensor_spans_dropped_total", kCounter,
+              "Spans that were not exported: beyond the rate, the queue was full, the export failed, or the collector "
+              "rejected them.",
+              static_cast<double>(tracer_->dropped(reason)), {{"reason", Tracer::reason_name(reason)}});
+    }
+  }
   all.add("teletensor_frame_wait_seconds", "Time from the receipt of a frame to its execution.", times_.waiting);
   all.add("teletensor_frame_seconds", "Time of executing a frame and preparing its reply.", times_.executing);
   return all.text();

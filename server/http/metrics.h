@@ -11,13 +11,15 @@
 
 #include "server/session/frame_times.h"
 #include "server/session/sessions.h"
+#include "server/trace/tracer.h"
 
 namespace tt::server {
 
 class Metrics {
  public:
-  // Both must outlive the object.
-  Metrics(const Sessions& sessions, const FrameTimes& times) : sessions_(sessions), times_(times) {}
+  // All must outlive the object. `tracer` is null if the engine exports no spans.
+  Metrics(const Sessions& sessions, const FrameTimes& times, const Tracer* tracer)
+      : sessions_(sessions), times_(times), tracer_(tracer) {}
 
   // Returns all families in Prometheus's text format, version 0.0.4.
   std::string text() const;
@@ -25,6 +27,7 @@ class Metrics {
  private:
   const Sessions& sessions_;
   const FrameTimes& times_;
+  const Tracer* const tracer_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -200,6 +200,7 @@ grpc::Status EngineService::execute_frames(grpc::ServerContext* context, Stream*
     FrameArrival arrival{Profiler::now()};
     if (!stream->Read(&buffer)) break;
     arrival.received = Profiler::now();
+    arrival.bytes = buffer.bytes();
     // A broken stream may have left frames unread; the client resends them. It also resends a frame that is still being
     // executed: only the newest stream waits for its end, so that a client may reconnect as often as it must.
     if (!attachment.is_current()) break;

@@ -38,6 +38,7 @@ uint64_t FrameBuffer::max_decoded_bytes() const {
 void FrameBuffer::parse(uint64_t bytes, Source source) {
   clear();
   refusal_.reset();
+  bytes_ = bytes;
   if (bytes > limits_.max_frame_bytes) {
     refusal_.emplace(ErrorKind::kValue,
                      absl::StrCat("a frame must have at most ", limits_.max_frame_bytes, " bytes, got ", bytes));

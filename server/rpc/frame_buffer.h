@@ -36,6 +36,8 @@ class FrameBuffer {
   void parse(uint64_t bytes, Source source);
   const v1::Frame& frame() const { return *frame_; }
   const std::optional<Error>& refusal() const { return refusal_; }
+  // Size of the frame on the wire.
+  uint64_t bytes() const { return bytes_; }
 
  private:
   void clear();
@@ -54,6 +56,7 @@ class FrameBuffer {
   TemplateTable templates_;
   ChunkDecompressor decompressor_;
   std::string decompressed_;
+  uint64_t bytes_ = 0;
   uint64_t inline_bytes_ = 0;  // bytes of strings, which are stored outside the arena
   std::optional<Error> refusal_;
   HostCharge charge_;

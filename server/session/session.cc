@@ -139,7 +139,11 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
   MutexLock lock(mutex_);
   arrival_ = arrival;
   FrameTimes* const times = options_.frame_times.get();
-  const uint64_t started = times ? Profiler::now() : 0;
+  SessionTrace* const trace = options_.trace.get();
+  const uint64_t started = times || trace ? Profiler::now() : 0;
+  FrameCounts before;
+  if (trace) [[unlikely]]
+    before = counts();
   std::string internal;  // message of an error in the engine; only this session ends
   try {
     execute_next(frame, reply);
@@ -159,9 +163,26 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
   }
   reply->set_executed(executed());
   set_phase(SessionActivity::Phase::kIdle);
+  if (trace && (executed() != before.executed || reply->has_fault())) [[unlikely]]
+    trace_frame(frame, *reply, arrival, started, before);
   if (!times) return;
   if (arrival.received != 0) times->waiting.add(started - std::min(started, arrival.received));
   times->executing.add(Profiler::now() - started);
+}
+
+Session::FrameCounts Session::counts() const {
+  return {executed(), executor_.stats().failed, waited_ns_.load(std::memory_order_relaxed)};
+}
+
+void Session::trace_frame(const v1::Frame& frame, const v1::Reply& reply, FrameArrival arrival, uint64_t started,
+                          const FrameCounts& before) {
+  const FrameCounts after = counts();
+  options_.trace->frame(frame, reply,
+                        {.duration = Profiler::now() - started,
+                         .waited = arrival.received == 0 ? 0 : started - std::min(started, arrival.received),
+                         .queued = after.queued - before.queued,
+                         .bytes = arrival.bytes,
+                         .failed = after.failed - before.failed});
 }
 
 void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {

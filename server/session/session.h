@@ -32,6 +32,7 @@
 #include "server/limits.h"
 #include "server/session/frame_times.h"
 #include "server/session/replies.h"
+#include "server/session/session_trace.h"
 #include "server/session/shared_tensors.h"
 #include "server/session/sites.h"
 #include "server/transfer/byte_source.h"
@@ -61,10 +62,11 @@ struct DownloadResume {
   uint64_t keep_above = UINT64_MAX;
 };
 
-// When a frame was read from its stream, in nanoseconds of the monotonic clock; 0: not known.
+// How a frame was read from its stream. Times are in nanoseconds of the monotonic clock; 0: not known.
 struct FrameArrival {
   uint64_t awaited = 0;  // when the read began
   uint64_t received = 0;
+  uint64_t bytes = 0;  // on the wire
 };
 
 // What a session does at a moment.
@@ -105,6 +107,7 @@ class Session {
     std::shared_ptr<Quota> quota = nullptr;                           // of the principal; null: none
     std::shared_ptr<FairQueue> queue = nullptr;                       // of the engine; null: frames run at once
     std::shared_ptr<Share> share = nullptr;                           // of the principal, in the queue
+    std::shared_ptr<SessionTrace> trace = nullptr;                    // null: no spans
   };
 
   explicit Session(Options options);
@@ -165,6 +168,10 @@ class Session {
 
   // Cancels the running frame, and stops the session. Does not wait: close() frees the session's memory.
   void begin_closing(std::string why = "has ended");
+  // Records the session's span. Call when the session has ended.
+  void end_trace() const {
+    if (options_.trace) options_.trace->end(status());
+  }
   // Frees everything that the session owns. Cancels the running frame and waits for its end, which may take as long as
   // a library call in it. Idempotent.
   void close();
@@ -201,6 +208,16 @@ class Session {
                              absl::FunctionRef<bool()> should_continue);
   // Releases the lock until the instruction can run or the frame is cancelled.
   void wait_for(Suspension& suspension) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  // Totals of the session, whose differences are what a frame took.
+  struct FrameCounts {
+    uint64_t executed = 0;
+    uint64_t failed = 0;
+    uint64_t queued = 0;  // nanoseconds
+  };
+  FrameCounts counts() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Records the span of the frame that was executed; `before` are the totals before it.
+  void trace_frame(const v1::Frame& frame, const v1::Reply& reply, FrameArrival arrival, uint64_t started,
+                   const FrameCounts& before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   Error ended() const;  // the error of a frame after the session's end
   void refuse(const Error& error, size_t instruction, v1::Reply* reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);

@@ -152,11 +152,16 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   usage.quota = principal.quota;
   if (principal.share) usage.share = principal.share;
   if (!usage.share) usage.share = std::make_shared<Share>(principal.name);
-  *session = std::make_shared<Session>(Session::Options{
+  Session::Options made(Session::Options{
       ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
       options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, principal.name, monitor_,
       contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr, shared, options_.peers,
       options_.open_gate, options_.frame_times, principal.quota, options_.queue, usage.share});
+  if (options_.tracer) {
+    made.trace = std::make_shared<SessionTrace>(options_.tracer, request.traceparent(), made.id, principal.name,
+                                                std::string(address));
+  }
+  *session = std::make_shared<Session>(std::move(made));
   Entry& entry = entries_[key];
   entry.session = *session;
   entry.address = std::string(address);
@@ -184,6 +189,7 @@ void Sessions::end(const Session& session) {
   }
   ended->close();
   release_memory(*ended);
+  ended->end_trace();
   log_sessions().info(absl::StrCat("session ", ended->id(), " ended"), {ended->id(), ended->principal()});
   if (options_.on_end) options_.on_end(*ended);
 }
@@ -343,6 +349,7 @@ void Sessions::close(const std::string& key) {
   try {
     session.close();
     release_memory(session);
+    session.end_trace();
   } catch (const std::exception& error) {
     log_line(LogLevel::kError, {session.id(), session.principal()},
              absl::StrCat("session ", session.id(), ": closing failed: ", error.what()));

@@ -26,6 +26,7 @@
 #include "server/session/memory_release.h"
 #include "server/session/principal.h"
 #include "server/session/session.h"
+#include "server/trace/tracer.h"
 #include "teletensor/v1/admin.pb.h"
 
 namespace tt::server {
@@ -51,6 +52,7 @@ class Sessions {
     distributed::OpenGate open_gate;  // listens there; null: without limits on connections
     std::shared_ptr<FrameTimes> frame_times;  // of all sessions; null: frames are not timed
     std::shared_ptr<FairQueue> queue;         // divides the processors' time among principals; null: it is not divided
+    std::shared_ptr<Tracer> tracer;           // receives the sessions' spans; null: there are none
     // Called after a session has ended, under no lock; may be empty.
     std::function<void(const Session&)> on_end;
   };
