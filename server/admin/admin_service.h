@@ -5,10 +5,10 @@
 // even when the engine is busy.
 #pragma once
 
-#include <chrono>
 #include <functional>
 
 #include "server/admin/sampler.h"
+#include "server/admin/status.h"
 #include "server/audit.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
@@ -20,9 +20,8 @@ namespace tt::server {
 class AdminService final : public v1::Admin::Service {
  public:
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
-  // `profile_rate`: samples per second for Profile; 0: none.
-  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit, double profile_rate,
-               std::function<void()> exit);
+  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
+               const EngineStatus& status, const Sampler& sampler, std::function<void()> exit);
 
   // These handlers run only after the call's token has been checked.
 
@@ -50,9 +49,9 @@ class AdminService final : public v1::Admin::Service {
   Sessions& sessions_;
   CallAdmission& admission_;
   AuditLog& audit_;
+  const EngineStatus& status_;
+  const Sampler& sampler_;
   const std::function<void()> exit_;
-  Sampler sampler_;
-  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace tt::server

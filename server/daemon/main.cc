@@ -22,6 +22,8 @@
 #include "engine/device/parallel.h"
 #include "proto/certificate.h"
 #include "proto/credentials.h"
+#include "server/admin/sampler.h"
+#include "server/admin/status.h"
 #include "server/audit.h"
 #include "server/checkpoint/root.h"
 #include "server/daemon/backends.h"
@@ -204,9 +206,10 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (!flags.http.empty()) options.frame_times = frame_times;
   Sessions sessions(options);
   const Metrics metrics(sessions, *frame_times);
-  Listener::Options listening{*addresses, *tls, flags.open_reflection, flags.connections_per_address,
-                              flags.profile_rate};
-  auto listener = Listener::start(listening, *auth, **audit, sessions, [&shutdown] { shutdown.end(); });
+  const EngineStatus status(sessions);
+  const Sampler sampler(sessions, flags.profile_rate);
+  Listener::Options listening{*addresses, *tls, flags.open_reflection, flags.connections_per_address};
+  auto listener = Listener::start(listening, {*auth, **audit, sessions, status, sampler}, [&] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   std::unique_ptr<HttpServer> http;
   if (!flags.http.empty()) {
