@@ -216,7 +216,8 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
     const absl::StatusOr<Address> address = parse_address(flags.http);
     // On this host only, as for unix sockets, HTTP is without TLS.
     const TlsFiles files = address.ok() && address->is_local() ? TlsFiles() : flags.tls;
-    auto started = address.ok() ? HttpServer::start(*address, files, *auth, sessions, metrics) : address.status();
+    const HttpServer::Sources sources{*auth, **audit, sessions, metrics};
+    auto started = address.ok() ? HttpServer::start(*address, files, sources) : address.status();
     if (!started.ok()) return print_error(started.status());
     http = *std::move(started);
     spdlog::info("metrics at {}/metrics", http->url());
@@ -254,6 +255,7 @@ int run(int argc, char** argv) {
   start_log(flags.private_engine && flags.log_level == "info" ? "warn" : flags.log_level);
   umask(0077);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that exceeds a size limit is the error of its write
+  std::signal(SIGPIPE, SIG_IGN);  // a peer that has closed its connection is the error of a write by OpenSSL
   // Keep transfer buffers in the heap when freed, instead of faulting their pages in again.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);
