@@ -32,6 +32,7 @@
 #include "server/daemon/listener.h"
 #include "server/daemon/private_folder.h"
 #include "server/daemon/shutdown_signal.h"
+#include "server/http/gpu_monitor.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics.h"
 #include "server/log.h"
@@ -205,7 +206,8 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   const auto frame_times = std::make_shared<FrameTimes>();
   if (!flags.http.empty()) options.frame_times = frame_times;
   Sessions sessions(options);
-  const Metrics metrics(sessions, *frame_times);
+  const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
+  const Metrics metrics(sessions, *frame_times, gpus.get());
   const EngineStatus status(sessions);
   const Sampler sampler(sessions, flags.profile_rate);
   Listener::Options listening{*addresses, *tls, flags.open_reflection, flags.connections_per_address};

@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "server/http/gpu_monitor.h"
 #include "server/session/frame_times.h"
 #include "server/session/sessions.h"
 
@@ -16,8 +17,9 @@ namespace tt::server {
 
 class Metrics {
  public:
-  // Both must outlive the object.
-  Metrics(const Sessions& sessions, const FrameTimes& times) : sessions_(sessions), times_(times) {}
+  // All must outlive the object. `gpus` may be null: without the utilisation of GPUs.
+  Metrics(const Sessions& sessions, const FrameTimes& times, const GpuMonitor* gpus)
+      : sessions_(sessions), times_(times), gpus_(gpus) {}
 
   // Returns all families in Prometheus's text format, version 0.0.4.
   std::string text() const;
@@ -25,6 +27,7 @@ class Metrics {
  private:
   const Sessions& sessions_;
   const FrameTimes& times_;
+  const GpuMonitor* const gpus_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
