@@ -218,11 +218,11 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
     const absl::StatusOr<Address> address = parse_address(flags.http);
     // On this host only, as for unix sockets, HTTP is without TLS.
     const TlsFiles files = address.ok() && address->is_local() ? TlsFiles() : flags.tls;
-    const HttpServer::Sources sources{*auth, **audit, sessions, metrics};
+    const HttpServer::Sources sources{*auth, **audit, sessions, status, sampler, metrics, gpus.get()};
     auto started = address.ok() ? HttpServer::start(*address, files, sources) : address.status();
     if (!started.ok()) return print_error(started.status());
     http = *std::move(started);
-    spdlog::info("metrics at {}/metrics", http->url());
+    spdlog::info("status page at {}/, metrics at {}/metrics", http->url(), http->url());
   }
   if (principals) {
     principals->watch(kPrincipalsInterval, [&](const std::string& name) {

@@ -1,11 +1,15 @@
 #include "server/http/http_server.h"
 
+#include <google/protobuf/util/json_util.h>
+
 #include <utility>
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
 #include "server/http/connections.h"
+#include "server/http/page.h"
 #include "server/http/router.h"
 #include "server/http/tls.h"
 
@@ -16,12 +20,39 @@ using httplib::Request;
 using httplib::Response;
 
 constexpr char kText[] = "text/plain; charset=utf-8";
+constexpr char kJson[] = "application/json";
+// The page consists of three files of this server and requests data from it, and nothing else.
+constexpr char kPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'";
+
 // Whether a Host header names this host by a loopback address. Other clients than browsers may omit it.
 bool names_loopback(absl::string_view host) {
   if (absl::StartsWith(host, "[::1]") || host.empty()) return true;
   host = host.substr(0, host.find(':'));
   if (absl::EqualsIgnoreCase(host, "localhost")) return true;
   return absl::StartsWith(host, "127.") && host.find_first_not_of("0123456789.") == absl::string_view::npos;
+}
+
+std::string to_json(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  return status.ok() ? text : "null";
+}
+
+nlohmann::json to_json(const std::vector<GpuMonitor::Gpu>& gpus) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const GpuMonitor::Gpu& gpu : gpus) {
+    nlohmann::json each = {{"index", gpu.index}, {"uuid", gpu.uuid}, {"name", gpu.name}};
+    if (gpu.utilization) each["utilization"] = *gpu.utilization;
+    if (gpu.used_bytes) each["used_bytes"] = *gpu.used_bytes;
+    if (gpu.total_bytes) each["total_bytes"] = *gpu.total_bytes;
+    all.push_back(std::move(each));
+  }
+  return all;
 }
 
 // The requests' handlers. Owned by HttpServer.
@@ -35,6 +66,19 @@ class Handlers {
     add_data(router, "/metrics", [this](const Principal&, Response& response) {
       response.set_content(sources_.metrics.text(), "text/plain; version=0.0.4; charset=utf-8");
     });
+    add_data(router, "/api/status", [this](const Principal& caller, Response& response) {
+      const auto gpus = sources_.gpus == nullptr ? std::vector<GpuMonitor::Gpu>() : sources_.gpus->gpus();
+      response.set_content(absl::StrCat("{\"status\":", to_json(sources_.status.reply_to(caller)),
+                                        ",\"gpus\":", to_json(gpus).dump(), "}"),
+                           kJson);
+    });
+    // Without sampling the reply has no entries, and the rate 0.
+    add_data(router, "/api/profile", [this](const Principal&, Response& response) {
+      response.set_content(to_json(sources_.sampler.profile()), kJson);
+    });
+    for (const PageFile& file : page_files()) {
+      router.Get(file.path, [&file](const Request& request, Response& response) { send(file, request, response); });
+    }
   }
 
  private:
@@ -70,6 +114,19 @@ class Handlers {
     const bool ready = sources_.sessions.accepts();
     response.status = ready ? 200 : 503;
     response.set_content(ready ? "ok\n" : "the engine accepts no more sessions\n", kText);
+  }
+
+  static void send(const PageFile& file, const Request& request, Response& response) {
+    response.headers.erase("Cache-Control");
+    response.set_header("Cache-Control", "no-cache");  // may be kept, but is compared with the engine's before each use
+    response.set_header("ETag", std::string(file.etag));
+    response.set_header("Content-Security-Policy", kPolicy);
+    response.set_header("Referrer-Policy", "no-referrer");
+    if (request.get_header_value("If-None-Match") == file.etag) {
+      response.status = 304;
+    } else {
+      response.set_content(file.content.data(), file.content.size(), std::string(file.type));
+    }
   }
 
   const HttpServer::Sources sources_;

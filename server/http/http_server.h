@@ -1,12 +1,16 @@
-// HttpServer: the engine's HTTP listener: probes and metrics.
+// HttpServer: the engine's HTTP listener: probes, metrics, and a page that shows what the engine does.
 //
-//   /healthz   200 while the process serves
-//   /readyz    200 while it accepts sessions, else 503
-//   /metrics   Prometheus's text format (metrics.h)
+//   /healthz                 200 while the process serves
+//   /readyz                  200 while it accepts sessions, else 503
+//   /metrics                 Prometheus's text format (metrics.h)
+//   /, /page.css, /page.js   the page, which contains no data (page/)
+//   /api/status              {"status": Admin.Status's reply, "gpus": [...]}, as JSON
+//   /api/profile             Admin.Profile's reply, as JSON
 //
-// /metrics requires the token of an observer or operator, if tokens are required; otherwise, on a loopback address, a
-// Host header that names this host, so that a web site cannot read it through the user's browser. The probes require
-// none. Only GET and HEAD are served. Thread-safe; runs the threads of HttpConnections.
+// /metrics and /api/ require the token of an observer or operator, if tokens are required; otherwise, on a loopback
+// address, a Host header that names this host, so that a web site cannot read them through the user's browser. The rest
+// requires none: probes have no token, and a browser requests the page without one. Only GET and HEAD are served.
+// Thread-safe; runs the threads of HttpConnections.
 #pragma once
 
 #include <memory>
@@ -14,7 +18,10 @@
 
 #include "absl/status/statusor.h"
 #include "proto/certificate.h"
+#include "server/admin/sampler.h"
+#include "server/admin/status.h"
 #include "server/audit.h"
+#include "server/http/gpu_monitor.h"
 #include "server/http/metrics.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
@@ -28,7 +35,10 @@ class HttpServer {
     const Auth& auth;
     AuditLog& audit;  // records refused requests
     const Sessions& sessions;
+    const EngineStatus& status;
+    const Sampler& sampler;
     const Metrics& metrics;
+    const GpuMonitor* gpus = nullptr;  // null: no GPU's utilisation is known
   };
 
   // Listens on `address`, with TLS if `tls` has a certificate, which is read again when it changes. FAILED_PRECONDITION
