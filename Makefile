@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test service-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -118,6 +118,11 @@ container-test: setup ## Build the engine's image with buildah and run it with p
 	@deploy/install_packages.sh deploy/packages_container.txt
 	@$(PYTHON) deploy/build.py release teletensord teletensor_python
 	@deploy/container/check.sh
+
+service-test: setup ## Scrape an engine with Prometheus, check the alerts, and open its page in headless Chromium
+	@deploy/install_packages.sh deploy/packages_service.txt
+	@$(PYTHON) deploy/build.py release teletensord teletensor_python
+	@$(CLEAN_ENV) $(PYTHON) -m pytest -q tests/service/*_checks.py
 
 format: ## Format C++ and Python
 	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i
