@@ -123,6 +123,11 @@ container-test: setup ## Build the engine's image with buildah and run it with p
 	@$(PYTHON) deploy/build.py release teletensord teletensor_python
 	@deploy/container/check.sh
 
+service-test: setup ## Scrape an engine with Prometheus, check the alerts, and open its page in headless Chromium
+	@deploy/install_packages.sh deploy/packages_service.txt
+	@$(PYTHON) deploy/build.py release teletensord teletensor_python
+	@$(CLEAN_ENV) $(PYTHON) -m pytest -q tests/service/*_checks.py
+
 format: ## Format C++ and Python
 	@git ls-files '*.cc' '*.h' '*.cu' | xargs clang-format -i
 	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff format python tests benchmarks examples engine/codegen

@@ -11,6 +11,7 @@
 #include <memory>
 
 #include "server/admin/sampler.h"
+#include "server/admin/status.h"
 #include "server/audit.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
@@ -23,10 +24,10 @@ namespace tt::server {
 class AdminService final : public v1::Admin::Service {
  public:
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
-  // `profile_rate`: samples per second for Profile; 0: none. `tracer` receives spans of the calls; null: there are
-  // none.
-  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit, double profile_rate,
-               std::shared_ptr<Tracer> tracer, std::function<void()> exit);
+  // `tracer` receives spans of the calls; null: there are none.
+  AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
+               const EngineStatus& status, const Sampler& sampler, std::shared_ptr<Tracer> tracer,
+               std::function<void()> exit);
 
   // These handlers run only after the call's token has been checked.
 
@@ -57,11 +58,11 @@ class AdminService final : public v1::Admin::Service {
   Sessions& sessions_;
   CallAdmission& admission_;
   AuditLog& audit_;
+  const EngineStatus& status_;
+  const Sampler& sampler_;
   const std::shared_ptr<Tracer> tracer_;
   const std::function<void()> exit_;
   std::atomic<uint64_t> calls_{0};  // number of the last traced call
-  Sampler sampler_;
-  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace tt::server

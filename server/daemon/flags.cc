@@ -58,7 +58,7 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Validator(&address_error, "", "address"))
       ->type_name("ADDRESS")
       ->default_str(absl::StrCat(default_addresses()[0], " ", default_addresses()[1]));
-  app.add_option("--http", flags->http, "HOST:PORT for HTTP: /metrics (Prometheus), /healthz and /readyz")
+  app.add_option("--http", flags->http, "HOST:PORT for HTTP: a status page, /metrics (Prometheus), /healthz and /readyz")
       ->envname("TELETENSOR_HTTP")
       ->check(CLI::Validator(&http_error, "", "address"))
       ->type_name("ADDRESS");

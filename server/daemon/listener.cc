@@ -55,17 +55,17 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
 }  // namespace
 
 struct Listener::Impl {
-  Impl(std::unique_ptr<Acceptor> acceptor, const Options& options, const Auth& auth, AuditLog& audit,
-       Sessions& sessions, std::function<void()> exit)
+  Impl(std::unique_ptr<Acceptor> acceptor, const Parts& parts, std::function<void()> exit)
       : acceptor(std::move(acceptor)),
         admission({[this](const std::string& peer) { this->acceptor->authenticated(peer); },
-                   [this, &audit](const std::string& peer, const absl::Status& status) {
+                   [this, &audit = parts.audit](const std::string& peer, const absl::Status& status) {
                      this->acceptor->refused(peer);
                      audit.refused(peer, status);
                    }}),
-        sessions(sessions),
-        engine(auth, sessions, admission, audit),
-        admin(auth, sessions, admission, audit, options.profile_rate, options.tracer, std::move(exit)) {}
+        sessions(parts.sessions),
+        engine(parts.auth, parts.sessions, admission, parts.audit),
+        admin(parts.auth, parts.sessions, admission, parts.audit, parts.status, parts.sampler, parts.tracer,
+              std::move(exit)) {}
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
   Sessions& sessions;
@@ -80,20 +80,20 @@ Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses)
 
 Listener::~Listener() { shut_down(); }
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options, const Auth& auth, AuditLog& audit,
-                                                          Sessions& sessions, std::function<void()> exit) {
+absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options, const Parts& parts,
+                                                          std::function<void()> exit) {
   using Builder = grpc::ServerBuilder;
   std::vector<Address> addresses = options.addresses;
   absl::StatusOr<std::unique_ptr<Acceptor>> acceptor =
       Acceptor::listen(&addresses, options.connections_per_address, options.tls != nullptr);
   if (!acceptor.ok()) return acceptor.status();
-  auto impl = std::make_unique<Impl>(*std::move(acceptor), options, auth, audit, sessions, std::move(exit));
+  auto impl = std::make_unique<Impl>(*std::move(acceptor), parts, std::move(exit));
   grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   Builder builder;
   configure(builder, Limits());
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> guards;
-  guards.push_back(std::make_unique<ReflectionGuard>(auth, options.open_reflection, impl->admission));
+  guards.push_back(std::make_unique<ReflectionGuard>(parts.auth, options.open_reflection, impl->admission));
   builder.experimental().SetInterceptorCreators(std::move(guards));
   constexpr auto kFromDescriptor = Builder::experimental_type::ExternalConnectionType::FROM_FD;
   Acceptor::Sinks sinks;

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/admin/sampler.h"
+#include "server/admin/status.h"
 #include "server/audit.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
@@ -25,14 +27,21 @@ class Listener {
     std::shared_ptr<grpc::ServerCredentials> tls;  // of TCP connections; null: without TLS
     bool open_reflection = false;                  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
-    double profile_rate = 0;                   // samples per second for Admin.Profile; 0: none
+  };
+
+  // What the services use. All references must outlive the Listener.
+  struct Parts {
+    const Auth& auth;
+    AuditLog& audit;
+    Sessions& sessions;
+    const EngineStatus& status;
+    const Sampler& sampler;
     std::shared_ptr<Tracer> tracer = nullptr;  // receives spans of administrative calls; null: there are none
   };
 
-  // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`. `auth`, `audit` and
-  // `sessions` must outlive the Listener.
-  static absl::StatusOr<std::unique_ptr<Listener>> start(const Options& options, const Auth& auth, AuditLog& audit,
-                                                         Sessions& sessions, std::function<void()> exit);
+  // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`.
+  static absl::StatusOr<std::unique_ptr<Listener>> start(const Options& options, const Parts& parts,
+                                                         std::function<void()> exit);
   ~Listener();
 
   // Addresses on which the Listener listens. Port 0 has been replaced by the actual port.

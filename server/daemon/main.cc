@@ -22,6 +22,8 @@
 #include "engine/device/parallel.h"
 #include "proto/certificate.h"
 #include "proto/credentials.h"
+#include "server/admin/sampler.h"
+#include "server/admin/status.h"
 #include "server/audit.h"
 #include "server/checkpoint/root.h"
 #include "server/daemon/backends.h"
@@ -30,6 +32,7 @@
 #include "server/daemon/listener.h"
 #include "server/daemon/private_folder.h"
 #include "server/daemon/shutdown_signal.h"
+#include "server/http/gpu_monitor.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics.h"
 #include "server/log.h"
@@ -236,20 +239,24 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   absl::StatusOr<std::unique_ptr<OtlpExporter>> exporter = make_exporter(flags, tracer.get());
   if (!exporter.ok()) return print_error(exporter.status());
   Sessions sessions(options);
-  const Metrics metrics(sessions, *frame_times, tracer.get());
-  Listener::Options listening{*addresses,         *tls,  flags.open_reflection, flags.connections_per_address,
-                              flags.profile_rate, tracer};
-  auto listener = Listener::start(listening, *auth, **audit, sessions, [&shutdown] { shutdown.end(); });
+  const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
+  const Metrics metrics(sessions, *frame_times, tracer.get(), gpus.get());
+  const EngineStatus status(sessions);
+  const Sampler sampler(sessions, flags.profile_rate);
+  Listener::Options listening{*addresses, *tls, flags.open_reflection, flags.connections_per_address};
+  auto listener = Listener::start(listening, {*auth, **audit, sessions, status, sampler, tracer},
+                                  [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   std::unique_ptr<HttpServer> http;
   if (!flags.http.empty()) {
     const absl::StatusOr<Address> address = parse_address(flags.http);
     // On this host only, as for unix sockets, HTTP is without TLS.
     const TlsFiles files = address.ok() && address->is_local() ? TlsFiles() : flags.tls;
-    auto started = address.ok() ? HttpServer::start(*address, files, *auth, sessions, metrics) : address.status();
+    const HttpServer::Sources sources{*auth, **audit, sessions, status, sampler, metrics, gpus.get()};
+    auto started = address.ok() ? HttpServer::start(*address, files, sources) : address.status();
     if (!started.ok()) return print_error(started.status());
     http = *std::move(started);
-    spdlog::info("metrics at {}/metrics", http->url());
+    spdlog::info("status page at {}/, metrics at {}/metrics", http->url(), http->url());
   }
   if (principals) {
     principals->watch(kPrincipalsInterval, [&](const std::string& name) {
@@ -287,6 +294,7 @@ int run(int argc, char** argv) {
             flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
   umask(0077);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that exceeds a size limit is the error of its write
+  std::signal(SIGPIPE, SIG_IGN);  // a peer that has closed its connection is the error of a write by OpenSSL
   // Keep transfer buffers in the heap when freed, instead of faulting their pages in again.
   mallopt(M_MMAP_THRESHOLD, 64 << 20);
   mallopt(M_TRIM_THRESHOLD, 64 << 20);

@@ -1,103 +1,177 @@
 #include "server/http/http_server.h"
 
-#include <sys/socket.h>
+#include <google/protobuf/util/json_util.h>
 
-#include <chrono>
-#include <thread>
 #include <utility>
 
-#define CPPHTTPLIB_OPENSSL_SUPPORT  // as the packaged library was compiled
-#include <httplib.h>
-
-#include "absl/strings/numbers.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+#include "nlohmann/json.hpp"
+#include "server/http/connections.h"
+#include "server/http/page.h"
+#include "server/http/router.h"
+#include "server/http/tls.h"
 
 namespace tt::server {
 namespace {
 
-constexpr size_t kThreads = 4;
-constexpr int kTimeoutSeconds = 2;
-constexpr size_t kMaxBodyBytes = 1024;
-constexpr size_t kRequestsPerConnection = 64;
-constexpr char kText[] = "text/plain; charset=utf-8";
+using httplib::Request;
+using httplib::Response;
 
-// Whether the request may read what concerns all principals.
-absl::Status check_observer(const Auth& auth, const httplib::Request& request) {
-  const std::string authorization = request.get_header_value("Authorization");
-  const absl::StatusOr<Principal> caller = auth.caller({authorization});
-  if (!caller.ok()) return caller.status();
-  if (caller->role != Role::kUser) return absl::OkStatus();
-  return absl::PermissionDeniedError("metrics require the role observer or operator");
+constexpr char kText[] = "text/plain; charset=utf-8";
+constexpr char kJson[] = "application/json";
+// The page consists of three files of this server and requests data from it, and nothing else.
+constexpr char kPolicy[] =
+    "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'";
+
+// Whether a Host header names this host by a loopback address. Other clients than browsers may omit it.
+bool names_loopback(absl::string_view host) {
+  if (absl::StartsWith(host, "[::1]") || host.empty()) return true;
+  host = host.substr(0, host.find(':'));
+  if (absl::EqualsIgnoreCase(host, "localhost")) return true;
+  return absl::StartsWith(host, "127.") && host.find_first_not_of("0123456789.") == absl::string_view::npos;
+}
+
+std::string to_json(const google::protobuf::Message& message) {
+  google::protobuf::util::JsonPrintOptions options;
+  options.always_print_primitive_fields = true;
+  options.preserve_proto_field_names = true;
+  std::string text;
+  const auto status = google::protobuf::util::MessageToJsonString(message, &text, options);
+  return status.ok() ? text : "null";
+}
+
+nlohmann::json to_json(const std::vector<GpuMonitor::Gpu>& gpus) {
+  nlohmann::json all = nlohmann::json::array();
+  for (const GpuMonitor::Gpu& gpu : gpus) {
+    nlohmann::json each = {{"index", gpu.index}, {"uuid", gpu.uuid}, {"name", gpu.name}};
+    if (gpu.utilization) each["utilization"] = *gpu.utilization;
+    if (gpu.used_bytes) each["used_bytes"] = *gpu.used_bytes;
+    if (gpu.total_bytes) each["total_bytes"] = *gpu.total_bytes;
+    all.push_back(std::move(each));
+  }
+  return all;
+}
+
+// The requests' handlers. Owned by HttpServer.
+class Handlers {
+ public:
+  Handlers(const HttpServer::Sources& sources, bool is_local) : sources_(sources), is_local_(is_local) {}
+
+  void add_to(Router& router) {
+    router.Get("/healthz", [](const Request&, Response& response) { response.set_content("ok\n", kText); });
+    router.Get("/readyz", [this](const Request&, Response& response) { ready(response); });
+    add_data(router, "/metrics", [this](const Principal&, Response& response) {
+      response.set_content(sources_.metrics.text(), "text/plain; version=0.0.4; charset=utf-8");
+    });
+    add_data(router, "/api/status", [this](const Principal& caller, Response& response) {
+      const auto gpus = sources_.gpus == nullptr ? std::vector<GpuMonitor::Gpu>() : sources_.gpus->gpus();
+      response.set_content(absl::StrCat("{\"status\":", to_json(sources_.status.reply_to(caller)),
+                                        ",\"gpus\":", to_json(gpus).dump(), "}"),
+                           kJson);
+    });
+    // Without sampling the reply has no entries, and the rate 0.
+    add_data(router, "/api/profile", [this](const Principal&, Response& response) {
+      response.set_content(to_json(sources_.sampler.profile()), kJson);
+    });
+    for (const PageFile& file : page_files()) {
+      router.Get(file.path, [&file](const Request& request, Response& response) { send(file, request, response); });
+    }
+  }
+
+ private:
+  using Data = std::function<void(const Principal& caller, Response& response)>;
+
+  // Adds a path whose data concerns all principals.
+  void add_data(Router& router, const char* path, Data data) {
+    router.Get(path, [this, data = std::move(data)](const Request& request, Response& response) {
+      const absl::StatusOr<Principal> caller = observer(request);
+      if (caller.ok()) return data(*caller, response);
+      const bool unknown = absl::IsUnauthenticated(caller.status());
+      response.status = unknown ? 401 : 403;
+      if (unknown) response.set_header("WWW-Authenticate", "Bearer");
+      response.set_content(absl::StrCat(caller.status().message(), "\n"), kText);
+      sources_.audit.refused(request.remote_addr, caller.status());
+    });
+  }
+
+  absl::StatusOr<Principal> observer(const Request& request) const {
+    const std::string authorization = request.get_header_value("Authorization");
+    absl::StatusOr<Principal> caller = sources_.auth.caller({authorization});
+    if (!caller.ok()) return caller;
+    if (caller->role == Role::kUser) {
+      return absl::PermissionDeniedError("this requires a token of the role observer or operator");
+    }
+    if (!sources_.auth.required() && is_local_ && !names_loopback(request.get_header_value("Host"))) {
+      return absl::PermissionDeniedError("expected an address with localhost or 127.0.0.1");
+    }
+    return caller;
+  }
+
+  void ready(Response& response) const {
+    const bool ready = sources_.sessions.accepts();
+    response.status = ready ? 200 : 503;
+    response.set_content(ready ? "ok\n" : "the engine accepts no more sessions\n", kText);
+  }
+
+  static void send(const PageFile& file, const Request& request, Response& response) {
+    response.headers.erase("Cache-Control");
+    response.set_header("Cache-Control", "no-cache");  // may be kept, but is compared with the engine's before each use
+    response.set_header("ETag", std::string(file.etag));
+    response.set_header("Content-Security-Policy", kPolicy);
+    response.set_header("Referrer-Policy", "no-referrer");
+    if (request.get_header_value("If-None-Match") == file.etag) {
+      response.status = 304;
+    } else {
+      response.set_content(file.content.data(), file.content.size(), std::string(file.type));
+    }
+  }
+
+  const HttpServer::Sources sources_;
+  const bool is_local_;  // listens on a loopback address
+};
+
+bool is_probe(absl::string_view request) {
+  return absl::ConsumePrefix(&request, "GET ") &&
+         (absl::StartsWith(request, "/healthz ") || absl::StartsWith(request, "/readyz "));
 }
 
 }  // namespace
 
 struct HttpServer::Impl {
-  std::unique_ptr<httplib::Server> server;
-  std::thread thread;
+  Impl(const Sources& sources, bool is_local) : handlers(sources, is_local) { handlers.add_to(router); }
+  Handlers handlers;
+  Router router;
+  std::unique_ptr<HttpConnections> connections;
 };
 
 HttpServer::HttpServer(std::unique_ptr<Impl> impl, std::string url) : impl_(std::move(impl)), url_(std::move(url)) {}
 
-HttpServer::~HttpServer() {
-  impl_->server->stop();
-  impl_->thread.join();
-}
+HttpServer::~HttpServer() = default;
 
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& address, const TlsFiles& tls,
-                                                              const Auth& auth, const Sessions& sessions,
-                                                              const Metrics& metrics) {
-  auto impl = std::make_unique<Impl>();
-  const bool encrypted = !tls.certificate.empty();
-  if (encrypted) {
-    impl->server = std::make_unique<httplib::SSLServer>(tls.certificate.c_str(), tls.key.c_str());
-  } else {
-    impl->server = std::make_unique<httplib::Server>();
+                                                              const Sources& sources) {
+  if (address.is_unix()) return absl::InvalidArgumentError("expected HOST:PORT for HTTP, got a unix socket");
+  std::unique_ptr<HttpTls> encryption;
+  if (!tls.certificate.empty()) {
+    auto loaded = HttpTls::load(tls);
+    if (!loaded.ok()) return loaded.status();
+    encryption = *std::move(loaded);
   }
-  httplib::Server& server = *impl->server;
-  if (!server.is_valid()) return absl::FailedPreconditionError("cannot use the certificate for HTTP");
-  server.new_task_queue = [] { return new httplib::ThreadPool(kThreads); };
-  server.set_read_timeout(kTimeoutSeconds, 0);
-  server.set_write_timeout(kTimeoutSeconds, 0);
-  server.set_keep_alive_max_count(kRequestsPerConnection);
-  server.set_keep_alive_timeout(kTimeoutSeconds);
-  server.set_payload_max_length(kMaxBodyBytes);
-  server.set_socket_options([](int socket) {  // not SO_REUSEPORT: two engines must not share a port
-    const int on = 1;
-    setsockopt(socket, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-  });
-  server.set_default_headers({{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}});
-  server.Get("/healthz",
-             [](const httplib::Request&, httplib::Response& response) { response.set_content("ok\n", kText); });
-  server.Get("/readyz", [&sessions](const httplib::Request&, httplib::Response& response) {
-    const bool ready = sessions.accepts();
-    response.status = ready ? 200 : 503;
-    response.set_content(ready ? "ok\n" : "the engine accepts no more sessions\n", kText);
-  });
-  server.Get("/metrics", [&auth, &metrics](const httplib::Request& request, httplib::Response& response) {
-    if (const absl::Status status = check_observer(auth, request); !status.ok()) {
-      const bool unknown = absl::IsUnauthenticated(status);
-      response.status = unknown ? 401 : 403;
-      if (unknown) response.set_header("WWW-Authenticate", "Bearer");
-      response.set_content(absl::StrCat(status.message(), "\n"), kText);
-      return;
-    }
-    response.set_content(metrics.text(), "text/plain; version=0.0.4; charset=utf-8");
-  });
-  int port = 0;
-  if (!absl::SimpleAtoi(address.port, &port)) return absl::InvalidArgumentError("expected a port");
-  if (port == 0) {
-    port = server.bind_to_any_port(address.host);
-  } else if (!server.bind_to_port(address.host, port)) {
-    port = -1;
-  }
-  if (port < 0) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.to_string(), " for HTTP"));
-  }
-  impl->thread = std::thread([&server] { server.listen_after_bind(); });
-  while (!server.is_running()) std::this_thread::sleep_for(std::chrono::milliseconds(1));  // stop() needs it
+  const bool encrypted = encryption != nullptr;
+  auto impl = std::make_unique<Impl>(sources, address.is_local());
+  impl->router.set_default_headers({{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}});
   Address actual = address;
-  actual.port = absl::StrCat(port);
+  auto connections = HttpConnections::start(
+      &actual, std::move(encryption), {},
+      [&router = impl->router](const std::string& request, const std::string& peer) {
+        return router.answer(request, peer);
+      },
+      &is_probe);
+  if (!connections.ok()) return connections.status();
+  impl->connections = *std::move(connections);
   return std::unique_ptr<HttpServer>(
       new HttpServer(std::move(impl), absl::StrCat(encrypted ? "https://" : "http://", actual.to_string())));
 }

@@ -1,17 +1,27 @@
-// HttpServer: the engine's HTTP listener for probes and metrics.
+// HttpServer: the engine's HTTP listener: probes, metrics, and a page that shows what the engine does.
 //
-// /healthz answers 200 while the process serves; /readyz answers 200 while it accepts sessions, else 503. Both need no
-// token, because probes have none. /metrics requires the token of an observer or operator, if tokens are required.
-// Requests have no body and few headers, so their size and time are limited; connections occupy one of kThreads threads
-// each. Thread-safe.
+//   /healthz                 200 while the process serves
+//   /readyz                  200 while it accepts sessions, else 503
+//   /metrics                 Prometheus's text format (metrics.h)
+//   /, /page.css, /page.js   the page, which contains no data (page/)
+//   /api/status              {"status": Admin.Status's reply, "gpus": [...]}, as JSON
+//   /api/profile             Admin.Profile's reply, as JSON
+//
+// /metrics and /api/ require the token of an observer or operator, if tokens are required; otherwise, on a loopback
+// address, a Host header that names this host, so that a web site cannot read them through the user's browser. The rest
+// requires none: probes have no token, and a browser requests the page without one. Only GET and HEAD are served.
+// Thread-safe; runs the threads of HttpConnections.
 #pragma once
 
 #include <memory>
 #include <string>
-#include <thread>
 
 #include "absl/status/statusor.h"
 #include "proto/certificate.h"
+#include "server/admin/sampler.h"
+#include "server/admin/status.h"
+#include "server/audit.h"
+#include "server/http/gpu_monitor.h"
 #include "server/http/metrics.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
@@ -20,11 +30,21 @@ namespace tt::server {
 
 class HttpServer {
  public:
-  // Listens on `address`, with TLS if `tls` has a certificate, which is read once. All references must outlive the
-  // server. FAILED_PRECONDITION with a one-line message if it cannot listen.
+  // What the requests read. All references must outlive the server.
+  struct Sources {
+    const Auth& auth;
+    AuditLog& audit;  // records refused requests
+    const Sessions& sessions;
+    const EngineStatus& status;
+    const Sampler& sampler;
+    const Metrics& metrics;
+    const GpuMonitor* gpus = nullptr;  // null: no GPU's utilisation is known
+  };
+
+  // Listens on `address`, with TLS if `tls` has a certificate, which is read again when it changes. FAILED_PRECONDITION
+  // with a one-line message if it cannot listen.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(const Address& address, const TlsFiles& tls,
-                                                           const Auth& auth, const Sessions& sessions,
-                                                           const Metrics& metrics);
+                                                           const Sources& sources);
   ~HttpServer();
 
   // With the actual port.

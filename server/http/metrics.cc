@@ -4,7 +4,9 @@
 #include <prometheus/metric_family.h>
 #include <prometheus/text_serializer.h>
 
+#include <limits>
 #include <map>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -54,6 +56,26 @@ class Families {
   std::vector<MetricFamily> families_;
 };
 
+// With MIG, and where the driver does not report a value, its sample is absent.
+void add(const GpuMonitor::Gpu& gpu, Families& all) {
+  const Labels labels = {{"gpu", std::to_string(gpu.index)}, {"name", gpu.name}, {"uuid", gpu.uuid}};
+  if (gpu.utilization) {
+    all.add("teletensor_gpu_utilization_ratio", MetricType::Gauge,
+            "Part of the last period in which a kernel of any process ran on the GPU, 0 to 1 (NVML).", *gpu.utilization,
+            labels);
+  }
+  const auto memory = [&](const char* kind, std::optional<uint64_t> bytes) {
+    if (!bytes) return;
+    Labels with_kind = labels;
+    with_kind.push_back({"kind", kind});
+    all.add("teletensor_gpu_memory_bytes", MetricType::Gauge,
+            "Memory of a GPU: used by all processes together, and in total (NVML).", static_cast<double>(*bytes),
+            std::move(with_kind));
+  };
+  memory("used", gpu.used_bytes);
+  memory("total", gpu.total_bytes);
+}
+
 }  // namespace
 
 std::string Metrics::text() const {
@@ -78,6 +100,12 @@ std::string Metrics::text() const {
     all.add("teletensor_out_of_memory_total", kCounter, "Requests for memory of a device that failed.",
             static_cast<double>(stats.out_of_memory), {{"device", device}});
   }
+  if (gpus_ != nullptr) {
+    for (const GpuMonitor::Gpu& gpu : gpus_->gpus()) add(gpu, all);
+  }
+  size_t queued = 0;
+  for (const v1::SessionStatus& session : sessions_.list()) queued += session.queue_position() > 0;
+  all.add("teletensor_queued_sessions", kGauge, "Sessions that wait for a turn.", static_cast<double>(queued));
   for (const auto& [principal, usage] : sessions_.usage()) {
     const Labels labels = {{"principal", principal}};
     const auto count = [&](const char* name, MetricType type, const char* help, uint64_t value) {

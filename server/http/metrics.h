@@ -9,6 +9,7 @@
 #include <memory>
 #include <string>
 
+#include "server/http/gpu_monitor.h"
 #include "server/session/frame_times.h"
 #include "server/session/sessions.h"
 #include "server/trace/tracer.h"
@@ -17,9 +18,10 @@ namespace tt::server {
 
 class Metrics {
  public:
-  // All must outlive the object. `tracer` is null if the engine exports no spans.
-  Metrics(const Sessions& sessions, const FrameTimes& times, const Tracer* tracer)
-      : sessions_(sessions), times_(times), tracer_(tracer) {}
+  // All must outlive the object. `tracer` is null if the engine exports no spans; `gpus` may be null: without the
+  // utilisation of GPUs.
+  Metrics(const Sessions& sessions, const FrameTimes& times, const Tracer* tracer, const GpuMonitor* gpus)
+      : sessions_(sessions), times_(times), tracer_(tracer), gpus_(gpus) {}
 
   // Returns all families in Prometheus's text format, version 0.0.4.
   std::string text() const;
@@ -28,6 +30,7 @@ class Metrics {
   const Sessions& sessions_;
   const FrameTimes& times_;
   const Tracer* const tracer_;
+  const GpuMonitor* const gpus_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -1,16 +1,13 @@
 #include "server/rpc/acceptor.h"
 
-#include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/tcp.h>  // with tcpi_bytes_received, unlike <netinet/tcp.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,9 +18,9 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "proto/keepalive.h"
 #include "server/log.h"
 #include "server/rpc/call_admission.h"
+#include "server/rpc/listen.h"
 
 namespace tt::server {
 namespace {
@@ -64,13 +61,6 @@ constexpr std::chrono::milliseconds kPenalty{100};
 constexpr int kBackOffMilliseconds = 50;
 // Connections accepted from one listening socket before the next socket is checked.
 constexpr int kBurst = 64;
-// A peer that acknowledges no data for this time is considered dead.
-constexpr unsigned kUserTimeoutMilliseconds = kKeepaliveTimeoutMilliseconds;
-
-absl::Status cannot_listen(const Address& address, int error) {
-  return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.to_string(), ": ",
-                                                    error == EADDRINUSE ? "the port is in use" : std::strerror(error)));
-}
 
 // Raises the descriptor limit to its maximum and returns the number of connections that it allows.
 size_t allowed_connections() {
@@ -81,88 +71,6 @@ size_t allowed_connections() {
   getrlimit(RLIMIT_NOFILE, &limit);
   const size_t descriptors = std::max<size_t>(limit.rlim_cur, 2 * kOtherDescriptors) - kOtherDescriptors;
   return std::min(kMaxConnections, descriptors / 2);
-}
-
-int listen_at(const sockaddr* name, socklen_t size) {
-  const int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  const int on = 1, off = 0;
-  if (name->sa_family != AF_UNIX) {  // accepted connections inherit these options
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMilliseconds, sizeof kUserTimeoutMilliseconds);
-  }
-  if (name->sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (bind(fd, name, size) == 0 && ::listen(fd, SOMAXCONN) == 0) return fd;
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
-}
-
-int port_of(int fd) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size);
-  const bool v6 = name.ss_family == AF_INET6;
-  return ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&name)->sin6_port
-                  : reinterpret_cast<sockaddr_in*>(&name)->sin_port);
-}
-
-absl::Status listen_unix(const Address& address, std::vector<int>* sockets) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // long enough: claim() has checked the path's length
-  const int fd = listen_at(reinterpret_cast<sockaddr*>(&name), sizeof name);
-  if (fd < 0) return cannot_listen(address, errno);
-  sockets->push_back(fd);
-  return absl::OkStatus();
-}
-
-// Opens one socket per address of the host name; the wildcard address gets one socket for IPv4 and IPv6 together.
-absl::Status listen_tcp(Address* address, std::vector<int>* sockets) {
-  const bool everywhere = address->host == "0.0.0.0" || address->host == "::";
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  int error = EADDRNOTAVAIL;
-  for (const char* host : {everywhere ? "::" : address->host.c_str(), everywhere ? "0.0.0.0" : ""}) {
-    addrinfo* found = nullptr;
-    if (*host == '\0' || getaddrinfo(host, address->port.c_str(), &hints, &found) != 0) continue;
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-      const int fd = listen_at(each->ai_addr, each->ai_addrlen);
-      if (fd < 0) error = errno;
-      if (fd < 0 && errno == EADDRINUSE) return cannot_listen(*address, EADDRINUSE);
-      if (fd < 0) continue;
-      sockets->push_back(fd);
-      if (address->port == "0") {  // use the same port for the remaining addresses
-        address->port = absl::StrCat(port_of(fd));
-        break;
-      }
-    }
-    if (!sockets->empty()) return absl::OkStatus();
-  }
-  return cannot_listen(*address, error);
-}
-
-// Formats the peer as gRPC does.
-std::string peer_of(const sockaddr_storage& name) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (name.ss_family == AF_INET) {
-    const auto& v4 = reinterpret_cast<const sockaddr_in&>(name);
-    inet_ntop(AF_INET, &v4.sin_addr, text, sizeof text);
-    return absl::StrCat("ipv4:", text, ":", ntohs(v4.sin_port));
-  }
-  if (name.ss_family != AF_INET6) return "unix:";
-  const auto& v6 = reinterpret_cast<const sockaddr_in6&>(name);
-  const int port = ntohs(v6.sin6_port);
-  if (IN6_IS_ADDR_V4MAPPED(&v6.sin6_addr)) {
-    inet_ntop(AF_INET, v6.sin6_addr.s6_addr + 12, text, sizeof text);
-    return absl::StrCat("ipv4:", text, ":", port);
-  }
-  inet_ntop(AF_INET6, &v6.sin6_addr, text, sizeof text);
-  return absl::StrCat("ipv6:[", text, "]:", port);
 }
 
 // Bytes received on a TCP connection; 0 for other sockets.

@@ -1,0 +1,109 @@
+#include "server/admin/status.h"
+
+#include <unistd.h>
+
+#include <string>
+#include <utility>
+
+#include "engine/device/devices.h"
+#include "server/convert.h"
+#include "server/resident_bytes.h"
+#include "server/version.h"
+
+namespace tt::server {
+namespace {
+
+void describe(const Level& level, v1::Level* wire) {
+  wire->set_now(level.now);
+  wire->set_peak(level.peak);
+}
+
+void describe(const PoolStats& stats, v1::PoolStats* wire) {
+  describe(stats.requested, wire->mutable_requested());
+  describe(stats.allocated, wire->mutable_allocated());
+  describe(stats.active, wire->mutable_active());
+  describe(stats.inactive_split, wire->mutable_inactive_split());
+  describe(stats.reserved, wire->mutable_reserved());
+}
+
+void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
+  wire->set_allocated(stats.all.requested.now);
+  wire->set_active(stats.all.active.now);
+  wire->set_reserved(stats.all.reserved.now);
+  wire->set_peak_allocated(stats.all.requested.peak);
+  wire->set_peak_reserved(stats.all.reserved.peak);
+  wire->set_allocations(stats.allocations);
+  wire->set_retries(stats.retries);
+  wire->set_out_of_memory(stats.out_of_memory);
+  wire->set_system_allocations(stats.system_allocations);
+  wire->set_system_frees(stats.system_frees);
+  wire->set_limit(stats.limit);
+  describe(stats.all, wire->mutable_all());
+  describe(stats.small, wire->mutable_small());
+  describe(stats.large, wire->mutable_large());
+}
+
+void describe(const std::string& name, const Sessions::Usage& usage, v1::PrincipalStatus* wire) {
+  wire->set_name(name);
+  wire->set_sessions(usage.sessions);
+  wire->set_held_bytes(usage.bytes);
+  wire->set_handles(usage.handles);
+  wire->set_weight(usage.share->weight());
+  wire->set_priority(usage.share->priority() == Share::Priority::kBatch ? "batch" : "interactive");
+  wire->set_cpu_seconds(std::chrono::duration<double>(usage.share->used()).count());
+  wire->set_frames(usage.frames);
+  wire->set_instructions(usage.instructions);
+  wire->set_failed(usage.failed);
+  if (!usage.quota) return;
+  const QuotaLimits limits = usage.quota->limits();
+  wire->set_held_bytes(usage.quota->held());  // with what outlives its session
+  wire->set_bookkeeping_bytes(usage.quota->bookkeeping());
+  wire->set_transfers(usage.quota->transfers());
+  wire->set_memory_limit(limits.memory);
+  wire->set_host_memory_limit(limits.host_memory);
+  wire->set_gpu_memory_limit(limits.gpu_memory);
+  wire->set_handle_limit(limits.handles);
+  wire->set_transfer_limit(limits.transfers);
+  wire->set_checkpoint_limit(limits.checkpoint_bytes);
+}
+
+// Removes the fields that reveal another principal and its program.
+void hide_program(v1::SessionStatus* session) {
+  session->clear_client();
+  session->clear_principal();
+  session->clear_replay_refusal();
+}
+
+}  // namespace
+
+v1::StatusReply EngineStatus::reply_to(const Principal& caller) const {
+  v1::StatusReply reply;
+  reply.set_engine_version(kVersion);
+  reply.set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
+  reply.set_pid(getpid());
+  reply.set_resident_bytes(resident_bytes());
+  for (const DeviceInfo& info : Devices::instance().list()) {
+    v1::DeviceStatus* device = reply.add_devices();
+    *device->mutable_device() = to_wire(info);
+    describe(Devices::instance().allocator(info.device).stats(), device->mutable_memory());
+    for (LibraryInfo& library : Devices::instance().backend(info.device).libraries()) {
+      v1::LibraryStatus* status = device->add_libraries();
+      status->set_name(std::move(library.name));
+      status->set_version(std::move(library.version));
+      status->set_missing(std::move(library.missing));
+    }
+  }
+  const bool sees_all = caller.role != Role::kUser;
+  for (v1::SessionStatus& session : sessions_.list()) {
+    const bool is_own = session.principal() == caller.name;
+    // Programs that share the user token need not be the same person's.
+    if (!sees_all && (!is_own || caller.name == "user")) hide_program(&session);
+    *reply.add_sessions() = std::move(session);
+  }
+  for (const auto& [name, usage] : sessions_.usage()) {
+    if (!name.empty() && (sees_all || name == caller.name)) describe(name, usage, reply.add_principals());
+  }
+  return reply;
+}
+
+}  // namespace tt::server

@@ -1,0 +1,351 @@
+#include "server/http/connections.h"
+
+#include <openssl/err.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <sys/socket.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/strings/str_cat.h"
+#include "server/log.h"
+#include "server/rpc/call_admission.h"
+#include "server/rpc/listen.h"
+
+namespace tt::server {
+namespace {
+
+constexpr int kComputingThreads = 2;
+// Connections accepted from one socket before others are served.
+constexpr int kBurst = 16;
+// When descriptors or memory run out, connections wait in the kernel's queue for this time.
+constexpr std::chrono::milliseconds kPause{50};
+// Bytes after a request, such as the body of a POST, that are read so that the peer receives the answer: closing a
+// socket with unread bytes would discard what was sent.
+constexpr size_t kMaxDiscarded = size_t{64} << 10;
+constexpr uint64_t kFirstConnection = 1'000;  // numbers below are those of listening sockets and of wake_
+
+constexpr char kTooLarge[] =
+    "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+constexpr char kBusy[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+
+// Results of receive() and send() besides a number of bytes; 0: the peer has closed the connection.
+constexpr ssize_t kLater = -1, kFailed = -2;
+
+ssize_t result_of(SSL* ssl, int result, uint32_t* events) {
+  if (result > 0) return result;
+  const int error = SSL_get_error(ssl, result);
+  ERR_clear_error();
+  if (error == SSL_ERROR_ZERO_RETURN) return 0;
+  if (error != SSL_ERROR_WANT_READ && error != SSL_ERROR_WANT_WRITE) return kFailed;
+  *events = error == SSL_ERROR_WANT_READ ? EPOLLIN : EPOLLOUT;
+  return kLater;
+}
+
+ssize_t result_of(ssize_t result) {
+  if (result >= 0) return result;
+  return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR ? kLater : kFailed;
+}
+
+// `events`: for which to wait if the result is kLater. Completes the handshake first.
+ssize_t receive(int fd, SSL* ssl, char* bytes, size_t size, uint32_t* events) {
+  *events = EPOLLIN;
+  if (ssl == nullptr) return result_of(recv(fd, bytes, size, 0));
+  ERR_clear_error();
+  return result_of(ssl, SSL_read(ssl, bytes, static_cast<int>(size)), events);
+}
+
+ssize_t send_some(int fd, SSL* ssl, absl::string_view bytes, uint32_t* events) {
+  *events = EPOLLOUT;
+  if (ssl == nullptr) return result_of(::send(fd, bytes.data(), bytes.size(), MSG_NOSIGNAL));
+  ERR_clear_error();
+  const size_t size = std::min<size_t>(bytes.size(), size_t{1} << 20);
+  return result_of(ssl, SSL_write(ssl, bytes.data(), static_cast<int>(size)), events);
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpConnections>> HttpConnections::start(
+    Address* address, std::unique_ptr<HttpTls> tls, const Options& options, Answer answer,
+    std::function<bool(absl::string_view)> is_quick) {
+  std::vector<int> sockets;
+  const absl::Status status = listen_tcp(address, &sockets);
+  std::unique_ptr<HttpConnections> connections(
+      new HttpConnections(std::move(sockets), std::move(tls), options, std::move(answer), std::move(is_quick)));
+  if (!status.ok()) return status;
+  if (!connections->epoll_ || !connections->wake_) return absl::ResourceExhaustedError("no file descriptors for HTTP");
+  HttpConnections* const self = connections.get();
+  self->threads_.emplace_back([self] { self->serve(); });
+  for (int i = 0; i < kComputingThreads; ++i) self->threads_.emplace_back([self] { self->compute(); });
+  return connections;
+}
+
+HttpConnections::HttpConnections(std::vector<int> listeners, std::unique_ptr<HttpTls> tls, const Options& options,
+                                 Answer answer, std::function<bool(absl::string_view)> is_quick)
+    : options_(options),
+      answer_(std::move(answer)),
+      is_quick_(std::move(is_quick)),
+      tls_(std::move(tls)),
+      last_(kFirstConnection),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)),
+      wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+  for (int fd : listeners) {
+    listeners_.emplace_back(fd);
+    watch(EPOLL_CTL_ADD, fd, listeners_.size() - 1, EPOLLIN);
+  }
+  watch(EPOLL_CTL_ADD, wake_.get(), listeners_.size(), EPOLLIN);
+}
+
+HttpConnections::~HttpConnections() {
+  {
+    MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.notify_all();
+  eventfd_write(wake_.get(), 1);
+  for (std::thread& thread : threads_) thread.join();
+}
+
+void HttpConnections::watch(int operation, int fd, uint64_t id, uint32_t events) {
+  epoll_event event{};
+  event.events = events;
+  event.data.u64 = id;
+  epoll_ctl(epoll_.get(), operation, fd, &event);
+}
+
+void HttpConnections::serve() {
+  epoll_event events[64];
+  for (;;) {
+    const int ready = epoll_wait(epoll_.get(), events, 64, milliseconds_left());
+    {
+      MutexLock lock(mutex_);
+      if (stopping_) return;
+    }
+    for (int i = 0; i < ready; ++i) {
+      const uint64_t id = events[i].data.u64;
+      if (id < listeners_.size()) {
+        accept_some(listeners_[id].get());
+      } else if (id == listeners_.size()) {
+        collect_results();
+      } else {
+        advance(id);
+      }
+    }
+    close_overdue();
+  }
+}
+
+// Returns the time until the next deadline for epoll_wait; -1: there is none.
+int HttpConnections::milliseconds_left() const {
+  Clock::time_point next = paused_ ? pause_end_ : Clock::time_point::max();
+  for (const auto& [id, each] : connections_) {
+    if (each.step != Step::kAnswer) next = std::min(next, each.deadline);
+  }
+  if (next == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(next - Clock::now());
+  return static_cast<int>(std::max<int64_t>(left.count(), 0));
+}
+
+void HttpConnections::close_overdue() {
+  const Clock::time_point now = Clock::now();
+  std::vector<uint64_t> overdue;
+  for (const auto& [id, each] : connections_) {
+    if (each.step != Step::kAnswer && each.deadline <= now) overdue.push_back(id);
+  }
+  for (const uint64_t id : overdue) close(id);
+  if (paused_ && pause_end_ <= now) listen_again(true);
+}
+
+void HttpConnections::listen_again(bool on) {
+  paused_ = !on;
+  pause_end_ = Clock::now() + kPause;
+  for (size_t i = 0; i < listeners_.size(); ++i) {
+    watch(EPOLL_CTL_MOD, listeners_[i].get(), i, on ? static_cast<uint32_t>(EPOLLIN) : 0);
+  }
+}
+
+void HttpConnections::accept_some(int listener) {
+  for (int i = 0; i < kBurst && accept_one(listener); ++i) continue;
+}
+
+// Returns false if no connection waits, or none can be accepted now.
+bool HttpConnections::accept_one(int listener) {
+  sockaddr_storage name{};
+  socklen_t size = sizeof name;
+  FileDescriptor fd(accept4(listener, reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
+  if (!fd) {
+    if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
+      static LogLimit limit(1, std::chrono::seconds(10));
+      limit.warn(absl::StrCat("cannot accept an HTTP connection: ", std::strerror(errno)));
+      listen_again(false);
+    }
+    return errno == EINTR || errno == ECONNABORTED;
+  }
+  std::string peer = peer_of(name);
+  std::string address = address_of(peer);
+  if (!make_room(address)) return true;
+  SslPointer ssl = tls_ ? tls_->accept(fd.get()) : nullptr;
+  if (tls_ && !ssl) return true;
+  const uint64_t id = ++last_;
+  connections_[id] = {.fd = std::move(fd),
+                      .ssl = std::move(ssl),
+                      .peer = std::move(peer),
+                      .address = std::move(address),
+                      .deadline = Clock::now() + options_.receive_timeout};
+  advance(id);
+  return true;
+}
+
+// Closes a connection if a limit would be exceeded. Returns false if none can be closed.
+bool HttpConnections::make_room(const std::string& address) {
+  absl::flat_hash_map<absl::string_view, size_t> counts;
+  for (const auto& [id, each] : connections_) ++counts[each.address];
+  std::string from = address;
+  if (counts[address] < options_.per_address) {
+    if (connections_.size() < options_.connections) return true;
+    from = std::string(std::max_element(counts.begin(), counts.end(), [](const auto& a, const auto& b) {
+                         return a.second < b.second;
+                       })->first);
+  }
+  const auto oldest = [&](bool sends) {
+    return std::find_if(connections_.begin(), connections_.end(), [&](const auto& each) {
+      const Step step = each.second.step;
+      return each.second.address == from && step != Step::kAnswer && (step == Step::kSend) == sends;
+    });
+  };
+  auto replaced = oldest(false);
+  if (replaced == connections_.end()) replaced = oldest(true);
+  if (replaced == connections_.end()) return false;
+  close(replaced->first);
+  return true;
+}
+
+// Does what a connection's step allows now, and waits for the event that its next step needs.
+void HttpConnections::advance(uint64_t id) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return;  // closed since the event
+  Connection& connection = found->second;
+  uint32_t events = 0;
+  Progress progress = Progress::kAgain;
+  while (progress == Progress::kAgain) {
+    switch (connection.step) {
+      case Step::kReceive: progress = receive_request(id, connection, &events); break;
+      case Step::kAnswer: return;
+      case Step::kSend: progress = send_answer(connection, &events); break;
+      case Step::kDiscard: progress = discard(connection, &events); break;
+    }
+  }
+  if (progress == Progress::kClosed) return close(id);
+  watch(std::exchange(connection.watched, true) ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, connection.fd.get(), id, events);
+}
+
+HttpConnections::Progress HttpConnections::receive_request(uint64_t id, Connection& connection, uint32_t* events) {
+  char bytes[4096];
+  const ssize_t received = receive(connection.fd.get(), connection.ssl.get(), bytes, sizeof bytes, events);
+  if (received == kLater) return Progress::kLater;
+  if (received <= 0) return Progress::kClosed;
+  std::string& text = connection.text;
+  const size_t before = text.size();
+  text.append(bytes, static_cast<size_t>(received));
+  const size_t end = text.find("\r\n\r\n", before - std::min<size_t>(before, 3));
+  const size_t size = end == std::string::npos ? text.size() : end + 4;
+  if (size > options_.request_bytes) return begin_answer(connection, kTooLarge);
+  if (end == std::string::npos) return Progress::kAgain;
+  text.resize(size);
+  return answer_request(id, connection);
+}
+
+HttpConnections::Progress HttpConnections::answer_request(uint64_t id, Connection& connection) {
+  if (is_quick_(connection.text)) return begin_answer(connection, answer_(connection.text, connection.peer));
+  if (waiting_bytes_ > options_.waiting_bytes) return begin_answer(connection, kBusy);
+  connection.step = Step::kAnswer;
+  if (std::exchange(connection.watched, false)) watch(EPOLL_CTL_DEL, connection.fd.get(), id, 0);
+  MutexLock lock(mutex_);
+  jobs_.push_back({id, std::move(connection.text), connection.peer});
+  changed_.notify_one();
+  return Progress::kAgain;  // advance() sees the step
+}
+
+void HttpConnections::compute() {
+  MutexLock lock(mutex_);
+  for (;;) {
+    changed_.wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !jobs_.empty(); });
+    if (stopping_) return;
+    const Job job = std::move(jobs_.front());
+    jobs_.pop_front();
+    lock.unlock();
+    std::string answer = answer_(job.request, job.peer);
+    lock.lock();
+    results_.push_back({job.connection, std::move(answer)});
+    eventfd_write(wake_.get(), 1);
+  }
+}
+
+void HttpConnections::collect_results() {
+  eventfd_t count = 0;
+  eventfd_read(wake_.get(), &count);
+  std::vector<Result> results;
+  {
+    MutexLock lock(mutex_);
+    results.swap(results_);
+  }
+  for (Result& result : results) {
+    const auto found = connections_.find(result.connection);  // exists: it is not closed before its answer
+    if (begin_answer(found->second, std::move(result.answer)) == Progress::kClosed) {
+      close(result.connection);
+    } else {
+      advance(result.connection);
+    }
+  }
+}
+
+HttpConnections::Progress HttpConnections::begin_answer(Connection& connection, std::string answer) {
+  if (answer.empty()) return Progress::kClosed;
+  waiting_bytes_ += answer.size();
+  connection.text = std::move(answer);
+  connection.moved = 0;
+  connection.step = Step::kSend;
+  connection.deadline = Clock::now() + options_.send_timeout;
+  return Progress::kAgain;
+}
+
+HttpConnections::Progress HttpConnections::send_answer(Connection& connection, uint32_t* events) {
+  const absl::string_view left = absl::string_view(connection.text).substr(connection.moved);
+  const ssize_t sent = send_some(connection.fd.get(), connection.ssl.get(), left, events);
+  if (sent == kLater) return Progress::kLater;
+  if (sent <= 0) return Progress::kClosed;
+  connection.moved += static_cast<size_t>(sent);
+  if (connection.moved < connection.text.size()) return Progress::kAgain;
+  waiting_bytes_ -= connection.text.size();
+  connection.text = {};
+  connection.moved = 0;
+  connection.step = Step::kDiscard;
+  connection.deadline = Clock::now() + options_.discard_timeout;
+  if (connection.ssl) {
+    SSL_shutdown(connection.ssl.get());
+    ERR_clear_error();
+  }
+  shutdown(connection.fd.get(), SHUT_WR);
+  return Progress::kAgain;
+}
+
+HttpConnections::Progress HttpConnections::discard(Connection& connection, uint32_t* events) {
+  char bytes[4096];
+  const ssize_t received = receive(connection.fd.get(), connection.ssl.get(), bytes, sizeof bytes, events);
+  if (received == kLater) return Progress::kLater;
+  if (received <= 0) return Progress::kClosed;
+  connection.moved += static_cast<size_t>(received);
+  return connection.moved > kMaxDiscarded ? Progress::kClosed : Progress::kAgain;
+}
+
+void HttpConnections::close(uint64_t id) {
+  const auto found = connections_.find(id);
+  if (found->second.step == Step::kSend) waiting_bytes_ -= found->second.text.size();
+  connections_.erase(found);
+}
+
+}  // namespace tt::server

@@ -1,0 +1,128 @@
+// HttpConnections: the connections of the HTTP listener, with one request each.
+//
+// One thread accepts connections, receives requests and sends answers, and never waits for a peer: a slow or silent one
+// occupies a connection until its time has passed, but no thread. Two further threads compute the answers, so that a
+// device whose state takes long does not delay a probe, which is answered at once. A request consists of a line and
+// headers; a connection is closed after its answer, and what follows the headers is discarded. Limits: the size of the
+// headers, the time of each step, the connections in total and per address, and the bytes of answers that wait for
+// their peers. At a limit of connections a new one replaces the oldest whose request is incomplete, of the address that
+// has most.
+//
+// cpp-httplib's own listener (0.11.4) has none of these limits: each connection occupies one of its threads, the length
+// of a line is not limited, and it stops for good when accept() fails.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+#include "base/file_descriptor.h"
+#include "base/mutex.h"
+#include "server/http/tls.h"
+#include "server/rpc/address.h"
+
+namespace tt::server {
+
+class HttpConnections {
+ public:
+  // Returns the bytes of the answer to a request: its line and headers with the empty line. `peer` is in gRPC's format.
+  // Several threads call it. An empty answer closes the connection.
+  using Answer = std::function<std::string(const std::string& request, const std::string& peer)>;
+  struct Options {
+    size_t connections = 256;
+    size_t per_address = 32;  // address_of() defines which peers have the same
+    size_t request_bytes = 8192;
+    size_t waiting_bytes = size_t{32} << 20;           // of all answers; more requests get the status 503
+    std::chrono::milliseconds receive_timeout{5'000};  // from accept() to the end of the headers
+    std::chrono::milliseconds send_timeout{20'000};    // of the answer
+    std::chrono::milliseconds discard_timeout{1'000};  // until the peer closes the connection after the answer
+  };
+
+  // Listens on a TCP address and replaces its port 0. `tls` may be null: without TLS. `is_quick` selects requests that
+  // are answered at once, on the thread that serves all connections: their answers must not wait.
+  static absl::StatusOr<std::unique_ptr<HttpConnections>> start(Address* address, std::unique_ptr<HttpTls> tls,
+                                                                const Options& options, Answer answer,
+                                                                std::function<bool(absl::string_view)> is_quick);
+  ~HttpConnections();  // closes all connections
+  HttpConnections(const HttpConnections&) = delete;
+  HttpConnections& operator=(const HttpConnections&) = delete;
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  enum class Step { kReceive, kAnswer, kSend, kDiscard };
+  struct Connection {
+    FileDescriptor fd;
+    SslPointer ssl;  // null: without TLS
+    std::string peer;
+    std::string address;
+    Clock::time_point deadline;
+    Step step = Step::kReceive;
+    bool watched = false;  // by epoll_
+    std::string text;      // the request received so far, then the answer
+    size_t moved = 0;      // bytes of the answer that were sent, then bytes that were discarded
+  };
+  struct Job {
+    uint64_t connection;
+    std::string request;
+    std::string peer;
+  };
+  struct Result {
+    uint64_t connection;
+    std::string answer;
+  };
+  // Of a step: it can be continued at once, after an event, or the connection has to be closed.
+  enum class Progress { kAgain, kLater, kClosed };
+
+  HttpConnections(std::vector<int> listeners, std::unique_ptr<HttpTls> tls, const Options& options, Answer answer,
+                  std::function<bool(absl::string_view)> is_quick);
+  // Of the serving thread:
+  void serve();
+  void accept_some(int listener);
+  bool accept_one(int listener);
+  bool make_room(const std::string& address);
+  void listen_again(bool on);
+  void watch(int operation, int fd, uint64_t id, uint32_t events);
+  void advance(uint64_t id);
+  Progress receive_request(uint64_t id, Connection& connection, uint32_t* events);
+  Progress answer_request(uint64_t id, Connection& connection);
+  Progress begin_answer(Connection& connection, std::string answer);
+  Progress send_answer(Connection& connection, uint32_t* events);
+  Progress discard(Connection& connection, uint32_t* events);
+  void collect_results();
+  void close_overdue();
+  int milliseconds_left() const;
+  void close(uint64_t id);
+  // Of the computing threads:
+  void compute();
+
+  const Options options_;
+  const Answer answer_;
+  const std::function<bool(absl::string_view)> is_quick_;
+  // Used by the serving thread only.
+  std::vector<FileDescriptor> listeners_;
+  std::unique_ptr<HttpTls> tls_;
+  std::map<uint64_t, Connection> connections_;  // by number: the oldest first
+  uint64_t last_ = 0;
+  size_t waiting_bytes_ = 0;
+  bool paused_ = false;  // no connections are accepted until pause_end_, because descriptors or memory have run out
+  Clock::time_point pause_end_{};
+
+  FileDescriptor epoll_;
+  FileDescriptor wake_;  // an eventfd: a result is ready, or the object is being destroyed
+  Mutex mutex_;
+  CondVar changed_;
+  bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);  // at most one per connection
+  std::vector<Result> results_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> threads_;
+};
+
+}  // namespace tt::server

@@ -1,0 +1,69 @@
+#include "server/http/tls.h"
+
+#include <openssl/err.h>
+#include <sys/stat.h>
+
+#include <string>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/log.h"
+#include "spdlog/spdlog.h"
+
+namespace tt::server {
+namespace {
+
+constexpr std::chrono::seconds kCheckInterval{1};
+
+std::array<int64_t, 4> stamp_of(const std::string& file) {
+  struct stat info {};
+  if (stat(file.c_str(), &info) != 0) return {};
+  return {info.st_mtim.tv_sec, info.st_mtim.tv_nsec, static_cast<int64_t>(info.st_ino), info.st_size};
+}
+
+}  // namespace
+
+absl::StatusOr<std::unique_ptr<HttpTls>> HttpTls::load(const TlsFiles& files) {
+  std::unique_ptr<HttpTls> tls(new HttpTls(files));
+  if (absl::Status status = tls->read(); !status.ok()) return status;
+  return tls;
+}
+
+absl::Status HttpTls::read() {
+  checked_ = Clock::now();
+  stamps_ = {stamp_of(files_.certificate), stamp_of(files_.key)};
+  if (absl::Status status = check_certificate(files_.certificate, files_.key); !status.ok()) return status;
+  std::unique_ptr<SSL_CTX, SslDeleter> context(SSL_CTX_new(TLS_server_method()));
+  const bool usable = context && SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) == 1 &&
+                      SSL_CTX_use_certificate_chain_file(context.get(), files_.certificate.c_str()) == 1 &&
+                      SSL_CTX_use_PrivateKey_file(context.get(), files_.key.c_str(), SSL_FILETYPE_PEM) == 1 &&
+                      SSL_CTX_check_private_key(context.get()) == 1;
+  ERR_clear_error();
+  if (!usable) return absl::FailedPreconditionError(absl::StrCat(files_.certificate, ": cannot be used for HTTP"));
+  SSL_CTX_set_options(context.get(), SSL_OP_NO_RENEGOTIATION | SSL_OP_NO_COMPRESSION);
+  SSL_CTX_set_mode(context.get(), SSL_MODE_ENABLE_PARTIAL_WRITE | SSL_MODE_ACCEPT_MOVING_WRITE_BUFFER);
+  context_ = std::move(context);  // existing connections keep the previous one
+  return absl::OkStatus();
+}
+
+void HttpTls::read_if_changed() {
+  if (Clock::now() - checked_ < kCheckInterval) return;
+  checked_ = Clock::now();
+  if (stamps_ == std::array{stamp_of(files_.certificate), stamp_of(files_.key)}) return;
+  if (const absl::Status status = read(); !status.ok()) {
+    static LogLimit limit;
+    limit.warn(absl::StrCat("HTTP keeps its previous certificate: ", status.message()));
+  } else {
+    spdlog::info("HTTP uses the new certificate of {}", files_.certificate);
+  }
+}
+
+SslPointer HttpTls::accept(int socket) {
+  read_if_changed();
+  SslPointer ssl(SSL_new(context_.get()));
+  if (ssl && SSL_set_fd(ssl.get(), socket) != 1) ssl = nullptr;
+  if (ssl) SSL_set_accept_state(ssl.get());
+  return ssl;
+}
+
+}  // namespace tt::server

@@ -1,0 +1,212 @@
+// HttpConnections: limits, slow and silent peers, and answers that take long.
+#include "server/http/connections.h"
+
+#include <arpa/inet.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <netinet/in.h>
+#include <sys/socket.h>
+
+#include <cerrno>
+#include <cstring>
+
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/mutex.h"
+#include "tests/server/wait_until.h"
+
+namespace tt::server {
+namespace {
+
+using ::testing::StartsWith;
+
+constexpr timeval kHang{20, 0};  // a test that waits for so long has failed
+constexpr char kRequest[] = "GET / HTTP/1.1\r\n\r\n";
+
+// A connection of a client. Reading fails after kHang.
+class Peer {
+ public:
+  explicit Peer(const Address& address) : fd_(socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)) {
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVTIMEO, &kHang, sizeof kHang);
+    int port = 0;
+    EXPECT_TRUE(absl::SimpleAtoi(address.port, &port));
+    sockaddr_in name{};
+    name.sin_family = AF_INET;
+    name.sin_port = htons(static_cast<uint16_t>(port));
+    name.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    EXPECT_EQ(connect(fd_.get(), reinterpret_cast<sockaddr*>(&name), sizeof name), 0);
+  }
+  void send(absl::string_view text) {
+    for (size_t at = 0; at < text.size();) {
+      const ssize_t sent = ::send(fd_.get(), text.data() + at, text.size() - at, MSG_NOSIGNAL);
+      if (sent <= 0) return;
+      at += static_cast<size_t>(sent);
+    }
+  }
+  // Everything until the connection's end; "hangs" if there is none, "reset" if it is reset.
+  std::string receive() {
+    std::string text;
+    char bytes[4096];
+    for (;;) {
+      const ssize_t count = recv(fd_.get(), bytes, sizeof bytes, 0);
+      if (count == 0) return text;
+      if (count < 0) return errno == EAGAIN ? "hangs" : "reset";
+      text.append(bytes, static_cast<size_t>(count));
+    }
+  }
+  void limit_buffer() {
+    const int size = 4096;
+    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
+  }
+
+ private:
+  FileDescriptor fd_;
+};
+
+class HttpConnectionsTest : public ::testing::Test {
+ protected:
+  ~HttpConnectionsTest() override { release(); }
+
+  // Answers "GET /held" when release() is called, "GET /large" with 8 MiB, and others with the size of the request.
+  void start(const HttpConnections::Options& options) {
+    auto started = HttpConnections::start(
+        &address_, nullptr, options, [this](const std::string& request, const std::string&) { return answer(request); },
+        [](absl::string_view request) { return absl::StartsWith(request, "GET /quick "); });
+    ASSERT_TRUE(started.ok()) << started.status();
+    connections_ = *std::move(started);
+  }
+  std::string answer(const std::string& request) {
+    if (absl::StartsWith(request, "GET /large ")) return std::string(size_t{8} << 20, 'x');
+    if (absl::StartsWith(request, "GET /held ")) {
+      MutexLock lock(mutex_);
+      ++held_;
+      changed_.notify_all();
+      changed_.wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return released_; });
+    }
+    return absl::StrCat("answer to ", request.size());
+  }
+  void await_held(int count) {
+    MutexLock lock(mutex_);
+    changed_.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return held_ >= count; });
+  }
+  void release() {
+    MutexLock lock(mutex_);
+    released_ = true;
+    changed_.notify_all();
+  }
+  std::string request(absl::string_view text = kRequest) {
+    Peer peer(address_);
+    peer.send(text);
+    return peer.receive();
+  }
+
+  Address address_{.host = "127.0.0.1", .port = "0"};
+  Mutex mutex_;
+  CondVar changed_;
+  int held_ ABSL_GUARDED_BY(mutex_) = 0;
+  bool released_ ABSL_GUARDED_BY(mutex_) = false;
+  std::unique_ptr<HttpConnections> connections_;
+};
+
+TEST_F(HttpConnectionsTest, AnswersARequestThatArrivesInPieces) {
+  start({});
+  Peer peer(address_);
+  for (const char c : absl::string_view(kRequest)) peer.send(absl::string_view(&c, 1));
+  EXPECT_EQ(peer.receive(), absl::StrCat("answer to ", strlen(kRequest)));
+}
+
+TEST_F(HttpConnectionsTest, SilentPeersDelayNobody) {
+  start({.per_address = 100});
+  std::vector<std::unique_ptr<Peer>> silent;
+  for (int i = 0; i < 50; ++i) {
+    silent.push_back(std::make_unique<Peer>(address_));
+    if (i % 2 == 0) silent.back()->send("GET / HTTP/1.1\r\nx: ");
+  }
+  for (int i = 0; i < 20; ++i) EXPECT_THAT(request(), StartsWith("answer"));
+  EXPECT_EQ(silent.front()->receive(), "");  // after receive_timeout
+}
+
+TEST_F(HttpConnectionsTest, NewConnectionsReplaceIncompleteOnes) {
+  start({.per_address = 3, .receive_timeout = std::chrono::hours(1)});
+  Peer first(address_), second(address_), third(address_);
+  second.send("GET /");
+  EXPECT_THAT(request(), StartsWith("answer"));
+  EXPECT_EQ(first.receive(), "");
+  second.send(" HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(second.receive(), StartsWith("answer"));
+}
+
+TEST_F(HttpConnectionsTest, TheTotalIsLimited) {
+  start({.connections = 3, .receive_timeout = std::chrono::hours(1)});
+  Peer first(address_), second(address_), third(address_);
+  EXPECT_THAT(request(), StartsWith("answer"));
+  EXPECT_EQ(first.receive(), "");
+}
+
+TEST_F(HttpConnectionsTest, AnswersThatTakeLongDoNotDelayQuickOnes) {
+  start({.per_address = 8});
+  std::vector<std::unique_ptr<Peer>> peers;
+  for (int i = 0; i < 5; ++i) {
+    peers.push_back(std::make_unique<Peer>(address_));
+    peers.back()->send("GET /held HTTP/1.1\r\n\r\n");
+  }
+  await_held(2);  // every computing thread
+  EXPECT_THAT(request("GET /quick HTTP/1.1\r\n\r\n"), StartsWith("answer"));
+  release();
+  for (const auto& peer : peers) EXPECT_THAT(peer->receive(), StartsWith("answer"));
+}
+
+TEST_F(HttpConnectionsTest, PeersThatLeaveBeforeTheirAnswerAreForgotten) {
+  start({});
+  for (int i = 0; i < 3; ++i) {
+    Peer peer(address_);
+    peer.send("GET /held HTTP/1.1\r\n\r\n");
+    if (i < 2) await_held(i + 1);
+  }
+  release();
+  EXPECT_THAT(request(), StartsWith("answer"));
+}
+
+TEST_F(HttpConnectionsTest, RequestsAreLimited) {
+  start({.request_bytes = 100});
+  const std::string line = absl::StrCat("GET /", std::string(200, 'x'));
+  EXPECT_THAT(request(line), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(request(line + " HTTP/1.1\r\n\r\n"), StartsWith("HTTP/1.1 431 "));
+  EXPECT_THAT(request(absl::StrCat("GET / HTTP/1.1\r\n\r\n", std::string(20'000, 'x'))), StartsWith("answer to 18"));
+}
+
+TEST_F(HttpConnectionsTest, AnswersThatWaitForTheirPeersAreLimited) {
+  start({.waiting_bytes = 1 << 20});
+  Peer slow(address_);
+  slow.limit_buffer();
+  slow.send("GET /large HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "HTTP/1.1 503 "); }));
+  EXPECT_THAT(request("GET /quick HTTP/1.1\r\n\r\n"), StartsWith("answer"));
+  EXPECT_EQ(slow.receive().size(), size_t{8} << 20);
+  EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "answer"); }));
+}
+
+TEST_F(HttpConnectionsTest, PeersThatDoNotReadAreClosed) {
+  start({.waiting_bytes = 1 << 20, .send_timeout = std::chrono::milliseconds(1'500)});
+  Peer slow(address_);
+  slow.limit_buffer();
+  slow.send("GET /large HTTP/1.1\r\n\r\n");
+  EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "HTTP/1.1 503 "); }));
+  EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "answer"); }));  // its answer is gone
+  const std::string received = slow.receive();
+  EXPECT_NE(received, "hangs");
+  EXPECT_LT(received.size(), size_t{8} << 20);
+}
+
+TEST_F(HttpConnectionsTest, StopsWithOpenConnections) {
+  start({});
+  Peer peer(address_);
+  peer.send("GET ");
+  connections_ = nullptr;
+  const std::string received = peer.receive();
+  EXPECT_TRUE(received.empty() || received == "reset") << received;
+}
+
+}  // namespace
+}  // namespace tt::server
