@@ -3,12 +3,12 @@
 
 #include <algorithm>
 
+#include "autograd/graph_task.h"
 #include "autograd/nodes/client_function_node.h"
 #include "autograd/nodes/graph_nodes.h"
 #include "autograd/nodes/history.h"
 #include "autograd/nodes/tape.h"
 #include "autograd/record.h"
-#include "autograd/task.h"
 #include "engine/dispatch/new_results.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/suspension.h"
@@ -24,10 +24,10 @@ std::vector<Tensor> list_of(const Arg& arg) {
   return list;
 }
 
-std::unique_ptr<Task> make_task(const Call& call, size_t first) {
+std::unique_ptr<GraphTask> make_task(const Call& call, size_t first) {
   const Args& args = call.args;
-  TaskOptions options{args[first + 3].to_bool(), args[first + 4].to_bool(), args[first + 5].to_bool()};
-  return std::make_unique<Task>(list_of(args[first]), list_of(args[first + 1]), list_of(args[first + 2]), options);
+  GraphTaskOptions options{args[first + 3].to_bool(), args[first + 4].to_bool(), args[first + 5].to_bool()};
+  return std::make_unique<GraphTask>(list_of(args[first]), list_of(args[first + 1]), list_of(args[first + 2]), options);
 }
 
 // Sets the call's result to a token that the next step of the pass takes as an argument, so that the failure of a step
@@ -35,14 +35,14 @@ std::unique_ptr<Task> make_task(const Call& call, size_t first) {
 void set_step_token(Call& call) { call.outputs.assign(1, allocate(call.inferred.outputs[0])); }
 
 // Returns the unfinished pass whose number is the first argument. All passes of a tape are Tasks.
-Task& task_of(const Call& call) { return static_cast<Task&>(Tape::current().find(call.args[0].integer)); }
+GraphTask& task_of(const Call& call) { return static_cast<GraphTask&>(Tape::current().find(call.args[0].integer)); }
 
 void backward(Call& call) {
   Tape& tape = Tape::current();
   std::shared_ptr<Pass> pass = tape.take_suspended();
   if (!pass) pass = make_task(call, 0);
   try {
-    call.outputs = static_cast<Task&>(*pass).finish(list_of(call.args[2]));
+    call.outputs = static_cast<GraphTask&>(*pass).finish(list_of(call.args[2]));
   } catch (const Suspended&) {
     tape.suspend(std::move(pass));
     throw;
@@ -175,7 +175,7 @@ void saved_values(Call& call) {
 
 void graph_is_freed(Call& call) {
   const Args& args = call.args;
-  const Task task(list_of(args[0]), list_of(args[1]), list_of(args[2]), {args[3].to_bool(), true, false});
+  const GraphTask task(list_of(args[0]), list_of(args[1]), list_of(args[2]), {args[3].to_bool(), true, false});
   call.outputs.assign(1, empty({}, DType::kBool, Device{}));
   *call.outputs[0].data_as<bool>() = task.needs_freed_tensors();
 }

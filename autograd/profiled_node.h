@@ -1,6 +1,6 @@
 // ProfiledNode: records a node of the tape in the session's profile, from construction to destruction.
 //
-// Does nothing without a profile. Used on the session's thread, while a Task runs the node.
+// Does nothing without a profile. Used on the session's thread, while a GraphTask runs the node.
 #pragma once
 
 #include <string>

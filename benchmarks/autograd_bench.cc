@@ -2,8 +2,8 @@
 //
 //   build/bin/autograd_bench
 
+#include "autograd/graph_task.h"
 #include "autograd/record.h"
-#include "autograd/task.h"
 #include "benchmark/benchmark.h"
 #include "engine/composites/composites.h"
 #include "engine/dispatch/ops.h"

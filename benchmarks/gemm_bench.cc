@@ -1,5 +1,5 @@
 // Compares our own matrix products (tiled_gemm, gemv) with oneDNN (float32) and OpenBLAS (float32, float64), by size
-// class and layout. The results determine which implementation kernels/cpu/linear/product.cc and gemm.cc call.
+// class and layout. The results determine which implementation kernels/cpu/blas/product.cc and gemm.cc call.
 //
 // Prints GFLOP/s and the ratio ours / library; the optional argument is the number of threads (1 by default).
 #include <omp.h>
@@ -13,10 +13,10 @@
 #include <vector>
 
 #include "engine/device/parallel.h"
+#include "kernels/cpu/blas/gemm.h"
+#include "kernels/cpu/blas/gemv.h"
+#include "kernels/cpu/blas/routines.h"
 #include "kernels/cpu/cpu.h"
-#include "kernels/cpu/linear/gemm.h"
-#include "kernels/cpu/linear/gemv.h"
-#include "kernels/cpu/linear/lapack.h"
 #include "oneapi/dnnl/dnnl.hpp"
 
 namespace tt::cpu {

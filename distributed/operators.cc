@@ -11,7 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "distributed/collective_call.h"
 #include "distributed/flat_tensor.h"
-#include "distributed/formation.h"
+#include "distributed/group_rendezvous.h"
 #include "distributed/group_service.h"
 #include "distributed/nccl/nccl_backend.h"
 #include "distributed/store/remote_store.h"

@@ -2,7 +2,7 @@
 
 #include <algorithm>
 
-#include "distributed/formation.h"
+#include "distributed/group_rendezvous.h"
 #include "distributed/pull/wire.h"
 #include "distributed/store/grpc_options.h"
 #include "distributed/store/limits.h"

@@ -17,7 +17,7 @@ struct Limits {
   uint64_t max_names = 1u << 20;         // result names per frame
   uint64_t max_transfers = 256;          // uploads in progress or not yet consumed
   uint64_t max_reads = 1u << 13;         // per frame
-  uint32_t max_number_reads = 1u << 13;  // per frame (v1::Frame::number_reads)
+  uint32_t max_scalar_reads = 1u << 13;  // per frame (v1::Frame::scalar_reads)
   uint32_t max_templates = 1u << 12;     // repeated instructions that a stream remembers (TemplateTable)
   uint64_t max_reply_bytes = 4u << 20;   // inline values and error messages per reply
   uint64_t max_group_threads = 1'024;    // threads of process groups and stores; 0: no limit

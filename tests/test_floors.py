@@ -43,7 +43,8 @@ STACKS = (
         "kernels/common",
         "kernels/cpu/loops",
         "kernels/cpu/iteration",
-        "kernels/cpu/linear",
+        "kernels/cpu/blas",
+        "kernels/cpu/lapack",
         *subjects("cpu"),
         "kernels/cpu",
     ),
@@ -157,7 +158,7 @@ def test_includes_point_down():
         ("base/mutex.h", "engine/schema/error.h"),  # up, from the lowest floor
         ("client/link/link.h", "engine/program/executor.h"),  # the client links rules only
         ("client/link/link.h", "client/session/session.h"),  # up, within the client
-        ("kernels/cpu/iteration/space.h", "kernels/cpu/linear/gemm.h"),  # up, within the kernels
+        ("kernels/cpu/iteration/space.h", "kernels/cpu/blas/gemm.h"),  # up, within the kernels
         ("server/text.h", "server/session/session.h"),  # between the files of one floor
         ("distributed/store/store.h", "engine/schema/error.h"),  # clients link the store without the engine
         ("distributed/store/store.h", "distributed/group/collective.h"),  # up, within distributed

@@ -20,8 +20,8 @@ LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
         _VF _active_profile _composites _connection _default_group _dlpack _generator _gradients _grad_mode _layouts _lazy _mt19937
-        _options _pending_array _planned _quantized_names _random _script _status_history _status_rows
-        _status_view _tensor_types _threads _version
+         _options _pending_array _not_implemented _quantized_names _random _script _status_history _status_rows
+         _status_view _tensor_types _threads _version
         futures torch_version utils version
     """,
     # Tensors, storages, functions of tensors, devices.
@@ -33,16 +33,16 @@ LAYERS = {
     # Gradients, autocast, function transforms.
     "autograd": "_higher_order_ops _toplevel/autocast _toplevel/control amp autograd cpu/amp cuda/amp func",
     # The names of the module `torch`: `import teletensor` inside the package.
-    "namespace": "__init__ _c_aliases _c_aliases/_fft _c_aliases/_linalg _c_aliases/_special",
+    "namespace": "__init__ _torch_c_compat _torch_c_compat/_fft _torch_c_compat/_linalg _torch_c_compat/_special",
     # Modules, optimizers, distributions, data, files.
     "nn": """
-        _checkpoint _toplevel/losses _toplevel/native _toplevel/nn _toplevel/private _toplevel/rnn _c_aliases/_nn
+        _checkpoint _toplevel/losses _toplevel/native _toplevel/nn _toplevel/private _toplevel/rnn _torch_c_compat/_nn
         backends/cuda distributions func/_batch_norm functional hub multiprocessing nn optim overrides quasirandom serialization
         utils/_checkpoint_names utils/checkpoint utils/data utils/hooks utils/model_zoo utils/_swap
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
-        _c_aliases/_profiler _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit library ops profiler
+        _torch_c_compat/_profiler _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit library ops profiler
         utils/benchmark utils/bottleneck utils/flop_counter utils/tensorboard
     """,
     # Several processes and engines.
@@ -54,7 +54,7 @@ LAYERS = {
 }
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
-    "_c_aliases/__init__", "_lazy", "_library/aten", "as_torch", "cuda/amp/__init__", "distributed/__init__", "fx/__init__",
+    "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "cuda/amp/__init__", "distributed/__init__", "fx/__init__",
     "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__", "package/__init__",
     "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",
 }  # fmt: skip

@@ -1,4 +1,5 @@
-// ClientFunctionNode: node of a user-defined function whose backward runs in the client, between two steps of a Task.
+// ClientFunctionNode: node of a user-defined function whose backward runs in the client, between two steps of a
+// GraphTask.
 #pragma once
 
 #include <vector>

@@ -1,7 +1,7 @@
 // HookedCall: the nodes of one instruction whose gradients client hooks read after the nodes have run.
 //
-// A composite operator has several nodes. Task holds back the gradients that leave them until all of them have run.
-// Shared by the nodes' hooks (Hook::Kind::kAfter); used on the session's thread.
+// A composite operator has several nodes. GraphTask holds back the gradients that leave them until all of them have
+// run. Shared by the nodes' hooks (Hook::Kind::kAfter); used on the session's thread.
 #pragma once
 
 #include <cstdint>

@@ -84,7 +84,7 @@ class Node : public RefCounted {
 
   absl::InlinedVector<Edge, 2> edges;
   std::unique_ptr<std::vector<Hook>> hooks;
-  // Id of the Task that marked this node, and the index of the node's state in that Task (task.h).
+  // Id of the GraphTask that marked this node, and the index of the node's state in that GraphTask (graph_task.h).
   uint64_t task = 0;
   uint32_t task_index = 0;
 

@@ -16,7 +16,7 @@ namespace tt::autograd {
 
 class History;
 
-// A backward pass that has not ended (autograd/task.h).
+// A backward pass that has not ended (autograd/graph_task.h).
 class Pass {
  public:
   virtual ~Pass() = default;

@@ -150,7 +150,7 @@ void Link::release(uint64_t handle) noexcept {
     if (over_) return;
     window_.release(handle);
     // Usually an instruction follows soon and carries the release.
-    wake = sender_.asleep() && !sender_.naps() && sender_.wake();
+    wake = sender_.asleep() && !sender_.timed_wait() && sender_.wake();
   }
   if (wake) wake_sender_.notify_one();
 }

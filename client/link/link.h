@@ -36,10 +36,10 @@
 #include "client/link/download_queue.h"
 #include "client/link/frame_log.h"
 #include "client/link/in_flight_limit.h"
-#include "client/link/number_reads.h"
 #include "client/link/pending_reads.h"
 #include "client/link/remote_error.h"
 #include "client/link/resumption.h"
+#include "client/link/scalar_reads.h"
 #include "client/link/send_window.h"
 #include "client/link/sender_wakeup.h"
 #include "client/link/transfer_retry.h"
@@ -123,11 +123,11 @@ class Link {
   bool has_arrived(const PendingRead& pending);
   bool finish_read(const PendingRead& pending);
   void abandon_read(PendingRead* pending) noexcept;
-  // The same for the element of a one-element tensor on the CPU. read_number() returns null, without an effect, if the
+  // The same for the element of a one-element tensor on the CPU. read_scalar() returns null, without an effect, if the
   // engine does not support such reads or too many are unanswered.
-  Ref<PendingNumber> read_number(uint64_t handle, absl::FunctionRef<void()> before_waiting);
-  bool has_arrived(const PendingNumber& number);
-  bool finish_read(const PendingNumber& number);
+  Ref<PendingScalar> read_scalar(uint64_t handle, absl::FunctionRef<void()> before_waiting);
+  bool has_arrived(const PendingScalar& number);
+  bool finish_read(const PendingScalar& number);
   // Sets the trace context of the frames with the instructions that are issued from now on. Waits only if many frames
   // are unsent, which contexts that change with every call would otherwise make without end.
   void set_trace_context(std::string traceparent);
@@ -251,7 +251,7 @@ class Link {
   SendWindow window_ ABSL_GUARDED_BY(mutex_);
   InFlightLimit in_flight_limit_ ABSL_GUARDED_BY(mutex_);
   PendingReads reads_ ABSL_GUARDED_BY(mutex_);
-  NumberReads numbers_ ABSL_GUARDED_BY(mutex_);
+  ScalarReads numbers_ ABSL_GUARDED_BY(mutex_);
   InFlightLimit::Clock::time_point polled_ ABSL_GUARDED_BY(mutex_);  // last call of has_arrived() that read replies
   uint64_t asked_after_ ABSL_GUARDED_BY(mutex_) = 0;  // number of instructions at the last call of has_arrived()
   uint64_t next_request_ ABSL_GUARDED_BY(mutex_) = 1;

@@ -41,7 +41,7 @@ class OutgoingFrame {
   uint64_t sequence() const { return frame_->sequence(); }
   bool empty() const { return size_.bytes == 0; }
   int instructions() const { return frame_->instructions_size(); }
-  int reads() const { return frame_->reads_size() + frame_->number_reads_size() / 2; }
+  int reads() const { return frame_->reads_size() + frame_->scalar_reads_size() / 2; }
   // Removes the reads with the requests [first, first + count).
   void drop_reads(uint64_t first, size_t count) {
     auto* reads = frame_->mutable_reads();

@@ -18,7 +18,7 @@ bool Link::has_work_for_sender() const {
 // would only compete with them.
 bool Link::can_wait() const {
   constexpr int kFewInstructions = 32;
-  return sender_.callers_send() && sender_.naps() && window_.building().instructions() < kFewInstructions;
+  return sender_.callers_send() && sender_.timed_wait() && window_.building().instructions() < kFewInstructions;
 }
 
 bool Link::sender_step() {
@@ -38,7 +38,7 @@ void Link::sender_sleep() {
   constexpr auto kNap = std::chrono::microseconds(200);
   constexpr auto kIdlePoll = std::chrono::milliseconds(kIdlePollMilliseconds);
   for (uint64_t frames = counters_.frames;; frames = counters_.frames) {
-    sender_.begin_nap();
+    sender_.begin_timed_wait();
     if (sender_.sleep(wake_sender_, mutex_, kNap)) break;
     if (has_work_for_sender()) {  // the caller that appended the work did not send it
       sender_.set_callers_send(false);

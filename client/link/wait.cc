@@ -210,8 +210,8 @@ void Link::begin_read(absl::Span<const uint64_t> handles, bool meta_only, Pendin
   request(handles, meta_only, pending);
 }
 
-Ref<PendingNumber> Link::read_number(uint64_t handle, absl::FunctionRef<void()> before_waiting) {
-  if (engine_.limits().max_number_reads() == 0) return nullptr;
+Ref<PendingScalar> Link::read_scalar(uint64_t handle, absl::FunctionRef<void()> before_waiting) {
+  if (engine_.limits().max_scalar_reads() == 0) return nullptr;
   Appending appending(*this, kNumberSize, before_waiting);
   mutex_.assume_held();
   if (numbers_.is_full()) return nullptr;
@@ -256,14 +256,14 @@ bool Link::finish_read(const PendingRead& pending) {
   return wait_for(pending.sequence, [&] { return pending.missing == 0; });
 }
 
-bool Link::has_arrived(const PendingNumber& number) {
+bool Link::has_arrived(const PendingScalar& number) {
   if (number.has_arrived()) return true;
   mutex_of_process();  // throws in a forked child
   MutexLock lock(mutex_);
   return poll_for(number.sequence, [&] { return number.has_arrived(); });
 }
 
-bool Link::finish_read(const PendingNumber& number) {
+bool Link::finish_read(const PendingScalar& number) {
   if (number.has_arrived()) return false;
   mutex_of_process();  // throws in a forked child
   MutexLock lock(mutex_);

@@ -510,7 +510,7 @@ Value Session::read(const Tensor& tensor, uint32_t site) {
   return value;
 }
 
-PendingValue::PendingValue(Ref<Session> session, size_t bytes, Ref<PendingNumber> number)
+PendingValue::PendingValue(Ref<Session> session, size_t bytes, Ref<PendingScalar> number)
     : session_(std::move(session)), bytes_(bytes), number_(std::move(number)) {}
 
 PendingValue::PendingValue(Ref<Session> session, size_t bytes, Tensor copy)
@@ -585,7 +585,7 @@ std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t
   if (tensor->numel() == 1 && tensor->device.type == DeviceType::kCPU) {
     impl_->issue_if_deferred(tensor->id);
     Tensor kept;
-    if (Ref<PendingNumber> number = impl_->link.read_number(tensor->id, [&] { kept = tensor; })) {
+    if (Ref<PendingScalar> number = impl_->link.read_scalar(tensor->id, [&] { kept = tensor; })) {
       return std::unique_ptr<PendingValue>(new PendingValue(Ref<Session>(this), bytes, std::move(number)));
     }
   }

@@ -50,7 +50,7 @@ struct Value {
 void check_traceparent(const std::string& text);
 
 struct PendingRead;        // client/link/pending_reads.h
-class PendingNumber;       // client/link/number_reads.h
+class PendingScalar;       // client/link/scalar_reads.h
 class BackgroundDownload;  // client/link/download_queue.h
 
 // The value that a tensor had when Session::read_async() was called; later instructions do not change it. Owned by the
@@ -69,14 +69,14 @@ class PendingValue {
 
  private:
   friend class Session;
-  PendingValue(Ref<Session> session, size_t bytes, Ref<PendingNumber> number);
+  PendingValue(Ref<Session> session, size_t bytes, Ref<PendingScalar> number);
   PendingValue(Ref<Session> session, size_t bytes, Tensor copy);
   absl::Span<char> get_number(uint32_t site);
   absl::Span<char> finish_download(uint32_t site, std::chrono::steady_clock::time_point start);
 
   const Ref<Session> session_;
   const size_t bytes_;
-  const Ref<PendingNumber> number_;          // of a small CPU tensor with one element; else null, and the rest is used
+  const Ref<PendingScalar> number_;          // of a small CPU tensor with one element; else null, and the rest is used
   const Tensor copy_;                        // the engine's copy of the tensor at the call
   const std::unique_ptr<PendingRead> read_;  // of copy_
   std::shared_ptr<BackgroundDownload> download_;  // null for a value of up to max_inline_bytes

@@ -179,7 +179,7 @@ const v1::Frame& FrameEncoder::shorten(const v1::Frame& frame) {
     compact_.set_traceparent(frame.traceparent());
   *compact_.mutable_release() = frame.release();
   *compact_.mutable_reads() = frame.reads();
-  *compact_.mutable_number_reads() = frame.number_reads();
+  *compact_.mutable_scalar_reads() = frame.scalar_reads();
   compact_.set_first_number(frame.first_number());
   *compact_.mutable_sites() = frame.sites();
   return compact_;

@@ -36,14 +36,14 @@ size_t output_items(const Collective& c, int rank, size_t ranks) {
 }  // namespace
 
 uint8_t ProcessGroup::memory_of(const Request& request) const {
-  if (!request.ready) return Announcement::kHostMemory;
+  if (!request.ready) return CollectiveFingerprint::kHostMemory;
   const bool is_other = device_state_ == DeviceState::kConnected && request.device != device_;
-  return is_other ? Announcement::kOtherGPU : Announcement::kGPU;
+  return is_other ? CollectiveFingerprint::kOtherGPU : CollectiveFingerprint::kGPU;
 }
 
-bool ProcessGroup::run_on_devices(const Request& request, absl::Span<const Announcement> all) {
-  const bool are_on_gpus =
-      std::all_of(all.begin(), all.end(), [](const Announcement& a) { return a.memory == Announcement::kGPU; });
+bool ProcessGroup::run_on_devices(const Request& request, absl::Span<const CollectiveFingerprint> all) {
+  const bool are_on_gpus = std::all_of(
+      all.begin(), all.end(), [](const CollectiveFingerprint& a) { return a.memory == CollectiveFingerprint::kGPU; });
   if (!are_on_gpus || !device_backend_ || device_state_ == DeviceState::kUnavailable) return false;
   if (!device_backend_->supports(request.collective)) return false;
   if (device_state_ == DeviceState::kUnknown) {

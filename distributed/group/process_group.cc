@@ -34,17 +34,17 @@ struct MessageHeader {
 };
 constexpr size_t kMaxFailureBytes = 4096;
 
-// Whether the inputs of all ranks fit into the announcements.
+// Whether the inputs of all ranks fit into the fingerprints.
 bool fits_inline(const Collective& c) {
   const bool kind = c.kind == CollectiveKind::kAllReduce || c.kind == CollectiveKind::kReduce ||
                     c.kind == CollectiveKind::kBroadcast || c.kind == CollectiveKind::kAllGather ||
                     c.kind == CollectiveKind::kGather;
-  return kind && c.count * item_size(c.dtype) <= Announcement::kMaxInlineBytes;
+  return kind && c.count * item_size(c.dtype) <= CollectiveFingerprint::kMaxInlineBytes;
 }
 
-Announcement announce(const ProcessGroup::Request& request, uint64_t sequence, int rank, uint8_t memory) {
+CollectiveFingerprint fingerprint(const ProcessGroup::Request& request, uint64_t sequence, int rank, uint8_t memory) {
   const Collective& c = request.collective;
-  Announcement a;
+  CollectiveFingerprint a;
   a.sequence = sequence;
   a.kind = c.kind;
   a.op = c.op;
@@ -55,18 +55,18 @@ Announcement announce(const ProcessGroup::Request& request, uint64_t sequence, i
   a.failed = request.failure.empty() ? 0 : 1;
   a.set_text(request.site, request.failure);
   const bool has_input = c.input != nullptr && (c.kind != CollectiveKind::kBroadcast || c.root == rank);
-  if (a.failed == 0 && has_input && memory == Announcement::kHostMemory && fits_inline(c)) {
+  if (a.failed == 0 && has_input && memory == CollectiveFingerprint::kHostMemory && fits_inline(c)) {
     std::memcpy(a.input, c.input, c.count * item_size(c.dtype));
   }
   return a;
 }
 
-// Computes a small collective from the inputs that the announcements contain.
-void run_inline(const Collective& c, int rank, absl::Span<const Announcement> all) {
+// Computes a small collective from the inputs that the fingerprints contain.
+void run_inline(const Collective& c, int rank, absl::Span<const CollectiveFingerprint> all) {
   const size_t bytes = c.count * item_size(c.dtype);
   if (bytes == 0) return;
   std::vector<const char*> inputs;
-  for (const Announcement& a : all) inputs.push_back(a.input);
+  for (const CollectiveFingerprint& a : all) inputs.push_back(a.input);
   switch (c.kind) {
     case CollectiveKind::kReduce:
       if (rank != c.root) return;
@@ -221,17 +221,17 @@ void ProcessGroup::run(const Request& request, uint64_t sequence) {
   }
   throw_if_failed(sequence);
   Backend& backend = await_backend();
-  const Announcement mine = announce(request, sequence, rank(), memory_of(request));
-  std::vector<Announcement> all(static_cast<size_t>(size()));
+  const CollectiveFingerprint mine = fingerprint(request, sequence, rank(), memory_of(request));
+  std::vector<CollectiveFingerprint> all(static_cast<size_t>(size()));
   on_backend([&] {
     backend.exchange({reinterpret_cast<const char*>(&mine), sizeof(mine)},
-                     {reinterpret_cast<char*>(all.data()), all.size() * sizeof(Announcement)});
+                     {reinterpret_cast<char*>(all.data()), all.size() * sizeof(CollectiveFingerprint)});
   });
   if (std::optional<Error> error = disagreement(all)) throw *error;
   const Collective& c = request.collective;
   if (c.kind == CollectiveKind::kBarrier) return;
   const bool are_on_host =
-      std::all_of(all.begin(), all.end(), [](const auto& a) { return a.memory == Announcement::kHostMemory; });
+      std::all_of(all.begin(), all.end(), [](const auto& a) { return a.memory == CollectiveFingerprint::kHostMemory; });
   if (!are_on_host && fits_inline(c) && c.count == 0) return;
   if (!are_on_host && run_on_devices(request, all)) return;
   if (request.ready) return run_through_host(request);

@@ -1,10 +1,10 @@
 // ProcessGroup: one rank's membership in a group of engines that run collectives together.
 //
 // Collectives run in the order in which they were started, on the group's thread; messages between two ranks run on one
-// thread per peer and direction. Before each collective the ranks exchange Announcements, so that a different call or a
-// failed tensor on one rank is an error of that collective on all ranks, after which the group continues. If a rank is
-// lost or does not arrive within the timeout, the collective in progress and all later ones fail, and the other ranks
-// are informed. Owned by a session's GroupService and by the group's threads. Thread-safe.
+// thread per peer and direction. Before each collective the ranks exchange CollectiveFingerprints, so that a different
+// call or a failed tensor on one rank is an error of that collective on all ranks, after which the group continues. If
+// a rank is lost or does not arrive within the timeout, the collective in progress and all later ones fail, and the
+// other ranks are informed. Owned by a session's GroupService and by the group's threads. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -18,8 +18,8 @@
 
 #include "absl/functional/function_ref.h"
 #include "base/mutex.h"
-#include "distributed/group/announcement.h"
 #include "distributed/group/collective.h"
+#include "distributed/group/collective_fingerprint.h"
 #include "distributed/group/device_backend.h"
 #include "distributed/group/flight_recorder.h"
 #include "distributed/group/task_queue.h"
@@ -118,8 +118,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::string ranks_without_timeout() const;  // "; no answer from rank 2", or ""
   bool has_joined() const;
   std::shared_ptr<Store> store() const;
-  // Execute a collective after the announcements. The first returns false if the ranks must use the host's memory.
-  bool run_on_devices(const Request& request, absl::Span<const Announcement> all);
+  // Execute a collective after the exchange of fingerprints. The first returns false if the ranks must use the host's
+  // memory.
+  bool run_on_devices(const Request& request, absl::Span<const CollectiveFingerprint> all);
   void run_through_host(const Request& request);
   void run_on_backend(const Collective& c);
   void check_counts(const Collective& c);

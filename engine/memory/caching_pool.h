@@ -46,7 +46,7 @@ struct PoolParts {
   // Null if streams do not run asynchronously to the host, as on the CPU: record_stream() then waits immediately for
   // another device's stream, and small blocks are cached in size classes.
   std::unique_ptr<StreamEvents> events;
-  std::unique_ptr<RangeSource> ranges;  // null if expandable segments are not supported
+  std::unique_ptr<AddressRangeAllocator> ranges;  // null if expandable segments are not supported
 };
 
 class CachingPool final : public Allocator {

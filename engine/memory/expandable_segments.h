@@ -6,7 +6,7 @@
 #include <memory>
 
 #include "absl/functional/function_ref.h"
-#include "engine/device/range_source.h"
+#include "engine/device/address_range_allocator.h"
 #include "engine/memory/heap.h"
 
 namespace tt {
@@ -17,7 +17,7 @@ class ExpandableSegments {
     size_t small;
     size_t large;
   };
-  ExpandableSegments(std::unique_ptr<RangeSource> source, Heap& heap, AllocatorStats& stats, Pieces pieces)
+  ExpandableSegments(std::unique_ptr<AddressRangeAllocator> source, Heap& heap, AllocatorStats& stats, Pieces pieces)
       : source_(std::move(source)), heap_(heap), stats_(stats), pieces_(pieces) {}
   ~ExpandableSegments();
 
@@ -35,7 +35,7 @@ class ExpandableSegments {
   Block* reserve(Arena& arena, uintptr_t stream, bool small, size_t size);
   bool release_segment(Segment* segment);
 
-  std::unique_ptr<RangeSource> source_;
+  std::unique_ptr<AddressRangeAllocator> source_;
   Heap& heap_;
   AllocatorStats& stats_;
   const Pieces pieces_;

@@ -3,9 +3,9 @@
 #include "engine/device/devices.h"
 #include "engine/memory/allocator.h"
 #include "engine/schema/op_ids.h"
+#include "kernels/cpu/blas/onednn.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/iteration/copy.h"
-#include "kernels/cpu/linear/onednn.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 
 namespace tt::cpu {

@@ -81,9 +81,9 @@ def _c_alias(name: str):
     """Returns a private name of torch._C that libraries use."""
     if name.startswith("__"):  # the import system looks for __path__
         raise AttributeError(f"module 'teletensor._C' has no attribute {name!r}")
-    from . import _c_aliases
+    from . import _torch_c_compat
 
-    return getattr(_c_aliases, name)
+    return getattr(_torch_c_compat, name)
 
 
 _C.__getattr__ = _c_alias

@@ -19,7 +19,7 @@ from typing import Any
 import teletensor
 
 _TORCH_VERSION = "2.15.0"  # the PyTorch release whose names and semantics teletensor follows
-_PRIVATE = "_C."  # torch._C's submodules are those of teletensor._c_aliases; teletensor._C is an extension module
+_PRIVATE = "_C."  # torch._C's submodules are those of teletensor._torch_c_compat; teletensor._C is an extension module
 
 
 # Types of attributes that are kept in torch's namespace; others, such as numbers, may be computed at each use.
@@ -46,7 +46,7 @@ def _torch_module() -> ModuleType:
 def _own_name(torch_name: str) -> str:
     """Returns the name of teletensor's module for a submodule of torch."""
     rest = torch_name.partition(".")[2]
-    return f"teletensor._c_aliases.{rest.removeprefix(_PRIVATE)}" if rest.startswith(_PRIVATE) else f"teletensor.{rest}"
+    return f"teletensor._torch_c_compat.{rest.removeprefix(_PRIVATE)}" if rest.startswith(_PRIVATE) else f"teletensor.{rest}"
 
 
 def _exists(module: str) -> bool:

@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from . import _C
 from ._C import Tensor
-from ._planned import not_implemented
+from ._not_implemented import not_implemented
 
 __all__ = [  # noqa: F822 - MaskedTensor and its functions are added below
     "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum", "is_masked_tensor",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._planned import not_implemented
+from ._not_implemented import not_implemented
 
 
 def is_available() -> bool:

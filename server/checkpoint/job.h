@@ -13,7 +13,7 @@
 
 #include "distributed/group/work.h"
 #include "engine/schema/error.h"
-#include "server/checkpoint/background_pace.h"
+#include "server/checkpoint/io_throttle.h"
 
 namespace tt::server {
 
@@ -69,7 +69,7 @@ class CheckpointJob {
  private:
   const std::shared_ptr<distributed::Work> work_;
   const bool is_background_;
-  BackgroundPace pace_;  // used by the task
+  IoThrottle pace_;  // used by the task
   std::atomic<bool> cancelled_{false};
   std::atomic<bool> hurries_{false};
   std::atomic<uint64_t> done_{0}, total_{0};

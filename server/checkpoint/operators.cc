@@ -13,7 +13,7 @@
 #include "engine/dispatch/ops.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
-#include "server/checkpoint/parts_file.h"
+#include "server/checkpoint/chunked_file.h"
 #include "server/checkpoint/range_reader.h"
 #include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/safetensors.h"
@@ -217,7 +217,7 @@ class Boxes {
 
   // On a checkpoint thread.
   void read(const OpenFile& open, CheckpointJob& job) const {
-    BoxReader reader(open.file.get(), path_, open.data_offset, job);
+    SliceReader reader(open.file.get(), path_, open.data_offset, job);
     const int64_t* offset = offsets_.data();
     for (size_t i = 0; i < targets_.size(); ++i) {
       const Tensor& target = targets_[i];

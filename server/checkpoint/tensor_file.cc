@@ -60,7 +60,7 @@ void write_tensors(const CheckpointRoot& root, std::string_view path, std::strin
   file.commit();
 }
 
-BoxReader::Runs BoxReader::runs_of(const StoredTensor& stored, SizesView offsets, SizesView sizes) const {
+SliceReader::Runs SliceReader::runs_of(const StoredTensor& stored, SizesView offsets, SizesView sizes) const {
   const size_t dims = stored.sizes.size();
   const uint64_t item = item_size(stored.dtype);
   Runs runs;
@@ -75,7 +75,7 @@ BoxReader::Runs BoxReader::runs_of(const StoredTensor& stored, SizesView offsets
   return runs;
 }
 
-void BoxReader::read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into) {
+void SliceReader::read(const StoredTensor& stored, SizesView offsets, SizesView sizes, char* into) {
   if (std::find(sizes.begin(), sizes.end(), 0) != sizes.end()) return;
   const Runs runs = runs_of(stored, offsets, sizes);
   const std::vector<uint64_t>& strides = runs.strides;
@@ -98,7 +98,7 @@ void BoxReader::read(const StoredTensor& stored, SizesView offsets, SizesView si
   }
 }
 
-void BoxReader::copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t end, char* into) {
+void SliceReader::copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t end, char* into) {
   if (size >= kDirectBytes || stride - size > kMaxGap) {
     long_runs_.push_back({offset, size, into});
     return;
@@ -115,7 +115,7 @@ void BoxReader::copy_run(uint64_t offset, size_t size, uint64_t stride, uint64_t
   job_.advance(size);
 }
 
-void BoxReader::finish() {
+void SliceReader::finish() {
   read_ranges(file_, path_, long_runs_, job_);
   long_runs_.clear();
 }

@@ -26,10 +26,10 @@ void write_tensors(const CheckpointRoot& root, std::string_view path, std::strin
 uint32_t append_tensor(ReplacementFile& file, TensorSnapshot& tensor, CheckpointJob& job);
 
 // Reads boxes of the tensors of one file. Used by one thread.
-class BoxReader {
+class SliceReader {
  public:
   // Requires an open file.
-  BoxReader(int file, std::string_view path, uint64_t data_offset, CheckpointJob& job)
+  SliceReader(int file, std::string_view path, uint64_t data_offset, CheckpointJob& job)
       : file_(file), path_(path), data_offset_(data_offset), job_(job) {}
 
   // Copies the box of `stored` that begins at index `offsets` and has `sizes` to `into`, in row-major order. Requires a

@@ -47,7 +47,7 @@ class FrameMeasurer {
         case v1::Frame::kReleaseFieldNumber: return bytes(3);
         case v1::Frame::kLayoutFieldNumber:
         case v1::Frame::kCopiesFieldNumber:
-        case v1::Frame::kNumberReadsFieldNumber: return numbers();
+        case v1::Frame::kScalarReadsFieldNumber: return numbers();
         case v1::Frame::kCompressedFieldNumber: return bytes(2);
         case v1::Frame::kCompressionFieldNumber: return count(sizeof(v1::ChunkCompression) + kPointerBytes) && bytes(1);
         case v1::Frame::kReadsFieldNumber: ++size_.reads; return count(kReadBytes) && bytes(1);

@@ -164,12 +164,12 @@ void decode(const v1::Frame& frame, const Limits& limits, Program* program) {
   program->set_release(span_of<Slot>(frame.release()));
 }
 
-void decode_number_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads) {
+void decode_scalar_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads) {
   reads->clear();
-  const auto& fields = frame.number_reads();
+  const auto& fields = frame.scalar_reads();
   const auto count = static_cast<size_t>(fields.size()) / 2;
   check(ErrorKind::kValue, fields.size() % 2 == 0, "expected two numbers per read of a number, got ", fields.size());
-  check(ErrorKind::kValue, count <= limits.max_number_reads, "a frame must have at most ", limits.max_number_reads,
+  check(ErrorKind::kValue, count <= limits.max_scalar_reads, "a frame must have at most ", limits.max_scalar_reads,
         " reads of numbers, got ", count);
   uint64_t last = 0;
   for (int i = 0; i < fields.size(); i += 2) {

@@ -18,7 +18,7 @@ namespace tt::server {
 void decode(const v1::Frame& frame, const Limits& limits, Program* program);
 
 // Clears and fills `reads` with the frame's reads between instructions. Throws Error if they are invalid.
-void decode_number_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads);
+void decode_scalar_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads);
 
 // Appends the program's instructions, outputs (as reads numbered from 1) and releases to `frame`, such that decode()
 // returns an equal Program. Requires that new results of an instruction have consecutive names, as in clients' frames.

@@ -250,21 +250,21 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   set_phase(SessionActivity::Phase::kPrepare);
   sites_->add(frame);
   decode(frame, options_.limits, &program_);
-  decode_number_reads(frame, options_.limits, &number_reads_);
+  decode_scalar_reads(frame, options_.limits, &scalar_reads_);
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
   const RunningTurn turn(*this);
-  fuse_pointwise(&program_, slots_, number_reads_, context_.autocast.state.enabled());
+  fuse_pointwise(&program_, slots_, scalar_reads_, context_.autocast.state.enabled());
   account_->set_program(program_.bytes());
   if (Profiler* profiler = context_.profiler()) [[unlikely]]
     profiler->begin_frame({frame.sequence(), arrival_.awaited, arrival_.received});
   set_phase(SessionActivity::Phase::kExecute);
-  if (!number_reads_.empty()) {
+  if (!scalar_reads_.empty()) {
     reply->set_first_number(frame.first_number());
-    reply->mutable_numbers()->resize(kNumberBytes * number_reads_.size());
-    for (size_t i = 0; i < number_reads_.size(); ++i) {
-      run_instructions(number_reads_[i].instruction);
-      answer_number(i, number_reads_[i].slot, bytes_left, reply);
+    reply->mutable_numbers()->resize(kNumberBytes * scalar_reads_.size());
+    for (size_t i = 0; i < scalar_reads_.size(); ++i) {
+      run_instructions(scalar_reads_[i].instruction);
+      answer_scalar(i, scalar_reads_[i].slot, bytes_left, reply);
     }
   }
   run_instructions(Executor::kAll);
@@ -383,7 +383,7 @@ void Session::answer_reads(const v1::Frame& frame, bool again, uint64_t* bytes_l
 
 // Numbers do not count towards the size limit of the reply: their number is limited, and the client cannot read them
 // later.
-void Session::answer_number(size_t index, Slot slot, uint64_t* bytes_left, v1::Reply* reply) {
+void Session::answer_scalar(size_t index, Slot slot, uint64_t* bytes_left, v1::Reply* reply) {
   const SlotValue* value = slots_.find(slot);
   check(ErrorKind::kValue, value != nullptr, "handle ", slot, " is not in use");
   std::optional<v1::Error> error = unreadable(*value, false);
@@ -406,7 +406,7 @@ void Session::answer_number(size_t index, Slot slot, uint64_t* bytes_left, v1::R
 
 void Session::fail_numbers(const v1::Frame& frame, v1::Reply* reply) {
   const auto count =
-      std::min<size_t>(static_cast<size_t>(frame.number_reads_size()) / 2, options_.limits.max_number_reads);
+      std::min<size_t>(static_cast<size_t>(frame.scalar_reads_size()) / 2, options_.limits.max_scalar_reads);
   if (count == 0) return;
   reply->set_first_number(frame.first_number());
   reply->mutable_numbers()->resize(kNumberBytes * count);

@@ -227,7 +227,7 @@ class Session {
   uint64_t reply_room() const;
   void answer_reads(const v1::Frame& frame, bool again, uint64_t* bytes_left, v1::Reply* reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void answer_number(size_t index, Slot slot, uint64_t* bytes_left, v1::Reply* reply)
+  void answer_scalar(size_t index, Slot slot, uint64_t* bytes_left, v1::Reply* reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void fail_numbers(const v1::Frame& frame, v1::Reply* reply);
   void answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1::ReadResult* result)
@@ -269,7 +269,7 @@ class Session {
   // Held from the start to the end of a frame, including suspensions. Acquired before mutex_.
   Mutex execution_mutex_;
   Program program_ ABSL_GUARDED_BY(execution_mutex_);                      // program of the running frame
-  std::vector<ReadPoint> number_reads_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
+  std::vector<ReadPoint> scalar_reads_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
   FrameArrival arrival_ ABSL_GUARDED_BY(execution_mutex_);                 // of the running frame
 
   // Held while a frame executes, but not while it is suspended.

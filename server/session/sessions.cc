@@ -53,7 +53,7 @@ void describe_engine(const Limits& limits, v1::HelloReply* reply) {
   wire->set_max_frames_in_flight(limits.max_frames_in_flight);
   wire->set_max_handles(limits.max_handles);
   wire->set_max_templates(limits.max_templates);
-  wire->set_max_number_reads(limits.max_number_reads);
+  wire->set_max_scalar_reads(limits.max_scalar_reads);
 }
 
 // Escapes a client's name for logs and terminals.

@@ -91,7 +91,7 @@ TEST_F(BackwardTest, ChecksRootGradients) {
               ::testing::HasSubstr("grad can be implicitly created only for scalar outputs"));
   EXPECT_EQ(error_of([&] { backward(values({}, {1})); }), "");  // a constant root is allowed
   Tensor y = ops::mul(x, 2.0), g = values({3}, {1, 1, 1}, DType::kFloat64);
-  EXPECT_THAT(error_of([&] { Task({&y, 1}, {&g, 1}, {}, {}); }), ::testing::HasSubstr("Mismatch in shape"));
+  EXPECT_THAT(error_of([&] { GraphTask({&y, 1}, {&g, 1}, {}, {}); }), ::testing::HasSubstr("Mismatch in shape"));
 }
 
 TEST_F(BackwardTest, RecordsNothingWithoutGradMode) {

@@ -4,9 +4,9 @@
 #include <cstdint>
 #include <vector>
 
+#include "autograd/graph_task.h"
 #include "autograd/nodes/history.h"
 #include "autograd/record.h"
-#include "autograd/task.h"
 #include "engine/composites/composites.h"
 #include "engine/dispatch/ops.h"
 #include "engine/schema/error.h"
@@ -57,15 +57,15 @@ inline std::vector<double> grad_of(const Tensor& leaf) {
   return history && history->grad ? read(history->grad) : std::vector<double>();
 }
 
-inline void backward(const Tensor& root, TaskOptions options = {}) {
-  Task(absl::MakeConstSpan(&root, 1), {}, {}, options).finish({});
+inline void backward(const Tensor& root, GraphTaskOptions options = {}) {
+  GraphTask(absl::MakeConstSpan(&root, 1), {}, {}, options).finish({});
 }
 
 // The gradients of sum(root) with respect to `inputs`.
 inline Tensors grad(const Tensor& root, const std::vector<Tensor>& inputs, bool create_graph = false) {
   Tensor scalar = root.numel() == 1 ? root : ops::sum(root, std::nullopt, false, std::nullopt);
-  TaskOptions options{false, create_graph, create_graph};
-  return Task(absl::MakeConstSpan(&scalar, 1), {}, inputs, options).finish(inputs);
+  GraphTaskOptions options{false, create_graph, create_graph};
+  return GraphTask(absl::MakeConstSpan(&scalar, 1), {}, inputs, options).finish(inputs);
 }
 
 // `target op= other` and similar: writes the result of the call into `target`.

@@ -27,7 +27,7 @@ TEST_F(StopTest, ClientComputesGradientOfFunction) {
   Tensor y = function(5, ops::mul(x, 3.0));
   EXPECT_TRUE(y.requires_grad());
   Tensor z = ops::sum(ops::mul(y, y), std::nullopt, false, std::nullopt);
-  Task task({&z, 1}, {}, {}, {});
+  GraphTask task({&z, 1}, {}, {}, {});
   Tensors arrived = task.run_until(5);
   EXPECT_EQ(read(arrived[0]), (V{12, 24}));
   Tensor mine = ops::mul(arrived[0], 100.0);
@@ -39,7 +39,7 @@ TEST_F(StopTest, ClientComputesGradientOfFunction) {
 TEST_F(StopTest, FunctionMayReturnNoGradient) {
   Tensor x = leaf({2}, {1, 2});
   Tensor z = ops::sum(function(6, x), std::nullopt, false, std::nullopt), none;
-  Task task({&z, 1}, {}, {}, {});
+  GraphTask task({&z, 1}, {}, {}, {});
   task.run_until(6);
   task.resume_with(6, {&none, 1});
   EXPECT_EQ(read(task.finish({&x, 1})[0]), (V{0, 0}));
@@ -49,7 +49,7 @@ TEST_F(StopTest, FunctionMayReturnNoGradient) {
 TEST_F(StopTest, RejectsInvalidGradient) {
   Tensor x = leaf({2}, {1, 2});
   Tensor z = ops::sum(function(7, x), std::nullopt, false, std::nullopt), wrong = values({3}, {1, 1, 1});
-  Task task({&z, 1}, {}, {}, {});
+  GraphTask task({&z, 1}, {}, {}, {});
   EXPECT_THAT(error_of([&] { task.resume_with(7, {&wrong, 1}); }), ::testing::HasSubstr("is not waiting"));
   task.run_until(7);
   EXPECT_THAT(error_of([&] { task.finish({}); }), ::testing::HasSubstr("before function 7 has returned its gradients"));
@@ -63,7 +63,7 @@ TEST_F(StopTest, HooksReplaceGradientsInOrder) {
   ops::hook(12, y);
   ops::hook(13, x);
   Tensor z = ops::mul(y, y);
-  Task task({&z, 1}, {}, {&x, 1}, {});
+  GraphTask task({&z, 1}, {}, {&x, 1}, {});
   EXPECT_EQ(read(task.run_until(11)[0]), V{12});
   Tensor replaced = values({}, {1}, DType::kFloat64), none;
   task.resume_with(11, {&replaced, 1});
@@ -81,7 +81,7 @@ TEST_F(StopTest, HookChangesApplyToNextPass) {
   Tensor z = ops::mul(x, 3.0), none, replaced = values({}, {5}, DType::kFloat64);
   const int64_t scalar[] = {static_cast<int64_t>(DType::kFloat64), 0};
   {
-    Task task({&z, 1}, {}, {}, {true, true, false});
+    GraphTask task({&z, 1}, {}, {}, {true, true, false});
     task.run_until(21);
     ops::unhook(21, x);
     ops::unhook(22, x);
@@ -92,7 +92,7 @@ TEST_F(StopTest, HookChangesApplyToNextPass) {
     task.finish({});
     EXPECT_EQ(grad_of(x), V{5});
   }
-  Task next({&z, 1}, {}, {}, {});
+  GraphTask next({&z, 1}, {}, {}, {});
   EXPECT_EQ(read(next.run_until(23, scalar)[0]), V{3});
   next.resume_with(23, {&none, 1});
   next.finish({});
@@ -105,7 +105,7 @@ TEST_F(StopTest, RemovedHookIsSkipped) {
   ops::hook(25, x);
   ops::unhook(24, x);
   Tensor z = ops::mul(x, 3.0), none;
-  Task task({&z, 1}, {}, {}, {});
+  GraphTask task({&z, 1}, {}, {}, {});
   EXPECT_THROW(task.run_until(24), Error);
 }
 
@@ -159,7 +159,7 @@ TEST_F(SavedTest, ClientSuppliesSavedTensors) {
   std::vector<double> description;
   Tensor y = product(31, x, w, &description);
   EXPECT_EQ(description, (V{2, 0, 0, 0, 1}));  // two tensors: inputs 0 and 1
-  Task task({&y, 1}, {}, {}, {});
+  GraphTask task({&y, 1}, {}, {}, {});
   const Tensor flag = task.run_until(31)[0];
   const Tensor supplied[] = {flag, values({2}, {10, 20}, DType::kFloat64), values({2}, {30, 40}, DType::kFloat64)};
   task.resume_with(31, supplied);
@@ -170,7 +170,7 @@ TEST_F(SavedTest, ClientSuppliesSavedTensors) {
 
 TEST_F(SavedTest, RejectsPassesWithoutTheSavedTensors) {
   Tensor x = leaf({2}, {1, 2}), w = leaf({2}, {3, 4}), y = product(32, x, w);
-  EXPECT_THAT(error_of([&] { Task({&y, 1}, {}, {}, {}).finish({}); }), ::testing::HasSubstr("are supplied"));
+  EXPECT_THAT(error_of([&] { GraphTask({&y, 1}, {}, {}, {}).finish({}); }), ::testing::HasSubstr("are supplied"));
   const Tensor good = values({2}, {1, 1}, DType::kFloat64);
   const std::vector<std::vector<Tensor>> kWrong = {{good},
                                                    {good, good},
@@ -178,7 +178,7 @@ TEST_F(SavedTest, RejectsPassesWithoutTheSavedTensors) {
                                                    {good, good, values({3}, {1, 1, 1}, DType::kFloat64)},
                                                    {good, good, values({2}, {1, 1}, DType::kFloat32)}};
   for (const std::vector<Tensor>& wrong : kWrong) {
-    Task task({&y, 1}, {}, {}, {});
+    GraphTask task({&y, 1}, {}, {}, {});
     task.run_until(32);
     EXPECT_FALSE(error_of([&] {
                    task.resume_with(32, wrong);

@@ -19,8 +19,8 @@ void FakeEngine::execute(const v1::Frame& frame, std::deque<v1::Reply>* replies)
   if (frame.sequence() == last_sequence + 1) {
     last_sequence = frame.sequence();
     const bool cancelled = frame.sequence() <= cancelled_through;
-    for (int i = 0; i < frame.number_reads_size(); i += 2) {
-      const float number = static_cast<float>(executed.size() + frame.number_reads(i));
+    for (int i = 0; i < frame.scalar_reads_size(); i += 2) {
+      const float number = static_cast<float>(executed.size() + frame.scalar_reads(i));
       std::string bytes(16, '\0');
       std::memcpy(bytes.data(), &number, sizeof(number));
       numbers[frame.sequence()] += bytes;
@@ -52,7 +52,7 @@ void FakeEngine::execute(const v1::Frame& frame, std::deque<v1::Reply>* replies)
       result->set_data(value != values.end() ? value->second : std::string(reinterpret_cast<char*>(&id), sizeof(id)));
     }
   }
-  if (frame.number_reads_size() != 0) {
+  if (frame.scalar_reads_size() != 0) {
     reply.set_first_number(frame.first_number());
     reply.set_numbers(numbers[frame.sequence()]);
   }

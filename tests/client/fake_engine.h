@@ -44,7 +44,7 @@ class FakeEngine {
   std::map<uint64_t, v1::Error> poison;  // by handle
   std::map<uint64_t, v1::TensorDescription> descriptions;
   std::map<uint64_t, std::string> values;  // bytes by handle; a missing entry reads as the handle's id
-  // Answers to v1::Frame::number_reads by sequence. The answer to a read is the number of instructions before it.
+  // Answers to v1::Frame::scalar_reads by sequence. The answer to a read is the number of instructions before it.
   std::map<uint64_t, std::string> numbers;
   std::vector<Break> breaks;  // consumed from the front
   uint64_t last_sequence = 0;

@@ -51,7 +51,7 @@ TEST_P(BreakTest, ExecutesOnceIfResumedStreamBreaks) {
 TEST_P(BreakTest, ReadsEachNumberBetweenItsInstructions) {
   auto [kind, at] = GetParam();
   engine->breaks = {{kind, at}, {Break::kBeforeReply, 2}};
-  engine->limits.set_max_number_reads(100);
+  engine->limits.set_max_scalar_reads(100);
   connect();
   Tensor a = make();
   std::vector<std::unique_ptr<PendingValue>> numbers;

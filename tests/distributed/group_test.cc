@@ -9,7 +9,7 @@
 #include <thread>
 
 #include "absl/strings/str_cat.h"
-#include "distributed/formation.h"
+#include "distributed/group_rendezvous.h"
 #include "distributed/store/memory_store.h"
 #include "gmock/gmock.h"
 

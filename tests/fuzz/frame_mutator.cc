@@ -16,7 +16,7 @@ T* any_of(google::protobuf::RepeatedPtrField<T>* field, Random& random) {
 }
 
 int64_t odd_number(Random& random) {
-  static constexpr int64_t kOdd[] = {0,   1,     -1,        2,         3,         4,         64,      255,
+  static constexpr int64_t kOdd[] = {0,   1,     -1,        2,         3,         4,         64,       255,
                                      256, 65536, INT32_MAX, INT32_MIN, INT64_MAX, INT64_MIN, 1ll << 40};
   return kOdd[random() % std::size(kOdd)];
 }
@@ -123,8 +123,8 @@ void mutate_fields(v1::Frame* frame, Random& random) {
       case 2: server::testing::read(frame, random() % 4, random() % 16); break;
       case 3: frame->add_release(random() % 16); break;
       case 4:
-        frame->add_number_reads(random() % 8);  // more likely valid if it is the only one
-        frame->add_number_reads(1 + random() % 16);
+        frame->add_scalar_reads(random() % 8);  // more likely valid if it is the only one
+        frame->add_scalar_reads(1 + random() % 16);
         break;
       default:
         if (v1::Instruction* one = any_of(frame->mutable_instructions(), random)) mutate_instruction(one, random);

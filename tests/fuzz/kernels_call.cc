@@ -9,8 +9,8 @@
 #include <memory>
 #include <vector>
 
+#include "autograd/graph_task.h"
 #include "autograd/record.h"
-#include "autograd/task.h"
 #include "engine/composites/composites.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"

@@ -1,4 +1,4 @@
-#include "kernels/cpu/linear/bfloat16_product.h"
+#include "kernels/cpu/blas/bfloat16_product.h"
 
 #include <gtest/gtest.h>
 

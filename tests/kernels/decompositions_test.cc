@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "engine/device/parallel.h"
-#include "kernels/cpu/linear/lapack.h"
-#include "kernels/cpu/linear/matrices.h"
+#include "kernels/cpu/blas/routines.h"
+#include "kernels/cpu/lapack/matrices.h"
 
 namespace tt::cpu {
 namespace {

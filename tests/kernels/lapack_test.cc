@@ -1,5 +1,5 @@
 // LAPACK in the kernels: threads, and integer limits. tests/python/functions/test_linalg.py tests its results.
-#include "kernels/cpu/linear/matrices.h"
+#include "kernels/cpu/lapack/matrices.h"
 
 #include <gtest/gtest.h>
 

@@ -1,5 +1,5 @@
 // A thread that waits for its permission to call OpenBLAS leaves its turn to those that have the permission.
-#include "kernels/cpu/linear/openblas_call.h"
+#include "kernels/cpu/blas/openblas_call.h"
 
 #include <gtest/gtest.h>
 

@@ -1,7 +1,7 @@
-#include "kernels/cpu/linear/product.h"
+#include "kernels/cpu/blas/product.h"
 
-#include "kernels/cpu/linear/gemm.h"
-#include "kernels/cpu/linear/gemv.h"
+#include "kernels/cpu/blas/gemm.h"
+#include "kernels/cpu/blas/gemv.h"
 #include "tests/kernels/tensors.h"
 
 namespace tt::cpu {

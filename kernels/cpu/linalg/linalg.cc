@@ -14,11 +14,11 @@
 #include "engine/schema/error.h"
 #include "kernels/common/linalg/decomposition.h"
 #include "kernels/common/math/complex_math.h"
+#include "kernels/cpu/blas/openblas_call.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/linear/matrices.h"
-#include "kernels/cpu/linear/openblas_call.h"
+#include "kernels/cpu/lapack/matrices.h"
 
 namespace tt::cpu {
 namespace {

@@ -8,12 +8,12 @@
 #include "kernels/common/iteration/element.h"
 #include "kernels/common/linalg/matmul_operand.h"
 #include "kernels/common/linalg/product_chain.h"
+#include "kernels/cpu/blas/onednn.h"
+#include "kernels/cpu/blas/product.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/complex_as_real.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/linear/onednn.h"
-#include "kernels/cpu/linear/product.h"
 
 namespace tt::cpu {
 namespace {

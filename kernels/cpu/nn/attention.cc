@@ -14,11 +14,11 @@
 #include "engine/schema/half.h"
 #include "kernels/common/math/vector_math.h"
 #include "kernels/common/nn/attention_shape.h"
+#include "kernels/cpu/blas/accumulate_product.h"
+#include "kernels/cpu/blas/bfloat16_product.h"
+#include "kernels/cpu/blas/openblas_call.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/linear/accumulate_product.h"
-#include "kernels/cpu/linear/bfloat16_product.h"
-#include "kernels/cpu/linear/openblas_call.h"
 #include "kernels/cpu/loops/clones.h"
 
 // The vector type may be wider than the baseline's registers.

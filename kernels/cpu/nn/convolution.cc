@@ -8,11 +8,11 @@
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
 #include "kernels/common/iteration/element.h"
+#include "kernels/cpu/blas/onednn.h"
+#include "kernels/cpu/blas/packed_weights.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/linear/onednn.h"
-#include "kernels/cpu/linear/packed_weights.h"
 
 namespace tt::cpu {
 namespace {
@@ -141,8 +141,8 @@ struct Problem {
     return pd;
   }
   // oneDNN 2.6's convolutions with AMX, except those of a single point, access memory beyond their buffers if a stride
-  // exceeds the extent of the weights (found with inaccessible pages behind the buffers, in no other of 4,000 problems).
-  // Replaces `pd` by a description without AMX then.
+  // exceeds the extent of the weights (found with inaccessible pages behind the buffers, in no other of 4,000
+  // problems). Replaces `pd` by a description without AMX then.
   template <typename Descriptor>
   void avoid_faulty(Descriptor& pd) const {
     bool skips = false;

@@ -7,11 +7,11 @@
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
+#include "kernels/cpu/blas/product.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/linear/product.h"
 #include "kernels/cpu/loops/clones.h"
 
 namespace tt::cpu {

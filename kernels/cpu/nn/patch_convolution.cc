@@ -4,7 +4,7 @@
 
 #include "engine/device/parallel.h"
 #include "kernels/common/iteration/element.h"
-#include "kernels/cpu/linear/gemm.h"
+#include "kernels/cpu/blas/gemm.h"
 #include "kernels/cpu/nn/convolution.h"
 
 namespace tt::cpu {

@@ -52,9 +52,9 @@ struct Transpose {
   static constexpr int kSide = sizeof(T) == 1 ? 8 : 16 / sizeof(T);
   static constexpr int kAlong = 8, kAcross = 4;
   Layout<2> batches;
-  int64_t rows, columns;              // elements of a row are adjacent in the source, of a column in the target
-  int64_t row_stride, column_stride;  // row stride of the source, column stride of the target
-  Divider tiles_along, tiles_across;  // number of blocks along the source's rows and along the target's rows
+  int64_t rows, columns;                 // elements of a row are adjacent in the source, of a column in the target
+  int64_t row_stride, column_stride;     // row stride of the source, column stride of the target
+  FastDivmod tiles_along, tiles_across;  // number of blocks along the source's rows and along the target's rows
   bool aligned;
   const T* from;
   T* to;
@@ -103,10 +103,10 @@ bool transpose(const Queue& queue, Dims dims, const T* from, T* to) {
   if (groups > std::numeric_limits<int32_t>::max()) return false;
   bool aligned = is_aligned(from) && is_aligned(to) && rows.strides[0] % kSide == 0 && columns.strides[1] % kSide == 0;
   for (const Dim<2>& dim : dims) aligned = aligned && dim.strides[0] % kSide == 0 && dim.strides[1] % kSide == 0;
-  for_each(
-      queue, groups * Transpose<T>::kAlong * Transpose<T>::kAcross,
-      Transpose<T>{layout_of(dims), rows.size, columns.size, rows.strides[0], columns.strides[1],
-                   Divider(static_cast<uint32_t>(along)), Divider(static_cast<uint32_t>(across)), aligned, from, to});
+  for_each(queue, groups * Transpose<T>::kAlong * Transpose<T>::kAcross,
+           Transpose<T>{layout_of(dims), rows.size, columns.size, rows.strides[0], columns.strides[1],
+                        FastDivmod(static_cast<uint32_t>(along)), FastDivmod(static_cast<uint32_t>(across)), aligned,
+                        from, to});
   return true;
 }
 

@@ -8,7 +8,7 @@
 #include "engine/schema/error.h"
 #include "engine/tensor/tensor.h"
 #include "kernels/common/iteration/dims.h"
-#include "kernels/cuda/launch/divider.h"
+#include "kernels/cuda/launch/fast_divmod.h"
 #include "kernels/cuda/launch/launch.h"
 
 namespace tt::cuda {
@@ -35,7 +35,7 @@ class Layout {
     is_small_ = numel > 0 && numel <= std::numeric_limits<int32_t>::max();
     for (int d = 0; d < count_; ++d) {
       sizes_[d] = dims[d].size;
-      if (is_small_) dividers_[d] = Divider(static_cast<uint32_t>(dims[d].size));
+      if (is_small_) dividers_[d] = FastDivmod(static_cast<uint32_t>(dims[d].size));
       for (int k = 0; k < K; ++k) strides_[k][d] = dims[d].strides[k];
     }
   }
@@ -76,7 +76,7 @@ class Layout {
   bool is_small_;
   int64_t sizes_[kMaxDims] = {};  // zeros beyond count_, so that equal layouts have equal bytes (kernel_launch.h)
   int64_t strides_[K][kMaxDims] = {};
-  Divider dividers_[kMaxDims];  // division by sizes_; set only if is_small_
+  FastDivmod dividers_[kMaxDims];  // division by sizes_; set only if is_small_
 };
 
 }  // namespace tt::cuda

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "absl/container/flat_hash_map.h"
-#include "engine/device/range_source.h"
+#include "engine/device/address_range_allocator.h"
 #include "engine/device/segment_source.h"
 #include "engine/schema/device.h"
 #include "kernels/cuda/runtime/runtime.h"
@@ -31,7 +31,7 @@ class PinnedMemory final : public SegmentSource {
   Device device_;
 };
 
-class VirtualMemory final : public RangeSource {
+class VirtualMemory final : public AddressRangeAllocator {
  public:
   VirtualMemory(Device device, uint64_t total_memory) : device_(device), total_memory_(total_memory) {}
   size_t range_bytes() override;

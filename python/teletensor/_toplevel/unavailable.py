@@ -6,7 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 from . import QUANTIZED, SPARSE
 
 spmm = dsmm = _C.torch.mm  # PyTorch's names for products with sparse matrices; strided ones are accepted too

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from .._active_profile import record_function
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 from ..profiler import DeviceType
 from ..profiler import ProfilerActivity as _Activity
 from ..profiler import profile as _profile

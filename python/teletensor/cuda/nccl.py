@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 
 
 def is_available(tensors: Sequence[Any]) -> bool:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 
 not_implemented(globals(), "NVIDIA's profilers see the engine, not this process; run teletensord under nsys", "init profile start stop")

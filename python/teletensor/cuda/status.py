@@ -7,7 +7,7 @@ from collections import OrderedDict
 from typing import Any
 
 from .. import _C
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 from ._devices import device_count, get_device_capability, get_device_properties, is_available
 from .device_index import index_of
 from .memory import mem_get_info, memory_stats, reset_peak_memory_stats

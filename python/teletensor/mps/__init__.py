@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .._lazy import lazy_attributes
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 
 
 def is_available() -> bool:

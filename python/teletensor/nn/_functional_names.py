@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _C
 from .._C import Tensor
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 from . import pooling
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import enum
 
 from .._lazy import lazy_attributes
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 from .errors import OnnxExporterError
 
 __all__ = ["ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError", "export", "is_in_onnx_export"]  # noqa: F822

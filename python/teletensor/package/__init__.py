@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 
 
 class PackagingError(Exception):

@@ -6,7 +6,7 @@
     prof.export_chrome_trace("trace.json")
 """
 
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 from .._active_profile import record_function
 from ._device import DeviceType
 from .profiler import (

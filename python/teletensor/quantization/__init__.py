@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 from ..ao import quantization as _names
 
 not_implemented(

@@ -7,7 +7,7 @@ import functools
 from typing import Any, Callable
 
 from .. import _C
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 
 __all__ = [  # noqa: F822 - some are added below
     "SparseSemiStructuredTensor", "SparseSemiStructuredTensorCUSPARSELT", "SparseSemiStructuredTensorCUTLASS", "addmm",

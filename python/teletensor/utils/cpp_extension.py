@@ -6,7 +6,7 @@ import os
 import shutil
 import tempfile
 
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 
 CUDA_HOME = os.environ.get("CUDA_HOME")
 ROCM_HOME = None

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from .._planned import not_implemented
+from .._not_implemented import not_implemented
 
 
 class LintCode(enum.Enum):

@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "kernels/cuda/launch/divider.h"
+#include "kernels/cuda/launch/fast_divmod.h"
 #include "tests/cuda/compare.h"
 
 namespace tt::cuda {
@@ -90,7 +90,7 @@ TEST(CopyTest, Fills) {
 
 TEST(CopyTest, FastDivisionEqualsDivision) {
   for (uint32_t by : {1u, 2u, 3u, 7u, 10u, 641u, 65536u, 1000003u, 0x7fffffffu}) {
-    const Divider divider(by);
+    const FastDivmod divider(by);
     for (uint32_t n : {0u, 1u, by - 1, by, 12345678u, 0x7ffffffeu, 0x7fffffffu}) EXPECT_EQ(divider.quotient(n), n / by);
   }
 }

@@ -17,7 +17,7 @@
 #include <vector>
 
 #include "kernels/common/math/scalar_traits.h"
-#include "kernels/cpu/linear/lapack.h"
+#include "kernels/cpu/blas/routines.h"
 #include "kernels/cuda/launch/launch_host.h"
 #include "tests/cuda/simulated/runtime.h"
 

@@ -8,7 +8,7 @@
 #include <map>
 #include <optional>
 
-#include "engine/device/range_source.h"
+#include "engine/device/address_range_allocator.h"
 #include "engine/device/segment_source.h"
 #include "engine/memory/system_memory.h"
 
@@ -42,7 +42,7 @@ class BoundedMemory final : public SegmentSource {
   SystemMemory memory_;
 };
 
-class BoundedRanges final : public RangeSource {
+class BoundedRanges final : public AddressRangeAllocator {
  public:
   explicit BoundedRanges(size_t capacity) : capacity_(capacity) {}
   size_t range_bytes() override { return capacity_ + capacity_ / 8; }

@@ -362,7 +362,7 @@ INTERFACES = {"distributed/checkpoint/planner.py", "distributed/checkpoint/state
 
 # Modules about compilation and TorchScript: nothing is compiled, so their functions return their arguments.
 NOT_COMPILED = {
-    "_c_aliases/__init__.py", "_dynamo/__init__.py", "_dynamo/decorators.py", "_dynamo/eval_frame.py", "_dynamo/utils.py",
+    "_torch_c_compat/__init__.py", "_dynamo/__init__.py", "_dynamo/decorators.py", "_dynamo/eval_frame.py", "_dynamo/utils.py",
     "compiler/__init__.py", "jit/_settings.py", "jit/_types.py",
 }  # fmt: skip
 

@@ -18,7 +18,7 @@
 #include <map>
 
 #include "absl/strings/str_cat.h"
-#include "server/checkpoint/parts_file.h"
+#include "server/checkpoint/chunked_file.h"
 #include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/tensor_file.h"
 #include "tests/server/checkpoint/files.h"

@@ -70,9 +70,9 @@ class CheckingTransport final : public client::Transport {
       result->mutable_tensor()->set_dtype(static_cast<uint32_t>(DType::kFloat32));
       result->mutable_tensor()->set_device(Device().encode());
     }
-    if (frame.number_reads_size() > 0) {
+    if (frame.scalar_reads_size() > 0) {
       reply.set_first_number(frame.first_number());
-      reply.mutable_numbers()->resize(8 * static_cast<size_t>(frame.number_reads_size()));
+      reply.mutable_numbers()->resize(8 * static_cast<size_t>(frame.scalar_reads_size()));
     }
     changed_.notify_all();
     return absl::OkStatus();
@@ -111,7 +111,7 @@ class CheckingTransport final : public client::Transport {
     try {
       std::vector<ReadPoint> reads;
       decode(frame, Limits(), &program_);
-      decode_number_reads(frame, Limits(), &reads);
+      decode_scalar_reads(frame, Limits(), &reads);
     } catch (const ProgramFault& fault) {
       received.refusals.push_back(fault.error.message());
     } catch (const Error& error) {

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Any, Union
 
-from ..._planned import not_implemented
+from ..._not_implemented import not_implemented
 from ._defaults import *  # noqa: F403
 from ._fake_quantize import (
     FakeQuantize,

@@ -154,7 +154,7 @@ def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) 
         if result is not None:
             return result if isinstance(result, list) else [result]
     target = None if into is None else _C.dtensor_spec(_writable(name, into[0])).placements
-    rule, plan = _planned(op, call, shape, target)
+    rule, plan = _not_implemented(op, call, shape, target)
     if op.is_random and into is not None:
         return _assign(into, dispatch(name, arguments, sizes, None))
     if plan is None and into is None:
@@ -175,7 +175,7 @@ def _key(value):
     return tuple(map(_key, value)) if isinstance(value, list) else repr(value)
 
 
-def _planned(op: Operator, call: _Arguments, shape: CallShape, target) -> tuple[Rule | None, Plan | None]:
+def _not_implemented(op: Operator, call: _Arguments, shape: CallShape, target) -> tuple[Rule | None, Plan | None]:
     """The rule of a call, and its plan; None if there is none."""
     placements = tuple(spec.placements for spec in call.specs)
     others = tuple(map(_key, call.values))

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..._planned import not_implemented
+from ..._not_implemented import not_implemented
 from ._compare import Colorize, Compare
 from ._measurement import Measurement, TaskSpec, ordered_unique, select_unit, set_torch_threads, trim_sigfig, unit_to_english
 from ._timer import Language, Timer, timer

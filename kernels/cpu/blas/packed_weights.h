@@ -1,0 +1,21 @@
+// packed: weights in the layout that a oneDNN primitive prefers, cached with their storage.
+//
+// With a small batch, packing the weights costs as much as using them. Weights that are used twice without a write in
+// between (inference) are packed once and cached. Weights of a training step are not cached, because they are used
+// once. The cache is dropped when the storage is freed or written. Thread-safe: published storages are read by several
+// sessions.
+#pragma once
+
+#include "engine/tensor/tensor.h"
+#include "kernels/cpu/blas/onednn.h"
+
+namespace tt::cpu {
+
+// Whether used_before() was called with the same layout since `t` was last written.
+bool used_before(const Tensor& t, const dnnl::memory::desc& layout);
+// Returns t's values in the layout `wanted`: the cached copy, or a new copy, which is cached if `keep`. `plain` is the
+// layout of `t`.
+Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, int threads,
+              bool keep);
+
+}  // namespace tt::cpu
