@@ -76,7 +76,8 @@ def _gradient(op: Operator) -> str:
     return "; ".join(f"{_code(name)}: {_code(formula)}" for name, formula in op.gradients.items()) or "none"
 
 
-def _notes(op: Operator) -> list[str]:
+def notes_of(op: Operator) -> list[str]:
+    """Sentences about the operator's effects."""
     written = [_code(p.name) for p in op.params if p.written]
     notes = [f"Writes {', '.join(written)} in place."] if written else []
     if op.is_dynamic:
@@ -86,18 +87,24 @@ def _notes(op: Operator) -> list[str]:
     return notes
 
 
-def _section(op: Operator, have: dict[str, set[str]]) -> str:
+def rows(op: Operator, have: dict[str, set[str]]) -> list[tuple[str, str]]:
+    """The properties of an operator: labels, and texts in Markdown."""
     shown = ", ".join(map(_code, python_calls(op))) or f"internal, `teletensor._C.ops.{op.name}`"
-    rows = [f"Python: {shown}"]
+    found = [("Python", shown)]
     if op.aliases:
-        rows.append(f"Aliases: {', '.join(map(_code, op.aliases))}")
+        found.append(("Aliases", ", ".join(map(_code, op.aliases))))
     if op.signature.num_outputs != 0:
-        rows.append(f"Result dtype: {', '.join(map(_code, op.dtype_rules)) or 'none'}")
-    rows.append(f"Implementation: {_implementation(op)}")
-    rows.append(f"Gradient: {_gradient(op)}")
-    rows.append(f"Backends: {', '.join(backend for backend, names in have.items() if op.name in names) or 'none'}")
-    listing = "".join(f"- {row}\n" for row in rows)
-    return f"### {op.name}\n\n`{op.name}{op.entry['sig']}`\n\n{' '.join([op.doc, *_notes(op)])}\n\n{listing}\n"
+        found.append(("Result dtype", ", ".join(map(_code, op.dtype_rules)) or "none"))
+        found.append(("Result shape", ", ".join(map(_code, op.shape_rules)) or "depends on the data"))
+    found.append(("Implementation", _implementation(op)))
+    found.append(("Gradient", _gradient(op)))
+    found.append(("Backends", ", ".join(backend for backend, names in have.items() if op.name in names) or "none"))
+    return found
+
+
+def _section(op: Operator, have: dict[str, set[str]]) -> str:
+    listing = "".join(f"- {label}: {text}\n" for label, text in rows(op, have))
+    return f"### {op.name}\n\n`{op.name}{op.entry['sig']}`\n\n{' '.join([op.doc, *notes_of(op)])}\n\n{listing}\n"
 
 
 def _missing(operators: list[Operator], have: dict[str, set[str]]) -> str:
