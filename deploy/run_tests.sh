@@ -28,13 +28,13 @@ if [[ $tier == fast || $tier == all ]]; then
   less=()
   if [[ $tier == fast ]]; then
     less=(-m "not slow" --ignore tests/operators)
-    for folder in checkpoint cuda data distributed examples launch session; do less+=(--ignore "tests/python/$folder"); done
+    for folder in checkpoint cuda data distributed examples launch session tutorials; do less+=(--ignore "tests/python/$folder"); done
   fi
   .venv/bin/python -m pytest tests -q -n 2 "${less[@]}" --junitxml "$results/daemon.xml" || failed=1
   echo "== Python, with the engine in the same process"
   # Without the folders whose programs start engines of their own: they would be the same tests again.
   folders=(tests/operators tests/python)
-  for folder in distributed launch packaging; do folders+=(--ignore "tests/python/$folder"); done
+  for folder in distributed launch packaging tutorials; do folders+=(--ignore "tests/python/$folder"); done
   [[ $tier == fast ]] && folders=(tests/operators -m "not slow")
   TELETENSOR_IN_PROCESS=1 .venv/bin/python -m pytest "${folders[@]}" -q -n 2 \
     --junitxml "$results/in_process.xml" || failed=1
