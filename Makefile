@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint docs clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -128,6 +128,9 @@ lint: setup ## Check locks with clang's thread-safety analysis, C++ with clang-t
 	@$(PYTHON) -m pip install --quiet ruff
 	@$(PYTHON) deploy/build.py release tt_generated tt_proto  # the headers that the sources include
 	@$(PYTHON) deploy/lint.py
+
+docs: ## Build the documentation site, also for reading without a network: build/site/index.html
+	@deploy/docs/build.sh
 
 clean: ## Remove what was built
 	@rm -rf build build-*/ dist
