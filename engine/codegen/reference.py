@@ -22,6 +22,18 @@ SESSION_SOURCES = (
 )  # fmt: skip
 
 
+# Titles of declaration files whose name is that of a Python module or an abbreviation.
+TITLES = {
+    "linalg": "Linear algebra", "matmul": "Matrix products", "nn": "Layers", "optim": "Optimizer steps",
+    "pull": "Copies between engines", "share": "Shared tensors",
+}  # fmt: skip
+
+
+def title_of(subject: str) -> str:
+    """The title of the chapter of a declaration file, given its name without suffix."""
+    return TITLES.get(subject, subject.replace("_", " ").capitalize())
+
+
 def takes_device(op: Operator) -> bool:
     """Whether the operator's arguments determine the device."""
     return any(p.is_tensor or p.is_tensor_list or p.type == "Device" for p in op.params)
@@ -120,7 +132,7 @@ def emit(operators: list[Operator], have: dict[str, set[str]]) -> str:
     chapters = []
     for source, group in groupby(sorted(operators, key=lambda op: (op.source, op.id)), lambda op: op.source):
         sections = "".join(_section(op, have) for op in group)
-        chapters.append(f"## {Path(source).stem.replace('_', ' ').capitalize()}\n\n{sections}")
+        chapters.append(f"## {title_of(Path(source).stem)}\n\n{sections}")
     return f"""# Operators
 
 Generated from engine/ops/*.yaml by engine/codegen; do not edit. docs/operators.md explains rules and formulas.

@@ -7,7 +7,7 @@ from itertools import groupby
 from pathlib import Path
 
 from .declaration import Operator
-from .reference import notes_of, python_calls, rows
+from .reference import notes_of, python_calls, rows, title_of
 from .sample_code import sample_code
 
 _NAMES = re.compile(r"[a-z_][a-z0-9_]*(?=\()")
@@ -17,10 +17,6 @@ _SENTENCE_END = re.compile(r"(?<=[.;])\s")
 def _subject(op: Operator) -> str:
     """The name of the operator's declaration file, which is the folder of its page."""
     return Path(op.source).stem
-
-
-def _title(subject: str) -> str:
-    return subject.replace("_", " ").capitalize()
 
 
 def _used(op: Operator, by_name: dict[str, Operator]) -> list[Operator]:
@@ -48,7 +44,7 @@ def _page(op: Operator, have: dict[str, set[str]], uses: list[Operator], users: 
     sample = f"\n## Sample\n\n```python\n{code}```\n" if code else ""
     properties = "".join(f"| {label} | {_cell(text)} |\n" for label, text in table)
     return (
-        f"[Operators](../index.md) / [{_title(_subject(op))}](../{_subject(op)}.md)\n\n# {op.name}\n\n"
+        f"[Operators](../index.md) / [{title_of(_subject(op))}](../{_subject(op)}.md)\n\n# {op.name}\n\n"
         f"```text\n{op.name}{op.entry['sig']}\n```\n\n"
         f"{' '.join([op.doc, *notes_of(op)])}\n\n"
         f"| property | value |\n|---|---|\n{properties}{sample}\n"
@@ -74,7 +70,7 @@ def _subject_page(subject: str, description: str, operators: list[Operator]) -> 
         calls = python_calls(op)
         name = f"`{calls[0]}`" if calls else "internal"
         lines.append(f"| [`{op.name}`]({subject}/{op.name}.md) | {name} | {_summary(op)} |\n")
-    return f"# {_title(subject)}\n\n{description}\n\n| operator | Python | result |\n|---|---|---|\n{''.join(lines)}"
+    return f"# {title_of(subject)}\n\n{description}\n\n| operator | Python | result |\n|---|---|---|\n{''.join(lines)}"
 
 
 def pages(operators: list[Operator], have: dict[str, set[str]], ops_folder: Path) -> dict[str, str]:
@@ -94,7 +90,7 @@ def pages(operators: list[Operator], have: dict[str, set[str]], ops_folder: Path
         for op in members:
             found[f"{subject}/{op.name}.md"] = _page(op, have, uses[op.name], users[op.name])
         names = ", ".join(f"[`{op.name}`]({subject}/{op.name}.md)" for op in members)
-        lines.append(f"## [{_title(subject)}]({subject}.md)\n\n{description}\n\n{names}\n")
+        lines.append(f"## [{title_of(subject)}]({subject}.md)\n\n{description}\n\n{names}\n")
     found["index.md"] = (
         f"# Operators\n\n{len(operators)} operators, generated from the declarations in `engine/ops`; "
         "[their language](../operators.md) explains rules and formulas.\n\n" + "\n".join(lines)
