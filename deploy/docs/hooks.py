@@ -25,7 +25,7 @@ COPIES = {"CHANGELOG.md": "changelog.md", "CONTRIBUTING.md": "contributing.md", 
 ASSETS = ("site.css", "iframe-worker.js")
 
 _FENCE = re.compile(r"^(```.*?^```)", re.M | re.S)
-_LINK = re.compile(r"(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
+_LINK_OR_CODE = re.compile(r"`[^`\n]*`|(?<!!)\[((?:[^\[\]]|\[[^\]]*\])*)\]\(([^()\s]+)\)")
 
 
 @functools.cache
@@ -56,6 +56,8 @@ def on_files(files, config):
 def _relinked(match: re.Match, page: str, origin: str, files) -> str:
     """A link with the target's path on the site. `page` and `origin` are the page's paths there and in the repository."""
     text, target = match[1], match[2]
+    if target is None:  # code
+        return match[0]
     if re.match(r"[a-z]+:", target) or target.startswith("#"):
         return match[0]
     path, _, anchor = target.partition("#")
@@ -74,5 +76,5 @@ def on_page_markdown(markdown, page, config, files):
         return markdown
     origin = next((source for source, path in COPIES.items() if path == here), f"docs/{here}")
     parts = _FENCE.split(markdown)
-    parts[::2] = [_LINK.sub(lambda m: _relinked(m, here, origin, files), part) for part in parts[::2]]
+    parts[::2] = [_LINK_OR_CODE.sub(lambda m: _relinked(m, here, origin, files), part) for part in parts[::2]]
     return "".join(parts)

@@ -44,7 +44,7 @@ def _page(op: Operator, have: dict[str, set[str]], uses: list[Operator], users: 
     sample = f"\n## Sample\n\n```python\n{code}```\n" if code else ""
     properties = "".join(f"| {label} | {_cell(text)} |\n" for label, text in table)
     return (
-        f"[Operators](../index.md) / [{title_of(_subject(op))}](../{_subject(op)}.md)\n\n# {op.name}\n\n"
+        f"# {op.name}\n\n[Operators](../index.md) / [{title_of(_subject(op))}](../{_subject(op)}.md)\n\n"
         f"```text\n{op.name}{op.entry['sig']}\n```\n\n"
         f"{' '.join([op.doc, *notes_of(op)])}\n\n"
         f"| property | value |\n|---|---|\n{properties}{sample}\n"

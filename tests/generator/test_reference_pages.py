@@ -26,7 +26,7 @@ def test_every_operator_has_a_page_that_two_indices_link(pages):
     for op in OPERATORS:
         subject = Path(op.source).stem
         page = pages[f"{subject}/{op.name}.md"]
-        assert f"\n# {op.name}\n" in page and f"{op.name}{op.entry['sig']}\n" in page
+        assert page.startswith(f"# {op.name}\n") and f"{op.name}{op.entry['sig']}\n" in page
         assert f"({subject}/{op.name}.md)" in pages[f"{subject}.md"]
         assert f"({subject}/{op.name}.md)" in pages["index.md"]
 

@@ -5,12 +5,13 @@ Usage: ``python -m tests.python.tutorials.page docs/tutorials/first-steps.md``
 The convention of such a page, whose blocks run in order in an empty folder, with a home folder of their own:
 
 - A block of ``python`` is run; all of a page run in one process. The block of ``output`` that follows has what it prints,
-  and, if it raises an exception, the exception's type and message. Without one it must print nothing.
+  and, if it raises an exception, the exception's type and message. Without one it must print nothing. A block of ``text``
+  in its place is a sample of an output that has other numbers each time; it is not compared.
 - In a block of ``console``, a line that starts with ``$ `` is a command for bash, and the lines after it are its output.
   A command must succeed. One that ends in ``&`` runs until the page ends, and its output may continue; ``%1`` is the
   process of the first such command.
 - A block with ``title="NAME"`` is the contents of the file NAME.
-- ``text`` is not run. Blocks of other languages must have a title.
+- Other blocks of ``text`` are not run. Blocks of other languages must have a title.
 
 In outputs, ``...`` stands for any text, and several spaces for one. The ports 7070 to 7079, 9070 and 29500 are replaced by free ones.
 """
@@ -56,6 +57,13 @@ class Block:
 def blocks(page: str) -> list[Block]:
     """The fenced blocks of a page."""
     return [Block(m[1], m[2], m[3], page.count("\n", 0, m.start(3)) + 1) for m in FENCE.finditer(page)]
+
+
+def expected_output(rest: list[Block]) -> str | None:
+    """The output of a program, given the blocks that follow it; None if it is not compared."""
+    if not rest or rest[0].title or rest[0].language not in ("output", "text"):
+        return ""
+    return rest[0].text if rest[0].language == "output" else None
 
 
 def matches(expected: str, actual: str, whole: bool = True) -> bool:
@@ -138,16 +146,21 @@ class Runner:
                 self.compare(expected, log.read_text())
             time.sleep(0.01)
 
-    def python(self, text: str, expected: str) -> None:
-        """Runs a program and checks its output."""
+    def python(self, text: str, expected: str | None) -> None:
+        """Runs a program and checks its output; without an expected one, that it prints something and succeeds."""
         code = compile("\n" * self.lines + text, f"{self.name}.py", "exec")
         self.lines += text.count("\n")
         with contextlib.redirect_stdout(io.StringIO()) as output:
             try:
                 exec(code, self.names)  # noqa: S102 - our own documentation
             except Exception as error:
+                if expected is None:
+                    raise Mismatch(f"raised {type(error).__name__}: {error}") from None
                 print(f"{type(error).__name__}: {error}")
-        self.compare(expected, output.getvalue())
+        if expected is not None:
+            self.compare(expected, output.getvalue())
+        elif not output.getvalue():
+            raise Mismatch("printed nothing")
 
     @staticmethod
     def compare(expected: str, actual: str) -> None:
@@ -166,8 +179,7 @@ def run(page: Path) -> None:
                 if block.title:
                     Path(folder, block.title).write_text(block.text)
                 elif block.language == "python":
-                    output = found[i + 1].text if i + 1 < len(found) and found[i + 1].language == "output" else ""
-                    runner.python(block.text, output)
+                    runner.python(block.text, expected_output(found[i + 1 :]))
                 elif block.language == "console":
                     for command, output in commands(block.text):
                         runner.command(command, output)

@@ -28,6 +28,8 @@ def test_page(page):
         ("```python\nprint(1 + 1)\n```\n```output\n3\n```\n", "page.md:2: expected the output\n3\n\nreceived\n2"),
         ("```python\nprint(1)\n```\n", "page.md:2: expected the output\n\nreceived\n1"),
         ("```python\n1 / 0\n```\n", "ZeroDivisionError: division by zero"),
+        ("```python\n1 / 0\n```\n```text\n5\n```\n", "page.md:2: raised ZeroDivisionError: division by zero"),
+        ("```python\nx = 1\n```\n```text\n5\n```\n", "page.md:2: printed nothing"),
         ("```console\n$ echo a\nb\n```\n", "page.md:2: expected the output\nb\n\nreceived\na"),
         ("```console\n$ false\n```\n", "page.md:2: ended with 1"),
         ("```console\n$ echo a && exit 3 &\nb\n```\n", "page.md:2: expected the output\nb"),
@@ -47,6 +49,7 @@ def test_blocks_share_names_and_files(tmp_path, monkeypatch):
     (tmp_path / "page.md").write_text(
         '```text title="a.txt"\nfrom the file\n```\n'
         "```python\nx = 2\n```\n```python\nprint(x, 'and', open('a.txt').read())\n```\n```output\n2 and ...\n```\n"
+        "```python\nprint(x)\n```\n```text\nanything\n```\n"
         "```console\n$ cat \\\n  a.txt\nfrom ...\n$ sleep 100 &\n$ kill -0 %1\n```\n"
     )
     pages.run(tmp_path / "page.md")
