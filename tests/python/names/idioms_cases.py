@@ -10,6 +10,7 @@ import types
 import numpy as np
 
 from .record import error
+from .rows import values_of
 
 
 def case_numpy_scalars(torch):
@@ -166,3 +167,27 @@ def case_fake_tensors(torch):
 def case_sobol_without_scrambling(torch):
     engine = torch.quasirandom.SobolEngine(3)
     return [engine.draw(5), engine.draw(2), engine.fast_forward(3).draw(1), engine.reset().draw(2)]
+
+
+NUMPY_INTEGERS = """
+x.sum(i), x.mean(dim=i), x.amax(i, True), x.std(i), x.all(i), x.count_nonzero(i), x.logsumexp(i)
+torch.var_mean(x, i), x.norm(2, i)
+x.sum((i, n)), x.movedim(i, n), x.roll(n, i), x.squeeze(i), x.diff(n, i), x.unique(dim=i)
+x.unflatten(i, (n, 2)), x.repeat_interleave(n)
+x.tensor_split(two), torch.hsplit(x, n), torch.fft.fft(x, two, i), torch.fft.fftshift(x, i), torch.linalg.norm(x, dim=i)
+torch.zeros(n), torch.zeros((two, n)), torch.full((n,), 2.0), torch.eye(two), torch.hann_window(two)
+F.interpolate(x[None], size=two), F.max_pool1d(x[None], two), F.avg_pool2d(x[None], two), F.adaptive_avg_pool1d(x[None], n)
+F.unfold(x[None, None], two)
+F.conv1d(x[None], torch.ones(1, 2, 1), padding=n, stride=two), F.layer_norm(x, (three,)), F.normalize(x, dim=i), F.pad(x, (n, i))
+torch.nn.Conv2d(n, n, two).weight.shape, torch.nn.ConvTranspose1d(n, n, two, output_padding=i).weight.shape, torch.nn.ZeroPad2d(n)(x)
+torch.nn.LayerNorm(three)(x), torch.nn.RMSNorm(three)(x), torch.nn.Linear(three, n).weight.shape
+torch.nn.LSTM(three, two, n)
+x.sum(np.float64(1))
+torch.zeros(np.float64(2))
+"""
+
+
+def case_numpy_integers(torch):
+    i, n, two, three = (np.int64(v) for v in range(4))
+    names = {"x": torch.arange(6.0).view(2, 3), "i": i, "n": n, "two": two, "three": three, "np": np, "F": torch.nn.functional}
+    return values_of(torch, NUMPY_INTEGERS, **names)
