@@ -6,6 +6,7 @@ import datetime
 import importlib
 import io
 import types
+import warnings
 
 import numpy as np
 
@@ -191,3 +192,33 @@ def case_numpy_integers(torch):
     i, n, two, three = (np.int64(v) for v in range(4))
     names = {"x": torch.arange(6.0).view(2, 3), "i": i, "n": n, "two": two, "three": three, "np": np, "F": torch.nn.functional}
     return values_of(torch, NUMPY_INTEGERS, **names)
+
+
+LISTS_AS_INDICES = """
+x[[[0, 1], [1, 0]]]
+x[[slice(0, 1), 1]]
+x[[torch.tensor([0, 1]), torch.tensor([1, 0])]]
+x[[0, torch.tensor(1)]]
+x[[[0, 1]]]
+x[[None, 0]]
+x[[..., 0]]
+x[[np.array([0, 1]), np.array([1, 0])]]
+x[[[True, False], [0]]]
+x[[[]]]
+x[[]]
+x[[0, 1]]
+x[[True, False]]
+x[[[0], [1], [2]]]
+x[range(2)]
+x[np.array([[0, 1], [1, 0]])]
+x[torch.tensor([[0, 1], [1, 0]])]
+"""
+
+
+def case_lists_as_indices(torch):
+    x = torch.arange(6.0).view(2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = values_of(torch, LISTS_AS_INDICES, x=x, np=np)
+        x[[[0, 1], [1, 0]]] = 9.0
+        return [rows, x]
