@@ -150,8 +150,11 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     """Leaky relu with a random slope per element in training, otherwise with the mean of lower and upper."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    slope = _C.torch.rand_like(input) * (upper - lower) + lower if training else (lower + upper) / 2
-    result = _C.torch.where(input >= 0, input, input * slope)
+    if training:
+        slope = _C.torch.rand_like(input) * (upper - lower) + lower
+        result = _C.torch.where(input <= 0, input * slope, input)
+    else:
+        result = _ops.leaky_relu(input, (lower + upper) / 2)
     return input.copy_(result) if inplace else result
 
 

@@ -5,6 +5,7 @@ import copy
 import datetime
 import importlib
 import io
+import math
 import types
 import warnings
 
@@ -222,3 +223,27 @@ def case_lists_as_indices(torch):
         rows = values_of(torch, LISTS_AS_INDICES, x=x, np=np)
         x[[[0, 1], [1, 0]]] = 9.0
         return [rows, x]
+
+
+def case_gradients_at_ties_and_corners(torch):
+    nan, inf, f = math.nan, math.inf, torch.nn.functional
+    pairs = {
+        "fmax": ([1.0, 2, 3, nan, 1, inf, -0.0, nan], [1.0, 3, 2, 1, nan, inf, 0, inf]),
+        "fmin": ([1.0, 2, 3, nan, 1, inf, -0.0, nan], [1.0, 3, 2, 1, nan, inf, 0, inf]),
+        "maximum": ([1.0, 2, 3], [1.0, 3, 2]),
+        "atan2": ([0.0, 0, 1e-30, 1, -2], [0.0, -1, 0, 1, 0]),
+        "hypot": ([3.0, 0], [4.0, 2]),
+        "pow": ([0.0, 0, 2], [0.0, 2, 0]),
+    }
+    rows = []
+    for name, values in pairs.items():
+        leaves = [torch.tensor(v, requires_grad=True) for v in values]
+        getattr(torch, name)(*leaves).sum().backward()
+        rows.append([name, [[v if v == v else "nan" for v in leaf.grad.tolist()] for leaf in leaves]])
+    for function in (f.rrelu, f.leaky_relu, f.relu6, f.hardtanh, f.hardsigmoid, f.hardswish, f.softshrink, f.hardshrink, f.elu):
+        x = torch.tensor([-3.0, -0.5, 0, 0.5, 1, 3, 6], requires_grad=True)
+        function(x).sum().backward()
+        rows.append([function.__name__, x.grad])
+    x = torch.tensor([-1.0, 0, 1], requires_grad=True)
+    f.rrelu(x, training=True).sum().backward()
+    return [*rows, [bool(0.1 < x.grad[i] < 0.4) for i in range(3)]]
