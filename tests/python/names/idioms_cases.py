@@ -247,3 +247,10 @@ def case_gradients_at_ties_and_corners(torch):
     x = torch.tensor([-1.0, 0, 1], requires_grad=True)
     f.rrelu(x, training=True).sum().backward()
     return [*rows, [bool(0.1 < x.grad[i] < 0.4) for i in range(3)]]
+
+
+def case_seeds_beyond_64_bits(torch):
+    seeds = [torch.manual_seed(seed).initial_seed() for seed in (-1, 2**63, 2**64 - 1, np.int64(3))]
+    refused = [bool(error(f, seed)) for f in (torch.manual_seed, torch.Generator().manual_seed) for seed in (2**64, -(2**63) - 1)]
+    torch.manual_seed(0)
+    return [seeds, refused]
