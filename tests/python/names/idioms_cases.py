@@ -254,3 +254,44 @@ def case_seeds_beyond_64_bits(torch):
     refused = [bool(error(f, seed)) for f in (torch.manual_seed, torch.Generator().manual_seed) for seed in (2**64, -(2**63) - 1)]
     torch.manual_seed(0)
     return [seeds, refused]
+
+
+PRIVATE_NAMES = """
+sorted(map(str, attention._cur_sdpa_kernel_backends())) == sorted(str(b) for b in B.__members__.values() if b != B.ERROR)
+proxies.get_proxy_mode()
+torch.ops.aten.sym_size(x, 1), torch.ops.aten.sym_size.int(x, 0), torch.ops.aten.sym_size.default(x), torch.ops.aten.sym_numel(x)
+torch.iinfo(type=torch.int8).max, torch.finfo(type=torch.bfloat16).eps, str(torch._C.TensorType.get())
+torch.TensorType is torch._C.TensorType
+torch.functional.lu(a, True, True), torch.functional.lu(a, True, False)[1]
+torch.functional.istft(torch.functional.stft(y, 8, return_complex=True, window=w), 8, window=w)
+[[n, type(getattr(torch.distributions, n)).__name__] for n in "normal constraints kl transforms utils von_mises exp_family".split()]
+[list(t.shape) for t in (*torch.hsplit(x, (1, 5)), *x.vsplit([1, 9]), *torch.dsplit(x[None], (4,)))]
+linear.NonDynamicallyQuantizableLinear(2, 3), isinstance(linear.NonDynamicallyQuantizableLinear(2, 3), torch.nn.Linear)
+sorted({"pca_lowrank", "svd_lowrank", "stft", "istft", "lu", "cdist"} - set(torch.functional.__all__))
+"""
+
+
+def case_private_names(torch):
+    attention = importlib.import_module(f"{torch.__name__}.nn.attention")
+    names = {
+        "attention": attention, "B": attention.SDPBackend, "x": torch.arange(6.0).view(2, 3), "a": torch.eye(2) + 1,
+        "proxies": importlib.import_module(f"{torch.__name__}.fx.experimental.proxy_tensor"), "w": torch.hann_window(8),
+        "linear": importlib.import_module(f"{torch.__name__}.nn.modules.linear"), "y": torch.arange(32.0).sin(),
+    }  # fmt: skip
+    with names["proxies"].disable_proxy_modes_tracing():
+        rows = values_of(torch, PRIVATE_NAMES, **names)
+    with attention.sdpa_kernel([attention.SDPBackend.MATH, attention.SDPBackend.FLASH_ATTENTION], set_priority=True):
+        return [rows, [str(b) for b in attention._cur_sdpa_kernel_backends(with_priority=True)[:2]]]
+
+
+def case_ranges_of_profiles(torch):
+    profiler = torch.ops.profiler
+    with importlib.import_module(f"{torch.__name__}.profiler").profile() as profile:
+        for enter, leave in (
+            (profiler._record_function_enter, profiler._record_function_exit),
+            (profiler._record_function_enter_new.default, profiler._record_function_exit._RecordFunction),
+        ):
+            handle = enter("a range", None) if enter is not profiler._record_function_enter else enter("a range")
+            torch.ones(2) + 1
+            leave(handle)
+    return [[e.key, e.count] for e in profile.key_averages() if e.key in ("a range", "aten::add")]
