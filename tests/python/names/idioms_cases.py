@@ -256,6 +256,27 @@ def case_seeds_beyond_64_bits(torch):
     return [seeds, refused]
 
 
+def case_tied_buffers(torch):
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2, 2))
+            self.same = self.weight
+            self.register_buffer("table", torch.zeros(4))
+            self.register_buffer("head", self.table[:2])
+
+    module = copy.deepcopy(Tied())
+    module.table.fill_(3.0)
+    optimizer = torch.optim.AdamW(module.parameters())
+    module.weight.sum().backward()
+    optimizer.step()
+    again, stepped = copy.deepcopy((module, optimizer))
+    return [
+        module.head, module.same is module.weight, stepped.param_groups[0]["params"][0] is again.weight, len(stepped.state),
+        again.weight.grad,
+    ]  # fmt: skip
+
+
 PRIVATE_NAMES = """
 sorted(map(str, attention._cur_sdpa_kernel_backends())) == sorted(str(b) for b in B.__members__.values() if b != B.ERROR)
 proxies.get_proxy_mode()
@@ -295,3 +316,36 @@ def case_ranges_of_profiles(torch):
             torch.ones(2) + 1
             leave(handle)
     return [[e.key, e.count] for e in profile.key_averages() if e.key in ("a range", "aten::add")]
+
+
+def case_einsum_of_a_tuple_is_traced(torch):
+    class Product(torch.nn.Module):
+        def forward(self, a, b):
+            return torch.einsum("ij,jk->ik", (a, b)) + torch.einsum("ij,jk->ik", a, b)
+
+    traced = importlib.import_module(f"{torch.__name__}.fx").symbolic_trace(Product())
+    x = torch.arange(4.0).view(2, 2)
+    return [traced(x, x), [node.op for node in traced.graph.nodes]]
+
+
+def case_fake_tensors_of_modules(torch):
+    subclasses = importlib.import_module(f"{torch.__name__}._subclasses")
+    mode = subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    of_real = mode.from_tensor(torch.ones(2, 3, requires_grad=True).t())
+    with mode:
+        layer = torch.nn.Linear(3, 2)
+        result = layer(torch.ones(1, 3))
+    kinds = [isinstance(t, subclasses.FakeTensor) for t in (of_real, layer.weight, result, torch.ones(1))]
+    return [
+        kinds, list(of_real.shape), list(of_real.stride()), of_real.requires_grad, list(result.shape), result.fake_mode is mode,
+        str(result.device),
+    ]  # fmt: skip
+
+
+def case_sobol_in_powers_of_two(torch):
+    engine = torch.quasirandom.SobolEngine
+    points = engine(4, scramble=True, seed=1).draw(64)
+    return [
+        engine(2).draw_base2(2), engine(2).draw(2, dtype=torch.float64), repr(engine(2)), engine.MAXDIM, list(points.shape),
+        bool(((points >= 0) & (points < 1)).all()), bool((points.mean(0) - 0.5).abs().max() < 0.03), error(engine, 21202),
+    ]  # fmt: skip
