@@ -349,3 +349,16 @@ def case_sobol_in_powers_of_two(torch):
         engine(2).draw_base2(2), engine(2).draw(2, dtype=torch.float64), repr(engine(2)), engine.MAXDIM, list(points.shape),
         bool(((points >= 0) & (points < 1)).all()), bool((points.mean(0) - 0.5).abs().max() < 0.03), error(engine, 21202),
     ]  # fmt: skip
+
+
+TEXTS = """
+repr(torch.tensor([], dtype=torch.int64)), repr(torch.empty(0, 3, dtype=torch.int32)), repr(torch.tensor([], dtype=torch.bool))
+repr(torch.empty(0)), repr(torch.empty(0, 2, requires_grad=True)), repr(torch.empty(0, dtype=torch.complex64))
+repr(torch.empty(2, device="meta")), repr(torch.empty(2, 0, device="meta", dtype=torch.int64))
+repr(torch.ones(2, dtype=torch.int32)), repr(torch.ones(1, dtype=torch.complex64))
+repr(torch.distributions.Categorical(torch.ones(3))), repr(torch.distributions.Normal(torch.zeros(2), 1.0))
+"""
+
+
+def case_texts_of_empty_tensors(torch):
+    return values_of(torch, TEXTS)
