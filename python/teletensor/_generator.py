@@ -8,7 +8,7 @@ import random
 from . import _C, _random
 from ._C import Tensor
 from ._mt19937 import MT19937
-from ._random import check_state
+from ._random import check_state, unsigned_seed
 
 __all__ = ["Generator", "default_generator", "manual_seed"]
 
@@ -31,7 +31,7 @@ class Generator:
 
     def manual_seed(self, seed: int) -> Generator:
         """Restarts the sequence from a seed."""
-        self._seed = self._stream_seed = int(seed) % 2**64
+        self._seed = self._stream_seed = unsigned_seed(seed)
         self._state: Tensor | None = None  # (seed, offset) after draws in the engine
         self._client = MT19937(self._seed)  # the state after draws in the client; used if _state is None
         return self

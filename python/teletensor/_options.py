@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from ._integers import is_int
+
 _MEMORY_FORMATS = (
     "torch.contiguous_format", "torch.channels_last", "torch.channels_last_3d", "torch.preserve_format",
 )  # fmt: skip
@@ -34,8 +36,8 @@ def check_optional_flags(op: str, **flags: Any) -> None:
 
 
 def check_kind(op: str, name: str, value: Any, kind: type) -> None:
-    """Raises TypeError unless the value is an instance of the class."""
-    if not isinstance(value, kind):
+    """Raises TypeError unless the value is an instance of the class; any integer is an int."""
+    if not (is_int(value) if kind is int else isinstance(value, kind)):
         raise TypeError(f"[{op}] expected {name} to be {kind.__name__}, got {type(value).__name__}")
 
 

@@ -11,17 +11,25 @@ _seed = 0x9E3779B97F4A7C15
 _client: MT19937 | None = None  # source of draw_in_client(), created at its first call after the seed was set
 
 
+def unsigned_seed(seed: int) -> int:
+    """Returns a seed as a number of 64 bits without sign. Raises RuntimeError if it has more bits."""
+    number = int(seed)
+    if not -(2**63) <= number < 2**64:
+        raise RuntimeError(f"Overflow when unpacking long, expected a seed from -2^63 to 2^64 - 1, got {number}")
+    return number % 2**64
+
+
 def manual_seed(seed: int) -> None:
     """Restarts the session's generator from a seed; after connect_all(), that of each session."""
     global _seed, _client
-    _seed, _client = int(seed) % 2**64, None
+    _seed, _client = unsigned_seed(seed), None
     _connection.issue_in_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
 
 
 def seed_without_session(seed: int) -> None:
     """Same as manual_seed, in a process that has no session yet: a later session begins with the seed."""
     global _seed, _client
-    _seed, _client = int(seed) % 2**64, None
+    _seed, _client = unsigned_seed(seed), None
     _connection.set_for_later_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
 
 

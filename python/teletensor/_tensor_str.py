@@ -173,19 +173,20 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
     if tensor.device.type != "cpu":
         suffixes.append(f"device='{tensor.device}'")
     default = _C.default_dtype()
-    if tensor.dtype not in (default, default.to_complex(), _C.int64, _C.bool):
-        suffixes.append(f"dtype={tensor.dtype}")
+    inferred = (default, default.to_complex(), _C.int64, _C.bool)  # dtypes that the values show
     if contents is not None:
         body = contents
     elif tensor.device.type == "meta" or _C._is_wrapper(tensor):
-        body = "..."
+        body, inferred = "...", (default,)
         suffixes.append(f"size={tuple(tensor.shape)}")
     elif tensor.numel() == 0:
-        body = "[]"
+        body, inferred = "[]", (default,)
         if tensor.dim() != 1:
             suffixes.append(f"size={tuple(tensor.shape)}")
     else:
         body = _tensor_str(tensor, indent)
+    if tensor.dtype not in inferred:
+        suffixes.append(f"dtype={tensor.dtype}")
     if tensor.grad_fn is not None:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:

@@ -12,6 +12,7 @@ import math
 
 from . import _C
 from ._C import Tensor
+from ._integers import repeated
 from ._options import check_flags, check_layout
 from ._overridable import wrap_functions as _wrap_functions
 
@@ -63,11 +64,11 @@ def _shape_and_dims(input: Tensor, s, dim, name: str) -> tuple[list[int], list[i
     """Returns the lengths to transform and their dimensions. A length of -1 in `s` stands for the dimension's size."""
     ndim = input.dim()
     if dim is not None:
-        dims = [_wrapped(d, ndim) for d in ([dim] if isinstance(dim, int) else dim)]
+        dims = [_wrapped(d, ndim) for d in repeated(dim, 1)]
         if len(set(dims)) != len(dims):
             raise RuntimeError(f"[{name}] FFT dims must be unique")
     if s is not None:
-        sizes = [s] if isinstance(s, int) else list(s)
+        sizes = list(repeated(s, 1))
         if dim is None:
             if len(sizes) > ndim:
                 raise RuntimeError(f"[{name}] Got shape with {len(sizes)} values but input tensor only has {ndim} dimensions.")
@@ -116,7 +117,7 @@ def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
 
 def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
     input = _as_complex(input, name)
-    has_last_size = s is not None and (s if isinstance(s, int) else list(s)[-1]) != -1
+    has_last_size = s is not None and repeated(s, 1)[-1] != -1
     given, dims = _shape_and_dims(input, s, dim, name)
     if not dims:
         raise RuntimeError(f"[{name}] must transform at least one axis")
@@ -242,7 +243,7 @@ def rfftfreq(
 
 
 def _shifted(input: Tensor, dim, shift_of) -> Tensor:
-    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(input.dim())) if dim is None else list(repeated(dim, 1))
     return input.roll([shift_of(input.shape[d]) for d in dims], dims) if dims else input.clone()
 
 

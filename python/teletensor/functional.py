@@ -8,6 +8,7 @@ from ._functions import broadcast_shapes, broadcast_tensors, meshgrid
 from ._ops.einsum import einsum, tensordot
 from ._ops.join import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
 from ._ops.linalg import chain_matmul, lu
+from ._ops.lowrank import pca_lowrank, svd_lowrank
 from ._ops.norm import norm
 from ._ops.shape import unravel_index
 from ._ops.spectral import istft, stft
@@ -16,8 +17,8 @@ from .nn import functional as F  # noqa: N812 - PyTorch's name
 
 __all__ = [
     "F", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "broadcast_shapes", "broadcast_tensors", "cartesian_prod",
-    "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "split", "stft", "tensordot", "unique",
-    "unique_consecutive", "unravel_index",
+    "cdist", "chain_matmul", "einsum", "istft", "lu", "meshgrid", "norm", "pca_lowrank", "split", "stft", "svd_lowrank",
+    "tensordot", "unique", "unique_consecutive", "unravel_index",
 ]  # fmt: skip
 
 

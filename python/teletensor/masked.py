@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 from . import _C
 from ._C import Tensor
+from ._integers import repeated
 from ._not_implemented import not_implemented
 
 __all__ = [  # noqa: F822 - MaskedTensor and its functions are added below
@@ -45,7 +46,7 @@ def _dims(dim, ndim: int) -> list[int]:
     """Returns the given dimensions, by default all; rejects duplicates."""
     if dim is None or dim == ():
         return list(range(ndim))
-    dims = [dim] if isinstance(dim, int) else list(dim)
+    dims = list(repeated(dim, 1))
     for d in dims:
         _check_range(d, ndim)
     if len(set(d % max(1, ndim) for d in dims)) != len(dims):

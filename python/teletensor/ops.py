@@ -15,14 +15,22 @@ loaded_libraries: set[str] = set()
 
 
 def _enter_range(name: str, args: str | None = None) -> Any:
-    """Starts a range of a profile; returns what ends it."""
+    """Starts a range of a profile; returns the handle that ends it."""
     return record_function(name, args).__enter__()
 
 
+def _exit_range(handle: Any) -> None:
+    """Ends a range of a profile."""
+    handle.__exit__()
+
+
+# Overloads, of which PyTorch's record_function calls these.
+_enter_range.default = _enter_range
+_exit_range.default = _exit_range._RecordFunction = _exit_range
 _PROFILER = {
     "_record_function_enter": _enter_range,
     "_record_function_enter_new": _enter_range,
-    "_record_function_exit": lambda handle: handle.__exit__(),
+    "_record_function_exit": _exit_range,
 }
 
 

@@ -27,6 +27,22 @@ struct Indexed {
 // Whether the object is an integer, including NumPy's; excludes arrays of integers, which have __index__ too.
 bool is_integer_index(PyObject* o) { return PyLong_Check(o) || (PyIndex_Check(o) && !PySequence_Check(o)); }
 
+// Whether a list or another sequence is read like a tuple of indices, one per dimension: PyTorch's rule, which was
+// NumPy's. Calls Python code, which may raise an exception; it is cleared.
+bool is_read_as_tuple(PyObject* index) {
+  if (is_tensor(index) || is_array(index) || PyUnicode_Check(index) || !PySequence_Check(index)) return false;
+  const Py_ssize_t count = PySequence_Size(index);
+  if (count < 0) PyErr_Clear();
+  if (count >= 32) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    Owned item(PySequence_GetItem(index, i));
+    if (!item) return PyErr_Clear(), false;
+    PyObject* o = item.get();
+    if (is_tensor(o) || PySequence_Check(o) || PySlice_Check(o) || o == Py_Ellipsis || o == Py_None) return true;
+  }
+  return false;
+}
+
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
 
 class Indexer {
@@ -34,6 +50,18 @@ class Indexer {
   explicit Indexer(const client::Tensor& self) : result_{self, {}} {}
 
   Indexed run(PyObject* index) {
+    Owned tuple;
+    if (!PyTuple_Check(index) && is_read_as_tuple(index)) {
+      if (PyErr_WarnEx(
+              PyExc_UserWarning,
+              "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead "
+              "of x[seq], or x[torch.tensor(seq)] to index the first dimension",
+              1) < 0) {
+        throw PythonErrorSet();
+      }
+      tuple = Owned(throw_if_null(PySequence_Tuple(index)));
+      index = tuple.get();
+    }
     absl::Span<PyObject* const> items(&index, 1);
     if (PyTuple_Check(index)) {
       items = {PySequence_Fast_ITEMS(index), static_cast<size_t>(PyTuple_GET_SIZE(index))};

@@ -306,7 +306,9 @@ class Binder {
   bool set_ints(const Param& p, PyObject* value, Arg* arg) {
     if (has_bool(value)) return false;
     auto& list = out_->ints.emplace_back();
-    if (PyLong_Check(value) && p.list_size > 0) {
+    // NumPy's integers have an index, too.
+    const bool is_int = PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value) && !is_tensor(value));
+    if (is_int && p.list_size > 0) {
       list.assign(static_cast<size_t>(p.list_size), int_from(value));
     } else if (!ints_from(value, &list)) {
       return false;

@@ -8,6 +8,7 @@ import math
 from .. import _C
 from .._C import Tensor
 from .._functions import result_type
+from .._integers import repeated
 from .out_variant import inplace_variant, out_variants
 
 __all__ = [
@@ -147,7 +148,7 @@ def gradient(input: Tensor, *, spacing=None, dim=None, edge_order: int = 1) -> t
     """Central differences of neighbouring elements divided by their distance; one-sided differences at the edges."""
     if edge_order not in (1, 2):
         raise RuntimeError("torch.gradient only supports edge_order=1 and edge_order=2.")
-    dims = list(range(input.dim())) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+    dims = list(range(input.dim())) if dim is None else list(repeated(dim, 1))
     spacing = 1 if spacing is None else spacing
     if isinstance(spacing, (list, tuple)) and len(spacing) != len(dims):
         raise RuntimeError(
@@ -202,7 +203,7 @@ def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0
     if input.is_complex():
         raise NotImplementedError(f"[hash_tensor] not implemented for {input.dtype}")
     bits = input.to(_C.float64 if input.is_floating_point() else _C.int64, copy=True).view(_C.int64)
-    requested = range(input.dim()) if dim is None or dim == () else [dim] if isinstance(dim, int) else dim
+    requested = range(input.dim()) if dim is None or dim == () else repeated(dim, 1)
     most = builtins.max(1, input.dim())
     for d in requested:
         if not -most <= d < most:

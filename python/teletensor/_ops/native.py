@@ -7,6 +7,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._integers import is_int, repeated
 from .._options import check_kind
 from .out_variant import exact_out_variant, out_variant
 
@@ -28,7 +29,7 @@ def _statistics(input: Tensor, dims: list[int], eps: float, keepdim: bool) -> tu
 
 def native_layer_norm(input: Tensor, normalized_shape, weight, bias, eps: float) -> tuple[Tensor, Tensor, Tensor]:
     """Returns (layer_norm, mean, 1 / standard deviation); the statistics have no gradient."""
-    shape = [normalized_shape] if isinstance(normalized_shape, int) else list(normalized_shape)
+    shape = repeated(normalized_shape, 1)
     mean, scale = _statistics(input, list(range(input.dim() - len(shape), input.dim())), eps, True)
     return _ops.layer_norm(input, shape, weight, bias, eps), mean.to(input.dtype).detach(), scale.to(input.dtype).detach()
 
@@ -99,7 +100,7 @@ def conv_tbc(input: Tensor, weight: Tensor, bias: Tensor, pad: int = 0) -> Tenso
 @exact_out_variant
 def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     """The indices of the first `size` nonzero elements, followed by rows of fill_value. Does not wait."""
-    if isinstance(fill_value, bool) or not isinstance(fill_value, int):
+    if isinstance(fill_value, bool) or not is_int(fill_value):
         raise TypeError(f"nonzero_static(): argument 'fill_value' must be int, not {type(fill_value).__name__}")
     flat = (input.reshape(-1) != 0).to(_C.int64)
     number = flat.cumsum(0) - 1  # rank of each nonzero element
@@ -124,7 +125,7 @@ def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, d
     """
     points = input.detach().reshape(-1, input.shape[-1])
     count = points.shape[1]
-    bins = [bins] * count if isinstance(bins, int) else list(bins)
+    bins = repeated(bins, count)
     if len(bins) != count:
         raise RuntimeError(f"histogramdd(): expected {count} sequences of bin edges or numbers of bins, got {len(bins)}")
     if range is not None and len(range) != 2 * count:

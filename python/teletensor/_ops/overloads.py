@@ -8,6 +8,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._integers import is_int
 from .._options import check_flags, check_memory_format
 from .out_variant import exact_out_variant, out_variant
 
@@ -82,7 +83,7 @@ def diff(
     out: Tensor | None = None,
 ) -> Tensor:  # fmt: skip
     """The n-th differences along dim of the concatenation of `prepend`, `input` and `append`."""
-    if isinstance(dim, bool) or not isinstance(dim, int):
+    if isinstance(dim, bool) or not is_int(dim):
         raise TypeError(f"diff(): argument 'dim' (position 3) must be int, not {type(dim).__name__}")
     if n == 0:
         _joined(input, dim, prepend, append)  # checks the sizes
@@ -126,7 +127,7 @@ def tensor_split(
                 f"a tensor with {indices_or_sections.dim()} dims"
             )
         indices_or_sections = indices_or_sections.tolist()
-    if isinstance(indices_or_sections, int):
+    if is_int(indices_or_sections):
         return _ops.tensor_split(input, indices_or_sections, dim)
     if input.dim() == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
@@ -156,7 +157,7 @@ def repeat_interleave(
         input, repeats = repeats, None
     if repeats is None:  # input contains counts: repeat its indices
         return repeat_interleave(_torch.arange(input.shape[0], device=input.device), input, 0)
-    if isinstance(repeats, int):
+    if is_int(repeats):
         result = _ops.repeat_interleave(input, repeats, dim)
         _check_output_size(output_size, result.shape[0 if dim is None else dim])
         return result

@@ -8,6 +8,7 @@ from typing import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._integers import is_int, repeated
 from .._options import check_flags, check_layout
 from .out_variant import exact_out_variant, out_variants
 from .overloads import tensor_split
@@ -64,7 +65,7 @@ def dstack(tensors) -> Tensor:
 def _splitter(name: str, min_dims: int, dim: int) -> Callable:
     def split(input: Tensor, *args, sections: int | None = None, indices=None, indices_or_sections=None) -> tuple[Tensor, ...]:
         given = [*args, *(v for v in (sections, indices, indices_or_sections) if v is not None)]
-        if not given or len(given) > 1 and not all(isinstance(i, int) for i in args):
+        if not given or len(given) > 1 and not all(is_int(i) for i in args):
             raise TypeError(f"{name}() expects sections (int) or indices (tuple of ints), got {len(given)} arguments")
         indices_or_sections = given if len(args) > 1 else given[0]
         if input.dim() < min_dims:
@@ -73,7 +74,7 @@ def _splitter(name: str, min_dims: int, dim: int) -> Callable:
                 f"but got a tensor with {input.dim()} dimensions!"
             )
         along = 0 if dim == 1 and input.dim() == 1 else dim
-        if isinstance(indices_or_sections, int):
+        if is_int(indices_or_sections):
             size = input.shape[along]
             if indices_or_sections <= 0 or size % indices_or_sections:
                 raise RuntimeError(
@@ -150,7 +151,7 @@ sum_to_size.__overloads__ = ("input, size", "input, *size: int")
 
 def unravel_index(indices: Tensor, shape) -> tuple[Tensor, ...]:
     """Converts indices into a flattened tensor to one index per dimension."""
-    shape = [shape] if isinstance(shape, int) else [int(n) for n in shape]
+    shape = [int(n) for n in repeated(shape, 1)]
     result, rest = [], indices
     for d in range(len(shape)):
         inner = math.prod(shape[d + 1 :])

@@ -10,6 +10,7 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._integers import is_int
 from .._options import check_flags
 
 # Orders of arguments, by function. PyTorch warns that orders with a number before a tensor are deprecated.
@@ -62,7 +63,7 @@ def older_order(name: str, names: tuple[str, ...], args: tuple, kwargs: dict, *,
 
 
 def _ints(args: tuple) -> bool:
-    return len(args) > 1 and all(isinstance(a, int) for a in args[1:])
+    return len(args) > 1 and all(is_int(a) for a in args[1:])
 
 
 def _variadic(call: Callable, args: tuple, kwargs: dict):

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._integers import repeated
 from .._ops import tensor_queries
 from .._ops.join import unique
 from .._ops.out_variant import exact_out_variant
@@ -44,7 +45,7 @@ def embedding_renorm_(input: Tensor, indices: Tensor, max_norm: float, norm_type
 @exact_out_variant
 def frobenius_norm(input: Tensor, dim, keepdim: bool = False) -> Tensor:
     """The 2-norm over one or two dimensions, all if ``dim`` is empty."""
-    dims = [dim] if isinstance(dim, int) else list(dim)
+    dims = list(repeated(dim, 1))
     if len(dims) > 2:
         raise RuntimeError(f"Expected at most 2 dimensions, but got {len(dims)} dimensions instead.")
     return _ops.vector_norm(input, 2.0, dims or None, keepdim)
@@ -61,7 +62,7 @@ def nuclear_norm(input: Tensor, dim=None, keepdim: bool = False) -> Tensor:
         if input.dim() != 2:
             raise RuntimeError(f"Expected a tensor with 2 dimensions, but got a tensor with {input.dim()} dimensions instead.")
         dim = (0, 1)
-    dim = (dim, dim) if isinstance(dim, int) else dim
+    dim = repeated(dim, 2)
     if len(dim) != 2:
         raise RuntimeError("nuclear norm requires a 'dim' argument of size 2")
     return matrix_norm(input, "nuc", tuple(dim), keepdim)

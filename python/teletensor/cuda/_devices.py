@@ -39,8 +39,8 @@ def init() -> None:
 
 
 def is_initialized() -> bool:
-    """Whether there is a connection to an engine."""
-    return _connection._current is not None
+    """Whether there is a connection to an engine that has a GPU."""
+    return _connection._current is not None and is_available()
 
 
 def get_device_name(device=None) -> str:

@@ -165,7 +165,7 @@ class Distribution:
 
     def __repr__(self) -> str:
         given = {k: v for k in self.arg_constraints if isinstance(v := self.__dict__.get(k), Tensor)}
-        shown = [f"{k}: {v if v.numel() == 1 else tuple(v.shape)}" for k, v in given.items()]
+        shown = [f"{k}: {v if v.numel() == 1 else v.size()}" for k, v in given.items()]
         return f"{type(self).__name__}({', '.join(shown)})"
 
 

@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._integers import is_int
 from ._eigen import svdvals
 from ._factors import inv
 
@@ -38,7 +39,7 @@ def vector_norm(x: Tensor, ord=2, dim=None, keepdim: bool = False, *, dtype=None
 
 def matrix_norm(A: Tensor, ord="fro", dim=(-2, -1), keepdim: bool = False, *, dtype=None) -> Tensor:
     """The norm of each matrix. `ord` is 'fro', 'nuc', inf, 1 or 2, or a negated number for minima instead of maxima."""
-    if isinstance(dim, int) or len(dim) != 2:
+    if is_int(dim) or len(dim) != 2:
         raise RuntimeError(f"linalg.matrix_norm: dim must be a 2-tuple. Got {dim}")
     if A.dim() < 2:
         raise RuntimeError("linalg.matrix_norm: The input tensor A must have at least 2 dimensions.")
@@ -80,7 +81,7 @@ def _restore_dims(value: Tensor, rows: int, columns: int) -> Tensor:
 
 def norm(A: Tensor, ord=None, dim=None, keepdim: bool = False, *, dtype=None) -> Tensor:
     """vector_norm or matrix_norm, depending on ord and dim; if both are None, the norm of all elements as a vector."""
-    if isinstance(dim, int):
+    if is_int(dim):
         dim = (dim,)
     if isinstance(ord, str) or (ord is not None and (len(dim) if dim is not None else A.dim()) == 2):
         if dim is None and A.dim() != 2:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._integers import is_int
 from .._ops.out_variant import out_variant
 from . import _results as results
 from ._factors import inv, solve
@@ -101,7 +102,7 @@ def diagonal(A: Tensor, *, offset: int = 0, dim1: int = -2, dim2: int = -1) -> T
 
 def vecdot(x: Tensor, y: Tensor, *, dim: int = -1) -> Tensor:
     """The sums of products along dim, with the first factors conjugated."""
-    if isinstance(dim, bool) or not isinstance(dim, int):
+    if isinstance(dim, bool) or not is_int(dim):
         raise TypeError(f"linalg_vecdot(): argument 'dim' must be int, not {type(dim).__name__}")
     return (x.conj() * y).sum(dim)
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._integers import is_int
 from .._not_implemented import not_implemented
 from . import pooling
 
@@ -49,7 +50,7 @@ class SwizzleType(enum.Enum):
 
 def assert_int_or_pair(arg: Any, arg_name: str, message: str) -> None:
     """Raises AssertionError unless an argument is an int or has two elements."""
-    if not (isinstance(arg, int) or len(arg) == 2):
+    if not (is_int(arg) or len(arg) == 2):
         raise AssertionError(message.format(arg_name))
 
 

@@ -14,6 +14,7 @@ from .. import _C, _composites
 from .._C import Tensor
 from .._generator import Generator
 from .._composites import one_operator
+from .._integers import is_int, repeated
 from .._ops.join import pdist  # noqa: F401
 from .._ops.padding import pad  # noqa: F401
 from .._ops.out_variant import out_variant, exact_out_variant
@@ -149,8 +150,11 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     """Leaky relu with a random slope per element in training, otherwise with the mean of lower and upper."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
-    slope = _C.torch.rand_like(input) * (upper - lower) + lower if training else (lower + upper) / 2
-    result = _C.torch.where(input >= 0, input, input * slope)
+    if training:
+        slope = _C.torch.rand_like(input) * (upper - lower) + lower
+        result = _C.torch.where(input <= 0, input * slope, input)
+    else:
+        result = _ops.leaky_relu(input, (lower + upper) / 2)
     return input.copy_(result) if inplace else result
 
 
@@ -296,10 +300,6 @@ def _alpha_dropout(input: Tensor, p: float, training: bool, inplace: bool, mask_
 # -- convolution
 
 
-def _tuple(value, n: int) -> tuple[int, ...]:
-    return (value,) * n if isinstance(value, int) else tuple(value)
-
-
 def _convolution(name: str, n: int):
     operator = getattr(_ops, name)
 
@@ -309,16 +309,16 @@ def _convolution(name: str, n: int):
             if padding == "valid":
                 padding = 0
             elif padding == "same":
-                if any(s != 1 for s in _tuple(stride, n)):
+                if any(s != 1 for s in repeated(stride, n)):
                     raise RuntimeError("padding='same' is not supported for strided convolutions")
-                total = [d * (k - 1) for d, k in zip(_tuple(dilation, n), weight.shape[2:])]
+                total = [d * (k - 1) for d, k in zip(repeated(dilation, n), weight.shape[2:])]
                 padding = [t // 2 for t in total]
                 if any(t % 2 for t in total):
                     input = pad(input, [v for t in reversed(total) for v in (0, t % 2)])
             else:
                 raise RuntimeError(f"Invalid padding string {padding!r}, should be one of 'valid', 'same'")
         return operator(
-            input, weight, bias, _tuple(stride, n), _tuple(padding, n), _tuple(dilation, n), groups
+            input, weight, bias, repeated(stride, n), repeated(padding, n), repeated(dilation, n), groups
         )
 
     convolution.__name__, convolution.__doc__ = name, operator.__doc__
@@ -333,7 +333,7 @@ conv1d, conv2d, conv3d = _convolution("conv1d", 1), _convolution("conv2d", 2), _
 
 def avg_pool1d(input, kernel_size, stride=None, padding=0, ceil_mode=False, count_include_pad=True) -> Tensor:
     """The mean of each window."""
-    single = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
+    single = lambda v: v if is_int(v) else v[0]  # noqa: E731
     stride = kernel_size if stride is None else stride
     pooled = _ops.avg_pool2d(
         input.unsqueeze(-2), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)), ceil_mode,
@@ -350,7 +350,7 @@ def adaptive_avg_pool1d(input, output_size: int) -> Tensor:
 def _adaptive_size(input: Tensor, output_size, n: int = 2) -> list[int]:
     if input.dim() <= n:
         raise ValueError(f"Input dimension should be at least {n + 1}, got {input.dim()}")
-    sizes = _tuple(output_size, n) if output_size is not None else (None,) * n
+    sizes = repeated(output_size, n) if output_size is not None else (None,) * n
     return [input.shape[i - n] if s is None else s for i, s in enumerate(sizes)]
 
 
@@ -419,8 +419,7 @@ def instance_norm(
 
 def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5) -> Tensor:
     """Normalises over the last dimensions."""
-    shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
-    return _ops.layer_norm(input, shape, weight, bias, eps)
+    return _ops.layer_norm(input, repeated(normalized_shape, 1), weight, bias, eps)
 
 
 def embedding(

@@ -6,12 +6,9 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._integers import is_int, repeated
 
 _ops = _C.ops
-
-
-def _ntuple(value, n: int) -> tuple[int, ...]:
-    return (value,) * n if isinstance(value, int) else tuple(value)
 
 
 def _unpooled_size(output_size, default_size: list[int], stride: tuple[int, ...]) -> list[int]:
@@ -32,8 +29,8 @@ def _unpool(n: int):
     def max_unpool(
         input: Tensor, indices: Tensor, kernel_size, stride=None, padding=0, output_size=None
     ) -> Tensor:
-        kernel, padding = _ntuple(kernel_size, n), _ntuple(padding, n)
-        stride = kernel if stride is None else _ntuple(stride, n)
+        kernel, padding = repeated(kernel_size, n), repeated(padding, n)
+        stride = kernel if stride is None else repeated(stride, n)
         default_size = [(input.shape[d - len(kernel)] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(len(kernel))]
         size = default_size if output_size is None else _unpooled_size(output_size, default_size, stride)
         if input.shape != indices.shape:
@@ -64,7 +61,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     stride = kernel_size if stride is None else stride
     if not return_indices:
         return _ops.max_pool3d(input, kernel_size, stride, padding, dilation, ceil_mode)
-    kernel, stride, padding, dilation = (_ntuple(v, 3) for v in (kernel_size, stride, padding, dilation))
+    kernel, stride, padding, dilation = (repeated(v, 3) for v in (kernel_size, stride, padding, dilation))
     batch = input if input.dim() == 5 else input.unsqueeze(0)
     n, c, depth, height, width = batch.shape
     # Pool planes first, then along depth.
@@ -84,7 +81,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 def one_size(name: str, output_size) -> int:
     """Returns output_size, which must be an int or a sequence of one int."""
-    sizes = _ntuple(output_size, 1)
+    sizes = repeated(output_size, 1)
     if len(sizes) != 1:
         raise RuntimeError(f"{name}() argument 'output_size' should contain one int (got {len(sizes)})")
     return sizes[0]
@@ -101,7 +98,7 @@ def adaptive_max_pool3d(input, output_size, return_indices: bool = False):
     """Max pooling to output_size, where None means the size of the input."""
     if input.dim() < 4:
         raise ValueError(f"Input dimension should be at least 4, got {input.dim()}")
-    requested = (output_size,) * 3 if isinstance(output_size, int) else output_size
+    requested = repeated(output_size, 3)
     size = [input.shape[i - 3] if s is None else s for i, s in enumerate(requested)]
     leading_shape, (depth, height, width) = input.shape[:-3], input.shape[-3:]
     if not return_indices:
@@ -124,8 +121,8 @@ def _fractional(n: int):
     ):
         if output_size is None and output_ratio is None:
             raise ValueError(f"fractional_max_pool{n}d requires specifying either an output_size or an output_ratio")
-        kernel, sizes = _ntuple(kernel_size, n), input.shape[-n:]
-        output = _ntuple(output_size, n) if output_size is not None else [
+        kernel, sizes = repeated(kernel_size, n), input.shape[-n:]
+        output = repeated(output_size, n) if output_size is not None else [
             int(s * r) for s, r in zip(sizes, output_ratio if isinstance(output_ratio, (list, tuple)) else (output_ratio,) * n)
         ]  # fmt: skip
         batch = input if input.dim() == n + 2 else input.unsqueeze(0)
@@ -176,8 +173,8 @@ fractional_max_pool2d, fractional_max_pool3d = _fractional(2), _fractional(3)
 
 def _power_pool(n: int):
     def lp_pool(input: Tensor, norm_type: float, kernel_size, stride=None, ceil_mode: bool = False) -> Tensor:
-        kernel = _ntuple(kernel_size, n)
-        stride = kernel if stride is None else _ntuple(stride, n)
+        kernel = repeated(kernel_size, n)
+        stride = kernel if stride is None else repeated(stride, n)
         if norm_type == 0:
             raise ValueError(f"norm_type must be a non-zero value, but got {norm_type}")
         if math.isinf(norm_type):  # inf: the maximum magnitude; -inf: the minimum magnitude
@@ -229,7 +226,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
         raise RuntimeError(
             f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
         )
-    single = lambda v: v if isinstance(v, int) else v[0]  # noqa: E731
+    single = lambda v: v if is_int(v) else v[0]  # noqa: E731
     stride = kernel_size if stride is None else stride
     result = max_pool2d(
         input.unsqueeze(-2), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)),

@@ -7,13 +7,10 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._integers import repeated
 from . import antialiasing, byte_resampling
 
 _ops = _C.ops
-
-
-def _pair(value) -> tuple[int, int]:
-    return (value, value) if isinstance(value, int) else tuple(value)
 
 
 def interpolate(
@@ -32,7 +29,7 @@ def interpolate(
     if (size is None) == (scale_factor is None):
         raise ValueError("only one of size or scale_factor should be defined")
     if size is not None:
-        sizes = [size] * len(spatial) if isinstance(size, int) else list(size)
+        sizes = repeated(size, len(spatial))
         return operator(input, sizes, mode, bool(align_corners), [])
     many = isinstance(scale_factor, (list, tuple))
     factors = [float(f) for f in (scale_factor if many else [scale_factor] * len(spatial))]
@@ -54,13 +51,13 @@ def upsample(
 
 def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
     """Extracts the windows of (N, C, H, W) as columns (N, C * kh * kw, windows)."""
-    return _ops.im2col(input, _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride))
+    return _ops.im2col(input, repeated(kernel_size, 2), repeated(dilation, 2), repeated(padding, 2), repeated(stride, 2))
 
 
 def fold(input: Tensor, output_size, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
     """Sums columns (N, C * kh * kw, windows) into the windows of an image (N, C, *output_size)."""
     return _ops.col2im(
-        input, _pair(output_size), _pair(kernel_size), _pair(dilation), _pair(padding), _pair(stride)
+        input, repeated(output_size, 2), repeated(kernel_size, 2), repeated(dilation, 2), repeated(padding, 2), repeated(stride, 2)
     )
 
 

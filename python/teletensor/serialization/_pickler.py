@@ -8,6 +8,8 @@ import types
 from collections import OrderedDict
 from collections.abc import Callable
 
+import teletensor
+
 from .. import _C
 from .._C import Tensor
 from .._layouts import layout
@@ -135,6 +137,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             return Name.of("torch.serialization _get_layout"), (str(obj),)
         if isinstance(obj, type):
             return NotImplemented
+        if (function := _function_name(obj)) is not None:
+            return function
         _reject_code(obj)
         return NotImplemented
 
@@ -178,12 +182,24 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         """Writes the name of a class or function; those of this package under PyTorch's names."""
         module = getattr(obj, "__module__", None) or ""
         if module == "teletensor" or module.startswith("teletensor."):
-            text = f"torch{module[len('teletensor') :]} {name or obj.__qualname__}"
+            text = _function_name(obj) or f"torch{module[len('teletensor') :]} {name or obj.__qualname__}"
             place = self.memo.get(id(Name.of(text)))
             return self.write(self.get(place[0])) if place else self._write_name(Name.of(text))
         super().save_global(obj, name)
 
     dispatch = {**pickle._Pickler.dispatch, Name: _write_name, _C.dtype: _write_dtype, types.FunctionType: save_global}  # type: ignore[attr-defined]
+
+
+def _function_name(obj) -> str | None:
+    """The module and name of a function of torch or torch.nn.functional, which load finds there; None for other objects."""
+    from ..nn import functional
+
+    name = getattr(obj, "__name__", None)
+    if isinstance(obj, type) or not callable(obj) or not isinstance(name, str):
+        return None
+    if vars(functional).get(name) is obj:
+        return f"torch.nn.functional {name}"
+    return f"torch {name}" if vars(teletensor).get(name) is obj else None
 
 
 def _reject_code(obj) -> None:

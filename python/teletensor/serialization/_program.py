@@ -3,7 +3,8 @@
 Nothing is imported for a file, except modules of this package. Classes: of the program's own modules (files that belong to
 neither the standard library nor an installed package), Modules, Optimizers and schedulers of any imported package, and a few
 of the standard library. Their objects are created without calling constructors, unless the class is in `_CONSTRUCTED`.
-Functions of torch, torch.nn.functional and the program's modules may be stored, but a file cannot call them.
+NumPy's arrays and numbers are created by `_numpy_values`. Functions of torch, torch.nn.functional and the program's modules
+may be stored, but a file cannot call them.
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from decimal import Decimal
 from fractions import Fraction
 from typing import Any
 from uuid import UUID
+
+from . import _numpy_values
 
 _CONSTRUCTED = frozenset((
     datetime.date, datetime.datetime, datetime.time, datetime.timedelta, datetime.timezone, defaultdict, deque, Decimal, Fraction,
@@ -80,6 +83,8 @@ def find(module: str, name: str) -> Any:
     allowed = _ALLOWED.get(f"{module}.{name}")
     if allowed is not None:
         return allowed
+    if module.partition(".")[0] == "numpy":
+        return _numpy_values.find(module, name)
     if module == "torch" or module.startswith("torch."):
         value = _attribute(_own_module(module), name)
         is_class = isinstance(value, type) and (_has_state(value) or module.startswith("torch.distributions."))

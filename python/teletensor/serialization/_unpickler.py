@@ -7,10 +7,12 @@ time and memory proportional to the pickle's length. Errors are LoadErrors.
 from __future__ import annotations
 
 import struct
-from collections import Counter, OrderedDict, defaultdict
+from collections import Counter, OrderedDict, defaultdict, deque
 from typing import Any, Callable
 
 from .. import _C
+from . import _numpy_values
+from ._constructor import is_registered
 from ._errors import damaged, require, shown
 from ._globals import Constructor, Globals, StorageType
 
@@ -203,8 +205,20 @@ class Unpickler:
         return elements
 
     def extend(self, items: list) -> None:
-        require(type(self._top()) is list, "a list to append to", self._top())
-        self._top().extend(items)
+        target = self._top()
+        if type(target) is deque:
+            target.extend(items)
+        elif isinstance(target, list) and self._is_created(target):
+            list.extend(target, items)
+        else:
+            raise damaged(f"expected a list to append to, got {shown(target)}")
+
+    def _is_created(self, target: object) -> bool:
+        """Whether the target of an instruction is a plain list or dict, or an object of a subclass that a file may create.
+
+        Elements are set by the methods of list and dict, so that the object gets the elements that were stored.
+        """
+        return type(target) in (list, dict, OrderedDict, Counter, defaultdict) or self._names.may_create(type(target))
 
     def add_items(self) -> None:
         items = self._checked(self._pop_mark())
@@ -217,10 +231,11 @@ class Unpickler:
 
     def _set_items(self, items: list) -> None:
         target = self._top()
-        require(type(target) in (dict, OrderedDict, Counter, defaultdict) and len(items) % 2 == 0, "a dict and pairs", target)
+        require(isinstance(target, dict) and self._is_created(target) and len(items) % 2 == 0, "a dict and pairs", target)
+        set_item = OrderedDict.__setitem__ if isinstance(target, OrderedDict) else dict.__setitem__
         for i in range(0, len(items), 2):
             self._keys.check(items[i])
-            target[items[i]] = items[i + 1]
+            set_item(target, items[i], items[i + 1])
 
     # The memo.
 
@@ -250,6 +265,8 @@ class Unpickler:
 
     def reduce(self) -> None:
         args, function = self._arguments(), self._pop()
+        if isinstance(function, type) and issubclass(function, OrderedDict) and not args and self._names.may_create(function):
+            return self._push(function.__new__(function))
         if not self._names.may_call(function) or not callable(function):
             raise damaged(f"Trying to call reduce for unrecognized function {shown(function)}")
         self._push(function(*args))
@@ -278,6 +295,8 @@ class Unpickler:
         if type(value) is OrderedDict:
             require(type(state) is dict and all(type(key) is str for key in state), "attributes", state)
             value.__dict__.update(state)
+        elif _numpy_values.is_value(value) and not is_registered(type(value)):
+            _numpy_values.set_state(value, state)
         elif not self._names.may_create(type(value)):
             raise damaged(
                 f"Can only build Tensor, Parameter, OrderedDict or types allowlisted via `add_safe_globals`, but got {type(value)}"

@@ -126,7 +126,6 @@ def test_training_goes_on_from_a_file_of_pytorch(torch, name):
 REFUSED = [
     ("module.legacy", pickle.UnpicklingError, "contains a module.*state_dict|Sequential was not an allowed global"),
     ("sparse", NotImplementedError, "torch.sparse_coo: sparse tensors are not implemented"),
-    ("numpy", pickle.UnpicklingError, r"add_safe_globals\(\[numpy.*_reconstruct\]\)"),
 ]
 
 
@@ -188,9 +187,12 @@ def test_subclasses_of_tensors(torch):
 
 
 def test_numpy_arrays(torch):
-    """Arrays need the functions of NumPy that pickles of arrays call."""
+    """With weights_only, arrays need the functions of NumPy that pickles of arrays call."""
     import numpy as np
 
+    with pytest.raises(pickle.UnpicklingError, match=r"add_safe_globals\(\[numpy.*_reconstruct\]\)"):
+        torch.load(FIXTURES / "numpy.pt")
+    assert torch.load(FIXTURES / "numpy.pt", weights_only=False)["a"].tolist() == [0, 1, 2]
     names = torch.serialization.get_unsafe_globals_in_checkpoint(FIXTURES / "numpy.pt")
     assert len(names) == 3 and all(name.startswith("numpy") for name in names)
     make = next(name for name in names if name.endswith("_reconstruct"))

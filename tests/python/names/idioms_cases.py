@@ -5,11 +5,14 @@ import copy
 import datetime
 import importlib
 import io
+import math
 import types
+import warnings
 
 import numpy as np
 
 from .record import error
+from .rows import values_of
 
 
 def case_numpy_scalars(torch):
@@ -166,3 +169,196 @@ def case_fake_tensors(torch):
 def case_sobol_without_scrambling(torch):
     engine = torch.quasirandom.SobolEngine(3)
     return [engine.draw(5), engine.draw(2), engine.fast_forward(3).draw(1), engine.reset().draw(2)]
+
+
+NUMPY_INTEGERS = """
+x.sum(i), x.mean(dim=i), x.amax(i, True), x.std(i), x.all(i), x.count_nonzero(i), x.logsumexp(i)
+torch.var_mean(x, i), x.norm(2, i)
+x.sum((i, n)), x.movedim(i, n), x.roll(n, i), x.squeeze(i), x.diff(n, i), x.unique(dim=i)
+x.unflatten(i, (n, 2)), x.repeat_interleave(n)
+x.tensor_split(two), torch.hsplit(x, n), torch.fft.fft(x, two, i), torch.fft.fftshift(x, i), torch.linalg.norm(x, dim=i)
+torch.zeros(n), torch.zeros((two, n)), torch.full((n,), 2.0), torch.eye(two), torch.hann_window(two)
+F.interpolate(x[None], size=two), F.max_pool1d(x[None], two), F.avg_pool2d(x[None], two), F.adaptive_avg_pool1d(x[None], n)
+F.unfold(x[None, None], two)
+F.conv1d(x[None], torch.ones(1, 2, 1), padding=n, stride=two), F.layer_norm(x, (three,)), F.normalize(x, dim=i), F.pad(x, (n, i))
+torch.nn.Conv2d(n, n, two).weight.shape, torch.nn.ConvTranspose1d(n, n, two, output_padding=i).weight.shape, torch.nn.ZeroPad2d(n)(x)
+torch.nn.LayerNorm(three)(x), torch.nn.RMSNorm(three)(x), torch.nn.Linear(three, n).weight.shape
+torch.nn.LSTM(three, two, n)
+x.sum(np.float64(1))
+torch.zeros(np.float64(2))
+"""
+
+
+def case_numpy_integers(torch):
+    i, n, two, three = (np.int64(v) for v in range(4))
+    names = {"x": torch.arange(6.0).view(2, 3), "i": i, "n": n, "two": two, "three": three, "np": np, "F": torch.nn.functional}
+    return values_of(torch, NUMPY_INTEGERS, **names)
+
+
+LISTS_AS_INDICES = """
+x[[[0, 1], [1, 0]]]
+x[[slice(0, 1), 1]]
+x[[torch.tensor([0, 1]), torch.tensor([1, 0])]]
+x[[0, torch.tensor(1)]]
+x[[[0, 1]]]
+x[[None, 0]]
+x[[..., 0]]
+x[[np.array([0, 1]), np.array([1, 0])]]
+x[[[True, False], [0]]]
+x[[[]]]
+x[[]]
+x[[0, 1]]
+x[[True, False]]
+x[[[0], [1], [2]]]
+x[range(2)]
+x[np.array([[0, 1], [1, 0]])]
+x[torch.tensor([[0, 1], [1, 0]])]
+"""
+
+
+def case_lists_as_indices(torch):
+    x = torch.arange(6.0).view(2, 3)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        rows = values_of(torch, LISTS_AS_INDICES, x=x, np=np)
+        x[[[0, 1], [1, 0]]] = 9.0
+        return [rows, x]
+
+
+def case_gradients_at_ties_and_corners(torch):
+    nan, inf, f = math.nan, math.inf, torch.nn.functional
+    pairs = {
+        "fmax": ([1.0, 2, 3, nan, 1, inf, -0.0, nan], [1.0, 3, 2, 1, nan, inf, 0, inf]),
+        "fmin": ([1.0, 2, 3, nan, 1, inf, -0.0, nan], [1.0, 3, 2, 1, nan, inf, 0, inf]),
+        "maximum": ([1.0, 2, 3], [1.0, 3, 2]),
+        "atan2": ([0.0, 0, 1e-30, 1, -2], [0.0, -1, 0, 1, 0]),
+        "hypot": ([3.0, 0], [4.0, 2]),
+        "pow": ([0.0, 0, 2], [0.0, 2, 0]),
+    }
+    rows = []
+    for name, values in pairs.items():
+        leaves = [torch.tensor(v, requires_grad=True) for v in values]
+        getattr(torch, name)(*leaves).sum().backward()
+        rows.append([name, [[v if v == v else "nan" for v in leaf.grad.tolist()] for leaf in leaves]])
+    for function in (f.rrelu, f.leaky_relu, f.relu6, f.hardtanh, f.hardsigmoid, f.hardswish, f.softshrink, f.hardshrink, f.elu):
+        x = torch.tensor([-3.0, -0.5, 0, 0.5, 1, 3, 6], requires_grad=True)
+        function(x).sum().backward()
+        rows.append([function.__name__, x.grad])
+    x = torch.tensor([-1.0, 0, 1], requires_grad=True)
+    f.rrelu(x, training=True).sum().backward()
+    return [*rows, [bool(0.1 < x.grad[i] < 0.4) for i in range(3)]]
+
+
+def case_seeds_beyond_64_bits(torch):
+    seeds = [torch.manual_seed(seed).initial_seed() for seed in (-1, 2**63, 2**64 - 1, np.int64(3))]
+    refused = [bool(error(f, seed)) for f in (torch.manual_seed, torch.Generator().manual_seed) for seed in (2**64, -(2**63) - 1)]
+    torch.manual_seed(0)
+    return [seeds, refused]
+
+
+def case_tied_buffers(torch):
+    class Tied(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(2, 2))
+            self.same = self.weight
+            self.register_buffer("table", torch.zeros(4))
+            self.register_buffer("head", self.table[:2])
+
+    module = copy.deepcopy(Tied())
+    module.table.fill_(3.0)
+    optimizer = torch.optim.AdamW(module.parameters())
+    module.weight.sum().backward()
+    optimizer.step()
+    again, stepped = copy.deepcopy((module, optimizer))
+    return [
+        module.head, module.same is module.weight, stepped.param_groups[0]["params"][0] is again.weight, len(stepped.state),
+        again.weight.grad,
+    ]  # fmt: skip
+
+
+PRIVATE_NAMES = """
+sorted(map(str, attention._cur_sdpa_kernel_backends())) == sorted(str(b) for b in B.__members__.values() if b != B.ERROR)
+proxies.get_proxy_mode()
+torch.ops.aten.sym_size(x, 1), torch.ops.aten.sym_size.int(x, 0), torch.ops.aten.sym_size.default(x), torch.ops.aten.sym_numel(x)
+torch.iinfo(type=torch.int8).max, torch.finfo(type=torch.bfloat16).eps, str(torch._C.TensorType.get())
+torch.TensorType is torch._C.TensorType
+torch.functional.lu(a, True, True), torch.functional.lu(a, True, False)[1]
+torch.functional.istft(torch.functional.stft(y, 8, return_complex=True, window=w), 8, window=w)
+[[n, type(getattr(torch.distributions, n)).__name__] for n in "normal constraints kl transforms utils von_mises exp_family".split()]
+[list(t.shape) for t in (*torch.hsplit(x, (1, 5)), *x.vsplit([1, 9]), *torch.dsplit(x[None], (4,)))]
+linear.NonDynamicallyQuantizableLinear(2, 3), isinstance(linear.NonDynamicallyQuantizableLinear(2, 3), torch.nn.Linear)
+sorted({"pca_lowrank", "svd_lowrank", "stft", "istft", "lu", "cdist"} - set(torch.functional.__all__))
+"""
+
+
+def case_private_names(torch):
+    attention = importlib.import_module(f"{torch.__name__}.nn.attention")
+    names = {
+        "attention": attention, "B": attention.SDPBackend, "x": torch.arange(6.0).view(2, 3), "a": torch.eye(2) + 1,
+        "proxies": importlib.import_module(f"{torch.__name__}.fx.experimental.proxy_tensor"), "w": torch.hann_window(8),
+        "linear": importlib.import_module(f"{torch.__name__}.nn.modules.linear"), "y": torch.arange(32.0).sin(),
+    }  # fmt: skip
+    with names["proxies"].disable_proxy_modes_tracing():
+        rows = values_of(torch, PRIVATE_NAMES, **names)
+    with attention.sdpa_kernel([attention.SDPBackend.MATH, attention.SDPBackend.FLASH_ATTENTION], set_priority=True):
+        return [rows, [str(b) for b in attention._cur_sdpa_kernel_backends(with_priority=True)[:2]]]
+
+
+def case_ranges_of_profiles(torch):
+    profiler = torch.ops.profiler
+    with importlib.import_module(f"{torch.__name__}.profiler").profile() as profile:
+        for enter, leave in (
+            (profiler._record_function_enter, profiler._record_function_exit),
+            (profiler._record_function_enter_new.default, profiler._record_function_exit._RecordFunction),
+        ):
+            handle = enter("a range", None) if enter is not profiler._record_function_enter else enter("a range")
+            torch.ones(2) + 1
+            leave(handle)
+    return [[e.key, e.count] for e in profile.key_averages() if e.key in ("a range", "aten::add")]
+
+
+def case_einsum_of_a_tuple_is_traced(torch):
+    class Product(torch.nn.Module):
+        def forward(self, a, b):
+            return torch.einsum("ij,jk->ik", (a, b)) + torch.einsum("ij,jk->ik", a, b)
+
+    traced = importlib.import_module(f"{torch.__name__}.fx").symbolic_trace(Product())
+    x = torch.arange(4.0).view(2, 2)
+    return [traced(x, x), [node.op for node in traced.graph.nodes]]
+
+
+def case_fake_tensors_of_modules(torch):
+    subclasses = importlib.import_module(f"{torch.__name__}._subclasses")
+    mode = subclasses.FakeTensorMode(allow_non_fake_inputs=True)
+    of_real = mode.from_tensor(torch.ones(2, 3, requires_grad=True).t())
+    with mode:
+        layer = torch.nn.Linear(3, 2)
+        result = layer(torch.ones(1, 3))
+    kinds = [isinstance(t, subclasses.FakeTensor) for t in (of_real, layer.weight, result, torch.ones(1))]
+    return [
+        kinds, list(of_real.shape), list(of_real.stride()), of_real.requires_grad, list(result.shape), result.fake_mode is mode,
+        str(result.device),
+    ]  # fmt: skip
+
+
+def case_sobol_in_powers_of_two(torch):
+    engine = torch.quasirandom.SobolEngine
+    points = engine(4, scramble=True, seed=1).draw(64)
+    return [
+        engine(2).draw_base2(2), engine(2).draw(2, dtype=torch.float64), repr(engine(2)), engine.MAXDIM, list(points.shape),
+        bool(((points >= 0) & (points < 1)).all()), bool((points.mean(0) - 0.5).abs().max() < 0.03), error(engine, 21202),
+    ]  # fmt: skip
+
+
+TEXTS = """
+repr(torch.tensor([], dtype=torch.int64)), repr(torch.empty(0, 3, dtype=torch.int32)), repr(torch.tensor([], dtype=torch.bool))
+repr(torch.empty(0)), repr(torch.empty(0, 2, requires_grad=True)), repr(torch.empty(0, dtype=torch.complex64))
+repr(torch.empty(2, device="meta")), repr(torch.empty(2, 0, device="meta", dtype=torch.int64))
+repr(torch.ones(2, dtype=torch.int32)), repr(torch.ones(1, dtype=torch.complex64))
+repr(torch.distributions.Categorical(torch.ones(3))), repr(torch.distributions.Normal(torch.zeros(2), 1.0))
+"""
+
+
+def case_texts_of_empty_tensors(torch):
+    return values_of(torch, TEXTS)

@@ -28,6 +28,9 @@ ROWS = [
     ('cuda.nvtx.range_push(3)', TypeError),
     ('cuda.tunable.is_enabled(), cuda.tunable.tuning_is_enabled(), cuda.graph_annotations.is_available()', (False, False, False)),
     ('cuda.nccl.is_available([])', False),
+    ('cuda.is_initialized() == cuda._initialized == cuda.is_available()', True),
+    ('cuda._utils._get_device_index("cuda:1"), cuda._utils._get_device_index(torch.device("cpu"), allow_cpu=True)', (1, -1)),
+    ('cuda._utils._get_device_index("cpu")', ValueError),
     ('cuda.nccl.all_reduce([])', NotImplementedError),
 ]  # fmt: skip
 

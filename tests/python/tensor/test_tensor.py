@@ -36,7 +36,7 @@ def test_large_round_trip(torch):
 
 INDICES = [
     np.s_[0], np.s_[-1], np.s_[1:3], np.s_[::2], np.s_[..., 0], np.s_[:, None], np.s_[1, ..., 2], np.s_[[0, 2]],
-    np.s_[[0, 2], [1, 3]], np.s_[:, [1, 0]], np.s_[[[0, 1], [2, 0]]], np.s_[1:, [0], ::2], np.s_[..., [1, 2], None],
+    np.s_[[0, 2], [1, 3]], np.s_[:, [1, 0]], np.s_[np.array([[0, 1], [2, 0]])], np.s_[1:, [0], ::2], np.s_[..., [1, 2], None],
     np.s_[[0, 1], :, [2, 3]], np.s_[np.array([True, False, True])], np.s_[:, np.array([True, False, True, False])],
 ]  # fmt: skip
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 
 from ... import _C
+from ..._integers import repeated
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -33,11 +34,10 @@ class _Convolution(Module):
         for name, channels in (("in_channels", in_channels), ("out_channels", out_channels)):
             if channels % groups:
                 raise ValueError(f"{name} must be divisible by groups")
-        as_tuple = lambda v: (v,) * self.ndim if isinstance(v, int) else tuple(v)  # noqa: E731
         self.in_channels, self.out_channels, self.groups = in_channels, out_channels, groups
         self.transposed = type(self).transposed
-        self.kernel_size, self.stride, self.dilation = as_tuple(kernel_size), as_tuple(stride), as_tuple(dilation)
-        self.padding = padding if isinstance(padding, str) and not self.transposed else as_tuple(padding)
+        self.kernel_size, self.stride, self.dilation = (repeated(v, self.ndim) for v in (kernel_size, stride, dilation))
+        self.padding = padding if isinstance(padding, str) and not self.transposed else repeated(padding, self.ndim)
         if isinstance(padding, str) and not self.transposed and padding not in _PADDINGS:
             raise ValueError(f"Invalid padding string {padding!r}, should be one of {', '.join(_PADDINGS)}")
         if padding == "same" and any(s != 1 for s in self.stride):
@@ -127,8 +127,7 @@ class _TransposedConvolution(_Convolution):
         super().__init__(
             in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype
         )
-        single = isinstance(output_padding, int)
-        self.output_padding = (output_padding,) * self.ndim if single else tuple(output_padding)
+        self.output_padding = repeated(output_padding, self.ndim)
 
     def _output_padding(self, input, output_size: list[int]) -> list[int]:
         """The output padding with which the output has the given size. The size may include batch and channels."""

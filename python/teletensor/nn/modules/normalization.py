@@ -5,6 +5,7 @@ from __future__ import annotations
 import warnings
 
 from ... import _C, _default_group
+from ..._integers import repeated
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -227,7 +228,7 @@ class LayerNorm(Module):
 
     def __init__(self, normalized_shape, eps=1e-5, elementwise_affine=True, bias=True, device=None, dtype=None):
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = repeated(normalized_shape, 1)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         make = {"device": device, "dtype": dtype}
         self.register_parameter("weight", Parameter(_C.torch.ones(*shape, **make)) if elementwise_affine else None)
@@ -256,7 +257,7 @@ class RMSNorm(Module):
 
     def __init__(self, normalized_shape, eps=None, elementwise_affine=True, device=None, dtype=None):
         super().__init__()
-        shape = (normalized_shape,) if isinstance(normalized_shape, int) else tuple(normalized_shape)
+        shape = repeated(normalized_shape, 1)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         weight = Parameter(_C.torch.ones(*shape, device=device, dtype=dtype)) if elementwise_affine else None
         self.register_parameter("weight", weight)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..._integers import repeated
 from .. import functional as F
 from .module import Module
 
@@ -22,7 +23,7 @@ class _Pad(Module):
 
     def __init__(self, padding):
         super().__init__()
-        self.padding = (padding,) * (2 * self.ndim) if isinstance(padding, int) else tuple(padding)
+        self.padding = repeated(padding, 2 * self.ndim)
 
     def forward(self, input):
         return F.pad(input, self.padding, self.mode)
