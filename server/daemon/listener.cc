@@ -12,6 +12,7 @@
 #include "server/rpc/acceptor.h"
 #include "server/rpc/call_admission.h"
 #include "server/rpc/engine_service.h"
+#include "server/rpc/listening_sockets.h"
 #include "server/rpc/open_service.h"
 #include "server/rpc/reflection_guard.h"
 
@@ -84,11 +85,11 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
                                                           Sessions& sessions, std::function<void()> exit) {
   using Builder = grpc::ServerBuilder;
   std::vector<Address> addresses = options.addresses;
-  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor =
-      Acceptor::listen(&addresses, options.connections_per_address, options.tls != nullptr);
-  if (!acceptor.ok()) return acceptor.status();
-  auto impl =
-      std::make_unique<Impl>(*std::move(acceptor), auth, audit, sessions, options.profile_rate, std::move(exit));
+  absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
+  if (!sockets.ok()) return sockets.status();
+  auto acceptor =
+      std::make_unique<Acceptor>(*std::move(sockets), options.connections_per_address, options.tls != nullptr);
+  auto impl = std::make_unique<Impl>(std::move(acceptor), auth, audit, sessions, options.profile_rate, std::move(exit));
   grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   Builder builder;

@@ -3,14 +3,12 @@
 #include <arpa/inet.h>
 #include <fcntl.h>
 #include <linux/tcp.h>  // with tcpi_bytes_received, unlike <netinet/tcp.h>
-#include <netdb.h>
 #include <netinet/in.h>
 #include <poll.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -21,7 +19,6 @@
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/string_view.h"
-#include "proto/keepalive.h"
 #include "server/log.h"
 #include "server/rpc/call_admission.h"
 
@@ -64,13 +61,6 @@ constexpr std::chrono::milliseconds kPenalty{100};
 constexpr int kBackOffMilliseconds = 50;
 // Connections accepted from one listening socket before the next socket is checked.
 constexpr int kBurst = 64;
-// A peer that acknowledges no data for this time is considered dead.
-constexpr unsigned kUserTimeoutMilliseconds = kKeepaliveTimeoutMilliseconds;
-
-absl::Status cannot_listen(const Address& address, int error) {
-  return absl::FailedPreconditionError(absl::StrCat("cannot listen on ", address.to_string(), ": ",
-                                                    error == EADDRINUSE ? "the port is in use" : std::strerror(error)));
-}
 
 // Raises the descriptor limit to its maximum and returns the number of connections that it allows.
 size_t allowed_connections() {
@@ -81,69 +71,6 @@ size_t allowed_connections() {
   getrlimit(RLIMIT_NOFILE, &limit);
   const size_t descriptors = std::max<size_t>(limit.rlim_cur, 2 * kOtherDescriptors) - kOtherDescriptors;
   return std::min(kMaxConnections, descriptors / 2);
-}
-
-int listen_at(const sockaddr* name, socklen_t size) {
-  const int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) return -1;
-  const int on = 1, off = 0;
-  if (name->sa_family != AF_UNIX) {  // accepted connections inherit these options
-    setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMilliseconds, sizeof kUserTimeoutMilliseconds);
-  }
-  if (name->sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
-  if (bind(fd, name, size) == 0 && ::listen(fd, SOMAXCONN) == 0) return fd;
-  const int error = errno;
-  close(fd);
-  errno = error;
-  return -1;
-}
-
-int port_of(int fd) {
-  sockaddr_storage name{};
-  socklen_t size = sizeof name;
-  getsockname(fd, reinterpret_cast<sockaddr*>(&name), &size);
-  const bool v6 = name.ss_family == AF_INET6;
-  return ntohs(v6 ? reinterpret_cast<sockaddr_in6*>(&name)->sin6_port
-                  : reinterpret_cast<sockaddr_in*>(&name)->sin_port);
-}
-
-absl::Status listen_unix(const Address& address, std::vector<int>* sockets) {
-  sockaddr_un name{};
-  name.sun_family = AF_UNIX;
-  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // long enough: claim() has checked the path's length
-  const int fd = listen_at(reinterpret_cast<sockaddr*>(&name), sizeof name);
-  if (fd < 0) return cannot_listen(address, errno);
-  sockets->push_back(fd);
-  return absl::OkStatus();
-}
-
-// Opens one socket per address of the host name; the wildcard address gets one socket for IPv4 and IPv6 together.
-absl::Status listen_tcp(Address* address, std::vector<int>* sockets) {
-  const bool everywhere = address->host == "0.0.0.0" || address->host == "::";
-  addrinfo hints{};
-  hints.ai_socktype = SOCK_STREAM;
-  hints.ai_flags = AI_PASSIVE;
-  int error = EADDRNOTAVAIL;
-  for (const char* host : {everywhere ? "::" : address->host.c_str(), everywhere ? "0.0.0.0" : ""}) {
-    addrinfo* found = nullptr;
-    if (*host == '\0' || getaddrinfo(host, address->port.c_str(), &hints, &found) != 0) continue;
-    const std::unique_ptr<addrinfo, void (*)(addrinfo*)> owner(found, freeaddrinfo);
-    for (const addrinfo* each = found; each != nullptr; each = each->ai_next) {
-      const int fd = listen_at(each->ai_addr, each->ai_addrlen);
-      if (fd < 0) error = errno;
-      if (fd < 0 && errno == EADDRINUSE) return cannot_listen(*address, EADDRINUSE);
-      if (fd < 0) continue;
-      sockets->push_back(fd);
-      if (address->port == "0") {  // use the same port for the remaining addresses
-        address->port = absl::StrCat(port_of(fd));
-        break;
-      }
-    }
-    if (!sockets->empty()) return absl::OkStatus();
-  }
-  return cannot_listen(*address, error);
 }
 
 // Formats the peer as gRPC does.
@@ -187,30 +114,11 @@ uint64_t inode_of(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::listen(std::vector<Address>* addresses, size_t per_address,
-                                                           bool tls) {
-  std::vector<Listener> listeners;
-  absl::Status status;
-  size_t bound = 0;
-  for (Address& address : *addresses) {
-    std::vector<int> sockets;
-    if (status.ok()) status = claim(address);
-    if (status.ok()) status = address.is_unix() ? listen_unix(address, &sockets) : listen_tcp(&address, &sockets);
-    for (int fd : sockets) listeners.push_back({fd, address.is_unix(), tls && !address.is_unix()});
-    if (status.ok()) ++bound;
-  }
-  auto acceptor = std::unique_ptr<Acceptor>(new Acceptor(per_address, std::move(listeners)));
-  if (status.ok()) return acceptor;
-  for (size_t i = 0; i < bound; ++i) {
-    if ((*addresses)[i].is_unix()) unlink((*addresses)[i].path.c_str());
-  }
-  return status;
-}
-
-Acceptor::Acceptor(size_t per_address, std::vector<Listener> listeners)
+Acceptor::Acceptor(std::vector<ListeningSocket> sockets, size_t per_address, bool tls)
     : per_address_(per_address),
       total_(allowed_connections()),
-      listeners_(std::move(listeners)),
+      sockets_(std::move(sockets)),
+      tls_(tls),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       silent_(epoll_create1(EPOLL_CLOEXEC)) {}
 
@@ -232,14 +140,13 @@ void Acceptor::stop() {
   for (const Waiting& each : waiting_) close(each.fd);
   waiting_.clear();
   while (!silent_connections_.empty()) close_silent(silent_connections_.begin());
-  for (const Listener& listener : listeners_) close(listener.fd);
-  listeners_.clear();
+  sockets_.clear();
 }
 
 void Acceptor::run() {
   std::vector<pollfd> watched;
-  watched.reserve(listeners_.size() + 1);
-  for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
+  watched.reserve(sockets_.size() + 2);
+  for (const ListeningSocket& socket : sockets_) watched.push_back({socket.fd.get(), POLLIN, 0});
   watched.push_back({silent_, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
@@ -248,10 +155,10 @@ void Acceptor::run() {
     if (watched.back().revents != 0) return;
     if (!waiting_.empty()) serve_waiting();
     if (!silent_connections_.empty()) read_prefaces();
-    for (size_t i = 0; i < listeners_.size(); ++i) {
+    for (size_t i = 0; i < sockets_.size(); ++i) {
       if (watched[i].revents == 0) continue;
       errno = 0;
-      for (int burst = 0; burst < kBurst && accept_one(listeners_[i]); ++burst) errno = 0;
+      for (int burst = 0; burst < kBurst && accept_one(sockets_[i]); ++burst) errno = 0;
       if (errno == 0 || errno == EAGAIN || errno == EWOULDBLOCK) continue;
       static LogLimit limit(1, std::chrono::seconds(10));
       limit.warn(absl::StrCat("cannot accept a connection: ", std::strerror(errno)));
@@ -261,14 +168,15 @@ void Acceptor::run() {
 }
 
 // Returns false if there is no connection or accept fails; errno has the reason.
-bool Acceptor::accept_one(const Listener& listener) {
+bool Acceptor::accept_one(const ListeningSocket& socket) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
-  const int fd = accept4(listener.fd, reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int fd = accept4(socket.fd.get(), reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
-  const std::string peer = listener.is_unix ? "unix:" : peer_of(name);
-  Waiting connection{fd, listener.fd, peer, address_of(peer), Clock::now(), listener.tls};
-  switch (preface_of(fd, listener.tls)) {
+  const std::string peer = socket.is_unix ? "unix:" : peer_of(name);
+  const bool tls = tls_ && !socket.is_unix;
+  Waiting connection{fd, socket.fd.get(), peer, address_of(peer), Clock::now(), tls};
+  switch (preface_of(fd, tls)) {
     case Preface::kComplete: receive(std::move(connection)); break;
     case Preface::kIncomplete: add_silent(std::move(connection)); break;
     case Preface::kInvalid: close(fd);
