@@ -76,17 +76,22 @@ struct Listener::Impl {
   std::unique_ptr<grpc::Server> server;
 };
 
-Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses)
-    : impl_(std::move(impl)), addresses_(std::move(addresses)) {}
+Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses, size_t opened)
+    : impl_(std::move(impl)), addresses_(std::move(addresses)), opened_(opened) {}
 
 Listener::~Listener() { shut_down(); }
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options, const Auth& auth, AuditLog& audit,
+absl::StatusOr<std::unique_ptr<Listener>> Listener::start(Options options, const Auth& auth, AuditLog& audit,
                                                           Sessions& sessions, std::function<void()> exit) {
   using Builder = grpc::ServerBuilder;
   std::vector<Address> addresses = options.addresses;
   absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
   if (!sockets.ok()) return sockets.status();
+  const size_t opened = addresses.size();
+  for (InheritedSocket& each : options.inherited) {
+    addresses.push_back(each.address);
+    sockets->push_back({std::move(each.fd), each.address.is_unix()});
+  }
   auto acceptor =
       std::make_unique<Acceptor>(*std::move(sockets), options.connections_per_address, options.tls != nullptr);
   auto impl = std::make_unique<Impl>(std::move(acceptor), auth, audit, sessions, options.profile_rate, std::move(exit));
@@ -107,7 +112,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   impl->server = builder.BuildAndStart();
   if (!impl->server) return absl::InternalError("cannot start the gRPC server");
   impl->acceptor->start(std::move(sinks));
-  return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses)));
+  return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses), opened));
 }
 
 void Listener::shut_down(std::chrono::milliseconds timeout) {
@@ -121,8 +126,8 @@ void Listener::shut_down(std::chrono::milliseconds timeout) {
 }
 
 void Listener::remove_sockets() const {
-  for (const Address& address : addresses_) {
-    if (address.is_unix()) unlink(address.path.c_str());
+  for (size_t i = 0; i < opened_; ++i) {
+    if (addresses_[i].is_unix()) unlink(addresses_[i].path.c_str());
   }
 }
 

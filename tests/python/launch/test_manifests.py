@@ -88,14 +88,24 @@ def test_chart_with_its_defaults_is_the_manifest():
 
 
 def test_values_of_the_chart():
-    changes = {"engines": 5, "port": 9, "httpPort": 8, "tokenSecret": "other", "image": "registry/x:1", "maxUnavailable": 2}
+    changes = {
+        "engines": 5,
+        "port": 9,
+        "httpPort": 8,
+        "tokenSecret": "other",
+        "image": "registry/x:1",
+        "maxUnavailable": 2,
+    }
     objects = chart("mine", changes)
     assert {thing["metadata"]["name"] for thing in objects} == {"mine"}
     engines, service = only("StatefulSet", objects), only("Service", objects)
     assert engines["spec"]["replicas"] == 5 and engines["spec"]["serviceName"] == "mine"
     pod = engines["spec"]["template"]["spec"]
     assert {c["image"] for c in pod["containers"] + pod["initContainers"]} == {"registry/x:1"}
-    assert "--listen=0.0.0.0:9" in pod["containers"][0]["command"] and "--http=0.0.0.0:8" in pod["containers"][0]["command"]
+    assert (
+        "--listen=0.0.0.0:9" in pod["containers"][0]["command"]
+        and "--http=0.0.0.0:8" in pod["containers"][0]["command"]
+    )
     assert [port["port"] for port in service["spec"]["ports"]] == [9, 8]
     assert pod["volumes"][0]["secret"]["secretName"] == "other"
     assert only("PodDisruptionBudget", objects)["spec"]["maxUnavailable"] == 2
@@ -113,11 +123,15 @@ def engine_of(objects: list[dict]) -> tuple[dict, list[str], dict]:
 def test_one_value_turns_on_tls():
     engine, options, _ = engine_of(chart())
     assert "--insecure" in options and not [option for option in options if option.startswith("--tls")]
-    assert {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {"HTTP"}
+    assert {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {
+        "HTTP"
+    }
     engine, options, mounts = engine_of(chart(changes={"tls.secret": "cert"}))
     assert "--insecure" not in options
     assert {"--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key"} <= set(options) and mounts["/tls"] == "cert"
-    assert {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {"HTTPS"}
+    assert {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {
+        "HTTPS"
+    }
 
 
 def test_authorities_principals_and_metrics():
