@@ -6,7 +6,7 @@ PYTHON := .venv/bin/python
 # OpenBLAS and OpenMP settings of the shell would change test and benchmark results.
 CLEAN_ENV := env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE
 
-.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test format lint clean
+.PHONY: help setup build demo test check coverage names conformance libraries op-db module-db signatures differential dist-cases bench bench-peers bench-operators bench-link install wheel cuda gpu-bundle asan tsan fuzz fuzz-release adversary cluster-test container-test deb deb-test format lint clean
 
 help: ## Show this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -81,6 +81,15 @@ install: build ## Install the daemon, the C++ client and its CMake package under
 wheel: setup ## Build a wheel that needs no Debian packages, into dist/
 	@CXX=c++ $(PYTHON) -m pip wheel --quiet --no-deps -w dist .  # c++ as in build: ccache distinguishes it from g++
 
+deb: setup ## Build Debian packages of the engine, the C++ and the Python client, into dist/
+	@deploy/install_packages.sh deploy/packages_deb.txt
+	@$(PYTHON) deploy/build.py release teletensord teletensor_python tt_client
+	@deploy/debian/build.sh
+
+deb-test: deb ## Check the Debian packages, and run them in a new Debian system, as root
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements_packaging.txt
+	@deploy/debian/check.sh
+
 cuda: setup ## Compile the CUDA plug-in if a toolkit is installed (needs no GPU)
 	@deploy/gpu/compile.sh
 
@@ -116,6 +125,7 @@ cluster-test: setup ## Run the Slurm and MPI scripts of deploy/ on this machine,
 
 container-test: setup ## Build the engine's image with buildah and run it with podman, compose and play kube, as root
 	@deploy/install_packages.sh deploy/packages_container.txt
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements_packaging.txt
 	@$(PYTHON) deploy/build.py release teletensord teletensor_python
 	@deploy/container/check.sh
 
