@@ -81,6 +81,15 @@ install: build ## Install the daemon, the C++ client and its CMake package under
 wheel: setup ## Build a wheel that needs no Debian packages, into dist/
 	@CXX=c++ $(PYTHON) -m pip wheel --quiet --no-deps -w dist .  # c++ as in build: ccache distinguishes it from g++
 
+deb: setup ## Build Debian packages of the engine, the C++ and the Python client, into dist/
+	@deploy/install_packages.sh deploy/packages_deb.txt
+	@$(PYTHON) deploy/build.py release teletensord teletensor_python tt_client
+	@deploy/debian/build.sh
+
+deb-test: deb ## Check the Debian packages, and run them in a new Debian system, as root
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements_packaging.txt
+	@deploy/debian/check.sh
+
 cuda: setup ## Compile the CUDA plug-in if a toolkit is installed (needs no GPU)
 	@deploy/gpu/compile.sh
 
@@ -120,6 +129,7 @@ cluster-test: setup ## Run the Slurm and MPI scripts of deploy/ on this machine,
 
 container-test: setup ## Build the engine's image with buildah and run it with podman, compose and play kube, as root
 	@deploy/install_packages.sh deploy/packages_container.txt
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements_packaging.txt
 	@$(PYTHON) deploy/build.py release teletensord teletensor_python
 	@deploy/container/check.sh
 

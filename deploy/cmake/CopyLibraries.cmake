@@ -1,5 +1,6 @@
 # Runs at installation: copies the libraries that TT_MODULE and TT_PROGRAM load into the prefix's lib/, each under its
-# SONAME, and the licences of their Debian packages into lib/licenses/. Does not use install(RUNTIME_DEPENDENCY_SET),
+# SONAME, and the licences of their Debian packages, and of those that are compiled in, into lib/licenses/. Writes the bill
+# of materials, lib/sbom.cdx.json, with TT_PYTHON, from the sources TT_SOURCE and the build folder TT_BUILD. Does not use install(RUNTIME_DEPENDENCY_SET),
 # whose symbolic links become full copies in a wheel.
 
 # Libraries that the machine must provide: the kernel's interface and glibc.
@@ -37,3 +38,9 @@ if(failed)
 endif()
 list(LENGTH libraries count)
 message(STATUS "Copied ${count} libraries to ${folder}")
+
+execute_process(COMMAND ${TT_PYTHON} ${TT_SOURCE}/deploy/sbom.py --compiled ${TT_BUILD} --licenses ${folder}/licenses
+                        --out ${folder}/sbom.cdx.json ${TT_MODULE} ${TT_PROGRAM} RESULT_VARIABLE failed)
+if(failed)
+  message(WARNING "The bill of materials was not written; it needs dpkg and ninja")
+endif()

@@ -37,8 +37,12 @@ mkdir "$folder/context"
 git -C "$root" archive HEAD | tar -x -C "$folder/context"
 if [[ -n $prebuilt ]]; then
   mkdir -p "$folder/context/prebuilt/bin" "$folder/context/prebuilt/python/teletensor"
-  cp "$root/build/bin/teletensord" "$folder/context/prebuilt/bin/"
-  cp "$root"/build/python/teletensor/_C.*.so "$folder/context/prebuilt/python/teletensor/"
+  prebuilt_folder=$folder/context/prebuilt
+  strip -o "$prebuilt_folder/bin/teletensord" "$root/build/bin/teletensord"
+  module=$(echo "$root"/build/python/teletensor/_C.*.so)
+  strip -o "$prebuilt_folder/python/teletensor/$(basename "$module")" "$module"
+  python3 "$root/deploy/sbom.py" --list-compiled "$root/build" --licenses "$prebuilt_folder/licenses" \
+    --out "$prebuilt_folder/compiled.json"
 fi
 echo "image: building $tag"
 # HEALTHCHECK is part of the docker format only.

@@ -16,19 +16,16 @@ else
   cmake -S . -B build -G Ninja -DCMAKE_BUILD_TYPE=Release -DPython_EXECUTABLE=/usr/bin/python3
   cmake --build build --target teletensord teletensor_python
   built=build
+  strip build/bin/teletensord build/python/teletensor/_C.*.so
+  python3 deploy/sbom.py --list-compiled build --licenses build/licenses --out build/compiled.json
 fi
-install -m 755 "$built/bin/teletensord" "$folder/usr/bin/teletensord"
+install -m 755 "$built/bin/teletensord" deploy/debian/teletensor "$folder/usr/bin/"
 cp -r python/teletensor "$packages/"
 cp "$built"/python/teletensor/_C.*.so "$packages/teletensor/"
-cat >"$folder/usr/bin/teletensor" <<'PYTHON'
-#!/usr/bin/python3
-import sys
-
-from teletensor.cli import main
-
-sys.exit(main())
-PYTHON
-chmod 755 "$folder/usr/bin/teletensor"
+# For the bill of materials, and the licences of what is compiled in.
+install -D -m 644 "$built/compiled.json" "$folder/usr/share/doc/teletensor/compiled.json"
+install -m 644 LICENSE "$folder/usr/share/doc/teletensor/copyright"
+cp -r "$built/licenses" "$folder/usr/share/doc/teletensor/"
 # Mount point of the secret, for containers with a read-only root file system. A RUN of the last stage cannot create it,
 # because buildah mounts a folder of its own at /run/secrets there.
 install -D -m 644 /dev/null "$folder/run/secrets/teletensor-token"

@@ -29,7 +29,7 @@ run=(podman run --detach --pull=never --no-healthcheck)
 clean_up() {
   (
     [[ -f $folder/pod.yaml ]] && podman play kube --down "$folder/pod.yaml"
-    podman rm --force --ignore --time 5 "$name-host" "$name-a" "$name-b" "$name-c" "${name}_engine_1"
+    podman rm --force --ignore --time 5 "$name-first" "$name-host" "$name-a" "$name-b" "$name-c" "${name}_engine_1"
     podman network rm --force "$name" "${name}_default"
     podman secret rm "$name" "$name-kube"
     podman pod rm --force --ignore "$name-pod"
@@ -65,6 +65,20 @@ chmod 755 "$folder"
 chown 10001 "$folder/token"
 chmod 400 "$folder/token"
 token=$(<"$folder/token")
+
+echo "== size and start"
+buildah push --quiet "$image" "oci:$folder/image" >/dev/null  # compresses the layers with gzip, as registries have them
+bytes=$(find "$folder/image" -type f -printf '%s\n' | awk '{sum += $1} END {print sum}')
+echo "image: $((bytes / 1000000)) MB compressed, $(podman image inspect --format '{{.Size}}' "$image" | awk '{print int($1 / 1000000)}') MB unpacked"
+((bytes <= 120000000)) || { echo "check.sh: expected at most 120 MB compressed" >&2; exit 1; }
+rm -rf "$folder/image"
+for _ in 1 2; do  # the second time with the image's files in memory
+  env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE PYTHONPATH="$root/build/python" "$python" "$here/first_result.py" "$name-first" "$folder/token" \
+    "$image" "$(free_port)"
+  podman rm --force --time 5 "$name-first" >/dev/null
+done
+podman run --rm --pull=never --no-healthcheck --entrypoint cat "$image" /usr/share/doc/teletensor/sbom.cdx.json >"$folder/sbom.json"
+"$python" "$root/deploy/check_sbom.py" "$folder/sbom.json"
 
 echo "== host network: read-only, without capabilities"
 port=$(free_port)

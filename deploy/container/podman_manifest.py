@@ -45,7 +45,7 @@ def main() -> None:
                 variable["value"] = token
                 del variable["valueFrom"]
         for port in container.get("ports", []):
-            if args.host_port:
+            if args.host_port and port["name"] == "grpc":
                 port.update(hostPort=args.host_port, hostIP="127.0.0.1")
     # podman creates a volume with this name for each, and two pods must not share them.
     for thing in pod["volumes"] + [mount for c in pod["containers"] + pod["initContainers"] for mount in c["volumeMounts"]]:

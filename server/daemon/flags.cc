@@ -230,6 +230,14 @@ bool reaches_network(const Flags& flags) {
   return is_reachable(flags.http) || std::any_of(flags.listen.begin(), flags.listen.end(), is_reachable);
 }
 
+constexpr char kReachable[] =
+    "an address that other hosts can reach requires TLS: use --tls-self-signed, or --tls-cert and --tls-key; "
+    "--insecure allows it without encryption";
+
+bool allows_network(const Flags& flags) {
+  return flags.insecure || flags.tls_self_signed || !flags.tls.certificate.empty();
+}
+
 // Checks that involve several options.
 const char* conflicting_flags(const Flags& flags) {
   const bool tls = flags.tls_self_signed || !flags.tls.certificate.empty();
@@ -246,10 +254,7 @@ const char* conflicting_flags(const Flags& flags) {
   if (flags.tls_self_signed && !flags.tls.certificate.empty()) return "use --tls-self-signed or --tls-cert, not both";
   if (!flags.tls.authorities.empty() && !tls) return "--tls-client-ca requires --tls-cert or --tls-self-signed";
   if (!flags.tls_peer_ca.empty() && flags.tls.certificate.empty()) return "--tls-peer-ca requires --tls-cert";
-  if (!tls && !flags.insecure && reaches_network(flags)) {
-    return "an address that other hosts can reach requires TLS: use --tls-self-signed, or --tls-cert and --tls-key; "
-           "--insecure allows it without encryption";
-  }
+  if (!allows_network(flags) && reaches_network(flags)) return kReachable;
   if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
   if (flags.listen.size() > 1) return "--private allows only one --listen address";
   if (!flags.listen.empty() && flags.listen[0].rfind("unix:", 0) != 0)
@@ -260,6 +265,18 @@ const char* conflicting_flags(const Flags& flags) {
 }  // namespace
 
 std::vector<std::string> default_addresses() { return {absl::StrCat("unix:", default_socket()), "127.0.0.1:7070"}; }
+
+absl::Status check_inherited(const Flags& flags, const std::vector<Address>& addresses) {
+  if (flags.private_engine && !addresses.empty()) {
+    return absl::InvalidArgumentError("--private has no effect with sockets of a service manager (LISTEN_FDS)");
+  }
+  for (const Address& address : addresses) {
+    if (address.is_local() || allows_network(flags)) continue;
+    return absl::InvalidArgumentError(
+        absl::StrCat("cannot serve the service manager's socket ", address.to_string(), ": ", kReachable));
+  }
+  return absl::OkStatus();
+}
 
 std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
   CLI::App app{"teletensord: the teletensor engine"};

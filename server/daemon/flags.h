@@ -7,7 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "absl/status/status.h"
 #include "proto/certificate.h"
+#include "server/rpc/address.h"
 
 namespace tt::server {
 
@@ -51,6 +53,9 @@ struct Flags {
 // Parses the options. If the process should exit (--help, --version, an error), prints the help text, the version or
 // the error and returns the exit code.
 std::optional<int> parse_flags(int argc, char** argv, Flags* flags);
+
+// Returns an error unless the options allow sockets at `addresses` that the daemon inherited.
+absl::Status check_inherited(const Flags& flags, const std::vector<Address>& addresses);
 
 // Returns "unix:.../teletensor/engine.sock" and "127.0.0.1:7070".
 std::vector<std::string> default_addresses();

@@ -12,6 +12,7 @@
 #include "server/rpc/acceptor.h"
 #include "server/rpc/call_admission.h"
 #include "server/rpc/engine_service.h"
+#include "server/rpc/listening_sockets.h"
 #include "server/rpc/open_service.h"
 #include "server/rpc/reflection_guard.h"
 
@@ -75,19 +76,25 @@ struct Listener::Impl {
   std::unique_ptr<grpc::Server> server;
 };
 
-Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses)
-    : impl_(std::move(impl)), addresses_(std::move(addresses)) {}
+Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses, size_t opened)
+    : impl_(std::move(impl)), addresses_(std::move(addresses)), opened_(opened) {}
 
 Listener::~Listener() { shut_down(); }
 
-absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options, const Parts& parts,
+absl::StatusOr<std::unique_ptr<Listener>> Listener::start(Options options, const Parts& parts,
                                                           std::function<void()> exit) {
   using Builder = grpc::ServerBuilder;
   std::vector<Address> addresses = options.addresses;
-  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor =
-      Acceptor::listen(&addresses, options.connections_per_address, options.tls != nullptr);
-  if (!acceptor.ok()) return acceptor.status();
-  auto impl = std::make_unique<Impl>(*std::move(acceptor), parts, std::move(exit));
+  absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
+  if (!sockets.ok()) return sockets.status();
+  const size_t opened = addresses.size();
+  for (InheritedSocket& each : options.inherited) {
+    addresses.push_back(each.address);
+    sockets->push_back({std::move(each.fd), each.address.is_unix()});
+  }
+  auto acceptor =
+      std::make_unique<Acceptor>(*std::move(sockets), options.connections_per_address, options.tls != nullptr);
+  auto impl = std::make_unique<Impl>(std::move(acceptor), parts, std::move(exit));
   grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   Builder builder;
@@ -105,7 +112,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   impl->server = builder.BuildAndStart();
   if (!impl->server) return absl::InternalError("cannot start the gRPC server");
   impl->acceptor->start(std::move(sinks));
-  return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses)));
+  return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses), opened));
 }
 
 void Listener::shut_down(std::chrono::milliseconds timeout) {
@@ -119,8 +126,8 @@ void Listener::shut_down(std::chrono::milliseconds timeout) {
 }
 
 void Listener::remove_sockets() const {
-  for (const Address& address : addresses_) {
-    if (address.is_unix()) unlink(address.path.c_str());
+  for (size_t i = 0; i < opened_; ++i) {
+    if (addresses_[i].is_unix()) unlink(addresses_[i].path.c_str());
   }
 }
 

@@ -15,6 +15,7 @@
 #include "server/audit.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/inherited_sockets.h"
 #include "server/session/sessions.h"
 #include "server/trace/tracer.h"
 
@@ -24,6 +25,7 @@ class Listener {
  public:
   struct Options {
     std::vector<Address> addresses;
+    std::vector<InheritedSocket> inherited;        // served besides `addresses`
     std::shared_ptr<grpc::ServerCredentials> tls;  // of TCP connections; null: without TLS
     bool open_reflection = false;                  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
@@ -40,7 +42,7 @@ class Listener {
   };
 
   // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`.
-  static absl::StatusOr<std::unique_ptr<Listener>> start(const Options& options, const Parts& parts,
+  static absl::StatusOr<std::unique_ptr<Listener>> start(Options options, const Parts& parts,
                                                          std::function<void()> exit);
   ~Listener();
 
@@ -49,14 +51,16 @@ class Listener {
   // Stops accepting connections, waits up to `timeout` for running frames, cancels the remaining frames, frees all
   // sessions, and ends every call. Returns when all of this is complete. Library calls in a frame are not interrupted.
   void shut_down(std::chrono::milliseconds timeout = {});
-  // Removes the socket files, for a process that exits without completing shut_down(). Any thread may call it.
+  // Removes the socket files, except those of inherited sockets, for a process that exits without completing
+  // shut_down(). Any thread may call it.
   void remove_sockets() const;
 
  private:
   struct Impl;
-  Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses);
+  Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses, size_t opened);
   std::unique_ptr<Impl> impl_;
-  std::vector<Address> addresses_;
+  std::vector<Address> addresses_;  // first those that the Listener opened, then those of inherited sockets
+  size_t opened_;
 };
 
 }  // namespace tt::server

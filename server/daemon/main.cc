@@ -31,6 +31,7 @@
 #include "server/daemon/flags.h"
 #include "server/daemon/listener.h"
 #include "server/daemon/private_folder.h"
+#include "server/daemon/service_manager.h"
 #include "server/daemon/shutdown_signal.h"
 #include "server/http/gpu_monitor.h"
 #include "server/http/http_server.h"
@@ -38,6 +39,7 @@
 #include "server/log.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/inherited_sockets.h"
 #include "server/rpc/peer_gate.h"
 #include "server/rpc/principals.h"
 #include "server/trace/otlp_exporter.h"
@@ -91,7 +93,8 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& f
   return server_credentials(flags.tls);
 }
 
-void log_addresses(const Flags& flags, const Listener& listener) {
+// Logs the addresses and returns them as text.
+std::string log_addresses(const Flags& flags, const Listener& listener) {
   const bool tls = !flags.tls.certificate.empty();
   std::vector<std::string> names;
   for (const Address& address : listener.addresses()) {
@@ -108,14 +111,16 @@ void log_addresses(const Flags& flags, const Listener& listener) {
   if (!flags.peer_networks.empty() && flags.tls_peer_ca.empty() && tls) {
     spdlog::warn("connections to other engines are not encrypted; use --tls-peer-ca");
   }
+  std::string all = absl::StrJoin(names, " and ");
   if (flags.private_engine) {
     std::cout << "READY " << names[0] << std::endl;
   } else {
-    spdlog::info("teletensord {} listening on {}{}", kVersion, absl::StrJoin(names, " and "),
+    spdlog::info("teletensord {} listening on {}{}", kVersion, all,
                  flags.no_auth ? ", without authentication"
                                : absl::StrCat("; the user token is in ", flags.token_file.native(),
                                               ", the admin token in ", flags.admin_token_file.native()));
   }
+  return all;
 }
 
 std::chrono::milliseconds milliseconds(double seconds) {
@@ -195,14 +200,18 @@ class GracePeriod {
 
 // Runs the daemon until it is shut down and returns the exit code. `folder` may be null. If the process exits inside
 // this function, the folder is removed first.
-int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFolder* folder) {
+int serve(const Flags& flags, const std::vector<std::string>& listen, std::vector<InheritedSocket> inherited,
+          PrivateFolder* folder) {
+  const ServiceManager manager(!flags.private_engine);
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
   if (!addresses.ok()) return print_error(addresses.status());
   absl::StatusOr<std::unique_ptr<AuditLog>> audit = std::make_unique<AuditLog>();
   if (!flags.audit_log.empty()) audit = AuditLog::open(flags.audit_log);
   if (!audit.ok()) return print_error(audit.status());
   recover_from_failed_checks();
-  ShutdownWaiter shutdown(flags.audit_log.empty() ? std::function<void()>() : [&log = **audit] { log.reopen(); });
+  // A service manager may send SIGHUP to reload the service; without an audit log it has no effect.
+  const bool handles_hangup = !flags.audit_log.empty() || manager.is_present();
+  ShutdownWaiter shutdown(handles_hangup ? [&log = **audit] { log.reopen(); } : std::function<void()>());
   std::shared_ptr<Principals> principals;
   if (!flags.principals.empty()) {
     auto read = Principals::from_file(flags.principals);
@@ -243,8 +252,9 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   const Metrics metrics(sessions, *frame_times, tracer.get(), gpus.get());
   const EngineStatus status(sessions);
   const Sampler sampler(sessions, flags.profile_rate);
-  Listener::Options listening{*addresses, *tls, flags.open_reflection, flags.connections_per_address};
-  auto listener = Listener::start(listening, {*auth, **audit, sessions, status, sampler, tracer},
+  Listener::Options listening{*addresses, std::move(inherited), *tls, flags.open_reflection,
+                              flags.connections_per_address};
+  auto listener = Listener::start(std::move(listening), {*auth, **audit, sessions, status, sampler, tracer},
                                   [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   std::unique_ptr<HttpServer> http;
@@ -265,9 +275,11 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
       spdlog::info("the access of {} was revoked; {} sessions end", name, ended);
     });
   }
-  log_addresses(flags, **listener);
+  const std::string names = log_addresses(flags, **listener);
+  manager.ready(absl::StrCat("listening on ", names));
   const char* reason = shutdown.wait(flags.private_engine, flags.client_fd);
   spdlog::info("shutting down: {}", reason);
+  manager.stopping(reason);
   if (principals) principals->stop();
   const auto remove_files = [&] {
     (*listener)->remove_sockets();
@@ -301,6 +313,14 @@ int run(int argc, char** argv) {
   // Each malloc arena keeps memory that its threads freed. With several arenas, one session's frames retained up to 38
   // MiB (tests/server/daemon/exhaustion_test.cc).
   mallopt(M_ARENA_MAX, 1);
+  absl::StatusOr<std::vector<InheritedSocket>> inherited = take_inherited_sockets();
+  if (!inherited.ok()) return print_error(inherited.status());
+  std::vector<Address> addresses;
+  for (const InheritedSocket& socket : *inherited) addresses.push_back(socket.address);
+  if (absl::Status status = check_inherited(flags, addresses); !status.ok()) {
+    print_error(status);
+    return 2;  // like any error of the options
+  }
   std::unique_ptr<PrivateFolder> folder;
   std::vector<std::string> listen = flags.listen;
   if (listen.empty() && flags.private_engine) {
@@ -309,8 +329,8 @@ int run(int argc, char** argv) {
     folder = *std::move(made);
     listen = {folder->address()};
   }
-  if (listen.empty()) listen = default_addresses();
-  return serve(flags, listen, folder.get());
+  if (listen.empty() && addresses.empty()) listen = default_addresses();
+  return serve(flags, listen, *std::move(inherited), folder.get());
 }
 
 }  // namespace

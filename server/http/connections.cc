@@ -14,7 +14,7 @@
 #include "absl/strings/str_cat.h"
 #include "server/log.h"
 #include "server/rpc/call_admission.h"
-#include "server/rpc/listen.h"
+#include "server/rpc/listening_sockets.h"
 
 namespace tt::server {
 namespace {
@@ -72,11 +72,12 @@ ssize_t send_some(int fd, SSL* ssl, absl::string_view bytes, uint32_t* events) {
 absl::StatusOr<std::unique_ptr<HttpConnections>> HttpConnections::start(
     Address* address, std::unique_ptr<HttpTls> tls, const Options& options, Answer answer,
     std::function<bool(absl::string_view)> is_quick) {
-  std::vector<int> sockets;
-  const absl::Status status = listen_tcp(address, &sockets);
+  std::vector<Address> addresses = {*address};
+  absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
+  if (!sockets.ok()) return sockets.status();
+  *address = addresses[0];
   std::unique_ptr<HttpConnections> connections(
-      new HttpConnections(std::move(sockets), std::move(tls), options, std::move(answer), std::move(is_quick)));
-  if (!status.ok()) return status;
+      new HttpConnections(*std::move(sockets), std::move(tls), options, std::move(answer), std::move(is_quick)));
   if (!connections->epoll_ || !connections->wake_) return absl::ResourceExhaustedError("no file descriptors for HTTP");
   HttpConnections* const self = connections.get();
   self->threads_.emplace_back([self] { self->serve(); });
@@ -84,8 +85,8 @@ absl::StatusOr<std::unique_ptr<HttpConnections>> HttpConnections::start(
   return connections;
 }
 
-HttpConnections::HttpConnections(std::vector<int> listeners, std::unique_ptr<HttpTls> tls, const Options& options,
-                                 Answer answer, std::function<bool(absl::string_view)> is_quick)
+HttpConnections::HttpConnections(std::vector<ListeningSocket> listeners, std::unique_ptr<HttpTls> tls,
+                                 const Options& options, Answer answer, std::function<bool(absl::string_view)> is_quick)
     : options_(options),
       answer_(std::move(answer)),
       is_quick_(std::move(is_quick)),
@@ -93,9 +94,9 @@ HttpConnections::HttpConnections(std::vector<int> listeners, std::unique_ptr<Htt
       last_(kFirstConnection),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
-  for (int fd : listeners) {
-    listeners_.emplace_back(fd);
-    watch(EPOLL_CTL_ADD, fd, listeners_.size() - 1, EPOLLIN);
+  for (ListeningSocket& socket : listeners) {
+    listeners_.push_back(std::move(socket.fd));
+    watch(EPOLL_CTL_ADD, listeners_.back().get(), listeners_.size() - 1, EPOLLIN);
   }
   watch(EPOLL_CTL_ADD, wake_.get(), listeners_.size(), EPOLLIN);
 }

@@ -28,6 +28,7 @@
 #include "base/mutex.h"
 #include "server/http/tls.h"
 #include "server/rpc/address.h"
+#include "server/rpc/listening_sockets.h"
 
 namespace tt::server {
 
@@ -81,8 +82,8 @@ class HttpConnections {
   // Of a step: it can be continued at once, after an event, or the connection has to be closed.
   enum class Progress { kAgain, kLater, kClosed };
 
-  HttpConnections(std::vector<int> listeners, std::unique_ptr<HttpTls> tls, const Options& options, Answer answer,
-                  std::function<bool(absl::string_view)> is_quick);
+  HttpConnections(std::vector<ListeningSocket> listeners, std::unique_ptr<HttpTls> tls, const Options& options,
+                  Answer answer, std::function<bool(absl::string_view)> is_quick);
   // Of the serving thread:
   void serve();
   void accept_some(int listener);

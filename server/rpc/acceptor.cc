@@ -20,7 +20,6 @@
 #include "absl/strings/string_view.h"
 #include "server/log.h"
 #include "server/rpc/call_admission.h"
-#include "server/rpc/listen.h"
 
 namespace tt::server {
 namespace {
@@ -95,30 +94,11 @@ uint64_t inode_of(int fd) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<Acceptor>> Acceptor::listen(std::vector<Address>* addresses, size_t per_address,
-                                                           bool tls) {
-  std::vector<Listener> listeners;
-  absl::Status status;
-  size_t bound = 0;
-  for (Address& address : *addresses) {
-    std::vector<int> sockets;
-    if (status.ok()) status = claim(address);
-    if (status.ok()) status = address.is_unix() ? listen_unix(address, &sockets) : listen_tcp(&address, &sockets);
-    for (int fd : sockets) listeners.push_back({fd, address.is_unix(), tls && !address.is_unix()});
-    if (status.ok()) ++bound;
-  }
-  auto acceptor = std::unique_ptr<Acceptor>(new Acceptor(per_address, std::move(listeners)));
-  if (status.ok()) return acceptor;
-  for (size_t i = 0; i < bound; ++i) {
-    if ((*addresses)[i].is_unix()) unlink((*addresses)[i].path.c_str());
-  }
-  return status;
-}
-
-Acceptor::Acceptor(size_t per_address, std::vector<Listener> listeners)
+Acceptor::Acceptor(std::vector<ListeningSocket> sockets, size_t per_address, bool tls)
     : per_address_(per_address),
       total_(allowed_connections()),
-      listeners_(std::move(listeners)),
+      sockets_(std::move(sockets)),
+      tls_(tls),
       wake_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
       silent_(epoll_create1(EPOLL_CLOEXEC)) {}
 
@@ -140,14 +120,13 @@ void Acceptor::stop() {
   for (const Waiting& each : waiting_) close(each.fd);
   waiting_.clear();
   while (!silent_connections_.empty()) close_silent(silent_connections_.begin());
-  for (const Listener& listener : listeners_) close(listener.fd);
-  listeners_.clear();
+  sockets_.clear();
 }
 
 void Acceptor::run() {
   std::vector<pollfd> watched;
-  watched.reserve(listeners_.size() + 1);
-  for (const Listener& listener : listeners_) watched.push_back({listener.fd, POLLIN, 0});
+  watched.reserve(sockets_.size() + 2);
+  for (const ListeningSocket& socket : sockets_) watched.push_back({socket.fd.get(), POLLIN, 0});
   watched.push_back({silent_, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
@@ -156,10 +135,10 @@ void Acceptor::run() {
     if (watched.back().revents != 0) return;
     if (!waiting_.empty()) serve_waiting();
     if (!silent_connections_.empty()) read_prefaces();
-    for (size_t i = 0; i < listeners_.size(); ++i) {
+    for (size_t i = 0; i < sockets_.size(); ++i) {
       if (watched[i].revents == 0) continue;
       errno = 0;
-      for (int burst = 0; burst < kBurst && accept_one(listeners_[i]); ++burst) errno = 0;
+      for (int burst = 0; burst < kBurst && accept_one(sockets_[i]); ++burst) errno = 0;
       if (errno == 0 || errno == EAGAIN || errno == EWOULDBLOCK) continue;
       static LogLimit limit(1, std::chrono::seconds(10));
       limit.warn(absl::StrCat("cannot accept a connection: ", std::strerror(errno)));
@@ -169,14 +148,15 @@ void Acceptor::run() {
 }
 
 // Returns false if there is no connection or accept fails; errno has the reason.
-bool Acceptor::accept_one(const Listener& listener) {
+bool Acceptor::accept_one(const ListeningSocket& socket) {
   sockaddr_storage name{};
   socklen_t size = sizeof name;
-  const int fd = accept4(listener.fd, reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
+  const int fd = accept4(socket.fd.get(), reinterpret_cast<sockaddr*>(&name), &size, SOCK_NONBLOCK | SOCK_CLOEXEC);
   if (fd < 0) return errno == EINTR || errno == ECONNABORTED;
-  const std::string peer = listener.is_unix ? "unix:" : peer_of(name);
-  Waiting connection{fd, listener.fd, peer, address_of(peer), Clock::now(), listener.tls};
-  switch (preface_of(fd, listener.tls)) {
+  const std::string peer = socket.is_unix ? "unix:" : peer_of(name);
+  const bool tls = tls_ && !socket.is_unix;
+  Waiting connection{fd, socket.fd.get(), peer, address_of(peer), Clock::now(), tls};
+  switch (preface_of(fd, tls)) {
     case Preface::kComplete: receive(std::move(connection)); break;
     case Preface::kIncomplete: add_silent(std::move(connection)); break;
     case Preface::kInvalid: close(fd);

@@ -1,4 +1,4 @@
-// Acceptor: the engine's listening sockets, with connection limits.
+// Acceptor: accepts the connections of the engine's listening sockets, with connection limits.
 //
 // Accepts connections itself and passes them to gRPC, because gRPC 1.51's listener has no limit and stops permanently
 // when file descriptors run out. A connection is passed on after its peer has sent the HTTP/2 preface, or the start of
@@ -20,9 +20,8 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/status/statusor.h"
 #include "base/mutex.h"
-#include "server/rpc/address.h"
+#include "server/rpc/listening_sockets.h"
 
 namespace tt::server {
 
@@ -35,11 +34,9 @@ class Acceptor {
     std::unique_ptr<Sink> tls;
   };
 
-  // Binds and listens on every address, replacing port 0 in `addresses` by the actual port. The message of an error
-  // status is one line. `per_address` limits the number of TCP connections from one address. `tls`: TCP connections
-  // use TLS.
-  static absl::StatusOr<std::unique_ptr<Acceptor>> listen(std::vector<Address>* addresses, size_t per_address,
-                                                          bool tls);
+  // Accepts the connections of `sockets` after start(). `per_address` limits the number of TCP connections from one
+  // address. `tls`: TCP connections use TLS.
+  Acceptor(std::vector<ListeningSocket> sockets, size_t per_address, bool tls);
   ~Acceptor();  // calls stop()
 
   // Starts passing accepted connections to `sinks`, until stop(). A sink that no connection uses may be null.
@@ -56,11 +53,6 @@ class Acceptor {
 
  private:
   using Clock = std::chrono::steady_clock;
-  struct Listener {
-    int fd;
-    bool is_unix;
-    bool tls;
-  };
   // gRPC owns the descriptor. The inode shows whether the descriptor still refers to the same socket.
   struct Connection {
     int fd;
@@ -89,12 +81,11 @@ class Acceptor {
   };
   enum class Admission { kAdmit, kWait, kRefused };
 
-  Acceptor(size_t per_address, std::vector<Listener> listeners);
   // What a client sends first: the HTTP/2 preface, or with TLS the start of its hello.
   enum class Preface { kComplete, kIncomplete, kInvalid };
 
   void run();
-  bool accept_one(const Listener& listener);
+  bool accept_one(const ListeningSocket& socket);
   static Preface preface_of(int fd, bool tls);
   void add_silent(Waiting connection);
   void read_prefaces();
@@ -112,7 +103,8 @@ class Acceptor {
 
   const size_t per_address_;
   const size_t total_;
-  std::vector<Listener> listeners_;
+  std::vector<ListeningSocket> sockets_;
+  const bool tls_;
   const int wake_;    // an eventfd
   const int silent_;  // an epoll descriptor for silent_connections_
   Sinks sinks_;

@@ -6,6 +6,7 @@
 
 #include "server/rpc/acceptor.h"
 #include "server/rpc/address.h"
+#include "server/rpc/listening_sockets.h"
 
 namespace tt::server {
 namespace {
@@ -39,9 +40,10 @@ absl::StatusOr<std::unique_ptr<distributed::ConnectionGate>> open_peer_gate(cons
   absl::StatusOr<Address> parsed = parse_address(address);
   if (!parsed.ok()) return parsed.status();
   std::vector<Address> addresses = {*parsed};
-  absl::StatusOr<std::unique_ptr<Acceptor>> acceptor = Acceptor::listen(&addresses, kPerAddress, tls);
-  if (!acceptor.ok()) return absl::UnavailableError(acceptor.status().message());
-  return std::make_unique<PeerGate>(*std::move(acceptor), std::atoi(addresses[0].port.c_str()), tls);
+  absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
+  if (!sockets.ok()) return absl::UnavailableError(sockets.status().message());
+  return std::make_unique<PeerGate>(std::make_unique<Acceptor>(*std::move(sockets), kPerAddress, tls),
+                                    std::atoi(addresses[0].port.c_str()), tls);
 }
 
 }  // namespace tt::server

@@ -1,34 +1,86 @@
 """The Kubernetes manifests and the Helm chart. The chart's templates are rendered by a function that supports the
 expressions in them, because helm is not a dependency of the tests."""
 
+import functools
 import json
 import re
 import shutil
 import subprocess
 
+import jsonschema
 import pytest
+import trustme
 import yaml
 
-from tests.conftest import ROOT
+from tests.conftest import BUILD, ROOT
 
 MANIFESTS = ROOT / "deploy/kubernetes"
 CHART = ROOT / "deploy/helm/teletensor"
 
 
 def render(text: str, values: dict, release: str) -> str:
-    def expression(match):
-        words = match[1].split()
-        name = words[-1]
-        value = release if name == ".Release.Name" else values[name.removeprefix(".Values.")]
-        assert words == ["toJson", name] or (words == [name] and not isinstance(value, dict)), match[0]
-        return json.dumps(value) if words[0] == "toJson" else str(value)
+    parts = re.split(r"\{\{(.*?)\}\}", text)  # text and expressions in turn
+    for at in range(1, len(parts), 2):
+        if parts[at].startswith("-"):
+            parts[at - 1] = parts[at - 1].rstrip()
+        if parts[at].endswith("-"):
+            parts[at + 1] = parts[at + 1].lstrip()
 
-    return re.sub(r"\{\{(.*?)\}\}", expression, text)
+    def value(name: str):
+        if name == ".Release.Name":
+            return release
+        assert name.startswith(".Values."), name
+        return functools.reduce(dict.__getitem__, name.split(".")[2:], values)
+
+    output, active = [], [True]
+    for at, part in enumerate(parts):
+        words = part.strip("- ").split() if at % 2 else []
+        if words[:1] == ["if"]:
+            (name,) = words[1:]
+            active.append(active[-1] and bool(value(name)))
+        elif words == ["else"]:
+            active[-1] = active[-2] and not active[-1]
+        elif words == ["end"]:
+            active.pop()
+        elif active[-1]:
+            if not at % 2:
+                output.append(part)
+            elif words[0] == "toJson":
+                output.append(json.dumps(value(*words[1:])))
+            else:
+                (name,) = words
+                assert not isinstance(value(name), dict), part
+                output.append(str(value(name)))
+    assert active == [True]
+    return "".join(output)
 
 
-def chart(release="teletensor", **changes) -> list[dict]:
-    values = {**yaml.safe_load((CHART / "values.yaml").read_text()), **changes}
-    return list(yaml.safe_load_all(render((CHART / "templates/engines.yaml").read_text(), values, release)))
+def merged(values: dict, changes: dict) -> dict:
+    """`values` with changes of keys such as `tls.secret`."""
+    values = json.loads(json.dumps(values))
+    for name, change in changes.items():
+        *path, last = name.split(".")
+        inner = functools.reduce(dict.__getitem__, path, values)
+        assert last in inner, name
+        inner[last] = change
+    return values
+
+
+DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
+# Changes with which each part of the chart is rendered.
+SECURED = {"tls.secret": "cert", "tls.clientCa": True, "tls.peerCa": True, "principalsSecret": "people",
+           "metrics.tokenSecret": "observer"}  # fmt: skip
+
+
+def chart(release="teletensor", changes=None) -> list[dict]:
+    values = merged(DEFAULTS, changes or {})
+    texts = [render(path.read_text(), values, release) for path in sorted((CHART / "templates").iterdir())]
+    return [thing for text in texts for thing in yaml.safe_load_all(text) if thing]
+
+
+def only(kind: str, objects: list[dict]) -> dict:
+    (found,) = (thing for thing in objects if thing["kind"] == kind)
+    return found
 
 
 def test_chart_with_its_defaults_is_the_manifest():
@@ -36,13 +88,117 @@ def test_chart_with_its_defaults_is_the_manifest():
 
 
 def test_values_of_the_chart():
-    service, policy, engines = chart("mine", engines=5, port=9, tokenSecret="other", image="registry/x:1")
-    assert {thing["metadata"]["name"] for thing in (service, policy, engines)} == {"mine"}
+    changes = {
+        "engines": 5,
+        "port": 9,
+        "httpPort": 8,
+        "tokenSecret": "other",
+        "image": "registry/x:1",
+        "maxUnavailable": 2,
+    }
+    objects = chart("mine", changes)
+    assert {thing["metadata"]["name"] for thing in objects} == {"mine"}
+    engines, service = only("StatefulSet", objects), only("Service", objects)
     assert engines["spec"]["replicas"] == 5 and engines["spec"]["serviceName"] == "mine"
     pod = engines["spec"]["template"]["spec"]
     assert {c["image"] for c in pod["containers"] + pod["initContainers"]} == {"registry/x:1"}
-    assert "0.0.0.0:9" in pod["containers"][0]["command"] and service["spec"]["ports"][0]["port"] == 9
+    assert (
+        "--listen=0.0.0.0:9" in pod["containers"][0]["command"]
+        and "--http=0.0.0.0:8" in pod["containers"][0]["command"]
+    )
+    assert [port["port"] for port in service["spec"]["ports"]] == [9, 8]
     assert pod["volumes"][0]["secret"]["secretName"] == "other"
+    assert only("PodDisruptionBudget", objects)["spec"]["maxUnavailable"] == 2
+
+
+def engine_of(objects: list[dict]) -> tuple[dict, list[str], dict]:
+    """The engine's container, its options, and the secrets of its pod by the folder in which they are mounted."""
+    pod = only("StatefulSet", objects)["spec"]["template"]["spec"]
+    (engine,) = pod["containers"]
+    secrets = {volume["name"]: volume["secret"]["secretName"] for volume in pod["volumes"] if "secret" in volume}
+    mounts = {mount["mountPath"]: secrets.get(mount["name"]) for mount in engine["volumeMounts"]}
+    return engine, engine["command"][1:], mounts
+
+
+def test_one_value_turns_on_tls():
+    engine, options, _ = engine_of(chart())
+    assert "--insecure" in options and not [option for option in options if option.startswith("--tls")]
+    assert {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {
+        "HTTP"
+    }
+    engine, options, mounts = engine_of(chart(changes={"tls.secret": "cert"}))
+    assert "--insecure" not in options
+    assert {"--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key"} <= set(options) and mounts["/tls"] == "cert"
+    assert {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {
+        "HTTPS"
+    }
+
+
+def test_authorities_principals_and_metrics():
+    objects = chart("mine", SECURED)
+    _, options, mounts = engine_of(objects)
+    assert {"--tls-client-ca=/tls/ca.crt", "--tls-peer-ca=/tls/ca.crt"} <= set(options)
+    assert "--principals=/principals/principals.json" in options and mounts["/principals"] == "people"
+    (endpoint,) = only("ServiceMonitor", objects)["spec"]["endpoints"]
+    assert endpoint["authorization"]["credentials"] == {"name": "observer", "key": "token"}
+    assert endpoint["scheme"] == "https" and endpoint["tlsConfig"]["serverName"] == "mine"
+    assert [port["name"] for port in only("Service", objects)["spec"]["ports"]] == ["grpc", endpoint["port"]]
+    *_, prometheus = only("NetworkPolicy", objects)["spec"]["ingress"]
+    assert prometheus["ports"] == [{"port": "http"}] and "namespaceSelector" in prometheus["from"][0]
+
+
+@pytest.mark.parametrize("changes", [{}, {"tls.secret": "c"}, SECURED], ids=["default", "tls", "secured"])
+@pytest.mark.skipif(not BUILD.joinpath("bin/teletensord").exists(), reason="the daemon is not built")
+def test_engine_accepts_the_options(changes, tmp_path):
+    """The command of the chart, with files in place of the mounted secrets."""
+    _, options, _ = engine_of(chart(changes=changes))
+    authority = trustme.CA()
+    issued = authority.issue_cert("teletensor")
+    (tmp_path / "tls").mkdir()
+    issued.cert_chain_pems[0].write_to_path(str(tmp_path / "tls/tls.crt"))
+    issued.private_key_pem.write_to_path(str(tmp_path / "tls/tls.key"))
+    authority.cert_pem.write_to_path(str(tmp_path / "tls/ca.crt"))
+    (tmp_path / "principals").mkdir()
+    (tmp_path / "principals/principals.json").write_text('{"principals": []}')
+    options = [re.sub(r"=/(tls|principals|run)/", rf"={tmp_path}/\1/", option) for option in options]
+    command = [str(BUILD / "bin/teletensord"), *options, "--check-config"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+    assert done.returncode == 0, done.stderr
+
+
+def helm(*arguments: str) -> subprocess.CompletedProcess:
+    return subprocess.run(["helm", *arguments], capture_output=True, text=True, timeout=60)
+
+
+@pytest.mark.parametrize("changes", [{}, SECURED], ids=["default", "secured"])
+def test_helm_renders_the_same(changes):
+    if not shutil.which("helm"):
+        pytest.skip("helm is not installed")
+    settings = ",".join(f"{name}={json.dumps(change).strip(chr(34))}" for name, change in changes.items())
+    done = helm("template", "mine", str(CHART), "--kube-version=1.28.0", *(["--set", settings] if settings else []))
+    assert done.returncode == 0, done.stderr
+    rendered = [thing for thing in yaml.safe_load_all(done.stdout) if thing]
+
+    def by_kind(thing):
+        return thing["kind"]
+
+    assert sorted(rendered, key=by_kind) == sorted(chart("mine", changes), key=by_kind)
+
+
+WRONG = [({"tls.clientCa": True}, "secret"), ({"tls.peerCa": True}, "secret"), ({"engines": 0}, "engines"),
+         ({"port": "x"}, "port"), ({"tsl": {}}, "tsl")]  # fmt: skip
+
+
+@pytest.mark.parametrize("changes, named", WRONG)
+def test_schema_of_the_values(changes, named):
+    """helm validates the values with this schema."""
+    schema = json.loads((CHART / "values.schema.json").read_text())
+    jsonschema.validate(DEFAULTS, schema)
+    jsonschema.validate(merged(DEFAULTS, SECURED), schema)
+    values = {**DEFAULTS, **changes} if "tsl" in changes else merged(DEFAULTS, changes)
+    with pytest.raises(jsonschema.ValidationError) as error:
+        jsonschema.validate(values, schema)
+    assert named in str(error.value.message) + str(list(error.value.absolute_path))
 
 
 @pytest.mark.parametrize("name", ["engines.yaml", "launch.yaml"])

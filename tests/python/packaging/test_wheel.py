@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -82,3 +83,22 @@ def test_module_loads_bundled_libraries(package, report):
 def test_wheel_contains_library_licences(package):
     licences = {path.name for path in (package / "lib/licenses").iterdir()}
     assert {"libgrpc++1.51", "libprotobuf32", "libdnnl2", "libssl3", "libstdc++6"} <= licences
+
+
+@pytest.mark.slow
+def test_wheel_contains_its_bill_of_materials(package):
+    """Every copied library is listed, with its hash, in a package; so is what is compiled in, whose licences are copied."""
+    bill = json.loads((package / "lib/sbom.cdx.json").read_text())
+    listed = {
+        file["hashes"][0]["content"] for component in bill["components"] for file in component.get("components", ())
+    }
+    libraries = list((package / "lib").glob("*.so*"))
+    assert [path.name for path in libraries if hashlib.sha256(path.read_bytes()).hexdigest() not in listed] == []
+    compiled = {
+        component["name"]
+        for component in bill["components"]
+        if {"name": "teletensor:use", "value": "compiled"} in component["properties"]
+    }
+    assert {"libcli11-dev", "nlohmann-json3-dev", "libspdlog-dev"} <= compiled
+    assert {"libcli11-dev", "nlohmann-json3-dev"} <= {path.name for path in (package / "lib/licenses").iterdir()}
+    assert all(component["version"] and component["licenses"] for component in bill["components"])

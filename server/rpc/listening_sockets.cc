@@ -1,15 +1,17 @@
-#include "server/rpc/listen.h"
+#include "server/rpc/listening_sockets.h"
 
 #include <arpa/inet.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <cstring>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 #include "proto/keepalive.h"
@@ -29,10 +31,9 @@ int listen_at(const sockaddr* name, socklen_t size) {
   const int fd = socket(name->sa_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
   const int on = 1, off = 0;
-  if (name->sa_family != AF_UNIX) {  // accepted connections inherit these options
+  if (name->sa_family != AF_UNIX) {
     setsockopt(fd, SOL_SOCKET, SO_REUSEADDR, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
-    setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMilliseconds, sizeof kUserTimeoutMilliseconds);
+    set_tcp_options(fd);
   }
   if (name->sa_family == AF_INET6) setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
   if (bind(fd, name, size) == 0 && ::listen(fd, SOMAXCONN) == 0) return fd;
@@ -51,20 +52,20 @@ int port_of(int fd) {
                   : reinterpret_cast<sockaddr_in*>(&name)->sin_port);
 }
 
-}  // namespace
-
-absl::Status listen_unix(const Address& address, std::vector<int>* sockets) {
+absl::Status listen_unix(const Address& address, std::vector<ListeningSocket>* sockets) {
   sockaddr_un name{};
   name.sun_family = AF_UNIX;
-  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // claim() has checked the length
+  address.path.copy(name.sun_path, sizeof name.sun_path - 1);  // long enough: claim() has checked the path's length
   const int fd = listen_at(reinterpret_cast<sockaddr*>(&name), sizeof name);
   if (fd < 0) return cannot_listen(address, errno);
-  sockets->push_back(fd);
+  sockets->push_back({FileDescriptor(fd), true});
   return absl::OkStatus();
 }
 
-absl::Status listen_tcp(Address* address, std::vector<int>* sockets) {
+// Opens one socket per address of the host name; the wildcard address gets one socket for IPv4 and IPv6 together.
+absl::Status listen_tcp(Address* address, std::vector<ListeningSocket>* sockets) {
   const bool everywhere = address->host == "0.0.0.0" || address->host == "::";
+  const size_t before = sockets->size();
   addrinfo hints{};
   hints.ai_socktype = SOCK_STREAM;
   hints.ai_flags = AI_PASSIVE;
@@ -78,15 +79,38 @@ absl::Status listen_tcp(Address* address, std::vector<int>* sockets) {
       if (fd < 0) error = errno;
       if (fd < 0 && errno == EADDRINUSE) return cannot_listen(*address, EADDRINUSE);
       if (fd < 0) continue;
-      sockets->push_back(fd);
+      sockets->push_back({FileDescriptor(fd), false});
       if (address->port == "0") {  // use the same port for the remaining addresses
         address->port = absl::StrCat(port_of(fd));
         break;
       }
     }
-    if (!sockets->empty()) return absl::OkStatus();
+    if (sockets->size() != before) return absl::OkStatus();
   }
   return cannot_listen(*address, error);
+}
+
+}  // namespace
+
+void set_tcp_options(int fd) {
+  const int on = 1;
+  setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+  setsockopt(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, &kUserTimeoutMilliseconds, sizeof kUserTimeoutMilliseconds);
+}
+
+absl::StatusOr<std::vector<ListeningSocket>> open_listening_sockets(std::vector<Address>* addresses) {
+  std::vector<ListeningSocket> sockets;
+  for (size_t i = 0; i < addresses->size(); ++i) {
+    Address& address = (*addresses)[i];
+    absl::Status status = claim(address);
+    if (status.ok()) status = address.is_unix() ? listen_unix(address, &sockets) : listen_tcp(&address, &sockets);
+    if (status.ok()) continue;
+    for (size_t bound = 0; bound < i; ++bound) {
+      if ((*addresses)[bound].is_unix()) unlink((*addresses)[bound].path.c_str());
+    }
+    return status;
+  }
+  return sockets;
 }
 
 std::string peer_of(const sockaddr_storage& name) {
