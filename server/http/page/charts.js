@@ -160,7 +160,8 @@ export function flameChart(container, root, { title, onSelect, detail }) {
     frame.append(svg("rect", { class: level === 0 ? "flame-root" : colourOf(node.name), x: at, y: level * row, width: size, height: row - 1, rx: 2 }));
     const room = Math.floor((size - 8) / 7.3);
     if (room >= 3) {
-      const shown = node.name.length > room ? `${node.name.slice(0, room - 1)}…` : node.name;
+      const line = node.name.replace(/^.*\/(?=[^/]*:\d)/, "");  // a source line without its folders
+      const shown = line.length > room ? `${line.slice(0, room - 1)}…` : line;
       frame.append(svg("text", { x: at + 4, y: level * row + 15 }, shown));
     }
     frame.addEventListener("pointerenter", () => detail(text));

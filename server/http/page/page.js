@@ -256,14 +256,14 @@ function showProfile() {
   const { seconds, entries, all } = recent();
   const period = all ? `Since the engine's start ${duration(seconds)} ago` : `In the last ${duration(seconds)}`;
   const total = sum(entries, "count");
-  byId("operators-note").textContent = `${period}, by samples at ${rate} per second; times of sessions that work at once add up.`;
+  byId("operators-note").textContent = `${period}, by samples at ${rate} per second; times of sessions that work at once add up. Waiting for a turn counts as prepare.`;
   table(
     byId("operators"),
     [
       { name: "Operator or phase", of: (row) => row.name },
       { name: "Time", of: (row) => duration(row.count / rate), number: true },
       { name: "Share", of: (row) => `${((100 * row.count) / total).toFixed(1)} %`, number: true },
-      { name: "Most at", of: (row) => row.site },
+      { name: "Most at", of: (row) => row.site || "–" },
     ],
     slowest(entries),
     "No session had work.",

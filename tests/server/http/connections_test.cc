@@ -21,7 +21,8 @@ namespace {
 
 using ::testing::StartsWith;
 
-constexpr timeval kHang{20, 0};  // a test that waits for so long has failed
+constexpr timeval kHang{20, 0};              // a test that waits for so long has failed
+constexpr size_t kLarge = size_t{32} << 20;  // more than the sockets' buffers hold
 constexpr char kRequest[] = "GET / HTTP/1.1\r\n\r\n";
 
 // A connection of a client. Reading fails after kHang.
@@ -55,10 +56,6 @@ class Peer {
       text.append(bytes, static_cast<size_t>(count));
     }
   }
-  void limit_buffer() {
-    const int size = 4096;
-    setsockopt(fd_.get(), SOL_SOCKET, SO_RCVBUF, &size, sizeof size);
-  }
 
  private:
   FileDescriptor fd_;
@@ -68,7 +65,8 @@ class HttpConnectionsTest : public ::testing::Test {
  protected:
   ~HttpConnectionsTest() override { release(); }
 
-  // Answers "GET /held" when release() is called, "GET /large" with 8 MiB, and others with the size of the request.
+  // Answers "GET /held" when release() is called, "GET /large" with kLarge bytes, and others with the size of the
+  // request.
   void start(const HttpConnections::Options& options) {
     auto started = HttpConnections::start(
         &address_, nullptr, options, [this](const std::string& request, const std::string&) { return answer(request); },
@@ -77,7 +75,7 @@ class HttpConnectionsTest : public ::testing::Test {
     connections_ = *std::move(started);
   }
   std::string answer(const std::string& request) {
-    if (absl::StartsWith(request, "GET /large ")) return std::string(size_t{8} << 20, 'x');
+    if (absl::StartsWith(request, "GET /large ")) return std::string(kLarge, 'x');
     if (absl::StartsWith(request, "GET /held ")) {
       MutexLock lock(mutex_);
       ++held_;
@@ -117,7 +115,7 @@ TEST_F(HttpConnectionsTest, AnswersARequestThatArrivesInPieces) {
 }
 
 TEST_F(HttpConnectionsTest, SilentPeersDelayNobody) {
-  start({.per_address = 100});
+  start({.per_address = 100, .receive_timeout = std::chrono::seconds(1)});
   std::vector<std::unique_ptr<Peer>> silent;
   for (int i = 0; i < 50; ++i) {
     silent.push_back(std::make_unique<Peer>(address_));
@@ -179,24 +177,22 @@ TEST_F(HttpConnectionsTest, RequestsAreLimited) {
 TEST_F(HttpConnectionsTest, AnswersThatWaitForTheirPeersAreLimited) {
   start({.waiting_bytes = 1 << 20});
   Peer slow(address_);
-  slow.limit_buffer();
   slow.send("GET /large HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "HTTP/1.1 503 "); }));
   EXPECT_THAT(request("GET /quick HTTP/1.1\r\n\r\n"), StartsWith("answer"));
-  EXPECT_EQ(slow.receive().size(), size_t{8} << 20);
+  EXPECT_EQ(slow.receive().size(), kLarge);
   EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "answer"); }));
 }
 
 TEST_F(HttpConnectionsTest, PeersThatDoNotReadAreClosed) {
-  start({.waiting_bytes = 1 << 20, .send_timeout = std::chrono::milliseconds(1'500)});
+  start({.waiting_bytes = 1 << 20, .send_timeout = std::chrono::seconds(2)});
   Peer slow(address_);
-  slow.limit_buffer();
   slow.send("GET /large HTTP/1.1\r\n\r\n");
   EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "HTTP/1.1 503 "); }));
   EXPECT_TRUE(testing::wait_until([&] { return absl::StartsWith(request(), "answer"); }));  // its answer is gone
   const std::string received = slow.receive();
   EXPECT_NE(received, "hangs");
-  EXPECT_LT(received.size(), size_t{8} << 20);
+  EXPECT_LT(received.size(), kLarge);
 }
 
 TEST_F(HttpConnectionsTest, StopsWithOpenConnections) {
