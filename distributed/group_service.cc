@@ -62,6 +62,19 @@ void GroupService::wait(int64_t number) {
   started_.erase(number);
 }
 
+void GroupService::drop(int64_t number) {
+  const auto found = started_.find(number);
+  if (found == started_.end()) return;
+  std::erase_if(dropped_, [](const std::shared_ptr<Work>& work) { return work->ready(); });
+  dropped_.push_back(found->second->work);
+  started_.erase(found);
+}
+
+bool GroupService::has_unfinished() const {
+  return !started_.empty() || std::any_of(dropped_.begin(), dropped_.end(),
+                                          [](const std::shared_ptr<Work>& work) { return !work->ready(); });
+}
+
 bool GroupService::is_completed(int64_t number) const {
   auto found = started_.find(number);
   return found == started_.end() || found->second->work->ready();

@@ -61,7 +61,9 @@ class GroupService final : public SessionService {
   void wait(int64_t number);
   bool is_completed(int64_t number) const;
   // Stops tracking a collective that was started; it continues for the other ranks.
-  void drop(int64_t number) { started_.erase(number); }
+  void drop(int64_t number);
+  // Whether a collective was started and not waited for, or was dropped and still runs. It may write to its tensors.
+  bool has_unfinished() const;
 
   // Adds a group under a number that the session chose. Throws Error if the number is in use, if there are too many, or
   // if the session's memory limit has no room for the group.
@@ -106,6 +108,7 @@ class GroupService final : public SessionService {
   std::optional<PendingCall> current_;  // of the suspended instruction
   int64_t value_ = 0;
   absl::flat_hash_map<int64_t, std::optional<PendingCall>> started_;
+  std::vector<std::shared_ptr<Work>> dropped_;
   struct ServedStore {
     HostCharge charge;
     ThreadShare thread;  // that ends waits at their deadlines

@@ -6,8 +6,9 @@
 namespace tt::autograd {
 
 // Whether only `t` refers to its storage, so that the bytes may be overwritten or kept. If `t` is a view, its base may
-// also refer to the storage, provided that only `t` refers to the base.
+// also refer to the storage, provided that only `t` refers to the base. Bytes that other sessions use are not only t's.
 inline bool is_sole_owner(const Tensor& t) {
+  if (t->storage->is_read_only() || t->storage->is_shared()) return false;
   if (t.get()->ref_count() != 1) return false;
   if (!t->base) return t->storage->ref_count() == 1;
   return t->base->ref_count() == 1 && t->storage->ref_count() == 2;

@@ -13,6 +13,7 @@
 #include "client/session/deferred_uploads.h"
 #include "client/session/encode.h"
 #include "client/session/graph.h"
+#include "client/session/read_only_storages.h"
 #include "client/session/saved_call.h"
 #include "client/session/site_table.h"
 #include "client/session/wait_policy.h"
@@ -104,6 +105,7 @@ struct Session::Impl {
   size_t max_inline_bytes = 64 << 10;
   std::atomic<uint64_t> next_transfer{1};
   DeferredUploads deferred;
+  ReadOnlyStorages read_only;
   SiteTable sites;
   CallLog calls;
   AutocastState autocast;                   // the engine's settings; accessed by the owner of an Appending
@@ -324,6 +326,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   } else {
     infer(op, args, grad, &inference);
   }
+  impl_->read_only.check_call(op, args, options.into);
   // Such a call is rejected here, because the engine would refuse the frame and end the session.
   check(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[", op.name,
         "] is part of a backward pass and cannot be called directly");
@@ -645,6 +648,13 @@ void Session::synchronize(uint32_t site) {
   impl_->issue_all_deferred();
   impl_->link.synchronize();
 }
+
+void Session::mark_read_only(const Tensor& tensor) {
+  check(tensor->session.get() == this, "expected a tensor of this session, got a tensor of another session");
+  check_exists(*tensor);
+  impl_->read_only.add(tensor->storage_number());
+}
+bool Session::is_read_only(const Tensor& tensor) const { return impl_->read_only.contains(tensor->storage_number()); }
 
 void Session::flush() { impl_->link.flush(); }
 void Session::cancel() {

@@ -118,6 +118,10 @@ class Session : public RefCounted {
   std::unique_ptr<PendingValue> read_async(const Tensor& tensor, uint32_t site = 0);
   // Creates a tensor from row-major bytes. The caller may change the bytes after the call returns.
   Tensor upload(absl::Span<const char> bytes, DType dtype, SizesView sizes, Device device, uint32_t site = 0);
+  // Makes calls throw that would write to the tensor's storage, through any tensor: its bytes were published
+  // (client/published.h).
+  void mark_read_only(const Tensor& tensor);
+  bool is_read_only(const Tensor& tensor) const;
   // Waits until everything issued so far has been executed. Does not throw the errors of poisoned handles.
   void synchronize(uint32_t site = 0);
   // Sets the W3C trace context (traceparent) of the calls that are issued from now on, by any thread; "": none. An

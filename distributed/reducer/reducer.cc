@@ -9,6 +9,7 @@
 #include "distributed/group/scale.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/schema/error.h"
+#include "engine/schema/read_only.h"
 
 namespace tt::distributed {
 
@@ -213,6 +214,7 @@ void Reducer::copy_to_gradients(const Bucket& bucket, const Tensors& gradients) 
   for (size_t position = 0; position < bucket.parameters.size(); ++position) {
     const size_t index = bucket.parameters[position];
     const Tensor& gradient = gradients_[index] ? gradients_[index] : gradients[index];
+    check(!gradient->storage->is_read_only(), "[reducer] ", kReadOnly);
     copy_into(gradient, on_device(piece(bucket, position), gradient.device()));
     gradient->storage->bump_version();
   }

@@ -13,6 +13,7 @@
 #include "engine/dispatch/written_tensors.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
+#include "engine/schema/read_only.h"
 #include "engine/tensor/new_result.h"
 
 namespace tt {
@@ -41,6 +42,15 @@ void check_out_variants(const Call& call, bool grad_enabled) {
 
 void bump_versions(const Call& call) {
   for_each_written(call, [](const Tensor& tensor) { tensor->storage->bump_version(); });
+}
+
+// Published bytes never change: other sessions read them.
+void check_writable(const Call& call) {
+  for_each_written(call, [&](const Tensor& tensor) {
+    if (!tensor->storage->is_read_only()) [[likely]]
+      return;
+    check(!call.into && !writes_arguments(*call.op, call.args), "[", call.op->name, "] ", kReadOnly);
+  });
 }
 
 // Throws Cancelled in a cancelled frame, unless the call only changes the session's own state (a seed, an event, the
@@ -245,6 +255,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   check(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
         call.inferred.device);
   CallScope& scope = CallScope::current();
+  if (call.into || row.writes) check_writable(call);
   if (scope.observes_kernels()) [[unlikely]]
     scope.before_kernel(call);
   if (!row.suspends && cancel_requested()) [[unlikely]]

@@ -32,11 +32,11 @@ Account::~Account() {
                           -static_cast<int64_t>(reported_handles_.load(std::memory_order_relaxed)));
 }
 
-bool Account::charge(uint64_t bytes, Device device) {
+bool Account::charge(uint64_t bytes, Device device, QuotaPart part) {
   const uint64_t now = all_.add(bytes);
   const uint64_t counted = limit_ == 0 ? 0 : counted_host_bytes();
   const bool fits = limit_ == 0 || (now <= limit_ && counted <= limit_ - now);
-  if (!fits || (quota_ && !quota_->charge(bytes, device))) [[unlikely]] {
+  if (!fits || (quota_ && part == QuotaPart::kCharged && !quota_->charge(bytes, device))) [[unlikely]] {
     all_.held.fetch_sub(bytes, std::memory_order_relaxed);
     return false;
   }
@@ -45,10 +45,10 @@ bool Account::charge(uint64_t bytes, Device device) {
   return true;
 }
 
-void Account::refund(uint64_t bytes, Device device) {
+void Account::refund(uint64_t bytes, Device device, QuotaPart part) {
   all_.held.fetch_sub(bytes, std::memory_order_relaxed);
   if (device.type == DeviceType::kCUDA) gpu_meter(device).held.fetch_sub(bytes, std::memory_order_relaxed);
-  if (quota_) quota_->refund(bytes, device);
+  if (quota_ && part == QuotaPart::kCharged) quota_->refund(bytes, device);
 }
 
 // The exchanges keep the sum of all reports right if several threads report.

@@ -58,10 +58,12 @@ class Account {
   // Returns a new number at each call.
   static uint64_t new_tenant();
 
+  // Whether the quota is charged as well: not for bytes that another account of the same quota pays for already.
+  enum class QuotaPart : uint8_t { kCharged, kPaid };
   // Charges `bytes`. Returns false and charges nothing if the limit (0 if unlimited), or one of the quota's, would be
   // exceeded.
-  bool charge(uint64_t bytes, Device device = {});
-  void refund(uint64_t bytes, Device device = {});
+  bool charge(uint64_t bytes, Device device = {}, QuotaPart part = QuotaPart::kCharged);
+  void refund(uint64_t bytes, Device device = {}, QuotaPart part = QuotaPart::kCharged);
   uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }
   uint64_t peak() const { return all_.peak.load(std::memory_order_relaxed); }
   // The bytes held on one GPU, and their peak.

@@ -50,6 +50,8 @@ struct Context final : CallScope {
   bool has_async_errors() const { return async_errors_ && !async_errors_->empty(); }
   Graphs& graphs();
   bool capturing() const { return graphs_ && graphs_->capturing(); }
+  // Whether a captured graph exists, or a capture is in progress.
+  bool has_graphs() const { return graphs_ && !graphs_->empty(); }
   // Null if no profile is being recorded. A new profile replaces an earlier one.
   Profiler* profiler() const { return profiler_.get(); }
   void start_profiler(Profiler::Options options);

@@ -36,7 +36,7 @@ void Graphs::begin(int64_t number, Device device) {
   Stream& stream = context.stream(device);
   Allocator& allocator = Devices::instance().allocator(device);
   // The state is allocated outside the graph's pool, because the graph's kernels may overwrite any memory of the pool.
-  Tensor state = empty({2}, DType::kInt64, device);
+  Tensor state = tt::empty({2}, DType::kInt64, device);
   const uint64_t pool = allocator.make_pool();
   allocator.begin_pool(pool, stream);
   graphs_.push_back({number, device, &stream, pool, nullptr, {}, std::move(state)});

@@ -47,6 +47,7 @@ class Graphs {
   void drop(int64_t number);
 
   bool capturing() const { return capturing_; }
+  bool empty() const { return graphs_.empty(); }
   // Called by the dispatcher before a call runs: throws if a graph cannot contain the call.
   void check(const Call& call);
   // The position of a draw of `count` blocks during a capture.

@@ -1,6 +1,7 @@
 #include "engine/tensor/storage.h"
 
 #include <algorithm>
+#include <atomic>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -48,7 +49,7 @@ class SharedBytes final : public RefCounted {
     if (account) {
       const uint32_t site = AllocScope::current().site;
       MemoryHistory* const history = account->history();
-      if (!account->charge(bytes_, device_)) {
+      if (!account->charge(bytes_, device_, part_of(*account))) {
         if (history) history->out_of_memory(bytes_, device_, site);
         over_budget(*account, device_, bytes_);
       }
@@ -67,10 +68,17 @@ class SharedBytes final : public RefCounted {
     holders_.erase(holder);
     if (account) {
       if (account->history()) account->history()->freed(data_, bytes_, device_);
-      account->refund(bytes_, device_);
+      account->refund(bytes_, device_, part_of(*account));
     }
     if (!holders_.empty() && holders_.front().account) allocator_.set_owner(data_, holders_.front().account);
   }
+  size_t num_holders() {
+    MutexLock lock(mutex_);
+    return holders_.size();
+  }
+
+  bool is_read_only() const { return read_only_.load(std::memory_order_acquire); }
+  void freeze() { read_only_.store(true, std::memory_order_release); }
 
  private:
   struct Holder {
@@ -78,10 +86,19 @@ class SharedBytes final : public RefCounted {
     size_t storages;
   };
 
+  // Whether the account's quota pays for the bytes through another holder. `account` is not a holder.
+  Account::QuotaPart part_of(const Account& account) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const bool is_paid = account.quota() && std::any_of(holders_.begin(), holders_.end(), [&](const Holder& each) {
+                           return each.account && each.account->quota() == account.quota();
+                         });
+    return is_paid ? Account::QuotaPart::kPaid : Account::QuotaPart::kCharged;
+  }
+
   void* const data_;
   const size_t bytes_;
   const Device device_;
   Allocator& allocator_;
+  std::atomic<bool> read_only_{false};
   Mutex mutex_;
   Tenant tenant_ = kNoTenant;  // written under the mutex
   absl::InlinedVector<Holder, 2> holders_ ABSL_GUARDED_BY(mutex_);
@@ -124,18 +141,34 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
 }
 
 Storage::Storage(Ref<SharedBytes> bytes, const std::shared_ptr<Account>& account)
-    : data_(bytes->data()), bytes_(bytes->bytes()), device_(bytes->device()), shared_(true), account_(account) {
+    : data_(bytes->data()),
+      bytes_(bytes->bytes()),
+      device_(bytes->device()),
+      shared_(!bytes->is_read_only()),
+      read_only_(bytes->is_read_only()),
+      account_(account) {
   bytes->add_holder(account);
   shared_bytes_ = std::move(bytes);
 }
 
 void Storage::share() {
-  if (allocator_) {
-    shared_bytes_ = make_ref<SharedBytes>(data_, bytes_, device_, *allocator_, account_);
-    allocator_ = nullptr;
-  }
-  shared_.store(true, std::memory_order_release);
+  make_shareable();
+  if (!read_only_) shared_.store(true, std::memory_order_release);
 }
+
+void Storage::freeze() {
+  make_shareable();
+  read_only_ = true;
+  if (shared_bytes_) shared_bytes_->freeze();
+}
+
+void Storage::make_shareable() {
+  if (!allocator_) return;
+  shared_bytes_ = make_ref<SharedBytes>(data_, bytes_, device_, *allocator_, account_);
+  allocator_ = nullptr;
+}
+
+size_t Storage::num_holders() const { return shared_bytes_ ? shared_bytes_->num_holders() : 0; }
 
 Ref<Storage> Storage::over(const Ref<Storage>& shared, const std::shared_ptr<Account>& account) {
   if (shared->account_ && shared->account_ == account) return shared;

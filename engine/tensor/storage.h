@@ -33,7 +33,8 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   // Returns a storage over the bytes of another session's storage, on which share() was called, or `shared` itself if
   // it is charged to `account`. Versions and pending errors are those of each session. `account` is charged for all
   // bytes, once for all its storages over them, until the last of these is destroyed: every session that can keep the
-  // bytes allocated pays for them. Throws Error(kOutOfMemory) without charging.
+  // bytes allocated pays for them. A quota is charged once for all its accounts. Throws Error(kOutOfMemory) without
+  // charging.
   static Ref<Storage> over(const Ref<Storage>& shared, const std::shared_ptr<Account>& account);
   ~Storage() override;
 
@@ -46,8 +47,20 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   void bump_version() { ++version_; }
   // Whether another session may write to the bytes, so that nothing derived from them may be kept. Thread-safe.
   bool is_shared() const { return shared_.load(std::memory_order_acquire); }
-  // Call on the session's thread, before another session gets the storage for over().
+  // Call on the session's thread, before another session gets the storage for over(). Has no effect on read-only bytes.
   void share();
+  // Lets over() be called; share() and freeze() do too. Call on the session's thread.
+  void make_shareable();
+  // Whether the bytes never change again. The dispatcher refuses calls that write to them. Used by the session's
+  // thread.
+  bool is_read_only() const { return read_only_; }
+  // Makes the bytes read-only, for good and for every storage over them, and lets other sessions get the storage for
+  // over(). Call on the session's thread, when nothing writes to the bytes. Requires that no other session may write to
+  // them: is_shared() is false.
+  void freeze();
+  // The number of accounts that are charged for the bytes; 0 if they were never shared. Thread-safe, if no other thread
+  // calls share() or freeze().
+  size_t num_holders() const;
   // Calls with pending device checks that the bytes depend on (engine/session/async_errors.h). Written only by the
   // session's thread.
   PendingErrors pending_errors;
@@ -65,6 +78,7 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   Device device_;
   uint32_t version_ = 0;
   std::atomic<bool> shared_{false};
+  bool read_only_ = false;
   std::shared_ptr<Account> account_;
   Ref<SharedBytes> shared_bytes_;                        // owns the bytes after share()
   std::atomic<PackedWeights*> packed_weights_{nullptr};  // owned

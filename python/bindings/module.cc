@@ -16,6 +16,7 @@
 #include "python/bindings/autograd/autograd.h"
 #include "python/bindings/connection.h"
 #include "python/bindings/overridable.h"
+#include "python/bindings/published.h"
 #include "python/bindings/store.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/dtensor.h"
@@ -301,6 +302,7 @@ void bind(py::module_& m) {
   bind_admin(m);
   bind_dtensor(m);
   bind_store(m);
+  bind_published(m);
   bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);

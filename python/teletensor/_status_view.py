@@ -127,6 +127,22 @@ def _main_table(status: Mapping[str, Any], history: History | None, options: Opt
     return _Table(title, columns, _texts(found, columns, known), order)
 
 
+def publications(found: Sequence[Mapping[str, Any]]):
+    """The list of published(), as a rich table."""
+    from rich.table import Table
+    from rich.text import Text
+
+    table = Table(title="published tensors", title_justify="left")
+    for column in ("principal", "name", "bytes", "tensors", "sessions", "access", "ends", "to"):
+        table.add_column(column, justify="right" if column in ("bytes", "tensors", "sessions") else "left")
+    for each in found:
+        to = "" if each["to"] is None else ", ".join(each["to"])
+        row = (each["principal"], each["name"], size(each["bytes"]), str(each["tensors"]), str(each["sessions"]),
+               "read only" if each["read_only"] else "read, write", "unpublish" if each["persist"] else "session", to)  # fmt: skip
+        table.add_row(*(Text(cell) for cell in row))  # principals choose names: no markup
+    return table
+
+
 def view(status: Mapping[str, Any], address: str, options: Options, history: History | None = None):
     """Returns the status of an engine, a reply of ``Admin.Status`` as JSON, as a rich renderable.
 

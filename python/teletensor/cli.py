@@ -8,8 +8,9 @@ import os
 import sys
 import time
 
-from . import _C, _principals, _script, _status_view, _top, launch
+from . import _C, _connection, _principals, _script, _status_view, _top, launch
 from ._status_rows import size
+from ._toplevel import published
 from ._version import __version__
 
 # Options that select an engine, and the variables that have their effect.
@@ -56,6 +57,29 @@ def _drain(admin: _C.Admin, args) -> None:
 def _end_session(admin: _C.Admin, args) -> None:
     admin.end_session(args.id)
     print(f"session {args.id} has ended; its memory is freed")
+
+
+def _session(admin: _C.Admin, args) -> _C.Connection:
+    """A session with the engine, for commands that are not calls of the Admin service."""
+    token = args.admin_token or args.token
+    return _connection.connect(admin.address, token=token, fingerprint=args.fingerprint, ca=args.ca, compression=None)
+
+
+def _published(admin: _C.Admin, args) -> None:
+    _session(admin, args)
+    found = published.published()
+    if args.json:
+        print(json.dumps(found, indent=2))
+        return
+    from rich.console import Console
+
+    Console().print(_status_view.publications(found))
+
+
+def _unpublish(admin: _C.Admin, args) -> None:
+    _session(admin, args)
+    published.unpublish(args.name)
+    print(f"{args.name} was unpublished")
 
 
 def _profile(admin: _C.Admin, args) -> None:
@@ -116,6 +140,12 @@ def _parser() -> argparse.ArgumentParser:
                          help="columns of the table, of: principal, session, phase, op, kernel, site")  # fmt: skip
     profile.add_argument("--limit", type=int, default=30, help="maximum number of rows (default: 30)")
     profile.set_defaults(run=_profile)
+    listed = commands.add_parser("published", help="the published tensors that you may open; all of them with the admin token")
+    listed.add_argument("--json", action="store_true", help="print JSON")
+    listed.set_defaults(run=_published)
+    ended = commands.add_parser("unpublish", help="end a publication; sessions that have opened it keep its tensors")
+    ended.add_argument("name", help="NAME, or PRINCIPAL/NAME for that of another principal (with the admin token)")
+    ended.set_defaults(run=_unpublish)
     users = commands.add_parser("user", help="add, list and revoke those who may use an engine (its option --principals)")
     _principals.add_arguments(users)
     script = commands.add_parser("run", help="run an unmodified PyTorch program with teletensor", allow_abbrev=False)

@@ -15,6 +15,7 @@
 #include "kernels/cpu/cpu.h"
 #include "server/checkpoint/operators.h"
 #include "server/daemon/plugin.h"
+#include "server/session/publish_service.h"
 #include "server/session/shared_tensors.h"
 #include "server/transfer/transfer.h"
 
@@ -33,6 +34,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_checkpoints(dispatcher);
   distributed::register_pull(dispatcher);
   register_shared_tensors(dispatcher);
+  register_publish_operators(dispatcher);
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   dispatcher.set_suspending(op_id::kUploaded);
   Devices& devices = Devices::instance();

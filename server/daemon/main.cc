@@ -237,6 +237,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   if (!peers.ok()) return print_error(peers.status());
   options.peers = *std::move(peers);
   options.open_gate = &open_peer_gate;
+  options.audit = audit->get();
   options.on_end = [&log = **audit](const Session& session) {
     log.record({.event = "session.end", .principal = session.principal(), .session = session.id()});
   };

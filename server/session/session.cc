@@ -15,6 +15,7 @@
 #include "server/convert.h"
 #include "server/log.h"
 #include "server/session/decode.h"
+#include "server/session/publish_service.h"
 #include "server/text.h"
 #include "server/transfer/device_reader.h"
 #include "server/transfer/host_reader.h"
@@ -106,6 +107,9 @@ Session::Session(Options options)
   context_.services.attach(std::make_unique<distributed::PullService>(wake_up_, options_.peers, options_.open_gate));
   context_.services.attach(std::make_unique<ShareService>(
       options_.shared_tensors ? options_.shared_tensors : std::make_shared<SharedTensors>(), options_.memory_limit));
+  context_.services.attach(std::make_unique<PublishService>(
+      options_.publications ? options_.publications : std::make_shared<Publications>(options_.memory_limit),
+      Principal{.name = options_.principal, .role = options_.role, .quota = options_.quota}, options_.id));
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
 

@@ -31,6 +31,8 @@
 #include "server/checkpoint/root.h"
 #include "server/limits.h"
 #include "server/session/frame_times.h"
+#include "server/session/principal.h"
+#include "server/session/publications.h"
 #include "server/session/replies.h"
 #include "server/session/session_trace.h"
 #include "server/session/shared_tensors.h"
@@ -107,6 +109,8 @@ class Session {
     std::shared_ptr<Quota> quota = nullptr;                           // of the principal; null: none
     std::shared_ptr<FairQueue> queue = nullptr;                       // of the engine; null: frames run at once
     std::shared_ptr<Share> share = nullptr;                           // of the principal, in the queue
+    std::shared_ptr<Publications> publications = nullptr;             // of the engine; null: creates one
+    Role role = Role::kUser;                                          // of the principal
     std::shared_ptr<SessionTrace> trace = nullptr;                    // null: no spans
   };
 

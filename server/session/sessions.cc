@@ -73,6 +73,7 @@ LogLimit& log_sessions() {
 Sessions::Sessions(const Options& options)
     : options_(options),
       monitor_(std::make_shared<TransferMonitor>(options_.transfers)),
+      publications_(std::make_shared<Publications>(options_.session_memory_limit, options_.tenant, options_.audit)),
       leases_([this] { run_leases(); }) {}
 
 Sessions::~Sessions() {
@@ -152,11 +153,27 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   usage.quota = principal.quota;
   if (principal.share) usage.share = principal.share;
   if (!usage.share) usage.share = std::make_shared<Share>(principal.name);
-  Session::Options made(Session::Options{
-      ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, principal.name, monitor_,
-      contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr, shared, options_.peers,
-      options_.open_gate, options_.frame_times, principal.quota, options_.queue, usage.share});
+  Session::Options made(Session::Options{++last_id_,
+                                         key,
+                                         printable(request.client()),
+                                         least_limit(request.memory_limit(), options_.session_memory_limit),
+                                         options_.limits,
+                                         options_.transfer_timeouts,
+                                         options_.frame_time_limit,
+                                         options_.tenant,
+                                         principal.name,
+                                         monitor_,
+                                         contents,
+                                         options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr,
+                                         shared,
+                                         options_.peers,
+                                         options_.open_gate,
+                                         options_.frame_times,
+                                         principal.quota,
+                                         options_.queue,
+                                         usage.share,
+                                         publications_,
+                                         principal.role});
   if (options_.tracer) {
     made.trace = std::make_shared<SessionTrace>(options_.tracer, request.traceparent(), made.id, principal.name,
                                                 std::string(address));
@@ -232,6 +249,7 @@ bool Sessions::end(uint64_t id) {
 }
 
 size_t Sessions::end_all_of(absl::string_view principal) {
+  publications_->revoke(principal);
   MutexLock lock(mutex_);
   size_t ended = 0;
   for (auto at = entries_.begin(); at != entries_.end();) {

@@ -22,9 +22,11 @@
 #include "distributed/peers/peer_policy.h"
 #include "distributed/store/connection_gate.h"
 #include "proto/wire.h"
+#include "server/audit.h"
 #include "server/limits.h"
 #include "server/session/memory_release.h"
 #include "server/session/principal.h"
+#include "server/session/publications.h"
 #include "server/session/session.h"
 #include "server/trace/tracer.h"
 #include "teletensor/v1/admin.pb.h"
@@ -53,6 +55,7 @@ class Sessions {
     std::shared_ptr<FrameTimes> frame_times;  // of all sessions; null: frames are not timed
     std::shared_ptr<FairQueue> queue;         // divides the processors' time among principals; null: it is not divided
     std::shared_ptr<Tracer> tracer;           // receives the sessions' spans; null: there are none
+    AuditLog* audit = nullptr;                // records publications; null: does not; outlives this object
     // Called after a session has ended, under no lock; may be empty.
     std::function<void(const Session&)> on_end;
   };
@@ -74,7 +77,7 @@ class Sessions {
   void end(const Session& session);
   // Cancels a session's work and frees its memory, without waiting for either. Returns false if no session has that id.
   bool end(uint64_t id);
-  // The same for all sessions of a principal. Returns their number.
+  // The same for all sessions of a principal, and ends its publications. Returns the number of sessions.
   size_t end_all_of(absl::string_view principal);
 
   // Attaches a stream to the session; the previous stream is ended by its `cancel`. `is_broken`, if not null, returns
@@ -137,6 +140,7 @@ class Sessions {
 
   const Options options_;
   const std::shared_ptr<TransferMonitor> monitor_;
+  const std::shared_ptr<Publications> publications_;
   mutable Mutex mutex_;
   CondVar changed_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

@@ -52,6 +52,7 @@ NAMES = {
     "rrelu rrelu_ triplet_margin_loss",
     "_toplevel.private": "PyTorchFileReader _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
     "_sample_dirichlet _shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
+    "_toplevel.published": "open publish published unpublish",
     "_toplevel.queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
     "_toplevel.rnn": "gru lstm rnn_relu rnn_tanh",
     "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads "

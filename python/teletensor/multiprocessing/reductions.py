@@ -36,7 +36,7 @@ def reduce_tensor(tensor: _C.Tensor) -> tuple:
     # Waits, because the other process may import the tensor before this session's other instructions are sent.
     elements = _C.ops.share_export(value, capability=capability, timeout=_SECONDS).item() // value.element_size()
     view = (list(value.shape), list(value.stride()), value.storage_offset())
-    place = (session.address, capability, elements, str(value.dtype), str(value.device))
+    place = (session.address, capability, elements, str(value.dtype), str(value.device), _C.is_read_only(value))
     return rebuild_tensor, (place, view, kind, tensor.requires_grad)
 
 
@@ -64,7 +64,7 @@ def rebuild_tensor(place: tuple, view: tuple, kind: str, requires_grad: bool) ->
         RuntimeError: it was received before, or its process has ended some time ago.
         ConnectionError: this process uses another engine.
     """
-    address, capability, elements, dtype, device = place
+    address, capability, elements, dtype, device, is_read_only = place
     if _connection._current is None:
         with _connection._opening:
             session = _connection._current or _connection.connect(address)
@@ -77,6 +77,8 @@ def rebuild_tensor(place: tuple, view: tuple, kind: str, requires_grad: bool) ->
             "engine with TELETENSOR_ADDRESS or connect()"
         )
     whole = _C.ops.share_import(capability, size=[elements], dtype=_dtype(dtype), device=_C.device(device))
+    if is_read_only:  # it was published
+        _C.mark_read_only(whole)
     session.synchronize()  # afterwards the sending process may end
     return _as_kind(whole.as_strided(*view).detach(), kind, requires_grad)
 

@@ -78,5 +78,52 @@ TEST_F(StorageTest, MissingDeviceIsError) {
   EXPECT_EQ(context.account->held(), 0u);
 }
 
+TEST_F(StorageTest, FrozenBytesAreReadOnlyForAllTheirStorages) {
+  const auto owner = std::make_shared<Account>("session 1"), reader = std::make_shared<Account>("session 2");
+  context.account = owner;
+  const auto bytes = make_ref<Storage>(Device{}, 64);
+  EXPECT_EQ(bytes->num_holders(), 0u);
+  bytes->make_shareable();
+  EXPECT_FALSE(bytes->is_shared());
+  const Ref<Storage> early = Storage::over(bytes, reader);
+  EXPECT_TRUE(early->is_shared());
+  bytes->freeze();
+  const Ref<Storage> late = Storage::over(early, std::make_shared<Account>("session 3"));
+  EXPECT_TRUE(bytes->is_read_only());
+  EXPECT_TRUE(late->is_read_only());
+  EXPECT_FALSE(late->is_shared()) << "what nobody writes may be kept in other layouts";
+  EXPECT_EQ(bytes->num_holders(), 3u);
+  bytes->share();
+  EXPECT_FALSE(bytes->is_shared());
+  EXPECT_EQ(late->data(), bytes->data());
+}
+
+TEST_F(StorageTest, AQuotaPaysOnceForSharedBytes) {
+  const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.memory = 100});
+  const auto account = [&](const char* name, uint64_t limit = 0) {
+    return std::make_shared<Account>(name, limit, Account::DescribeSite{}, Account::new_tenant(), quota);
+  };
+  const auto first = account("session 1"), second = account("session 2"), small = account("session 3", 50);
+  context.account = first;
+  auto bytes = make_ref<Storage>(Device{}, 60);
+  bytes->share();
+  Ref<Storage> again = Storage::over(bytes, second);
+  EXPECT_EQ(second->held(), 60u);
+  EXPECT_EQ(quota->held(), 60u);
+  EXPECT_THROW(Storage::over(bytes, small), Error) << "the session's own limit counts";
+  EXPECT_THROW(Storage(Device{}, 60), Error) << "other bytes are charged";
+  const auto other = std::make_shared<Quota>("bob", QuotaLimits{.memory = 100});
+  const auto others = std::make_shared<Account>("session 4", 0, Account::DescribeSite{}, Account::new_tenant(), other);
+  Ref<Storage> foreign = Storage::over(bytes, others);
+  EXPECT_EQ(other->held(), 60u) << "each quota pays";
+  bytes = nullptr;
+  EXPECT_EQ(first->held(), 0u);
+  EXPECT_EQ(quota->held(), 60u) << "until its last account has dropped them";
+  again = nullptr;
+  EXPECT_EQ(quota->held(), 0u);
+  foreign = nullptr;
+  EXPECT_EQ(other->held(), 0u);
+}
+
 }  // namespace
 }  // namespace tt
