@@ -42,8 +42,8 @@ LAYERS = {
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
-        _torch_c_compat/_profiler _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit library ops profiler
-        utils/benchmark utils/bottleneck utils/flop_counter utils/tensorboard
+        _torch_c_compat/_profiler _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit
+        library ops profiler utils/benchmark utils/bottleneck utils/flop_counter utils/tensorboard
     """,
     # Several processes and engines.
     "distributed": "distributed nn/parallel utils/data/distributed",
