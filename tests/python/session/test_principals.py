@@ -223,6 +223,7 @@ def test_audit_log_names_an_operator_who_was_revoked_meanwhile(engine):
         with awaited_call(engine, "Admin/EndSession", engine.token("admin-token"), b"\x08\x01") as end_session:
             assert end_session() == "OK"
         waiting.join()
+        assert engine.process.wait(20) == 0
     assert drained == ["OK"] and [each["principal"] for each in engine.records("admin.drain")] == ["root"]
 
 
