@@ -103,7 +103,8 @@ int64_t remove_at(int parent, const std::string& name, std::string_view path, bo
 uint64_t bytes_in(FileDescriptor folder, std::string_view path, size_t depth = 0) {
   constexpr size_t kMaxDepth = 64;
   check(depth < kMaxDepth, "'", path, "' has more than ", kMaxDepth, " levels of folders");
-  const FileDescriptor same(dup(folder.get()));
+  const FileDescriptor same(fcntl(folder.get(), F_DUPFD_CLOEXEC, 0));
+  if (!same) fail_with(errno, "list", path);
   uint64_t bytes = 0;
   for (const CheckpointRoot::Entry& entry : entries(std::move(folder), path)) {
     if (entry.type == CheckpointRoot::Entry::Type::kFile && !is_temporary_name(entry.name)) bytes += entry.bytes;
