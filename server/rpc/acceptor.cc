@@ -35,12 +35,17 @@ constexpr std::chrono::milliseconds kSilentGrace{400};
 // What an HTTP/2 client sends first, without waiting for the server, and the time within which it must arrive.
 constexpr absl::string_view kPreface = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr std::chrono::seconds kPrefaceTimeout{2};
-// The same for TLS: a handshake record (RFC 8446, 5.1) that contains a ClientHello.
-constexpr size_t kTlsPrefaceBytes = 6;
+// The same for TLS: a handshake record (RFC 8446, 5.1) with a ClientHello, or its first kMaxHelloBytes.
+constexpr size_t kTlsPrefaceBytes = 6, kMaxHelloBytes = 4096;
 bool can_be_client_hello(absl::string_view bytes) {
   const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
   return (bytes.empty() || at(0) == 22) && (bytes.size() < 2 || at(1) == 3) && (bytes.size() < 3 || at(2) <= 4) &&
          (bytes.size() < 6 || at(5) == 1);
+}
+bool has_client_hello(absl::string_view bytes) {
+  if (bytes.size() < kTlsPrefaceBytes) return false;
+  const auto at = [&](size_t i) { return static_cast<unsigned char>(bytes[i]); };
+  return bytes.size() >= std::min<size_t>(5 + (size_t{at(3)} << 8 | at(4)), kMaxHelloBytes);
 }
 // Connections without a complete preface: in total a fraction of all connections, and half of it per address.
 constexpr size_t kSilentFraction = 8;
@@ -166,14 +171,14 @@ bool Acceptor::accept_one(const ListeningSocket& socket) {
 
 // Examines the received bytes without consuming them.
 Acceptor::Preface Acceptor::preface_of(int fd, bool tls) {
-  char bytes[kPreface.size()];
-  const ssize_t received = recv(fd, bytes, sizeof bytes, MSG_PEEK | MSG_DONTWAIT);
+  char bytes[kMaxHelloBytes];
+  const ssize_t received = recv(fd, bytes, tls ? sizeof bytes : kPreface.size(), MSG_PEEK | MSG_DONTWAIT);
   if (received < 0) return errno == EAGAIN || errno == EINTR ? Preface::kIncomplete : Preface::kInvalid;
   const absl::string_view text(bytes, static_cast<size_t>(received));
   if (text.empty()) return Preface::kInvalid;  // the peer has closed
   if (tls) {
     if (!can_be_client_hello(text)) return Preface::kInvalid;
-    return text.size() < kTlsPrefaceBytes ? Preface::kIncomplete : Preface::kComplete;
+    return has_client_hello(text) ? Preface::kComplete : Preface::kIncomplete;
   }
   if (!absl::StartsWith(kPreface, text)) return Preface::kInvalid;
   return text == kPreface ? Preface::kComplete : Preface::kIncomplete;

@@ -1,7 +1,7 @@
 // Acceptor: accepts the connections of the engine's listening sockets, with connection limits.
 //
 // Accepts connections itself and passes them to gRPC, because gRPC 1.51's listener has no limit and stops permanently
-// when file descriptors run out. A connection is passed on after its peer has sent the HTTP/2 preface, or the start of
+// when file descriptors run out. A connection is passed on after its peer has sent the HTTP/2 preface, or the hello of
 // a TLS handshake, which a client does at once, so that silent peers take the place of nobody: they are closed after a
 // short time, and before that the oldest gives way to a new connection. Connections are limited in total and per
 // address; at a limit, a new connection replaces one that has not presented a token, first one that has sent nothing
@@ -81,7 +81,7 @@ class Acceptor {
   };
   enum class Admission { kAdmit, kWait, kRefused };
 
-  // What a client sends first: the HTTP/2 preface, or with TLS the start of its hello.
+  // What a client sends first: the HTTP/2 preface, or with TLS its hello.
   enum class Preface { kComplete, kIncomplete, kInvalid };
 
   void run();
