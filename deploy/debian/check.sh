@@ -13,7 +13,7 @@ engine=${packages[0]}
 
 echo "== lintian"
 # There is no public address of a maintainer; see DEBEMAIL.
-lintian --fail-on error --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog "${packages[@]}"
+lintian --allow-root --fail-on error --suppress-tags bogus-mail-host,bogus-mail-host-in-debian-changelog "${packages[@]}"
 
 echo "== contents"
 expect() { # TEXT PATTERN
@@ -51,7 +51,8 @@ include=systemd,systemd-sysv
 for package in "${packages[@]}"; do include+=,$package; done
 # apt installs the packages with what they depend on. The hook mounts the files in the new system; the kernel removes the
 # mounts with their namespace.
-unshare --mount mmdebstrap --quiet --variant=minbase --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount --include="$include" bookworm "$root"
+unshare --mount mmdebstrap --quiet --variant=minbase --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount --include="$include" bookworm "$root" \
+  2>"$folder/mmdebstrap.log" || { cat "$folder/mmdebstrap.log" >&2; exit 1; }
 cp "$here/check_client.py" "$root/usr/local/bin/"
 enter() { # COMMAND...; in the background, $! is the command
   exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"
@@ -73,7 +74,10 @@ unshare --mount bash -euo pipefail -c '
   inside install -d -o teletensor -g teletensor -m 700 /var/lib/teletensor /var/lib/teletensor/checkpoints /var/log/teletensor
   enter setpriv --reuid=teletensor --regid=teletensor --init-groups --no-new-privs --bounding-set=-all \
     systemd-socket-activate -l /var/lib/teletensor/engine.sock teletensord --config /etc/teletensor/teletensord.conf 2>"$root/tmp/log" &
-  inside python3 /usr/local/bin/check_client.py /var/lib/teletensor/engine.sock || { cat "$root/tmp/log" >&2; exit 1; }
+  trap "kill -KILL $! 2>/dev/null || true" EXIT
+  # Here not root listens on the socket, but the user of the engine.
+  inside env TELETENSOR_ENGINE_USER=teletensor python3 /usr/local/bin/check_client.py /var/lib/teletensor/engine.sock ||
+    { cat "$root/tmp/log" >&2; exit 1; }
   kill $!
   wait $! || { cat "$root/tmp/log" >&2; exit 1; }
 '
