@@ -5,11 +5,13 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import runpy
 import shutil
 import subprocess
 import sys
 from pathlib import Path
 
+import numpy
 import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, ROOT
@@ -73,3 +75,11 @@ def test_library_of_no_package(tmp_path):
 def test_nothing_to_describe(tmp_path):
     done = bill("--out", tmp_path / "bill")
     assert done.returncode == 2 and "expected either the programs and libraries" in done.stderr
+
+
+def test_headers_of_a_python_package():
+    """As pybind11's in the build of a wheel."""
+    python_package = runpy.run_path(str(ROOT / "deploy/sbom.py"))["python_package"]
+    component = python_package(f"{numpy.get_include()}/numpy/arrayobject.h")
+    assert component["purl"] == f"pkg:pypi/numpy@{numpy.__version__}" and "BSD" in str(component["licenses"])
+    assert python_package("/usr/include/stdio.h") is None
