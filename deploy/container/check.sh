@@ -97,6 +97,10 @@ podman stop --time 20 "$name-host" >/dev/null
 [[ $(podman inspect --format '{{.State.ExitCode}}' "$name-host") == 0 ]]
 echo "stopped with code 0"
 
+found=$(podman run --rm --pull=never --no-healthcheck "$image" sh -c 'find / -xdev -type f -perm /6000 2>/dev/null; echo end')
+[[ $found == end ]] || { echo "check.sh: expected no file with the set-user-ID or set-group-ID bit, got $found" >&2; exit 1; }
+echo "no file with the set-user-ID or set-group-ID bit"
+
 echo "== without a token"
 if podman run --rm --pull=never --no-healthcheck "$image" >"$folder/missing" 2>&1; then
   echo "check.sh: expected an error without a token" >&2
