@@ -1,18 +1,24 @@
 """The Kubernetes manifests and the Helm chart. The chart's templates are rendered by a function that supports the
 expressions in them, because helm is not a dependency of the tests."""
 
+import contextlib
 import functools
 import json
 import re
 import shutil
+import socket
+import ssl
 import subprocess
+import time
+import urllib.error
+import urllib.request
 
 import jsonschema
 import pytest
 import trustme
 import yaml
 
-from tests.conftest import BUILD, ROOT
+from tests.conftest import BUILD, IN_PROCESS, ROOT
 
 MANIFESTS = ROOT / "deploy/kubernetes"
 CHART = ROOT / "deploy/helm/teletensor"
@@ -147,23 +153,46 @@ def test_authorities_principals_and_metrics():
     assert prometheus["ports"] == [{"port": "http"}] and "namespaceSelector" in prometheus["from"][0]
 
 
-@pytest.mark.parametrize("changes", [{}, {"tls.secret": "c"}, SECURED], ids=["default", "tls", "secured"])
-@pytest.mark.skipif(not BUILD.joinpath("bin/teletensord").exists(), reason="the daemon is not built")
-def test_engine_accepts_the_options(changes, tmp_path):
-    """The command of the chart, with files in place of the mounted secrets."""
-    _, options, _ = engine_of(chart(changes=changes))
+def free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+@pytest.mark.parametrize("changes", [{}, SECURED], ids=["default", "secured"])
+@pytest.mark.skipif(IN_PROCESS, reason="starts a daemon")
+def test_engine_runs_with_the_options(changes, tmp_path):
+    """The command of the chart, with files in place of the mounted secrets, answers the chart's probes."""
+    engine, options, _ = engine_of(chart(changes={**changes, "port": free_port(), "httpPort": free_port()}))
     authority = trustme.CA()
-    issued = authority.issue_cert("teletensor")
-    (tmp_path / "tls").mkdir()
+    issued = authority.issue_cert("localhost")
+    for folder in ("tls", "principals", "run/teletensor"):
+        (tmp_path / folder).mkdir(parents=True)
     issued.cert_chain_pems[0].write_to_path(str(tmp_path / "tls/tls.crt"))
     issued.private_key_pem.write_to_path(str(tmp_path / "tls/tls.key"))
     authority.cert_pem.write_to_path(str(tmp_path / "tls/ca.crt"))
-    (tmp_path / "principals").mkdir()
     (tmp_path / "principals/principals.json").write_text('{"principals": []}')
     options = [re.sub(r"=/(tls|principals|run)/", rf"={tmp_path}/\1/", option) for option in options]
-    command = [str(BUILD / "bin/teletensord"), *options, "--check-config"]
-    done = subprocess.run(command, capture_output=True, text=True, timeout=60)
-    assert done.returncode == 0, done.stderr
+    probe = engine["readinessProbe"]["httpGet"]
+    port = next(each["containerPort"] for each in engine["ports"] if each["name"] == probe["port"])
+    context = ssl.create_default_context(cafile=str(tmp_path / "tls/ca.crt"))
+    with open(tmp_path / "log", "w+") as log:
+        process = subprocess.Popen([str(BUILD / "bin/teletensord"), *options], stderr=log)
+        try:
+            for _ in range(500):  # the limit only prevents a test that hangs
+                assert process.poll() is None, (tmp_path / "log").read_text()
+                with contextlib.suppress(ConnectionError, urllib.error.URLError):
+                    url = f"{probe['scheme'].lower()}://localhost:{port}{probe['path']}"
+                    with urllib.request.urlopen(url, timeout=60, context=context) as answer:
+                        assert answer.status == 200
+                    break
+                time.sleep(0.02)
+            else:
+                raise AssertionError((tmp_path / "log").read_text())
+        finally:
+            process.terminate()
+            process.wait(60)
+    assert ("teletensors://" in (tmp_path / "log").read_text()) == bool(changes)
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess:
