@@ -1,4 +1,4 @@
-// Published tensors: the same bytes for sessions of several principals, who may open and end them, and who pays.
+// Published tensors: shared bytes, permissions, limits, charges and the audit log.
 #include "server/session/publications.h"
 
 #include <gmock/gmock.h>
