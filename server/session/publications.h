@@ -81,7 +81,7 @@ class Publications {
   // this object or wait.
   void publish(const Caller& caller, Publication publication, absl::FunctionRef<void()> commit);
   // Returns a publication that the caller may open. `principal`: its owner; empty: the caller's own. The error does not
-  // tell whether there is one that the caller may not open.
+  // reveal whether a publication exists that the caller may not open.
   std::shared_ptr<const Publication> find(const Caller& caller, absl::string_view name, absl::string_view principal);
   // Ends a publication of the caller; an operator may end any. Throws as find() does.
   void unpublish(const Caller& caller, absl::string_view name, absl::string_view principal);

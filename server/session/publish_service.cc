@@ -66,7 +66,7 @@ std::optional<Range> dense_range(const Tensor& tensor) {
   return Range{begin, begin + static_cast<uint64_t>(distinct) * item};
 }
 
-// Whoever opens a publication can read whole storages.
+// A session that opens a publication can read its whole storages.
 void check_nothing_else_is_readable(const Publication& publication, const Tensors& tensors) {
   std::vector<std::vector<Range>> ranges(publication.storages.size());
   for (size_t i = 0; i < tensors.size(); ++i) {

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import teletensor as torch
+import teletensor.distributed as dist
 import teletensor.multiprocessing  # noqa: F401 - registers how tensors are pickled
 import teletensor.nn as nn
 import teletensor.nn.functional as F
 from tests.conftest import IN_PROCESS
+from tests.python.distributed.ranks import free_port
 from tests.python.session.test_principals import engine, eventually, run, user  # noqa: F401 - a fixture
 from tests.python.session.test_quotas import MIB, clients  # noqa: F401 - a fixture
 
@@ -196,6 +198,24 @@ def test_processes_receive_read_only_tensors(name):
     with pytest.raises(RuntimeError, match=REFUSED):
         received.add_(1)
     assert received.tolist() == [1.0] * 3
+
+
+@needs_daemon
+def test_collectives_do_not_write_to_published_tensors(name):
+    dist.init_process_group("gloo", f"tcp://127.0.0.1:{free_port()}", rank=0, world_size=1)
+    try:
+        x = torch.ones(3)
+        work = dist.all_reduce(x, async_op=True)
+        with pytest.raises(RuntimeError, match="all collectives of the session have been waited for"):
+            torch.publish(name, x)
+        work.wait()
+        torch.publish(name, x)
+        for collective in (lambda: dist.all_reduce(x), lambda: dist.broadcast(torch.open(name), 0)):
+            with pytest.raises(RuntimeError, match=REFUSED):
+                collective()
+        assert x.tolist() == [1.0] * 3
+    finally:
+        dist.destroy_process_group()
 
 
 OPEN = "w = torch.open({!r})"

@@ -1,4 +1,4 @@
-// Published tensors: the same bytes for sessions of several principals, who may open and end them, and who pays.
+// Published tensors: shared bytes, permissions, limits, charges and the audit log.
 #include "server/session/publications.h"
 
 #include <gmock/gmock.h>
@@ -261,6 +261,21 @@ TEST_F(PublicationsTest, NobodyWritesToReadOnlyTensors) {
   EXPECT_THAT(read(bert_, 10).second, HasSubstr(kRefused));
   ASSERT_EQ(open_as(bert_, 15, "anna"), "");
   EXPECT_EQ(value(bert_, 15), (V{1, 2, 3, 4}));
+  // Outside training a norm only reads them.
+  v1::Frame evaluated;
+  literal(&evaluated, 16, {4}, {1, 1, 1, 1});
+  Instruction(&evaluated, "batch_norm")
+      .handle(9)
+      .handle(15)
+      .handle(16)
+      .none()
+      .none()
+      .boolean(false)
+      .real(0.1)
+      .real(0.0)
+      .result(17);
+  run(bert_, evaluated);
+  EXPECT_EQ(value(bert_, 17), (V{0, 0, 0, 0, 4, 4, 4, 4}));
   // It stays so after the end of the publication, because bert still reads the bytes.
   EXPECT_EQ(unpublish(anna_, "weights", ""), "");
   make(anna_, 20);
