@@ -195,6 +195,19 @@ def case_numpy_integers(torch):
     return values_of(torch, NUMPY_INTEGERS, **names)
 
 
+OTHER_VALUES = """
+torch.tensor(np.datetime64("2024"))
+torch.tensor([np.datetime64("2024")])
+torch.as_tensor(np.timedelta64(3, "D"))
+torch.tensor(np.array(["2024"], dtype="M8[Y]"))
+torch.tensor(np.float32(2)), torch.tensor(np.bool_(True)), torch.tensor(np.array(3)), torch.tensor(np.array([1, 2], dtype=np.uint8))
+"""
+
+
+def case_numpy_values_without_a_dtype(torch):
+    return values_of(torch, OTHER_VALUES, np=np)
+
+
 LISTS_AS_INDICES = """
 x[[[0, 1], [1, 0]]]
 x[[slice(0, 1), 1]]
