@@ -51,6 +51,29 @@ DType dtype_or(std::optional<DType> given, DType otherwise) { return given.value
 Device device_or(std::optional<Device> given, Device otherwise) { return given.value_or(otherwise); }
 DType number_dtype(const Scalar& number) { return number.dtype(); }
 
+namespace {
+
+// Returns a bound of clamp() as integers of the dtype `t` can hold it. A bound beyond the dtype's range has no effect
+// (dtype_rules::clamp rejects others), and becomes its limit, because kernels compute in 32 or 64 bits.
+Operand within_range(const Operand& bound, DType t) {
+  if (!bound.arg().is_number() || !is_integral(t) || t == DType::kBool) return bound;
+  const Scalar number = bound.arg().scalar();
+  if (number.is_beyond_int() && t == DType::kUInt64) return bound;
+  const size_t bits = 8 * item_size(t) - (is_unsigned(t) ? 0 : 1);
+  const int64_t highest = bits >= 63 ? INT64_MAX : (int64_t{1} << bits) - 1;
+  const int64_t lowest = is_unsigned(t) ? 0 : -highest - 1;
+  return number.is_beyond_int() ? highest : std::clamp(number.to_int(), lowest, highest);
+}
+
+}  // namespace
+
+Tensor clamped(const Operand& input, const Operand& min, const Operand& max) {
+  const DType t = dtype_rules::clamp(input.arg(), min.arg(), max.arg());
+  const Operand low = within_range(min, t), high = within_range(max, t);
+  if (!min.has_value()) return ops::clamp_max(input, high);
+  return max.has_value() ? ops::clamp_between(input, low, high) : ops::clamp_min(input, low);
+}
+
 Tensor normal_from_tensors(const Operand& mean, const Operand& std) {
   Tensor scale = ops::add(ops::mul(mean, 0.0), std);  // broadcasts to the result's shape
   return ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean);

@@ -32,6 +32,7 @@ DType number_dtype(const Scalar& number);
 Tensor normal_from_tensors(const Operand& mean, const Operand& std);
 Tensor to_double(const Operand& value);
 Tensor next_representable(const Operand& input, const Operand& other);
+Tensor clamped(const Operand& input, const Operand& min, const Operand& max);
 Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps);  // clamps to [eps, 1 - eps]
 Tensor round_decimals(const Tensor& input, int64_t decimals);
 Tensor multivariate_lgamma(const Tensor& input, int64_t p);

@@ -219,9 +219,27 @@ DType div(const Arg& input, const Arg& other, std::optional<std::string_view> ro
   return promote(input, other);
 }
 
+namespace {
+
+// Checks a bound of clamp(), which integers of the dtype `t` must be able to reach. A minimum below the dtype's range
+// and a maximum above it have no effect.
+void check_bound(const Arg& bound, DType t, bool is_min) {
+  if (!bound.is_number() || !is_integral(t) || t == DType::kBool) return;
+  const Scalar number = bound.scalar();
+  const bool is_negative = !number.is_beyond_int() && number.to_int() < 0;
+  const bool fits = (!is_unsigned(t) || !is_negative) && integer_fits(number, t);
+  check(fits || is_negative == is_min, "Clamp ", is_min ? "min" : "max", " value ", number.to_string(),
+        " is outside the representable range of ", scalar_type_name(t));
+}
+
+}  // namespace
+
 DType clamp(const Arg& input, const Arg& min, const Arg& max) {
   check(!min.is_none() || !max.is_none(), "At least one of 'min' or 'max' must not be None");
-  return promote(input, min, max);
+  const DType t = promote(input, min, max);
+  check_bound(min, t, true);
+  check_bound(max, t, false);
+  return t;
 }
 
 DType lerp(const Arg& input, const Arg& end, const Arg& weight) {

@@ -61,6 +61,17 @@ class Buffer {
   bool valid_ = false;
 };
 
+// Returns the dtype of an object's buffer; nullopt if it is unsupported, or if the object is one of NumPy's numbers
+// that exports the bytes of its value, such as datetime64: its buffer has a dimension, and the object has none.
+std::optional<DType> dtype_of_buffer(PyObject* o, const Py_buffer& view) {
+  if (view.ndim == 1 && is_array(o)) {
+    Owned dimensions(PyObject_GetAttrString(o, "ndim"));
+    if (!dimensions) PyErr_Clear();
+    if (dimensions && PyObject_IsTrue(dimensions.get()) == 0) return std::nullopt;
+  }
+  return dtype_of_format(view.format, view.itemsize);
+}
+
 client::Tensor cast(client::Tensor t, std::optional<DType> dtype) {
   if (!dtype || *dtype == t->dtype) return t;
   const Arg args[] = {Arg(static_cast<const TensorMeta*>(t.get())), Arg(*dtype)};
@@ -69,9 +80,13 @@ client::Tensor cast(client::Tensor t, std::optional<DType> dtype) {
 
 client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device device, client::Session& session) {
   Buffer buffer(data, PyBUF_FULL_RO);
-  if (!buffer.valid()) throw PythonErrorSet();
+  if (!buffer.valid()) {
+    if (!is_array(data) || !PyErr_ExceptionMatches(PyExc_ValueError)) throw PythonErrorSet();
+    PyErr_Clear();  // an array of dates, for example
+    fail(ErrorKind::kType, "can't convert an array whose dtype has no buffer format, such as datetime64, to a tensor");
+  }
   const Py_buffer& view = buffer.view();
-  std::optional<DType> own = dtype_of_format(view.format, view.itemsize);
+  std::optional<DType> own = dtype_of_buffer(data, view);
   check(ErrorKind::kType, own.has_value(), "can't convert np.ndarray of format '", view.format ? view.format : "",
         "'. The supported types are: float64, float32, float16, complex64, complex128, int64, int32, int16, int8, "
         "uint64, "
@@ -273,7 +288,7 @@ std::optional<DType> buffer_dtype(PyObject* o) {
   if (!PyObject_CheckBuffer(o) || PyBytes_Check(o)) return std::nullopt;
   Buffer buffer(o, PyBUF_FULL_RO);
   if (!buffer.valid()) return PyErr_Clear(), std::nullopt;
-  return dtype_of_format(buffer.view().format, buffer.view().itemsize);
+  return dtype_of_buffer(o, buffer.view());
 }
 
 bool is_array(PyObject* o) {

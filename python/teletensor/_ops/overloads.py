@@ -66,6 +66,9 @@ def searchsorted(
     if number and isinstance(input, float) and not sorted_sequence.is_floating_point():
         sorted_sequence = sorted_sequence.to(_C.default_dtype())
     values = _C.tensor(input, dtype=sorted_sequence.dtype, device=sorted_sequence.device) if number else input
+    if values.dtype is not sorted_sequence.dtype:
+        common = _C.promote_types(values.dtype, sorted_sequence.dtype)
+        values, sorted_sequence = values.to(common), sorted_sequence.to(common)
     found = _ops.searchsorted(sorted_sequence, values, right=right or side == "right")
     return found.to(_C.int32) if out_int32 else found
 

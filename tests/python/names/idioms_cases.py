@@ -195,6 +195,19 @@ def case_numpy_integers(torch):
     return values_of(torch, NUMPY_INTEGERS, **names)
 
 
+OTHER_VALUES = """
+torch.tensor(np.datetime64("2024"))
+torch.tensor([np.datetime64("2024")])
+torch.as_tensor(np.timedelta64(3, "D"))
+torch.tensor(np.array(["2024"], dtype="M8[Y]"))
+torch.tensor(np.float32(2)), torch.tensor(np.bool_(True)), torch.tensor(np.array(3)), torch.tensor(np.array([1, 2], dtype=np.uint8))
+"""
+
+
+def case_numpy_values_without_a_dtype(torch):
+    return values_of(torch, OTHER_VALUES, np=np)
+
+
 LISTS_AS_INDICES = """
 x[[[0, 1], [1, 0]]]
 x[[slice(0, 1), 1]]
@@ -362,3 +375,27 @@ repr(torch.distributions.Categorical(torch.ones(3))), repr(torch.distributions.N
 
 def case_texts_of_empty_tensors(torch):
     return values_of(torch, TEXTS)
+
+
+BEYOND = """
+torch.clamp(u, -1, 300), torch.clamp(u, min=-5), torch.clamp(u, max=2**40), torch.clamp(i, max=300), torch.clamp(i, -(2**40), 2**40)
+torch.clamp(i.int(), max=2**31), torch.clamp(i.int(), -(2**32) - 1, 2**32 + 1), torch.clamp(i.short(), max=2**33 + 1)
+i.long().clamp(max=2**62)
+torch.clamp(u, max=-1)
+torch.clamp(u, 0, -1)
+torch.clamp(u, min=256)
+torch.clamp(i, min=128)
+torch.clamp(i, max=-129)
+torch.clamp(i.int(), min=2**31)
+torch.clamp(u, -1.5, 300.5), torch.clamp(u.bool(), max=-1), torch.clamp(i, -128, 127)
+u.clone().clamp_(max=-1)
+torch.bucketize(torch.tensor([2.5, 0.5]), ints), torch.bucketize(ints, floats), torch.bucketize(ints, floats, right=True)
+torch.searchsorted(ints, torch.tensor([[2.5]])), torch.searchsorted(u, torch.tensor([300, -1]))
+torch.searchsorted(floats.half(), floats.double())
+torch.bucketize(torch.tensor([2**53 + 1]), torch.tensor([2.0**53])), torch.bucketize(2.5, ints), torch.searchsorted(floats, 2)
+"""
+
+
+def case_values_beyond_a_dtype(torch):
+    names = {"u": torch.tensor([4, 100], dtype=torch.uint8), "i": torch.tensor([-4, 100], dtype=torch.int8)}
+    return values_of(torch, BEYOND, ints=torch.tensor([1, 2, 3]), floats=torch.tensor([1.5, 2.5]), **names)
