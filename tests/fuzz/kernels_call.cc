@@ -189,9 +189,9 @@ class Run {
       gradients.push_back(gradient);
     }
     if (roots.empty()) return;
-    autograd::TaskOptions options;
+    autograd::GraphTaskOptions options;
     options.create_graph = options.retain_graph = bytes_.one_in(4);
-    autograd::Task(roots, gradients, {}, options).finish({});
+    autograd::GraphTask(roots, gradients, {}, options).finish({});
   }
 
   ByteReader bytes_;
