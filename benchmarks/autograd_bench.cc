@@ -50,7 +50,7 @@ void chain(benchmark::State& state) {
   for (auto _ : state) {
     Tensor z = x;
     for (int i = 0; i < kLength; ++i) z = F(z, y);
-    benchmark::DoNotOptimize(autograd::Task({&z, 1}, {&one, 1}, {}, {}).finish({}));
+    benchmark::DoNotOptimize(autograd::GraphTask({&z, 1}, {&one, 1}, {}, {}).finish({}));
   }
   state.SetItemsProcessed(state.iterations() * kLength);
 }
