@@ -1,7 +1,11 @@
 #include "kernels/cpu/blas/packed_weights.h"
 
+#include <algorithm>
+#include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 
 namespace tt::cpu {
@@ -10,6 +14,58 @@ namespace {
 // Maximum number of copies per storage. A storage that holds all weights of a model needs many copies; the storage of a
 // single weight needs one or two.
 constexpr size_t kMaxCopies = 32;
+
+using SharedTensor = std::shared_ptr<const Tensor>;
+
+// The copies of read-only weights, which several sessions use. The session that makes a copy keeps it with its storage
+// and is charged; the others find the copy here while that storage exists. No copy is found for other bytes at the
+// same address: all storages over the earlier bytes have been destroyed then, and their copies with them. Thread-safe.
+class PublishedCopies {
+ public:
+  static PublishedCopies& instance() {
+    static PublishedCopies& copies = *new PublishedCopies;
+    return copies;
+  }
+
+  // The lock is held for a comparison of some layouts, before a product that takes longer by orders of magnitude.
+  Tensor find(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted) {
+    MutexLock lock(mutex_);
+    const auto found = by_address_.find(t->storage->data());
+    if (found == by_address_.end()) return Tensor();
+    for (const Copy& copy : found->second) {
+      if (copy.offset != t->offset || copy.plain != plain || copy.wanted != wanted) continue;
+      if (const SharedTensor bytes = copy.bytes.lock()) return *bytes;
+    }
+    return Tensor();
+  }
+  void add(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted,
+           const SharedTensor& bytes) {
+    MutexLock lock(mutex_);
+    if (by_address_.size() >= sweep_at_) {
+      absl::erase_if(by_address_, [](auto& entry) { return drop_expired(entry.second); });
+      sweep_at_ = 2 * std::max<size_t>(by_address_.size(), kFirstSweep);
+    }
+    std::vector<Copy>& copies = by_address_[t->storage->data()];
+    drop_expired(copies);
+    copies.push_back({t->offset, plain, wanted, bytes});
+  }
+
+ private:
+  static constexpr size_t kFirstSweep = 64;
+  struct Copy {
+    int64_t offset;
+    dnnl::memory::desc plain, wanted;
+    std::weak_ptr<const Tensor> bytes;
+  };
+  // Returns whether no copy is left.
+  static bool drop_expired(std::vector<Copy>& copies) {
+    std::erase_if(copies, [](const Copy& copy) { return copy.bytes.expired(); });
+    return copies.empty();
+  }
+  Mutex mutex_;
+  absl::flat_hash_map<const void*, std::vector<Copy>> by_address_ ABSL_GUARDED_BY(mutex_);
+  size_t sweep_at_ ABSL_GUARDED_BY(mutex_) = kFirstSweep;
+};
 
 class OneDnnWeights final : public PackedWeights {
  public:
@@ -32,11 +88,11 @@ class OneDnnWeights final : public PackedWeights {
     MutexLock lock(mutex_);
     drop_outdated(t);
     for (const Copy& copy : copies_) {
-      if (copy.offset == t->offset && copy.plain == plain && copy.wanted == wanted) return copy.bytes;
+      if (copy.offset == t->offset && copy.plain == plain && copy.wanted == wanted) return *copy.bytes;
     }
     return Tensor();
   }
-  void keep(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, Tensor bytes) {
+  void keep(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, SharedTensor bytes) {
     MutexLock lock(mutex_);
     drop_outdated(t);
     if (copies_.size() == kMaxCopies) copies_.erase(copies_.begin());
@@ -51,7 +107,7 @@ class OneDnnWeights final : public PackedWeights {
   struct Copy {
     int64_t offset;
     dnnl::memory::desc plain, wanted;
-    Tensor bytes;
+    SharedTensor bytes;
   };
   void drop_outdated(const Tensor& t) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (version_ == t.version() && !t->storage->is_shared()) return;
@@ -75,10 +131,17 @@ Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memo
               bool keep) {
   OneDnnWeights& copies = OneDnnWeights::of(t);
   if (Tensor kept = copies.find(t, plain, wanted)) return kept;
+  const bool is_published = t->storage->is_read_only();
+  if (is_published) {
+    if (Tensor kept = PublishedCopies::instance().find(t, plain, wanted)) return kept;
+  }
   const int64_t item = static_cast<int64_t>(item_size(t.dtype()));
   Tensor bytes = empty(Sizes{static_cast<int64_t>(wanted.get_size()) / item}, t.dtype(), t.device());
   onednn_reorder(threads, plain, t.data(), wanted, bytes.data());
-  if (keep) copies.keep(t, plain, wanted, bytes);
+  if (!keep) return bytes;
+  const auto kept = std::make_shared<const Tensor>(bytes);
+  copies.keep(t, plain, wanted, kept);
+  if (is_published) PublishedCopies::instance().add(t, plain, wanted, kept);
   return bytes;
 }
 

@@ -2,8 +2,8 @@
 //
 // With a small batch, packing the weights costs as much as using them. Weights that are used twice without a write in
 // between (inference) are packed once and cached. Weights of a training step are not cached, because they are used
-// once. The cache is dropped when the storage is freed or written. Thread-safe: published storages are read by several
-// sessions.
+// once. The cache is dropped when the storage is freed or written. Sessions that read the same published bytes use one
+// copy, which belongs to the storage of the session that made it. Thread-safe.
 #pragma once
 
 #include "engine/tensor/tensor.h"
