@@ -198,6 +198,12 @@ def test_replaced_certificate(tmp_path):
         eventually(lambda: presented() != before)
         assert get(f"https://127.0.0.1:{port}/healthz", context=context) == (200, "ok\n")
         assert exchange(place, b"GET /healthz HTTP/1.1\r\n\r\n", end=True).count(b"HTTP/1.1 200") == 0  # TLS only
+        with contextlib.ExitStack() as silent:  # peers that stop within the handshake
+            for i in range(40):
+                connection = silent.enter_context(socket.create_connection(("127.0.0.1", port)))
+                with contextlib.suppress(OSError):
+                    connection.sendall(b"\x16\x03\x01\x02\x00\x01"[: i % 7])
+            assert get(f"https://127.0.0.1:{port}/metrics", context=context)[0] == 200
     finally:
         daemon.stop()
 
