@@ -25,7 +25,8 @@ install(FILES ${TT_DEBIAN}/teletensor.1.gz DESTINATION share/man/man1 COMPONENT 
 # Licence, changelog, bill of materials and the licences of what is compiled in, per package.
 foreach(pair service:teletensord client:libteletensor-dev python:python3-teletensor)
   string(REGEX MATCH "^([^:]+):(.+)$" ignored ${pair})
-  install(DIRECTORY ${TT_DEBIAN}/${CMAKE_MATCH_2}/ DESTINATION share/doc/${CMAKE_MATCH_2} COMPONENT ${CMAKE_MATCH_1} EXCLUDE_FROM_ALL)
+  install(DIRECTORY ${TT_DEBIAN}/${CMAKE_MATCH_2}/ DESTINATION share/doc/${CMAKE_MATCH_2} COMPONENT ${CMAKE_MATCH_1} EXCLUDE_FROM_ALL
+          OPTIONAL)  # `cmake --install --component client` runs without these files
   install(FILES ${TT_DEBIAN}/overrides/${CMAKE_MATCH_2} DESTINATION share/lintian/overrides COMPONENT ${CMAKE_MATCH_1} EXCLUDE_FROM_ALL OPTIONAL)
 endforeach()
 
