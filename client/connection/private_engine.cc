@@ -56,7 +56,8 @@ std::vector<char*> private_environment() {
   std::vector<char*> variables;
   for (char** at = environ; *at != nullptr; ++at) {
     const absl::string_view variable = *at;
-    if (absl::StartsWith(variable, "TELETENSOR_HTTP=") || absl::StartsWith(variable, "TELETENSOR_PRINCIPALS="))
+    if (absl::StartsWith(variable, "TELETENSOR_HTTP=") || absl::StartsWith(variable, "TELETENSOR_PRINCIPALS=") ||
+        absl::StartsWith(variable, "TELETENSOR_ISOLATE=") || absl::StartsWith(variable, "TELETENSOR_WORKER_"))
       continue;
     variables.push_back(*at);
   }

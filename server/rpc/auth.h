@@ -29,6 +29,8 @@ class Auth {
 
   // Accepts every caller as operator: for --no-auth, and for private engines, whose socket only their owner can reach.
   static Auth disabled() { return Auth("", "", nullptr); }
+  // Knows no caller: for workers, whose clients have keys (server/rpc/admissions.h).
+  static Auth closed();
   // Reads each token, or creates it (file 0600, folder 0700). Fails if a file cannot be read or written or is
   // accessible to other users, or if both files have the same token. `principals` may be null.
   static absl::StatusOr<Auth> from_files(const std::filesystem::path& user, const std::filesystem::path& admin,

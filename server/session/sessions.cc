@@ -86,9 +86,9 @@ Sessions::~Sessions() {
 }
 
 absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address,
-                             const Principal& principal) {
+                             const Principal& principal, uint64_t number) {
   std::shared_ptr<Session> session;
-  if (absl::Status status = open(request, address, principal, &session); !status.ok()) return status;
+  if (absl::Status status = open(request, address, principal, number, &session); !status.ok()) return status;
   describe_engine(options_.limits, reply);
   reply->set_session_key(session->key());
   reply->set_session_id(session->id());
@@ -107,7 +107,7 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
 }
 
 absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address, const Principal& principal,
-                            std::shared_ptr<Session>* session) {
+                            uint64_t number, std::shared_ptr<Session>* session) {
   MutexLock lock(mutex_);
   if (!request.resume_key().empty()) {
     if (stopped_) return absl::NotFoundError("the session has ended: the engine is shutting down");
@@ -153,9 +153,10 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   if (principal.share) usage.share = principal.share;
   if (!usage.share) usage.share = std::make_shared<Share>(principal.name);
   *session = std::make_shared<Session>(Session::Options{
-      ++last_id_, key, printable(request.client()), least_limit(request.memory_limit(), options_.session_memory_limit),
-      options_.limits, options_.transfer_timeouts, options_.frame_time_limit, options_.tenant, principal.name, monitor_,
-      contents, options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr, shared, options_.peers,
+      number != 0 ? number : ++last_id_, key, printable(request.client()),
+      least_limit(request.memory_limit(), options_.session_memory_limit), options_.limits, options_.transfer_timeouts,
+      options_.frame_time_limit, options_.tenant, principal.name, monitor_, contents,
+      options_.checkpoint_root ? options_.checkpoint_root(principal) : nullptr, shared, options_.peers,
       options_.open_gate, options_.frame_times, principal.quota, options_.queue, usage.share});
   Entry& entry = entries_[key];
   entry.session = *session;
