@@ -72,7 +72,17 @@ STACKS = (
         "distributed",
     ),
     ("proto",),
-    ("server", "server/transfer", "server/checkpoint", "server/session", "server/rpc", "server/admin", "server/http", "server/daemon"),
+    (
+        "server",
+        "server/transfer",
+        "server/checkpoint",
+        "server/session",
+        "server/rpc",
+        "server/workers",
+        "server/admin",
+        "server/http",
+        "server/daemon",
+    ),
     ("client/connection", "client/transport", "client/link", "client/session", "client/autograd", "client"),
     ("python", "python/bindings/tensor", "python/bindings/autograd", "python/bindings"),
 )

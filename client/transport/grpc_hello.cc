@@ -61,12 +61,13 @@ absl::StatusOr<std::shared_ptr<GrpcTransport::Connection>> GrpcTransport::open_s
   if (absl::Status status = check_key(redirect); !status.ok()) return status;
   // The worker gets the key only: a token stays between the client and the engine.
   connection = connect(*address, {kAdmissionKey, redirect.key()}, request, kConnectTimeout, reply);
-  if (!connection.ok()) {
+  if (absl::IsUnavailable(connection.status()) || absl::IsDeadlineExceeded(connection.status())) {
     return absl::Status(
         connection.status().code(),
         absl::StrCat("the engine has started a worker for this session, which does not answer at ", address->text, ": ",
                      connection.status().message(), ". If a firewall is between, open the engine's --worker-ports"));
   }
+  if (!connection.ok()) return connection;
   if (reply->has_redirect()) return absl::InvalidArgumentError("the worker redirected the session again");
   worker_.emplace(Worker{*std::move(address), redirect.worker()});
   return connection;

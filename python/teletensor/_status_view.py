@@ -89,6 +89,15 @@ def _principals(status: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _workers(status: Mapping[str, Any]) -> list[str]:
+    """A line for each process that serves a principal, if the engine isolates them."""
+    lines = []
+    for each in status.get("workers", ()):
+        state = f"{each['sessions']} sessions, resident {size(each['resident_bytes'])}" if each["answers"] else "does not answer"
+        lines.append(f"worker of {each['principal']}: pid {each['pid']}, {state}")
+    return lines
+
+
 def _width(column: str, rows: Sequence[Mapping[str, str]]) -> int:
     return max(len(column), *(len(row[column]) for row in rows)) if rows else len(column)
 
@@ -156,7 +165,7 @@ def view(
     session_pages = _pages(_SESSION_NAMES, available, every, width)
     page %= max(len(device_pages), len(session_pages))
     device_columns, session_columns = (p[min(page, len(p) - 1)] for p in (device_pages, session_pages))
-    facts, sessions, notes = _libraries(status) + _principals(status), every, []
+    facts, sessions, notes = _libraries(status) + _principals(status) + _workers(status), every, []
     hidden = [c for c in _DEVICE_COLUMNS if c not in device_columns]
     hidden += [c for c in available if c not in session_columns and c not in hidden]
     if hidden:

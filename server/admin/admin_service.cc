@@ -13,6 +13,7 @@
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"
 #include "server/version.h"
+#include "server/workers/worker_calls.h"
 
 namespace tt::server {
 namespace {
@@ -55,6 +56,10 @@ void describe(const std::string& name, const Sessions::Usage& usage, v1::Princip
   wire->set_weight(usage.share->weight());
   wire->set_priority(usage.share->priority() == Share::Priority::kBatch ? "batch" : "interactive");
   wire->set_cpu_seconds(std::chrono::duration<double>(usage.share->used()).count());
+  wire->set_sessions_opened(usage.opened);
+  wire->set_frames(usage.frames);
+  wire->set_instructions(usage.instructions);
+  wire->set_failed(usage.failed);
   if (!usage.quota) return;
   const QuotaLimits limits = usage.quota->limits();
   wire->set_held_bytes(usage.quota->held());  // with what outlives its session
@@ -105,12 +110,13 @@ grpc::internal::MethodHandler* AdminService::handler(const char* name, Access ac
 
 // Registers the methods in the order of their declaration, because gRPC identifies them by index.
 AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
-                           double profile_rate, std::function<void()> exit)
+                           double profile_rate, std::function<void()> exit, Workers* workers)
     : auth_(auth),
       sessions_(sessions),
       admission_(admission),
       audit_(audit),
       exit_(std::move(exit)),
+      workers_(workers),
       sampler_(sessions, profile_rate) {
   MarkMethodStreamed(0, handler("admin.status", Access::kAnyPrincipal, &AdminService::Status));
   MarkMethodStreamed(1, handler("admin.empty_cache", Access::kOperators, &AdminService::EmptyCache));
@@ -138,22 +144,38 @@ grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::Status
   }
   const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
   const bool sees_all = caller.ok() && caller->role != Role::kUser;
-  for (v1::SessionStatus& session : sessions_.list()) {
+  v1::StatusReply in_workers;
+  if (workers_ != nullptr) in_workers = status_of(*workers_);
+  for (v1::DeviceStatus& device : *in_workers.mutable_devices()) *reply->add_devices() = std::move(device);
+  std::vector<v1::SessionStatus> sessions = sessions_.list();
+  for (v1::SessionStatus& session : *in_workers.mutable_sessions()) sessions.push_back(std::move(session));
+  for (v1::SessionStatus& session : sessions) {
     const bool is_own = caller.ok() && session.principal() == caller->name;
     // Programs that share the user token need not be the same person's.
     if (!sees_all && (!is_own || caller->name == "user")) hide_program(&session);
     *reply->add_sessions() = std::move(session);
   }
+  const auto may_see = [&](const std::string& name) { return sees_all || (caller.ok() && name == caller->name); };
   for (const auto& [name, usage] : sessions_.usage()) {
-    if (!name.empty() && (sees_all || (caller.ok() && name == caller->name))) {
-      describe(name, usage, reply->add_principals());
-    }
+    if (!name.empty() && may_see(name)) describe(name, usage, reply->add_principals());
+  }
+  for (v1::PrincipalStatus& each : *in_workers.mutable_principals()) {
+    if (may_see(each.name())) *reply->add_principals() = std::move(each);
+  }
+  for (v1::WorkerStatus& each : *in_workers.mutable_workers()) {
+    if (may_see(each.principal())) *reply->add_workers() = std::move(each);
   }
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::EmptyCache(grpc::ServerContext*, const v1::EmptyCacheRequest*, v1::EmptyCacheReply* reply) {
+grpc::Status AdminService::EmptyCache(grpc::ServerContext*, const v1::EmptyCacheRequest* request,
+                                      v1::EmptyCacheReply* reply) {
   uint64_t released = 0;
+  if (workers_ != nullptr) {
+    for (const auto& answer : call_workers(*workers_, &v1::Admin::Stub::AsyncEmptyCache, *request)) {
+      released += answer.reply.released();
+    }
+  }
   for (const DeviceInfo& info : Devices::instance().list()) {
     Allocator& allocator = Devices::instance().allocator(info.device);
     uint64_t before = allocator.stats().all.reserved.now;
@@ -166,6 +188,13 @@ grpc::Status AdminService::EmptyCache(grpc::ServerContext*, const v1::EmptyCache
 
 grpc::Status AdminService::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* request,
                                     v1::SnapshotReply* reply) {
+  if (workers_ != nullptr) {
+    for (auto& answer : call_workers(*workers_, &v1::Admin::Stub::AsyncSnapshot, *request)) {
+      if (!answer.status.ok()) return answer.status;
+      reply->MergeFrom(answer.reply);
+    }
+    return grpc::Status::OK;
+  }
   try {
     for (const BlockInfo& info : Devices::instance().allocator(decode_device(request->device())).snapshot()) {
       v1::SnapshotReply::Block* block = reply->add_blocks();
@@ -188,6 +217,11 @@ grpc::Status AdminService::Snapshot(grpc::ServerContext*, const v1::SnapshotRequ
 
 grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request, v1::DrainReply*) {
   sessions_.stop();
+  if (workers_ != nullptr) {
+    drain_workers(*context, *request);
+    exit_();
+    return grpc::Status::OK;
+  }
   auto deadline = std::chrono::steady_clock::now() +
                   std::chrono::duration<double>(std::clamp(request->deadline_seconds(), 0.0, 86400.0));
   while (sessions_.size() != 0 && std::chrono::steady_clock::now() < deadline && !context->IsCancelled()) {
@@ -197,13 +231,40 @@ grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRe
   return grpc::Status::OK;
 }
 
+// Workers end once they are drained.
+void AdminService::drain_workers(const grpc::ServerContext& context, const v1::DrainRequest& request) {
+  const auto time =
+      std::chrono::milliseconds(static_cast<int64_t>(1000 * std::clamp(request.deadline_seconds(), 0.0, 86400.0)));
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  workers_->close();
+  call_workers(*workers_, &v1::Admin::Stub::AsyncDrain, request, time + kWorkerTimeout);
+  workers_->wait_until_ended([&] { return context.IsCancelled() || std::chrono::steady_clock::now() >= deadline; });
+}
+
 grpc::Status AdminService::EndSession(grpc::ServerContext*, const v1::EndSessionRequest* request,
                                       v1::EndSessionReply*) {
   if (sessions_.end(request->id())) return grpc::Status::OK;
+  if (workers_ != nullptr) {  // sessions of different workers have different numbers
+    for (const auto& answer : call_workers(*workers_, &v1::Admin::Stub::AsyncEndSession, *request)) {
+      if (answer.status.ok()) return grpc::Status::OK;
+    }
+  }
   return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("no session has the id ", request->id()));
 }
 
 grpc::Status AdminService::Profile(grpc::ServerContext*, const v1::ProfileRequest*, v1::ProfileReply* reply) {
+  if (workers_ != nullptr) {
+    for (auto& answer : call_workers(*workers_, &v1::Admin::Stub::AsyncProfile, v1::ProfileRequest())) {
+      if (!answer.status.ok()) return answer.status;
+      const v1::ProfileReply& one = answer.reply;
+      reply->mutable_entries()->MergeFrom(one.entries());
+      reply->set_rate(one.rate());
+      reply->set_seconds(std::max(reply->seconds(), one.seconds()));
+      reply->set_samples(std::max(reply->samples(), one.samples()));
+      reply->set_cpu_seconds(reply->cpu_seconds() + one.cpu_seconds());
+    }
+    return grpc::Status::OK;
+  }
   if (!sampler_.active()) {
     return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the engine was started with --profile-rate=0");
   }

@@ -13,6 +13,7 @@
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
 #include "server/session/sessions.h"
+#include "server/workers/workers.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 
 namespace tt::server {
@@ -20,9 +21,9 @@ namespace tt::server {
 class AdminService final : public v1::Admin::Service {
  public:
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
-  // `profile_rate`: samples per second for Profile; 0: none.
+  // `profile_rate`: samples per second for Profile; 0: none. `workers` serve the sessions; null: this process does.
   AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit, double profile_rate,
-               std::function<void()> exit);
+               std::function<void()> exit, Workers* workers = nullptr);
 
   // These handlers run only after the call's token has been checked.
 
@@ -44,6 +45,7 @@ class AdminService final : public v1::Admin::Service {
   enum class Access { kAnyPrincipal, kObserversAndOperators, kOperators };
   template <typename Request, typename Reply>
   grpc::internal::MethodHandler* handler(const char* name, Access access, Method<Request, Reply> method);
+  void drain_workers(const grpc::ServerContext& context, const v1::DrainRequest& request);
   absl::Status check(const grpc::ServerContext& context, Access access) const;
 
   const Auth& auth_;
@@ -51,6 +53,7 @@ class AdminService final : public v1::Admin::Service {
   CallAdmission& admission_;
   AuditLog& audit_;
   const std::function<void()> exit_;
+  Workers* const workers_;
   Sampler sampler_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };

@@ -55,8 +55,8 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits) {
 }  // namespace
 
 struct Listener::Impl {
-  Impl(std::unique_ptr<Acceptor> acceptor, const Auth& auth, AuditLog& audit, Sessions& sessions, double profile_rate,
-       std::function<void()> exit)
+  Impl(std::unique_ptr<Acceptor> acceptor, const Options& options, const Auth& auth, AuditLog& audit,
+       Sessions& sessions, std::function<void()> exit)
       : acceptor(std::move(acceptor)),
         admission({[this](const std::string& peer) { this->acceptor->authenticated(peer); },
                    [this, &audit](const std::string& peer, const absl::Status& status) {
@@ -64,8 +64,8 @@ struct Listener::Impl {
                      audit.refused(peer, status);
                    }}),
         sessions(sessions),
-        engine(auth, sessions, admission, audit),
-        admin(auth, sessions, admission, audit, profile_rate, std::move(exit)) {}
+        engine(auth, sessions, admission, audit, {options.workers, options.admissions}),
+        admin(auth, sessions, admission, audit, options.profile_rate, std::move(exit), options.workers) {}
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
   Sessions& sessions;
@@ -87,8 +87,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(const Options& options
   absl::StatusOr<std::unique_ptr<Acceptor>> acceptor =
       Acceptor::listen(&addresses, options.connections_per_address, options.tls != nullptr);
   if (!acceptor.ok()) return acceptor.status();
-  auto impl =
-      std::make_unique<Impl>(*std::move(acceptor), auth, audit, sessions, options.profile_rate, std::move(exit));
+  auto impl = std::make_unique<Impl>(*std::move(acceptor), options, auth, audit, sessions, std::move(exit));
   grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   Builder builder;

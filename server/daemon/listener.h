@@ -13,7 +13,9 @@
 #include "server/audit.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/engine_service.h"
 #include "server/session/sessions.h"
+#include "server/workers/workers.h"
 
 namespace tt::server {
 
@@ -24,7 +26,9 @@ class Listener {
     std::shared_ptr<grpc::ServerCredentials> tls;  // of TCP connections; null: without TLS
     bool open_reflection = false;                  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
-    double profile_rate = 0;  // samples per second for Admin.Profile; 0: none
+    double profile_rate = 0;           // samples per second for Admin.Profile; 0: none
+    Workers* workers = nullptr;        // which serve the sessions; null: this process does
+    Admissions* admissions = nullptr;  // of a worker
   };
 
   // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`. `auth`, `audit` and

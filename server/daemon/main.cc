@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "distributed/peers/peer_policy.h"
 #include "distributed/store/peer_tls.h"
+#include "engine/device/devices.h"
 #include "engine/device/failed_check.h"
 #include "engine/device/parallel.h"
 #include "proto/certificate.h"
@@ -30,6 +31,8 @@
 #include "server/daemon/listener.h"
 #include "server/daemon/private_folder.h"
 #include "server/daemon/shutdown_signal.h"
+#include "server/daemon/worker_arguments.h"
+#include "server/daemon/worker_control.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics.h"
 #include "server/log.h"
@@ -38,6 +41,9 @@
 #include "server/rpc/peer_gate.h"
 #include "server/rpc/principals.h"
 #include "server/version.h"
+#include "server/workers/containment.h"
+#include "server/workers/syscall_filter.h"
+#include "server/workers/workers.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -61,6 +67,7 @@ absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::stri
 }
 
 absl::StatusOr<Auth> make_auth(const Flags& flags, const std::shared_ptr<Principals>& principals) {
+  if (flags.is_worker()) return Auth::closed();
   // A private engine's socket is in a folder that only its owner can enter.
   if (flags.no_auth || flags.private_engine) return Auth::disabled();
   return Auth::from_files(flags.token_file, flags.admin_token_file, principals);
@@ -85,19 +92,21 @@ void log_addresses(const Flags& flags, const Listener& listener) {
   std::vector<std::string> names;
   for (const Address& address : listener.addresses()) {
     names.push_back(absl::StrCat(tls && !address.is_unix() ? "teletensors://" : "", address.to_string()));
-    if (!address.is_local() && !tls) {
+    if (!address.is_local() && !tls && !flags.is_worker()) {
       spdlog::warn("{} is reachable from the network; tokens and tensors are sent unencrypted", names.back());
     }
   }
-  if (tls) {
+  if (tls && !flags.is_worker()) {
     const absl::StatusOr<std::string> pem = read_pem(flags.tls.certificate);
     const absl::StatusOr<std::string> fingerprint = pem.ok() ? fingerprint_of(*pem) : pem.status();
     spdlog::info("the certificate's fingerprint is {}", fingerprint.ok() ? *fingerprint : "unknown");
   }
-  if (!flags.peer_networks.empty() && flags.tls_peer_ca.empty() && tls) {
+  if (!flags.peer_networks.empty() && flags.tls_peer_ca.empty() && tls && !flags.is_worker()) {
     spdlog::warn("connections to other engines are not encrypted; use --tls-peer-ca");
   }
-  if (flags.private_engine) {
+  if (flags.is_worker()) {
+    spdlog::debug("worker of {} listening on {}", flags.worker, absl::StrJoin(names, " and "));
+  } else if (flags.private_engine) {
     std::cout << "READY " << names[0] << std::endl;
   } else {
     spdlog::info("teletensord {} listening on {}{}", kVersion, absl::StrJoin(names, " and "),
@@ -123,6 +132,15 @@ std::function<std::shared_ptr<const CheckpointRoot>(const Principal&)> checkpoin
   if (!flags.private_engine) return {};
   // a private engine runs as the user of its only client
   return [](const Principal&) { return CheckpointRoot::unrestricted(); };
+}
+
+// Gives up what a worker does not need, before it serves a client.
+absl::Status contain_worker(const Flags& flags) {
+  if (flags.worker_memory != 0) {
+    Devices::instance().allocator(Device()).set_limit(flags.worker_memory);
+    if (absl::Status status = limit_memory(flags.worker_memory); !status.ok()) return status;
+  }
+  return install_syscall_filter();
 }
 
 // Returns the engines with which sessions may communicate.
@@ -170,7 +188,12 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (!flags.audit_log.empty()) audit = AuditLog::open(flags.audit_log);
   if (!audit.ok()) return print_error(audit.status());
   recover_from_failed_checks();
-  ShutdownWaiter shutdown(flags.audit_log.empty() ? std::function<void()>() : [&log = **audit] { log.reopen(); });
+  std::unique_ptr<Workers> workers;
+  const auto reopen_log = [&] {
+    (*audit)->reopen();
+    if (workers) workers->send_signal(SIGHUP);
+  };
+  ShutdownWaiter shutdown(flags.audit_log.empty() ? std::function<void()>() : reopen_log);
   std::shared_ptr<Principals> principals;
   if (!flags.principals.empty()) {
     auto read = Principals::from_file(flags.principals);
@@ -181,7 +204,11 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (!auth.ok()) return print_error(auth.status());
   auto tls = make_tls(flags);
   if (!tls.ok()) return print_error(tls.status());
-  register_backends(flags.threads, flags.memory_limit);
+  if (flags.isolates()) {
+    workers = std::make_unique<Workers>(worker_options(flags, *addresses));
+  } else {
+    register_backends(flags.threads, flags.memory_limit);
+  }
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;
   options.limits.max_group_threads = flags.session_group_threads;
@@ -199,15 +226,33 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   options.on_end = [&log = **audit](const Session& session) {
     log.record({.event = "session.end", .principal = session.principal(), .session = session.id()});
   };
-  if (!flags.private_engine) options.queue = std::make_shared<FairQueue>(static_cast<size_t>(num_threads()));
+  if (!flags.private_engine && !workers)
+    options.queue = std::make_shared<FairQueue>(static_cast<size_t>(num_threads()));
   const auto frame_times = std::make_shared<FrameTimes>();
   if (!flags.http.empty()) options.frame_times = frame_times;
   Sessions sessions(options);
-  const Metrics metrics(sessions, *frame_times);
-  Listener::Options listening{*addresses, *tls, flags.open_reflection, flags.connections_per_address,
-                              flags.profile_rate};
+  const Metrics metrics(sessions, *frame_times, workers.get());
+  std::unique_ptr<Admissions> admissions;
+  std::unique_ptr<WorkerControl> control;
+  if (flags.is_worker()) {
+    if (absl::Status status = contain_worker(flags); !status.ok()) return print_error(status);
+    admissions = std::make_unique<Admissions>(flags.worker);
+  }
+  Listener::Options listening{*addresses,
+                              *tls,
+                              flags.open_reflection,
+                              flags.connections_per_address,
+                              flags.is_worker() ? 0 : flags.profile_rate,
+                              workers.get(),
+                              admissions.get()};
   auto listener = Listener::start(listening, *auth, **audit, sessions, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
+  if (admissions) {  // the engine's calls wait until the clients can be served
+    auto started = WorkerControl::start(WorkerProcess::kControl, *admissions, sessions, flags.profile_rate,
+                                        [&shutdown] { shutdown.end(); });
+    if (!started.ok()) return print_error(started.status());
+    control = *std::move(started);
+  }
   std::unique_ptr<HttpServer> http;
   if (!flags.http.empty()) {
     const absl::StatusOr<Address> address = parse_address(flags.http);
@@ -221,7 +266,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   if (principals) {
     principals->watch(kPrincipalsInterval, [&](const std::string& name) {
       audit.value()->record({.event = "principal.revoked", .principal = name});
-      const size_t ended = sessions.end_all_of(name);
+      const size_t ended = workers ? workers->revoke(name) : sessions.end_all_of(name);
       spdlog::info("the access of {} was revoked; {} sessions end", name, ended);
     });
   }
@@ -240,6 +285,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
   }
   const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
   const GracePeriod deadline(grace, remove_files);
+  if (workers) workers->stop();
   // A private engine ends with its client, so no client waits for its frames.
   (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
   return 0;
@@ -248,6 +294,10 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, PrivateFol
 int run(int argc, char** argv) {
   Flags flags;
   if (std::optional<int> code = parse_flags(argc, argv, &flags)) return *code;
+  if (flags.is_worker()) {
+    if (absl::Status status = begin_containment(); !status.ok()) return print_error(status);
+    if (flags.worker_batch) lower_priority();
+  }
   start_log(flags.private_engine && flags.log_level == "info" ? "warn" : flags.log_level);
   umask(0077);
   std::signal(SIGXFSZ, SIG_IGN);  // a file that exceeds a size limit is the error of its write

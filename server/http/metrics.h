@@ -11,13 +11,15 @@
 
 #include "server/session/frame_times.h"
 #include "server/session/sessions.h"
+#include "server/workers/workers.h"
 
 namespace tt::server {
 
 class Metrics {
  public:
-  // Both must outlive the object.
-  Metrics(const Sessions& sessions, const FrameTimes& times) : sessions_(sessions), times_(times) {}
+  // All must outlive the object. `workers` serve the sessions, and are asked for their state; null: this process does.
+  Metrics(const Sessions& sessions, const FrameTimes& times, const Workers* workers = nullptr)
+      : sessions_(sessions), times_(times), workers_(workers) {}
 
   // Returns all families in Prometheus's text format, version 0.0.4.
   std::string text() const;
@@ -25,6 +27,7 @@ class Metrics {
  private:
   const Sessions& sessions_;
   const FrameTimes& times_;
+  const Workers* const workers_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -98,11 +98,13 @@ absl::StatusOr<Auth> Auth::from_files(const std::filesystem::path& user, const s
 }
 
 Auth Auth::closed() {
-  const std::string unusable(1, '\0');  // cannot occur in a call's metadata
-  return Auth(unusable, unusable, nullptr);
+  Auth auth("", "", nullptr);
+  auth.closed_ = true;
+  return auth;
 }
 
 absl::StatusOr<Principal> Auth::caller(const Credentials& credentials) const {
+  if (closed_) return absl::UnauthenticatedError("this is a worker, which accepts no token; connect to its engine");
   if (!required()) return Principal{"admin", Role::kOperator};
   absl::string_view token = credentials.authorization;
   if (!absl::ConsumePrefix(&token, "Bearer ")) {

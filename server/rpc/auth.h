@@ -39,7 +39,7 @@ class Auth {
     return Auth(std::move(user), std::move(admin), std::move(principals));
   }
 
-  bool required() const { return !user_.empty(); }
+  bool required() const { return closed_ || !user_.empty(); }
   // Returns the caller, by its token, or without one by its certificate. UNAUTHENTICATED if it is unknown or has
   // expired. Compares in constant time.
   absl::StatusOr<Principal> caller(const Credentials& credentials) const;
@@ -49,6 +49,7 @@ class Auth {
  private:
   Auth(std::string user, std::string admin, std::shared_ptr<Principals> principals)
       : user_(std::move(user)), admin_(std::move(admin)), principals_(std::move(principals)) {}
+  bool closed_ = false;
   std::string user_;
   std::string admin_;
   std::shared_ptr<Principals> principals_;

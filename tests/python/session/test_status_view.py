@@ -81,3 +81,16 @@ def test_names_of_clients_are_no_markup():
     with console.capture() as capture:
         console.print(_status_view.view(status, "host:7070", width=200))
     assert "x[/y] [red]z" in capture.get()
+
+
+def test_workers_are_listed():
+    workers = [
+        {"principal": "alice", "pid": "7", "resident_bytes": str(3 << 20), "sessions": "2", "answers": True},
+        {"principal": "bob", "pid": "8", "resident_bytes": "0", "sessions": "0", "answers": False},
+    ]
+    console = Console(width=120, force_terminal=False)
+    with console.capture() as capture:
+        console.print(_status_view.view({**STATUS, "workers": workers}, "host:7070", width=120))
+    text = capture.get().splitlines()
+    assert "worker of alice: pid 7, 2 sessions, resident 3.0 MiB" in text
+    assert "worker of bob: pid 8, does not answer" in text
