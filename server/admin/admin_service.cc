@@ -146,6 +146,7 @@ grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::Status
   const bool sees_all = caller.ok() && caller->role != Role::kUser;
   v1::StatusReply in_workers;
   if (workers_ != nullptr) in_workers = status_of(*workers_);
+  if (workers_ != nullptr) reply->clear_devices();  // this process uses none
   for (v1::DeviceStatus& device : *in_workers.mutable_devices()) *reply->add_devices() = std::move(device);
   std::vector<v1::SessionStatus> sessions = sessions_.list();
   for (v1::SessionStatus& session : *in_workers.mutable_sessions()) sessions.push_back(std::move(session));
@@ -236,7 +237,7 @@ void AdminService::drain_workers(const grpc::ServerContext& context, const v1::D
   const auto time =
       std::chrono::milliseconds(static_cast<int64_t>(1000 * std::clamp(request.deadline_seconds(), 0.0, 86400.0)));
   const auto deadline = std::chrono::steady_clock::now() + time;
-  workers_->close();
+  workers_->close(/*they_end=*/true);
   call_workers(*workers_, &v1::Admin::Stub::AsyncDrain, request, time + kWorkerTimeout);
   workers_->wait_until_ended([&] { return context.IsCancelled() || std::chrono::steady_clock::now() >= deadline; });
 }

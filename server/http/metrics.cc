@@ -126,7 +126,8 @@ std::string Metrics::text() const {
   all.add("teletensor_uptime_seconds", kGauge, "Time since the engine's start.", uptime.count());
   all.add("teletensor_resident_bytes", kGauge, "Resident memory of the engine's process.",
           static_cast<double>(resident_bytes()));
-  for (const DeviceInfo& info : Devices::instance().list()) {
+  const std::vector<DeviceInfo> devices = workers_ == nullptr ? Devices::instance().list() : std::vector<DeviceInfo>();
+  for (const DeviceInfo& info : devices) {
     const AllocatorStats stats = Devices::instance().allocator(info.device).stats();
     add_device(all, to_string(info.device), stats.all.requested.now, stats.all.reserved.now, stats.limit,
                stats.out_of_memory);

@@ -213,9 +213,10 @@ void Workers::send_signal(int signal) {
   }
 }
 
-void Workers::close() {
+void Workers::close(bool they_end) {
   MutexLock lock(mutex_);
   closed_ = true;
+  they_end_ = they_end_ || they_end;
 }
 
 void Workers::wait_until_ended(absl::FunctionRef<bool()> done) {
@@ -226,7 +227,12 @@ void Workers::wait_until_ended(absl::FunctionRef<bool()> done) {
 void Workers::stop() {
   if (!thread_.joinable()) return;
   close();
-  send_signal(SIGTERM);
+  bool they_end = false;
+  {
+    MutexLock lock(mutex_);
+    they_end = they_end_;
+  }
+  if (!they_end) send_signal(SIGTERM);
   const auto deadline = Clock::now() + options_.grace;
   wait_until_ended([deadline] { return Clock::now() >= deadline; });
   send_signal(SIGKILL);

@@ -49,8 +49,8 @@ class Workers final : public Placement {
 
   // Sends a signal to every worker.
   void send_signal(int signal);
-  // Starts no more workers.
-  void close();
+  // Starts no more workers. `they_end`: those that run have been told to end, and a signal would end them at once.
+  void close(bool they_end = false);
   // Waits until all workers have ended, or `done` returns true.
   void wait_until_ended(absl::FunctionRef<bool()> done);
   // Ends all workers, and kills those that still run after the grace period. Idempotent.
@@ -113,6 +113,7 @@ class Workers final : public Placement {
   uint64_t last_session_ ABSL_GUARDED_BY(mutex_) = 0;
   uint64_t last_socket_ ABSL_GUARDED_BY(mutex_) = 0;
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool they_end_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

@@ -130,6 +130,9 @@ def test_a_fault_costs_one_principal(start):
         status = Path(f"/proc/{pid}/status").read_text()
         assert "\nNoNewPrivs:\t1\n" in status and "\nSeccomp:\t2\n" in status
 
+    devices = [each["device"]["device"] for each in engine.status()["devices"]]
+    assert devices and len(devices) == len(set(devices))  # of both workers together
+
     bob.send("train(60)")
     os.kill(workers["alice"], signal.SIGSEGV)
     # A lease of 60 s: the client does not wait for it.
