@@ -80,6 +80,7 @@ STACKS = (
         "server/checkpoint",
         "server/session",
         "server/rpc",
+        "server/workers",
         "server/admin",
         "server/http",
         "server/daemon",

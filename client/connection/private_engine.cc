@@ -53,16 +53,15 @@ fs::path own_folder() {
 
 // The environment without options of teletensord that are for engines with several clients.
 std::vector<char*> private_environment() {
-  constexpr absl::string_view kShared[] = {"LISTEN",    "HTTP",          "PRINCIPALS",
-                                           "AUDIT_LOG", "TLS_CLIENT_CA", "TLS_SELF_SIGNED"};
+  constexpr absl::string_view kShared[] = {"LISTEN",          "HTTP",   "PRINCIPALS", "AUDIT_LOG", "TLS_CLIENT_CA",
+                                           "TLS_SELF_SIGNED", "ISOLATE"};
   std::vector<char*> variables;
   for (char** at = environ; *at != nullptr; ++at) {
     absl::string_view name = *at;
     const bool is_option = absl::ConsumePrefix(&name, "TELETENSOR_");
     name = name.substr(0, name.find('='));
-    if (!is_option || std::find(std::begin(kShared), std::end(kShared), name) == std::end(kShared)) {
-      variables.push_back(*at);
-    }
+    const bool is_shared = std::find(std::begin(kShared), std::end(kShared), name) != std::end(kShared);
+    if (!is_option || (!is_shared && !absl::StartsWith(name, "WORKER_"))) variables.push_back(*at);
   }
   variables.push_back(nullptr);
   return variables;

@@ -10,7 +10,6 @@
 #include "absl/strings/str_cat.h"
 #include "client/connection/channel.h"
 #include "client/connection/process.h"
-#include "client/connection/trust.h"
 #include "client/transport/call_events.h"
 #include "client/transport/grpc_call.h"
 #include "client/transport/interruptible_call.h"
@@ -20,15 +19,9 @@ namespace tt::client {
 namespace {
 
 constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 1 and 4 MiB
-constexpr auto kConnectTimeout = std::chrono::seconds(10);
 // Minimum chunk size. After a call has failed, the next call uses smaller chunks, so that some arrive over a link that
 // breaks often.
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
-// Time for the answer to a Hello that resumes a session: at least this and 4 times that of the last answered Hello,
-// which includes several round trips. Doubled after each Hello without an answer up to the maximum, because the
-// engine's machine may be overloaded.
-constexpr auto kResumeTimeout = std::chrono::milliseconds(800);
-constexpr auto kMaxResumeTimeout = std::chrono::milliseconds(4000);
 constexpr auto kCancelTimeout = std::chrono::milliseconds(800);
 
 size_t chunk_bytes(const TransferProgress& progress) {
@@ -82,55 +75,6 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection() const {
   return connection_;
 }
 
-absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
-  MutexLock lock(hello_mutex_);
-  if (is_shut_down()) return absl::CancelledError("the session is closed");
-  auto connection = std::make_shared<Connection>();
-  // Opens a new channel, because a channel that has failed delays its next attempt.
-  absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
-  if (!channel.ok()) return channel.status();
-  connection->stub = v1::Engine::NewStub(*channel);
-  hello_ = hello;
-  hello_.set_shared_memory(options_.shared_memory);
-  hello_.clear_codecs();
-  if (options_.compression != CompressionMode::kNone) hello_.add_codecs(v1::CODEC_ZSTD);
-  const bool resumes = !hello.resume_key().empty();
-  const auto start = std::chrono::steady_clock::now();
-  absl::Status status = send_hello(*connection, hello_, resumes ? resume_timeout_ : kConnectTimeout, reply);
-  const auto duration = std::chrono::ceil<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
-  if (resumes && absl::IsDeadlineExceeded(status)) {
-    resume_timeout_ = std::max(resume_timeout_, std::min(2 * resume_timeout_, kMaxResumeTimeout));
-  }
-  if (absl::IsUnavailable(status) && !resumes) {
-    if (std::string why = explain_failure(address_); !why.empty()) return absl::UnavailableError(why);
-  }
-  if (!status.ok()) return status;
-  resume_timeout_ = std::max(kResumeTimeout, 4 * duration);
-  hello_.set_resume_key(reply->session_key());
-  set_connection(std::move(connection));
-  return status;
-}
-
-absl::Status GrpcTransport::send_hello(Connection& connection, const v1::HelloRequest& request,
-                                       std::chrono::milliseconds timeout, v1::HelloReply* reply) {
-  auto prepare = [&](grpc::ClientContext& context) {
-    if (!token_.empty()) context.AddMetadata("authorization", "Bearer " + token_);
-  };
-  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-    return connection.stub->AsyncHello(context, request, queue);
-  };
-  grpc::Status status = call_unary(timeout, prepare, start, reply);
-  if (!status.ok()) return to_status(status);
-  connection.session_key = reply->session_key();
-  connection.max_templates = reply->limits().max_templates();
-  connection.codec = reply->codec();
-  connection.content_addressed = reply->content_addressed();
-  if (options_.shared_memory && reply->has_shared_memory())
-    connection.memory = SharedMemory::open(reply->shared_memory());
-  if (connection.memory) connection.engine = static_cast<pid_t>(reply->shared_memory().pid());
-  return absl::OkStatus();
-}
-
 bool GrpcTransport::engine_has_ended() const {
   const pid_t process = private_engine_ != -1 ? private_engine_ : connection()->engine;
   return process != -1 && process_has_ended(process);
@@ -160,7 +104,8 @@ std::shared_ptr<GrpcTransport::Connection> GrpcTransport::connection_for_transfe
   set_connection(renewed);  // if the reply is lost, the engine may have replaced its segment
   renewed = std::make_shared<Connection>(*renewed);
   v1::HelloReply reply;
-  if (send_hello(*renewed, hello_, resume_timeout_, &reply).ok()) {
+  const Credential own = worker_ ? Credential{kSessionKey, hello_.resume_key()} : token();
+  if (send_hello(*renewed, own, hello_, resume_timeout_, &reply).ok()) {
     renewed->replaced = nullptr;
     set_connection(renewed);
   }
@@ -247,7 +192,7 @@ absl::StatusOr<std::shared_ptr<v1::Engine::Stub>> GrpcTransport::upload_stub(Con
   MutexLock lock(connection.uploads->mutex);
   std::shared_ptr<v1::Engine::Stub>& stub = connection.uploads->stub;
   if (!stub) {
-    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address_);
+    absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(connection.address);
     if (!channel.ok()) return channel.status();
     stub = v1::Engine::NewStub(*channel);
   }

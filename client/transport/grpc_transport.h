@@ -8,6 +8,7 @@
 
 #include <atomic>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_set.h"
@@ -63,13 +64,14 @@ class GrpcTransport final : public Transport {
   };
   // Result of one Hello. Transfers in progress keep a reference to the Connection that they use.
   struct Connection {
-    std::shared_ptr<v1::Engine::Stub> stub;
+    Address address;  // the engine's, or its worker's
+    std::shared_ptr<v1::Engine::Stub> stub{};
     std::string session_key{};
-    uint32_t max_templates = 0;            // v1::Limits
-    std::shared_ptr<SharedMemory> memory;  // may be null
-    pid_t engine = -1;                     // number of the engine's process on this host; -1: unknown
-    v1::Codec codec = v1::CODEC_NONE;      // of chunks
-    bool content_addressed = false;        // the engine uses digests
+    uint32_t max_templates = 0;              // v1::Limits
+    std::shared_ptr<SharedMemory> memory{};  // may be null
+    pid_t engine = -1;                       // number of the engine's process on this host; -1: unknown
+    v1::Codec codec = v1::CODEC_NONE;        // of chunks
+    bool content_addressed = false;          // the engine uses digests
     std::shared_ptr<UploadChannel> uploads = std::make_shared<UploadChannel>();
     // Memory that is being replaced: until the next Hello has succeeded the engine may watch its lock, and would
     // consider the client dead if it were released while the stream is broken.
@@ -84,9 +86,28 @@ class GrpcTransport final : public Transport {
   // Returns the connection for a transfer. Renews its shared memory if a lane is broken, for example after an
   // interrupt.
   std::shared_ptr<Connection> connection_for_transfer();
+  static constexpr char kSessionKey[] = "teletensor-session";
+  // A metadata entry that authorises a Hello.
+  struct Credential {
+    const char* name = nullptr;  // null: none
+    std::string value{};
+  };
+  Credential token() const { return token_.empty() ? Credential{} : Credential{"authorization", "Bearer " + token_}; }
   // Sends Hello over `connection` and maps the shared memory that the engine offers.
-  absl::Status send_hello(Connection& connection, const v1::HelloRequest& request, std::chrono::milliseconds timeout,
-                          v1::HelloReply* reply);
+  absl::Status send_hello(Connection& connection, const Credential& credential, const v1::HelloRequest& request,
+                          std::chrono::milliseconds timeout, v1::HelloReply* reply);
+  // Opens a connection to `address` and sends Hello.
+  absl::StatusOr<std::shared_ptr<Connection>> connect(const Address& address, const Credential& credential,
+                                                      const v1::HelloRequest& request,
+                                                      std::chrono::milliseconds timeout, v1::HelloReply* reply);
+  // Opens a session with the engine, in its worker if it redirects.
+  absl::StatusOr<std::shared_ptr<Connection>> open_session(const v1::HelloRequest& request, v1::HelloReply* reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(hello_mutex_);
+  // Resumes the session where it was opened.
+  absl::StatusOr<std::shared_ptr<Connection>> resume_session(const v1::HelloRequest& request, v1::HelloReply* reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(hello_mutex_);
+  // Returns why the worker's sessions are lost, according to the engine; OK if they are not, or if it does not answer.
+  absl::Status ask_for_worker(const v1::HelloRequest& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(hello_mutex_);
   absl::Status upload_over(v1::Engine::Stub& stub, Connection& connection, uint64_t transfer, Device device,
                            absl::Span<const char> bytes, TransferProgress* progress);
   absl::Status upload_chunks(v1::Engine::Stub& stub, Connection& connection, v1::UploadChunk chunk,
@@ -113,6 +134,12 @@ class GrpcTransport final : public Transport {
 
   Mutex hello_mutex_;  // held during a Hello, because the engine uses only the segment of the last Hello
   v1::HelloRequest hello_ ABSL_GUARDED_BY(hello_mutex_);  // resumes the session
+  // Where the session was opened, if not in the engine itself.
+  struct Worker {
+    Address address;
+    uint64_t number;  // Redirect.worker
+  };
+  std::optional<Worker> worker_ ABSL_GUARDED_BY(hello_mutex_);
   std::chrono::milliseconds resume_timeout_ ABSL_GUARDED_BY(hello_mutex_){};
 
   mutable Mutex mutex_;

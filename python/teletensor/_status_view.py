@@ -114,6 +114,15 @@ def columns_of(status: Mapping[str, Any], history: History | None, *, principals
     return [column for column in columns if column.name != "principal"]
 
 
+def _workers(status: Mapping[str, Any]) -> list[str]:
+    """A line for each process that serves a principal, if the engine isolates them."""
+    lines = []
+    for each in status.get("workers", ()):
+        state = f"{each['sessions']} sessions, resident {size(each['resident_bytes'])}" if each["answers"] else "does not answer"
+        lines.append(f"worker of {each['principal']}: pid {each['pid']}, {state}")
+    return lines
+
+
 def _main_table(status: Mapping[str, Any], history: History | None, options: Options) -> _Table:
     columns = columns_of(status, history, principals=options.principals)
     found = principals(status) if options.principals else status["sessions"]
@@ -164,7 +173,7 @@ def view(status: Mapping[str, Any], address: str, options: Options, history: His
     device_pages, main_pages = devices.pages(width), main.pages(width)
     page = options.page % max(len(device_pages), len(main_pages))
     device_page, main_page = (p[min(page, len(p) - 1)] for p in (device_pages, main_pages))
-    facts = _libraries(status) + ([] if history else _limits(status))
+    facts = _libraries(status) + _workers(status) + ([] if history else _limits(status))
     notes, rows = [options.footer] if options.footer else [], main.rows
     hidden = [c.name for c in devices.columns[_NAMES:] if c not in device_page]
     hidden += [c.name for c in main.columns[_NAMES:] if c not in main_page and c.name not in hidden]

@@ -11,6 +11,7 @@
 #include "server/convert.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"
+#include "server/workers/worker_calls.h"
 
 namespace tt::server {
 
@@ -67,16 +68,16 @@ void AdminService::trace(const char* name, Access access, const grpc::ServerCont
 
 // Registers the methods in the order of their declaration, because gRPC identifies them by index.
 AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
-                           const EngineStatus& status, const Sampler& sampler, std::shared_ptr<Tracer> tracer,
-                           std::function<void()> exit)
+                           const EngineStatus& status, std::shared_ptr<Tracer> tracer, std::function<void()> exit,
+                           Workers* workers)
     : auth_(auth),
       sessions_(sessions),
       admission_(admission),
       audit_(audit),
       status_(status),
-      sampler_(sampler),
       tracer_(std::move(tracer)),
-      exit_(std::move(exit)) {
+      exit_(std::move(exit)),
+      workers_(workers) {
   MarkMethodStreamed(0, handler("admin.status", Access::kAnyPrincipal, &AdminService::Status));
   MarkMethodStreamed(1, handler("admin.empty_cache", Access::kOperators, &AdminService::EmptyCache));
   MarkMethodStreamed(2, handler("admin.snapshot", Access::kOperators, &AdminService::Snapshot));
@@ -92,8 +93,14 @@ grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::Status
   return grpc::Status::OK;
 }
 
-grpc::Status AdminService::EmptyCache(grpc::ServerContext*, const v1::EmptyCacheRequest*, v1::EmptyCacheReply* reply) {
+grpc::Status AdminService::EmptyCache(grpc::ServerContext*, const v1::EmptyCacheRequest* request,
+                                      v1::EmptyCacheReply* reply) {
   uint64_t released = 0;
+  if (workers_ != nullptr) {
+    for (const auto& answer : call_workers(*workers_, &v1::Admin::Stub::AsyncEmptyCache, *request)) {
+      released += answer.reply.released();
+    }
+  }
   for (const DeviceInfo& info : Devices::instance().list()) {
     Allocator& allocator = Devices::instance().allocator(info.device);
     uint64_t before = allocator.stats().all.reserved.now;
@@ -106,6 +113,13 @@ grpc::Status AdminService::EmptyCache(grpc::ServerContext*, const v1::EmptyCache
 
 grpc::Status AdminService::Snapshot(grpc::ServerContext*, const v1::SnapshotRequest* request,
                                     v1::SnapshotReply* reply) {
+  if (workers_ != nullptr) {
+    for (auto& answer : call_workers(*workers_, &v1::Admin::Stub::AsyncSnapshot, *request)) {
+      if (!answer.status.ok()) return answer.status;
+      reply->MergeFrom(answer.reply);
+    }
+    return grpc::Status::OK;
+  }
   try {
     for (const BlockInfo& info : Devices::instance().allocator(decode_device(request->device())).snapshot()) {
       v1::SnapshotReply::Block* block = reply->add_blocks();
@@ -128,6 +142,11 @@ grpc::Status AdminService::Snapshot(grpc::ServerContext*, const v1::SnapshotRequ
 
 grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRequest* request, v1::DrainReply*) {
   sessions_.stop();
+  if (workers_ != nullptr) {
+    drain_workers(*context, *request);
+    exit_();
+    return grpc::Status::OK;
+  }
   auto deadline = std::chrono::steady_clock::now() +
                   std::chrono::duration<double>(std::clamp(request->deadline_seconds(), 0.0, 86400.0));
   while (sessions_.size() != 0 && std::chrono::steady_clock::now() < deadline && !context->IsCancelled()) {
@@ -137,17 +156,31 @@ grpc::Status AdminService::Drain(grpc::ServerContext* context, const v1::DrainRe
   return grpc::Status::OK;
 }
 
+// Workers end once they are drained.
+void AdminService::drain_workers(const grpc::ServerContext& context, const v1::DrainRequest& request) {
+  const auto time =
+      std::chrono::milliseconds(static_cast<int64_t>(1000 * std::clamp(request.deadline_seconds(), 0.0, 86400.0)));
+  const auto deadline = std::chrono::steady_clock::now() + time;
+  workers_->close(/*they_end=*/true);
+  call_workers(*workers_, &v1::Admin::Stub::AsyncDrain, request, time + kWorkerTimeout);
+  workers_->wait_until_ended([&] { return context.IsCancelled() || std::chrono::steady_clock::now() >= deadline; });
+}
+
 grpc::Status AdminService::EndSession(grpc::ServerContext*, const v1::EndSessionRequest* request,
                                       v1::EndSessionReply*) {
   if (sessions_.end(request->id())) return grpc::Status::OK;
+  if (workers_ != nullptr) {  // sessions of different workers have different numbers
+    for (const auto& answer : call_workers(*workers_, &v1::Admin::Stub::AsyncEndSession, *request)) {
+      if (answer.status.ok()) return grpc::Status::OK;
+    }
+  }
   return grpc::Status(grpc::StatusCode::NOT_FOUND, absl::StrCat("no session has the id ", request->id()));
 }
 
 grpc::Status AdminService::Profile(grpc::ServerContext*, const v1::ProfileRequest*, v1::ProfileReply* reply) {
-  if (!sampler_.active()) {
-    return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "the engine was started with --profile-rate=0");
-  }
-  *reply = sampler_.profile();
+  absl::StatusOr<v1::ProfileReply> profile = status_.profile();
+  if (!profile.ok()) return to_grpc(profile.status());
+  *reply = *std::move(profile);
   return grpc::Status::OK;
 }
 

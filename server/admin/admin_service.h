@@ -17,6 +17,7 @@
 #include "server/rpc/call_admission.h"
 #include "server/session/sessions.h"
 #include "server/trace/tracer.h"
+#include "server/workers/workers.h"
 #include "teletensor/v1/admin.grpc.pb.h"
 
 namespace tt::server {
@@ -24,10 +25,10 @@ namespace tt::server {
 class AdminService final : public v1::Admin::Service {
  public:
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
-  // `tracer` receives spans of the calls; null: there are none.
+  // `tracer` receives spans of the calls; null: there are none. `workers` serve the sessions; null: this process does.
   AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
-               const EngineStatus& status, const Sampler& sampler, std::shared_ptr<Tracer> tracer,
-               std::function<void()> exit);
+               const EngineStatus& status, std::shared_ptr<Tracer> tracer, std::function<void()> exit,
+               Workers* workers = nullptr);
 
   // These handlers run only after the call's token has been checked.
 
@@ -49,6 +50,7 @@ class AdminService final : public v1::Admin::Service {
   enum class Access { kAnyPrincipal, kObserversAndOperators, kOperators };
   template <typename Request, typename Reply>
   grpc::internal::MethodHandler* handler(const char* name, Access access, Method<Request, Reply> method);
+  void drain_workers(const grpc::ServerContext& context, const v1::DrainRequest& request);
   absl::Status check(const grpc::ServerContext& context, Access access) const;
   // Records the span of a call. Calls that only read the engine's state are frequent, so they are sampled.
   void trace(const char* name, Access access, const grpc::ServerContext& context, const grpc::Status& status,
@@ -59,9 +61,9 @@ class AdminService final : public v1::Admin::Service {
   CallAdmission& admission_;
   AuditLog& audit_;
   const EngineStatus& status_;
-  const Sampler& sampler_;
   const std::shared_ptr<Tracer> tracer_;
   const std::function<void()> exit_;
+  Workers* const workers_;
   std::atomic<uint64_t> calls_{0};  // number of the last traced call
 };
 

@@ -2,13 +2,16 @@
 
 #include <unistd.h>
 
+#include <algorithm>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/device/devices.h"
 #include "server/convert.h"
 #include "server/resident_bytes.h"
 #include "server/version.h"
+#include "server/workers/worker_calls.h"
 
 namespace tt::server {
 namespace {
@@ -51,6 +54,7 @@ void describe(const std::string& name, const Sessions::Usage& usage, v1::Princip
   wire->set_weight(usage.share->weight());
   wire->set_priority(usage.share->priority() == Share::Priority::kBatch ? "batch" : "interactive");
   wire->set_cpu_seconds(std::chrono::duration<double>(usage.share->used()).count());
+  wire->set_sessions_opened(usage.opened);
   wire->set_frames(usage.frames);
   wire->set_instructions(usage.instructions);
   wire->set_failed(usage.failed);
@@ -76,13 +80,15 @@ void hide_program(v1::SessionStatus* session) {
 
 }  // namespace
 
-v1::StatusReply EngineStatus::reply_to(const Principal& caller) const {
-  v1::StatusReply reply;
+v1::StatusReply EngineStatus::complete() const {
+  v1::StatusReply reply = workers_ != nullptr ? status_of(*workers_) : v1::StatusReply();
   reply.set_engine_version(kVersion);
   reply.set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
   reply.set_pid(getpid());
   reply.set_resident_bytes(resident_bytes());
-  for (const DeviceInfo& info : Devices::instance().list()) {
+  // An engine with workers uses no devices itself.
+  const std::vector<DeviceInfo> devices = workers_ == nullptr ? Devices::instance().list() : std::vector<DeviceInfo>();
+  for (const DeviceInfo& info : devices) {
     v1::DeviceStatus* device = reply.add_devices();
     *device->mutable_device() = to_wire(info);
     describe(Devices::instance().allocator(info.device).stats(), device->mutable_memory());
@@ -93,17 +99,34 @@ v1::StatusReply EngineStatus::reply_to(const Principal& caller) const {
       status->set_missing(std::move(library.missing));
     }
   }
+  for (v1::SessionStatus& session : sessions_.list()) *reply.add_sessions() = std::move(session);
+  for (const auto& [name, usage] : sessions_.usage()) describe(name, usage, reply.add_principals());
+  return reply;
+}
+
+v1::StatusReply EngineStatus::reply_to(const Principal& caller) const {
+  v1::StatusReply reply = complete();
   const bool sees_all = caller.role != Role::kUser;
-  for (v1::SessionStatus& session : sessions_.list()) {
+  for (v1::SessionStatus& session : *reply.mutable_sessions()) {
     const bool is_own = session.principal() == caller.name;
     // Programs that share the user token need not be the same person's.
     if (!sees_all && (!is_own || caller.name == "user")) hide_program(&session);
-    *reply.add_sessions() = std::move(session);
   }
-  for (const auto& [name, usage] : sessions_.usage()) {
-    if (!name.empty() && (sees_all || name == caller.name)) describe(name, usage, reply.add_principals());
-  }
+  const auto keep = [](auto* all, auto may_see) {
+    all->erase(std::stable_partition(all->begin(), all->end(), may_see), all->end());
+  };
+  keep(reply.mutable_principals(), [&](const v1::PrincipalStatus& each) {
+    return !each.name().empty() && (sees_all || each.name() == caller.name);
+  });
+  keep(reply.mutable_workers(),
+       [&](const v1::WorkerStatus& each) { return sees_all || each.principal() == caller.name; });
   return reply;
+}
+
+absl::StatusOr<v1::ProfileReply> EngineStatus::profile() const {
+  if (workers_ != nullptr) return profile_of(*workers_);
+  if (!sampler_.active()) return absl::FailedPreconditionError("the engine was started with --profile-rate=0");
+  return sampler_.profile();
 }
 
 }  // namespace tt::server

@@ -11,6 +11,7 @@
 #include "server/rpc/address.h"
 #include "server/trace/otlp_exporter.h"
 #include "server/version.h"
+#include "server/workers/port_range.h"
 
 namespace tt::server {
 namespace {
@@ -41,6 +42,10 @@ std::string ports_error(std::string& text) {
   return std::string(distributed::PeerPolicy::parse({}, {text}).status().message());
 }
 
+std::string worker_ports_error(std::string& text) { return std::string(PortRange::parse(text).status().message()); }
+
+constexpr uint64_t kMinWorkerMemory = uint64_t{64} << 20;
+
 constexpr char kFooter[] = R"(
 Every option can also be set by TELETENSOR_<OPTION> in the environment, or in a file with --config.
 
@@ -58,7 +63,8 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Validator(&address_error, "", "address"))
       ->type_name("ADDRESS")
       ->default_str(absl::StrCat(default_addresses()[0], " ", default_addresses()[1]));
-  app.add_option("--http", flags->http, "HOST:PORT for HTTP: a status page, /metrics (Prometheus), /healthz and /readyz")
+  app.add_option("--http", flags->http,
+                 "HOST:PORT for HTTP: a status page, /metrics (Prometheus), /healthz and /readyz")
       ->envname("TELETENSOR_HTTP")
       ->check(CLI::Validator(&http_error, "", "address"))
       ->type_name("ADDRESS");
@@ -130,6 +136,28 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_SESSION_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_option("--isolate", flags->isolate, "principal: serve each principal in a worker process of its own")
+      ->envname("TELETENSOR_ISOLATE")
+      ->check(CLI::IsMember({"none", "principal"}))
+      ->type_name("WHOM")
+      ->capture_default_str();
+  app.add_option("--worker-memory", flags->worker_memory, "bytes of host memory that each worker may use; 0: no limit")
+      ->envname("TELETENSOR_WORKER_MEMORY")
+      ->transform(CLI::AsSizeValue(false))
+      ->capture_default_str();
+  app.add_option("--worker-idle", flags->worker_idle_seconds, "time without sessions after which a worker ends")
+      ->envname("TELETENSOR_WORKER_IDLE")
+      ->check(CLI::Range(0.1, 7 * 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_option("--worker-ports", flags->worker_ports,
+                 "TCP ports on which workers listen, such as 7100-7199, for firewalls; default: the system chooses")
+      ->envname("TELETENSOR_WORKER_PORTS")
+      ->check(CLI::Validator(&worker_ports_error, "", "ports"))
+      ->type_name("PORTS");
+  app.add_option("--worker", flags->worker, "the principal of this worker; used by the engine that starts it")
+      ->group("");
+  app.add_flag("--worker-batch", flags->worker_batch)->group("");
   app.add_option("--session-group-threads", flags->session_group_threads,
                  "threads that the process groups and stores of one session may use; 0: no limit")
       ->envname("TELETENSOR_SESSION_GROUP_THREADS")
@@ -238,6 +266,26 @@ bool allows_network(const Flags& flags) {
   return flags.insecure || flags.tls_self_signed || !flags.tls.certificate.empty();
 }
 
+// The same for workers.
+const char* conflicting_isolation(const Flags& flags) {
+  if (flags.is_worker()) return nullptr;
+  if (!flags.isolates()) {
+    return flags.worker_memory != 0 || !flags.worker_ports.empty()
+               ? "--worker-memory and --worker-ports require --isolate=principal"
+               : nullptr;
+  }
+  if (flags.private_engine) return "--isolate has no effect with --private, which serves one client";
+  if (flags.no_auth) return "--isolate=principal requires authentication: with --no-auth there is one principal only";
+  if (flags.memory_limit != 0) {
+    return "--memory-limit counts the tensors of one process: with --isolate=principal use --worker-memory, or limits "
+           "of principals";
+  }
+  if (flags.worker_memory != 0 && flags.worker_memory < kMinWorkerMemory) {
+    return "--worker-memory must be at least 64MB";
+  }
+  return nullptr;
+}
+
 // Checks that involve several options.
 const char* conflicting_flags(const Flags& flags) {
   const bool tls = flags.tls_self_signed || !flags.tls.certificate.empty();
@@ -255,6 +303,8 @@ const char* conflicting_flags(const Flags& flags) {
   if (!flags.tls.authorities.empty() && !tls) return "--tls-client-ca requires --tls-cert or --tls-self-signed";
   if (!flags.tls_peer_ca.empty() && flags.tls.certificate.empty()) return "--tls-peer-ca requires --tls-cert";
   if (!allows_network(flags) && reaches_network(flags)) return kReachable;
+  if (const char* why = conflicting_isolation(flags)) return why;
+  if (flags.is_worker()) return nullptr;
   if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
   if (flags.listen.size() > 1) return "--private allows only one --listen address";
   if (!flags.listen.empty() && flags.listen[0].rfind("unix:", 0) != 0)
@@ -283,6 +333,12 @@ std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
   app.get_formatter()->column_width(34);
   flags->token_file = default_token_file();
   add_options(app, flags);
+  // A worker gets every option from its engine, which has read the environment.
+  const bool is_worker =
+      std::any_of(argv, argv + argc, [](const char* each) { return std::string("--worker") == each; });
+  if (is_worker) {
+    for (CLI::Option* option : app.get_options()) option->envname("");
+  }
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -48,6 +48,16 @@ struct Flags {
   double otlp_ratio = 0.01;         // of the frames that become spans without a client's trace context
   double otlp_slow_seconds = 1;     // frames that take longer become spans
   bool check_config = false;
+
+  std::string isolate = "none";  // "principal": serve each principal in a worker process
+  bool isolates() const { return isolate != "none"; }
+  uint64_t worker_memory = 0;  // bytes; 0: no limit
+  double worker_idle_seconds = 300;
+  std::string worker_ports;  // "7100-7199"; empty: the system chooses
+  // Of a worker, which its engine starts (server/daemon/worker_arguments.h).
+  std::string worker;  // its principal; empty: not a worker
+  bool worker_batch = false;
+  bool is_worker() const { return !worker.empty(); }
 };
 
 // Parses the options. If the process should exit (--help, --version, an error), prints the help text, the version or

@@ -64,9 +64,9 @@ struct Listener::Impl {
                      audit.refused(peer, status);
                    }}),
         sessions(parts.sessions),
-        engine(parts.auth, parts.sessions, admission, parts.audit),
-        admin(parts.auth, parts.sessions, admission, parts.audit, parts.status, parts.sampler, parts.tracer,
-              std::move(exit)) {}
+        engine(parts.auth, parts.sessions, admission, parts.audit, {parts.workers, parts.admissions}),
+        admin(parts.auth, parts.sessions, admission, parts.audit, parts.status, parts.tracer, std::move(exit),
+              parts.workers) {}
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
   Sessions& sessions;

@@ -10,14 +10,15 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
-#include "server/admin/sampler.h"
 #include "server/admin/status.h"
 #include "server/audit.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/engine_service.h"
 #include "server/rpc/inherited_sockets.h"
 #include "server/session/sessions.h"
 #include "server/trace/tracer.h"
+#include "server/workers/workers.h"
 
 namespace tt::server {
 
@@ -31,14 +32,15 @@ class Listener {
     size_t connections_per_address = 256;
   };
 
-  // What the services use. All references must outlive the Listener.
+  // What the services use. All references and pointers must outlive the Listener.
   struct Parts {
     const Auth& auth;
     AuditLog& audit;
     Sessions& sessions;
     const EngineStatus& status;
-    const Sampler& sampler;
     std::shared_ptr<Tracer> tracer = nullptr;  // receives spans of administrative calls; null: there are none
+    Workers* workers = nullptr;                // serve the sessions; null: this process does
+    Admissions* admissions = nullptr;          // of a worker; null: this process is none
   };
 
   // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`.

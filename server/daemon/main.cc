@@ -18,6 +18,7 @@
 #include "base/mutex.h"
 #include "distributed/peers/peer_policy.h"
 #include "distributed/store/peer_tls.h"
+#include "engine/device/devices.h"
 #include "engine/device/failed_check.h"
 #include "engine/device/parallel.h"
 #include "proto/certificate.h"
@@ -33,6 +34,8 @@
 #include "server/daemon/private_folder.h"
 #include "server/daemon/service_manager.h"
 #include "server/daemon/shutdown_signal.h"
+#include "server/daemon/worker_arguments.h"
+#include "server/daemon/worker_control.h"
 #include "server/http/gpu_monitor.h"
 #include "server/http/http_server.h"
 #include "server/http/metrics.h"
@@ -45,6 +48,9 @@
 #include "server/trace/otlp_exporter.h"
 #include "server/trace/tracer.h"
 #include "server/version.h"
+#include "server/workers/containment.h"
+#include "server/workers/syscall_filter.h"
+#include "server/workers/workers.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -70,6 +76,7 @@ absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::stri
 }
 
 absl::StatusOr<Auth> make_auth(const Flags& flags, const std::shared_ptr<Principals>& principals) {
+  if (flags.is_worker()) return Auth::closed();
   // A private engine's socket is in a folder that only its owner can enter.
   if (flags.no_auth || flags.private_engine) return Auth::disabled();
   return Auth::from_files(flags.token_file, flags.admin_token_file, principals);
@@ -87,7 +94,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& f
     if (absl::Status status = distributed::use_peer_tls(files); !status.ok()) return status;
   }
   struct stat key {};  // a group may share it, as Debian's ssl-cert does
-  if (stat(flags.tls.key.c_str(), &key) == 0 && (key.st_mode & S_IRWXO) != 0) {
+  if (!flags.is_worker() && stat(flags.tls.key.c_str(), &key) == 0 && (key.st_mode & S_IRWXO) != 0) {
     spdlog::warn("the private key {} is accessible to all users of this host; use 'chmod o-rwx'", flags.tls.key);
   }
   return server_credentials(flags.tls);
@@ -99,20 +106,22 @@ std::string log_addresses(const Flags& flags, const Listener& listener) {
   std::vector<std::string> names;
   for (const Address& address : listener.addresses()) {
     names.push_back(absl::StrCat(tls && !address.is_unix() ? "teletensors://" : "", address.to_string()));
-    if (!address.is_local() && !tls) {
+    if (!address.is_local() && !tls && !flags.is_worker()) {
       spdlog::warn("{} is reachable from the network; tokens and tensors are sent unencrypted", names.back());
     }
   }
-  if (tls) {
+  if (tls && !flags.is_worker()) {
     const absl::StatusOr<std::string> pem = read_pem(flags.tls.certificate);
     const absl::StatusOr<std::string> fingerprint = pem.ok() ? fingerprint_of(*pem) : pem.status();
     spdlog::info("the certificate's fingerprint is {}", fingerprint.ok() ? *fingerprint : "unknown");
   }
-  if (!flags.peer_networks.empty() && flags.tls_peer_ca.empty() && tls) {
+  if (!flags.peer_networks.empty() && flags.tls_peer_ca.empty() && tls && !flags.is_worker()) {
     spdlog::warn("connections to other engines are not encrypted; use --tls-peer-ca");
   }
   std::string all = absl::StrJoin(names, " and ");
-  if (flags.private_engine) {
+  if (flags.is_worker()) {
+    spdlog::debug("worker of {} listening on {}", flags.worker, all);
+  } else if (flags.private_engine) {
     std::cout << "READY " << names[0] << std::endl;
   } else {
     spdlog::info("teletensord {} listening on {}{}", kVersion, all,
@@ -141,6 +150,15 @@ std::function<std::shared_ptr<const CheckpointRoot>(const Principal&)> checkpoin
   return [](const Principal&) { return CheckpointRoot::unrestricted(); };
 }
 
+// Gives up what a worker does not need, before it serves a client.
+absl::Status contain_worker(const Flags& flags) {
+  if (flags.worker_memory != 0) {
+    Devices::instance().allocator(Device()).set_limit(flags.worker_memory);
+    if (absl::Status status = limit_memory(flags.worker_memory); !status.ok()) return status;
+  }
+  return install_syscall_filter();
+}
+
 // Returns the engines with which sessions may communicate.
 absl::StatusOr<distributed::PeerPolicy> peer_policy(const Flags& flags) {
   if (flags.private_engine && flags.peer_networks.empty()) return distributed::PeerPolicy::any();
@@ -162,7 +180,7 @@ absl::StatusOr<std::unique_ptr<OtlpExporter>> make_exporter(const Flags& flags, 
   if (!endpoint.ok()) return endpoint.status();
   endpoint->authorities = flags.otlp_ca;
   auto exporter = OtlpExporter::start(*endpoint, *tracer);
-  if (exporter.ok()) {
+  if (exporter.ok() && !flags.is_worker()) {
     spdlog::info("exporting spans to {}{}", endpoint->target, endpoint->tls ? " with TLS" : ", unencrypted");
   }
   return exporter;
@@ -211,7 +229,12 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   recover_from_failed_checks();
   // A service manager may send SIGHUP to reload the service; without an audit log it has no effect.
   const bool handles_hangup = !flags.audit_log.empty() || manager.is_present();
-  ShutdownWaiter shutdown(handles_hangup ? [&log = **audit] { log.reopen(); } : std::function<void()>());
+  std::unique_ptr<Workers> workers;
+  const auto reopen_log = [&] {
+    (*audit)->reopen();
+    if (workers && !flags.audit_log.empty()) workers->send_signal(SIGHUP);  // it ends those without an audit log
+  };
+  ShutdownWaiter shutdown(handles_hangup ? reopen_log : std::function<void()>());
   std::shared_ptr<Principals> principals;
   if (!flags.principals.empty()) {
     auto read = Principals::from_file(flags.principals);
@@ -222,7 +245,13 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   if (!auth.ok()) return print_error(auth.status());
   auto tls = make_tls(flags);
   if (!tls.ok()) return print_error(tls.status());
-  register_backends(flags.threads, flags.memory_limit);
+  if (flags.isolates()) {
+    std::vector<Address> served = *addresses;
+    for (const InheritedSocket& each : inherited) served.push_back(each.address);
+    workers = std::make_unique<Workers>(worker_options(flags, served));
+  } else {
+    register_backends(flags.threads, flags.memory_limit);
+  }
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;
   options.limits.max_group_threads = flags.session_group_threads;
@@ -241,7 +270,8 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   options.on_end = [&log = **audit](const Session& session) {
     log.record({.event = "session.end", .principal = session.principal(), .session = session.id()});
   };
-  if (!flags.private_engine) options.queue = std::make_shared<FairQueue>(static_cast<size_t>(num_threads()));
+  if (!flags.private_engine && !workers)
+    options.queue = std::make_shared<FairQueue>(static_cast<size_t>(num_threads()));
   const auto frame_times = std::make_shared<FrameTimes>();
   if (!flags.http.empty()) options.frame_times = frame_times;
   const std::shared_ptr<Tracer> tracer = make_tracer(flags);
@@ -250,20 +280,32 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   if (!exporter.ok()) return print_error(exporter.status());
   Sessions sessions(options);
   const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
-  const Metrics metrics(sessions, *frame_times, tracer.get(), gpus.get());
-  const EngineStatus status(sessions);
-  const Sampler sampler(sessions, flags.profile_rate);
+  const Sampler sampler(sessions, workers ? 0 : flags.profile_rate);
+  const EngineStatus status(sessions, sampler, workers.get());
+  const Metrics metrics(status, workers ? nullptr : frame_times.get(), tracer.get(), gpus.get());
+  std::unique_ptr<Admissions> admissions;
+  std::unique_ptr<WorkerControl> control;
+  if (flags.is_worker()) {
+    if (absl::Status contained = contain_worker(flags); !contained.ok()) return print_error(contained);
+    admissions = std::make_unique<Admissions>(flags.worker);
+  }
   Listener::Options listening{*addresses, std::move(inherited), *tls, flags.open_reflection,
                               flags.connections_per_address};
-  auto listener = Listener::start(std::move(listening), {*auth, **audit, sessions, status, sampler, tracer},
-                                  [&shutdown] { shutdown.end(); });
+  const Listener::Parts parts{*auth, **audit, sessions, status, tracer, workers.get(), admissions.get()};
+  auto listener = Listener::start(std::move(listening), parts, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
+  if (admissions) {  // the engine's calls wait until the clients can be served
+    auto started =
+        WorkerControl::start(WorkerProcess::kControl, *admissions, sessions, status, [&shutdown] { shutdown.end(); });
+    if (!started.ok()) return print_error(started.status());
+    control = *std::move(started);
+  }
   std::unique_ptr<HttpServer> http;
   if (!flags.http.empty()) {
     const absl::StatusOr<Address> address = parse_address(flags.http);
     // On this host only, as for unix sockets, HTTP is without TLS.
     const TlsFiles files = address.ok() && address->is_local() ? TlsFiles() : flags.tls;
-    const HttpServer::Sources sources{*auth, **audit, sessions, status, sampler, metrics, gpus.get()};
+    const HttpServer::Sources sources{*auth, **audit, sessions, status, metrics, gpus.get()};
     auto started = address.ok() ? HttpServer::start(*address, files, sources) : address.status();
     if (!started.ok()) return print_error(started.status());
     http = *std::move(started);
@@ -272,7 +314,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   if (principals) {
     principals->watch(kPrincipalsInterval, [&](const std::string& name) {
       audit.value()->record({.event = "principal.revoked", .principal = name});
-      const size_t ended = sessions.end_all_of(name);
+      const size_t ended = workers ? workers->revoke(name) : sessions.end_all_of(name);
       spdlog::info("the access of {} was revoked; {} sessions end", name, ended);
     });
   }
@@ -294,6 +336,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   }
   const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
   const GracePeriod deadline(grace, remove_files);
+  if (workers) workers->stop();
   // A private engine ends with its client, so no client waits for its frames.
   (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
   if (*exporter) (*exporter)->shut_down(std::min(kMaxFlush, grace / 4));
@@ -303,6 +346,10 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
 int run(int argc, char** argv) {
   Flags flags;
   if (std::optional<int> code = parse_flags(argc, argv, &flags)) return *code;
+  if (flags.is_worker()) {
+    if (absl::Status status = begin_containment(); !status.ok()) return print_error(status);
+    if (flags.worker_batch) lower_priority();
+  }
   start_log(flags.private_engine && flags.log_level == "info" ? "warn" : flags.log_level,
             flags.log_format == "json" ? LogFormat::kJson : LogFormat::kText);
   umask(0077);

@@ -74,7 +74,7 @@ class Handlers {
     });
     // Without sampling the reply has no entries, and the rate 0.
     add_data(router, "/api/profile", [this](const Principal&, Response& response) {
-      response.set_content(to_json(sources_.sampler.profile()), kJson);
+      response.set_content(to_json(sources_.status.profile().value_or(v1::ProfileReply())), kJson);
     });
     for (const PageFile& file : page_files()) {
       router.Get(file.path, [&file](const Request& request, Response& response) { send(file, request, response); });

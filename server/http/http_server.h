@@ -18,7 +18,6 @@
 
 #include "absl/status/statusor.h"
 #include "proto/certificate.h"
-#include "server/admin/sampler.h"
 #include "server/admin/status.h"
 #include "server/audit.h"
 #include "server/http/gpu_monitor.h"
@@ -36,7 +35,6 @@ class HttpServer {
     AuditLog& audit;  // records refused requests
     const Sessions& sessions;
     const EngineStatus& status;
-    const Sampler& sampler;
     const Metrics& metrics;
     const GpuMonitor* gpus = nullptr;  // null: no GPU's utilisation is known
   };

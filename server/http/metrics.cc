@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "engine/device/devices.h"
-#include "server/resident_bytes.h"
+#include "server/convert.h"
 #include "server/version.h"
+#include "server/workers/worker_calls.h"
 
 namespace tt::server {
 namespace {
@@ -76,56 +76,71 @@ void add(const GpuMonitor::Gpu& gpu, Families& all) {
   memory("total", gpu.total_bytes);
 }
 
+constexpr MetricType kGauge = MetricType::Gauge, kCounter = MetricType::Counter;
+
+void add(const v1::DeviceStatus& status, Families& all) {
+  const std::string device = to_string(decode_device(status.device().device()));
+  const auto bytes = [&](const char* kind, uint64_t value) {
+    all.add("teletensor_device_memory_bytes", kGauge,
+            "Memory of a device: requested for tensors, reserved from the system, and the limit (0: none).",
+            static_cast<double>(value), {{"device", device}, {"kind", kind}});
+  };
+  bytes("allocated", status.memory().allocated());
+  bytes("reserved", status.memory().reserved());
+  bytes("limit", status.memory().limit());
+  all.add("teletensor_out_of_memory_total", kCounter, "Requests for memory of a device that failed.",
+          static_cast<double>(status.memory().out_of_memory()), {{"device", device}});
+}
+
+void add(const v1::PrincipalStatus& status, Families& all) {
+  const Labels labels = {{"principal", status.name()}};
+  const auto add = [&](const char* name, MetricType type, const char* help, auto value) {
+    all.add(name, type, help, static_cast<double>(value), labels);
+  };
+  add("teletensor_sessions", kGauge, "Open sessions.", status.sessions());
+  add("teletensor_sessions_opened_total", kCounter, "Sessions since the engine's start.", status.sessions_opened());
+  add("teletensor_tensor_bytes", kGauge,
+      "Bytes of the tensors that the sessions hold, on all devices; with a limit also of those that outlive them.",
+      status.held_bytes());
+  add("teletensor_cpu_seconds_total", kCounter, "Processor time of the turns of a principal's sessions.",
+      status.cpu_seconds());
+  if (status.memory_limit() != 0) {
+    add("teletensor_memory_limit_bytes", kGauge, "Limit of the memory of a principal's sessions.",
+        status.memory_limit());
+  }
+  add("teletensor_handles", kGauge, "Handles that the sessions hold.", status.handles());
+  add("teletensor_frames_total", kCounter, "Executed frames.", status.frames());
+  add("teletensor_instructions_total", kCounter, "Executed instructions.", status.instructions());
+  add("teletensor_failed_instructions_total", kCounter, "Instructions with an error of their own.", status.failed());
+}
+
+void add(const v1::WorkerStatus& status, Families& all) {
+  const Labels labels = {{"principal", status.principal()}};
+  all.add("teletensor_worker_up", kGauge, "Whether the worker of a principal answers.", status.answers() ? 1 : 0,
+          labels);
+  if (!status.answers()) return;
+  all.add("teletensor_worker_resident_bytes", kGauge, "Resident memory of a principal's worker.",
+          static_cast<double>(status.resident_bytes()), labels);
+}
+
 }  // namespace
 
 std::string Metrics::text() const {
-  constexpr MetricType kGauge = MetricType::Gauge, kCounter = MetricType::Counter;
   Families all;
+  const v1::StatusReply status = status_.complete();
   all.add("teletensor_info", kGauge, "Always 1; the engine's version is a label.", 1, {{"version", kVersion}});
-  const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - started_;
-  all.add("teletensor_uptime_seconds", kGauge, "Time since the engine's start.", uptime.count());
+  all.add("teletensor_uptime_seconds", kGauge, "Time since the engine's start.", status.uptime_seconds());
   all.add("teletensor_resident_bytes", kGauge, "Resident memory of the engine's process.",
-          static_cast<double>(resident_bytes()));
-  for (const DeviceInfo& info : Devices::instance().list()) {
-    const AllocatorStats stats = Devices::instance().allocator(info.device).stats();
-    const std::string device = to_string(info.device);
-    const auto bytes = [&](const char* kind, uint64_t value) {
-      all.add("teletensor_device_memory_bytes", kGauge,
-              "Memory of a device: requested for tensors, reserved from the system, and the limit (0: none).",
-              static_cast<double>(value), {{"device", device}, {"kind", kind}});
-    };
-    bytes("allocated", stats.all.requested.now);
-    bytes("reserved", stats.all.reserved.now);
-    bytes("limit", stats.limit);
-    all.add("teletensor_out_of_memory_total", kCounter, "Requests for memory of a device that failed.",
-            static_cast<double>(stats.out_of_memory), {{"device", device}});
-  }
+          static_cast<double>(status.resident_bytes()));
+  for (const v1::DeviceStatus& device : status.devices()) add(device, all);
   if (gpus_ != nullptr) {
     for (const GpuMonitor::Gpu& gpu : gpus_->gpus()) add(gpu, all);
   }
   size_t queued = 0;
-  for (const v1::SessionStatus& session : sessions_.list()) queued += session.queue_position() > 0;
+  for (const v1::SessionStatus& session : status.sessions()) queued += session.queue_position() > 0;
   all.add("teletensor_queued_sessions", kGauge, "Sessions that wait for a turn.", static_cast<double>(queued));
-  for (const auto& [principal, usage] : sessions_.usage()) {
-    const Labels labels = {{"principal", principal}};
-    const auto count = [&](const char* name, MetricType type, const char* help, uint64_t value) {
-      all.add(name, type, help, static_cast<double>(value), labels);
-    };
-    count("teletensor_sessions", kGauge, "Open sessions.", usage.sessions);
-    count("teletensor_sessions_opened_total", kCounter, "Sessions since the engine's start.", usage.opened);
-    count("teletensor_tensor_bytes", kGauge, "Bytes of the tensors that the sessions hold, on all devices.",
-          usage.bytes);
-    all.add("teletensor_cpu_seconds_total", kCounter, "Processor time of the turns of a principal's sessions.",
-            std::chrono::duration<double>(usage.share->used()).count(), labels);
-    if (usage.quota && usage.quota->limits().memory != 0) {
-      count("teletensor_memory_limit_bytes", kGauge, "Limit of the memory of a principal's sessions.",
-            usage.quota->limits().memory);
-    }
-    count("teletensor_handles", kGauge, "Handles that the sessions hold.", usage.handles);
-    count("teletensor_frames_total", kCounter, "Executed frames.", usage.frames);
-    count("teletensor_instructions_total", kCounter, "Executed instructions.", usage.instructions);
-    count("teletensor_failed_instructions_total", kCounter, "Instructions with an error of their own.", usage.failed);
-  }
+  for (const v1::PrincipalStatus& principal : status.principals()) add(principal, all);
+  for (const v1::WorkerStatus& worker : status.workers()) add(worker, all);
   if (tracer_ != nullptr) {
     all.add("teletensor_spans_exported_total", kCounter, "Spans that the OpenTelemetry collector has accepted.",
             static_cast<double>(tracer_->exported()));
@@ -137,8 +152,10 @@ std::string Metrics::text() const {
               static_cast<double>(tracer_->dropped(reason)), {{"reason", Tracer::reason_name(reason)}});
     }
   }
-  all.add("teletensor_frame_wait_seconds", "Time from the receipt of a frame to its execution.", times_.waiting);
-  all.add("teletensor_frame_seconds", "Time of executing a frame and preparing its reply.", times_.executing);
+  if (times_ != nullptr) {
+    all.add("teletensor_frame_wait_seconds", "Time from the receipt of a frame to its execution.", times_->waiting);
+    all.add("teletensor_frame_seconds", "Time of executing a frame and preparing its reply.", times_->executing);
+  }
   return all.text();
 }
 

@@ -5,33 +5,31 @@
 // included. Thread-safe.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
 
+#include "server/admin/status.h"
 #include "server/http/gpu_monitor.h"
 #include "server/session/frame_times.h"
-#include "server/session/sessions.h"
 #include "server/trace/tracer.h"
 
 namespace tt::server {
 
 class Metrics {
  public:
-  // All must outlive the object. `tracer` is null if the engine exports no spans; `gpus` may be null: without the
-  // utilisation of GPUs.
-  Metrics(const Sessions& sessions, const FrameTimes& times, const Tracer* tracer, const GpuMonitor* gpus)
-      : sessions_(sessions), times_(times), tracer_(tracer), gpus_(gpus) {}
+  // All must outlive the object. `times` are null if other processes execute the frames; `tracer` is null if the engine
+  // exports no spans; `gpus` may be null: without the utilisation of GPUs.
+  Metrics(const EngineStatus& status, const FrameTimes* times, const Tracer* tracer, const GpuMonitor* gpus)
+      : status_(status), times_(times), tracer_(tracer), gpus_(gpus) {}
 
   // Returns all families in Prometheus's text format, version 0.0.4.
   std::string text() const;
 
  private:
-  const Sessions& sessions_;
-  const FrameTimes& times_;
+  const EngineStatus& status_;
+  const FrameTimes* const times_;
   const Tracer* const tracer_;
   const GpuMonitor* const gpus_;
-  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 
 }  // namespace tt::server

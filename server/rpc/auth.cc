@@ -97,7 +97,14 @@ absl::StatusOr<Auth> Auth::from_files(const std::filesystem::path& user, const s
   return Auth(*std::move(user_token), *std::move(admin_token), std::move(principals));
 }
 
+Auth Auth::closed() {
+  Auth auth("", "", nullptr);
+  auth.closed_ = true;
+  return auth;
+}
+
 absl::StatusOr<Principal> Auth::caller(const Credentials& credentials) const {
+  if (closed_) return absl::UnauthenticatedError("this is a worker, which accepts no token; connect to its engine");
   if (!required()) return Principal{"admin", Role::kOperator};
   absl::string_view token = credentials.authorization;
   if (!absl::ConsumePrefix(&token, "Bearer ")) {

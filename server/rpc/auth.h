@@ -29,6 +29,8 @@ class Auth {
 
   // Accepts every caller as operator: for --no-auth, and for private engines, whose socket only their owner can reach.
   static Auth disabled() { return Auth("", "", nullptr); }
+  // Knows no caller: for workers, whose clients have keys (server/rpc/admissions.h).
+  static Auth closed();
   // Reads each token, or creates it (file 0600, folder 0700). Fails if a file cannot be read or written or is
   // accessible to other users, or if both files have the same token. `principals` may be null.
   static absl::StatusOr<Auth> from_files(const std::filesystem::path& user, const std::filesystem::path& admin,
@@ -37,7 +39,7 @@ class Auth {
     return Auth(std::move(user), std::move(admin), std::move(principals));
   }
 
-  bool required() const { return !user_.empty(); }
+  bool required() const { return closed_ || !user_.empty(); }
   // Returns the caller, by its token, or without one by its certificate. UNAUTHENTICATED if it is unknown or has
   // expired. Compares in constant time.
   absl::StatusOr<Principal> caller(const Credentials& credentials) const;
@@ -47,6 +49,7 @@ class Auth {
  private:
   Auth(std::string user, std::string admin, std::shared_ptr<Principals> principals)
       : user_(std::move(user)), admin_(std::move(admin)), principals_(std::move(principals)) {}
+  bool closed_ = false;
   std::string user_;
   std::string admin_;
   std::shared_ptr<Principals> principals_;

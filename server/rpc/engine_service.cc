@@ -31,10 +31,6 @@ constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
 
 absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
 
-absl::Status role_changed(const Principal& principal) {
-  return absl::UnauthenticatedError(absl::StrCat("the role of ", principal.name, " changed"));
-}
-
 }  // namespace
 
 // Attaches a stream to a session for the duration of a scope.
@@ -82,10 +78,11 @@ grpc::Status to_grpc(const absl::Status& status) {
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), std::string(status.message()));
 }
 
-EngineService::EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit)
-    : auth_(auth), sessions_(sessions), admission_(admission), audit_(audit) {
+EngineService::EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
+                             const Isolation& isolation)
+    : auth_(auth), sessions_(sessions), admission_(admission), audit_(audit), isolation_(isolation) {
   using grpc::ServerContext;
-  auto may_open = [this](const ServerContext& context) { return auth_.check(credentials_of(context), Role::kUser); };
+  auto may_open = [this](const ServerContext& context) { return check_hello(context); };
   auto has_session = [this](const ServerContext& context) {
     return sessions_.find(metadata(context, "teletensor-session")) ? absl::OkStatus() : session_ended();
   };
@@ -119,27 +116,6 @@ absl::StatusOr<CallAdmission::Slot> EngineService::admit(grpc::ServerContext& co
                                                          const server::Session& session) {
   admission_.authenticated(context.peer());
   return admission_.admit(kind, absl::StrCat("session ", session.id()));
-}
-
-grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
-                                  v1::HelloReply* reply) {
-  const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
-  if (!caller.ok()) return to_grpc(caller.status());
-  if (caller->role < Role::kUser) return to_grpc(role_changed(*caller));  // since the call's check
-  absl::Status status = sessions_.hello(*request, reply, address_of(context->peer()), *caller);
-  // The access may have been revoked since the check, and the principal's sessions ended before this one was there.
-  if (const auto now = auth_.caller(credentials_of(*context));
-      status.ok() && (!now.ok() || now->role != caller->role)) {
-    sessions_.end(reply->session_id());
-    reply->Clear();
-    status = now.ok() ? role_changed(*caller) : now.status();
-  }
-  audit_.record({.event = request->resume_key().empty() ? "session.open" : "session.resume",
-                 .principal = caller->name,
-                 .peer = context->peer(),
-                 .session = reply->session_id(),
-                 .outcome = status});
-  return to_grpc(status);
 }
 
 grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStream* stream) {

@@ -7,9 +7,11 @@
 #include <grpcpp/support/proto_buffer_reader.h>
 
 #include "server/audit.h"
+#include "server/rpc/admissions.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
 #include "server/rpc/frame_buffer.h"
+#include "server/rpc/placement.h"
 #include "server/session/sessions.h"
 #include "teletensor/v1/engine.grpc.pb.h"
 
@@ -31,10 +33,17 @@ namespace tt::server {
 
 class EngineService final : public v1::Engine::Service {
  public:
-  // All arguments must outlive the service.
-  EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit);
+  // Where sessions are opened: in this process by callers that `auth` knows, unless one of the two is set.
+  struct Isolation {
+    Placement* placement = nullptr;    // of an engine that redirects its clients to workers
+    Admissions* admissions = nullptr;  // of such a worker, which knows callers by keys
+  };
 
-  // Requires that the call's token has been checked.
+  // All arguments must outlive the service.
+  EngineService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
+                const Isolation& isolation);
+
+  // Requires that the call's token or key has been checked.
   grpc::Status Hello(grpc::ServerContext* context, const v1::HelloRequest* request, v1::HelloReply* reply) override;
   grpc::Status Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,
                       v1::UploadReply* reply) override;
@@ -46,6 +55,12 @@ class EngineService final : public v1::Engine::Service {
   using DownloadStream = grpc::ServerSplitStreamer<v1::DownloadRequest, v1::DownloadChunk>;
   using DownloadWriter = grpc::internal::WriterInterface<v1::DownloadChunk>;
 
+  // Whether the call may run Hello, by its metadata.
+  absl::Status check_hello(const grpc::ServerContext& context) const;
+  // Hello of an engine with workers, and in a worker.
+  absl::Status redirect(const grpc::ServerContext& context, const Principal& caller, const v1::HelloRequest& request,
+                        v1::HelloReply* reply);
+  grpc::Status hello_in_worker(grpc::ServerContext* context, const v1::HelloRequest& request, v1::HelloReply* reply);
   // Implements Engine.Session; frames are measured before they are parsed.
   grpc::Status serve_session(grpc::ServerContext* context, FrameStream* stream);
   // The same for a client on this host that writes frames to the pipes of the segment with this nonce.
@@ -67,6 +82,7 @@ class EngineService final : public v1::Engine::Service {
   Sessions& sessions_;
   CallAdmission& admission_;
   AuditLog& audit_;
+  const Isolation isolation_;
 };
 
 // Returns what the call presents for Auth. Valid as long as the context.

@@ -87,9 +87,9 @@ Sessions::~Sessions() {
 }
 
 absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address,
-                             const Principal& principal) {
+                             const Principal& principal, uint64_t number) {
   std::shared_ptr<Session> session;
-  if (absl::Status status = open(request, address, principal, &session); !status.ok()) return status;
+  if (absl::Status status = open(request, address, principal, number, &session); !status.ok()) return status;
   describe_engine(options_.limits, reply);
   reply->set_session_key(session->key());
   reply->set_session_id(session->id());
@@ -108,7 +108,7 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
 }
 
 absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address, const Principal& principal,
-                            std::shared_ptr<Session>* session) {
+                            uint64_t number, std::shared_ptr<Session>* session) {
   MutexLock lock(mutex_);
   if (!request.resume_key().empty()) {
     if (stopped_) return absl::NotFoundError("the session has ended: the engine is shutting down");
@@ -153,7 +153,7 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   usage.quota = principal.quota;
   if (principal.share) usage.share = principal.share;
   if (!usage.share) usage.share = std::make_shared<Share>(principal.name);
-  Session::Options made(Session::Options{++last_id_,
+  Session::Options made(Session::Options{number != 0 ? number : ++last_id_,
                                          key,
                                          printable(request.client()),
                                          least_limit(request.memory_limit(), options_.session_memory_limit),

@@ -66,9 +66,9 @@ class Sessions {
   // Opens a session, or resumes one. Returns NOT_FOUND if the session to resume has ended, RESOURCE_EXHAUSTED if there
   // are too many sessions, UNAVAILABLE after stop(). `address` is the client's address, for the limit of sessions per
   // address. `principal` names who opens the session: its sessions share the contents of their uploads, and only it
-  // resumes them.
+  // resumes them. `number` is the number of a new session, which no other one has; 0: the next.
   absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address = "",
-                     const Principal& principal = {});
+                     const Principal& principal = {}, uint64_t number = 0);
   // Whether transfers' chunks may be compressed.
   bool compression() const { return options_.compression; }
   // Returns null if no session has that key.
@@ -127,7 +127,7 @@ class Sessions {
   using Entries = absl::flat_hash_map<std::string, Entry>;  // keyed by session key
 
   absl::Status open(const v1::HelloRequest& request, absl::string_view address, const Principal& principal,
-                    std::shared_ptr<Session>* session);
+                    uint64_t number, std::shared_ptr<Session>* session);
   void start_lease(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void on_stream_closed(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_leases();

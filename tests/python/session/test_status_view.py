@@ -187,3 +187,13 @@ def test_principals_show_class_weight_and_queue(minute):
 
 def test_sizes():
     assert [size(n) for n in (0, 1023, 1024, 1 << 40)] == ["0 B", "1023 B", "1.0 KiB", "1024.0 GiB"]
+
+
+def test_workers_are_listed():
+    workers = [
+        {"principal": "alice", "pid": "7", "resident_bytes": str(3 << 20), "sessions": "2", "answers": True},
+        {"principal": "bob", "pid": "8", "resident_bytes": "0", "sessions": "0", "answers": False},
+    ]
+    text = lines(120, status=STATUS | {"workers": workers})
+    assert "worker of alice: pid 7, 2 sessions, resident 3.0 MiB" in text
+    assert "worker of bob: pid 8, does not answer" in text

@@ -38,9 +38,9 @@ class TransferCallsTest : public ::testing::Test {
     sessions_ = std::make_unique<Sessions>(std::move(options));
     Address address;
     address.path = (folder_.path() / "engine.sock").string();
-    status_ = std::make_unique<EngineStatus>(*sessions_);
     sampler_ = std::make_unique<Sampler>(*sessions_, 0);
-    auto listener = Listener::start({.addresses = {address}}, {auth_, audit_, *sessions_, *status_, *sampler_}, [] {});
+    status_ = std::make_unique<EngineStatus>(*sessions_, *sampler_);
+    auto listener = Listener::start({.addresses = {address}}, {auth_, audit_, *sessions_, *status_}, [] {});
     ASSERT_TRUE(listener.ok()) << listener.status();
     listener_ = *std::move(listener);
     before_ = engine_bytes();
@@ -70,8 +70,8 @@ class TransferCallsTest : public ::testing::Test {
   const Auth auth_ = Auth::disabled();
   AuditLog audit_;
   std::unique_ptr<Sessions> sessions_;
-  std::unique_ptr<EngineStatus> status_;
   std::unique_ptr<Sampler> sampler_;
+  std::unique_ptr<EngineStatus> status_;
   std::unique_ptr<Listener> listener_;
   uint64_t before_ = 0;
 };
