@@ -267,6 +267,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   options.peers = *std::move(peers);
   options.open_gate = &open_peer_gate;
   options.audit = audit->get();
+  options.is_isolated = flags.is_worker();
   options.on_end = [&log = **audit](const Session& session) {
     log.record({.event = "session.end", .principal = session.principal(), .session = session.id()});
   };

@@ -112,6 +112,8 @@ void Publications::publish(const Caller& caller, Publication publication, absl::
     check_name(name);
     check_keys(publication);
     check_principals(publication);
+    if (publication.is_for_all) check_same_process(owner, "*");
+    for (const std::string& principal : publication.to) check_same_process(owner, principal);
     const uint64_t kept = kEntryBytes + kTensorBytes * tensors + kStorageBytes * publication.storages.size() + texts;
     check(ErrorKind::kOutOfMemory, owner.account_->has_host_room(kept),
           "[publish] out of memory on the host: ", owner.account_->bookkeeping_refusal(kept));
@@ -138,6 +140,13 @@ void Publications::publish(const Caller& caller, Publication publication, absl::
   record(caller, "publication.publish", name, absl::OkStatus());
 }
 
+void Publications::check_same_process(const Owner& caller, absl::string_view principal) const {
+  check(ErrorKind::kValue, !is_isolated_ || principal == caller.name_,
+        "published tensors: expected no other principal than ", caller.name_,
+        ", because this engine serves each in a process of its own (--isolate=principal), got \"",
+        valid_utf8(principal, kMaxPrincipalBytes), "\"");
+}
+
 bool Publications::may_open(const Owner& caller, const Owner& owner, const Publication& publication) const {
   if (&caller == &owner || publication.is_for_all) return true;
   return std::find(publication.to.begin(), publication.to.end(), caller.name_) != publication.to.end();
@@ -147,6 +156,7 @@ std::shared_ptr<const Publication> Publications::find(const Caller& caller, absl
                                                       absl::string_view principal) {
   const Owner& own = *caller.owner;
   if (principal.empty()) principal = own.name_;
+  check_same_process(own, principal);
   std::shared_ptr<const Publication> found;
   absl::Status refusal = absl::NotFoundError("there is no such publication");
   {
@@ -180,6 +190,7 @@ Publications::Entry Publications::remove(Owner& owner, Entries::iterator at) {
 void Publications::unpublish(const Caller& caller, absl::string_view name, absl::string_view principal) {
   const Owner& own = *caller.owner;
   if (principal.empty()) principal = own.name_;
+  check_same_process(own, principal);
   std::optional<Entry> ended;  // freed without the lock
   absl::Status refusal = absl::NotFoundError("there is no such publication");
   {
@@ -212,6 +223,13 @@ void Publications::end_session(const Caller& caller) {
     }
   }
   lock.unlock();
+}
+
+size_t Publications::size() const {
+  MutexLock lock(mutex_);
+  size_t count = 0;
+  for (const auto& [name, owner] : owners_) count += owner->entries_.size();
+  return count;
 }
 
 std::string Publications::list(const Caller& caller) const {

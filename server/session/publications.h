@@ -61,9 +61,11 @@ class Publications {
   class Owner;
 
   // `memory_limit` limits the bytes of each principal's publications together; 0: no limit but its quota. `tenant` is
-  // the tenant of all accounts; 0: one for each principal. `audit` may be null.
-  explicit Publications(uint64_t memory_limit = 0, uint64_t tenant = 0, AuditLog* audit = nullptr)
-      : memory_limit_(memory_limit), tenant_(tenant), audit_(audit) {}
+  // the tenant of all accounts; 0: one for each principal. `audit` may be null. `is_isolated`: other principals are
+  // served by other processes, so tensors are neither published to them nor opened from them.
+  explicit Publications(uint64_t memory_limit = 0, uint64_t tenant = 0, AuditLog* audit = nullptr,
+                        bool is_isolated = false)
+      : memory_limit_(memory_limit), tenant_(tenant), audit_(audit), is_isolated_(is_isolated) {}
   Publications(const Publications&) = delete;
   Publications& operator=(const Publications&) = delete;
 
@@ -90,6 +92,8 @@ class Publications {
   // The publications that the caller may open, as a JSON list; an operator sees all. Only the owner and operators see
   // to whom one is published.
   std::string list(const Caller& caller) const;
+  // The number of all publications.
+  size_t size() const;
 
   // Throws unless the name consists of 1 to kMaxNameBytes letters, digits and "._-", and begins with none of these.
   static void check_name(absl::string_view name);
@@ -102,6 +106,8 @@ class Publications {
   };
   using Entries = absl::flat_hash_map<std::string, Entry>;  // by name
 
+  // Throws if this process cannot have publications of, or for, a principal.
+  void check_same_process(const Owner& caller, absl::string_view principal) const;
   bool may_open(const Owner& caller, const Owner& owner, const Publication& publication) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry remove(Owner& owner, Entries::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -112,6 +118,7 @@ class Publications {
   const uint64_t memory_limit_;
   const uint64_t tenant_;
   AuditLog* const audit_;
+  const bool is_isolated_;
   mutable Mutex mutex_;
   absl::flat_hash_map<std::string, std::shared_ptr<Owner>> owners_ ABSL_GUARDED_BY(mutex_);
 };

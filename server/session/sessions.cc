@@ -73,7 +73,8 @@ LogLimit& log_sessions() {
 Sessions::Sessions(const Options& options)
     : options_(options),
       monitor_(std::make_shared<TransferMonitor>(options_.transfers)),
-      publications_(std::make_shared<Publications>(options_.session_memory_limit, options_.tenant, options_.audit)),
+      publications_(std::make_shared<Publications>(options_.session_memory_limit, options_.tenant, options_.audit,
+                                                   options_.is_isolated)),
       leases_([this] { run_leases(); }) {}
 
 Sessions::~Sessions() {
@@ -230,6 +231,8 @@ std::map<std::string, Sessions::Usage> Sessions::usage() const {
   }
   return all;
 }
+
+size_t Sessions::publications() const { return publications_->size(); }
 
 bool Sessions::accepts() const {
   MutexLock lock(mutex_);

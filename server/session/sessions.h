@@ -55,6 +55,7 @@ class Sessions {
     std::shared_ptr<FrameTimes> frame_times;  // of all sessions; null: frames are not timed
     std::shared_ptr<FairQueue> queue;         // divides the processors' time among principals; null: it is not divided
     std::shared_ptr<Tracer> tracer;           // receives the sessions' spans; null: there are none
+    bool is_isolated = false;                 // other principals are served by other processes
     AuditLog* audit = nullptr;                // records publications; null: does not; outlives this object
     // Called after a session has ended, under no lock; may be empty.
     std::function<void(const Session&)> on_end;
@@ -105,6 +106,8 @@ class Sessions {
   void visit(absl::FunctionRef<void(const Session&)> visit) const;
   // Includes sessions that are being closed.
   size_t size() const;
+  // The number of publications. Those that persist remain without sessions.
+  size_t publications() const;
   // Refuses Hello from now on.
   void stop();
   // Lets running frames continue for `timeout` and starts no new ones; then cancels the remaining frames, and waits

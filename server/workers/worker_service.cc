@@ -52,9 +52,10 @@ grpc::Status WorkerService::Revoke(grpc::ServerContext*, const v1::RevokeRequest
 grpc::Status WorkerService::GetActivity(grpc::ServerContext*, const v1::ActivityRequest*, v1::ActivityReply* reply) {
   reply->set_keys(admissions_.size());
   reply->set_sessions(sessions_.size());
+  reply->set_publications(sessions_.publications());
   const auto now = Clock::now();
   MutexLock lock(mutex_);
-  if (reply->keys() + reply->sessions() != 0) active_ = now;
+  if (reply->keys() + reply->sessions() + reply->publications() != 0) active_ = now;
   reply->set_idle_seconds(std::chrono::duration<double>(now - active_).count());
   return grpc::Status::OK;
 }
