@@ -321,6 +321,12 @@ absl::Status check_inherited(const Flags& flags, const std::vector<Address>& add
     return absl::InvalidArgumentError("--private has no effect with sockets of a service manager (LISTEN_FDS)");
   }
   for (const Address& address : addresses) {
+    if (flags.isolates() && address.is_unix()) {
+      return absl::InvalidArgumentError(absl::StrCat(
+          "cannot serve the service manager's socket ", address.to_string(),
+          " with --isolate=principal: workers need sockets beside it that the same users can open; use --listen "
+          "unix:PATH, or a socket with a TCP address"));
+    }
     if (address.is_local() || allows_network(flags)) continue;
     return absl::InvalidArgumentError(
         absl::StrCat("cannot serve the service manager's socket ", address.to_string(), ": ", kReachable));
