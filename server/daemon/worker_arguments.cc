@@ -29,6 +29,7 @@ std::vector<std::string> arguments_of(const Flags& flags) {
   set("--profile-rate", flags.profile_rate);
   set("--threads", flags.threads);
   set("--log-level", flags.log_level);
+  set("--log-format", flags.log_format);
   set("--connections-per-address", flags.connections_per_address);
   set_path("--audit-log", flags.audit_log.native());
   set_path("--checkpoint-root", flags.checkpoint_root.native());
@@ -38,6 +39,12 @@ std::vector<std::string> arguments_of(const Flags& flags) {
   set_path("--tls-peer-ca", flags.tls_peer_ca);
   set_path("--peer-networks", absl::StrJoin(flags.peer_networks, ","));
   set_path("--peer-ports", absl::StrJoin(flags.peer_ports, ","));
+  if (!flags.otlp.empty()) {
+    set("--otlp", flags.otlp);
+    set_path("--otlp-ca", flags.otlp_ca);
+    set("--otlp-ratio", flags.otlp_ratio);
+    set("--otlp-slow", flags.otlp_slow_seconds);
+  }
   set_flag("--no-compression", flags.no_compression);
   set_flag("--open-reflection", flags.open_reflection);
   set_flag("--insecure", true);  // the engine has checked its addresses, which are the workers'
