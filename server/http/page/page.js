@@ -177,6 +177,8 @@ function showSessions(status) {
 }
 
 function showPrincipals(status) {
+  const workers = new Map(status.workers.map((worker) => [worker.principal, worker]));
+  const processOf = (worker) => (worker ? `${worker.pid}, ${bytes(number(worker.resident_bytes))} resident` : "");
   table(
     byId("principals"),
     [
@@ -188,6 +190,7 @@ function showPrincipals(status) {
       { name: "Handles", of: (row) => limited(number(row.handles), number(row.handle_limit), count), number: true },
       { name: "Weight", of: (row) => `${row.weight} ${row.priority}` },
       { name: "Processor time", of: (row) => duration(row.cpu_seconds), number: true },
+      ...(workers.size ? [{ name: "Process", of: (row) => processOf(workers.get(row.name)) }] : []),
     ],
     [...status.principals].sort((a, b) => b.cpu_seconds - a.cpu_seconds),
     "No principal has opened a session.",
@@ -304,9 +307,12 @@ function connected(text, className) {
 function showStatus({ status, gpus }) {
   remember(status);
   const queued = status.sessions.filter((row) => row.queue_position > 0).length;
+  const silent = status.workers.filter((worker) => !worker.answers).length;
   byId("summary").textContent =
     `version ${status.engine_version} · up ${duration(status.uptime_seconds)} · ${bytes(number(status.resident_bytes))} resident · ` +
-    `${count(status.sessions.length)} sessions, ${count(queued)} queued`;
+    `${count(status.sessions.length)} sessions, ${count(queued)} queued` +
+    (status.workers.length ? ` · ${count(status.workers.length)} worker processes` : "") +
+    (silent ? `, ${count(silent)} of them without an answer` : "");
   byId("data").hidden = false;
   showDevices(status, gpus);
   showCharts();
