@@ -11,6 +11,7 @@ import struct
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import grpc
@@ -45,10 +46,11 @@ class Engine:
         self.log = open(folder / "engine.log", "w+")  # noqa: SIM115 - lives as long as the process
         self.options = options
 
-    def start(self) -> Engine:
-        command = [str(BUILD / "bin/teletensord"), "--listen", self.address, "--token-file", str(self.folder / "token"),
+    def start(self, prefix: Sequence[str] = (), **options) -> Engine:
+        """Starts it by a command that begins with `prefix`, and with options of Popen."""
+        command = [*prefix, str(BUILD / "bin/teletensord"), "--listen", self.address, "--token-file", str(self.folder / "token"),
                    "--principals", str(self.file), "--audit-log", str(self.audit), *self.options]  # fmt: skip
-        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT)
+        self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, **options)
         deadline = time.monotonic() + 20
         while not self.socket.exists():
             assert self.process.poll() is None and time.monotonic() < deadline, self.text()
