@@ -399,3 +399,18 @@ torch.bucketize(torch.tensor([2**53 + 1]), torch.tensor([2.0**53])), torch.bucke
 def case_values_beyond_a_dtype(torch):
     names = {"u": torch.tensor([4, 100], dtype=torch.uint8), "i": torch.tensor([-4, 100], dtype=torch.int8)}
     return values_of(torch, BEYOND, ints=torch.tensor([1, 2, 3]), floats=torch.tensor([1.5, 2.5]), **names)
+
+
+def case_derivatives_of_norms_and_gamma_functions(torch):
+    rows = []
+    for power in (0.5, 1.5, 3):
+        x = torch.tensor([[0.0, 2.0, -1.0], [0.0, 0.0, 0.0]], requires_grad=True)
+        torch.linalg.vector_norm(x, power, 1).sum().backward()
+        rows.append([power, x.grad])
+    for function in (torch.lgamma, torch.digamma, lambda x: torch.polygamma(1, x)):
+        x = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64, requires_grad=True)
+        derivatives = [function(x).sum()]
+        for _ in range(3):
+            derivatives.append(torch.autograd.grad(derivatives[-1].sum(), x, create_graph=True)[0])
+        rows.append(derivatives)
+    return rows
