@@ -223,9 +223,10 @@ bool GraphTask::visit(uint32_t index, int64_t stop) {
   if (!state.runs) return false;
   if (int64_t hook = add_pending_hook(index, Hook::Kind::kBefore); hook != 0) return hook == stop;
   int64_t own = state.node->client_node_id();
+  const bool is_function = own != 0;  // runs also without gradients, which are zeros to it
   if (own == 0 && state.supplied.empty()) own = state.node->saved_stop();
   if (own != 0) {
-    bool reached = std::any_of(state.gradients.begin(), state.gradients.end(), is_defined);
+    const bool reached = is_function || std::any_of(state.gradients.begin(), state.gradients.end(), is_defined);
     if (reached) {
       client_callbacks_[own] = {index, 0};
       return own == stop;

@@ -144,9 +144,13 @@ Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, dou
          from = expand_reduced(g, input.sizes(), dims, keepdim);
   if (std::isinf(p)) return ops::mul(extremum_grad(g, ops::abs(input), result, dims, keepdim), ops::sgn(input));
   if (p == 1) return ops::mul(from, ops::sgn(input));
-  Tensor slope =
-      p == 2 ? ops::true_divide(input, norm)
-             : ops::true_divide(ops::mul(ops::sgn(input), ops::pow(ops::abs(input), p - 1)), ops::pow(norm, p - 1));
+  // Below 2, powers of 0 or their derivatives are infinite. The gradient is 0 there.
+  const auto magnitude = [&] {
+    return p < 2 ? ops::masked_fill(ops::abs(input), ops::eq(input, int64_t{0}), 1.0) : ops::abs(input);
+  };
+  Tensor slope = p == 2
+                     ? ops::true_divide(input, norm)
+                     : ops::true_divide(ops::mul(ops::sgn(input), ops::pow(magnitude(), p - 1)), ops::pow(norm, p - 1));
   return ops::mul(from, ops::masked_fill(slope, ops::eq(norm, int64_t{0}), 0.0));
 }
 

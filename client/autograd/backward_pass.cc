@@ -282,8 +282,10 @@ void BackwardPass::visit_node(GraphNode& node) {
     if (hook.kind == HookKind::kTensor && arrived_.contains({&node, hook.output})) run_hook(hook);
   }
   const uint32_t index = index_of(&node);
-  if (!reached_[index] || !runs(index)) return;
+  if (!runs(index)) return;
+  // A function runs also if none of its gradients arrived, because a later function returned none.
   if (extras && extras->stop != 0) return run_function(node, *extras, hooks);
+  if (!reached_[index]) return;
   for (const GraphHook& hook : hooks) {
     if (hook.kind == HookKind::kBefore) run_node_hook(hook);
   }

@@ -18,7 +18,7 @@ PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.
 SESSION_SOURCES = (
     "autograd/operators.cc", "distributed/operators.cc", "distributed/pull_operators.cc", "engine/session/graphs.cc",
     "engine/session/memory_snapshot.cc", "engine/session/profiler.cc", "server/checkpoint/operators.cc", "server/daemon/backends.cc",
-    "server/session/shared_tensors.cc",
+    "server/session/publish_service.cc", "server/session/shared_tensors.cc",
 )  # fmt: skip
 
 

@@ -58,7 +58,7 @@ namespace {
 
 constexpr std::chrono::milliseconds kPrincipalsInterval{500};
 // Maximum time for exporting the remaining spans at the end, and after the end of a private engine's client.
-constexpr std::chrono::milliseconds kMaxFlush{2'000}, kFlushAfterClient{500};
+constexpr std::chrono::milliseconds kMaxFlush{2'000}, kFlushAfterClient{1'000};
 
 int print_error(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
@@ -331,6 +331,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   };
   if (shutdown.client_exited()) {  // no client waits for running work
     remove_files();
+    sessions.end_traces();
     if (*exporter) (*exporter)->shut_down(kFlushAfterClient);
     spdlog::default_logger()->flush();
     _exit(0);

@@ -172,7 +172,7 @@ class Session {
 
   // Cancels the running frame, and stops the session. Does not wait: close() frees the session's memory.
   void begin_closing(std::string why = "has ended");
-  // Records the session's span. Call when the session has ended.
+  // Records the session's span, once. Call when the session ends.
   void end_trace() const {
     if (options_.trace) options_.trace->end(status());
   }

@@ -203,11 +203,11 @@ void Sessions::end(const Session& session) {
     if (found == entries_.end()) return;
     ended = found->second.session;
     ended_[ended->principal()].add_work(ended->status());
+    ended->end_trace();  // before the session leaves the table, so that end_traces() misses none
     entries_.erase(found);
   }
   ended->close();
   release_memory(*ended);
-  ended->end_trace();
   log_sessions().info(absl::StrCat("session ", ended->id(), " ended"), {ended->id(), ended->principal()});
   if (options_.on_end) options_.on_end(*ended);
 }
@@ -309,6 +309,13 @@ std::vector<v1::SessionStatus> Sessions::list() const {
   }
   std::sort(list.begin(), list.end(), [](const auto& a, const auto& b) { return a.id() < b.id(); });
   return list;
+}
+
+void Sessions::end_traces() {
+  MutexLock lock(mutex_);
+  for (const Entries* entries : {&entries_, &closing_}) {
+    for (const auto& [key, entry] : *entries) entry.session->end_trace();
+  }
 }
 
 void Sessions::visit(absl::FunctionRef<void(const Session&)> visit) const {

@@ -104,6 +104,8 @@ class Sessions {
   bool accepts() const;
   // Calls visit(session) for every session, under a lock: `visit` must not wait.
   void visit(absl::FunctionRef<void(const Session&)> visit) const;
+  // Records the spans of all sessions, for a process that exits without ending them.
+  void end_traces();
   // Includes sessions that are being closed.
   size_t size() const;
   // The number of publications. Those that persist remain without sessions.

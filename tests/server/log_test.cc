@@ -52,17 +52,17 @@ TEST_F(JsonLogTest, LinesHaveFieldsOfTheirSubject) {
   log_line(LogLevel::kDebug, {7}, "below the level");
   spdlog::warn("later");
   const std::vector<json> all = lines();
-  ASSERT_EQ(all.size(), 3);
+  ASSERT_EQ(all.size(), 3u);
   EXPECT_THAT(all[0]["time"].get<std::string>(),
               MatchesRegex("[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9]{2}:[0-9]{2}:[0-9]{2}\\.[0-9]{3}Z"));
   EXPECT_EQ(all[0]["message"], "listening on 7070");
   EXPECT_EQ(all[0]["level"], "info");
-  EXPECT_EQ(all[0].size(), 3);
+  EXPECT_EQ(all[0].size(), 3u);
   EXPECT_EQ(all[1]["session"], 7);
   EXPECT_EQ(all[1]["principal"], "alice");
   EXPECT_EQ(all[1]["peer"], "ipv4:10.0.0.1:5");
   EXPECT_EQ(all[1]["level"], "error");
-  EXPECT_EQ(all[2].size(), 3);  // the subject of another line is not kept
+  EXPECT_EQ(all[2].size(), 3u);  // the subject of another line is not kept
 }
 
 TEST_F(JsonLogTest, NoTextBreaksALine) {
@@ -73,12 +73,12 @@ TEST_F(JsonLogTest, NoTextBreaksALine) {
   limit.info(hostile, {2, hostile});
   spdlog::info("{}", std::string(1 << 20, '\n'));
   const std::vector<json> all = lines();
-  ASSERT_EQ(all.size(), 3);
+  ASSERT_EQ(all.size(), 3u);
   EXPECT_THAT(all[0]["message"].get<std::string>(), HasSubstr("a\"}\n{\"level\":\"forged\"}"));
   EXPECT_THAT(all[0]["principal"].get<std::string>(), HasSubstr("\xef\xbf\xbd"));  // instead of invalid UTF-8
   EXPECT_EQ(all[1]["session"], 2);
-  EXPECT_EQ(all[2]["message"].get<std::string>().size() + all[2]["left_out_bytes"].get<size_t>(), 1 << 20);
-  EXPECT_LT(text_->size(), 100'000);
+  EXPECT_EQ(all[2]["message"].get<std::string>().size() + all[2]["left_out_bytes"].get<size_t>(), size_t{1} << 20);
+  EXPECT_LT(text_->size(), 100'000u);
   for (const char c : *text_) ASSERT_TRUE(c == '\n' || (c >= 0x20 && c < 0x7f)) << static_cast<int>(c);
 }
 

@@ -399,3 +399,54 @@ torch.bucketize(torch.tensor([2**53 + 1]), torch.tensor([2.0**53])), torch.bucke
 def case_values_beyond_a_dtype(torch):
     names = {"u": torch.tensor([4, 100], dtype=torch.uint8), "i": torch.tensor([-4, 100], dtype=torch.int8)}
     return values_of(torch, BEYOND, ints=torch.tensor([1, 2, 3]), floats=torch.tensor([1.5, 2.5]), **names)
+
+
+def case_functions_behind_none(torch):
+    """Functions before one whose backward returns None are called, with zeros."""
+    calls = []
+
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            calls.append(g.tolist())
+            return g + 1
+
+    class Dropped(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            return x + y
+
+        @staticmethod
+        def backward(ctx, g):
+            return g, None
+
+    rows = []
+    for before in (lambda y: y, lambda y: y * 3, lambda y: Scaled.apply(y) * 1):
+        x, y = torch.ones(2, requires_grad=True), torch.ones(2, requires_grad=True)
+        Dropped.apply(x, before(Scaled.apply(y))).sum().backward()
+        rows.append([x.grad, y.grad])
+    x, y, z = (torch.ones(2, requires_grad=True) for _ in range(3))
+    total = Dropped.apply(x, Scaled.apply(y)).sum() + z.sum()
+    rows.append(list(torch.autograd.grad(total, [x, y, z])))
+    y = torch.ones(2, requires_grad=True)
+    Dropped.apply(x, y * 2).sum().backward()
+    return [*rows, y.grad, calls]
+
+
+def case_derivatives_of_norms_and_gamma_functions(torch):
+    rows = []
+    for power in (0.5, 1.5, 3):
+        x = torch.tensor([[0.0, 2.0, -1.0], [0.0, 0.0, 0.0]], requires_grad=True)
+        torch.linalg.vector_norm(x, power, 1).sum().backward()
+        rows.append([power, x.grad])
+    for function in (torch.lgamma, torch.digamma, lambda x: torch.polygamma(1, x)):
+        x = torch.tensor([0.5, 1.0, 3.0], dtype=torch.float64, requires_grad=True)
+        derivatives = [function(x).sum()]
+        for _ in range(3):
+            derivatives.append(torch.autograd.grad(derivatives[-1].sum(), x, create_graph=True)[0])
+        rows.append(derivatives)
+    return rows

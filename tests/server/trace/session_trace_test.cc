@@ -57,7 +57,7 @@ TEST_F(SessionTraceTest, AFrameWithoutAContextBelongsToTheSession) {
   start(1);
   execute("");
   const std::vector<Span> all = spans();
-  ASSERT_EQ(all.size(), 2);
+  ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(all[0].context.trace, all[1].context.trace);
   EXPECT_EQ(all[0].parent, all[1].context.span);
   EXPECT_FALSE(all[0].link);
@@ -68,7 +68,7 @@ TEST_F(SessionTraceTest, AFrameWithAContextBelongsToTheClientsSpan) {
   start(0, header());
   execute(header());
   const std::vector<Span> all = spans();
-  ASSERT_EQ(all.size(), 2);
+  ASSERT_EQ(all.size(), 2u);
   EXPECT_EQ(hex(all[0].context.trace), kTrace);
   EXPECT_EQ(hex(*all[0].parent), kSpan);
   EXPECT_EQ(all[0].link->span, all[1].context.span);
@@ -82,8 +82,8 @@ TEST_F(SessionTraceTest, OnlySampledAndSlowFramesAreExported) {
   execute("", 2 * kSecond);
   execute(header("00"), 2 * kSecond);
   const std::vector<Span> all = spans();
-  ASSERT_EQ(all.size(), 3);
-  for (int i : {0, 1}) {
+  ASSERT_EQ(all.size(), 3u);
+  for (const size_t i : {size_t{0}, size_t{1}}) {
     EXPECT_EQ(all[i].parent, all[2].context.span);
     EXPECT_EQ(all[i].end - all[i].start, 2 * kSecond);
   }
@@ -94,7 +94,7 @@ TEST_F(SessionTraceTest, ASessionInAnUnsampledContextExportsSampledFramesOnly) {
   execute("", 2 * kSecond);
   execute(header());
   const std::vector<Span> all = spans();
-  ASSERT_EQ(all.size(), 1);
+  ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(hex(*all[0].parent), kSpan);
   EXPECT_FALSE(all[0].link);
 }
@@ -105,7 +105,7 @@ TEST_F(SessionTraceTest, InvalidContextsAreIgnored) {
     execute(text);
   }
   const std::vector<Span> all = spans();
-  ASSERT_EQ(all.size(), 5);
+  ASSERT_EQ(all.size(), 5u);
   for (const Span& span : all) EXPECT_EQ(span.context.trace, all[4].context.trace);
   EXPECT_NE(hex(all[4].context.trace), kTrace);
 }

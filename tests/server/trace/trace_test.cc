@@ -67,7 +67,9 @@ TEST(TraceparentTest, IgnoresEverythingElse) {
       std::string changed = text;
       changed[i] = static_cast<char>(c);
       const auto parsed = parse_traceparent(changed);
-      if (parsed) EXPECT_TRUE(changed[i] == '-' || absl::ascii_isxdigit(static_cast<unsigned char>(changed[i])));
+      if (parsed) {
+        EXPECT_TRUE(changed[i] == '-' || absl::ascii_isxdigit(static_cast<unsigned char>(changed[i])));
+      }
     }
   }
 }
@@ -101,7 +103,7 @@ TEST(TracerTest, DropsAndCountsWhatTheQueueCannotHold) {
     EXPECT_LE(std::get<std::string>(span.attributes[0].second).size(), Tracer::kMaxText);
     tracer.add(std::move(span));
   }
-  EXPECT_EQ(tracer.dropped(Tracer::Dropped::kQueue), 5);
+  EXPECT_EQ(tracer.dropped(Tracer::Dropped::kQueue), 5u);
   size_t taken = 0;
   tracer.close();
   for (;;) {
@@ -112,13 +114,13 @@ TEST(TracerTest, DropsAndCountsWhatTheQueueCannotHold) {
   }
   EXPECT_EQ(taken, Tracer::kMaxQueued);
   tracer.add(Span());
-  EXPECT_EQ(tracer.dropped(Tracer::Dropped::kQueue), 6);
+  EXPECT_EQ(tracer.dropped(Tracer::Dropped::kQueue), 6u);
 }
 
 TEST(TracerTest, TakeReturnsAFirstSpanWithoutOthers) {
   Tracer tracer({});
   std::thread adds([&] { tracer.add(Span()); });
-  EXPECT_EQ(tracer.take().size(), 1);
+  EXPECT_EQ(tracer.take().size(), 1u);
   adds.join();
   std::thread closes([&] { tracer.close(); });
   EXPECT_TRUE(tracer.take().empty());
