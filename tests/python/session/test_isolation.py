@@ -135,6 +135,7 @@ def test_a_fault_costs_one_principal(start):
 
     bob.send("train(60)")
     os.kill(workers["alice"], signal.SIGSEGV)
+    eventually(lambda: not is_running(workers["alice"]))  # until then it may still answer
     # A lease of 60 s: the client does not wait for it.
     lost = alice("torch.ones(3).sum().item()")
     assert lost.startswith("ConnectionError") and "ended" in lost
@@ -156,7 +157,9 @@ def test_without_shared_memory_the_engine_reports_the_fault(start):
     engine = start("--listen", f"127.0.0.1:{(port := free_port())}")
     alice = engine.client("alice", address=f"127.0.0.1:{port}", shared_memory=False)
     assert alice("torch.ones(3).sum().item()") == "3.0"
-    os.kill(engine.workers()["alice"], signal.SIGSEGV)
+    worker = engine.workers()["alice"]
+    os.kill(worker, signal.SIGSEGV)
+    eventually(lambda: not is_running(worker))
     lost = alice("torch.ones(3).sum().item()")
     assert "the worker process of alice has ended (signal 11" in lost
 
