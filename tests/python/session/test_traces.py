@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import grpc
@@ -102,8 +103,9 @@ def test_spans_have_the_parents_that_the_client_sets(tmp_path):
     assert sum(attributes(frame)["teletensor.instructions"] for frame in inside) >= 4  # not those with the unsampled context
     assert all(frame.links[0].span_id.hex() == own and frame.kind == frame.SPAN_KIND_SERVER for frame in inside)
     assert all(attributes(f)["teletensor.bytes"] > 0 and attributes(f)["teletensor.wait_seconds"] >= 0 for f in frames)
-    failed = [frame for frame in frames if frame.status.code == frame.status.STATUS_CODE_ERROR]
-    assert [attributes(frame)["error.type"] for frame in failed] == ["LINALG"]
+    assert [frame.status.code for frame in frames].count(session.status.STATUS_CODE_ERROR) == 1
+    # Of the frame with the error in its reply, which may be a later one.
+    assert [found["error.type"] for found in map(attributes, frames) if "error.type" in found] == ["LINALG"]
     statuses = collector.named("admin.status")
     assert [span.parent_span_id.hex() for span in statuses] == [SPAN] + [""] * len(hostile)
     assert len({span.trace_id for span in statuses}) == len(statuses)
@@ -218,9 +220,15 @@ def test_a_private_engine_sends_its_spans_after_its_client(end):
     script = f"import os, teletensor as torch; print(torch.ones(3).sum().item(), flush=True); {end}"
     environment = client_environment(TELETENSOR_OTLP=collector.place)
     environment.pop("TELETENSOR_ADDRESS", None)
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment)
-    assert done.stdout == "3.0\n", done.stderr
-    eventually(lambda: collector.named("session"))
+    for _ in range(10):  # the engine gives up after a second, in which a busy machine may not run the collector
+        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment)
+        assert done.stdout == "3.0\n", done.stderr
+        deadline = time.monotonic() + 3
+        while not (sent := collector.named("session")) and time.monotonic() < deadline:
+            time.sleep(0.05)
+        if sent:
+            break
+    assert sent
     collector.stop()
 
 
