@@ -347,12 +347,14 @@ Error Session::ended() const {
   return Error(ErrorKind::kConnection, absl::StrCat("[connection] the session ", end_));
 }
 
-void Session::stop(std::string why) {
-  {
-    MutexLock lock(progress_mutex_);
-    if (!stopped_) end_ = std::move(why);
-  }
+void Session::refuse_frames(std::string why) {
+  MutexLock lock(progress_mutex_);
+  if (!stopped_) end_ = std::move(why);
   stopped_.store(true, std::memory_order_release);
+}
+
+void Session::stop(std::string why) {
+  refuse_frames(std::move(why));
   transfers_->close();
 }
 
@@ -618,9 +620,11 @@ std::shared_ptr<SharedSegment> Session::offer_segment() {
 }
 
 void Session::begin_closing(std::string why) {
-  stop(std::move(why));
-  monitor_->end_session(options_.id);
+  refuse_frames(std::move(why));
+  // Before the running frame's waits end, so that it is not answered as usual.
   cancellation_.request(CancelReason::kEnded);
+  transfers_->close();
+  monitor_->end_session(options_.id);
   wake_up_->notify();
 }
 

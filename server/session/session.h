@@ -223,6 +223,8 @@ class Session {
   void trace_frame(const v1::Frame& frame, const v1::Reply& reply, FrameArrival arrival, uint64_t started,
                    const FrameCounts& before) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   Error ended() const;  // the error of a frame after the session's end
+  // Of frames that begin from now on; `why` is for ended().
+  void refuse_frames(std::string why);
   void refuse(const Error& error, size_t instruction, v1::Reply* reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void repeat(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
