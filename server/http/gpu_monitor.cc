@@ -102,8 +102,8 @@ class GpuMonitor::Library {
   Result (*handle_of_)(unsigned, Device*) = nullptr;
   Result (*uuid_)(Device, char*, unsigned) = nullptr;
   Result (*name_)(Device, char*, unsigned) = nullptr;
-  Result (*utilization_)(Device, Utilization*) = nullptr;
-  Result (*memory_)(Device, Memory*) = nullptr;
+  Result (*utilization_)(Device, void* utilization) = nullptr;
+  Result (*memory_)(Device, void* memory) = nullptr;
 };
 
 std::unique_ptr<const GpuMonitor> GpuMonitor::start(const std::string& library, std::chrono::milliseconds interval) {

@@ -51,13 +51,15 @@ int nvmlDeviceGetName(void*, char* text, unsigned size) {
   std::snprintf(text, size, "Simulated \"GPU\"");
   return kSuccess;
 }
-int nvmlDeviceGetUtilizationRates(void* device, unsigned* gpu_and_memory) {
+int nvmlDeviceGetUtilizationRates(void* device, void* to) {
+  auto* const gpu_and_memory = static_cast<unsigned*>(to);
   if (index_of(device) == 1) return kNotSupported;
   gpu_and_memory[0] = 73;
   gpu_and_memory[1] = 20;
   return kSuccess;
 }
-int nvmlDeviceGetMemoryInfo(void* device, unsigned long long* total_free_used) {
+int nvmlDeviceGetMemoryInfo(void* device, void* to) {
+  auto* const total_free_used = static_cast<unsigned long long*>(to);
   while (hanging) std::this_thread::sleep_for(std::chrono::milliseconds(1));
   total_free_used[0] = 80ull << 30;
   total_free_used[2] = (12ull + index_of(device)) << 30;
