@@ -28,7 +28,7 @@ class WorkerControl {
  private:
   WorkerControl(Admissions& admissions, Sessions& sessions, const EngineStatus& status, std::function<void()> exit);
 
-  // Only the engine has the other end, and it has authorised whoever caused a call.
+  // Only the engine has the other end, and it checks the rights of the principal that causes a call.
   const Auth auth_ = Auth::disabled();
   AuditLog audit_;  // the engine records its calls
   CallAdmission admission_;

@@ -24,8 +24,8 @@ namespace {
 constexpr std::chrono::milliseconds kStartTimeout{8'000};
 // Of a worker that has answered before. Short, because a call of place() occupies one of the engine's slots for Hello.
 constexpr std::chrono::milliseconds kAdmitTimeout{2'000};
-// Calls of place() for one worker at a time, less than half of those slots: a worker that hangs leaves others their
-// part.
+// Simultaneous calls of place() per worker: less than half of those slots, so that a worker that hangs does not use up
+// the slots of the other principals.
 constexpr int kMaxAdmitting = 24;
 // A client opens its session right after the answer.
 constexpr std::chrono::milliseconds kKeyLifetime{30'000};
