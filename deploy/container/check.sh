@@ -33,7 +33,7 @@ clean_up() {
     podman network rm --force "$name" "${name}_default"
     podman secret rm "$name" "$name-kube"
     podman pod rm --force --ignore "$name-pod"
-    podman volume rm "$name-kube" "$name-pod-run" "$name-pod-tmp" "$name-pod-secret"
+    podman volume rm "$name-kube" "$name-pod-run" "$name-pod-tmp" "$name-pod-secret" "$name-pod-state" "$name-state" "${name}_state"
   ) >/dev/null 2>&1 || true
   rm -rf --one-file-system "$folder"
 }
@@ -54,9 +54,13 @@ wait_for() { # CONTAINER HOST:PORT
   exit 1
 }
 
-client() { # ADDRESS TOKEN
+client() { # ADDRESS TOKEN [FINGERPRINT]
   env -u OPENBLAS_CORETYPE -u OPENBLAS_L2_SIZE PYTHONPATH="$root/build/python" TELETENSOR_ADDRESS="$1" TELETENSOR_TOKEN="$2" \
-    "$python" "$here/client.py"
+    TELETENSOR_TLS_FINGERPRINT="${3:-}" TELETENSOR_KNOWN_ENGINES="$folder/known_engines" "$python" "$here/client.py"
+}
+
+fingerprint() { # CONTAINER
+  podman logs "$1" 2>&1 | grep -o 'sha256:[0-9a-f]\{64\}' | tail -n 1
 }
 
 [[ ${1:-} == --no-build ]] || "$here/build.sh" "${@:---prebuilt}"
@@ -113,14 +117,37 @@ port=$(free_port)
 podman network create "$name" >/dev/null
 podman secret create "$name" "$folder/token" >/dev/null
 options=(--network "$name" --secret "source=$name,target=teletensor-token,uid=10001,mode=0400" --env TELETENSOR_THREADS=1)
-"${run[@]}" --name "$name-a" "${options[@]}" --publish "127.0.0.1:$port:7070" "$image" >/dev/null
+state=(--volume "$name-state:/var/lib/teletensor")
+"${run[@]}" --name "$name-a" "${options[@]}" "${state[@]}" --publish "127.0.0.1:$port:7070" "$image" >/dev/null
 "${run[@]}" --name "$name-b" "${options[@]}" "$image" >/dev/null
 wait_for "$name-a" 127.0.0.1:7070
 wait_for "$name-a" "$name-b:7070"
-client "127.0.0.1:$port" "$token"
+pinned=$(fingerprint "$name-a")
+client "teletensors://127.0.0.1:$port" "$token" "$pinned"
+if client "127.0.0.1:$port" "$token" >"$folder/denied" 2>&1; then
+  echo "check.sh: expected an error without TLS" >&2
+  exit 1
+fi
+grep -o "the engine requires TLS" "$folder/denied"
 # A client in a third container finds the engine by its name.
 podman run --rm --pull=never --no-healthcheck --name "$name-c" "${options[@]}" --volume "$here/client.py:/client.py:ro" \
-  --env "TELETENSOR_ADDRESS=$name-b:7070" --env "TELETENSOR_TOKEN_FILE=/run/secrets/teletensor-token" "$image" python3 /client.py
+  --env "TELETENSOR_ADDRESS=teletensors://$name-b:7070" --env "TELETENSOR_TLS_FINGERPRINT=$(fingerprint "$name-b")" \
+  --env "TELETENSOR_TOKEN_FILE=/run/secrets/teletensor-token" "$image" python3 /client.py
+# Another container with the same volume has the certificate that the client knows.
+podman rm --force --time 5 "$name-a" >/dev/null
+"${run[@]}" --name "$name-a" "${options[@]}" "${state[@]}" --publish "127.0.0.1:$port:7070" "$image" >/dev/null
+wait_for "$name-a" 127.0.0.1:7070
+[[ $(fingerprint "$name-a") == "$pinned" ]]
+client "teletensors://127.0.0.1:$port" "$token"
+[[ $(podman exec "$name-a" stat -c %a:%u /var/lib/teletensor/tls-key.pem) == 600:10001 ]]
+
+echo "== --insecure, which has to be given"
+podman rm --force --time 5 "$name-a" >/dev/null
+"${run[@]}" --name "$name-a" "${options[@]}" --publish "127.0.0.1:$port:7070" "$image" \
+  teletensord --listen 0.0.0.0:7070 --insecure --token-file /run/teletensor/token >/dev/null
+wait_for "$name-a" 127.0.0.1:7070
+rm "$folder/known_engines"
+client "127.0.0.1:$port" "$token"
 
 echo "== podman play kube"
 port=$(free_port)
@@ -129,7 +156,8 @@ port=$(free_port)
 podman play kube "$folder/pod.yaml" >"$folder/kube" 2>&1 || { cat "$folder/kube" >&2; exit 1; }
 wait_for "$name-pod-engine" 127.0.0.1:7070
 # The token of the engine: podman 4.3 mounts the secret's data without decoding it.
-client "127.0.0.1:$port" "$(podman exec "$name-pod-engine" cat /run/teletensor/token)"
+client "teletensors://127.0.0.1:$port" "$(podman exec "$name-pod-engine" cat /run/teletensor/token)" \
+  "$(fingerprint "$name-pod-engine")"
 podman play kube --down "$folder/pod.yaml" >"$folder/kube" 2>&1 || { cat "$folder/kube" >&2; exit 1; }
 
 echo "== podman-compose"
@@ -138,6 +166,6 @@ TELETENSOR_PORT=$(free_port)
 compose=(podman-compose --podman-run-args "--pull=never --no-healthcheck" --project-name "$name" --file "$here/compose.yaml")
 "${compose[@]}" up --detach >"$folder/compose" 2>&1 || { cat "$folder/compose" >&2; exit 1; }
 wait_for "${name}_engine_1" 127.0.0.1:7070 || { cat "$folder/compose" >&2; exit 1; }
-client "127.0.0.1:$TELETENSOR_PORT" "$token"
+client "teletensors://127.0.0.1:$TELETENSOR_PORT" "$token" "$(fingerprint "${name}_engine_1")"
 "${compose[@]}" down >"$folder/compose" 2>&1 || { cat "$folder/compose" >&2; exit 1; }
 echo "container: passed"

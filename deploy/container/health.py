@@ -3,9 +3,12 @@
 the reason and exits with 1.
 
 The image has no gRPC for Python: this is one request of HTTP/2 (RFC 9113) without compression of headers (RFC 7541).
+An engine closes a connection whose first bytes are not those of its protocol, so both are tried: plain and TLS. The
+certificate is not verified, because nothing secret is sent. An engine with --tls-client-ca needs another check.
 """
 
 import socket
+import ssl
 import struct
 import sys
 
@@ -34,11 +37,22 @@ def read(connection: socket.socket, size: int) -> bytes:
     return data
 
 
-def is_serving(host: str, port: int, timeout: float = 4) -> bool:
+def connect(host: str, port: int, tls: bool, timeout: float) -> socket.socket:
+    """Returns a connection for HTTP/2."""
+    connection = socket.create_connection((host, port), timeout)
+    if not tls:
+        return connection
+    context = ssl.create_default_context()
+    context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+    context.set_alpn_protocols(["h2"])
+    return context.wrap_socket(connection, server_hostname=host)
+
+
+def is_serving(host: str, port: int, tls: bool = False, timeout: float = 4) -> bool:
     """Calls grpc.health.v1.Health/Check for the whole server."""
-    fields = {":method": "POST", ":scheme": "http", ":path": "/grpc.health.v1.Health/Check", ":authority": host,
-              "te": "trailers", "content-type": "application/grpc"}  # fmt: skip
-    with socket.create_connection((host, port), timeout) as connection:
+    fields = {":method": "POST", ":scheme": "https" if tls else "http", ":path": "/grpc.health.v1.Health/Check",
+              ":authority": host, "te": "trailers", "content-type": "application/grpc"}  # fmt: skip
+    with connect(host, port, tls, timeout) as connection:
         connection.sendall(
             b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + frame(SETTINGS, 0, 0)
             + frame(HEADERS, END_HEADERS, 1, b"".join(header(*field) for field in fields.items()))
@@ -65,7 +79,13 @@ def main() -> int:
     """Returns the exit status."""
     host, _, port = (sys.argv[1] if len(sys.argv) > 1 else "127.0.0.1:7070").rpartition(":")
     try:
-        if is_serving(host, int(port)):
+        try:
+            serving = is_serving(host, int(port))
+        except ConnectionRefusedError:
+            raise
+        except ConnectionError:
+            serving = is_serving(host, int(port), tls=True)
+        if serving:
             return 0
         print("teletensor-health: the engine is not serving")
     except OSError as error:

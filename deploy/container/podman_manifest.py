@@ -4,8 +4,8 @@
     podman_manifest.py MANIFEST --token-file FILE [--image IMAGE] [--name NAME] [--host-port PORT]
 
 podman 4.3 supports neither StatefulSets nor gRPC probes, resourceFieldRef, secretKeyRef of a Secret in the same manifest,
-or emptyDir in memory. The result is the template's pod without probes, with values instead of the references, and a Secret
-object with the token.
+or emptyDir in memory. The result is the template's pod without probes, with values instead of the references, a claim for
+each of volumeClaimTemplates, and a Secret object with the token.
 """
 
 import argparse
@@ -47,6 +47,9 @@ def main() -> None:
         for port in container.get("ports", []):
             if args.host_port and port["name"] == "grpc":
                 port.update(hostPort=args.host_port, hostIP="127.0.0.1")
+    for claim in engines["spec"].get("volumeClaimTemplates", []):
+        name = claim["metadata"]["name"]
+        pod["volumes"].append({"name": name, "persistentVolumeClaim": {"claimName": f"{args.name}-{name}"}})
     # podman creates a volume with this name for each, and two pods must not share them.
     for thing in pod["volumes"] + [mount for c in pod["containers"] + pod["initContainers"] for mount in c["volumeMounts"]]:
         thing["name"] = f"{args.name}-{thing['name']}"

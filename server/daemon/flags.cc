@@ -101,9 +101,13 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
   app.add_flag("--tls-self-signed", flags->tls_self_signed,
-               "serve TCP with TLS and a certificate that is created at first start beside --token-file; prints the "
-               "fingerprint, by which clients recognise it")
+               "serve TCP with TLS and a certificate that is created at first start; prints the fingerprint, by which "
+               "clients recognise it")
       ->envname("TELETENSOR_TLS_SELF_SIGNED");
+  app.add_option("--tls-dir", flags->tls_dir,
+                 "folder of the certificate and key of --tls-self-signed (default: that of --token-file)")
+      ->envname("TELETENSOR_TLS_DIR")
+      ->type_name("DIR");
   app.add_option("--tls-peer-ca", flags->tls_peer_ca,
                  "use TLS between engines (stores, pulled tensors): each must have a certificate that one of these "
                  "authorities (PEM) signed")
@@ -300,6 +304,7 @@ const char* conflicting_flags(const Flags& flags) {
   if (!flags.otlp_ca.empty() && flags.otlp.rfind("https://", 0) != 0) return "--otlp-ca requires --otlp https://...";
   if (flags.tls.certificate.empty() != flags.tls.key.empty()) return "--tls-cert and --tls-key require each other";
   if (flags.tls_self_signed && !flags.tls.certificate.empty()) return "use --tls-self-signed or --tls-cert, not both";
+  if (!flags.tls_dir.empty() && !flags.tls_self_signed) return "--tls-dir requires --tls-self-signed";
   if (!flags.tls.authorities.empty() && !tls) return "--tls-client-ca requires --tls-cert or --tls-self-signed";
   if (!flags.tls_peer_ca.empty() && flags.tls.certificate.empty()) return "--tls-peer-ca requires --tls-cert";
   if (!allows_network(flags) && reaches_network(flags)) return kReachable;
@@ -356,8 +361,9 @@ std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
     return 2;
   }
   if (flags->tls_self_signed && flags->tls.certificate.empty()) {
-    flags->tls.certificate = flags->token_file.parent_path() / "tls-cert.pem";
-    flags->tls.key = flags->token_file.parent_path() / "tls-key.pem";
+    const std::filesystem::path folder = flags->tls_dir.empty() ? flags->token_file.parent_path() : flags->tls_dir;
+    flags->tls.certificate = folder / "tls-cert.pem";
+    flags->tls.key = folder / "tls-key.pem";
   }
   if (flags->check_config) {
     std::cout << app.config_to_str(true);

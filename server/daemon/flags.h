@@ -21,6 +21,7 @@ struct Flags {
   bool no_auth = false;
   TlsFiles tls;                      // of clients' connections; no certificate: without TLS
   bool tls_self_signed = false;      // create the certificate if there is none
+  std::filesystem::path tls_dir;     // of the certificate that is created; empty: the token file's folder
   std::string tls_peer_ca;           // authorities of the other engines' certificates
   bool insecure = false;             // addresses beyond loopback may be without TLS
   std::filesystem::path principals;  // empty: only the two tokens

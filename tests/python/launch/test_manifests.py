@@ -38,16 +38,24 @@ def render(text: str, values: dict, release: str) -> str:
         assert name.startswith(".Values."), name
         return functools.reduce(dict.__getitem__, name.split(".")[2:], values)
 
-    output, active = [], [True]
+    def holds(condition: str) -> bool:
+        if match := re.fullmatch(r"not \(or (.*)\)", condition):
+            return not any(value(name) for name in match[1].split())
+        return bool(value(condition))
+
+    output, active, taken = [], [True], [True]  # of each open block: whether it is rendered, whether a branch was
     for at, part in enumerate(parts):
         words = part.strip("- ").split() if at % 2 else []
         if words[:1] == ["if"]:
-            (name,) = words[1:]
-            active.append(active[-1] and bool(value(name)))
-        elif words == ["else"]:
-            active[-1] = active[-2] and not active[-1]
+            active.append(active[-1] and holds(" ".join(words[1:])))
+            taken.append(active[-1])
+        elif words[:1] == ["else"]:
+            assert words[1:2] in ([], ["if"]), part
+            active[-1] = active[-2] and not taken[-1] and (not words[1:] or holds(" ".join(words[2:])))
+            taken[-1] |= active[-1]
         elif words == ["end"]:
             active.pop()
+            taken.pop()
         elif active[-1]:
             if not at % 2:
                 output.append(part)
@@ -126,18 +134,39 @@ def engine_of(objects: list[dict]) -> tuple[dict, list[str], dict]:
     return engine, engine["command"][1:], mounts
 
 
-def test_one_value_turns_on_tls():
-    engine, options, _ = engine_of(chart())
-    assert "--insecure" in options and not [option for option in options if option.startswith("--tls")]
-    assert {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {
-        "HTTP"
-    }
-    engine, options, mounts = engine_of(chart(changes={"tls.secret": "cert"}))
-    assert "--insecure" not in options
+def schemes(engine: dict) -> set[str]:
+    return {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")}
+
+
+def claims(objects: list[dict]) -> list[dict]:
+    return only("StatefulSet", objects)["spec"].get("volumeClaimTemplates", [])
+
+
+def test_engines_create_certificates_by_default():
+    objects = chart()
+    engine, options, mounts = engine_of(objects)
+    assert {"--tls-self-signed", "--tls-dir=/var/lib/teletensor"} <= set(options) and "--insecure" not in options
+    assert schemes(engine) == {"HTTPS"} and "/var/lib/teletensor" in mounts
+    (claim,) = claims(objects)
+    assert {"name": claim["metadata"]["name"], "mountPath": "/var/lib/teletensor"} in engine["volumeMounts"]
+    (claim,) = claims(chart(changes={"tls.storageClass": "fast"}))
+    assert claim["spec"]["storageClassName"] == "fast"
+
+
+def test_certificates_of_a_secret():
+    objects = chart(changes={"tls.secret": "cert"})
+    engine, options, mounts = engine_of(objects)
+    assert "--insecure" not in options and "--tls-self-signed" not in options
     assert {"--tls-cert=/tls/tls.crt", "--tls-key=/tls/tls.key"} <= set(options) and mounts["/tls"] == "cert"
-    assert {engine[probe]["httpGet"]["scheme"] for probe in ("startupProbe", "readinessProbe", "livenessProbe")} == {
-        "HTTPS"
-    }
+    assert schemes(engine) == {"HTTPS"} and not claims(objects) and "/var/lib/teletensor" not in mounts
+
+
+def test_insecure_has_to_be_given():
+    objects = chart(changes={"tls.insecure": True, "metrics.tokenSecret": "observer"})
+    engine, options, mounts = engine_of(objects)
+    assert "--insecure" in options and not [option for option in options if option.startswith("--tls")]
+    assert schemes(engine) == {"HTTP"} and not claims(objects) and "/var/lib/teletensor" not in mounts
+    assert only("ServiceMonitor", objects)["spec"]["endpoints"][0]["scheme"] == "http"
 
 
 def test_authorities_principals_and_metrics():
@@ -159,7 +188,7 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
-@pytest.mark.parametrize("changes", [{}, SECURED], ids=["default", "secured"])
+@pytest.mark.parametrize("changes", [{}, SECURED, {"tls.insecure": True}], ids=["default", "secured", "insecure"])
 @pytest.mark.skipif(IN_PROCESS, reason="starts a daemon")
 def test_engine_runs_with_the_options(changes, tmp_path):
     """The command of the chart, with files in place of the mounted secrets, answers the chart's probes."""
@@ -172,10 +201,12 @@ def test_engine_runs_with_the_options(changes, tmp_path):
     issued.private_key_pem.write_to_path(str(tmp_path / "tls/tls.key"))
     authority.cert_pem.write_to_path(str(tmp_path / "tls/ca.crt"))
     (tmp_path / "principals/principals.json").write_text('{"principals": []}')
-    options = [re.sub(r"=/(tls|principals|run)/", rf"={tmp_path}/\1/", option) for option in options]
+    options = [re.sub(r"=/(tls|principals|run|var)/", rf"={tmp_path}/\1/", option) for option in options]
     probe = engine["readinessProbe"]["httpGet"]
     port = next(each["containerPort"] for each in engine["ports"] if each["name"] == probe["port"])
     context = ssl.create_default_context(cafile=str(tmp_path / "tls/ca.crt"))
+    if "--tls-self-signed" in options:  # as Kubernetes, which verifies no certificate of a probe
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
     with open(tmp_path / "log", "w+") as log:
         process = subprocess.Popen([str(BUILD / "bin/teletensord"), *options], stderr=log)
         try:
@@ -192,14 +223,20 @@ def test_engine_runs_with_the_options(changes, tmp_path):
         finally:
             process.terminate()
             process.wait(60)
-    assert ("teletensors://" in (tmp_path / "log").read_text()) == bool(changes)
+    log = (tmp_path / "log").read_text()
+    assert (
+        ("teletensors://" in log)
+        == ("the certificate's fingerprint is sha256:" in log)
+        == ("--insecure" not in options)
+    )
+    assert (tmp_path / "var/lib/teletensor/tls-key.pem").exists() == ("--tls-self-signed" in options)
 
 
 def helm(*arguments: str) -> subprocess.CompletedProcess:
     return subprocess.run(["helm", *arguments], capture_output=True, text=True, timeout=60)
 
 
-@pytest.mark.parametrize("changes", [{}, SECURED], ids=["default", "secured"])
+@pytest.mark.parametrize("changes", [{}, SECURED, {"tls.insecure": True}], ids=["default", "secured", "insecure"])
 def test_helm_renders_the_same(changes):
     if not shutil.which("helm"):
         pytest.skip("helm is not installed")
@@ -215,7 +252,8 @@ def test_helm_renders_the_same(changes):
 
 
 WRONG = [({"tls.clientCa": True}, "secret"), ({"tls.peerCa": True}, "secret"), ({"engines": 0}, "engines"),
-         ({"port": "x"}, "port"), ({"tsl": {}}, "tsl")]  # fmt: skip
+         ({"port": "x"}, "port"), ({"tsl": {}}, "tsl"), ({"tls.insecure": True, "tls.secret": "cert"}, "secret"),
+         ({"metrics.tokenSecret": "observer"}, "tls")]  # fmt: skip
 
 
 @pytest.mark.parametrize("changes, named", WRONG)

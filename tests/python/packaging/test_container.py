@@ -24,10 +24,11 @@ def health(address: str) -> subprocess.CompletedProcess:
     return subprocess.run([sys.executable, FOLDER / "health.py", address], capture_output=True, text=True, timeout=60)
 
 
+@pytest.mark.parametrize("options", [(), ("--tls-self-signed",)], ids=["plain", "tls"])
 @pytest.mark.skipif(IN_PROCESS, reason="checks a daemon")
-def test_health_of_an_engine(tmp_path):
+def test_health_of_an_engine(options, tmp_path):
     address = f"127.0.0.1:{free_port()}"
-    engine = Daemon(tmp_path, "--listen", address)
+    engine = Daemon(tmp_path, "--listen", address, *options, *(["--tls-dir", str(tmp_path / "tls")] if options else []))
     try:
         done = health(address)
     finally:
@@ -72,3 +73,5 @@ def test_pod_for_podman(tmp_path):
         "TELETENSOR_PEER_NETWORKS": "10.0.0.0/8,172.16.0.0/12,192.168.0.0/16,fc00::/7",
     }
     assert not [key for key in engine if key.endswith("Probe")]
+    (state,) = (mount["name"] for mount in engine["volumeMounts"] if mount["mountPath"] == "/var/lib/teletensor")
+    assert {"name": state, "persistentVolumeClaim": {"claimName": state}} in pod["spec"]["volumes"]

@@ -252,6 +252,9 @@ def test_network_addresses_require_tls(tmp_path):
     assert check("0.0.0.0:7070", "--insecure").returncode == 0
     assert check("0.0.0.0:7070", "--tls-self-signed").returncode == 0
     assert check("127.0.0.1:7070").returncode == 0
+    refused = check("127.0.0.1:7070", "--tls-dir", str(tmp_path))
+    assert refused.returncode == 2 and "--tls-dir requires --tls-self-signed" in refused.stderr
+    assert check("0.0.0.0:7070", "--tls-self-signed", "--tls-dir", str(tmp_path / "new")).returncode == 0
 
 
 def test_silent_handshakes_take_no_places(tmp_path, start):
