@@ -20,7 +20,10 @@ from .operators import OpOverload
 from .schema import Argument, Schema
 
 # Parameters of the engine's operators that have another name in PyTorch's.
-_RENAMED = {"split": {"split_size_or_sections": "split_size"}, "dropout": {"training": "train"}}
+_RENAMED = {
+    "split": {"split_size_or_sections": "split_size"}, "split_with_sizes": {"split_size_or_sections": "split_sizes"},
+    "dropout": {"training": "train"}, "uniform_like": {"from_": "from"}, "random_like": {"from_": "from"},
+}  # fmt: skip
 # Operators whose number arguments are tensors in PyTorch's: x + 1 is add.Tensor(x, 1).
 _NUMBERS_AS_TENSORS = frozenset(("add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"))
 
@@ -50,7 +53,7 @@ _engine_overload = functools.cache(EngineOverload)
 
 def _name(argument: Argument) -> str:
     """The name of a declaration's argument in the engine."""
-    return "input" if argument.name == "self" else argument.name
+    return "input" if argument.name in ("self", "x") else argument.name
 
 
 def _matching(packet: aten.AtenPacket, given: dict[str, Any], defaults: dict[str, Any], has_out: bool) -> OpOverload | None:
