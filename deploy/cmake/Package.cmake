@@ -18,6 +18,8 @@ set(TT_DIST_PACKAGES lib/python3/dist-packages)
 install(DIRECTORY ${PROJECT_SOURCE_DIR}/python/teletensor DESTINATION ${TT_DIST_PACKAGES} COMPONENT python EXCLUDE_FROM_ALL
         PATTERN __pycache__ EXCLUDE)
 install(DIRECTORY ${TT_GENERATED}/stubs/_C DESTINATION ${TT_DIST_PACKAGES}/teletensor COMPONENT python EXCLUDE_FROM_ALL)
+install(FILES ${TT_GENERATED}/package/_declarations.py DESTINATION ${TT_DIST_PACKAGES}/teletensor COMPONENT python
+        EXCLUDE_FROM_ALL)
 install(TARGETS teletensor_python LIBRARY DESTINATION ${TT_DIST_PACKAGES}/teletensor COMPONENT python EXCLUDE_FROM_ALL)
 install(PROGRAMS ${PROJECT_SOURCE_DIR}/deploy/debian/teletensor DESTINATION bin COMPONENT python EXCLUDE_FROM_ALL)
 install(FILES ${TT_DEBIAN}/teletensor.1.gz DESTINATION share/man/man1 COMPONENT python EXCLUDE_FROM_ALL)

@@ -6,7 +6,19 @@ import argparse
 import sys
 from pathlib import Path
 
-from . import api, client_api, composites, gradients, kernels, pointwise, python_bindings, reference, schema, stubs
+from . import (
+    api,
+    client_api,
+    composites,
+    gradients,
+    kernels,
+    pointwise,
+    python_bindings,
+    python_tables,
+    reference,
+    schema,
+    stubs,
+)
 from .declaration import load
 from .signature import DeclarationError
 
@@ -16,6 +28,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
     files = {
         "engine/schema/op_ids.h": schema.emit_ids(operators),
         "engine/schema/op_table.cc": schema.emit_table(operators),
+        "engine/schema/autocast_table.cc": schema.emit_autocast(operators),
         "engine/dispatch/ops.h": api.emit_header(operators),
         "engine/dispatch/ops.cc": api.emit_source(operators),
         "engine/composites/register_composites.cc": composites.emit_composites(operators, sorted(Path("engine/composites").glob("*.h"))),
@@ -23,6 +36,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         "teletensor/ops.h": client_api.emit_header(operators),
         "teletensor/ops.cc": client_api.emit_source(operators),
         "python/operator_tables.cc": python_bindings.emit(operators),
+        "package/_declarations.py": python_tables.emit(operators),
         "kernels/cpu/kernels.h": kernels.emit_declarations(operators, "cpu"),
         "kernels/cpu/register_kernels.cc": kernels.emit_registration(
             operators, "cpu", "kCPU", kernels.defined_kernels(kernels_folder, "cpu")

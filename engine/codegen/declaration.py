@@ -14,11 +14,12 @@ FIELDS = {
     "op", "id", "sig", "doc", "python", "aliases", "dtype", "compute", "shape", "device", "body",
     "composite", "kernel", "out_variant", "out", "grad", "dynamic", "random", "inplace", "ref", "samples", "errors", "view",
     "tolerance", "dtypes", "complex", "holomorphic", "overload_of", "double_backward", "checked_inputs", "checked_outputs",
-    "float8",
+    "float8", "autocast", "aten", "older_orders",
 }  # fmt: skip
 IMPLEMENTATIONS = ("body", "composite", "kernel", "view")
 OUT_VARIANTS = ("overwriting", "updating")
 OUT_RULES = ("cast", "exact", "typed")
+AUTOCAST_POLICIES = ("none", "lower", "float32", "float32_result", "widest", "refused")
 
 
 @dataclass
@@ -60,6 +61,12 @@ class Operator:
     def out(self) -> str:
         """The treatment of an `out=` tensor of another dtype."""
         return self.entry.get("out", "cast")
+
+    @property
+    def autocast(self) -> tuple[str, str]:
+        """The policies on CPUs and on GPUs."""
+        given = self.entry.get("autocast", "none")
+        return tuple(given) if isinstance(given, list) else (given, given)
 
     @property
     def kernel(self) -> str | None:
@@ -148,8 +155,15 @@ def _check_rules(op: Operator) -> None:
             f"has {outputs} results but {len(op.dtype_rules)} dtype and {len(op.shape_rules)} shape rules"
         )
     names = {p.name for p in op.params}
+    if len(op.autocast) != 2 or not set(op.autocast) <= set(AUTOCAST_POLICIES):
+        raise DeclarationError(
+            f"'autocast' must be one of {', '.join(AUTOCAST_POLICIES)}, or a list of two for CPUs and GPUs, got {op.entry['autocast']!r}"
+        )
     if op.out == "typed" and "dtype" not in names:
         raise DeclarationError("'out: typed' requires a parameter 'dtype'")
+    for name in " ".join(op.entry.get("older_orders", ())).split():
+        if name not in names:
+            raise DeclarationError(f"lists {name!r} in 'older_orders', which is not a parameter")
     if isinstance(op.entry.get("grad"), list) and not op.is_composite:
         raise DeclarationError("only a composite may declare 'grad' as a list; write formulas")
     for param in (name for key in op.gradients for name in op.gradient_keys(key)):

@@ -173,3 +173,24 @@ uint64_t schema_digest() {{ return kSchemaDigest; }}
 
 }}  // namespace tt
 """
+
+
+def emit_autocast(operators: list[Operator]) -> str:
+    """Returns the source of the table of autocast policies, indexed by operator id."""
+    policies = {op.id: op.autocast for op in operators if op.autocast != ("none", "none")}
+    name = lambda policy: "k" + policy.title().replace("_", "")  # noqa: E731
+    rows = [f"{{{', '.join(map(name, policies.get(i, ('none', 'none'))))}}},\n" for i in range(max(policies, default=-1) + 1)]
+    return f"""{HEADER}#include "engine/schema/autocast_table.h"
+
+namespace tt {{
+namespace {{
+
+using enum AutocastPolicy;
+constexpr AutocastPolicies kPolicies[] = {{
+{"".join(f"    {row}" for row in rows) or "    {},"}}};
+}}  // namespace
+
+absl::Span<const AutocastPolicies> autocast_table() {{ return kPolicies; }}
+
+}}  // namespace tt
+"""

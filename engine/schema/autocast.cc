@@ -1,73 +1,12 @@
 #include "engine/schema/autocast.h"
 
-#include <string_view>
-#include <utility>
-
+#include "engine/schema/autocast_table.h"
 #include "engine/schema/error.h"
 
 namespace tt {
 namespace {
 
 using enum AutocastPolicy;
-
-struct Policies {
-  AutocastPolicy cpu = kNone, cuda = kNone;
-};
-
-struct Row {
-  Policies policies;
-  std::vector<std::string_view> ops;
-};
-
-// PyTorch's lists. An operator that PyTorch computes by calling others has the policy that these have together.
-// clang-format off
-const std::vector<Row>& rows() {
-  static const auto* rows = new std::vector<Row>{
-      {{kLower, kLower},
-       {"matmul", "mm", "bmm", "linear", "addmm", "addbmm", "baddbmm", "convolution", "conv1d", "conv2d", "conv3d",
-        "conv_tbc", "conv_transpose1d", "conv_transpose2d", "conv_transpose3d", "prelu", "attention", "lstm", "rnn",
-        "rnn_tanh_cell", "rnn_relu_cell"}},
-      {{kNone, kLower}, {"mv", "addmv", "lstm_cell"}},
-      {{kLower, kNone}, {"addmm_activation"}},
-      {{kLower, kWidest}, {"inner"}},
-      {{kWidest, kLower}, {"gru", "gru_cell"}},
-      {{kWidest, kFloat32}, {"dist"}},
-      {{kFloat32, kFloat32},
-       {"nll_loss", "kl_div", "l1_loss", "smooth_l1_loss", "huber_loss", "mse_loss",
-        "binary_cross_entropy_with_logits", "cdist", "cross_entropy"}},
-      {{kNone, kFloat32},
-       {"acos", "asin", "cosh", "erfinv", "exp", "expm1", "log", "log10", "log2", "log1p", "reciprocal", "rsqrt",
-        "sinh", "tan", "pow", "softplus", "layer_norm", "rms_norm", "group_norm", "cosine_similarity",
-        "logsumexp", "interpolate", "norm", "norm_named"}},
-      {{kFloat32, kRefused}, {"binary_cross_entropy"}},
-      {{kFloat32, kFloat32Result}, {"prod"}},
-      {{kNone, kFloat32Result}, {"softmax", "log_softmax", "cumprod", "cumsum", "vector_norm", "sum"}},
-      {{kFloat32, kNone},
-       {"polar", "quantile", "nanquantile", "trace", "view_as_complex", "avg_pool3d", "max_pool3d",
-        "adaptive_avg_pool3d", "fake_quantize_per_tensor_affine", "ctc_loss_forward"}},
-      {{kFloat32, kWidest}, {"grid_sample"}},
-      {{kNone, kWidest}, {"addcdiv", "addcmul", "atan2", "cross", "dot", "index_put", "scatter_add"}},
-      {{kWidest, kNone}, {"cat", "stack", "index_copy"}},
-  };
-  return *rows;
-}
-// clang-format on
-
-const std::vector<Policies>& policies_by_id() {
-  static const auto* table = [] {
-    auto* made = new std::vector<Policies>();
-    for (const Row& row : rows()) {
-      for (std::string_view name : row.ops) {
-        const Op* op = find_op(name);
-        check(op != nullptr, "autocast: unknown operator ", name);
-        if (made->size() <= op->id) made->resize(op->id + 1u);
-        (*made)[op->id] = row.policies;
-      }
-    }
-    return made;
-  }();
-  return *table;
-}
 
 template <typename F>
 void for_each_tensor(Args args, F f) {
@@ -121,7 +60,7 @@ int dtype_param(const Op& op, Args args) {
 }  // namespace
 
 AutocastPolicy autocast_policy(const Op& op, DeviceType device) {
-  const std::vector<Policies>& table = policies_by_id();
+  const absl::Span<const AutocastPolicies> table = autocast_table();
   if (op.id >= table.size()) return kNone;
   return device == DeviceType::kCUDA ? table[op.id].cuda : device == DeviceType::kCPU ? table[op.id].cpu : kNone;
 }

@@ -178,7 +178,8 @@ def _documented_signature(function: Callable) -> inspect.Signature:
     return inspect.Signature(parameters)
 
 
-def _signature(function: Callable) -> inspect.Signature:
+def signature_of(function: Callable) -> inspect.Signature:
+    """The signature of a function, of a generated one by its documentation."""
     try:
         return inspect.signature(function)
     except ValueError:
@@ -197,7 +198,7 @@ def _stand_in(function: Callable) -> Callable:
     def stand_in(*args: Any, **kwargs: Any) -> int:
         return -1
 
-    stand_in.__signature__ = _signature(function)  # type: ignore[attr-defined]
+    stand_in.__signature__ = signature_of(function)  # type: ignore[attr-defined]
     return stand_in
 
 

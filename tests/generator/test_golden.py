@@ -9,7 +9,18 @@ from pathlib import Path
 
 import pytest
 
-from engine.codegen import api, client_api, composites, gradients, kernels, python_bindings, reference, schema, stubs
+from engine.codegen import (
+    api,
+    client_api,
+    composites,
+    gradients,
+    kernels,
+    python_bindings,
+    python_tables,
+    reference,
+    schema,
+    stubs,
+)
 from engine.codegen.declaration import load
 
 FOLDER = Path(__file__).resolve().parent
@@ -22,6 +33,7 @@ def emitted() -> dict[str, str]:
     return {
         "op_ids.h": schema.emit_ids(probes),
         "op_table.cc": schema.emit_table(probes),
+        "autocast_table.cc": schema.emit_autocast(probes),
         "ops.h": api.emit_header(probes),
         "ops.cc": api.emit_source(probes),
         "client_ops.cc": client_api.emit_source(probes),
@@ -30,6 +42,7 @@ def emitted() -> dict[str, str]:
         "operator_tables.cc": python_bindings.emit(probes),
         "kernels.h": kernels.emit_declarations(probes, "cpu"),
         "register_kernels.cc": kernels.emit_registration(probes, "cpu", "kCPU", {"find_extremes"}),
+        "_declarations.py": python_tables.emit(probes),
         **{f"_C/{name}": text for name, text in stubs.emit(probes, "class Tensor:\n").items()},
         "operators.md": reference.emit(probes, {"cpu": {"scale", "scale_rows", "first_rows"}, "other": set()}),
     }

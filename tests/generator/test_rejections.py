@@ -67,6 +67,12 @@ def test_required_fields(tmp_path, field):
         ({"out": "any"}, "'out' must be one of cast, exact, typed, got 'any'"),
         ({"out": "typed"}, "'out: typed' requires a parameter 'dtype'"),
         ({"body": "input"}, "needs exactly one of body, composite, kernel, view, got ['body', 'kernel']"),
+        ({"older_orders": ["dim other"]}, "lists 'other' in 'older_orders', which is not a parameter"),
+        (
+            {"autocast": ["lower", "half"]},
+            "'autocast' must be one of none, lower, float32, float32_result, widest, refused, or a list of two for CPUs and GPUs, "
+            "got ['lower', 'half']",
+        ),
         ({"grad": ["input"]}, "only a composite may declare 'grad' as a list; write formulas"),
         ({"grad": {"other": "g"}}, "declares a gradient for 'other', which is not a parameter"),
     ],

@@ -14,28 +14,19 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from ..overrides import signature_of
 from .operators import OpOverload, OpOverloadPacket
 from .schema import Schema, parse
 
-# Operators whose function is in torch.nn.functional, with the names of its parameters in the operator's order.
-_IN_FUNCTIONAL = {
-    "binary_cross_entropy": "input target weight reduction",
-    "binary_cross_entropy_with_logits": "input target weight pos_weight reduction",
-    "cross_entropy_loss": "input target weight reduction ignore_index label_smoothing",
-    "elu": "input alpha", "gelu": "input approximate", "glu": "input dim", "hardsigmoid": "input", "hardswish": "input",
-    "hardtanh": "input min_val max_val", "huber_loss": "input target reduction delta",
-    "l1_loss": "input target reduction", "leaky_relu": "input negative_slope", "linear": "input weight bias",
-    "log_sigmoid": "input", "mish": "input", "mse_loss": "input target reduction",
-    "nll_loss": "input target weight reduction ignore_index", "nll_loss_nd": "input target weight reduction ignore_index",
-    "one_hot": "input num_classes", "pad": "input pad mode value", "relu6": "input", "silu": "input",
-    "smooth_l1_loss": "input target reduction beta", "soft_margin_loss": "input target reduction",
-    "softplus": "input beta threshold", "softshrink": "input lambd", "embedding": "weight input padding_idx",
-    "scaled_dot_product_attention": "query key value attn_mask dropout_p is_causal",
-    "avg_pool2d": "input kernel_size stride padding ceil_mode count_include_pad divisor_override",
-    "avg_pool3d": "input kernel_size stride padding ceil_mode count_include_pad divisor_override",
-    "adaptive_avg_pool2d": "input output_size", "adaptive_avg_pool3d": "input output_size",
-}  # fmt: skip
+# Operators whose function is in torch.nn.functional, and those of them that have another name there.
+_IN_FUNCTIONAL = frozenset((
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy_loss", "elu", "gelu", "glu", "hardsigmoid",
+    "hardswish", "hardtanh", "huber_loss", "l1_loss", "leaky_relu", "linear", "log_sigmoid", "mish", "mse_loss", "nll_loss",
+    "nll_loss_nd", "one_hot", "pad", "relu6", "silu", "smooth_l1_loss", "soft_margin_loss", "softplus", "softshrink",
+    "embedding", "scaled_dot_product_attention", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+))  # fmt: skip
 _FUNCTIONAL_NAMES = {"cross_entropy_loss": "cross_entropy", "log_sigmoid": "logsigmoid", "nll_loss_nd": "nll_loss"}
+_RENAMED = {"self": "input", "indices": "input"}  # arguments that have another name there
 _REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
 # Arguments that Python functions accept as keywords only, although the operator has them in order.
 _KEYWORDS = ("alpha", "beta")
@@ -181,7 +172,7 @@ class AtenOverload(OpOverload):
             targets = [kwargs.pop(a.name) for a in self._schema.arguments if a.is_write and a.name in kwargs]
             kwargs["out"] = targets[0] if len(targets) == 1 else tuple(targets)
         if self._opname in _IN_FUNCTIONAL:
-            return function(**self._functional(args, kwargs))
+            return function(**self._functional(function, args, kwargs))
         if self._opname not in _OWN:
             moved = {n: v for n, v in zip(names, args) if n in _KEYWORDS}
             if moved and self._schema.arguments[names.index(next(iter(moved)))].kwarg_only is False:
@@ -194,16 +185,25 @@ class AtenOverload(OpOverload):
         result = function(*args, **kwargs)
         return None if self._schema.returns == "()" else result
 
-    def _functional(self, args: tuple, kwargs: dict) -> dict[str, Any]:
-        names = _IN_FUNCTIONAL[self._opname].split()
-        own = [a.name for a in self._schema.arguments]
-        values = {**dict(zip(own, args)), **kwargs}
-        found = {name: values[n] for name, n in zip(names, own) if n in values}
+    def _functional(self, function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
+        """The arguments by the names of a function's parameters."""
+        known = signature_of(function).parameters
+        values = dict(zip((a.name for a in self._schema.arguments), args)) | kwargs
+        found, rest = {}, []
+        for a in self._schema.arguments:
+            if a.name not in values:
+                continue
+            value, name = values[a.name], _RENAMED.get(a.name, a.name)
+            if a.has_default and not isinstance(value, Tensor) and value == a.default:
+                continue  # the default may have another spelling there: padding_idx=-1 is None
+            if name in known:
+                found[name] = value
+            else:
+                rest.append(a.name)
+        if rest:
+            raise NotImplementedError(f"[torch.ops.{self}] expected the default values of {sorted(rest)}")
         if "reduction" in found:
             found["reduction"] = _REDUCTIONS[found["reduction"]]
-        rest = set(values) - set(own[: len(names)])
-        if any(values[n] != a.default for a in self._schema.arguments if (n := a.name) in rest):
-            raise NotImplementedError(f"[torch.ops.{self}] expected the default values of {sorted(rest)}")
         return found
 
 

@@ -13,23 +13,17 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._declarations import ATEN_NAMES
 from ..overrides import documented_parameters
 from . import aten
 from .operators import OpOverload
 from .schema import Argument, Schema
 
-# Operators of the engine that have another name in PyTorch.
-_BASES = {
-    "arange_from": "arange", "clamp_between": "clamp", "index_masked": "index", "max_all": "max", "max_dim": "max",
-    "max_other": "max", "median_dim": "median", "min_all": "min", "min_dim": "min", "min_other": "min",
-    "nanmedian_dim": "nanmedian", "norm_named": "norm", "normal_from": "normal", "pad": "constant_pad_nd",
-    "randint_from": "randint", "scatter_value": "scatter", "sort_stable": "sort", "squeeze_dim": "squeeze", "std_all": "std",
-    "std_dim": "std", "std_mean_all": "std_mean", "std_mean_dim": "std_mean", "var_all": "var", "var_dim": "var",
-    "to_device": "_to_copy", "to_dtype": "_to_copy", "var_mean_all": "var_mean", "var_mean_dim": "var_mean",
-    "view_of_dtype": "view",
-}  # fmt: skip
 # Parameters of the engine's operators that have another name in PyTorch's.
-_RENAMED = {"split": {"split_size_or_sections": "split_size"}, "dropout": {"training": "train"}}
+_RENAMED = {
+    "split": {"split_size_or_sections": "split_size"}, "split_with_sizes": {"split_size_or_sections": "split_sizes"},
+    "dropout": {"training": "train"}, "uniform_like": {"from_": "from"}, "random_like": {"from_": "from"},
+}  # fmt: skip
 # Operators whose number arguments are tensors in PyTorch's: x + 1 is add.Tensor(x, 1).
 _NUMBERS_AS_TENSORS = frozenset(("add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"))
 
@@ -59,7 +53,7 @@ _engine_overload = functools.cache(EngineOverload)
 
 def _name(argument: Argument) -> str:
     """The name of a declaration's argument in the engine."""
-    return "input" if argument.name == "self" else argument.name
+    return "input" if argument.name in ("self", "x") else argument.name
 
 
 def _matching(packet: aten.AtenPacket, given: dict[str, Any], defaults: dict[str, Any], has_out: bool) -> OpOverload | None:
@@ -112,7 +106,7 @@ def resolve(name: str, arguments: list[Any], out: list | None, in_place: bool) -
     names = _parameters(name)
     given = {p: value for (p, _, _), value in zip(names, arguments)}
     defaults = {p: default for p, default, _ in names}
-    base = _BASES.get(name, name)
+    base = ATEN_NAMES.get(name, name)
     if out is not None and len(out) == 1 and out[0] is arguments[0]:
         in_place, out = True, None  # the methods written in Python
     packet = aten.packet(f"{base}_" if in_place else base)

@@ -10,26 +10,15 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._declarations import OLDER_ORDERS
 from .._integers import is_int
 from .._options import check_flags
 
-# Orders of arguments, by function. PyTorch warns that orders with a number before a tensor are deprecated.
-ORDERS: dict[str, tuple[str, ...]] = {
-    "add": ("input alpha other",),
-    "sub": ("input alpha other",),
-    "addmm": ("beta input alpha mat1 mat2", "beta input mat1 mat2"),
-    "addbmm": ("beta input alpha batch1 batch2", "beta input batch1 batch2"),
-    "baddbmm": ("beta input alpha batch1 batch2", "beta input batch1 batch2"),
-    "addmv": ("beta input alpha mat vec", "beta input mat vec"),
-    "addr": ("beta input alpha vec1 vec2", "beta input vec1 vec2"),
-    "addcmul": ("input value tensor1 tensor2",),
-    "addcdiv": ("input value tensor1 tensor2",),
-    "contiguous": ("input memory_format",),
-    "softmax": ("input dim dtype",),
-    "log_softmax": ("input dim dtype",),
-    "rsub": ("input other alpha",),
-    "subtract": ("input other alpha",),
-}
+# Older orders of arguments, by function. PyTorch warns that orders with a number before a tensor are deprecated.
+# `memory_format` is a keyword of the parser, and addr() is written in Python: declarations contain neither.
+ORDERS = OLDER_ORDERS | {
+    "addr": ("beta input alpha vec1 vec2", "beta input vec1 vec2"), "contiguous": ("input memory_format",),
+}  # fmt: skip
 NUMBERS = ("alpha", "beta", "value")  # parameters that are not tensors, in the deprecated orders
 _OF_ANY_KIND = ("memory_format", "other", "dim", "dtype", "start", "length")
 # Other names of parameters, by function.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from ... import _C
+from ..._declarations import SHARDING
 from ._rule import Labels, Rule
 
 
@@ -75,8 +76,8 @@ def pointwise(call: CallShape) -> Rule:
     return Rule([_aligned(s, out) for s in call.inputs], [_range(out) for _ in call.outputs], linear=linear)
 
 
-for _name in ("gelu", "relu6", "div", "clamp", "float_power", "nan_to_num", "round", "logit", "to_dtype", "to_device",
-              "max_other", "min_other"):  # fmt: skip
+# Operators with kernels and composites of which the declarations do not say that they are pointwise.
+for _name in ("clamp", "float_power", "nan_to_num", "round", "logit", "to_dtype", "to_device"):
     RULES[_name] = pointwise
 
 
@@ -267,9 +268,7 @@ def _sum(call: CallShape) -> Rule:
     return Rule([labels], outputs, summed=frozenset(dims), linear="" if call.name == "nansum" else "all", run=run)
 
 
-@_rule("prod", "amax", "amin", "any", "all", "logsumexp", "var", "std", "var_dim", "std_dim", "argmax", "argmin", "max_dim",
-       "min_dim", "median_dim", "nanmedian_dim", "count_nonzero", "kthvalue", "mode", "aminmax", "var_mean", "std_mean",
-       "var_mean_dim", "std_mean_dim", "nanmean", "vector_norm", "norm")  # fmt: skip
+@_rule("prod", "nanmedian_dim", "kthvalue", "mode", "vector_norm")
 def _reduction(call: CallShape) -> Rule:
     dims = _reduced_dims(call)
     labels, outputs = _reduction_labels(call, dims)
@@ -279,7 +278,7 @@ def _reduction(call: CallShape) -> Rule:
     return Rule([labels], outputs)
 
 
-@_rule("softmax", "log_softmax", "cumsum", "cumprod", "cummax", "cummin", "sort", "argsort", "sort_stable", "topk", "glu")
+@_rule("topk", "glu")
 def _along_dim(call: CallShape) -> Rule:
     labels = _range(call.inputs[0], [call.dim()])
     return Rule([labels], [labels for _ in call.outputs])
@@ -421,8 +420,12 @@ def _index_select(call: CallShape) -> Rule:
     return Rule([labels, ("i",)], [tuple("i" if i == dim else label for i, label in enumerate(labels))], linear="first")
 
 
+# Rules that follow from operators' declarations.
+_DECLARED = {"pointwise": pointwise, "reduction": _reduction, "along dim": _along_dim}
+
+
 def rule_of(call: CallShape, is_pointwise: bool) -> Rule | None:
     """Returns the rule of a call; None if every rank must compute it from the whole tensors."""
-    make = pointwise if is_pointwise else RULES.get(call.name)
+    make = pointwise if is_pointwise else RULES.get(call.name) or _DECLARED.get(SHARDING.get(call.name))
     return None if make is None else make(call)
 

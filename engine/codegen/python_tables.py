@@ -1,0 +1,56 @@
+"""Emits teletensor/_declarations.py: what the package's Python code needs of the declarations and `_C` does not offer."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from .declaration import Operator
+from .python_bindings import names_of
+from .stubs import HEADER
+
+
+def aten_name(op: Operator) -> str:
+    """The name of the operator in PyTorch's namespace aten, if PyTorch has it."""
+    return op.entry.get("aten", op.entry.get("overload_of", op.name))
+
+
+def _is_pointwise(op: Operator, operators: Mapping[str, Operator]) -> bool:
+    """Whether each element of the result depends on the same elements of the arguments only: a composite, if all operators
+    that it calls are so, and it reads no sizes."""
+    if not op.is_composite:
+        return op.is_pointwise
+    tree = ast.parse(op.entry["composite"], mode="eval")
+    if any(isinstance(node, (ast.Attribute, ast.Subscript, ast.List)) for node in ast.walk(tree)):
+        return False
+    called = [getattr(node.func, "id", "") for node in ast.walk(tree) if isinstance(node, ast.Call)]
+    return all(name in operators and _is_pointwise(operators[name], operators) for name in called)
+
+
+def sharding(op: Operator, operators: Mapping[str, Operator]) -> str | None:
+    """The sharding rule that follows from the declaration: which dimensions of a DTensor an operator computes apart."""
+    if op.is_composite and _is_pointwise(op, operators):
+        return "pointwise"
+    rule = op.shape_rules[0] if op.shape_rules else ""
+    first = op.params[0].name if op.params else ""
+    if rule.startswith((f"reduced({first}", f"reduced_nonempty({first}")):
+        return "reduction"
+    return "along dim" if rule == f"require_dim({first}, dim)" else None
+
+
+def _table(name: str, comment: str, rows: Mapping[str, object]) -> str:
+    listed = "".join(f"    {key!r}: {value!r},\n" for key, value in sorted(rows.items()))
+    return f"\n# {comment}\n{name} = {{\n{listed}}}\n"
+
+
+def emit(operators: list[Operator]) -> str:
+    by_name = {op.name: op for op in operators}
+    shardings = {op.name: rule for op in operators if (rule := sharding(op, by_name))}
+    orders = {name: tuple(op.entry["older_orders"]) for op in operators if "older_orders" in op.entry for name in names_of(op)}
+    return (
+        f'{HEADER}"""Tables of operators, from their declarations."""\n'
+        + _table("ATEN_NAMES", "Names in torch.ops.aten that differ from the engine's.",
+                 {op.name: aten_name(op) for op in operators if aten_name(op) != op.name})
+        + _table("OLDER_ORDERS", "Older orders of arguments, by function.", orders)
+        + _table("SHARDING", "Sharding rules of DTensor that follow from shape rules and composites.", shardings)
+    )  # fmt: skip
