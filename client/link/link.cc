@@ -60,6 +60,7 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
         // engine, at once or at its time limit.
       }
     });
+    uploads_->set_round_trip(round_trip);
   }
 }
 
@@ -277,6 +278,7 @@ void Link::resume() {
   all_read_ = false;
   window_.rewind();
   in_flight_limit_.connected(round_trip);
+  if (uploads_) uploads_->set_round_trip(round_trip);
   window_.set_max_unacknowledged(in_flight_limit_.frames());
   if (!status.ok()) {
     end(Error(ErrorKind::kConnection,

@@ -1,5 +1,6 @@
 #include "client/link/upload_queue.h"
 
+#include <algorithm>
 #include <cstring>
 #include <system_error>
 #include <utility>
@@ -22,24 +23,30 @@ bool UploadQueue::try_add(uint64_t transfer, Device device, absl::Span<const cha
   std::memcpy(upload.bytes.get(), bytes.data(), bytes.size());
   {
     MutexLock lock(mutex_);
-    if (stopping_ || !has_thread_for_one_more()) return false;
+    if (stopping_) return false;
     uploads_.push_back(std::move(upload));
-    if (idle_ > 0) added_.notify_one();
+    wake_thread();
+    if (threads_.empty()) {  // the system has none
+      uploads_.pop_back();
+      return false;
+    }
   }
   std::move(give_back).Cancel();
   return true;
 }
 
-// Starts a thread if no other one is idle. Returns false if there is none at all.
-bool UploadQueue::has_thread_for_one_more() {
-  if (uploads_.size() >= static_cast<size_t>(idle_) && static_cast<int>(threads_.size()) < limits_.max_calls) {
+// Wakes or starts a thread if an upload may begin. Each thread that begins one wakes the next.
+void UploadQueue::wake_thread() {
+  if (!may_begin()) return;
+  if (idle_ > 0) {
+    added_.notify_one();
+  } else if (static_cast<int>(threads_.size()) < limits_.max_calls) {
     try {
       threads_.emplace_back([this] { run(); });
     } catch (const std::system_error&) {
       // The system has no more threads; those that exist send the upload later.
     }
   }
-  return !threads_.empty();
 }
 
 void UploadQueue::run() {
@@ -54,6 +61,9 @@ void UploadQueue::run() {
     Upload upload = std::move(uploads_.front());
     uploads_.pop_front();
     sending_ += upload.size;
+    const size_t in_flight = sending_;
+    const Clock::time_point begin = Clock::now();
+    wake_thread();
     {
       MutexUnlock unlocked(mutex_);
       send_(upload.transfer, upload.device, {upload.bytes.get(), upload.size});
@@ -61,14 +71,25 @@ void UploadQueue::run() {
     }
     bytes_ -= upload.size;
     sending_ -= upload.size;
-    if (!uploads_.empty()) added_.notify_all();
+    update_max_sending(in_flight, Clock::now() - begin);
   }
 }
 
-// Uploads share the link: with many large ones in progress, the one that the engine needs first would arrive last.
 bool UploadQueue::may_begin() const {
-  constexpr size_t kMaxSending = size_t{32} << 20;
-  return !uploads_.empty() && (sending_ == 0 || sending_ + uploads_.front().size <= kMaxSending);
+  return !uploads_.empty() && (sending_ == 0 || sending_ + uploads_.front().size <= max_sending_);
+}
+
+// `in_flight` bytes in `time` are the link's rate. Where the delay is what limits it, they take one round trip, and the
+// limit doubles.
+void UploadQueue::update_max_sending(size_t in_flight, Clock::duration time) {
+  const double round_trips = std::chrono::duration<double>(time) / std::max(round_trip_, Clock::duration(1));
+  const double limit = 2 * static_cast<double>(in_flight) / std::max(round_trips, 1.0);
+  if (round_trip_ > Clock::duration()) max_sending_ = std::max(limits_.min_sending, static_cast<size_t>(limit));
+}
+
+void UploadQueue::set_round_trip(Clock::duration round_trip) {
+  MutexLock lock(mutex_);
+  round_trip_ = round_trip;
 }
 
 void UploadQueue::stop() {
@@ -86,6 +107,11 @@ void UploadQueue::stop() {
 size_t UploadQueue::bytes() const {
   MutexLock lock(mutex_);
   return bytes_;
+}
+
+size_t UploadQueue::max_sending() const {
+  MutexLock lock(mutex_);
+  return max_sending_;
 }
 
 }  // namespace tt::client

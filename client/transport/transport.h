@@ -41,6 +41,7 @@ struct TransferCounters {
 struct BackgroundUploads {
   size_t max_bytes = 0;  // maximum total size of all background uploads
   int max_calls = 0;     // maximum number of concurrent calls; 0: no background uploads
+  size_t min_sending = size_t{32} << 20;  // total size that may be in progress whatever the link transports
 };
 
 // Functions without a `timeout` parameter throw Interrupted if the calling thread is interrupted

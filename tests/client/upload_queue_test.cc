@@ -56,8 +56,8 @@ class Network {
 
 class UploadQueueTest : public testing::Test {
  protected:
-  void open(size_t max_bytes, int max_calls) {
-    queue_.emplace(BackgroundUploads{max_bytes, max_calls},
+  void open(size_t max_bytes, int max_calls, size_t min_sending = 1 << 20) {
+    queue_.emplace(BackgroundUploads{max_bytes, max_calls, min_sending},
                    [this](uint64_t transfer, Device, absl::Span<const char> bytes) { network_.send(transfer, bytes); });
   }
   bool add(uint64_t transfer, const std::string& bytes) { return queue_->try_add(transfer, Device(), bytes); }
@@ -102,6 +102,26 @@ TEST_F(UploadQueueTest, RefusesMoreBytesThanTheLimit) {
   network_.wait_for_sent(2);
   while (queue_->bytes() > 0) std::this_thread::yield();
   EXPECT_TRUE(add(5, std::string(10, 'x')));
+}
+
+// Over a link with delay the bytes in flight follow what the link transports.
+TEST_F(UploadQueueTest, SendsMoreWhereTheDelayIsTheLimit) {
+  open(10, 8, 2);
+  queue_->set_round_trip(std::chrono::hours(1));  // each upload ends within a round trip
+  for (uint64_t i = 1; i <= 7; ++i) EXPECT_TRUE(add(i, "x"));
+  EXPECT_THAT(network_.wait_for_begun(2), UnorderedElementsAre(1, 2));
+  EXPECT_EQ(queue_->max_sending(), 2u);
+  network_.let_through(3);  // the first may have begun alone; one of the two others did not
+  network_.wait_for_begun(7);  // 3 that ended and 4
+  network_.let_through(4);
+  network_.wait_for_sent(7);
+  queue_->set_round_trip(std::chrono::nanoseconds(1));  // each takes many
+  while (queue_->bytes() > 0) std::this_thread::yield();
+  EXPECT_TRUE(add(8, "x"));
+  network_.let_through(1);
+  network_.wait_for_sent(8);
+  while (queue_->bytes() > 0) std::this_thread::yield();
+  EXPECT_EQ(queue_->max_sending(), 2u);
 }
 
 TEST_F(UploadQueueTest, StopDropsUploadsThatHaveNotBegun) {
