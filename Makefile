@@ -74,8 +74,11 @@ bench: build ## Compare teletensor's speed with hardware limits: a table of rati
 bench-peers: build ## Run bench and include PyTorch, installed in a separate environment
 	@$(CLEAN_ENV) $(PYTHON) -m benchmarks.run --peers
 
+# For what other machines run: builds for development contain the kernels of this machine's instruction set only.
+ALL_ISAS = -D TT_KERNEL_ISAS=all
 PREFIX ?= /usr/local
-install: build ## Install the daemon, the C++ client and its CMake package under PREFIX
+install: setup ## Install the daemon, the C++ client and its CMake package under PREFIX
+	@$(PYTHON) deploy/build.py $(ALL_ISAS) release
 	@cmake --install build --prefix $(PREFIX)
 
 wheel: setup ## Build a wheel that needs no Debian packages, into dist/
@@ -83,7 +86,7 @@ wheel: setup ## Build a wheel that needs no Debian packages, into dist/
 
 deb: setup ## Build Debian packages of the engine, the C++ and the Python client, into dist/
 	@deploy/install_packages.sh deploy/packages_deb.txt
-	@$(PYTHON) deploy/build.py release teletensord teletensor_python tt_client
+	@$(PYTHON) deploy/build.py $(ALL_ISAS) release teletensord teletensor_python tt_client
 	@deploy/debian/build.sh
 
 deb-test: deb ## Check the Debian packages, and run them in a new Debian system, as root

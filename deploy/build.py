@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Configures a CMake preset and builds it, or only the given targets.
 
-Usage: ``deploy/build.py PRESET [TARGET...]``
+Usage: ``deploy/build.py [-D NAME=VALUE]... PRESET [TARGET...]``
 
 Shows one line with a percentage. The output of CMake and ninja is written to build.log in the preset's build folder. If a
 step fails, its part of the log is printed and the exit status is 1.
@@ -37,16 +37,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
     parser.add_argument("preset", help="a configure and build preset of CMakePresets.json")
     parser.add_argument("targets", nargs="*", metavar="TARGET", help="default: the preset's targets")
+    parser.add_argument("-D", dest="define", action="append", default=[], metavar="NAME=VALUE", help="a CMake variable")
     args = parser.parse_args()
     folder = folder_of(args.preset)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "build.log"
     console = Console()
-    environment = {**os.environ, "NINJA_STATUS": "[%f/%t] "}
+    environment = {
+        **os.environ,
+        "NINJA_STATUS": "[%f/%t] ",
+        # ccache runs this in front of the compiler; deploy/check_compile_times.py reads the file.
+        "CCACHE_PREFIX": str(ROOT / "deploy/record_compile_time.sh"),
+        "TT_COMPILE_TIMES": str(folder / "compile_times.txt"),
+    }
     build = ["cmake", "--build", "--preset", args.preset]
     build += ["--target", *args.targets] if args.targets else []
     with path.open("w") as log:
-        if subprocess.run(["cmake", "--preset", args.preset], cwd=ROOT, stdout=log, stderr=log).returncode != 0:
+        configure = ["cmake", "--preset", args.preset, *(f"-D{definition}" for definition in args.define)]
+        if subprocess.run(configure, cwd=ROOT, stdout=log, stderr=log).returncode != 0:
             console.print(path.read_text(), markup=False, highlight=False)
             return 1
         columns = [TextColumn("build"), BarColumn(30), TaskProgressColumn(), TimeElapsedColumn(),

@@ -111,9 +111,10 @@ def allowed_for(folder: str) -> set[str]:
     return below.union(*(stack[: stack.index(folder) + 1] for stack in STACKS if folder in stack))
 
 
-# Generated headers: constants, and the kernels' declarations.
+# Generated headers: constants, the kernels' declarations, and the build's instruction sets.
 GENERATED = {
     "engine/schema/op_ids.h": "engine/schema",
+    "kernels/cpu/iteration/instruction_sets.h": "kernels/common",
     "kernels/cpu/kernels.h": "kernels/common",
     "kernels/cuda/kernels.h": "kernels/common",
 }

@@ -48,20 +48,38 @@ function(tt_static_library name)
 endfunction()
 
 # Defines a GoogleTest binary and registers it with CTest. The code under test is in libraries, so the test itself is not
-# optimised: compiling tests would be most of a build. OPTIMIZE is for tests that run templates of kernels.
+# optimised: compiling tests would be most of a build. OPTIMIZE is for tests that run templates of kernels. SLOW is for
+# tests of more than 7 s, which the fast tier of deploy/run_tests.sh leaves out. Tests without OPTIMIZE share the
+# precompiled headers of tt_test_headers, which g++ uses only for files with the same options: the libraries of some tests
+# require TT_TEST_OPTIONS, so that all get them.
+set(TT_TEST_OPTIONS -pthread -fopenmp)
 function(tt_test name)
-  cmake_parse_arguments(ARG "OPTIMIZE" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZE;SLOW" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main GTest::gmock)
-  target_compile_options(${name} PRIVATE $<IF:$<BOOL:${ARG_OPTIMIZE}>,-O1,-O0>)
+  if(ARG_OPTIMIZE)
+    target_compile_options(${name} PRIVATE -O1)
+  else()
+    target_compile_options(${name} PRIVATE -O0 ${TT_TEST_OPTIONS})
+    tt_precompile(${name} REUSE_FROM tt_test_headers)
+  endif()
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
+  tt_label_slow(${name} "${ARG_SLOW}")
+endfunction()
+
+# Labels a test as `slow` if `slow` is true.
+function(tt_label_slow name slow)
+  if(slow)
+    set_tests_properties(${name} PROPERTIES LABELS slow)
+  endif()
 endfunction()
 
 # Registers another run of a GoogleTest binary, with a report of its own (deploy/run_tests.sh).
 function(tt_test_variant name)
-  cmake_parse_arguments(ARG "" "" "COMMAND;ENVIRONMENT" ${ARGN})
+  cmake_parse_arguments(ARG "SLOW" "" "COMMAND;ENVIRONMENT" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND})
+  tt_label_slow(${name} "${ARG_SLOW}")
   set_tests_properties(${name} PROPERTIES ENVIRONMENT
     "${ARG_ENVIRONMENT};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/gtest/${name}.xml")
 endfunction()

@@ -12,6 +12,7 @@
 #include "distributed/group_rendezvous.h"
 #include "distributed/store/memory_store.h"
 #include "gmock/gmock.h"
+#include "tests/server/wait_until.h"
 
 namespace tt::distributed {
 namespace {
@@ -327,7 +328,7 @@ TEST(TaskQueue, ItsThreadEndsWithoutTasksAndStartsAgain) {
   for (int round = 1; round <= 3; ++round) {
     queue.add([&] { ++done; });
     queue.add([&] { ++done; });
-    while (queue.has_thread()) std::this_thread::yield();
+    ASSERT_TRUE(server::testing::wait_until([&] { return !queue.has_thread(); }));
     EXPECT_EQ(done, 2 * round);
   }
 }

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "kernels/cpu/iteration/block.h"
+#include "kernels/cpu/iteration/instruction_sets.h"
 
 namespace tt::cpu {
 
@@ -12,8 +13,10 @@ namespace tt::cpu {
   FftPasses<double> fft_passes_double(); \
   }
 TT_FFT_PASSES_OF(baseline)
-#ifdef TT_X86_64
+#if TT_COMPILE_AVX2
 TT_FFT_PASSES_OF(avx2)
+#endif
+#if TT_COMPILE_AVX512
 TT_FFT_PASSES_OF(avx512)
 #endif
 #undef TT_FFT_PASSES_OF
@@ -21,9 +24,11 @@ TT_FFT_PASSES_OF(avx512)
 template <>
 const FftPasses<float>& fft_passes<float>() {
   static const FftPasses<float> passes = [] {
-#ifdef TT_X86_64
-    const std::string_view isa = blocks().isa;
+    [[maybe_unused]] const std::string_view isa = blocks().isa;
+#if TT_COMPILE_AVX512
     if (isa == "avx512") return avx512::fft_passes_float();
+#endif
+#if TT_COMPILE_AVX2
     if (isa == "avx2") return avx2::fft_passes_float();
 #endif
     return baseline::fft_passes_float();
@@ -34,9 +39,11 @@ const FftPasses<float>& fft_passes<float>() {
 template <>
 const FftPasses<double>& fft_passes<double>() {
   static const FftPasses<double> passes = [] {
-#ifdef TT_X86_64
-    const std::string_view isa = blocks().isa;
+    [[maybe_unused]] const std::string_view isa = blocks().isa;
+#if TT_COMPILE_AVX512
     if (isa == "avx512") return avx512::fft_passes_double();
+#endif
+#if TT_COMPILE_AVX2
     if (isa == "avx2") return avx2::fft_passes_double();
 #endif
     return baseline::fft_passes_double();

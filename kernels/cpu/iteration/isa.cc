@@ -5,16 +5,19 @@
 
 #include "engine/schema/error.h"
 #include "kernels/cpu/iteration/block.h"
+#include "kernels/cpu/iteration/instruction_sets.h"
 
 namespace tt::cpu {
 
 namespace baseline {
 BlockTable make_table();
 }
-#ifdef TT_X86_64
+#if TT_COMPILE_AVX2
 namespace avx2 {
 BlockTable make_table();
 }
+#endif
+#if TT_COMPILE_AVX512
 namespace avx512 {
 BlockTable make_table();
 }
@@ -30,12 +33,14 @@ struct Candidate {
 
 // The instruction sets, fastest first.
 constexpr Candidate kCandidates[] = {
-#ifdef TT_X86_64
+#if TT_COMPILE_AVX512
     {"avx512", &avx512::make_table,
      [] {
        return __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
               __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
      }},
+#endif
+#if TT_COMPILE_AVX2
     {"avx2", &avx2::make_table,
      [] { return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c"); }},
 #endif
@@ -47,7 +52,9 @@ BlockTable select_table() {
   for (const Candidate& c : kCandidates) {
     if (c.runs_here() && (!wanted || wanted == c.name)) return c.make();
   }
-  fail(ErrorKind::kValue, "TELETENSOR_CPU_ISA must be an instruction set that this machine supports, got ", wanted);
+  fail(ErrorKind::kValue,
+       "TELETENSOR_CPU_ISA must be an instruction set that this machine supports and this build contains, got ",
+       wanted);
 }
 
 }  // namespace

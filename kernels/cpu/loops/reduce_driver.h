@@ -16,6 +16,8 @@
 // input gives the same bits on every machine.
 #pragma once
 
+#include <absl/functional/function_ref.h>
+
 #include <algorithm>
 #include <vector>
 
@@ -52,8 +54,9 @@ class ReduceRun {
     }
   }
 
-  // Calls finish(first, totals, n) when outputs [first, first + n) are complete.
-  template <typename Finish>
+  // Calls finish(first, totals, n) when outputs [first, first + n) are complete. Not a template parameter: every result
+  // of a reduction would instantiate the loops again.
+  using Finish = absl::FunctionRef<void(int64_t first, const Total* totals, int64_t n)>;
   void run(Finish finish) const {
     if (plan_.outputs == 0) return;
     const int64_t spans = by_columns() ? (column_.size + width_ - 1) / width_ : 0;
@@ -158,8 +161,7 @@ class ReduceRun {
     });
   }
 
-  template <typename Finish>
-  void run_outputs(int64_t begin, int64_t end, Finish& finish) const {
+  void run_outputs(int64_t begin, int64_t end, Finish finish) const {
     Total totals[kTotals];
     ExtentIterator at(plan_.kept, begin);
     for (int64_t first = begin; first < end; first += kTotals) {
@@ -183,8 +185,7 @@ class ReduceRun {
     return {outer * column_.size + from, at.offset() + from * column_.stride, std::min(width_, column_.size - from)};
   }
 
-  template <typename Finish>
-  void run_item(int64_t item, int64_t spans, Finish& finish) const {
+  void run_item(int64_t item, int64_t spans, Finish finish) const {
     Total totals[kTileColumns];
     Tile t = tile(item, spans);
     std::fill_n(totals, t.cols, reduction_.init());
@@ -192,8 +193,7 @@ class ReduceRun {
     finish(t.first, totals, t.cols);
   }
 
-  template <typename Finish>
-  void run_item_in_pieces(int64_t item, int64_t spans, int64_t pieces, Finish& finish) const {
+  void run_item_in_pieces(int64_t item, int64_t spans, int64_t pieces, Finish finish) const {
     Tile t = by_columns() ? tile(item, spans) : Tile{item, ExtentIterator(plan_.kept, item).offset(), 1};
     // The allocation is small compared with at least kPiece elements of work per piece.
     std::vector<Total> totals(pieces * t.cols, reduction_.init());
@@ -229,8 +229,8 @@ class ReduceRun {
   int64_t width_ = 0;  // number of columns processed at a time; 0 if the reduction is by rows
 };
 
-template <typename R, typename Finish>
-void reduce(const R& reduction, const Tensor& input, const ReducePlan& plan, Finish finish) {
+template <typename R>
+void reduce(const R& reduction, const Tensor& input, const ReducePlan& plan, typename ReduceRun<R>::Finish finish) {
   ReduceRun<R>(reduction, input, plan).run(finish);
 }
 

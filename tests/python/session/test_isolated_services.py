@@ -13,7 +13,7 @@ import pytest
 from tests.conftest import BUILD, IN_PROCESS
 from tests.python.session.otlp import Collector, attributes
 from tests.python.session.test_activation import LAUNCHER
-from tests.python.session.test_isolation import Isolated, is_running, start  # noqa: F401 - a fixture
+from tests.python.session.test_isolation import Isolated, is_running, principals, start  # noqa: F401 - fixtures
 from tests.python.session.test_metrics import await_listener, get, values
 from tests.python.session.test_principals import eventually, run, user
 from tests.python.session.test_tls import free_port
@@ -120,9 +120,9 @@ def inheriting(listener: socket.socket) -> tuple[list[str], dict]:
     return [sys.executable, "-c", LAUNCHER, repr([listener.fileno()]), repr(variables)], {"pass_fds": [listener.fileno()]}
 
 
-def test_sockets_of_a_service_manager(tmp_path):
+def test_sockets_of_a_service_manager(tmp_path, principals):  # noqa: F811
     with socket.create_server(("127.0.0.1", 0)) as listener:
-        engine = Isolated(tmp_path)
+        engine = Isolated(tmp_path, *principals)
         prefix, options = inheriting(listener)
         engine.start(prefix, **options)
         alice = engine.client("alice", address=f"127.0.0.1:{listener.getsockname()[1]}")

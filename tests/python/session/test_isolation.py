@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -70,9 +71,10 @@ class Client:
 class Isolated(Engine):
     """An engine with --isolate=principal and the principals alice and bob, on a unix socket and, with a port, TCP."""
 
-    def __init__(self, folder, *options: str):
+    def __init__(self, folder, principals: Path, tokens: dict[str, str], *options: str):
         super().__init__(folder, "--isolate", "principal", "--grace", "4", *options)
-        self.tokens = {name: user(self.file, "add", name) for name in ("alice", "bob")}
+        shutil.copy(principals, self.file)
+        self.tokens = tokens
         self.clients: list[Client] = []
 
     def client(self, name: str, shared_memory: bool = True, **options: str) -> Client:
@@ -96,14 +98,21 @@ class Isolated(Engine):
             self.stop()
 
 
+@pytest.fixture(scope="module")
+def principals(tmp_path_factory):
+    """A file with the principals alice and bob, and their tokens: each test's engine gets a copy."""
+    file = tmp_path_factory.mktemp("principals") / "principals.json"
+    return file, {name: user(file, "add", name) for name in ("alice", "bob")}
+
+
 @pytest.fixture
-def start(tmp_path):
+def start(tmp_path, principals):
     engines = []
 
     def make(*options: str) -> Isolated:
         folder = tmp_path / f"engine{len(engines)}"
         folder.mkdir()
-        engines.append(Isolated(folder, *options))
+        engines.append(Isolated(folder, *principals, *options))
         return engines[-1].start()
 
     yield make
@@ -314,10 +323,11 @@ def test_hostile_redirects(start):
         (redirect(port=second.port, key=b"0\r\nauthorization: Bearer x"), "expected a key of 64 hexadecimal digits"),
         (redirect(port=second.port), "expected a key of 64 hexadecimal digits"),
     ]
+    client = engine.client("alice", token="0" * 64)  # one process for all connections: starting it takes longer than they do
     for reply, why in cases:
         first = Impostor(message("HelloReply")(redirect=reply))
-        client = engine.client("alice", address=f"127.0.0.1:{first.port}")
-        assert why in client.greeting
+        options = {"address": f"127.0.0.1:{first.port}", "token": engine.tokens["alice"]}
+        assert why in client(f"torch.connect(**{options!r})")
         assert [each["authorization"] for each in first.seen] == [f"Bearer {engine.tokens['alice']}"]
         first.server.stop(None)
     # The one that was followed got the key, and no token.

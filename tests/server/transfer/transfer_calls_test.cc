@@ -15,6 +15,7 @@
 #include "tests/server/daemon.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
+#include "tests/server/wait_until.h"
 
 namespace tt::server {
 namespace {
@@ -57,13 +58,9 @@ class TransferCallsTest : public ::testing::Test {
     return grpc::CreateCustomChannel(listener_->addresses()[0].to_string(), grpc::InsecureChannelCredentials(),
                                      arguments);
   }
-  // Waits up to 20 s until the engine's memory is back to its initial size.
+  // Waits until the engine's memory is back to its initial size.
   bool is_free() const {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(20);
-    while (engine_bytes() != before_ && std::chrono::steady_clock::now() < deadline) {
-      std::this_thread::sleep_for(milliseconds(2));
-    }
-    return engine_bytes() == before_;
+    return testing::wait_until([&] { return engine_bytes() == before_; });
   }
 
   testing::TemporaryFolder folder_;
@@ -226,7 +223,7 @@ TEST_F(TransferCallsTest, StalledUploadEndsWithSession) {
   listen();
   Client client(channel());
   SlowUpload upload(client, 1, 64 << 20);
-  while (engine_bytes() == before_) std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_TRUE(testing::wait_until([&] { return engine_bytes() != before_; }));
   client.close();
   EXPECT_TRUE(is_free());
   EXPECT_FALSE(upload.finish().ok());
@@ -264,7 +261,7 @@ TEST_F(TransferCallsTest, SharedMemoryTransfersEndWithSession) {
   ASSERT_TRUE(download.read_one());
   const uint64_t with_tensor = engine_bytes();
   SlowUpload upload(client, 1, 64 << 20, /*shared=*/true);
-  while (engine_bytes() == with_tensor) std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_TRUE(testing::wait_until([&] { return engine_bytes() != with_tensor; }));
   client.close();
   EXPECT_TRUE(is_free());
   EXPECT_FALSE(upload.finish().ok());
@@ -310,7 +307,7 @@ TEST_F(TransferCallsTest, RepeatedUploadEndsEarlierCall) {
   listen();
   Client client(channel());
   SlowUpload first(client, 1, 64 << 20);
-  while (engine_bytes() == before_) std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_TRUE(testing::wait_until([&] { return engine_bytes() != before_; }));
   SlowUpload second(client, 1, 64 << 20);
   EXPECT_EQ(second.finish().error_code(), grpc::StatusCode::ALREADY_EXISTS);
   EXPECT_EQ(first.finish().error_code(), grpc::StatusCode::CANCELLED);
@@ -393,14 +390,14 @@ TEST_F(TransferCallsTest, ChargesDecompressionToTheSession) {
   v1::UploadReply reply;
   auto writer = client.stub().Upload(context.get(), &reply);
   writer->Write(chunk);
-  while (account->host_bytes() < before + (2 << 20)) std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_TRUE(testing::wait_until([&] { return account->host_bytes() >= before + (2 << 20); }));
   EXPECT_LT(account->host_bytes(), before + (5 << 20));
   chunk.clear_transfer();
   chunk.clear_total_bytes();
   writer->Write(chunk);
   writer->WritesDone();
   EXPECT_TRUE(writer->Finish().ok());
-  while (account->host_bytes() > before) std::this_thread::sleep_for(milliseconds(1));
+  EXPECT_TRUE(testing::wait_until([&] { return account->host_bytes() <= before; }));
 }
 
 TEST_F(TransferCallsTest, DecompressionRequiresMemory) {
@@ -509,7 +506,7 @@ TEST_F(TransferCallsTest, UploadsOfCancelledFramesEnd) {
   chunk.set_total_bytes(64 << 20);
   chunk.set_data(std::string(1 << 20, 'x'));
   ASSERT_TRUE(writer->Write(chunk));
-  while (engine_bytes() == before_) std::this_thread::sleep_for(milliseconds(1));
+  ASSERT_TRUE(testing::wait_until([&] { return engine_bytes() != before_; }));
   v1::CancelRequest cancel;
   cancel.set_through(1);
   v1::CancelReply cancelled;
