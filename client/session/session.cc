@@ -190,8 +190,8 @@ void Session::Impl::set_autocast(Link::Appending& appending, const AutocastState
   autocast = state;
 }
 
-void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
-                          Tensors* kept, SavedCall* saved) {
+// Rejects tensors that the session's engine does not have.
+static void check_tensors(const Session* self, const Op& op, Args args, absl::Span<const Tensor> into) {
   for (const Arg& arg : args) {
     for_each_tensor(arg, [&](const Handle* tensor) {
       check(tensor->session.get() == self, "[", op.name,
@@ -199,27 +199,54 @@ void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& resul
       check_exists(*tensor);
     });
   }
-  for (const Tensor& tensor : options.into) {
+  for (const Tensor& tensor : into) {
     check(tensor->session.get() == self, "[", op.name,
           "] expected out tensors of this session, got an out tensor of another session");
     check_exists(*tensor);
   }
-  auto keep = [&] {
-    for (const Arg& arg : args) {
-      for_each_tensor(arg, [&](const Handle* tensor) { kept->push_back(Tensor(const_cast<Handle*>(tensor))); });
-    }
-  };
+}
+
+static void keep_tensors(Args args, Tensors* kept) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [&](const Handle* tensor) { kept->push_back(Tensor(const_cast<Handle*>(tensor))); });
+  }
+}
+
+// Names the results, or lists the tensors that receive them.
+static void encode_results(Link::Appending& appending, absl::Span<const Tensor> into, Tensors& results,
+                           v1::Instruction* instruction) {
+  for (const Tensor& tensor : into) instruction->add_into(tensor->id);
+  if (!into.empty() || results.empty()) return;
+  uint64_t name = appending.name(results.size());
+  instruction->set_result(name);
+  if (results.size() > 1) instruction->set_result_count(static_cast<uint32_t>(results.size()));
+  for (Tensor& tensor : results) tensor->id = name++;
+}
+
+static void encode_modes(const CallOptions& options, v1::Instruction* instruction) {
+  if (options.site != 0) instruction->set_site(options.site);
+  if (!options.grad) instruction->set_no_grad(true);
+  if (options.inference) instruction->set_inference(true);
+  if (options.default_float != kDefaultFloat) [[unlikely]]
+    instruction->set_default_dtype(static_cast<uint32_t>(options.default_float));
+}
+
+// Stages: check, issue what the instruction needs, wait for room in the frame, write the instruction.
+void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
+                          Tensors* kept, SavedCall* saved) {
+  check_tensors(self, op, args, options.into);
   if (options.default_float != kDefaultFloat) [[unlikely]]
     require_default_dtypes(op);
   std::optional<Clock::time_point> blocked;
   auto before_waiting = [&] {
-    keep();
+    keep_tensors(args, kept);
     if (!blocked) blocked = Clock::now();
   };
   if (deferred.any()) [[unlikely]]
     issue_deferred(op, args, options.into, before_waiting);
   const bool autocasts = (options.autocast.enabled() || autocast_used) && has_autocast_policy(op);
   if (autocasts && !autocast_used.exchange(true)) add_autocast_session(self);
+
   FrameSize size = encoded_size(op, args, max_inline_bytes);
   if (saved) [[unlikely]]
     size = size + saved->encoded_size(results.size());
@@ -228,6 +255,7 @@ void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& resul
   if (autocasts && options.into.empty()) [[unlikely]]
     set_autocast(appending, options.autocast, options.site);
   if (options.into.empty()) appending.check_names(op, results.size() + (saved ? saved->names() : 0));
+
   if (saved) [[unlikely]]
     saved->begin(appending);
   v1::Instruction* instruction = appending.add_instruction();
@@ -235,19 +263,8 @@ void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& resul
     calls.add(op.id, options.site);
   instruction->set_op(op.id);
   encode_args(op, args, instruction);
-  if (!options.into.empty()) {
-    for (const Tensor& tensor : options.into) instruction->add_into(tensor->id);
-  } else if (!results.empty()) {
-    uint64_t name = appending.name(results.size());
-    instruction->set_result(name);
-    if (results.size() > 1) instruction->set_result_count(static_cast<uint32_t>(results.size()));
-    for (Tensor& tensor : results) tensor->id = name++;
-  }
-  if (options.site != 0) instruction->set_site(options.site);
-  if (!options.grad) instruction->set_no_grad(true);
-  if (options.inference) instruction->set_inference(true);
-  if (options.default_float != kDefaultFloat) [[unlikely]]
-    instruction->set_default_dtype(static_cast<uint32_t>(options.default_float));
+  encode_results(appending, options.into, results, instruction);
+  encode_modes(options, instruction);
   if (saved) [[unlikely]]
     saved->end(appending, Ref<Session>(self), absl::MakeConstSpan(results));
 }

@@ -10,7 +10,6 @@
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
-#include "python/bindings/tensor/torch_dispatch.h"
 
 namespace py = pybind11;
 

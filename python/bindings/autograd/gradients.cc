@@ -4,7 +4,7 @@
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
-#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/stand_in.h"
 
 namespace py = pybind11;
 

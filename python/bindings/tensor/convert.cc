@@ -14,7 +14,7 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
-#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/stand_in.h"
 
 namespace tt::python {
 namespace {

@@ -2,7 +2,6 @@
 
 #include <pybind11/stl.h>
 
-#include <algorithm>
 #include <utility>
 #include <vector>
 
@@ -11,7 +10,7 @@
 #include "python/bindings/tensor/arguments.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/parse.h"
-#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/stand_in.h"
 #include "python/bindings/tensor/types.h"
 
 namespace py = pybind11;
@@ -19,23 +18,27 @@ namespace py = pybind11;
 namespace tt::python {
 
 PyTypeObject* dtensor_type = nullptr;
-bool handles_without_values = false;
 
 namespace {
 
 PyObject* handler = nullptr;  // the registered function
 
 // The tensors of the ranks that this process drives, and the Python object that describes their placement.
-struct Shards final : public RefCounted {
+class Shards final : public StandIn {
+ public:
   Shards(std::vector<client::Tensor> locals, py::object spec) : locals(std::move(locals)), spec(spec.release().ptr()) {}
   ~Shards() override {
     if (!Py_IsInitialized()) return;
     HoldGil held;
     Py_DECREF(spec);
   }
+  client::Tensors call(const Op& op, Args args, absl::Span<const client::Tensor> into) override;
+  void check_has_values(std::string_view) const override {}
+  PyObject* object() const override { return nullptr; }
+  PyTypeObject* type() const override { return dtensor_type; }
 
-  std::vector<client::Tensor> locals;
-  PyObject* spec;
+  const std::vector<client::Tensor> locals;
+  PyObject* const spec;
 };
 
 py::object steal(PyObject* o) { return py::reinterpret_steal<py::object>(throw_if_null(o)); }
@@ -47,16 +50,6 @@ const client::Tensor& dtensor_handle(py::handle o) {
 }
 
 Shards& shards_of(py::handle o) { return static_cast<Shards&>(*dtensor_handle(o)->stands_for); }
-
-const client::Handle* handle(const TensorMeta* tensor) { return static_cast<const client::Handle*>(tensor); }
-
-bool stands_for_shards(const TensorMeta* tensor) { return tensor && handle(tensor)->stands_for && !is_wrapper(tensor); }
-
-bool has_dtensor(const Arg& arg) {
-  if (arg.kind == Arg::Kind::kTensor) return stands_for_shards(arg.tensor);
-  if (arg.kind != Arg::Kind::kTensors) return false;
-  return std::any_of(arg.list().begin(), arg.list().end(), stands_for_shards);
-}
 
 // The sizes of the results, or None if they depend on data.
 py::object result_sizes(const Op& op, Args args) {
@@ -111,12 +104,11 @@ py::tuple parameters_of(const std::string& name) {
 
 }  // namespace
 
-bool is_dtensor(const client::Tensor& handle) { return stands_for_shards(handle.get()); }
+bool is_dtensor(const client::Tensor& handle) {
+  return dynamic_cast<const Shards*>(stand_in_of(handle.get())) != nullptr;
+}
 
-std::optional<client::Tensors> call_with_dtensors(const Op& op, Args args, absl::Span<const client::Tensor> into) {
-  bool found = std::any_of(into.begin(), into.end(), [](const client::Tensor& t) { return is_dtensor(t); });
-  for (const Arg& arg : args) found = found || has_dtensor(arg);
-  if (!found) return std::nullopt;
+client::Tensors Shards::call(const Op& op, Args args, absl::Span<const client::Tensor> into) {
   op.check_args(args);
   py::list arguments;
   for (size_t i = 0; i < args.size(); ++i) arguments.append(to_python(op.params[i], args[i]));
@@ -146,7 +138,7 @@ void bind_dtensor(py::module_& m) {
               PyType_Check(type.ptr()) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type.ptr()), tensor_type),
               "expected a subclass of Tensor");
         Py_INCREF(type.ptr());
-        handles_without_values = true;
+        stand_ins_exist = true;
         dtensor_type = reinterpret_cast<PyTypeObject*>(type.ptr());
         Py_XSETREF(handler, function.release().ptr());
       },

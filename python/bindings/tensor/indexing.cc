@@ -6,9 +6,9 @@
 #include "absl/container/inlined_vector.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
+#include "python/bindings/tensor/handlers.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
-#include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 
 namespace tt::python {
@@ -206,8 +206,7 @@ bool is_plain_index(PyObject* o) {
 PyObject* get_item(PyObject* self, PyObject* index) noexcept {
   return guard([&]() -> PyObject* {
     if (!is_plain_tensor(self) || !is_plain_index(index)) [[unlikely]] {
-      if (PyObject* result = call_overridden_method("__getitem__", {self, index})) return result;
-      if (PyObject* result = call_dispatched_method("get_item", {self, index})) return result;
+      if (PyObject* result = call_method_handlers("__getitem__", "get_item", {self, index})) return result;
     }
     Indexed indexed = Indexer(handle_of(self)).run(index);
     if (indexed.advanced()) {
@@ -230,9 +229,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
         check(ErrorKind::kType, value != nullptr, "Tensor does not support deleting items");
         if (!is_plain_tensor(self) || !is_plain_index(index) ||
             !(is_plain_tensor(value) || PyFloat_CheckExact(value))) {
-          Owned result(call_overridden_method("__setitem__", {self, index, value}));
-          if (!result) result = Owned(call_dispatched_method("set_item", {self, index, value}));
-          if (result) return 0;
+          if (Owned(call_method_handlers("__setitem__", "set_item", {self, index, value}))) return 0;
         }
         Indexed indexed = Indexer(handle_of(self)).run(index);
         client::Tensor& view = indexed.view;

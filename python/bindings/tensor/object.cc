@@ -9,7 +9,6 @@
 #include "client/session/default_dtype.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
-#include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/errors.h"
 #include "python/bindings/tensor/indexing.h"
 #include "python/bindings/tensor/memory_format.h"
@@ -17,6 +16,7 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/stand_in.h"
 #include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
@@ -411,8 +411,9 @@ bool init_tensor_type(PyObject* module) {
 
 PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
   if (handle->stands_for && type == tensor_type) [[unlikely]] {
-    if (PyObject* existing = wrapper_object(handle)) return existing;
-    if (is_dtensor(handle)) type = dtensor_type;
+    const StandIn& stand_in = *stand_in_of(handle.get());
+    if (PyObject* existing = stand_in.object()) return existing;
+    type = stand_in.type();
   }
   auto* self = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;

@@ -10,12 +10,12 @@
 #include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
-#include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/function_log.h"
+#include "python/bindings/tensor/handlers.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/read.h"
-#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/stand_in.h"
 #include "python/bindings/tensor/torch_function.h"
 
 namespace tt::python {
@@ -115,14 +115,8 @@ void store_resized(PyObject* out, const Op& op, const client::Tensor& result, cl
 
 client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::Span<const client::Tensor> into) {
   const Op& op = *find_op(id);
-  if (handles_without_values) [[unlikely]] {
-    for (const Arg& arg : args) {
-      if (arg.kind == Arg::Kind::kTensor) check_has_values(arg.tensor, op.name);
-      for (const TensorMeta* t : arg.kind == Arg::Kind::kTensors ? arg.list() : absl::Span<const TensorMeta* const>()) {
-        check_has_values(t, op.name);
-      }
-    }
-    if (auto results = call_with_dtensors(op, args, into)) return *std::move(results);
+  if (stand_ins_exist) [[unlikely]] {
+    if (auto results = call_stand_in(op, args, into)) return *std::move(results);
   }
   client::CallOptions options = call_options(session);
   options.into = into;
@@ -226,8 +220,7 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
         continue;
       }
       if (!parsed.session) [[unlikely]] {
-        if (PyObject* result = call_overridden(module, entry.name, call)) return result;
-        if (PyObject* result = call_dispatched(op, parsed, call, in_place)) return result;
+        if (PyObject* result = call_handlers(module, entry.name, op, parsed, call, in_place)) return result;
         parsed.session = parsed.overridable_session ? parsed.overridable_session : &current_session();
       }
       client::Session& session = *parsed.session;
@@ -325,19 +318,6 @@ bool plain_operand(PyObject* o, Arg* out) {
   return !is_tensor(o) && plain_number(o, out);
 }
 
-// Passes a slot's call to the operands' __torch_function__. Returns null without an exception if nothing overrides it,
-// and NotImplemented in place of a TypeError, so that Python tries the other operand's method.
-PyObject* overridden_slot(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
-  try {
-    if (is_tensor(a)) return call_overridden_method(slot_name(op, false, in_place), {a, b});
-    return call_overridden_method(slot_name(op, true, in_place), {b, a});
-  } catch (const PythonErrorSet&) {
-    if (!PyErr_ExceptionMatches(PyExc_TypeError)) throw;
-    PyErr_Clear();
-    Py_RETURN_NOTIMPLEMENTED;
-  }
-}
-
 // Computes a number slot with converted operands.
 inline PyObject* compute(uint16_t op, PyObject* a, PyObject* b, const Arg (&operands)[2], bool in_place) {
   const client::Tensor& tensor = is_tensor(a) ? handle_of(a) : handle_of(b);
@@ -354,8 +334,8 @@ inline PyObject* compute(uint16_t op, PyObject* a, PyObject* b, const Arg (&oper
 
 // A number slot with an operand that is neither a plain tensor nor a number.
 [[gnu::cold, gnu::noinline]] PyObject* binary_slow(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
-  if (PyObject* result = overridden_slot(op, a, b, in_place)) return result;
-  if (PyObject* result = call_dispatched_slot(*find_op(op), a, b, in_place)) return result;
+  const char* name = slot_name(op, !is_tensor(a), in_place);
+  if (PyObject* result = call_slot_handlers(name, *find_op(op), a, b, in_place)) return result;
   Arg operands[2];
   if (!operand(a, &operands[0]) || !operand(b, &operands[1])) Py_RETURN_NOTIMPLEMENTED;
   return compute(op, a, b, operands, in_place);
@@ -381,8 +361,8 @@ PyObject* binary(uint16_t op, PyObject* a, PyObject* b, bool in_place) {
 PyObject* unary(uint16_t op, PyObject* a) {
   return guard([&]() -> PyObject* {
     if (!is_plain_tensor(a)) [[unlikely]] {
-      if (PyObject* result = call_overridden_method(slot_name(op, false, false), {a})) return result;
-      if (PyObject* result = call_dispatched_slot(*find_op(op), a, nullptr, false)) return result;
+      const char* name = slot_name(op, false, false);
+      if (PyObject* result = call_slot_handlers(name, *find_op(op), a, nullptr, false)) return result;
     }
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(handle_of(a).get()))};
     return wrap(std::move(call_op(op, args, *handle_of(a)->session)[0]));

@@ -10,7 +10,7 @@
 #include "python/bindings/tensor/function_log.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
-#include "python/bindings/tensor/torch_dispatch.h"
+#include "python/bindings/tensor/stand_in.h"
 
 namespace tt::python {
 namespace {

@@ -5,9 +5,9 @@
 #include "client/autograd/backward.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/arguments.h"
-#include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/stand_in.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
 
@@ -66,20 +66,31 @@ PyObject* handler_module() {
   return module;
 }
 
-// The handle's owner: the object of a wrapper subclass, which keeps the handle.
-struct Wrapper final : public RefCounted {
+// The object of a wrapper subclass, which keeps the handle.
+class Wrapper final : public StandIn {
+ public:
   ~Wrapper() override {
     if (!weak_reference || !Py_IsInitialized()) return;
     HoldGil held;
     Py_DECREF(weak_reference);
   }
+  client::Tensors call(const Op& op, Args, absl::Span<const client::Tensor>) override {
+    check_has_values(op.name);
+    return {};
+  }
+  void check_has_values(std::string_view what) const override {
+    fail(ErrorKind::kNotImplemented, "[", what,
+         "] a tensor of _make_wrapper_subclass() has no values in the engine; its __torch_dispatch__ does not handle "
+         "this");
+  }
+  PyObject* object() const override {
+    PyObject* o = weak_reference ? PyWeakref_GetObject(weak_reference) : Py_None;  // borrowed
+    return o == Py_None ? nullptr : Py_NewRef(o);
+  }
+  PyTypeObject* type() const override { return tensor_type; }
+
   PyObject* weak_reference = nullptr;
 };
-
-const Wrapper* wrapper_of(const TensorMeta* tensor) {
-  if (!tensor || !handles_without_values) return nullptr;
-  return dynamic_cast<const Wrapper*>(static_cast<const client::Handle*>(tensor)->stands_for.get());
-}
 
 }  // namespace
 
@@ -107,36 +118,13 @@ PyObject* call_dispatched(const Op& op, const ParsedArgs& parsed, const PythonCa
                                                     parsed.requires_grad ? Py_True : Py_False, nullptr));
 }
 
-PyObject* call_dispatched_slot(const Op& op, PyObject* a, PyObject* b, bool in_place) {
-  PyObject* args[] = {a, b};
-  const PythonCall call{nullptr, args, b ? 2 : 1, nullptr};
-  if (!is_dispatched(call)) return nullptr;
-  ParsedArgs parsed;
-  std::string why;
-  if (!parse(op, call, &parsed, &why)) return nullptr;
-  return call_dispatched(op, parsed, call, in_place);
-}
-
 PyObject* call_dispatched_method(const char* name, std::initializer_list<PyObject*> args) {
   if (!is_dispatched({nullptr, args.begin(), static_cast<Py_ssize_t>(args.size()), nullptr})) return nullptr;
   Owned function(throw_if_null(PyObject_GetAttrString(handler_module(), name)));
   return throw_if_null(PyObject_Vectorcall(function.get(), args.begin(), args.size(), nullptr));
 }
 
-bool is_wrapper(const TensorMeta* tensor) { return wrapper_of(tensor) != nullptr; }
-
-PyObject* wrapper_object(const client::Tensor& handle) {
-  const Wrapper* wrapper = wrapper_of(handle.get());
-  if (!wrapper || !wrapper->weak_reference) return nullptr;
-  PyObject* o = PyWeakref_GetObject(wrapper->weak_reference);  // borrowed
-  return o == Py_None ? nullptr : Py_NewRef(o);
-}
-
-void check_has_values(const TensorMeta* tensor, std::string_view what) {
-  check(ErrorKind::kNotImplemented, !is_wrapper(tensor), "[", what,
-        "] a tensor of _make_wrapper_subclass() has no values in the engine; its __torch_dispatch__ does not handle "
-        "this");
-}
+bool is_wrapper(const TensorMeta* tensor) { return dynamic_cast<const Wrapper*>(stand_in_of(tensor)) != nullptr; }
 
 namespace {
 
@@ -196,7 +184,7 @@ PyObject* make_wrapper(PyObject*, PyObject* args) {
     Ref<Wrapper> wrapper = make_ref<Wrapper>();
     Wrapper* owner = wrapper.get();
     handle->stands_for = Ref<RefCounted>(std::move(wrapper));
-    handles_without_values = true;
+    stand_ins_exist = true;
     Owned object(throw_if_null(wrap(std::move(handle), subclass)));
     owner->weak_reference = throw_if_null(PyWeakref_NewRef(object.get(), nullptr));
     return object.release();
@@ -216,6 +204,13 @@ PyObject* set_disabled(PyObject*, PyObject* on) {
 PyObject* handles_object(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && handles_dispatch(Py_TYPE(o)));
 }
+PyObject* is_dispatched_call(PyObject*, PyObject* values) {
+  return guard([&]() -> PyObject* {
+    check(ErrorKind::kType, PyTuple_Check(values), "_is_dispatched(): expected a tuple of arguments");
+    PyObject* args[] = {values};
+    return PyBool_FromLong(is_dispatched({nullptr, args, 1, nullptr}));
+  });
+}
 PyObject* is_wrapper_object(PyObject*, PyObject* o) {
   return PyBool_FromLong(is_tensor(o) && is_wrapper(handle_of(o).get()));
 }
@@ -227,6 +222,8 @@ PyMethodDef functions[] = {
     {"_disabled_torch_dispatch_impl", disabled_dispatch, METH_VARARGS, "Tensor.__torch_dispatch__: handles no calls."},
     {"_set_dispatch_disabled", set_disabled, METH_O, "Enters (True) or leaves (False) a context without dispatch."},
     {"_handles_dispatch", handles_object, METH_O, "Whether the object is a tensor with a __torch_dispatch__."},
+    {"_is_dispatched", is_dispatched_call, METH_O,
+     "Whether a mode or one of a tuple of arguments handles operators in this thread."},
     {"_is_wrapper", is_wrapper_object, METH_O, "Whether the object is a tensor of _make_wrapper_subclass()."},
     {}};
 

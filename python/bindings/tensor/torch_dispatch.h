@@ -19,20 +19,11 @@ bool is_dispatched(const PythonCall& call);
 // Throws PythonErrorSet.
 PyObject* call_dispatched(const Op& op, const ParsedArgs& parsed, const PythonCall& call, bool in_place);
 
-// Same, for a number slot's operands; `b` may be null.
-PyObject* call_dispatched_slot(const Op& op, PyObject* a, PyObject* b, bool in_place);
-
 // Same, for a method of this name of the registered Python handler: get_item, set_item.
 PyObject* call_dispatched_method(const char* name, std::initializer_list<PyObject*> args);
 
 // Whether the handle belongs to a wrapper subclass's tensor. `tensor` may be null.
 bool is_wrapper(const TensorMeta* tensor);
-
-// Returns a new reference to the wrapper subclass's object of a handle; null if the object is gone or never existed.
-PyObject* wrapper_object(const client::Tensor& handle);
-
-// Throws Error (NotImplementedError) if the tensor is a wrapper subclass's. `what` names the caller.
-void check_has_values(const TensorMeta* tensor, std::string_view what);
 
 // Adds the functions that teletensor.utils._python_dispatch and Tensor use.
 bool init_torch_dispatch(PyObject* module);

@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import functools
 import importlib
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from .. import _C
 from .._C import Tensor
 from ..overrides import signature_of
+from .handlers import call_handlers
 from .operators import OpOverload, OpOverloadPacket
 from .schema import Schema, parse
 
@@ -141,14 +142,6 @@ def implementation(name: str) -> Callable | None:
     return found if callable(found) and not isinstance(found, type) else None
 
 
-def _flat(values: Iterable[Any]) -> Iterator[Any]:
-    for value in values:
-        if isinstance(value, (list, tuple)):
-            yield from value
-        else:
-            yield value
-
-
 class AtenOverload(OpOverload):
     """An overload of an operator of PyTorch. Called with its arguments in the operator's order."""
 
@@ -157,11 +150,9 @@ class AtenOverload(OpOverload):
         self.has_out = any(a.is_write and a.kwarg_only for a in schema.arguments)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        values = tuple(_flat((*args, *kwargs.values())))
-        if _C._has_torch_function(values):
-            return _C._handle_torch_function(f"torch.ops.{self}", self, values, args, kwargs)
-        if self.sharded is not None and any(isinstance(v, _C.Tensor) and _C.is_dtensor(v) for v in values):
-            return self.sharded(list(args), kwargs)
+        result = call_handlers(self, args, kwargs, dispatches=False)  # the function asks dispatch handlers
+        if result is not NotImplemented:
+            return result
         function = implementation(self._opname)
         if function is None:
             raise NotImplementedError(f"[torch.ops.{self}] there is no function for this operator")
@@ -229,11 +220,8 @@ class AtenPacket(OpOverloadPacket):
         setattr(self, name, found)
         return found
 
-    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        values = tuple(_flat((*args, *kwargs.values())))
-        if _C._has_torch_function(values):
-            return _C._handle_torch_function(f"torch.ops.{self}", self, values, args, kwargs)
-        return select(self, args, kwargs)(*args, **kwargs)
+    def _select(self, args: tuple, kwargs: dict[str, Any]) -> OpOverload:
+        return select(self, args, kwargs)
 
 
 def _overload_name(declaration: str) -> str:

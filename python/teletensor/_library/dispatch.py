@@ -16,6 +16,7 @@ from .._C import Tensor
 from .._declarations import ATEN_NAMES
 from ..overrides import documented_parameters
 from . import aten
+from .handlers import call_dispatch_handlers
 from .operators import OpOverload
 from .schema import Argument, Schema
 
@@ -127,45 +128,6 @@ def resolve(name: str, arguments: list[Any], out: list | None, in_place: bool) -
     return overload, args, kwargs
 
 
-def _handling_types(values: tuple) -> list[type]:
-    """The types of tensors that handle calls, each once, subclasses first."""
-    found: list[type] = []
-    for value in values:
-        kind = type(value)
-        if kind not in found and _C._handles_dispatch(value):
-            place = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
-            found.insert(place, kind)
-    return found
-
-
-def run_handlers(func: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
-    """Calls the innermost mode, then the types' handlers, until one returns a result other than NotImplemented.
-
-    Raises:
-        TypeError: all handlers returned NotImplemented.
-    """
-    kinds = _handling_types(tuple(aten._flat((*args, *kwargs.values()))))
-    types, refused = tuple(kinds), []
-    if _C._len_torch_dispatch_stack():
-        mode = _C._pop_torch_dispatch_stack()
-        try:
-            result = mode.__torch_dispatch__(func, types, args, kwargs)
-        finally:
-            _C._push_on_torch_dispatch_stack(mode)
-        if result is not NotImplemented:
-            return result
-        refused.append(f"  - mode object {mode!r}\n")
-    for kind in kinds:
-        result = kind.__torch_dispatch__(func, types, args, kwargs)
-        if result is not NotImplemented:
-            return result
-        refused.append(f"  - tensor subclass {kind!r}\n")
-    raise TypeError(
-        f"Multiple dispatch failed for 'torch.ops.{func}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
-        f"{''.join(refused)}"
-    )
-
-
 def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requires_grad: bool) -> Any:
     """Passes a call of an operator of the engine to the handlers.
 
@@ -176,7 +138,7 @@ def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requ
         in_place: whether the first argument receives the result.
         requires_grad: whether the results require gradients, for operators that create tensors.
     """
-    result = run_handlers(*resolve(name, arguments, out, in_place))
+    result = call_dispatch_handlers(*resolve(name, arguments, out, in_place))
     if requires_grad:
         for tensor in (result,) if isinstance(result, Tensor) else result:
             tensor.requires_grad_()

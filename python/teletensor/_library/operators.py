@@ -15,6 +15,7 @@ from .. import _C
 from .._C import Tensor
 from ..autograd import Function
 from ..overrides import named_by_text
+from .handlers import call_function_handlers, call_handlers
 from .schema import Schema
 
 _AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA")
@@ -72,8 +73,10 @@ class OpOverload:
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         positional, keyword = self._schema.bind(args, kwargs)
-        if self.sharded is not None and any(map(_C.is_dtensor, _tensors([*positional, *keyword.values()]))):
-            return self.sharded(positional, keyword)
+        composed = self.kernels.keys() <= {"CompositeImplicitAutograd"} and self.fake is None
+        result = call_handlers(self, *self._schema.without_defaults(positional, keyword), dispatches=not composed)
+        if result is not NotImplemented:
+            return result
         device = next((t.device.type for t in _tensors([*positional, *keyword.values()])), "cpu")
         if device in ("cpu", "cuda") and _C.autocast_dtype(device) is not None:
             if f"Autocast{device.upper()}" in self.kernels:
@@ -217,15 +220,18 @@ class OpOverloadPacket:
         raise AttributeError(f"The underlying op of '{self}' has no overload name '{name}'")
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        chosen = next(iter(self._overloads.values()))
+        result = call_function_handlers(self, args, kwargs)
+        return self._select(args, kwargs)(*args, **kwargs) if result is NotImplemented else result
+
+    def _select(self, args: tuple, kwargs: dict[str, Any]) -> OpOverload:
+        """The first overload that accepts the arguments, or the first of all."""
         for overload in self._overloads.values() if len(self._overloads) > 1 else ():
             try:
                 overload._schema.bind(args, kwargs)
             except RuntimeError:
                 continue
-            chosen = overload
-            break
-        return chosen(*args, **kwargs)
+            return overload
+        return next(iter(self._overloads.values()))
 
 
 named_by_text += [OpOverload, OpOverloadPacket]

@@ -79,6 +79,17 @@ class Schema:
                 )
         return [values[a.name] for a in positional], {a.name: values[a.name] for a in self.arguments if a.kwarg_only}
 
+    def without_defaults(self, positional: Sequence[Any], keyword: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+        """The bound arguments as handlers receive them: without trailing defaults and default keywords."""
+        defaults = {a.name: a for a in self.arguments}
+
+        def is_default(argument: Argument, value: Any) -> bool:
+            return argument.has_default and not isinstance(value, _C.Tensor) and value == argument.default
+
+        in_order = [a for a in self.arguments if not a.kwarg_only]
+        kept = max((i + 1 for i, (a, v) in enumerate(zip(in_order, positional)) if not is_default(a, v)), default=0)
+        return tuple(positional[:kept]), {n: v for n, v in keyword.items() if not is_default(defaults[n], v)}
+
 
 def _split(text: str) -> list[str]:
     """Divides at commas outside of parentheses, brackets and quotes."""

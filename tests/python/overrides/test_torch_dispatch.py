@@ -288,3 +288,31 @@ def test_overloads_of_aten(torch):
 def test_uninitialized_parameters_refuse_functions(torch, call):
     with pytest.raises(ValueError, match="Attempted to use an uninitialized parameter"):
         eval(call, {"torch": torch}, {"x": torch.ones(2), "p": torch.nn.parameter.UninitializedParameter()})
+
+
+def test_custom_operators_reach_modes(torch):
+    received = []
+
+    class Functions(torch.overrides.TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            received.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    class Operators(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            received.append((str(func), args[1:], kwargs))
+            return func(*args, **(kwargs or {}))
+
+    library = torch.library.Library("handlers_test", "DEF")
+    library.define("scaled(Tensor x, int by=2, *, bool negate=False) -> Tensor")
+    library.impl("scaled", lambda x, by=2, negate=False: x * (-by if negate else by), "CompositeExplicitAutograd")
+    scaled, x = torch.ops.handlers_test.scaled, torch.ones(2)
+    with Functions():
+        assert scaled(x).tolist() == [2, 2]
+    assert received[0] == "handlers_test.scaled"
+    received.clear()
+    with Operators():
+        assert scaled.default(x, by=3, negate=True).tolist() == [-3, -3]
+        assert scaled(x, 2).tolist() == [2, 2]
+    operators = [call for call in received if call[0].startswith("handlers_test")]
+    assert operators == [("handlers_test.scaled.default", (3,), {"negate": True}), ("handlers_test.scaled.default", (), {})]

@@ -1,0 +1,89 @@
+"""The handlers of a call of an operator object, asked in one place and in PyTorch's order.
+
+They are function modes and ``__torch_function__`` of the arguments, dispatch modes and ``__torch_dispatch__``, and the
+placements that ``register_sharding`` gives an operator for DTensors. The bindings ask the handlers of functions and methods in
+the same order (python/bindings/tensor/handlers.h).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from .. import _C
+
+
+def flat(values: Iterable[Any]) -> Iterator[Any]:
+    """The values, with the items of lists and tuples in their place."""
+    for value in values:
+        if isinstance(value, (list, tuple)):
+            yield from value
+        else:
+            yield value
+
+
+def call_function_handlers(operator: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Passes a call to the function mode or the ``__torch_function__`` that overrides it; NotImplemented if there is none."""
+    values = tuple(flat((*args, *kwargs.values())))
+    if _C._has_torch_function(values):
+        return _C._handle_torch_function(f"torch.ops.{operator}", operator, values, args, kwargs)
+    return NotImplemented
+
+
+def call_handlers(overload: Any, args: tuple, kwargs: dict[str, Any], *, dispatches: bool) -> Any:
+    """Passes a call of an overload to the first handler that applies; returns NotImplemented if none does.
+
+    Args:
+        overload: the overload, which handlers receive.
+        args: the positional arguments of the call.
+        kwargs: the keyword arguments of the call.
+        dispatches: whether dispatch handlers receive the overload itself. They receive the operators of one that is composed.
+    """
+    result = call_function_handlers(overload, args, kwargs)
+    if result is not NotImplemented:
+        return result
+    values = tuple(flat((*args, *kwargs.values())))
+    if dispatches and _C._is_dispatched(values):
+        return call_dispatch_handlers(overload, args, kwargs)
+    if overload.sharded is not None and any(isinstance(v, _C.Tensor) and _C.is_dtensor(v) for v in values):
+        return overload.sharded(list(args), kwargs)
+    return NotImplemented
+
+
+def _handling_types(values: tuple) -> list[type]:
+    """The types of tensors that handle calls, each once, subclasses first."""
+    found: list[type] = []
+    for value in values:
+        kind = type(value)
+        if kind not in found and _C._handles_dispatch(value):
+            place = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
+            found.insert(place, kind)
+    return found
+
+
+def call_dispatch_handlers(overload: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Calls the innermost mode, then the types' handlers, until one returns a result other than NotImplemented.
+
+    Raises:
+        TypeError: all handlers returned NotImplemented.
+    """
+    kinds = _handling_types(tuple(flat((*args, *kwargs.values()))))
+    types, refused = tuple(kinds), []
+    if _C._len_torch_dispatch_stack():
+        mode = _C._pop_torch_dispatch_stack()
+        try:
+            result = mode.__torch_dispatch__(overload, types, args, kwargs)
+        finally:
+            _C._push_on_torch_dispatch_stack(mode)
+        if result is not NotImplemented:
+            return result
+        refused.append(f"  - mode object {mode!r}\n")
+    for kind in kinds:
+        result = kind.__torch_dispatch__(overload, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+        refused.append(f"  - tensor subclass {kind!r}\n")
+    raise TypeError(
+        f"Multiple dispatch failed for 'torch.ops.{overload}'; all __torch_dispatch__ handlers returned NotImplemented:\n\n"
+        f"{''.join(refused)}"
+    )
