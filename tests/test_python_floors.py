@@ -50,13 +50,16 @@ LAYERS = {
     # Compilation and conversion.
     "compiler": "_dynamo compiler export onnx ao quantization package nn/quantized",
     # Programs, and `torch` under its own name.
-    "tools": "_principals _top _torch_path/torch as_torch cli distributed/launch distributed/run launch ray utils/collect_env",
+    "tools": """
+        _principals _top _torch_path/torch as_torch cli distributed/elastic/agent distributed/launch distributed/launcher
+        distributed/run launch ray utils/collect_env
+    """,
 }
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
-    "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "cuda/amp/__init__", "distributed/__init__", "fx/__init__",
-    "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__", "package/__init__",
-    "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",
+    "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "cuda/amp/__init__", "distributed/__init__",
+    "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",
+    "package/__init__", "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",
 }  # fmt: skip
 
 

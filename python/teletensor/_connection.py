@@ -229,11 +229,18 @@ def connection() -> _C.Connection:
         return _current or connect()
 
 
+def leave_parents_session() -> None:
+    """Drops the session of the process that this one was forked from; the next tensor opens one."""
+    global _current, _all
+    _current, _all = None, None
+    _C.set_session(None)
+
+
 def refuse_sessions(error: type[BaseException]) -> None:
     """Drops the session of the process that this one was forked from; creating a tensor raises `error`."""
-    global _current, _all, _refusal
-    _current, _all, _refusal = None, None, error
-    _C.set_session(None)
+    global _refusal
+    leave_parents_session()
+    _refusal = error
 
 
 def set_for_later_sessions(operator: str, *arguments) -> None:

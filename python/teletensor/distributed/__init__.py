@@ -46,8 +46,8 @@ set_debug_level_from_env()
 # Imported when they are used.
 _LAZY = {name: ".device_mesh" for name in ("DeviceMesh", "init_device_mesh")}
 _MODULES = (
-    "algorithms", "autograd", "checkpoint", "device_mesh", "distributed_c10d", "elastic", "fsdp", "launch", "nn", "optim", "pipelining",
-    "rpc", "run", "tensor",
+    "algorithms", "argparse_util", "autograd", "checkpoint", "device_mesh", "distributed_c10d", "elastic", "fsdp", "launch", "launcher",
+    "nn", "optim", "pipelining", "rpc", "run", "tensor",
 )  # fmt: skip
 
 

@@ -23,7 +23,7 @@ def parse_args(args: list[str] | None) -> argparse.Namespace:
 def launch(args: argparse.Namespace) -> None:
     """Runs the parsed command. Raises SystemExit if it fails."""
     if not args.use_env and not args.no_python:
-        args.arguments.insert(0, "--local-rank=${local_rank}")
+        args.training_script_args.insert(0, "--local-rank=${local_rank}")
     run(args)
 
 

@@ -1,8 +1,9 @@
 """``teletensor launch``: starts one process per rank on one or several hosts, as torchrun does. See docs/launch.md.
 
 Modules: `options` (the command line), `rendezvous` (the launchers' store), `membership` (rounds and failures), `ranks`
-(processes), `logs` (their output), `launcher` (one node), `hosts` and `remote` (--hosts), and `cluster` (ranks that
-Slurm or MPI starts). None of them needs an engine.
+(processes), `function` (ranks that call a function), `logs` (their output), `launcher` (one node), `execution` (a run of
+one node from a program), `hosts` and `remote` (--hosts), and `cluster` (ranks that Slurm or MPI starts). None of them
+needs an engine.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import argparse
 import asyncio
 import os
 import sys
+from collections.abc import Mapping
 
 from .options import OptionError, add_arguments, check
 
@@ -22,16 +24,14 @@ def run(args: argparse.Namespace) -> int:
     except OptionError as e:
         print(f"teletensor launch: {e}", file=sys.stderr)
         return 2
-    from .logs import Output
-
-    output = Output.standard()
     if options.hosts:
         from . import hosts
+        from .logs import Output
 
-        return asyncio.run(hosts.run(options, output))
-    from .launcher import Launcher
+        return asyncio.run(hosts.run(options, Output.standard()))
+    from .execution import execute
 
-    return asyncio.run(Launcher(options, output).run())
+    return execute(options).code
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -42,12 +42,12 @@ def main(argv: list[str] | None = None) -> int:
     return run(parser().parse_args(arguments))
 
 
-def parser() -> argparse.ArgumentParser:
-    """Returns the parser of the flags, the script and its arguments."""
+def parser(environment: Mapping[str, str] = os.environ) -> argparse.ArgumentParser:
+    """Returns the parser of the flags, the script and its arguments. See add_arguments() for the environment."""
     flags = argparse.ArgumentParser(
         prog="teletensor launch", allow_abbrev=False, description="Starts one process per rank."
     )
-    add_arguments(flags)
+    add_arguments(flags, environment)
     return flags
 
 

@@ -11,11 +11,13 @@ import shutil
 import signal
 import socket
 import tempfile
+import threading
 import time
 from collections.abc import Callable
 from pathlib import Path
 
 from .failure import Failure
+from .function import Call
 from .logs import Output
 from .membership import Leader, Member, Node, State
 from .options import STDERR, Options, is_this_host
@@ -45,6 +47,8 @@ class Signals:
     def __init__(self, numbers: tuple[int, ...]):
         self.changed = asyncio.Event()
         self.received: list[int] = []
+        if threading.current_thread() is not threading.main_thread():
+            return  # only the main thread can handle signals; the exits of children are seen at the next check
         loop = asyncio.get_running_loop()
         for number in numbers:
             # A launcher started by nohup, or in the background by a shell, keeps ignoring the signals that they set to
@@ -78,6 +82,23 @@ def report(state: State, output: Output) -> None:
         output.message(state.message)
 
 
+@dataclasses.dataclass
+class Outcome:
+    """How a run ended on this node."""
+
+    code: int = 0  # the launcher's exit code
+    restarts: int = 0  # after failures
+    first_rank: int = -1  # rank of this node's first rank; -1 if none has started
+    signal: int | None = None  # that ended this launcher
+    message: str = ""  # the reason if neither a rank nor a signal ended the run
+    timed_out: bool = False  # too few nodes joined in time
+    disconnected: bool = False  # the launchers' store did not answer
+    failure: Failure | None = None  # of the rank that failed first, on whichever node
+    local_rank: int = -1  # of that rank on its node
+    failure_file: str = ""  # a copy of its failure file; it need not exist
+    results: dict[int, bytes | None] = dataclasses.field(default_factory=dict)  # pickled return values by rank
+
+
 class Launcher:
     """One launcher. run() is called once.
 
@@ -86,10 +107,17 @@ class Launcher:
         output: the streams on which the ranks' lines are shown.
         host: this node's name in messages.
         summarize: whether to write the summary of a failed run; false if the launcher that started this one does.
+        call: what the ranks call, instead of executing the command.
+        kept_failures: a folder in which the first failed rank's failure file is kept.
     """
 
-    def __init__(self, options: Options, output: Output, host: str = "", summarize: bool = True):
+    def __init__(
+        self, options: Options, output: Output, host: str = "", summarize: bool = True, call: Call | None = None,
+        kept_failures: Path | None = None,
+    ):  # fmt: skip
+        self.outcome = Outcome()
         self._options, self._output = options, output
+        self._call, self._kept_failures = call, kept_failures
         self._host, self._summarize = host or socket.gethostname(), summarize
         self._token = options.token or secrets.token_hex(32)
         self._server: StoreServer | None = None
@@ -109,10 +137,13 @@ class Launcher:
             on_start(self._signals)
         self._guard = Guard(self._failures.name)
         try:
-            return await self._run()
+            self.outcome.code = await self._run()
+            return self.outcome.code
         except StoreError as e:
             await self._stop_ranks(signal.SIGTERM)
-            self._output.message(f"the launcher with the store is gone: {e}")
+            self.outcome.code, self.outcome.disconnected = 1, True
+            self.outcome.message = f"the launcher with the store is gone: {e}"
+            self._output.message(self.outcome.message)
             return 1
         finally:
             await self._stop_ranks(signal.SIGTERM)
@@ -125,6 +156,7 @@ class Launcher:
     async def _run(self) -> int:
         options = self._options
         if not await self._join():
+            self.outcome.signal = self._signals.received[0]
             return 128 + self._signals.received[0]
         node = self._member.node
         while True:
@@ -138,9 +170,10 @@ class Launcher:
             if state is None:
                 pass
             elif options.run_id is not None and state.run_id != options.run_id:
-                self._output.message(
+                self.outcome.message = (
                     f"--rdzv-id: expected {state.run_id!r}, that of the node with the store, got {options.run_id!r}"
                 )
+                self._output.message(self.outcome.message)
                 return 1
             elif state.phase == "closed":
                 return await self._close(state)
@@ -236,14 +269,22 @@ class Launcher:
             self._copy_failure_file(failure.rank)
             self._publish("failed", dataclasses.asdict(failure))
         elif self._ranks.finished():
+            self.outcome.results = self._ranks.results()
             self._publish("finished")
 
     def _copy_failure_file(self, rank: int) -> None:
-        """Makes a rank's failure file that of this launcher, if another launcher started it."""
+        """Keeps a rank's failure file, and makes it that of this launcher, if another launcher started it."""
         own = os.environ.get("TORCHELASTIC_ERROR_FILE")
-        if own and self._round_failures:
-            with contextlib.suppress(OSError):  # the rank has written none
+        if self._round_failures is None:
+            return
+        with contextlib.suppress(OSError):  # the rank has written none
+            if own:
                 shutil.copyfile(self._round_failures / f"{rank}.json", own)
+            if self._kept_failures is not None:
+                kept = self._kept_failures / f"attempt_{self._member.node.round}" / str(rank) / "error.json"
+                kept.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copyfile(self._round_failures / f"{rank}.json", kept)
+                self.outcome.failure_file = str(kept)
 
     async def _start(self, state: State) -> None:
         """Starts the ranks if this node is in the group."""
@@ -258,9 +299,10 @@ class Launcher:
                 "OMP_NUM_THREADS is 1 for each rank, because several run on this host; set it to use more threads"
             )
         per_rank = environments(options, state, group_rank, self._token, os.environ)
+        self.outcome.first_rank = int(per_rank[0]["RANK"])
         try:
             failures = self._round_failures = Path(tempfile.mkdtemp(dir=self._failures.name))
-            self._ranks = Ranks(options, per_rank, self._output, self._log_folder(state), failures, self._guard)
+            self._ranks = Ranks(options, per_rank, self._output, self._log_folder(state), failures, self._guard, self._call)
             self._publish("running")
         except OSError as e:
             code = 127 if isinstance(e, FileNotFoundError) else 126
@@ -317,11 +359,21 @@ class Launcher:
         await self._stop_ranks(signal.SIGTERM)
         if self._summarize:
             report(state, self._output)
+        self.outcome.message, self.outcome.timed_out, self.outcome.restarts = state.message, state.timed_out, state.restarts
+        if state.failure:
+            failure = self.outcome.failure = Failure(**state.failure)
+            first = 0  # rank of the node's first rank
+            for node in state.group:
+                if failure.rank < first + node["ranks"]:
+                    self.outcome.local_rank = failure.rank - first
+                    break
+                first += node["ranks"]
         await self._leave_run()
         return state.code
 
     async def _leave(self, number: int) -> int:
         """Ends because of a signal."""
+        self.outcome.signal = number
         code = 128 + number
         message = f"stopped by {signal.Signals(number).name}"
         if self._leader:

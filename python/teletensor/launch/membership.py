@@ -51,6 +51,7 @@ class State:
     code: int = 0  # exit code of a closed run
     failure: dict | None = None  # the first one, of a closed run or of the previous round
     message: str = ""  # the reason why the run was closed or restarted without a failed rank
+    timed_out: bool = False  # whether the run was closed because too few nodes had joined in time
 
 
 def _dump(value: Node | State) -> str:
@@ -200,6 +201,7 @@ class Leader:
         elif self._num_candidates() < self._min:
             self.close(1, "; ".join(self._gone.values()))
         elif now - self._joining_since > self._join_timeout:
+            self.state.timed_out = True
             self.close(1, f"{len(ready)} of at least {self._min} nodes joined within {self._join_timeout:g} s")
 
     def _begin(self, ready: list[Node]) -> None:

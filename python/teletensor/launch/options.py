@@ -16,6 +16,8 @@ import socket
 import string
 from collections.abc import Mapping
 
+from ..distributed.elastic.events import get_logging_handler
+
 STDOUT, STDERR = 1, 2  # bits of --redirects and --tee
 DEFAULT_SSH = "ssh -T -o BatchMode=yes {host} {command}"
 _C10D_PORT = 29400  # torchrun's default ports
@@ -62,6 +64,7 @@ class Options:
     redirects: dict[int, int]  # bits by local rank; None stands for the others
     tee: dict[int, int]
     ranks_shown: frozenset[int] | None  # local ranks
+    event_log_handler: str  # a name of torch.distributed.elastic.events
     join_timeout: float
     last_call_timeout: float
     keep_alive_interval: float
@@ -88,8 +91,8 @@ class _UnderscoreParser:
             self.torchrun.append(action)
 
 
-def add_arguments(parser: argparse.ArgumentParser) -> None:
-    """Adds the flags and the script with its arguments."""
+def add_arguments(parser: argparse.ArgumentParser, environment: Mapping[str, str] = os.environ) -> None:
+    """Adds the flags and the script with its arguments. Defaults are replaced by PET_<NAME> variables of the environment."""
     group = _UnderscoreParser(parser)
     add = group.add
     add(
@@ -201,23 +204,28 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
         help="LOCAL_RANK is 0 in each rank, and CUDA_VISIBLE_DEVICES has its GPU only",
     )  # fmt: skip
     add("--run-path", action="store_true", help="the script is an absolute path that Python runs, whatever --no-python says")
-    add("--event-log-handler", default="null", help="accepted for torchrun's scripts: null")
+    add(
+        "--event-log-handler", default="null", metavar="NAME",
+        help="handler of torch.distributed.elastic.events that receives the run's events; null and console exist",
+    )  # fmt: skip
     add("--logs-specs", default=None, help="not supported: use --log-dir, --redirects and --tee")
     add("--numa-binding", default=None, help="not supported: use numactl in the command with --no-python")
     add(
         "--print-completion", choices=("bash", "zsh", "tcsh"), default=None,
         help="print a completion script for the shell and exit (needs the package shtab)",
     )  # fmt: skip
-    parser.add_argument("script", help="script, module or program of each rank")
-    parser.add_argument("arguments", nargs=argparse.REMAINDER, help="its arguments")
-    _read_environment(parser, group.torchrun)
+    parser.add_argument("training_script", metavar="script", help="script, module or program of each rank")
+    parser.add_argument("training_script_args", metavar="arguments", nargs=argparse.REMAINDER, help="its arguments")
+    _read_environment(parser, group.torchrun, environment)
 
 
-def _read_environment(parser: argparse.ArgumentParser, actions: list[argparse.Action]) -> None:
+def _read_environment(
+    parser: argparse.ArgumentParser, actions: list[argparse.Action], environment: Mapping[str, str]
+) -> None:
     """Replaces defaults by PET_<NAME> variables."""
     for action in actions:
         name = f"PET_{action.dest.upper()}"
-        value = os.environ.get(name)
+        value = environment.get(name)
         if value is None:
             continue
         # check() validates what argparse does not check in defaults.
@@ -257,7 +265,8 @@ def gpus() -> int:
         return 0
 
 
-def _ranks(text: str) -> int:
+def ranks_per_node(text: str) -> int:
+    """Parses --nproc-per-node. Raises OptionError."""
     if text == "cpu":
         return cores()
     if text == "gpu":
@@ -376,10 +385,11 @@ def _line_prefix(text: str | None) -> str | None:
 
 
 def _filters(args: argparse.Namespace) -> dict[int, tuple[str, ...]]:
-    """Texts separated by commas; a doubled comma stands for a comma."""
+    """Texts separated by commas, in which a doubled comma stands for a comma, or a list of texts from a program."""
     filters = {}
     for stream, text in ((STDOUT, args.duplicate_stdout_filters), (STDERR, args.duplicate_stderr_filters)):
-        texts = tuple(t.replace("\0", ",") for t in text.replace(",,", "\0").split(",") if t)
+        split = text.replace(",,", "\0").split(",") if isinstance(text, str) else text or ()
+        texts = tuple(t.replace("\0", ",") for t in split if t)
         if texts:
             filters[stream] = texts
     return filters
@@ -387,14 +397,14 @@ def _filters(args: argparse.Namespace) -> dict[int, tuple[str, ...]]:
 
 def _command(args: argparse.Namespace, python: str) -> tuple[str, ...]:
     if args.run_path:
-        if not os.path.isabs(args.script) or args.module:
-            raise OptionError(f"--run-path: expected an absolute path without --module, got {args.script!r}")
+        if not os.path.isabs(args.training_script) or args.module:
+            raise OptionError(f"--run-path: expected an absolute path without --module, got {args.training_script!r}")
     elif args.no_python:
         if args.module:
             raise OptionError("--module and --no-python exclude each other")
-        return (args.script, *args.arguments)
+        return (args.training_script, *args.training_script_args)
     # -u: a line is shown when it is written, not when the rank ends.
-    return (python, "-u", *(("-m",) if args.module else ()), args.script, *args.arguments)
+    return (python, "-u", *(("-m",) if args.module else ()), args.training_script, *args.training_script_args)
 
 
 def _reject(args: argparse.Namespace, reason: str, *names: str) -> None:
@@ -438,7 +448,8 @@ def _rendezvous_address(
         _reject(args, "with --rdzv-endpoint", "master_addr", "master_port")
         master = split_address("--rdzv-endpoint", args.rdzv_endpoint, _STATIC_PORT)
     else:
-        master = (args.master_addr or "127.0.0.1", args.master_port or _STATIC_PORT)
+        # A program may have set the port as a text.
+        master = (args.master_addr or "127.0.0.1", int(args.master_port or _STATIC_PORT))
     if single:
         given = args.rdzv_endpoint or args.master_addr or args.master_port
         return "local", ("", 0), master if given else None
@@ -458,10 +469,8 @@ def check(args: argparse.Namespace, python: str, environment: dict[str, str]) ->
     """
     _check_environment(args)
     if args.start_method not in (None, "spawn"):
-        raise OptionError(
-            f"--start-method: expected spawn, because every rank is a new process, got {args.start_method!r}"
-        )
-    ranks = _ranks(args.nproc_per_node)
+        raise OptionError(f"--start-method: expected spawn, because every rank is a new process, got {args.start_method!r}")
+    ranks = ranks_per_node(str(args.nproc_per_node))
     hosts = _hosts(args.hosts, ranks) if args.hosts else ()
     smallest, largest = _nodes(args.nnodes) if args.nnodes else (len(hosts) or 1,) * 2
     if hosts and largest != len(hosts):
@@ -492,12 +501,18 @@ def check(args: argparse.Namespace, python: str, environment: dict[str, str]) ->
         raise OptionError(f"--max-restarts: expected a number of at least 0, got {args.max_restarts}")
     if not args.monitor_interval > 0:
         raise OptionError(f"--monitor-interval: expected a positive number, got {args.monitor_interval}")
-    if args.event_log_handler != "null":
-        raise OptionError(f"--event-log-handler: expected null, got {args.event_log_handler!r}")
+    try:
+        get_logging_handler(args.event_log_handler)
+    except KeyError:
+        raise OptionError(
+            f"--event-log-handler: expected the name of a handler, such as console, got {args.event_log_handler!r}"
+        ) from None
+    if args.event_log_handler != "null" and hosts:
+        raise OptionError("--event-log-handler has no effect with --hosts")
     _reject(args, "here: use --log-dir, --redirects and --tee", "logs_specs")
     _reject(args, "here: use numactl in the command with --no-python", "numa_binding")
     shown = None
-    if args.local_ranks_filter is not None:
+    if args.local_ranks_filter:
         if not all(r.strip().isdigit() for r in args.local_ranks_filter.split(",")):
             raise OptionError(f"--local-ranks-filter: expected numbers such as 0,2, got {args.local_ranks_filter!r}")
         shown = frozenset(int(r) for r in args.local_ranks_filter.split(","))
@@ -517,7 +532,8 @@ def check(args: argparse.Namespace, python: str, environment: dict[str, str]) ->
         ssh=ssh, rendezvous=kind, endpoint=endpoint, hosts_store=node_rank == 0 if kind == "static" else is_host,
         master=master, local_address=args.local_addr, run_id=run_id, token=token, max_restarts=args.max_restarts,
         monitor_interval=args.monitor_interval, role=args.role, log_dir=args.log_dir, redirects=redirects, tee=tee,
-        ranks_shown=shown, join_timeout=conf["join_timeout"], last_call_timeout=conf["last_call_timeout"],
+        ranks_shown=shown, event_log_handler=args.event_log_handler, join_timeout=conf["join_timeout"],
+        last_call_timeout=conf["last_call_timeout"],
         keep_alive_interval=conf["keep_alive_interval"], keep_alive_attempts=int(conf["keep_alive_max_attempt"]),
         read_timeout=conf["read_timeout"], grace=_grace(args, environment),
         line_prefix=_line_prefix(args.log_line_prefix_template), filters=_filters(args),

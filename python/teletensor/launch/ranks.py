@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import ctypes
 import json
 import os
 import signal
@@ -17,22 +16,14 @@ from pathlib import Path
 
 from . import guard as _guard
 from .failure import Failure
+from .function import Call, FunctionProcess, end_with
 from .logs import FilterFile, Output, Stream
 from .membership import State
 from .options import STDERR, STDOUT, Options, cores
 
-_PR_SET_PDEATHSIG = 1
 # Others notice a process that a signal ends, by its closed sockets, before its exit code is known.
 _NOTICED_SECONDS = 0.1
 _UNSURE_SECONDS = 3.0  # after the first exit, how long the ranks that are exiting are waited for
-_libc = ctypes.CDLL(None, use_errno=True)
-
-
-def end_with(parent: int) -> None:
-    """Makes the kernel kill the calling process when its parent, whose id is given, ends. Runs between fork and exec."""
-    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL, 0, 0, 0)
-    if os.getppid() != parent:  # it has ended already
-        os._exit(1)
 
 
 def environments(
@@ -100,6 +91,10 @@ class Guard:
         except OSError:
             pass  # the guard was killed; PR_SET_PDEATHSIG still ends the ranks
 
+    def fileno(self) -> int:
+        """The descriptor whose end the guard waits for: no other process may keep a copy."""
+        return self._process.stdin.fileno()
+
     def add(self, group: int) -> None:
         self._send(f"+{group}\n")
 
@@ -119,20 +114,15 @@ class Rank:
 
     def __init__(
         self, options: Options, local: int, environment: dict[str, str], output: Output, folder: Path | None,
-        failures: Path, guard: Guard, filters: dict[int, FilterFile],
+        failures: Path, guard: Guard, filters: dict[int, FilterFile], call: Call | None,
     ):  # fmt: skip
         self.rank, self._local = int(environment["RANK"]), local
         self._guard = guard
-        self._failure_file = failures / f"{self.rank}.json"
+        self._failure_file, self._result_file = failures / f"{self.rank}.json", failures / f"{self.rank}.result"
         environment = {**environment, "TORCHELASTIC_ERROR_FILE": str(self._failure_file)}
         pipes = [os.pipe(), os.pipe()]
-        parent = os.getpid()
         try:
-            self._process = subprocess.Popen(
-                [word.replace("${local_rank}", str(local)) for word in options.command],  # torchrun's macro
-                env=environment, stdin=subprocess.DEVNULL, stdout=pipes[0][1], stderr=pipes[1][1], start_new_session=True,
-                preexec_fn=lambda: end_with(parent),
-            )  # fmt: skip
+            self._process = self._start(options, environment, pipes[0][1], pipes[1][1], call)
         except BaseException:
             for read, _ in pipes:
                 os.close(read)
@@ -147,6 +137,18 @@ class Rank:
         guard.add(self.pid)
         self._out = self._stream(options, output, STDOUT, pipes[0][0], folder, filters)
         self._err = self._stream(options, output, STDERR, pipes[1][0], folder, filters)
+
+    def _start(
+        self, options: Options, environment: dict[str, str], stdout: int, stderr: int, call: Call | None
+    ) -> subprocess.Popen | FunctionProcess:
+        if call is not None:
+            return FunctionProcess(call, environment, stdout, stderr, self._result_file, self._guard.fileno())
+        parent = os.getpid()
+        return subprocess.Popen(
+            [word.replace("${local_rank}", str(self._local)) for word in options.command],  # torchrun's macro
+            env=environment, stdin=subprocess.DEVNULL, stdout=stdout, stderr=stderr, start_new_session=True,
+            preexec_fn=lambda: end_with(parent),
+        )  # fmt: skip
 
     def _stream(
         self, options: Options, output: Output, stream: int, fd: int, folder: Path | None, filters: dict[int, FilterFile]
@@ -202,12 +204,17 @@ class Rank:
             record["caused_by_peer"],
         )  # fmt: skip
 
+    def result(self) -> bytes | None:
+        """Returns the pickled value that the rank's function returned; None if the rank is a program."""
+        return self._result_file.read_bytes() if self._result_file.exists() else None
+
     def kill(self, number: int) -> None:
         """Sends a signal to the rank and to the processes that it has started."""
-        try:
-            os.killpg(self.pid, number)
-        except (ProcessLookupError, PermissionError):
-            pass
+        for send in (os.killpg, os.kill):  # a function's process that is being started has no group of its own yet
+            try:
+                return send(self.pid, number)
+            except (ProcessLookupError, PermissionError):
+                pass
 
     def finish(self) -> None:
         """Kills the rank and the processes that it has started, if they still run, and closes its streams."""
@@ -226,9 +233,11 @@ class Ranks:
 
     def __init__(
         self, options: Options, environments: list[dict[str, str]], output: Output, folder: Path | None, failures: Path,
-        guard: Guard,
+        guard: Guard, call: Call | None = None,
     ):  # fmt: skip
-        """Raises OSError if the command cannot be executed. `failures` is an empty folder for the failure files."""
+        """Raises OSError if the command cannot be executed. `failures` is an empty folder for the failure files. With
+        `call` the ranks call a function instead of executing the command.
+        """
         self._ranks: list[Rank] = []
         self._filters = {
             stream: FilterFile(folder / f"filtered_{'stdout' if stream == STDOUT else 'stderr'}.log", texts)
@@ -238,7 +247,7 @@ class Ranks:
         self._failed_at: float | None = None
         try:
             for local, environment in enumerate(environments):
-                self._ranks.append(Rank(options, local, environment, output, folder, failures, guard, self._filters))
+                self._ranks.append(Rank(options, local, environment, output, folder, failures, guard, self._filters, call))
         except BaseException:
             for rank in self._ranks:
                 rank.finish()
@@ -268,6 +277,10 @@ class Ranks:
 
     def finished(self) -> bool:
         return all(rank.code == 0 for rank in self._ranks)
+
+    def results(self) -> dict[int, bytes | None]:
+        """Returns what Rank.result() returns, by rank."""
+        return {rank.rank: rank.result() for rank in self._ranks}
 
     async def stop(self, number: int, grace: float, changed: asyncio.Event, interrupted, beat) -> None:
         """Ends all ranks: sends the signal, waits, and kills after the grace period.

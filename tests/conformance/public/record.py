@@ -23,11 +23,15 @@ torch.distributions.transforms torch.distributed torch.distributed.device_mesh t
 torch.nested torch.masked torch.random torch.testing torch.serialization torch.storage torch.multiprocessing torch.futures
 torch.hub torch.types torch.nn.attention torch.nn.attention.flex_attention torch.compiler torch.utils torch.utils._pytree
 torch.package torch.monitor torch.quantization torch.ao.quantization torch.distributed.fsdp torch.distributed.checkpoint
-torch.distributed.pipelining torch.distributed.optim torch.distributed.rpc torch.mps torch.xpu
+torch.distributed.pipelining torch.distributed.optim torch.distributed.rpc torch.mps torch.xpu torch.distributed.argparse_util
+torch.distributed.run torch.distributed.launcher.api torch.distributed.elastic.agent.server torch.distributed.elastic.events
+torch.distributed.elastic.metrics torch.distributed.elastic.multiprocessing torch.distributed.elastic.multiprocessing.errors
+torch.distributed.elastic.rendezvous torch.distributed.elastic.timer torch.distributed.elastic.utils
+torch.distributed.elastic.utils.data torch.distributed.elastic.utils.distributed torch.distributed.elastic.utils.store
 """.split()
 # Attributes of modules without `__all__` that are imported from elsewhere.
 IMPORTED = """
-ABC Callable DType Iterable Optional RankType abstractmethod log timedelta
+ABC Action ArgumentParser Callable DType Iterable Optional REMAINDER RankType abstractmethod log logger timedelta
 """.split()
 
 

@@ -1,0 +1,3 @@
+"""torch.distributed.elastic.agent: the agent of a node."""
+
+from . import server
