@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
-"""Fails if a source file takes too long to compile: more than 20 s of processor time on the reference machine.
+"""Lists source files that take more than 20 s of processor time to compile on the reference machine; fails at twice that.
 
 Usage: ``deploy/check_compile_times.py [--table] BUILD_FOLDER``
 
 Reads the times that deploy/build.py recorded in the folder, which exist for files that ccache did not have. The limit is
-scaled by the speed of this machine: the time that it needs for a fixed source. ``--table`` lists the total of each target
-and the slowest files instead.
+scaled by the speed of this machine: the time that it needs for a fixed source. Twice the limit fails the check, because
+files that are compiled beside others take longer than the fixed source; those above the limit are listed. ``--table`` lists
+the total of each target and the slowest files instead.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def main() -> int:
         print(f"compile times: {name} took {seconds:.1f} s of processor time, the limit is {limit:.1f} s here; divide it")
     slowest = f", the slowest took {max(times.values()):.1f} s" if times else ""
     print(f"compile times: {len(times)} recorded files{slowest}; the limit is {limit:.1f} s here")
-    return 1 if slow else 0
+    return 1 if any(seconds > 2 * limit for seconds in slow.values()) else 0
 
 
 if __name__ == "__main__":

@@ -26,7 +26,7 @@ def test_records_each_compilation(tmp_path):
     assert name == "a/b.o" and 0 <= seconds < 5
 
 
-@pytest.mark.parametrize(("speed", "status"), [(1.0, 1), (0.5, 1), (2.0, 0)])
+@pytest.mark.parametrize(("speed", "status"), [(1.0, 0), (0.5, 1), (2.0, 0)])
 def test_limit_is_relative_to_the_machine(tmp_path, monkeypatch, capsys, speed, status):
     (tmp_path / "compile_times.txt").write_text("1.5+0.5 fast.o\n50.0+1.0 repaired.o\n24.0+1.0 slow.o\n2.0+1.0 repaired.o\n")
     for name in ("fast.o", "repaired.o", "slow.o"):
@@ -35,4 +35,4 @@ def test_limit_is_relative_to_the_machine(tmp_path, monkeypatch, capsys, speed, 
     monkeypatch.setattr(sys, "argv", ["check_compile_times.py", str(tmp_path)])
     assert check_compile_times.main() == status
     printed = capsys.readouterr().out
-    assert ("slow.o took 25.0 s" in printed) == bool(status) and "repaired.o" not in printed and "3 recorded files" in printed
+    assert ("slow.o took 25.0 s" in printed) == (speed < 2) and "repaired.o" not in printed and "3 recorded files" in printed
