@@ -25,6 +25,8 @@ std::string lost_store(const std::string& group, absl::string_view reason) {
 
 // Begins the reason of a member that leaves after its last collective, whose sequence follows.
 constexpr absl::string_view kDeparture = "departed ";
+// Begins the reason of another member that leaves after it has formed the group.
+constexpr absl::string_view kFormed = "formed ";
 
 // Precedes the bytes of a message between two ranks.
 struct MessageHeader {
@@ -98,8 +100,9 @@ ProcessGroup::~ProcessGroup() {
     membership = std::move(membership_);
     if (!reported_failure_.empty())
       reason = absl::StrCat("it called a collective with a failed tensor: ", reported_failure_);
-    leaves_properly_ = !failure_ && started_ == complete_;
-    if (leaves_properly_) reason = absl::StrCat(kDeparture, complete_);
+    leaves_properly_ = backend_ && !failure_ && started_ == complete_;
+    if (!backend_) reason = "its session ended while the group was being formed";
+    reason = leaves_properly_ ? absl::StrCat(kDeparture, complete_) : reason_to_leave(reason);
   }
   if (membership) membership->leave(reason);
   membership = nullptr;  // no callback after this
@@ -139,8 +142,10 @@ std::shared_ptr<Work> ProcessGroup::form(OpenStore open_store, Connect connect) 
       // The first failure is the root cause: for example a lost member, because of which forming the group was
       // cancelled.
       if (has_joined()) await_failure();
-      fail(error.what());
-      throw_if_failed(0);
+      // A member that had formed the group was connected with this one: its end is an error of the next collective.
+      const std::string departure = departure_while_forming();
+      fail(departure.empty() ? error.what() : departure);
+      if (departure.empty() && !has_failed_after_forming()) throw_if_failed(0);
     }
   });
 }
@@ -148,7 +153,7 @@ std::shared_ptr<Work> ProcessGroup::form(OpenStore open_store, Connect connect) 
 void ProcessGroup::connect(const OpenStore& open_store, const Connect& connect) {
   const std::function<bool()> is_cancelled = [this] {
     MutexLock lock(mutex_);
-    return failure_.has_value();
+    return failure_.has_value() && !failed_after_forming_;
   };
   std::shared_ptr<Store> store = open_store(is_cancelled);
   throw_if_failed(0);
@@ -163,7 +168,7 @@ void ProcessGroup::connect(const OpenStore& open_store, const Connect& connect) 
   std::unique_ptr<Backend> backend = connect(*store, options_, is_cancelled);
   MutexLock lock(mutex_);
   backend_ = std::move(backend);
-  // The group is formed. If a rank has ended since, as programs do that only form a group, the next call fails.
+  // The group is formed. If another rank, which had formed it earlier, has ended since, the next call fails.
   if (failure_) backend_->abort(*failure_);
   changed_.notify_all();
 }
@@ -210,7 +215,7 @@ void ProcessGroup::throw_if_failed(uint64_t sequence) const {
   MutexLock lock(mutex_);
   if (failure_) tt::fail(ErrorKind::kRuntime, *failure_);
   for (const auto& [rank, last] : departed_) {
-    check(sequence <= last, "rank ", rank, " has left the group \"", options_.name, "\"");
+    if (sequence > last) tt::fail(ErrorKind::kRuntime, has_left(rank));
   }
 }
 
@@ -318,6 +323,24 @@ std::string ProcessGroup::ranks_without_timeout() const {
   return silent.empty() ? "" : absl::StrCat("; no answer from rank ", absl::StrJoin(silent, ", "));
 }
 
+bool ProcessGroup::has_failed_after_forming() const {
+  MutexLock lock(mutex_);
+  return failed_after_forming_;
+}
+
+std::string ProcessGroup::departure_while_forming() const {
+  MutexLock lock(mutex_);
+  return departed_.empty() ? "" : has_left(departed_.begin()->first);
+}
+
+std::string ProcessGroup::has_left(int rank) const {
+  return absl::StrCat("rank ", rank, " has left the group \"", options_.name, "\"");
+}
+
+std::string ProcessGroup::reason_to_leave(const std::string& reason) const {
+  return backend_ ? absl::StrCat(kFormed, reason) : reason;
+}
+
 bool ProcessGroup::has_joined() const {
   MutexLock lock(mutex_);
   return membership_ != nullptr;
@@ -372,17 +395,19 @@ void ProcessGroup::check_counts(const Collective& c) {
 
 void ProcessGroup::fail(const std::string& reason, bool tell_members) {
   std::shared_ptr<Membership> membership;
+  std::string told;
   {
     MutexLock lock(mutex_);
     if (failure_) return;
     failure_ = reason;
+    told = reason_to_leave(reason);
     abort_backends(reason);
     // A callback of the store must not hold a reference to the membership, which it could otherwise be the last to
     // destroy.
     if (tell_members) membership = membership_;
     changed_.notify_all();
   }
-  if (membership) membership->leave(reason);
+  if (membership) membership->leave(told);
 }
 
 void ProcessGroup::abort_backends(std::string_view reason) {
@@ -400,12 +425,16 @@ void ProcessGroup::on_member_left(int rank, const std::string& reason) {
     departed_[rank] = last;
     changed_.notify_all();
     if (running_ <= last || running_ == 0) return;
-    abort_backends(absl::StrCat("rank ", rank, " has left the group \"", options_.name, "\""));
+    abort_backends(has_left(rank));
     return;
+  }
+  if (rank >= 0 && absl::ConsumePrefix(&rest, kFormed)) {
+    MutexLock lock(mutex_);
+    failed_after_forming_ = !failure_ || failed_after_forming_;
   }
   // The engine of the default group's rank 0 serves the store.
   fail(rank < 0 ? lost_store(options_.name, reason)
-                : absl::StrCat("rank ", rank, " of the group \"", options_.name, "\" failed: ", reason),
+                : absl::StrCat("rank ", rank, " of the group \"", options_.name, "\" failed: ", rest),
        /*tell_members=*/false);
 }
 

@@ -117,6 +117,11 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   void publish_timeout();
   std::string ranks_without_timeout() const;  // "; no answer from rank 2", or ""
   bool has_joined() const;
+  bool has_failed_after_forming() const;
+  std::string departure_while_forming() const;  // has_left() of a member that has left; "" if none has
+  std::string has_left(int rank) const;         // an error's text
+  // What the other members receive when this one leaves for a reason.
+  std::string reason_to_leave(const std::string& reason) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::shared_ptr<Store> store() const;
   // Execute a collective after the exchange of fingerprints. The first returns false if the ranks must use the host's
   // memory.
@@ -152,6 +157,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   mutable Mutex mutex_;
   CondVar changed_;  // backend_ or failure_ was set
   std::optional<std::string> failure_ ABSL_GUARDED_BY(mutex_);
+  // Whether the failure is the end of a member that had formed the group, which this one may still be forming.
+  bool failed_after_forming_ ABSL_GUARDED_BY(mutex_) = false;
   std::string reported_failure_ ABSL_GUARDED_BY(mutex_);  // of the latest collective that was called with an error
   std::shared_ptr<Store> store_ ABSL_GUARDED_BY(mutex_);
   std::shared_ptr<Membership> membership_ ABSL_GUARDED_BY(mutex_);

@@ -8,7 +8,9 @@
 #include <numeric>
 #include <thread>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/synchronization/notification.h"
 #include "distributed/group_rendezvous.h"
 #include "distributed/store/memory_store.h"
 #include "gmock/gmock.h"
@@ -320,6 +322,83 @@ TEST(GroupFormation, NamesTheRankOfALostStore) {
   options.rank = 1;
   Rank rank(store, options, "gloo");
   EXPECT_THAT(rank.formed(), HasSubstr("the group \"job\" lost its store, which rank 0 serves"));
+}
+
+// A store in which rank 0, when it is connected and publishes that, waits for the end of another rank.
+class DelayedStore final : public Store {
+ public:
+  using Strings = absl::Span<const std::string>;
+  absl::Status set(Strings keys, Strings values) override {
+    if (absl::EndsWith(keys[0], "/connected/0")) rank_has_left.WaitForNotification();
+    return store_.set(keys, values);
+  }
+  absl::StatusOr<std::vector<std::string>> get(Strings keys, Milliseconds timeout) override {
+    return store_.get(keys, timeout);
+  }
+  absl::Status wait(Strings keys, Milliseconds timeout) override { return store_.wait(keys, timeout); }
+  absl::StatusOr<int64_t> add(const std::string& key, int64_t amount) override { return store_.add(key, amount); }
+  absl::Status append(const std::string& key, const std::string& value) override { return store_.append(key, value); }
+  absl::StatusOr<std::string> compare_set(const std::string& key, const std::string& expected,
+                                          const std::string& desired) override {
+    return store_.compare_set(key, expected, desired);
+  }
+  absl::StatusOr<bool> erase(const std::string& key) override { return store_.erase(key); }
+  absl::StatusOr<bool> check(Strings keys) override { return store_.check(keys); }
+  absl::StatusOr<int64_t> size() override { return store_.size(); }
+  absl::StatusOr<std::unique_ptr<Membership>> join(const std::string& group, int rank, MemberLeft left) override {
+    return store_.join(group, rank, std::move(left));
+  }
+  absl::Notification rank_has_left;
+
+ private:
+  MemoryStore store_;
+};
+
+// A rank that has formed the group fails in its first collective and ends, while another one is about to have formed it.
+void form_while_another_rank_fails(const std::string& backend, bool calls) {
+  const auto store = std::make_shared<DelayedStore>();
+  ProcessGroup::Options options;
+  options.name = "test";
+  options.size = 2;
+  Rank slow(store, options, backend);
+  options.rank = 1;
+  Rank failing(store, options, backend);
+  ASSERT_EQ(failing.formed(), "");
+  if (calls) {
+    ProcessGroup::Request request;
+    request.failure = "index out of range";
+    failing.group().start(request);
+  }
+  failing.leave();
+  store->rank_has_left.Notify();
+  EXPECT_EQ(slow.formed(), "");
+  EXPECT_THAT(slow.barrier(), HasSubstr(calls ? "rank 1 of the group \"test\" failed: it called a collective with a failed "
+                                                "tensor: index out of range"
+                                              : "rank 1 has left the group \"test\""));
+}
+
+TEST(GroupFormation, SucceedsIfARankThatHasFormedTheGroupFails) {
+  form_while_another_rank_fails("shm", true);
+  form_while_another_rank_fails("gloo", true);
+}
+
+TEST(GroupFormation, SucceedsIfARankThatHasFormedTheGroupLeaves) {
+  form_while_another_rank_fails("shm", false);
+  form_while_another_rank_fails("gloo", false);
+}
+
+TEST(GroupFormation, FailsIfTheSessionOfARankEndsMeanwhile) {
+  const auto store = std::make_shared<MemoryStore>();
+  ProcessGroup::Options options;
+  options.name = "test";
+  options.size = 3;
+  Rank waiting(store, options, "gloo");
+  options.rank = 1;
+  auto leaving = std::make_unique<Rank>(store, options, "gloo");
+  const std::string key = "test/rank/1";
+  ASSERT_TRUE(store->wait({&key, 1}, std::chrono::seconds(60)).ok());
+  leaving = nullptr;
+  EXPECT_THAT(waiting.formed(), HasSubstr("rank 1 of the group \"test\" failed: its session ended while the group was"));
 }
 
 TEST(TaskQueue, ItsThreadEndsWithoutTasksAndStartsAgain) {
