@@ -47,10 +47,11 @@ Tensor std_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims
 bool any_true(const Tensor& flags);
 Tensor prod_grad(const Tensor& g, const Tensor& input);
 Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool keepdim);
-// Gradient of amax and amin, and of max and min over all elements. Equal extrema share the gradient evenly.
+// Gradient of amax and amin, and of max, min and median over all elements. Equal extrema share the gradient evenly; so
+// do the elements that are NaN if the result is.
 Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim);
-// Gradients of clamp, where `min` or `max` may be absent. As in PyTorch 2.15, an element at a bound that is a number gets
-// no gradient, and one at a bound that is a tensor shares it with the bound.
+// Gradients of clamp, where `min` or `max` may be absent. As in PyTorch 2.15, an element at a bound that is a number
+// gets no gradient, and one at a bound that is a tensor shares it with the bound.
 Tensor clamp_grad(const Tensor& g, const Operand& input, const Operand& min, const Operand& max);
 Tensor clamp_grad_min(const Tensor& g, const Operand& input, const Operand& min, const Operand& max);
 Tensor clamp_grad_max(const Tensor& g, const Operand& input, const Operand& min, const Operand& max);
@@ -99,7 +100,6 @@ Tensor not_greater_equal(const Operand& input, const Operand& other);
 Tensor greater_equal_or_nan(const Operand& input, const Operand& other);
 Tensor not_less_equal(const Operand& input, const Operand& other);
 Tensor less_equal_or_nan(const Operand& input, const Operand& other);
-Tensor sinc_grad(const Tensor& g, const Operand& input);
 Tensor mish_grad(const Tensor& g, const Operand& input);
 Tensor silu_second_derivative(const Tensor& g, const Operand& input);  // g times the second derivative of silu
 Tensor gelu_tanh_second_derivative(const Operand& input);              // the second derivative of gelu (tanh)

@@ -50,6 +50,13 @@ Tensor inverse_gaps(const Tensor& rows, const Tensor& columns, const Tensor& lik
   return ops::true_divide(ops::rsub(identity, int64_t{1}), ops::add(ops::sub(rows, columns), identity));
 }
 
+// Returns t times inverse_gaps(), of which equal values make an entry infinite. Its product with a zero gradient is
+// zero, so that the gradient of the values alone is finite.
+Tensor times_gaps(const Tensor& t, const Tensor& gaps) {
+  const Tensor unused = ops::logical_and(ops::eq(t, int64_t{0}), ops::logical_not(ops::isfinite(gaps)));
+  return ops::mul(t, ops::masked_fill(gaps, unused, 0.0));
+}
+
 Tensor skew(const Tensor& t) { return ops::sub(t, adjoint(t)); }
 
 // Returns x T^-H for a triangular matrix T. T^-H is the inverse of its conjugate transpose.
@@ -196,7 +203,7 @@ Tensor qr_grad(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor
 Tensor eigh_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tensor& v, bool vectors) {
   check(vectors, "the gradient of linalg.eigh depends on the eigenvectors, which were not computed");
   Tensor gaps = inverse_gaps(ops::unsqueeze(l, -2), ops::unsqueeze(l, -1), l, l.size(-1));
-  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), ops::mul(ops::matmul(adjoint(v), gv), gaps));
+  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), times_gaps(ops::matmul(adjoint(v), gv), gaps));
   return ops::matmul(ops::matmul(v, inner), adjoint(v));
 }
 
@@ -210,14 +217,13 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
   Tensor gleft = ops::narrow(gu, -1, 0, k), gright = ops::narrow(gvh, -2, 0, k);
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1);
   Tensor gaps = inverse_gaps(ops::square(row), ops::square(column), s, k);
-  // Equal singular values make an entry of `gaps` infinite. Its product with a zero gradient must be zero, not NaN.
-  auto over_gaps = [&](const Tensor& t) { return ops::masked_fill(ops::mul(t, gaps), ops::eq(t, int64_t{0}), 0.0); };
   Tensor turning = skew(ops::matmul(adjoint(left), gleft));
-  Tensor by_left = ops::mul(over_gaps(turning), row);
-  Tensor by_right = ops::mul(over_gaps(skew(ops::matmul(right, adjoint(gright)))), column);
+  Tensor by_left = ops::mul(times_gaps(turning, gaps), row);
+  Tensor by_right = ops::mul(times_gaps(skew(ops::matmul(right, adjoint(gright))), gaps), column);
   Tensor inner = ops::add(ops::add(by_left, by_right), ops::diag_embed(gs, 0, -2, -1));
   if (is_complex(u.dtype())) {  // complex vectors also have an arbitrary phase
-    Tensor own = ops::true_divide(ops::diagonal(turning, 0, -2, -1), ops::mul(s, int64_t{2}));
+    Tensor own = ops::diagonal(turning, 0, -2, -1);
+    own = ops::masked_fill(ops::true_divide(own, ops::mul(s, int64_t{2})), ops::eq(own, int64_t{0}), 0.0);
     inner = ops::add(inner, ops::diag_embed(own, 0, -2, -1));
   }
   Tensor result = ops::matmul(left, inner);
@@ -241,7 +247,7 @@ Tensor eig_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tenso
   Tensor along = ops::real(ops::diagonal(moved, 0, -2, -1));
   Tensor free = ops::sub(moved, ops::mul(ops::matmul(vh, v), ops::unsqueeze(ops::to_dtype(along, v.dtype()), -2)));
   Tensor gaps = conj(inverse_gaps(ops::unsqueeze(l, -2), ops::unsqueeze(l, -1), l, l.size(-1)));
-  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), ops::mul(free, gaps));
+  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), times_gaps(free, gaps));
   const auto factors = ops::lu_factored(vh, "");
   return ops::lu_solved(vh, ops::matmul(inner, vh), factors[0], factors[1], false);
 }

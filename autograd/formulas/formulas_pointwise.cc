@@ -5,10 +5,6 @@
 #include "engine/dispatch/ops.h"
 
 namespace tt::autograd::formulas {
-namespace {
-constexpr double kPi = 3.14159265358979323846;
-}
-
 Tensor cast(const Tensor& g, DType dtype) {
   if (g.dtype() == dtype) return g;
   return ops::to_dtype(g, dtype);
@@ -44,12 +40,6 @@ Tensor less_equal_or_nan(const Operand& input, const Operand& other) {
 }
 Tensor not_less_equal(const Operand& input, const Operand& other) {
   return ops::logical_not(less_equal_or_nan(input, other));
-}
-
-// The derivative is (cos(pi x) - sinc(x)) / x, and 0 at 0.
-Tensor sinc_grad(const Tensor& g, const Operand& input) {
-  Tensor slope = ops::true_divide(ops::sub(ops::cos(ops::mul(input, kPi)), ops::sinc(input)), input);
-  return ops::mul(g, ops::masked_fill(slope, ops::eq(input, int64_t{0}), 0.0));
 }
 
 Tensor mish_grad(const Tensor& g, const Operand& input) {

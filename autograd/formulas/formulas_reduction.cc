@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "autograd/formulas/formulas.h"
 #include "engine/dispatch/ops.h"
@@ -127,6 +128,7 @@ Tensor prod_dim_grad(const Tensor& g, const Tensor& input, int64_t dim, bool kee
 
 Tensor extremum_grad(const Tensor& g, const Tensor& input, const Tensor& result, Dims dims, bool keepdim) {
   Tensor is_extremum = ops::eq(input, expand_reduced(result, input.sizes(), dims, keepdim));
+  is_extremum = ops::logical_or(is_extremum, ops::isnan(input));
   Tensor share = ops::true_divide(expand_reduced(g, input.sizes(), dims, keepdim), ops::sum(is_extremum, dims, true));
   return ops::where(is_extremum, share, 0.0);
 }
@@ -140,18 +142,21 @@ Tensor selected_grad(const Tensor& g, SizesView sizes, const Tensor& indices, in
 
 Tensor norm_grad(const Tensor& g, const Tensor& input, const Tensor& result, double p, Dims dims, bool keepdim) {
   if (p == 0) return ops::zeros_like(input);
-  Tensor norm = expand_reduced(result, input.sizes(), dims, keepdim),
-         from = expand_reduced(g, input.sizes(), dims, keepdim);
+  const auto expanded = [&](const Tensor& t) { return expand_reduced(t, input.sizes(), dims, keepdim); };
   if (std::isinf(p)) return ops::mul(extremum_grad(g, ops::abs(input), result, dims, keepdim), ops::sgn(input));
-  if (p == 1) return ops::mul(from, ops::sgn(input));
-  // Below 2, powers of 0 or their derivatives are infinite. The gradient is 0 there.
-  const auto magnitude = [&] {
-    return p < 2 ? ops::masked_fill(ops::abs(input), ops::eq(input, int64_t{0}), 1.0) : ops::abs(input);
-  };
-  Tensor slope = p == 2
-                     ? ops::true_divide(input, norm)
-                     : ops::true_divide(ops::mul(ops::sgn(input), ops::pow(magnitude(), p - 1)), ops::pow(norm, p - 1));
-  return ops::mul(from, ops::masked_fill(slope, ops::eq(norm, int64_t{0}), 0.0));
+  if (p == 1) return ops::mul(expanded(g), ops::sgn(input));
+  // A norm of 0 is replaced before it is divided by, not after: otherwise the second derivative is 0 times infinity.
+  const Tensor is_zero = ops::eq(result, int64_t{0});
+  if (p == 2) {
+    const double infinity = std::numeric_limits<double>::infinity();
+    return ops::mul(expanded(g), ops::true_divide(input, expanded(ops::masked_fill(result, is_zero, infinity))));
+  }
+  const Tensor norm = ops::masked_fill(result, is_zero, 1.0);
+  const Tensor scale = ops::masked_fill(ops::true_divide(g, ops::pow(norm, p - 1)), is_zero, 0.0);
+  if (p >= 3) return ops::mul(ops::mul(input, ops::pow(ops::abs(input), p - 2)), expanded(scale));
+  // Below 3, powers of 0 or their derivatives are infinite. Both derivatives are 0 there.
+  const Tensor magnitude = ops::masked_fill(ops::abs(input), ops::eq(input, int64_t{0}), 1.0);
+  return ops::mul(ops::mul(ops::sgn(input), ops::pow(magnitude, p - 1)), expanded(scale));
 }
 
 Tensor cumsum_grad(const Tensor& g, int64_t dim) {

@@ -1,5 +1,7 @@
 #include "engine/composites/nn.h"
 
+#include <cmath>
+
 #include "engine/dispatch/ops.h"
 #include "engine/schema/rules/shape_rules.h"
 
@@ -138,7 +140,8 @@ Tensor pairwise_distances(const Tensor& x1, const Tensor& x2, double p, std::opt
   check(ErrorKind::kValue, always || never || mode == "use_mm_for_euclid_dist_if_necessary", "possible modes: 1, 2, 3, but was: ", mode);
   const bool many = x1.size(-2) > kMatmulThreshold || x2.size(-2) > kMatmulThreshold;
   if (p == 2 && !never && (always || many)) return euclidean_by_product(x1, x2);
-  return ops::vector_norm(ops::sub(ops::unsqueeze(x1, -2), ops::unsqueeze(x2, -3)), p, Sizes{-1});
+  const Tensor differences = ops::sub(ops::unsqueeze(x1, -2), ops::unsqueeze(x2, -3));
+  return std::isinf(p) ? ops::chebyshev_norm(differences, Sizes{-1}) : ops::vector_norm(differences, p, Sizes{-1});
 }
 
 // Of the dtype in which a norm of `dtype` is computed.

@@ -187,11 +187,6 @@ DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DTy
   return t;
 }
 
-DType hardtanh(Scalar limit, DType t) {
-  check(!is_unsigned(t) || limit.to_double() >= 0, "cannot do hardtanh on an unsigned type with negative limits");
-  return t;
-}
-
 DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max) {
   check(quant_min <= quant_max, "`quant_min` should be less than or equal to `quant_max`, got ", quant_min, " and ",
         quant_max);
@@ -209,6 +204,7 @@ DType pow(const Arg& input, const Arg& exponent) {
   DType t = promote(input, exponent);
   check(!is_integral(t) || exponent.kind != Arg::Kind::kInt || exponent.integer >= 0,
         "Integers to negative integer powers are not allowed.");
+  if (is_integral(t) && exponent.is_number()) check_convertible(exponent.scalar(), t);
   return t;
 }
 
@@ -221,11 +217,10 @@ DType div(const Arg& input, const Arg& other, std::optional<std::string_view> ro
 
 namespace {
 
-// Checks a bound of clamp(), which integers of the dtype `t` must be able to reach. A minimum below the dtype's range
+// Checks a limit of clamp(), which integers of the dtype `t` must be able to reach. A minimum below the dtype's range
 // and a maximum above it have no effect.
-void check_bound(const Arg& bound, DType t, bool is_min) {
-  if (!bound.is_number() || !is_integral(t) || t == DType::kBool) return;
-  const Scalar number = bound.scalar();
+void check_limit(const Scalar& number, DType t, bool is_min) {
+  if (!is_integral(t) || t == DType::kBool) return;
   const bool is_negative = !number.is_beyond_int() && number.to_int() < 0;
   const bool fits = (!is_unsigned(t) || !is_negative) && integer_fits(number, t);
   check(fits || is_negative == is_min, "Clamp ", is_min ? "min" : "max", " value ", number.to_string(),
@@ -237,8 +232,27 @@ void check_bound(const Arg& bound, DType t, bool is_min) {
 DType clamp(const Arg& input, const Arg& min, const Arg& max) {
   check(!min.is_none() || !max.is_none(), "At least one of 'min' or 'max' must not be None");
   const DType t = promote(input, min, max);
-  check_bound(min, t, true);
-  check_bound(max, t, false);
+  if (min.is_number()) check_limit(min.scalar(), t, true);
+  if (max.is_number()) check_limit(max.scalar(), t, false);
+  return t;
+}
+
+DType clamp_min(const Arg& input, const Arg& min) { return clamp(input, min, Arg()); }
+DType clamp_max(const Arg& input, const Arg& max) { return clamp(input, Arg(), max); }
+
+DType clamp_compute(DType t, const Scalar& limit) {
+  if (!is_integral(t) || t == DType::kBool) return t;
+  check(!limit.is_beyond_int() || t == DType::kUInt64, "expected a limit of 64 bits with a sign, got ",
+        limit.to_string());
+  return item_size(t) < 8 && !integer_fits(limit, DType::kInt32) ? DType::kInt64 : t;
+}
+
+DType clamp_compute(DType t, const Arg& limit) { return limit.is_number() ? clamp_compute(t, limit.scalar()) : t; }
+
+DType hardtanh(Scalar min, Scalar max, DType t) {
+  check(!is_unsigned(t) || min.to_double() >= 0, "cannot do hardtanh on an unsigned type with negative limits");
+  check_limit(min, t, true);
+  check_limit(max, t, false);
   return t;
 }
 

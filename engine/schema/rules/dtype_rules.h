@@ -75,7 +75,7 @@ DType require_convertible(DType t, const S&... numbers) {
 }
 // Returns `t`; requires that the integers from `low` to below `high` are in its range.
 DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t);
-DType hardtanh(Scalar limit, DType t);  // unsigned types require non-negative limits
+DType hardtanh(Scalar min, Scalar max, DType t);  // unsigned types require non-negative limits
 // Rejects complex numbers, for pointwise operators without a complex body.
 void require_real(DType compute);
 inline DType real_only(DType t) {
@@ -84,7 +84,13 @@ inline DType real_only(DType t) {
 }
 DType pow(const Arg& input, const Arg& exponent);
 DType div(const Arg& input, const Arg& other, std::optional<std::string_view> rounding_mode);
+// The limits of clamp may exceed the range of an integer dtype in the direction in which they have no effect.
 DType clamp(const Arg& input, const Arg& min, const Arg& max);
+DType clamp_min(const Arg& input, const Arg& min);
+DType clamp_max(const Arg& input, const Arg& max);
+// The compute dtype of integers of dtype `t` and a limit: wide enough for the limit. Throws Error if none is.
+DType clamp_compute(DType t, const Scalar& limit);
+DType clamp_compute(DType t, const Arg& limit);
 DType lerp(const Arg& input, const Arg& end, const Arg& weight);  // only a zero-dim weight may have another dtype
 DType masked(const Arg& input, const Arg& mask, const Arg& value = Arg());
 DType where(const Arg& condition, const Arg& input, const Arg& other);

@@ -70,24 +70,31 @@ real_of_t<T> pivot_size(T x) {
     return std::abs(x);
 }
 
-// The largest size in a column, NaN if there is one. Compares the bits of positive numbers, which order them, and NaN
-// above infinity; the compiler can vectorise the comparison of integers only.
+// The bits of a size. They order positive numbers, and NaN above infinity; the compiler can vectorise the comparison of
+// integers only.
 template <typename T>
-TT_CLONES real_of_t<T> largest_size(const T* column, int64_t n) {
+auto pivot_bits(T x) {
   using R = real_of_t<T>;
-  using Bits = std::conditional_t<sizeof(R) == 4, uint32_t, uint64_t>;
-  Bits largest = 0;
-  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::bit_cast<Bits>(pivot_size(column[i])));
-  return std::bit_cast<R>(largest);
+  return std::bit_cast<std::conditional_t<sizeof(R) == 4, uint32_t, uint64_t>>(pivot_size(x));
 }
+
+// The bits of the largest size in a column.
+template <typename T>
+TT_CLONES auto largest_bits(const T* column, int64_t n) {
+  decltype(pivot_bits(T{})) largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, pivot_bits(column[i]));
+  return largest;
+}
+
+// The row of the first largest element, or of NaN if there is one.
 template <typename T>
 int64_t pivot_row(const T* column, int64_t n) {
   constexpr int64_t kSearched = 64;
-  const real_of_t<T> largest = largest_size(column, n);
+  const auto largest = largest_bits(column, n);
   int64_t first = 0;
-  while (first + kSearched < n && !(largest_size(column + first, kSearched) == largest)) first += kSearched;
+  while (first + kSearched < n && largest_bits(column + first, kSearched) != largest) first += kSearched;
   for (int64_t i = first; i < n; ++i) {
-    if (pivot_size(column[i]) == largest || largest != largest) return i;
+    if (pivot_bits(column[i]) == largest) return i;
   }
   return 0;
 }

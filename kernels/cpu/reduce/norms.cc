@@ -48,6 +48,10 @@ void vector_norm(const Tensor& input, double ord, OptionalDims dim, bool keepdim
   }
 }
 
+void chebyshev_norm(const Tensor& input, absl::Span<const int64_t> dim, Tensor& out) {
+  vector_norm(input, INFINITY, dim, false, std::nullopt, out);
+}
+
 void logsumexp(const Tensor& input, absl::Span<const int64_t> dim, bool, Tensor& out) {
   if (is_complex(out.dtype())) return complex_logsumexp(input, dim, out);
   const ReducePlan plan(input, dim, Order::kAny);

@@ -104,6 +104,10 @@ void vector_norm(const Tensor& input, double ord, std::optional<absl::Span<const
   out.dtype() == DType::kFloat64 ? norm_as<double>(input, ord, dim, out) : norm_as<float>(input, ord, dim, out);
 }
 
+void chebyshev_norm(const Tensor& input, absl::Span<const int64_t> dim, Tensor& out) {
+  vector_norm(input, INFINITY, dim, false, std::nullopt, out);
+}
+
 void logsumexp(const Tensor& input, absl::Span<const int64_t> dim, bool, Tensor& out) {
   if (is_complex(out.dtype())) return complex_logsumexp(input, dim, out);
   out.dtype() == DType::kFloat64 ? logsumexp_as<double>(input, dim, out) : logsumexp_as<float>(input, dim, out);

@@ -325,6 +325,8 @@ inline PyObject* compute(uint16_t op, PyObject* a, PyObject* b, const Arg (&oper
   const Op& schema = *find_op(op);
   absl::InlinedVector<Arg, 4> all(operands, operands + 2);
   for (size_t i = 2; i < schema.params.size(); ++i) all.push_back(schema.params[i].default_value);
+  // The operator multiplies its second operand by a number, which makes NaN of infinite parts of complex numbers.
+  if (op == op_id::kAdd && all[0].is_number() && is_complex(tensor->dtype)) std::swap(all[0], all[1]);
   if (in_place) {
     call_op(op, all, *tensor->session, absl::MakeConstSpan(&handle_of(a), 1));
     return Py_NewRef(a);

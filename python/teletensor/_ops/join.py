@@ -262,7 +262,8 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
     first, second = triu_indices(input.shape[0], input.shape[0], 1, device=input.device).unbind(0)
-    return (input[first] - input[second]).norm(p, -1)
+    differences = input[first] - input[second]
+    return _C.ops.chebyshev_norm(differences, [-1]) if p == math.inf else differences.norm(p, -1)
 
 
 def _below_diagonal(row: int, col: int, offset: int) -> int:

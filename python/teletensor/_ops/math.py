@@ -178,8 +178,11 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
     if n == 2:
         return _torch.cat([first, last], dim)
     before, after = steps.narrow(dim, 0, n - 2), steps.narrow(dim, 1, n - 2)
-    left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
-    inner = (left * after + right * before) / (before + after)
+    if coordinates is spacing:
+        left, right = slopes.narrow(dim, 0, n - 2), slopes.narrow(dim, 1, n - 2)
+        inner = (left * after + right * before) / (before + after)
+    else:  # does not depend on the element itself, which may be infinite
+        inner = (input.narrow(dim, 2, n - 2) - input.narrow(dim, 0, n - 2)) / (before + after)
     if edge_order == 2:
         first, last = _slope_at_edge(slopes, steps, dim, 0), _slope_at_edge(slopes, steps, dim, n - 2)
     return _torch.cat([first, inner, last], dim)

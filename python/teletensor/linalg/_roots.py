@@ -21,6 +21,7 @@ def matrix_sqrth(A: Tensor) -> Tensor:
     """The positive-definite X with XX = A for symmetric or Hermitian positive-definite A. Reads A's lower triangle."""
     results.require_square(A, "linalg.matrix_sqrth")
     values, vectors = eigh(A)
+    values = values.clamp_min(0)  # of a singular matrix, they may be below 0 by a rounding error
     return (vectors * values.sqrt().unsqueeze(-2)) @ vectors.transpose(-2, -1).conj()
 
 

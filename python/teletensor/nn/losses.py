@@ -233,8 +233,10 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where the target is -1."""
     input1, input2 = (t if t.is_floating_point() else t.to(_C.default_dtype()) for t in (input1, input2))
-    cosine = _C.functional.cosine_similarity(input1, input2, -1)
-    losses = _C.torch.where(target == 1, 1 - cosine, (cosine - margin).clamp_min(0))
+    squares = (input1 * input1).sum(-1) + 1e-12, (input2 * input2).sum(-1) + 1e-12
+    cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()
+    losses = _C.torch.where(target == 1, 1 - cosine, 0.0)
+    losses = _C.torch.where(target == -1, (cosine - margin).clamp_min(0), losses)
     return _reduce(losses, resolve_reduction(size_average, reduce, reduction))
 
 

@@ -13,12 +13,14 @@ import torch
 
 import teletensor
 
+from . import special_points
 from .convert import Converter, Unconvertible, difference, dtype_name, leaves, rebind
 from .differences import reason
 from .forms import Form, MissingOperator, function_of, other_forms
 
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64)
 FORM_DTYPES = (torch.float32, torch.int64)
+SPECIAL_SAMPLES = 3  # of each operator, at every special point
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError, AssertionError)
 
 
@@ -155,6 +157,8 @@ class Checks:
             if self.info.supports_autograd and self.info.supports_dtype(dtype, "cpu") and self.allowance.values:
                 rows = self._samples(dtype, self.most // 2, requires_grad=True)
                 self._each(("gradient", dtype), rows, lambda s: self._check_gradients(form, s))
+                if not self.allowance.random_where:
+                    self._check_special_points(form, dtype)
         if self.info.error_inputs_func is not None:
             self._check_errors(form)
         return self.report
@@ -293,6 +297,20 @@ class Checks:
             if found := difference(mine, other, tolerance_factor=self.allowance.tolerance_factor * 10):
                 return f"in tensor {i}: {found}"
         return ""
+
+    def _check_special_points(self, form: Form, dtype: torch.dtype) -> None:
+        """Compares values and two derivatives at zeros, ties, bounds and infinities."""
+        for sample in self._samples(dtype, SPECIAL_SAMPLES, requires_grad=True):
+            for point, moved in special_points.samples_at_points(sample):
+                with warnings.catch_warnings():
+                    warnings.simplefilter("ignore")
+                    try:
+                        differences = special_points.differences(form, self.info.gradcheck_wrapper, moved, self.allowance)
+                    except Unconvertible:  # counted by the check of values
+                        continue
+                for what, found in differences.items():
+                    counts = self.report.counts[f"{what} at special points", dtype_name(dtype)]
+                    self._add(counts, f"{what} at special points", found and f"{point}: {found}", moved)
 
     def _check_errors(self, form: Form) -> None:
         """Checks that invalid input raises the same type of exception."""

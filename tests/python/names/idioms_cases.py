@@ -450,3 +450,25 @@ def case_derivatives_of_norms_and_gamma_functions(torch):
             derivatives.append(torch.autograd.grad(derivatives[-1].sum(), x, create_graph=True)[0])
         rows.append(derivatives)
     return rows
+
+
+LIMITS = """
+torch.clamp_max(u, 2**40), torch.clamp_min(u, -1), torch.clamp_max(u, 300), torch.clamp_max(i, 2**31), torch.clamp_min(i, -(2**40))
+torch.clamp_max(u, -1)
+torch.clamp_min(u, 256)
+torch.clamp_min(i, 2**31)
+torch.clamp_min(wide, 2**63)
+torch.clamp_max(i, torch.tensor([2**40, 4])), i.clone().clamp_max_(2**40), i.clone().clamp_min_(-(2**40))
+torch._foreach_clamp_max([i, i], 2**40), torch._foreach_minimum([i], 2**40), torch._foreach_maximum([i], -(2**40))
+torch.nn.functional.hardtanh(i, -(2**40), 2**40), torch.nn.functional.hardtanh(u, 0, 256)
+torch.nn.functional.hardtanh(i, 2**40, 2**41)
+u ** 300
+i ** 2**31
+wide ** 2**63
+300**u, (2**40) ** i, i.to(torch.int16) ** 32767
+"""
+
+
+def case_limits_beyond_a_dtype(torch):
+    u, i, wide = (torch.tensor([2, 5], dtype=t) for t in (torch.uint8, torch.int32, torch.int64))
+    return values_of(torch, LIMITS, u=u, i=i, wide=wide)

@@ -13,7 +13,7 @@ from types import ModuleType
 from typing import Any
 
 FAMILIES = (
-    "argument", "attention", "comparison", "foreach", "functional", "graph", "idioms", "lazy", "library", "optimizers",
+    "argument", "attention", "comparison", "derivative", "foreach", "functional", "graph", "idioms", "lazy", "library", "optimizers",
     "programs", "prune", "pytree", "quantization", "toplevel", "utils",
 )  # fmt: skip
 VALUES = Path(__file__).with_name("values.json")
