@@ -63,6 +63,12 @@ def _wrapped(dim: int, ndim: int) -> int:
 def _shape_and_dims(input: Tensor, s, dim, name: str) -> tuple[list[int], list[int]]:
     """Returns the lengths to transform and their dimensions. A length of -1 in `s` stands for the dimension's size."""
     ndim = input.dim()
+    if s is None and type(dim) is list and len(dim) == 1 and type(dim[0]) is int:  # most calls
+        d = _wrapped(dim[0], ndim)
+        n = input.shape[d]
+        if n < 1:
+            raise RuntimeError(f"[{name}] Invalid number of data points ({n}) specified")
+        return [n], [d]
     if dim is not None:
         dims = [_wrapped(d, ndim) for d in repeated(dim, 1)]
         if len(set(dims)) != len(dims):
@@ -85,8 +91,10 @@ def _shape_and_dims(input: Tensor, s, dim, name: str) -> tuple[list[int], list[i
     return sizes, dims
 
 
-def _resized(input: Tensor, sizes, dims) -> Tensor:
-    """Truncates the dimensions to the sizes or pads them with zeros."""
+def _resized(input: Tensor, s, sizes, dims) -> Tensor:
+    """Truncates the dimensions to the sizes or pads them with zeros. Without lengths `s`, the sizes are the input's."""
+    if s is None:
+        return input
     padding = [0] * (2 * input.dim())
     for n, d in zip(sizes, dims):
         if n < input.shape[d]:
@@ -104,7 +112,7 @@ def _complex_to_complex(input: Tensor, s, dim, norm, forward: bool, name: str, o
     sizes, dims = _shape_and_dims(input, s, dim, name)
     if not dims:
         return _write_out(input.clone(), out)
-    return _write_out(_ops.fft_c2c(_resized(input, sizes, dims), dims, _scale(norm, math.prod(sizes), forward), forward), out)
+    return _write_out(_ops.fft_c2c(_resized(input, s, sizes, dims), dims, _scale(norm, math.prod(sizes), forward), forward), out)
 
 
 def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
@@ -112,7 +120,7 @@ def _real_to_complex(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
     sizes, dims = _shape_and_dims(input, s, dim, name)
     if not dims:
         raise RuntimeError(f"[{name}] must transform at least one axis")
-    return _write_out(_ops.fft_r2c(_resized(input, sizes, dims), dims, _scale(norm, math.prod(sizes), True)), out)
+    return _write_out(_ops.fft_r2c(_resized(input, s, sizes, dims), dims, _scale(norm, math.prod(sizes), True)), out)
 
 
 def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor:
@@ -124,7 +132,7 @@ def _complex_to_real(input: Tensor, s, dim, norm, name: str, out=None) -> Tensor
     last = given[-1] if has_last_size else 2 * ((input.shape[dims[-1]] if input.dim() else 1) - 1)
     if last < 1:
         raise RuntimeError(f"[{name}] Invalid number of data points ({last}) specified")
-    resized = _resized(input, [*given[:-1], last // 2 + 1], dims)
+    resized = _resized(input, s, [*given[:-1], last // 2 + 1], dims)
     scale = _scale(norm, math.prod([*given[:-1], last]), False)
     return _write_out(_ops.fft_c2r(resized, dims, scale, last), out)
 

@@ -4,9 +4,11 @@
 #include <cmath>
 #include <limits>
 #include <numeric>
+#include <type_traits>
 #include <vector>
 
 #include "engine/device/parallel.h"
+#include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/common/random/dropout_scale.h"
@@ -49,7 +51,7 @@ constexpr int64_t kWordsOf = sizeof(C) / sizeof(uint32_t);
 template <typename C>
 using Distribution = void (*)(const uint32_t* words, C* out);
 
-// out[i] = after(a draw of `distribution`). Requires a contiguous out.
+// Draws from `distribution`, calls after(values, count), and stores the values. Requires a contiguous out.
 template <typename C, typename F>
 void draw_as(const Tensor& out, Distribution<C> distribution, F after) {
   const StoreFunction<C> store = blocks().conversions<C>().store[static_cast<int>(out.dtype())];
@@ -57,7 +59,7 @@ void draw_as(const Tensor& out, Distribution<C> distribution, F after) {
   draw_words(out.numel(), kWordsOf<C>, [&](int64_t at, int64_t count, const uint32_t* words) {
     alignas(64) C values[kGroupWords / kWordsOf<C>];
     distribution(words, values);
-    for (C& value : values) value = after(value);
+    after(values, count);
     store(values, Rows{1, 0, count, 1}, out.data_as<char>() + at * item);
   });
 }
@@ -71,7 +73,15 @@ void write_contiguous(const Tensor& out, F write) {
   copy(target, out);
 }
 
-// Applies f to uniform numbers in [0, 1): in double for float64 results, else in float.
+// Makes a function of arrays from a function of elements.
+template <typename F>
+auto each(F f) {
+  return [=]<typename C>(C* values, int64_t n) {
+    for (int64_t i = 0; i < n; ++i) values[i] = f(values[i]);
+  };
+}
+
+// Calls f(values, count) for uniform numbers in [0, 1): in double for float64 results, else in float.
 template <typename F>
 void draw_uniform(const Tensor& out, F f) {
   const RandomFunctions& functions = blocks().random_functions;
@@ -83,13 +93,30 @@ void draw_uniform(const Tensor& out, F f) {
   });
 }
 
+// Replaces uniform numbers by exponentially distributed ones, with the vectorised log1p of the pointwise operator.
+template <typename C>
+void to_exponentials(C* values, int64_t n, double lambd) {
+  const PointwiseRow& row = row_of(op_id::kLog1p);
+  BlockFunction<C> log1p;
+  if constexpr (std::is_same_v<C, float>)
+    log1p = row.f32;
+  else
+    log1p = row.f64;
+  for (int64_t i = 0; i < n; ++i) values[i] = -values[i];
+  log1p(n, &values, values, ScalarArgs<C>());
+  const C rate = static_cast<C>(lambd);
+  for (int64_t i = 0; i < n; ++i) values[i] = std::max(-values[i], kLeastExponential<C>) / rate;
+}
+
 }  // namespace
 
-void draw_unit(const Tensor& out, double from, double to) { draw_uniform(out, uniform_range(from, to, out.dtype())); }
+void draw_unit(const Tensor& out, double from, double to) {
+  draw_uniform(out, each(uniform_range(from, to, out.dtype())));
+}
 
 void draw_normal(const Tensor& out, double mean, double std) {
   const RandomFunctions& functions = blocks().random_functions;
-  const auto shift = [=]<typename C>(C z) { return static_cast<C>(mean) + z * static_cast<C>(std); };
+  const auto shift = each([=]<typename C>(C z) { return static_cast<C>(mean) + z * static_cast<C>(std); });
   write_contiguous(out, [&](const Tensor& to) {
     if (to.dtype() == DType::kFloat64)
       draw_as<double>(to, functions.normal_f64, shift);
@@ -127,13 +154,12 @@ void draw_integers(const Tensor& out, const IntegerRange& range) {
 
 void exponential_like(const Tensor&, double lambd, Tensor& out) {
   check_exponential(lambd);
-  draw_uniform(
-      out, [=]<typename C>(C u) { return std::max(-std::log1p(-u), kLeastExponential<C>) / static_cast<C>(lambd); });
+  draw_uniform(out, [=]<typename C>(C* values, int64_t n) { to_exponentials(values, n, lambd); });
 }
 
 void bernoulli_like(const Tensor&, double p, Tensor& out) {
   check_bernoulli(p);
-  draw_uniform(out, [=]<typename C>(C u) { return static_cast<C>(u < static_cast<C>(p)); });
+  draw_uniform(out, each([=]<typename C>(C u) { return static_cast<C>(u < static_cast<C>(p)); }));
 }
 
 void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
