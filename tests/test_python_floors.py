@@ -31,12 +31,12 @@ LAYERS = {
         signal sparse special storage testing types utils/dlpack xpu
     """,
     # Gradients, autocast, function transforms.
-    "autograd": "_higher_order_ops _toplevel/autocast _toplevel/control amp autograd cpu/amp cuda/amp func",
+    "autograd": "_higher_order_ops amp autograd cpu/amp cuda/amp func",
     # The names of the module `torch`: `import teletensor` inside the package.
     "namespace": "__init__ _torch_c_compat _torch_c_compat/_fft _torch_c_compat/_linalg _torch_c_compat/_special",
     # Modules, optimizers, distributions, data, files.
     "nn": """
-        _checkpoint _toplevel/losses _toplevel/native _toplevel/nn _toplevel/private _toplevel/rnn _torch_c_compat/_nn
+        _checkpoint _torch_c_compat/_nn
         backends/cuda distributions func/_batch_norm functional hub multiprocessing nn optim overrides quasirandom serialization
         utils/_checkpoint_names utils/checkpoint utils/data utils/hooks utils/model_zoo utils/_swap
     """,

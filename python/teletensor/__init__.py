@@ -51,10 +51,8 @@ from ._generator import drawing_functions as _drawing_functions  # noqa: E402
 from ._ops.windows import *  # noqa: E402,F403
 from ._ops import spellings as _spellings  # noqa: E402,F401 - registers itself with the parser
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
-from ._ops.linalg import *  # noqa: E402,F403
-from ._ops.lowrank import *  # noqa: E402,F403
+from .linalg._torch_names import *  # noqa: E402,F403
 from ._ops.native import *  # noqa: E402,F403
-from ._ops.norm import norm  # noqa: E402
 from ._layouts import (  # noqa: E402
     channels_last, channels_last_3d, contiguous_format, layout, legacy_contiguous_format, memory_format, preserve_format, strided,
 )  # fmt: skip

@@ -7,12 +7,11 @@ from ._C import Tensor
 from ._functions import broadcast_shapes, broadcast_tensors, meshgrid
 from ._ops.einsum import einsum, tensordot
 from ._ops.join import atleast_1d, atleast_2d, atleast_3d, block_diag, cartesian_prod, unique, unique_consecutive
-from ._ops.linalg import chain_matmul, lu
-from ._ops.lowrank import pca_lowrank, svd_lowrank
-from ._ops.norm import norm
 from ._ops.shape import unravel_index
 from ._ops.spectral import istft, stft
 from ._overridable import wrap_functions as _wrap_functions
+from .linalg._lowrank import pca_lowrank, svd_lowrank
+from .linalg._torch_names import chain_matmul, lu, norm
 from .nn import functional as F  # noqa: N812 - PyTorch's name
 
 __all__ = [

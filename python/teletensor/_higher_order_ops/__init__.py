@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .._toplevel.control import cond, while_loop
 from .associative_scan import associative_scan
+from .control import cond, while_loop
 
 __all__ = ["associative_scan", "cond", "while_loop"]

@@ -1,4 +1,4 @@
-"""Functions and classes of the module torch that are written in Python and imported at their first use."""
+"""Names of the module torch that are imported at their first use, and its settings and objects that few programs use."""
 
 # Operators of which there are torch._foreach_* and _foreach_*_.
 FOREACH_UNARY = (
@@ -29,40 +29,40 @@ def _foreach_names() -> str:
 NAMES = {
     "_event": "Event Stream",
     "_storage": "UntypedStorage",
-    "_toplevel.asserts": "_assert",
     "testing._file_check": "FileCheck",
-    "_toplevel.autocast": "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
+    "amp._settings": "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
     "is_autocast_cache_enabled is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
     "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype",
-    "_toplevel.batch_norm": "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
+    "_ops.batch_norm": "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
     "batch_norm_gather_stats_with_counts batch_norm_update_stats",
     "_toplevel.buffers": "from_file frombuffer",
-    "_toplevel.checks": "_assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
+    "_ops.assertions": "_assert _assert_async _check _check_index _check_is_size _check_not_implemented _check_tensor_all "
     "_check_tensor_all_with _check_type _check_value _check_with",
-    "_toplevel.control": "cond while_loop",
+    "_higher_order_ops.control": "cond while_loop",
     "_toplevel.default_generator": "AcceleratorError default_generator",
-    "_toplevel.foreach": _foreach_names(),
-    "_toplevel.losses": "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
+    "_ops.foreach": _foreach_names(),
+    "nn._aten_losses": "binary_cross_entropy_with_logits cosine_embedding_loss ctc_loss hinge_embedding_loss kl_div "
     "margin_ranking_loss poisson_nll_loss",
-    "_toplevel.native": "wait affine_grid_generator convolution embedding_renorm_ fake_quantize_per_channel_affine "
+    "nn._aten_layers": "wait affine_grid_generator convolution embedding_renorm_ fake_quantize_per_channel_affine "
     "frobenius_norm max_pool1d_with_indices native_channel_shuffle norm_except_dim nuclear_norm "
     "slice_inverse view_as_complex_copy view_as_real_copy celu_ selu_ threshold_",
-    "_toplevel.nn": "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm dropout dropout_ embedding feature_alpha_dropout "
+    "nn._torch_layers": "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm dropout dropout_ embedding feature_alpha_dropout "
     "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm instance_norm layer_norm max_pool1d max_pool2d max_pool3d "
     "rrelu rrelu_ triplet_margin_loss",
-    "_toplevel.private": "PyTorchFileReader _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
+    "nn._aten_private": "PyTorchFileReader _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
     "_sample_dirichlet _shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
     "_toplevel.published": "open publish published unpublish",
-    "_toplevel.queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
-    "_toplevel.rnn": "gru lstm rnn_relu rnn_tanh",
+    "_ops.tensor_queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
+    "nn._torch_recurrent": "gru lstm rnn_relu rnn_tanh",
     "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads "
     "is_warn_always_enabled set_deterministic_debug_mode set_flush_denormal "
     "set_num_interop_threads set_warn_always",
     "_toplevel.trace_context": "set_trace_context trace_context",
     "_toplevel.symbols": "SymBool SymFloat SymInt Tag sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
-    "_toplevel.lobpcg": "lobpcg",
-    "_toplevel.removed": "eig lstsq matrix_rank solve symeig",
+    "linalg._lobpcg": "lobpcg",
+    "linalg._lowrank": "get_approximate_basis pca_lowrank svd_lowrank",
+    "linalg._removed": "eig lstsq matrix_rank solve symeig",
     "_toplevel.unavailable": f"dequantize dsmm spmm {SPARSE} {QUANTIZED}",
     "_quantized_names": "chalf complex32 qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric",

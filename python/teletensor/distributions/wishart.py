@@ -8,8 +8,8 @@ import warnings
 
 from .. import _C
 from .._functions import broadcast_shapes, finfo
-from .._ops.linalg import cholesky_solve
 from ..linalg import cholesky, slogdet
+from ..linalg._torch_names import cholesky_solve
 from . import constraints
 from ._gamma_sampling import standard_gamma
 from .exp_family import ExponentialFamily

@@ -16,7 +16,7 @@ from typing import Any, Callable
 
 from .. import nn
 from .._C import Tensor
-from .._toplevel.asserts import _assert
+from .._ops.assertions import _assert
 from ..utils import _pytree as pytree
 from . import graph_module
 from ._patching import (  # noqa: F401 - PyTorch defines them here

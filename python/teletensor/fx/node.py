@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Callable
 
 from .._C import Tensor, device, dtype
-from .._toplevel.asserts import _assert
+from .._ops.assertions import _assert
 from ._mutation import _mutates
 from ._names import _qualified_name as _get_qualified_name
 from ._names import _type_repr, typename

@@ -2,10 +2,10 @@
 
 _FILES = {
     "_library/aten.py": "return_counts return_inverse",  # ATen's operator returns both in any case
-    "_toplevel/batch_norm.py": "eps input weight",  # eps is part of invstd; the statistics have the input's size
+    "_ops/batch_norm.py": "eps input weight",  # eps is part of invstd; the statistics have the input's size
     # parameters of an iteration, which the engine does not use
-    "_toplevel/lobpcg.py": "iK niter ortho_bparams ortho_fparams ortho_iparams tol",
-    "_toplevel/queries.py": "input",  # the answer is the same for all tensors
+    "linalg/_lobpcg.py": "iK niter ortho_bparams ortho_fparams ortho_iparams tol",
+    "_ops/tensor_queries.py": "input",  # the answer is the same for all tensors
     "ao/quantization/_fake_quantize.py": "kwargs x",  # of abstract methods
     "ao/quantization/_observer_base.py": "kwargs x",
     "autograd/profiler.py": "use_kineto",  # selects a library that PyTorch records with

@@ -159,8 +159,7 @@ def _library_classes() -> tuple[type, type]:
 
 # Modules whose functions compute with tensors only: unlike from_file() and load(), they have no other effect.
 _OPERATORS = (
-    "teletensor._C.", "teletensor._ops.", "teletensor.nn.", "teletensor.functional", "teletensor._toplevel.losses",
-    "teletensor._toplevel.native", "teletensor._toplevel.nn", "teletensor._toplevel.rnn",
+    "teletensor._C.", "teletensor._ops.", "teletensor.linalg.", "teletensor.nn.", "teletensor.functional",
 )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from types import CellType, CodeType, FunctionType
 from typing import Any, Callable
 
 from ... import nn
-from ..._toplevel.asserts import _assert
+from ..._ops.assertions import _assert
 from .._symbolic_trace import Tracer
 from ..annotate import annotate
 from ..graph import Graph

@@ -6,8 +6,8 @@ from .. import _C
 from .._C import Tensor
 from .._generator import Generator
 from .._options import check_flags
-from ..nn import functional as F  # noqa: N812 - PyTorch's name
-from .losses import none_by_default
+from . import functional as F  # noqa: N812 - PyTorch's name
+from ._aten_losses import none_by_default
 
 
 def adaptive_max_pool1d(input: Tensor, output_size) -> tuple[Tensor, Tensor]:

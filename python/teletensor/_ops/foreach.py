@@ -7,8 +7,8 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
-from .._ops import overloads
-from . import FOREACH_BINARY, FOREACH_UNARY
+from .._toplevel import FOREACH_BINARY, FOREACH_UNARY
+from . import overloads
 
 _List = Sequence[Tensor]
 

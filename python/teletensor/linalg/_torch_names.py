@@ -1,14 +1,15 @@
-"""torch's aliases of torch.linalg's functions: torch.inverse, torch.svd, Tensor.cholesky, ..."""
+"""torch's versions of torch.linalg's functions: torch.inverse, torch.svd, torch.norm, Tensor.cholesky, ..."""
 
 from __future__ import annotations
 
 import warnings
 
-from .. import linalg
+from .. import _C, linalg
 from .._C import Tensor
-from ..linalg._eigen import pinverse
-from ..linalg._eigen import torch_svd as svd
-from ..linalg._factors import (
+from .._ops.out_variant import exact_out_variant, out_variants
+from ._eigen import pinverse
+from ._eigen import torch_svd as svd
+from ._factors import (
     cholesky_inverse,
     cholesky_solve,
     geqrf,
@@ -17,15 +18,14 @@ from ..linalg._factors import (
     ormqr,
     triangular_solve,
 )  # fmt: skip
-from ..linalg._factors import (
+from ._factors import (
     inv as inverse,
 )
-from ..linalg._products import chain_matmul
-from .out_variant import out_variants
+from ._products import chain_matmul
 
 __all__ = [
     "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inverse", "logdet", "lu",
-    "lu_solve", "lu_unpack", "matrix_power", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd", "triangular_solve",
+    "lu_solve", "lu_unpack", "matrix_power", "norm", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd", "triangular_solve",
 ]  # fmt: skip
 
 det, slogdet, matrix_power = linalg.det, linalg.slogdet, linalg.matrix_power
@@ -91,5 +91,29 @@ globals().update(
     )
 )  # fmt: skip
 for _name in __all__:
-    if _name not in ("chain_matmul", "lu_unpack"):
+    if _name not in ("chain_matmul", "lu_unpack", "norm"):
         setattr(Tensor, _name, globals()[_name])
+
+
+def norm(input: Tensor, p="fro", dim=None, keepdim: bool = False, out: Tensor | None = None, dtype=None) -> Tensor:
+    """The norm over the given dimensions, by default all."""
+    return _norm(input, p, dim, keepdim, dtype, out=out)
+
+
+@exact_out_variant
+def _norm(input: Tensor, p, dim, keepdim: bool, dtype) -> Tensor:
+    if dtype is not None and dtype.is_complex != input.is_complex():
+        kind = "complex" if input.is_complex() else "real"
+        raise RuntimeError(f"linalg.vector_norm: dtype should be {kind} for {kind} inputs, but got {dtype}")
+    value = input if dtype is None else input.to(dtype)
+    if p == "nuc":
+        return linalg.matrix_norm(value, "nuc", (-2, -1) if dim is None else dim, keepdim)
+    return _C.torch.norm(value, p, keepdim=keepdim) if dim is None else _C.torch.norm(value, p, dim, keepdim)
+
+
+def _norm_method(self: Tensor, p="fro", dim=None, keepdim: bool = False, dtype=None) -> Tensor:
+    """The norm over the given dimensions, by default all."""
+    return norm(self, p, dim, keepdim, None, dtype)
+
+
+Tensor.norm = _norm_method

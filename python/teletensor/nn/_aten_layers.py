@@ -10,7 +10,7 @@ from .._integers import repeated
 from .._ops import tensor_queries
 from .._ops.join import unique
 from .._ops.out_variant import exact_out_variant
-from ..nn import functional as F  # noqa: N812 - PyTorch's name
+from . import functional as F  # noqa: N812 - PyTorch's name
 
 _ops = _C.ops
 

@@ -1,15 +1,27 @@
-"""torch._check and similar functions, with which libraries check conditions."""
+"""torch._check, torch._assert and similar functions, with which libraries check conditions."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
+from .. import _C
 from .._C import Tensor
 
 __all__ = [
-    "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
+    "_assert", "_assert_async", "_check", "_check_index", "_check_is_size", "_check_not_implemented", "_check_tensor_all",
     "_check_tensor_all_with", "_check_type", "_check_value", "_check_with",
 ]  # fmt: skip
+
+
+def _assert_true(condition: Any, message: str) -> None:
+    """Raises AssertionError with the message if the condition is false. A tensor must have one element; reading it waits."""
+    if not condition:
+        raise AssertionError(message)
+
+
+# Tracing records it as a node of the graph, by __torch_function__.
+_assert = _C.overridable(_assert_true, "teletensor", "_assert")
 
 
 def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], object] | str | None) -> None:

@@ -10,7 +10,7 @@ __all__ = ["get_approximate_basis", "pca_lowrank", "svd_lowrank"]
 
 def get_approximate_basis(A: Tensor, q: int, niter: int = 2, M: Tensor | None = None) -> Tensor:  # noqa: N803
     """Returns q orthonormal columns that approximately span the range of A - M."""
-    from ..linalg import qr
+    from . import qr
 
     A = A if M is None else A - M  # noqa: N806
     basis = qr(A @ _C.torch.randn(A.shape[-1], q, dtype=A.dtype, device=A.device))[0]
@@ -21,7 +21,7 @@ def get_approximate_basis(A: Tensor, q: int, niter: int = 2, M: Tensor | None = 
 
 def svd_lowrank(A: Tensor, q: int | None = 6, niter: int | None = 2, M: Tensor | None = None) -> tuple[Tensor, Tensor, Tensor]:  # noqa: N803
     """Returns U, S and V of rank q such that U diag(S) V^H approximates A - M."""
-    from ..linalg import svd
+    from . import svd
 
     q, niter = 6 if q is None else q, 2 if niter is None else niter
     A = A if M is None else A - M.expand(A.shape)  # noqa: N806

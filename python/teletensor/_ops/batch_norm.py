@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
-from .._ops.out_variant import exact_out_variant
+from .out_variant import exact_out_variant
 
 _ops = _C.ops
 

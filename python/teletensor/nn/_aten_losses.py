@@ -7,7 +7,7 @@ import inspect
 from typing import Callable
 
 from .._C import Tensor
-from ..nn import functional as F  # noqa: N812 - PyTorch's name
+from . import functional as F  # noqa: N812 - PyTorch's name
 
 _REDUCTIONS = ("none", "mean", "sum")
 
