@@ -41,8 +41,8 @@ GPUs are those of our own tests (`tests/cuda/simulated`).
 
 - *differs*: the test requires behaviour that differs on purpose.
 - *not run*: the test requires what is named, or the file skips it for the reason that is named.
-- The tests are unchanged, except that tests that also record a profile do not check its events, and that lists of
-  objects to send have no objects of classes.
+- The tests are unchanged, except that tests that also record a profile do not check its events, that lists of
+  objects to send have no objects of classes, and that files may contain objects of the tests' own modules.
 - A group's timeout is 20 s instead of 60 s, and `torch.backends.cudnn.flags`, which teletensor lacks, has no effect.
 - PyTorch skips tests of groups on fewer than 8 ranks, tests of collectives that only its MPI backend has on the CPU, and
   some that are flaky on Linux; here they run.

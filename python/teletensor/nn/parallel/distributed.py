@@ -19,6 +19,10 @@ from .data_parallel import scatter_kwargs
 
 _MIB = 1 << 20
 _numbers = itertools.count(1)  # of reducers
+# Attributes that belong to the group of the ranks. A pickle has none of them.
+_OF_GROUP = frozenset((
+    "process_group", "device_mesh", "_parameters_to_reduce", "_reducer", "_hook_reducer", "_status", "_join_config",
+))  # fmt: skip
 _live: weakref.WeakSet[DistributedDataParallel] = weakref.WeakSet()
 
 
@@ -155,6 +159,33 @@ class DistributedDataParallel(Module, Joinable):
         _live.add(self)
         if _finish_all not in gradients.after_backward:
             gradients.after_backward.append(_finish_all)
+
+    def __getstate__(self) -> dict:
+        """For pickles and copies: without the group and what belongs to it.
+
+        Raises:
+            RuntimeError: the group is not the default group, which the loaded module joins.
+        """
+        if self.process_group is not _world.default_pg:
+            raise RuntimeError(
+                "DDP Pickling/Unpickling are only supported when using DDP with the default process group. That is, when you have "
+                "called init_process_group and have not passed process_group argument to DDP constructor"
+            )
+        return {name: value for name, value in vars(self).items() if name not in _OF_GROUP}
+
+    def __setstate__(self, state: dict) -> None:
+        """Makes the module one of the default group. Its parameters are not copied between the ranks."""
+        from ...distributed import distributed_c10d
+
+        super().__setstate__(state)
+        Joinable.__init__(self)
+        self.process_group, self.device_mesh = distributed_c10d._get_default_group(), None
+        self.require_backward_grad_sync = self.require_forward_param_sync = True
+        named = dict(self.module.named_parameters())
+        self._parameters_to_reduce = [named[name] for name in self._names]
+        self._reducer, self._hook_reducer, self._expects_backward, self._accumulates = 0, None, False, False
+        self._create_reducer(None)
+        _live.add(self)
 
     def _check_devices(self, device_ids, output_device) -> None:
         self.device_ids = list(device_ids) if device_ids else None

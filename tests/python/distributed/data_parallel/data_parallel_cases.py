@@ -342,3 +342,28 @@ def wrapped(rank: int, size: int) -> dict:
     loss_of(module, x, y).backward()
     found["offloaded"] = max((p.grad - q.grad).abs().max().item() for p, q in zip(module.parameters(), plain.parameters(), strict=True))
     return found
+
+
+def pickled(rank: int, size: int) -> dict:
+    """Saved and copied modules continue the training with the default group."""
+    import copy
+    import io
+
+    module = DistributedDataParallel(model())
+    file = io.BytesIO()
+    torch.save(module, file)
+    file.seek(0)
+    x, y = (part(t, rank, size) for t in batch(0))
+    loss_of(module, x, y).backward()
+    found: dict = {}
+    for name, other in (("loaded", torch.load(file, weights_only=False)), ("copied", copy.deepcopy(module))):
+        other.zero_grad()
+        loss_of(other, x, y).backward()
+        pairs = list(zip(module.parameters(), other.parameters(), strict=True))
+        found[name] = [type(other) is type(module), all(torch.equal(p.grad, q.grad) and p is not q for p, q in pairs)]
+    own = DistributedDataParallel(nn.Linear(1, 1), process_group=dist.new_group(list(range(size))))
+    try:
+        torch.save(own, io.BytesIO())
+    except RuntimeError as error:
+        found["error"] = str(error)
+    return found

@@ -115,3 +115,9 @@ def test_wrappers_that_recompute_activations(ranks):
     assert result.pop("offloaded") == 0
     for of_kind in result.values():
         assert of_kind[:5] == [2, "CheckpointWrapper", 20, True, True] and of_kind[5] < 1e-6
+
+
+def test_saved_and_copied_modules(ranks):
+    for result in ranks.run(2, cases.pickled):
+        assert result.pop("error").startswith("DDP Pickling/Unpickling are only supported when using DDP with the default")
+        assert result == {"loaded": [True, True], "copied": [True, True]}
