@@ -203,7 +203,9 @@ Tensor qr_grad(const Tensor& gq, const Tensor& gr, const Tensor& q, const Tensor
 Tensor eigh_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tensor& v, bool vectors) {
   check(vectors, "the gradient of linalg.eigh depends on the eigenvectors, which were not computed");
   Tensor gaps = inverse_gaps(ops::unsqueeze(l, -2), ops::unsqueeze(l, -1), l, l.size(-1));
-  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), times_gaps(ops::matmul(adjoint(v), gv), gaps));
+  // The skew part: a symmetric perturbation rotates the eigenvectors. The gradient is symmetric.
+  const Tensor turning = ops::mul(skew(ops::matmul(adjoint(v), gv)), 0.5);
+  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), times_gaps(turning, gaps));
   return ops::matmul(ops::matmul(v, inner), adjoint(v));
 }
 

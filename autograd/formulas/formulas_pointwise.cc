@@ -42,6 +42,11 @@ Tensor not_less_equal(const Operand& input, const Operand& other) {
   return ops::logical_not(less_equal_or_nan(input, other));
 }
 
+// exp(input - result) is NaN if both are infinite. The sigmoid of complex numbers overflows.
+Tensor logaddexp_share(const Operand& input, const Operand& other, const Tensor& result) {
+  return is_complex(result.dtype()) ? ops::exp(ops::sub(input, result)) : ops::sigmoid(ops::sub(input, other));
+}
+
 Tensor mish_grad(const Tensor& g, const Operand& input) {
   Tensor t = ops::tanh(ops::softplus(input));
   Tensor curve = ops::mul(ops::mul(input, ops::sigmoid(input)), ops::rsub(ops::mul(t, t), int64_t{1}));

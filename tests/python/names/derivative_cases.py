@@ -90,3 +90,23 @@ def case_losses_at_bounds(torch):
     y = torch.tensor([0.0, 1.0, 1.0, 0.5], dtype=torch.float64, requires_grad=True)
     found.append(torch.autograd.grad(functional.binary_cross_entropy(x, y, reduction="sum"), y)[0])
     return found + [derivatives(torch, torch.nextafter, [1.0, 1.0, 0.0], [2.0, 1.0, -1.0])]
+
+
+def case_random_numbers_are_constants(torch):
+    x = torch.ones(2, 3, requires_grad=True)
+    made = [torch.rand_like(x), torch.randn_like(x), torch.randint_like(x, 5), torch.randint_like(x, 5, requires_grad=True)]
+    made += [torch.bernoulli(x.detach()), torch.zeros_like(x), torch.empty_like(x), x.new_ones(2)]
+    return [[t.requires_grad, t.is_leaf, list(t.shape)] for t in made]
+
+
+def case_eigenvectors(torch):
+    """The gradient of eigenvectors is symmetric, whatever depends on them."""
+    x = torch.tensor([[2.0, 0.5, 0.1], [0.5, 1.0, -0.3], [0.1, -0.3, 3.0]], dtype=torch.float64, requires_grad=True)
+    values, vectors = torch.linalg.eigh(x)
+    logarithm = (vectors * values.log()) @ vectors.mT
+    found = [torch.autograd.grad(logarithm[0, 1] + logarithm[2].square().sum(), x)[0]]
+    hermitian = torch.complex(x.detach(), torch.tensor([[0.0, 0.2, 0.0], [-0.2, 0.0, 0.1], [0.0, -0.1, 0.0]]).double())
+    hermitian.requires_grad_()
+    values, vectors = torch.linalg.eigh(hermitian)
+    root = (vectors * values.sqrt()) @ vectors.mH
+    return found + [torch.view_as_real(torch.autograd.grad(root[0, 1].abs() + root[2, 0].real, hermitian)[0])]
