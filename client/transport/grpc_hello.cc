@@ -10,6 +10,7 @@
 #include "client/transport/call_events.h"
 #include "client/transport/grpc_call.h"
 #include "client/transport/grpc_transport.h"
+#include "proto/version.h"
 
 namespace tt::client {
 namespace {
@@ -118,6 +119,7 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const Credential&
   reply->Clear();
   grpc::Status status = call_unary(timeout, prepare, start, reply);
   if (!status.ok()) return to_status(status);
+  if (absl::Status fits = check_engine_version(reply->engine_version(), connection.address.text); !fits.ok()) return fits;
   connection.session_key = reply->session_key();
   connection.max_templates = reply->limits().max_templates();
   connection.codec = reply->codec();

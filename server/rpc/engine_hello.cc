@@ -2,6 +2,7 @@
 #include <string>
 
 #include "absl/strings/str_cat.h"
+#include "proto/version.h"
 #include "server/rpc/engine_service.h"
 #include "server/version.h"
 
@@ -32,6 +33,10 @@ absl::Status EngineService::check_hello(const grpc::ServerContext& context) cons
 
 grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
                                   v1::HelloReply* reply) {
+  if (absl::Status status = check_client_version(request->version()); !status.ok()) {
+    audit_.refused(context->peer(), status);
+    return to_grpc(status);
+  }
   if (isolation_.admissions != nullptr) return hello_in_worker(context, *request, reply);
   const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
   if (!caller.ok()) return to_grpc(caller.status());

@@ -303,7 +303,7 @@ class Impostor:
 def test_hostile_redirects(start):
     engine = start()
     redirect, key = message("Redirect"), b"0" * 64
-    second = Impostor(message("HelloReply")(redirect=redirect(worker=1, port=1, key=key)))
+    second = Impostor(message("HelloReply")(engine_version="0.1.0", redirect=redirect(worker=1, port=1, key=key)))
     cases = [
         (redirect(port=second.port, key=key), "redirected the session again"),
         (redirect(port=0, key=key), "expected a port from 1 to 65535"),
@@ -315,7 +315,7 @@ def test_hostile_redirects(start):
         (redirect(port=second.port), "expected a key of 64 hexadecimal digits"),
     ]
     for reply, why in cases:
-        first = Impostor(message("HelloReply")(redirect=reply))
+        first = Impostor(message("HelloReply")(engine_version="0.1.0", redirect=reply))
         client = engine.client("alice", address=f"127.0.0.1:{first.port}")
         assert why in client.greeting
         assert [each["authorization"] for each in first.seen] == [f"Bearer {engine.tokens['alice']}"]
