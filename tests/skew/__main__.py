@@ -25,6 +25,7 @@ from tests.skew.operators import ROOT, changes, current
 
 FOLDER = BUILD / "skew"
 COMMIT = (Path(__file__).parent / "commit.txt").read_text().strip()
+SOURCE = FOLDER / f"source-{COMMIT[:12]}"
 STEPS, CUTS = 200, 5
 
 
@@ -33,11 +34,10 @@ def build_wheel() -> Path:
     folder = FOLDER / COMMIT[:12]
     if wheels := list(folder.glob("*.whl")):
         return wheels[0]
-    source = FOLDER / "source"
-    if not source.exists():
-        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", source, COMMIT], cwd=ROOT, check=True)
+    if not SOURCE.exists():
+        subprocess.run(["git", "worktree", "add", "--quiet", "--detach", SOURCE, COMMIT], cwd=ROOT, check=True)
     command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, "."]
-    subprocess.run(command, cwd=source, env={**os.environ, "CXX": "c++"}, check=True)
+    subprocess.run(command, cwd=SOURCE, env={**os.environ, "CXX": "c++"}, check=True)
     return next(folder.glob("*.whl"))
 
 
@@ -126,7 +126,7 @@ def main() -> int:
     new, daemon = BUILD / "python", BUILD / "bin/teletensord"
     old_daemon = old / "teletensor/bin/teletensord"
     table = Table("client", "engine", "resumed", "checkpoint", "published", "")
-    complaints = changes(current(FOLDER / "source"), current()) if (FOLDER / "source").exists() else []
+    complaints = changes(current(SOURCE), current()) if SOURCE.exists() else []
     names = {new: "this tree", old: name, daemon: "this tree", old_daemon: name}
     for engine in daemon, old_daemon:
         digests = []
