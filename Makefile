@@ -124,6 +124,9 @@ chaos: build ## Cut links, kill engines, fill disks, set clocks... during traini
 	@deploy/install_packages.sh deploy/packages_chaos.txt
 	@$(CLEAN_ENV) $(PYTHON) -m tests.chaos $(if $(SCALE),--scale $(SCALE)) $(if $(ONLY),--only "$(ONLY)")
 
+skew-test: build ## Run a client of an older commit with this engine, and this client with its engine (builds a wheel of it)
+	@$(CLEAN_ENV) $(PYTHON) -m tests.skew
+
 cluster-test: setup ## Run the Slurm and MPI scripts of deploy/ on this machine, as root
 	@deploy/install_packages.sh deploy/packages_cluster.txt
 	@$(PYTHON) deploy/build.py release teletensor_python

@@ -4,24 +4,57 @@
 
 #include "absl/strings/ascii.h"
 #include "absl/strings/str_cat.h"
+#include "client/connection/trust.h"
+#include "engine/schema/error.h"
 
 namespace tt::client {
 namespace {
 
 constexpr size_t kKeyBytes = 64;
 constexpr size_t kMaxSocketPath = 107;
+constexpr size_t kMaxPlace = 300;
 
 absl::Status malformed(absl::string_view why) {
-  return absl::InvalidArgumentError(absl::StrCat("the engine's redirect to a worker is malformed: ", why));
+  return absl::InvalidArgumentError(absl::StrCat("the engine's redirect is malformed: ", why));
 }
 
 std::string with_port(const std::string& host, uint32_t port) {
   return host.find(':') == host.npos ? absl::StrCat(host, ":", port) : absl::StrCat("[", host, "]:", port);
 }
 
+absl::StatusOr<Address> address_of_engine(const Address& engine, const v1::Redirect& redirect) {
+  const std::string& place = redirect.address();
+  // parse_address() accepts more: sockets, schemes, and addresses without a port.
+  const bool is_place = place.size() <= kMaxPlace && place.find("//") == place.npos && place.rfind("unix:", 0) != 0 &&
+                        place.find(':') != place.npos && std::all_of(place.begin(), place.end(), absl::ascii_isgraph);
+  if (!is_place) return malformed("expected the address of an engine");
+  if (engine.tls && !redirect.tls()) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("the engine redirects this connection with TLS to ", place, " without TLS"));
+  }
+  try {
+    Address next = parse_address(absl::StrCat(redirect.tls() ? "teletensors://" : "", place));
+    if (!next.tls) return next;
+    if (engine.tls) {
+      next.trust.files = engine.trust.files;
+    } else {
+      choose_trust({}, &next);  // authorities and fingerprints of the environment and the user's file
+    }
+    if (redirect.fingerprint().empty()) return next;
+    absl::StatusOr<std::string> fingerprint = parse_fingerprint(redirect.fingerprint());
+    if (!fingerprint.ok()) return malformed(fingerprint.status().message());
+    next.trust.fingerprint = *std::move(fingerprint);
+    next.trust.is_new = false;
+    return next;
+  } catch (const Error& error) {
+    return malformed(error.message());
+  }
+}
+
 }  // namespace
 
-absl::StatusOr<Address> address_of_worker(const Address& engine, const v1::Redirect& redirect) {
+absl::StatusOr<Address> redirected_address(const Address& engine, const v1::Redirect& redirect) {
+  if (!redirect.address().empty()) return address_of_engine(engine, redirect);
   Address worker = engine;
   if (!engine.socket.empty()) {
     const std::string& path = redirect.socket();

@@ -1,4 +1,4 @@
-// Redirect: where a session is opened, if the engine serves its principals in worker processes.
+// Redirect: where a session is opened, if the engine serves its principals in worker processes or in other engines.
 #pragma once
 
 #include "absl/status/status.h"
@@ -8,10 +8,11 @@
 
 namespace tt::client {
 
-// Returns the address of the worker to which the engine at `engine` redirects. It is on the same host, is reached in
-// the same way (unix socket, TCP, TLS) and is recognised by the same certificate, whatever the redirect says.
-// INVALID_ARGUMENT if the redirect is malformed. The key is not checked.
-absl::StatusOr<Address> address_of_worker(const Address& engine, const v1::Redirect& redirect);
+// Returns the address to which the engine at `engine` redirects. A worker is on the same host, is reached in the same
+// way (unix socket, TCP, TLS) and is recognised by the same certificate, whatever the redirect says. Another engine is
+// reached by TLS if `engine` is, and is recognised by the redirect's fingerprint, or by the authorities by which
+// `engine` would be. INVALID_ARGUMENT if the redirect is malformed. The key is not checked.
+absl::StatusOr<Address> redirected_address(const Address& engine, const v1::Redirect& redirect);
 
 // Returns INVALID_ARGUMENT unless the redirect has a key that can be sent.
 absl::Status check_key(const v1::Redirect& redirect);

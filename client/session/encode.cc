@@ -24,14 +24,6 @@ bool equal(const Arg& a, const Arg& b) {
   }
 }
 
-size_t count_given(const Op& op, Args args) {
-  size_t count = args.size();
-  while (count > 0 && op.params[count - 1].has_default && equal(args[count - 1], op.params[count - 1].default_value)) {
-    --count;
-  }
-  return count;
-}
-
 void encode_arg(const Arg& arg, v1::Argument* out) {
   switch (arg.kind) {
     case Arg::Kind::kNone: out->set_none(true); return;
@@ -68,6 +60,14 @@ void encode_arg(const Arg& arg, v1::Argument* out) {
 }
 
 }  // namespace
+
+size_t count_given(const Op& op, Args args) {
+  size_t count = args.size();
+  while (count > 0 && op.params[count - 1].has_default && equal(args[count - 1], op.params[count - 1].default_value)) {
+    --count;
+  }
+  return count;
+}
 
 FrameSize encoded_size(const Op& op, Args args, size_t max_inline_bytes) {
   constexpr size_t kInstruction = 26, kScalar = 22, kListEntry = 10;

@@ -22,6 +22,9 @@ void for_each_tensor(const Arg& arg, F f) {
   }
 }
 
+// Returns the number of `args` without trailing ones that equal their defaults.
+size_t count_given(const Op& op, Args args);
+
 // Returns the size of an instruction with these arguments. Throws Error (ValueError) if a string has more than
 // `max_inline_bytes`, because the engine would refuse the frame.
 FrameSize encoded_size(const Op& op, Args args, size_t max_inline_bytes);
@@ -30,8 +33,8 @@ FrameSize encoded_size(const Op& op, Args args, size_t max_inline_bytes);
 // be Handles. Does not fail. Memory is allocated from the message's arena.
 void encode_args(const Op& op, Args args, v1::Instruction* instruction);
 
-// Sets dtype, device and sizes of a tensor whose engine has described it. The tensor is then contiguous. Throws Error if
-// the device is invalid.
+// Sets dtype, device and sizes of a tensor whose engine has described it. The tensor is then contiguous. Throws Error
+// if the device is invalid.
 void decode_description(const v1::TensorDescription& description, TensorMeta* meta);
 
 }  // namespace tt::client

@@ -12,6 +12,7 @@
 #include "client/session/call_log.h"
 #include "client/session/deferred_uploads.h"
 #include "client/session/encode.h"
+#include "client/session/engine_operators.h"
 #include "client/session/graph.h"
 #include "client/session/read_only_storages.h"
 #include "client/session/saved_call.h"
@@ -19,6 +20,7 @@
 #include "client/session/wait_policy.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
+#include "proto/version.h"
 
 namespace tt::client {
 namespace {
@@ -58,19 +60,15 @@ Tensor first_tensor(Args args) {
 }  // namespace
 
 struct Session::Impl {
-  Impl(std::unique_ptr<Transport> transport, v1::HelloRequest hello) : link(std::move(transport), std::move(hello)) {
+  Impl(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
+      : link(std::move(transport), std::move(hello)), operators(link.engine()) {
     const v1::HelloReply& engine = link.engine();
-    max_op_id = engine.max_op_id();
     if (uint64_t limit = engine.limits().max_inline_bytes()) {
       max_inline_bytes = std::min<size_t>(limit, max_inline_bytes);
     }
     link.name_sites([this](uint32_t site) { return sites.name(site); });
   }
 
-  void require_known(const Op& op) const {
-    check(ErrorKind::kNotImplemented, op.id <= max_op_id, "[", op.name, "] the engine (version ",
-          link.engine().engine_version(), ") is older than this client and does not have this operator");
-  }
   void require_default_dtypes(const Op& op) const {
     check(ErrorKind::kNotImplemented, link.engine().default_dtypes(), "[", op.name, "] the engine (version ",
           link.engine().engine_version(), ") is older than this client and supports no default dtype but float32");
@@ -101,7 +99,7 @@ struct Session::Impl {
   void set_autocast(Link::Appending& appending, const AutocastState& state, uint32_t site);
 
   Link link;
-  uint32_t max_op_id;
+  const EngineOperators operators;
   size_t max_inline_bytes = 64 << 10;
   std::atomic<uint64_t> next_transfer{1};
   DeferredUploads deferred;
@@ -161,6 +159,7 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
   v1::HelloRequest hello;
   hello.set_client(client_name);
   hello.set_schema_digest(schema_digest());
+  hello.set_version(std::string(own_version()));
   hello.set_memory_limit(memory_limit);
   hello.set_traceparent(traceparent);
   return Ref<Session>(new Session(std::make_unique<Impl>(std::move(transport), std::move(hello))));
@@ -330,15 +329,15 @@ static void track_data(Args args) {
 Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   if (impl_->calls.active()) [[unlikely]]
     impl_->calls.begin();
-  impl_->require_known(op);
   op.check_args(args);
+  impl_->operators.require(op, args);
   bool grad = options.grad && !options.inference;
   std::optional<DefaultFloat> default_float;
   if (options.default_float != kDefaultFloat) [[unlikely]]
     default_float.emplace(options.default_float);
   Inference inference;
   if (options.autocast.enabled() && options.into.empty() && has_autocast_policy(op)) [[unlikely]] {
-    impl_->require_known(*find_op(op_id::kSetAutocast));
+    impl_->operators.require(*find_op(op_id::kSetAutocast), {});
     infer_with_autocast(op, args, options.autocast, grad, &inference);
   } else {
     infer(op, args, grad, &inference);
@@ -388,8 +387,8 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
 
 Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> metas,
                                  const CallOptions& options) {
-  impl_->require_known(op);
   op.check_args(args);
+  impl_->operators.require(op, args);
   Tensors results;
   for (const TensorMeta& meta : metas) results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
   Tensors kept;

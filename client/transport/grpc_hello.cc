@@ -1,8 +1,10 @@
 // GrpcTransport's Hello: opening a session with an engine or with the worker to which it redirects, and resuming it.
 #include <algorithm>
 #include <chrono>
+#include <iterator>
 #include <utility>
 
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/connection/channel.h"
 #include "client/connection/redirect.h"
@@ -10,6 +12,7 @@
 #include "client/transport/call_events.h"
 #include "client/transport/grpc_call.h"
 #include "client/transport/grpc_transport.h"
+#include "proto/version.h"
 
 namespace tt::client {
 namespace {
@@ -23,6 +26,22 @@ constexpr auto kMaxResumeTimeout = std::chrono::milliseconds(4000);
 
 constexpr char kAdmissionKey[] = "teletensor-admission";
 
+// Whether an UNAVAILABLE is gRPC's, because the connection failed, and not the engine's answer, which has a reason of
+// its own.
+bool is_of_connection(absl::string_view message) {
+  static constexpr absl::string_view kBeginnings[] = {"failed to connect",
+                                                      "connections to all",
+                                                      "Socket closed",
+                                                      "Connection reset",
+                                                      "recvmsg",
+                                                      "Broken pipe",
+                                                      "Stream removed",
+                                                      "ipv4:",
+                                                      "ipv6:"};
+  return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
+                     [message](absl::string_view each) { return absl::StartsWith(message, each); });
+}
+
 }  // namespace
 
 absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply* reply) {
@@ -31,6 +50,7 @@ absl::Status GrpcTransport::hello(const v1::HelloRequest& hello, v1::HelloReply*
   hello_ = hello;
   hello_.set_shared_memory(options_.shared_memory);
   hello_.set_follows_redirect(true);
+  hello_.set_follows_placement(true);
   hello_.clear_codecs();
   if (options_.compression != CompressionMode::kNone) hello_.add_codecs(v1::CODEC_ZSTD);
   const bool resumes = !hello.resume_key().empty();
@@ -51,24 +71,34 @@ absl::StatusOr<std::shared_ptr<GrpcTransport::Connection>> GrpcTransport::open_s
                                                                                        v1::HelloReply* reply) {
   worker_.reset();
   auto connection = connect(address_, token(), request, kConnectTimeout, reply);
-  if (absl::IsUnavailable(connection.status())) {
+  if (absl::IsUnavailable(connection.status()) && is_of_connection(connection.status().message())) {
     if (std::string why = explain_failure(address_); !why.empty()) return absl::UnavailableError(why);
   }
   if (!connection.ok() || !reply->has_redirect()) return connection;
   const v1::Redirect redirect = reply->redirect();
-  absl::StatusOr<Address> address = address_of_worker(address_, redirect);
+  absl::StatusOr<Address> address = redirected_address(address_, redirect);
   if (!address.ok()) return address.status();
   if (absl::Status status = check_key(redirect); !status.ok()) return status;
   // The worker gets the key only: a token stays between the client and the engine.
   connection = connect(*address, {kAdmissionKey, redirect.key()}, request, kConnectTimeout, reply);
   if (absl::IsUnavailable(connection.status()) || absl::IsDeadlineExceeded(connection.status())) {
+    if (!redirect.address().empty()) {
+      const std::string why = explain_failure(*address);
+      return absl::Status(connection.status().code(),
+                          absl::StrCat("the engine has placed this session in the engine at ", address->text, ": ",
+                                       why.empty() ? connection.status().message() : why));
+    }
     return absl::Status(
         connection.status().code(),
         absl::StrCat("the engine has started a worker for this session, which does not answer at ", address->text, ": ",
                      connection.status().message(), ". If a firewall is between, open the engine's --worker-ports"));
   }
   if (!connection.ok()) return connection;
-  if (reply->has_redirect()) return absl::InvalidArgumentError("the worker redirected the session again");
+  if (reply->has_redirect()) {
+    return absl::InvalidArgumentError(absl::StrCat("expected a session at ", address->text,
+                                                   ", to which the engine redirected, "
+                                                   "got another redirect"));
+  }
   worker_.emplace(Worker{*std::move(address), redirect.worker()});
   return connection;
 }
@@ -118,6 +148,8 @@ absl::Status GrpcTransport::send_hello(Connection& connection, const Credential&
   reply->Clear();
   grpc::Status status = call_unary(timeout, prepare, start, reply);
   if (!status.ok()) return to_status(status);
+  if (absl::Status fits = check_engine_version(reply->engine_version(), connection.address.text); !fits.ok())
+    return fits;
   connection.session_key = reply->session_key();
   connection.max_templates = reply->limits().max_templates();
   connection.codec = reply->codec();

@@ -123,6 +123,19 @@ def _workers(status: Mapping[str, Any]) -> list[str]:
     return lines
 
 
+def _engines(status: Mapping[str, Any]) -> list[str]:
+    """A line for each engine in which this one opens its sessions."""
+    lines = []
+    for each in status.get("engines", ()):
+        if each["answers"]:
+            used = f", {size(each['used_bytes'])} of {size(each['total_bytes'])} of {each['device']} used" if each["device"] else ""
+            state = f"{each['sessions']} sessions, {each['working']} working{used}; {each['placed']} placed"
+        else:
+            state = f"not used: {each['failure']}"
+        lines.append(f"engine at {each['address']}: {state}")
+    return lines
+
+
 def _main_table(status: Mapping[str, Any], history: History | None, options: Options) -> _Table:
     columns = columns_of(status, history, principals=options.principals)
     found = principals(status) if options.principals else status["sessions"]
@@ -173,7 +186,7 @@ def view(status: Mapping[str, Any], address: str, options: Options, history: His
     device_pages, main_pages = devices.pages(width), main.pages(width)
     page = options.page % max(len(device_pages), len(main_pages))
     device_page, main_page = (p[min(page, len(p) - 1)] for p in (device_pages, main_pages))
-    facts = _libraries(status) + _workers(status) + ([] if history else _limits(status))
+    facts = _libraries(status) + _workers(status) + _engines(status) + ([] if history else _limits(status))
     notes, rows = [options.footer] if options.footer else [], main.rows
     hidden = [c.name for c in devices.columns[_NAMES:] if c not in device_page]
     hidden += [c.name for c in main.columns[_NAMES:] if c not in main_page and c.name not in hidden]

@@ -12,8 +12,21 @@
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"
 #include "server/workers/worker_calls.h"
+#include "server/workers/worker_service.h"
 
 namespace tt::server {
+namespace {
+
+// What the audit log records of a request.
+template <typename Request>
+std::string text_of(const Request& request) {
+  return request.ShortDebugString();
+}
+std::string text_of(const v1::AdmitRequest& request) {  // without the key
+  return absl::StrCat("principal: \"", request.principal(), "\"");
+}
+
+}  // namespace
 
 absl::Status AdminService::check(const grpc::ServerContext& context, Access access) const {
   const Auth::Credentials credentials = credentials_of(context);
@@ -37,7 +50,7 @@ grpc::internal::MethodHandler* AdminService::handler(const char* name, Access ac
                      .principal = caller.ok() ? caller->name : "",
                      .peer = context->peer(),
                      .outcome = {static_cast<absl::StatusCode>(status.error_code()), status.error_message()},
-                     .reason = request->ShortDebugString()});
+                     .reason = text_of(*request)});
     }
     return status;
   };
@@ -69,7 +82,7 @@ void AdminService::trace(const char* name, Access access, const grpc::ServerCont
 // Registers the methods in the order of their declaration, because gRPC identifies them by index.
 AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
                            const EngineStatus& status, std::shared_ptr<Tracer> tracer, std::function<void()> exit,
-                           Workers* workers)
+                           Workers* workers, Placed placed)
     : auth_(auth),
       sessions_(sessions),
       admission_(admission),
@@ -77,13 +90,16 @@ AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& 
       status_(status),
       tracer_(std::move(tracer)),
       exit_(std::move(exit)),
-      workers_(workers) {
+      workers_(workers),
+      placed_(std::move(placed)) {
   MarkMethodStreamed(0, handler("admin.status", Access::kAnyPrincipal, &AdminService::Status));
   MarkMethodStreamed(1, handler("admin.empty_cache", Access::kOperators, &AdminService::EmptyCache));
   MarkMethodStreamed(2, handler("admin.snapshot", Access::kOperators, &AdminService::Snapshot));
   MarkMethodStreamed(3, handler("admin.drain", Access::kOperators, &AdminService::Drain));
   MarkMethodStreamed(4, handler("admin.end_session", Access::kOperators, &AdminService::EndSession));
   MarkMethodStreamed(5, handler("admin.profile", Access::kObserversAndOperators, &AdminService::Profile));
+  MarkMethodStreamed(6, handler("admin.admit", Access::kOperators, &AdminService::Admit));
+  MarkMethodStreamed(7, handler("admin.revoke", Access::kOperators, &AdminService::Revoke));
 }
 
 grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::StatusReply* reply) {
@@ -181,6 +197,31 @@ grpc::Status AdminService::Profile(grpc::ServerContext*, const v1::ProfileReques
   absl::StatusOr<v1::ProfileReply> profile = status_.profile();
   if (!profile.ok()) return to_grpc(profile.status());
   *reply = *std::move(profile);
+  return grpc::Status::OK;
+}
+
+absl::Status AdminService::check_placement(const grpc::ServerContext& context, const std::string& principal) const {
+  const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(context));
+  if (!caller.ok()) return caller.status();
+  if (placed_.admissions == nullptr || caller->name != placed_.by) {
+    return absl::PermissionDeniedError(absl::StrCat("expected the principal of --placed-by, ",
+                                                    placed_.by.empty() ? "which is not set" : placed_.by, ", got ",
+                                                    caller->name));
+  }
+  if (!is_principal_name(principal)) return absl::InvalidArgumentError("expected the name of a principal");
+  return absl::OkStatus();
+}
+
+grpc::Status AdminService::Admit(grpc::ServerContext* context, const v1::AdmitRequest* request, v1::AdmitReply*) {
+  if (absl::Status status = check_placement(*context, request->principal()); !status.ok()) return to_grpc(status);
+  return to_grpc(admit(*placed_.admissions, request->principal(), *request));
+}
+
+grpc::Status AdminService::Revoke(grpc::ServerContext* context, const v1::RevokeRequest* request,
+                                  v1::RevokeReply* reply) {
+  if (absl::Status status = check_placement(*context, request->principal()); !status.ok()) return to_grpc(status);
+  placed_.admissions->clear(request->principal());
+  reply->set_sessions(sessions_.end_all_of(request->principal()));
   return grpc::Status::OK;
 }
 

@@ -9,10 +9,12 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "server/admin/sampler.h"
 #include "server/admin/status.h"
 #include "server/audit.h"
+#include "server/rpc/admissions.h"
 #include "server/rpc/auth.h"
 #include "server/rpc/call_admission.h"
 #include "server/session/sessions.h"
@@ -24,11 +26,18 @@ namespace tt::server {
 
 class AdminService final : public v1::Admin::Service {
  public:
+  // Of an engine in which a front engine places sessions: the keys by which they are opened, and the principal as whom
+  // that engine calls.
+  struct Placed {
+    Admissions* admissions = nullptr;  // null: none does
+    std::string by{};
+  };
+
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
   // `tracer` receives spans of the calls; null: there are none. `workers` serve the sessions; null: this process does.
   AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
-               const EngineStatus& status, std::shared_ptr<Tracer> tracer, std::function<void()> exit,
-               Workers* workers = nullptr);
+               const EngineStatus& status, std::shared_ptr<Tracer> tracer, std::function<void()> exit, Workers* workers,
+               Placed placed);
 
   // These handlers run only after the call's token has been checked.
 
@@ -42,6 +51,8 @@ class AdminService final : public v1::Admin::Service {
                           v1::EndSessionReply* reply) override;
   grpc::Status Profile(grpc::ServerContext* context, const v1::ProfileRequest* request,
                        v1::ProfileReply* reply) override;
+  grpc::Status Admit(grpc::ServerContext* context, const v1::AdmitRequest* request, v1::AdmitReply* reply) override;
+  grpc::Status Revoke(grpc::ServerContext* context, const v1::RevokeRequest* request, v1::RevokeReply* reply) override;
 
  private:
   template <typename Request, typename Reply>
@@ -52,6 +63,8 @@ class AdminService final : public v1::Admin::Service {
   grpc::internal::MethodHandler* handler(const char* name, Access access, Method<Request, Reply> method);
   void drain_workers(const grpc::ServerContext& context, const v1::DrainRequest& request);
   absl::Status check(const grpc::ServerContext& context, Access access) const;
+  // Whether a front engine calls, for one of its principals.
+  absl::Status check_placement(const grpc::ServerContext& context, const std::string& principal) const;
   // Records the span of a call. Calls that only read the engine's state are frequent, so they are sampled.
   void trace(const char* name, Access access, const grpc::ServerContext& context, const grpc::Status& status,
              std::chrono::nanoseconds duration);
@@ -64,6 +77,7 @@ class AdminService final : public v1::Admin::Service {
   const std::shared_ptr<Tracer> tracer_;
   const std::function<void()> exit_;
   Workers* const workers_;
+  const Placed placed_;
   std::atomic<uint64_t> calls_{0};  // number of the last traced call
 };
 

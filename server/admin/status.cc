@@ -86,9 +86,10 @@ v1::StatusReply EngineStatus::complete() const {
   reply.set_uptime_seconds(std::chrono::duration<double>(std::chrono::steady_clock::now() - started_).count());
   reply.set_pid(getpid());
   reply.set_resident_bytes(resident_bytes());
-  // An engine with workers uses no devices itself.
-  const std::vector<DeviceInfo> devices = workers_ == nullptr ? Devices::instance().list() : std::vector<DeviceInfo>();
-  for (const DeviceInfo& info : devices) {
+  if (engines_ != nullptr) engines_->describe(&reply);
+  // An engine with workers uses no devices itself; one that places sessions elsewhere has none.
+  const bool has_devices = workers_ == nullptr && engines_ == nullptr;
+  for (const DeviceInfo& info : has_devices ? Devices::instance().list() : std::vector<DeviceInfo>()) {
     v1::DeviceStatus* device = reply.add_devices();
     *device->mutable_device() = to_wire(info);
     describe(Devices::instance().allocator(info.device).stats(), device->mutable_memory());
@@ -120,6 +121,7 @@ v1::StatusReply EngineStatus::reply_to(const Principal& caller) const {
   });
   keep(reply.mutable_workers(),
        [&](const v1::WorkerStatus& each) { return sees_all || each.principal() == caller.name; });
+  if (!sees_all) reply.clear_engines();
   return reply;
 }
 

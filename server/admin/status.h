@@ -1,5 +1,5 @@
 // EngineStatus: what the engine holds and does, as the Admin service and the HTTP listener report it. Of an engine with
-// workers, what they report together. Thread-safe.
+// workers, what they report together; of one that places sessions in other engines, how loaded those are. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -8,6 +8,7 @@
 #include "server/admin/sampler.h"
 #include "server/session/principal.h"
 #include "server/session/sessions.h"
+#include "server/workers/remote_engines.h"
 #include "server/workers/workers.h"
 #include "teletensor/v1/admin.pb.h"
 
@@ -15,9 +16,10 @@ namespace tt::server {
 
 class EngineStatus {
  public:
-  // All must outlive the object. `workers` serve the sessions; null: this process does.
-  EngineStatus(const Sessions& sessions, const Sampler& sampler, const Workers* workers = nullptr)
-      : sessions_(sessions), sampler_(sampler), workers_(workers) {}
+  // All must outlive the object. `workers` or `engines` serve the sessions; null: this process does.
+  EngineStatus(const Sessions& sessions, const Sampler& sampler, const Workers* workers = nullptr,
+               const RemoteEngines* engines = nullptr)
+      : sessions_(sessions), sampler_(sampler), workers_(workers), engines_(engines) {}
 
   // With workers, waits for up to a second for those that do not answer.
   v1::StatusReply complete() const;
@@ -30,6 +32,7 @@ class EngineStatus {
   const Sessions& sessions_;
   const Sampler& sampler_;
   const Workers* const workers_;
+  const RemoteEngines* const engines_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -12,6 +12,7 @@
 #include "server/trace/otlp_exporter.h"
 #include "server/version.h"
 #include "server/workers/port_range.h"
+#include "server/workers/remote_engines.h"
 
 namespace tt::server {
 namespace {
@@ -43,6 +44,8 @@ std::string ports_error(std::string& text) {
 }
 
 std::string worker_ports_error(std::string& text) { return std::string(PortRange::parse(text).status().message()); }
+
+std::string engine_error(std::string& text) { return std::string(RemoteEngines::parse(text).status().message()); }
 
 constexpr uint64_t kMinWorkerMemory = uint64_t{64} << 20;
 
@@ -140,6 +143,26 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_SESSION_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_option("--engines", flags->engines,
+                 "open sessions in these engines instead of here, in the least loaded one: HOST:PORT, "
+                 "teletensors://HOST:PORT or teletensors://HOST:PORT#FINGERPRINT")
+      ->envname("TELETENSOR_ENGINES")
+      ->delimiter(',')
+      ->check(CLI::Validator(&engine_error, "", "engine"))
+      ->type_name("ENGINES");
+  app.add_option("--engines-token-file", flags->engines_token_file,
+                 "token of the principal as whom this engine opens sessions in --engines")
+      ->envname("TELETENSOR_ENGINES_TOKEN_FILE")
+      ->type_name("FILE");
+  app.add_option("--engines-ca", flags->engines_ca,
+                 "authorities (PEM) of the certificates of --engines without a fingerprint, instead of the system's")
+      ->envname("TELETENSOR_ENGINES_CA")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
+  app.add_option("--placed-by", flags->placed_by,
+                 "operator whose engine (--engines) opens sessions here for its own principals; admin: the admin token")
+      ->envname("TELETENSOR_PLACED_BY")
+      ->type_name("PRINCIPAL");
   app.add_option("--isolate", flags->isolate, "principal: serve each principal in a worker process of its own")
       ->envname("TELETENSOR_ISOLATE")
       ->check(CLI::IsMember({"none", "principal"}))
@@ -290,6 +313,39 @@ const char* conflicting_isolation(const Flags& flags) {
   return nullptr;
 }
 
+// The same for engines in which sessions are placed, and that place them.
+const char* conflicting_placement(const Flags& flags) {
+  if (!flags.placed_by.empty()) {
+    if (flags.no_auth || flags.private_engine) return "--placed-by requires authentication";
+    if (flags.isolates()) return "--placed-by has no effect with --isolate: a client follows one redirect only";
+  }
+  if (flags.engines.empty()) {
+    return flags.engines_token_file.empty() && flags.engines_ca.empty()
+               ? nullptr
+               : "--engines-token-file and --engines-ca require --engines";
+  }
+  if (flags.engines_token_file.empty()) return "--engines requires --engines-token-file";
+  if (flags.no_auth || flags.private_engine) return "--engines requires authentication";
+  if (flags.isolates() || !flags.placed_by.empty() || flags.memory_limit != 0 || flags.session_memory_limit != 0 ||
+      !flags.checkpoint_root.empty() || !flags.peer_networks.empty()) {
+    return "with --engines no session is opened here: give --isolate, --memory-limit, --session-memory-limit, "
+           "--checkpoint-root, --peer-networks and --placed-by to those engines";
+  }
+  const bool tls = flags.tls_self_signed || !flags.tls.certificate.empty();
+  for (const std::string& text : flags.engines) {
+    const absl::StatusOr<RemoteEngines::Engine> engine = RemoteEngines::parse(text);
+    if (!engine.ok() || engine->tls) continue;
+    if (tls) return "with TLS, clients follow to engines with TLS only: --engines teletensors://HOST:PORT";
+    const absl::StatusOr<Address> address = parse_address(engine->address);
+    if (address.ok() && !address->is_local() && !flags.insecure) {
+      return "an engine on another host requires TLS: use --engines teletensors://HOST:PORT; --insecure allows it "
+             "without "
+             "encryption";
+    }
+  }
+  return nullptr;
+}
+
 // Checks that involve several options.
 const char* conflicting_flags(const Flags& flags) {
   const bool tls = flags.tls_self_signed || !flags.tls.certificate.empty();
@@ -309,6 +365,7 @@ const char* conflicting_flags(const Flags& flags) {
   if (!flags.tls_peer_ca.empty() && flags.tls.certificate.empty()) return "--tls-peer-ca requires --tls-cert";
   if (!allows_network(flags) && reaches_network(flags)) return kReachable;
   if (const char* why = conflicting_isolation(flags)) return why;
+  if (const char* why = conflicting_placement(flags)) return why;
   if (flags.is_worker()) return nullptr;
   if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
   if (flags.listen.size() > 1) return "--private allows only one --listen address";

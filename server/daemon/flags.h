@@ -50,6 +50,11 @@ struct Flags {
   double otlp_slow_seconds = 1;     // frames that take longer become spans
   bool check_config = false;
 
+  std::vector<std::string> engines;          // in which sessions are opened instead of here; empty: none
+  std::filesystem::path engines_token_file;  // of the token by which they know this engine
+  std::string engines_ca;                    // authorities of their certificates; empty: the system's
+  std::string placed_by;                     // principal of the engine that opens sessions here; empty: none
+
   std::string isolate = "none";  // "principal": serve each principal in a worker process
   bool isolates() const { return isolate != "none"; }
   uint64_t worker_memory = 0;  // bytes; 0: no limit

@@ -64,9 +64,9 @@ struct Listener::Impl {
                      audit.refused(peer, status);
                    }}),
         sessions(parts.sessions),
-        engine(parts.auth, parts.sessions, admission, parts.audit, {parts.workers, parts.admissions}),
+        engine(parts.auth, parts.sessions, admission, parts.audit, {parts.placement, parts.admissions}),
         admin(parts.auth, parts.sessions, admission, parts.audit, parts.status, parts.tracer, std::move(exit),
-              parts.workers) {}
+              parts.workers, {parts.placed_by.empty() ? nullptr : parts.admissions, parts.placed_by}) {}
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
   Sessions& sessions;

@@ -40,7 +40,9 @@ class Listener {
     const EngineStatus& status;
     std::shared_ptr<Tracer> tracer = nullptr;  // receives spans of administrative calls; null: there are none
     Workers* workers = nullptr;                // serve the sessions; null: this process does
-    Admissions* admissions = nullptr;          // of a worker; null: this process is none
+    Placement* placement = nullptr;            // where sessions are opened; null: in this process
+    Admissions* admissions = nullptr;          // keys of sessions; null: this process has none
+    std::string placed_by{};                   // the principal of an engine that places sessions here; empty: none
   };
 
   // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`.

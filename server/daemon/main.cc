@@ -49,6 +49,7 @@
 #include "server/trace/tracer.h"
 #include "server/version.h"
 #include "server/workers/containment.h"
+#include "server/workers/remote_engines.h"
 #include "server/workers/syscall_filter.h"
 #include "server/workers/workers.h"
 #include "spdlog/spdlog.h"
@@ -165,6 +166,20 @@ absl::StatusOr<distributed::PeerPolicy> peer_policy(const Flags& flags) {
   return distributed::PeerPolicy::parse(flags.peer_networks, flags.peer_ports);
 }
 
+absl::StatusOr<std::unique_ptr<RemoteEngines>> start_engines(const Flags& flags) {
+  RemoteEngines::Options options;
+  for (const std::string& each : flags.engines) {
+    absl::StatusOr<RemoteEngines::Engine> engine = RemoteEngines::parse(each);
+    if (!engine.ok()) return engine.status();
+    options.engines.push_back(*std::move(engine));
+  }
+  absl::StatusOr<std::string> token = read_token_file(flags.engines_token_file);
+  if (!token.ok()) return token.status();
+  options.token = *std::move(token);
+  options.authorities = flags.engines_ca;
+  return RemoteEngines::start(std::move(options));
+}
+
 // Returns null if the engine exports no spans.
 std::shared_ptr<Tracer> make_tracer(const Flags& flags) {
   if (flags.otlp.empty()) return nullptr;
@@ -230,6 +245,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   // A service manager may send SIGHUP to reload the service; without an audit log it has no effect.
   const bool handles_hangup = !flags.audit_log.empty() || manager.is_present();
   std::unique_ptr<Workers> workers;
+  std::unique_ptr<RemoteEngines> engines;
   const auto reopen_log = [&] {
     (*audit)->reopen();
     if (workers && !flags.audit_log.empty()) workers->send_signal(SIGHUP);  // it ends those without an audit log
@@ -249,6 +265,10 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
     std::vector<Address> served = *addresses;
     for (const InheritedSocket& each : inherited) served.push_back(each.address);
     workers = std::make_unique<Workers>(worker_options(flags, served));
+  } else if (!flags.engines.empty()) {
+    auto started = start_engines(flags);
+    if (!started.ok()) return print_error(started.status());
+    engines = *std::move(started);
   } else {
     register_backends(flags.threads, flags.memory_limit);
   }
@@ -271,7 +291,8 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   options.on_end = [&log = **audit](const Session& session) {
     log.record({.event = "session.end", .principal = session.principal(), .session = session.id()});
   };
-  if (!flags.private_engine && !workers)
+  const bool serves_sessions = !workers && !engines;
+  if (!flags.private_engine && serves_sessions)
     options.queue = std::make_shared<FairQueue>(static_cast<size_t>(num_threads()));
   const auto frame_times = std::make_shared<FrameTimes>();
   if (!flags.http.empty()) options.frame_times = frame_times;
@@ -281,21 +302,26 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   if (!exporter.ok()) return print_error(exporter.status());
   Sessions sessions(options);
   const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
-  const Sampler sampler(sessions, workers ? 0 : flags.profile_rate);
-  const EngineStatus status(sessions, sampler, workers.get());
-  const Metrics metrics(status, workers ? nullptr : frame_times.get(), tracer.get(), gpus.get());
+  const Sampler sampler(sessions, serves_sessions ? flags.profile_rate : 0);
+  const EngineStatus status(sessions, sampler, workers.get(), engines.get());
+  const Metrics metrics(status, serves_sessions ? frame_times.get() : nullptr, tracer.get(), gpus.get());
   std::unique_ptr<Admissions> admissions;
   std::unique_ptr<WorkerControl> control;
   if (flags.is_worker()) {
     if (absl::Status contained = contain_worker(flags); !contained.ok()) return print_error(contained);
     admissions = std::make_unique<Admissions>(flags.worker);
+  } else if (!flags.placed_by.empty()) {
+    admissions = std::make_unique<Admissions>();
   }
+  Placement* placement = workers.get();
+  if (engines) placement = engines.get();
   Listener::Options listening{*addresses, std::move(inherited), *tls, flags.open_reflection,
                               flags.connections_per_address};
-  const Listener::Parts parts{*auth, **audit, sessions, status, tracer, workers.get(), admissions.get()};
+  const Listener::Parts parts{*auth,         **audit,   sessions,         status,         tracer,
+                              workers.get(), placement, admissions.get(), flags.placed_by};
   auto listener = Listener::start(std::move(listening), parts, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
-  if (admissions) {  // the engine's calls wait until the clients can be served
+  if (flags.is_worker()) {  // the engine's calls wait until the clients can be served
     auto started =
         WorkerControl::start(WorkerProcess::kControl, *admissions, sessions, status, [&shutdown] { shutdown.end(); });
     if (!started.ok()) return print_error(started.status());
@@ -315,7 +341,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   if (principals) {
     principals->watch(kPrincipalsInterval, [&](const std::string& name) {
       audit.value()->record({.event = "principal.revoked", .principal = name});
-      const size_t ended = workers ? workers->revoke(name) : sessions.end_all_of(name);
+      const size_t ended = placement != nullptr ? placement->revoke(name) : sessions.end_all_of(name);
       spdlog::info("the access of {} was revoked; {} sessions end", name, ended);
     });
   }
@@ -339,6 +365,7 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
   const GracePeriod deadline(grace, remove_files);
   if (workers) workers->stop();
+  if (engines) engines->stop();
   // A private engine ends with its client, so no client waits for its frames.
   (*listener)->shut_down(flags.private_engine ? std::chrono::milliseconds(0) : grace / 2);
   if (*exporter) (*exporter)->shut_down(std::min(kMaxFlush, grace / 4));

@@ -4,15 +4,38 @@
 
 #include <algorithm>
 #include <memory>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
 
 namespace tt::server {
+namespace {
 
-Admissions::Admissions(const std::string& principal) : quota_(std::make_shared<Quota>(principal)) {
+absl::Status too_many_principals() {
+  return absl::ResourceExhaustedError(
+      absl::StrCat("expected at most ", Admissions::kMaxPrincipals, " principals of another engine"));
+}
+
+}  // namespace
+
+Admissions::Admissions(std::string worker_of) : worker_of_(std::move(worker_of)) {
   MutexLock lock(mutex_);
-  principal_.name = principal;
-  principal_.share = std::make_shared<Share>(principal);
+  if (is_worker()) known(worker_of_);
+}
+
+Admissions::Known* Admissions::known(const std::string& principal) {
+  if (const auto found = principals_.find(principal); found != principals_.end()) return &found->second;
+  if (principals_.size() >= kMaxPrincipals) return nullptr;
+  Known& made = principals_[principal];
+  made.quota = std::make_shared<Quota>(principal);
+  made.principal.name = principal;
+  made.principal.share = std::make_shared<Share>(principal);
+  return &made;
+}
+
+bool Admissions::knows(absl::string_view principal) const {
+  MutexLock lock(mutex_);
+  return principals_.find(principal) != principals_.end();
 }
 
 void Admissions::drop_expired() {
@@ -32,7 +55,8 @@ std::vector<Admissions::Entry>::const_iterator Admissions::find(absl::string_vie
   return found;
 }
 
-absl::Status Admissions::add(absl::string_view key, uint64_t session, Clock::duration lifetime) {
+absl::Status Admissions::add(absl::string_view key, uint64_t session, Clock::duration lifetime,
+                             const std::string& principal) {
   if (key.size() != kKeyBytes) {
     return absl::InvalidArgumentError(absl::StrCat("expected a key of ", kKeyBytes, " bytes, got ", key.size()));
   }
@@ -41,7 +65,8 @@ absl::Status Admissions::add(absl::string_view key, uint64_t session, Clock::dur
   if (entries_.size() >= kMaxKeys) {
     return absl::ResourceExhaustedError(absl::StrCat("expected at most ", kMaxKeys, " sessions being opened"));
   }
-  entries_.push_back({std::string(key), session, Clock::now() + lifetime});
+  if (known(principal) == nullptr) return too_many_principals();
+  entries_.push_back({std::string(key), session, Clock::now() + lifetime, principal});
   return absl::OkStatus();
 }
 
@@ -50,18 +75,18 @@ bool Admissions::has(absl::string_view key) const {
   return find(key) != entries_.end();
 }
 
-std::optional<uint64_t> Admissions::take(absl::string_view key) {
+std::optional<Admissions::Admitted> Admissions::take(absl::string_view key) {
   MutexLock lock(mutex_);
   const auto found = find(key);
   if (found == entries_.end()) return std::nullopt;
-  const uint64_t session = found->session;
+  Admitted admitted{found->session, principals_.find(found->principal)->second.principal};
   entries_.erase(found);
-  return session;
+  return admitted;
 }
 
-void Admissions::clear() {
+void Admissions::clear(absl::string_view principal) {
   MutexLock lock(mutex_);
-  entries_.clear();
+  std::erase_if(entries_, [principal](const Entry& each) { return each.principal == principal; });
 }
 
 size_t Admissions::size() const {
@@ -71,17 +96,16 @@ size_t Admissions::size() const {
       std::count_if(entries_.begin(), entries_.end(), [now](const Entry& each) { return now < each.expires; }));
 }
 
-void Admissions::set_limits(size_t max_sessions, const QuotaLimits* limits, uint32_t weight, Share::Priority priority) {
-  if (limits != nullptr) quota_->set_limits(*limits);
+absl::Status Admissions::set_limits(const std::string& principal, size_t max_sessions, const QuotaLimits* limits,
+                                    uint32_t weight, Share::Priority priority) {
   MutexLock lock(mutex_);
-  principal_.max_sessions = max_sessions;
-  principal_.share->set(weight, priority);
-  if (limits != nullptr) principal_.quota = quota_;
-}
-
-Principal Admissions::principal() const {
-  MutexLock lock(mutex_);
-  return principal_;
+  Known* entry = known(principal);
+  if (entry == nullptr) return too_many_principals();
+  if (limits != nullptr) entry->quota->set_limits(*limits);
+  entry->principal.max_sessions = max_sessions;
+  entry->principal.share->set(weight, priority);
+  if (limits != nullptr) entry->principal.quota = entry->quota;
+  return absl::OkStatus();
 }
 
 }  // namespace tt::server

@@ -84,6 +84,11 @@ bool same(absl::string_view a, absl::string_view b) {
 
 }  // namespace
 
+absl::StatusOr<std::string> read_token_file(const std::filesystem::path& file) {
+  const FileDescriptor fd(open(file.c_str(), O_RDONLY | O_NONBLOCK | O_CLOEXEC));  // does not wait for a pipe's writer
+  return fd ? read_token(fd.get(), file) : failed("read", file);
+}
+
 absl::StatusOr<Auth> Auth::from_files(const std::filesystem::path& user, const std::filesystem::path& admin,
                                       std::shared_ptr<Principals> principals) {
   absl::StatusOr<std::string> user_token = read_or_create(user);

@@ -55,4 +55,7 @@ class Auth {
   std::shared_ptr<Principals> principals_;
 };
 
+// Returns the token in a file that only its owner can read. FAILED_PRECONDITION otherwise.
+absl::StatusOr<std::string> read_token_file(const std::filesystem::path& file);
+
 }  // namespace tt::server

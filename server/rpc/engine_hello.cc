@@ -1,7 +1,11 @@
-// EngineService's Hello: in an ordinary engine, in one that redirects its clients to workers, and in such a worker.
+// EngineService's Hello: in an ordinary engine, in one that redirects its clients to workers or to other engines, and
+// where it redirects them to.
+#include <memory>
 #include <string>
+#include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/version.h"
 #include "server/rpc/engine_service.h"
 #include "server/version.h"
 
@@ -16,23 +20,38 @@ absl::Status role_changed(const Principal& principal) {
 
 absl::Status not_admitted() {
   return absl::UnauthenticatedError(
-      "a worker opens a session only with the key that its engine returned a moment ago, and only once; connect to the "
+      "a session is opened here only with the key that the engine returned a moment ago, and only once; connect to "
+      "that "
       "engine's own address");
 }
 
 }  // namespace
 
+// With a key of Admissions, or that of a session which was opened by one. In a worker, every call is.
+bool EngineService::comes_by_key(const grpc::ServerContext& context) const {
+  if (isolation_.admissions == nullptr) return false;
+  return isolation_.admissions->is_worker() || !metadata(context, kSessionKey).empty() ||
+         !metadata(context, kAdmissionKey).empty();
+}
+
 absl::Status EngineService::check_hello(const grpc::ServerContext& context) const {
-  if (isolation_.admissions == nullptr) return auth_.check(credentials_of(context), Role::kUser);
-  const absl::string_view session = metadata(context, kSessionKey);
-  if (!session.empty())
-    return sessions_.find(session) ? absl::OkStatus() : absl::NotFoundError("the session has ended");
-  return isolation_.admissions->has(metadata(context, kAdmissionKey)) ? absl::OkStatus() : not_admitted();
+  if (!comes_by_key(context)) return auth_.check(credentials_of(context), Role::kUser);
+  const absl::string_view key = metadata(context, kSessionKey);
+  if (key.empty())
+    return isolation_.admissions->has(metadata(context, kAdmissionKey)) ? absl::OkStatus() : not_admitted();
+  const std::shared_ptr<server::Session> session = sessions_.find(key);
+  // The sessions of other principals are resumed with their token.
+  const bool is_admitted = session != nullptr && isolation_.admissions->knows(session->principal());
+  return is_admitted ? absl::OkStatus() : absl::NotFoundError("the session has ended");
 }
 
 grpc::Status EngineService::Hello(grpc::ServerContext* context, const v1::HelloRequest* request,
                                   v1::HelloReply* reply) {
-  if (isolation_.admissions != nullptr) return hello_in_worker(context, *request, reply);
+  if (absl::Status status = check_client_version(request->version()); !status.ok()) {
+    audit_.refused(context->peer(), status);
+    return to_grpc(status);
+  }
+  if (comes_by_key(*context)) return hello_by_key(context, *request, reply);
   const absl::StatusOr<Principal> caller = auth_.caller(credentials_of(*context));
   if (!caller.ok()) return to_grpc(caller.status());
   if (caller->role < Role::kUser) return to_grpc(role_changed(*caller));  // since the call's check
@@ -67,31 +86,41 @@ absl::Status EngineService::redirect(const grpc::ServerContext& context, const P
   if (!request.resume_key().empty()) {
     return isolation_.placement->locate(caller, request.worker(), by_socket, reply);
   }
-  if (!request.follows_redirect()) {
+  const bool is_remote = isolation_.placement->is_remote();
+  if (!(is_remote ? request.follows_placement() : request.follows_redirect())) {
     return absl::FailedPreconditionError(
-        "this engine serves each principal in a process of its own, to which this client cannot follow; use a client "
-        "of the engine's version");
+        absl::StrCat(is_remote ? "this engine opens sessions in other engines"
+                               : "this engine serves each principal in a process of its own",
+                     ", to which this client cannot follow; use a client of the engine's version"));
   }
   return isolation_.placement->place(caller, by_socket, reply);
 }
 
-grpc::Status EngineService::hello_in_worker(grpc::ServerContext* context, const v1::HelloRequest& request,
-                                            v1::HelloReply* reply) {
-  const Principal principal = isolation_.admissions->principal();
+grpc::Status EngineService::hello_by_key(grpc::ServerContext* context, const v1::HelloRequest& request,
+                                         v1::HelloReply* reply) {
   const bool resumes = !request.resume_key().empty();
   absl::Status status;
-  uint64_t number = 0;
+  Admissions::Admitted admitted;
   if (resumes) {
     // The metadata's key was checked; the body must not name another session.
-    if (metadata(*context, kSessionKey) != request.resume_key()) status = absl::NotFoundError("the session has ended");
-  } else if (const auto admitted = isolation_.admissions->take(metadata(*context, kAdmissionKey))) {
-    number = *admitted;
+    const std::shared_ptr<server::Session> session = sessions_.find(request.resume_key());
+    if (metadata(*context, kSessionKey) != request.resume_key() || session == nullptr) {
+      status = absl::NotFoundError("the session has ended");
+    } else {
+      admitted.principal.name = session->principal();
+    }
+  } else if (auto taken = isolation_.admissions->take(metadata(*context, kAdmissionKey))) {
+    admitted = *std::move(taken);
   } else {
     status = not_admitted();
   }
-  if (status.ok()) status = sessions_.hello(request, reply, address_of(context->peer()), principal, number);
+  const std::string& name =
+      isolation_.admissions->is_worker() ? isolation_.admissions->worker_of() : admitted.principal.name;
+  if (status.ok()) {
+    status = sessions_.hello(request, reply, address_of(context->peer()), admitted.principal, admitted.session);
+  }
   audit_.record({.event = resumes ? "session.resume" : "session.open",
-                 .principal = principal.name,
+                 .principal = name,
                  .peer = context->peer(),
                  .session = reply->session_id(),
                  .outcome = status});

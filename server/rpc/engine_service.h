@@ -35,8 +35,8 @@ class EngineService final : public v1::Engine::Service {
  public:
   // Where sessions are opened: in this process by callers that `auth` knows, unless one of the two is set.
   struct Isolation {
-    Placement* placement = nullptr;    // of an engine that redirects its clients to workers
-    Admissions* admissions = nullptr;  // of such a worker, which knows callers by keys
+    Placement* placement = nullptr;    // of an engine that redirects its clients to workers or other engines
+    Admissions* admissions = nullptr;  // of such a worker, which knows callers only by keys, or such an engine
   };
 
   // All arguments must outlive the service.
@@ -57,10 +57,11 @@ class EngineService final : public v1::Engine::Service {
 
   // Whether the call may run Hello, by its metadata.
   absl::Status check_hello(const grpc::ServerContext& context) const;
-  // Hello of an engine with workers, and in a worker.
+  bool comes_by_key(const grpc::ServerContext& context) const;
+  // Hello of an engine that redirects, and where it redirects to.
   absl::Status redirect(const grpc::ServerContext& context, const Principal& caller, const v1::HelloRequest& request,
                         v1::HelloReply* reply);
-  grpc::Status hello_in_worker(grpc::ServerContext* context, const v1::HelloRequest& request, v1::HelloReply* reply);
+  grpc::Status hello_by_key(grpc::ServerContext* context, const v1::HelloRequest& request, v1::HelloReply* reply);
   // Implements Engine.Session; frames are measured before they are parsed.
   grpc::Status serve_session(grpc::ServerContext* context, FrameStream* stream);
   // The same for a client on this host that writes frames to the pipes of the segment with this nonce.

@@ -1,4 +1,5 @@
-// Placement: where an engine opens the sessions of its principals, if not in its own process.
+// Placement: where an engine opens the sessions of its principals, if not in its own process: in worker processes, or
+// in other engines.
 //
 // Implemented by server/workers. Owned by the daemon; thread-safe. Calls may wait for a worker to start.
 #pragma once
@@ -15,8 +16,10 @@ namespace tt::server {
 class Placement {
  public:
   virtual ~Placement() = default;
-  // Describes in `reply` where the principal may open one session, and sets its number. `by_socket`: the caller is
-  // connected by a unix socket. UNAVAILABLE if there is no place now.
+  // Whether the places have other addresses than this engine, to which the client must be able to follow.
+  virtual bool is_remote() const { return false; }
+  // Describes in `reply` where the principal may open one session, and sets its number if it is known. `by_socket`: the
+  // caller is connected by a unix socket. UNAVAILABLE if there is no place now.
   virtual absl::Status place(const Principal& principal, bool by_socket, v1::HelloReply* reply) = 0;
   // Describes in `reply` where the worker that place() chose is, if it still runs and serves this principal. NOT_FOUND
   // with the reason if its sessions are lost.

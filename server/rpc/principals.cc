@@ -45,15 +45,7 @@ absl::Status invalid(absl::string_view field, absl::string_view expected, const 
   return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", got ", got.dump().substr(0, 80)));
 }
 
-// Names are also folders of checkpoints.
-bool is_name(const Json& value) {
-  if (!value.is_string()) return false;
-  const std::string text = value.get<std::string>();
-  return !text.empty() && text.size() <= kMaxNameBytes && text[0] != '.' && text[0] != '-' &&
-         std::all_of(text.begin(), text.end(), [](char c) {
-           return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-' || c == '@';
-         });
-}
+bool is_name(const Json& value) { return value.is_string() && is_principal_name(value.get<std::string>()); }
 
 bool is_digest(const Json& value) {
   if (!value.is_string()) return false;
@@ -83,6 +75,13 @@ absl::StatusOr<std::time_t> parse_time(const Json& value) {
 }
 
 }  // namespace
+
+bool is_principal_name(absl::string_view text) {
+  return !text.empty() && text.size() <= kMaxNameBytes && text[0] != '.' && text[0] != '-' &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return std::isalnum(static_cast<unsigned char>(c)) || c == '.' || c == '_' || c == '-' || c == '@';
+         });
+}
 
 absl::StatusOr<Principals::Table> Principals::parse(const std::string& text) {
   const Json root = Json::parse(text, nullptr, /*allow_exceptions=*/false);

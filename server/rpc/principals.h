@@ -24,6 +24,10 @@
 
 namespace tt::server {
 
+// Whether a text can be the name of a principal: 1 to 64 letters, digits and .-_@, not beginning with . or -. Names are
+// also folders of checkpoints.
+bool is_principal_name(absl::string_view text);
+
 class Principals {
  public:
   // Called with the name of a principal that was removed from the file, whose token or certificates were changed, or

@@ -38,12 +38,18 @@ uint64_t least_limit(uint64_t a, uint64_t b) {
   return std::min(a, b);
 }
 
-void describe_engine(const Limits& limits, v1::HelloReply* reply) {
+void describe_engine(const Limits& limits, uint64_t clients_schema, v1::HelloReply* reply) {
   reply->set_engine_version(kVersion);
   reply->set_schema_digest(schema_digest());
   uint32_t max_id = 0;
   for (const Op* op : all_ops()) max_id = std::max<uint32_t>(max_id, op->id);
   reply->set_max_op_id(max_id);
+  if (clients_schema != schema_digest()) {
+    for (const Op* op : all_ops()) {
+      reply->mutable_operators()->add_ids(op->id);
+      reply->mutable_operators()->add_parameters(static_cast<uint32_t>(op->params.size()));
+    }
+  }
   for (const DeviceInfo& info : Devices::instance().list()) {
     *reply->add_devices() = to_wire(info);
   }
@@ -91,7 +97,7 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
                              const Principal& principal, uint64_t number) {
   std::shared_ptr<Session> session;
   if (absl::Status status = open(request, address, principal, number, &session); !status.ok()) return status;
-  describe_engine(options_.limits, reply);
+  describe_engine(options_.limits, request.schema_digest(), reply);
   reply->set_session_key(session->key());
   reply->set_session_id(session->id());
   reply->set_executed(session->executed());

@@ -26,26 +26,30 @@ QuotaLimits quota_limits(const v1::PrincipalLimits& limits) {
           limits.handles(), limits.transfers(),   limits.checkpoint_bytes()};
 }
 
-void WorkerService::set_limits(const v1::PrincipalLimits& limits) {
+absl::Status set_limits(Admissions& admissions, const std::string& principal, const v1::PrincipalLimits& limits) {
   const QuotaLimits quota = quota_limits(limits);
-  admissions_.set_limits(limits.sessions(), &quota, limits.weight(),
-                         limits.batch() ? Share::Priority::kBatch : Share::Priority::kInteractive);
+  return admissions.set_limits(principal, limits.sessions(), &quota, limits.weight(),
+                               limits.batch() ? Share::Priority::kBatch : Share::Priority::kInteractive);
+}
+
+absl::Status admit(Admissions& admissions, const std::string& principal, const v1::AdmitRequest& request) {
+  if (request.has_limits()) {
+    if (absl::Status status = set_limits(admissions, principal, request.limits()); !status.ok()) return status;
+  }
+  return admissions.add(request.key(), request.session(), std::chrono::milliseconds(request.milliseconds()), principal);
 }
 
 grpc::Status WorkerService::Admit(grpc::ServerContext*, const v1::AdmitRequest* request, v1::AdmitReply*) {
-  if (request->has_limits()) set_limits(request->limits());
-  return to_grpc(
-      admissions_.add(request->key(), request->session(), std::chrono::milliseconds(request->milliseconds())));
+  return to_grpc(admit(admissions_, admissions_.worker_of(), *request));
 }
 
 grpc::Status WorkerService::SetLimits(grpc::ServerContext*, const v1::PrincipalLimits* request, v1::SetLimitsReply*) {
-  set_limits(*request);
-  return grpc::Status::OK;
+  return to_grpc(set_limits(admissions_, admissions_.worker_of(), *request));
 }
 
 grpc::Status WorkerService::Revoke(grpc::ServerContext*, const v1::RevokeRequest*, v1::RevokeReply* reply) {
-  admissions_.clear();
-  reply->set_sessions(sessions_.end_all_of(admissions_.principal().name));
+  admissions_.clear(admissions_.worker_of());
+  reply->set_sessions(sessions_.end_all_of(admissions_.worker_of()));
   return grpc::Status::OK;
 }
 

@@ -26,7 +26,6 @@ class WorkerService final : public v1::Worker::Service {
 
  private:
   using Clock = std::chrono::steady_clock;
-  void set_limits(const v1::PrincipalLimits& limits);
 
   Admissions& admissions_;
   Sessions& sessions_;
@@ -37,5 +36,9 @@ class WorkerService final : public v1::Worker::Service {
 // Converts the limits of a principal of the engine's file, and back. `quota` may be null.
 v1::PrincipalLimits to_wire(const Principal& principal);
 QuotaLimits quota_limits(const v1::PrincipalLimits& limits);
+// Sets a principal's limits; adds the key of a request, after setting the limits in it. RESOURCE_EXHAUSTED and
+// INVALID_ARGUMENT as from Admissions.
+absl::Status set_limits(Admissions& admissions, const std::string& principal, const v1::PrincipalLimits& limits);
+absl::Status admit(Admissions& admissions, const std::string& principal, const v1::AdmitRequest& request);
 
 }  // namespace tt::server

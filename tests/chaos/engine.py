@@ -52,10 +52,14 @@ class Usage:
 
 
 class Engine:
-    """A daemon on a unix socket and a TCP port, with checkpoints below `folder`. Call stop() at the end."""
+    """A daemon on a unix socket and a TCP port, with checkpoints below `folder`. Call stop() at the end.
 
-    def __init__(self, folder: Path, *options: str, lease: float = LEASE, **environment: str):
-        self.folder, self._lease = folder, lease
+    `daemon` is the program; by default that of the build.
+    """
+
+    def __init__(self, folder: Path, *options: str, lease: float = LEASE, daemon: Path = BUILD / "bin/teletensord",
+                 **environment: str):
+        self.folder, self._lease, self._daemon = folder, lease, daemon
         self.socket = folder / "engine.sock"
         self.checkpoints = folder / "checkpoints"
         self.checkpoints.mkdir(exist_ok=True)
@@ -74,7 +78,7 @@ class Engine:
     def start(self) -> None:
         """Starts the daemon, again at the same addresses."""
         self.socket.unlink(missing_ok=True)
-        command = [BUILD / "bin/teletensord", "--listen", self.address, "--listen", self.place, "--no-auth", "--lease",
+        command = [self._daemon, "--listen", self.address, "--listen", self.place, "--no-auth", "--lease",
                    str(self._lease), "--checkpoint-root", self.checkpoints, *self._options]
         environment = {**os.environ, "TELETENSOR_CUDA_PLUGIN": "", **self._environment}
         with open(self.log, "a") as log:

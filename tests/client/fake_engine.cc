@@ -74,6 +74,7 @@ absl::Status FakeTransport::hello(const v1::HelloRequest& request, v1::HelloRepl
   }
   reply->set_engine_version("fake");
   reply->set_max_op_id(engine_->max_op_id);
+  if (engine_->operators.ids_size() > 0) *reply->mutable_operators() = engine_->operators;
   reply->set_default_dtypes(engine_->default_dtypes);
   reply->set_session_key(engine_->forgetful ? absl::StrCat("key ", engine_->hellos) : "key");
   if (!request.resume_key().empty()) reply->set_executed(engine_->last_sequence);

@@ -35,6 +35,7 @@ class FakeEngine {
   std::condition_variable changed;
   v1::Limits limits;
   uint32_t max_op_id = UINT16_MAX;
+  v1::OperatorTable operators;  // sent unless empty
   bool default_dtypes = true;
   double lease_seconds = 60;
   std::vector<v1::Instruction> executed;  // each once

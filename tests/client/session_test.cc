@@ -77,6 +77,42 @@ TEST_F(SessionTest, RejectsOperatorsMissingInEngine) {
   session->synchronize();
 }
 
+TEST_F(SessionTest, RejectsOperatorsAndParametersMissingInEngine) {
+  const auto add_operator = [&](uint16_t id, uint32_t parameters) {
+    engine->operators.add_ids(id);
+    engine->operators.add_parameters(parameters);
+  };
+  const auto error_of = [](auto call) -> std::string {
+    try {
+      call();
+      return "";
+    } catch (const Error& e) {
+      EXPECT_EQ(e.kind(), ErrorKind::kNotImplemented);
+      return e.message();
+    }
+  };
+  add_operator(op_id::kFull, static_cast<uint32_t>(op("full").params.size()));
+  add_operator(op_id::kAdd, 2);  // without alpha
+  connect();
+  Tensor a = make();
+  EXPECT_EQ(error_of([&] { add(a, a); }), "");
+  const Arg scaled[] = {a.get(), a.get(), Arg(2)};
+  EXPECT_THAT(
+      error_of([&] { session->call(op("add"), scaled); }),
+      HasSubstr("[add] the engine (version fake) is older than this client and does not have the parameter alpha"));
+  const Arg two[] = {a.get(), a.get()};
+  EXPECT_THAT(error_of([&] { session->call(op("mul"), two); }), HasSubstr("does not have this operator"));
+  session->synchronize();
+  EXPECT_EQ(engine->executed.size(), 2u);
+}
+
+TEST_F(SessionTest, RejectsAMalformedTableOfOperators) {
+  engine->operators.add_ids(op_id::kAdd);
+  EXPECT_THROW(connect(), Error);
+  engine->operators.add_parameters(UINT32_MAX);
+  EXPECT_THROW(connect(), Error);
+}
+
 TEST_F(SessionTest, ReadsAValue) {
   connect();
   Tensor a = make();

@@ -245,7 +245,7 @@ def test_tls(tmp_path, start):
     # The worker speaks TLS only, with the same certificate, and has no other way in.
     assert "requires TLS" in engine.client("alice", address=f"127.0.0.1:{ports}").greeting
     direct = engine.client("alice", address=f"teletensors://127.0.0.1:{ports}", ca=files.ca)
-    assert "a worker opens a session only with the key" in direct.greeting
+    assert "a session is opened here only with the key" in direct.greeting
 
 
 def hello(address: str, *metadata: tuple[str, str], **fields):
@@ -312,9 +312,9 @@ class Impostor:
 def test_hostile_redirects(start):
     engine = start()
     redirect, key = message("Redirect"), b"0" * 64
-    second = Impostor(message("HelloReply")(redirect=redirect(worker=1, port=1, key=key)))
+    second = Impostor(message("HelloReply")(engine_version="0.1.0", redirect=redirect(worker=1, port=1, key=key)))
     cases = [
-        (redirect(port=second.port, key=key), "redirected the session again"),
+        (redirect(port=second.port, key=key), "got another redirect"),
         (redirect(port=0, key=key), "expected a port from 1 to 65535"),
         (redirect(port=70000, key=key), "expected a port from 1 to 65535"),
         # The client is connected by TCP: a socket, where another engine would believe it, is not for it.
@@ -322,10 +322,14 @@ def test_hostile_redirects(start):
         (redirect(port=second.port, key=b"x" * 64), "expected a key of 64 hexadecimal digits"),
         (redirect(port=second.port, key=b"0\r\nauthorization: Bearer x"), "expected a key of 64 hexadecimal digits"),
         (redirect(port=second.port), "expected a key of 64 hexadecimal digits"),
-    ]
+        *((redirect(address=address, key=key), "expected the address of an engine")
+          for address in (f"unix:{engine.socket}", "host", "teletensors://host:1", "a b:1", "a\n:1", "x" * 400 + ":1")),
+        (redirect(address="host:0", key=key), "the engine's redirect is malformed"),
+        (redirect(address="127.0.0.1:1", tls=True, fingerprint="12", key=key), "expected a fingerprint"),
+    ]  # fmt: skip
     client = engine.client("alice", token="0" * 64)  # one process for all connections: starting it takes longer than they do
     for reply, why in cases:
-        first = Impostor(message("HelloReply")(redirect=reply))
+        first = Impostor(message("HelloReply")(engine_version="0.1.0", redirect=reply))
         options = {"address": f"127.0.0.1:{first.port}", "token": engine.tokens["alice"]}
         assert why in client(f"torch.connect(**{options!r})")
         assert [each["authorization"] for each in first.seen] == [f"Bearer {engine.tokens['alice']}"]
