@@ -35,7 +35,7 @@ _CHEAP = set(
 
 
 # Headers in kernels/ that define loops of single functions for floating types.
-LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h")
+LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h", "cpu/isa/polynomial_loops.h")
 
 
 def loops(headers: str) -> set[str]:
