@@ -23,11 +23,16 @@ inline constexpr int kDoubles = 2;
 typedef double Doubles __attribute__((vector_size(kDoubles * sizeof(double))));
 typedef int64_t Integers __attribute__((vector_size(kDoubles * sizeof(double))));
 
-template <typename T>
-TT_HOST_DEVICE Doubles load_doubles(const T* from) {
+// Maps from an operator's first input to the argument of the polynomial, computed in the input's type.
+inline constexpr auto kSame = [](auto x) { return x; };
+inline constexpr auto kShifted = [](auto x) { return 2 * x - 1; };
+
+template <typename T, typename Map>
+TT_HOST_DEVICE Doubles load_doubles(const T* from, Map map) {
   typedef T Elements __attribute__((vector_size(kDoubles * sizeof(T))));
   Elements elements;
   std::memcpy(&elements, from, sizeof(elements));
+  elements = map(elements);
   return __builtin_convertvector(elements, Doubles);
 }
 template <typename T>
@@ -75,7 +80,7 @@ TT_HOST_DEVICE Doubles recur(double first, Doubles degree, Doubles before, Doubl
 template <typename T, typename Step>
 TT_HOST_DEVICE void loop_of_recurrence(int64_t length, const T* const* in, T* out, Step step) {
   for (int64_t i = 0; i < length; i += kDoubles) {
-    const Doubles x = load_doubles(in[0] + i), given = load_doubles(in[1] + i);
+    const Doubles x = load_doubles(in[0] + i, kSame), given = load_doubles(in[1] + i, kSame);
     Integers constant;
     const Doubles degree = degrees_of(given, &constant);
     const Doubles value = recur(0, degree, Doubles{}, Doubles{} + 1,
@@ -108,11 +113,11 @@ void loop_of_legendre_polynomial_p(int64_t length, const T* const* in, T* out) {
 
 // Chebyshev polynomials, where p(1) = first(x). Elements of a degree above `highest` between -bound and bound have a
 // trigonometric form, which `scalar` computes.
-template <typename T, typename First, typename Scalar>
+template <typename T, typename Argument, typename First, typename Scalar>
 TT_HOST_DEVICE void loop_of_chebyshev(int64_t length, const T* const* in, T* out, double highest, double bound,
-                                      First first, Scalar scalar) {
+                                      Argument argument, First first, Scalar scalar) {
   for (int64_t i = 0; i < length; i += kDoubles) {
-    const Doubles x = load_doubles(in[0] + i), given = load_doubles(in[1] + i);
+    const Doubles x = load_doubles(in[0] + i, argument), given = load_doubles(in[1] + i, kSame);
     Integers constant;
     const Doubles all = degrees_of(given, &constant);
     const Integers trigonometric = (all > highest) & (x > -bound) & (x < bound);
@@ -128,7 +133,7 @@ TT_HOST_DEVICE void loop_of_chebyshev(int64_t length, const T* const* in, T* out
     T results[kDoubles];
     store_doubles(value, results);
     for (int j = 0; j < kDoubles; ++j) {
-      if (trigonometric[j]) results[j] = scalar(in[0][i + j], in[1][i + j]);
+      if (trigonometric[j]) results[j] = scalar(argument(in[0][i + j]), in[1][i + j]);
     }
     std::memcpy(out + i, results, sizeof(results));
   }
@@ -136,22 +141,42 @@ TT_HOST_DEVICE void loop_of_chebyshev(int64_t length, const T* const* in, T* out
 template <typename T>
 void loop_of_chebyshev_polynomial_t(int64_t length, const T* const* in, T* out) {
   loop_of_chebyshev(
-      length, in, out, 6, 1, [](Doubles x) { return x; }, &math::chebyshev_polynomial_t<T>);
+      length, in, out, 6, 1, kSame, [](Doubles x) { return x; }, &math::chebyshev_polynomial_t<T>);
+}
+template <typename T>
+void loop_of_operator_special_shifted_chebyshev_polynomial_t(int64_t length, const T* const* in, T* out) {
+  loop_of_chebyshev(
+      length, in, out, 6, 1, kShifted, [](Doubles x) { return x; }, &math::chebyshev_polynomial_t<T>);
 }
 template <typename T>
 void loop_of_chebyshev_polynomial_u(int64_t length, const T* const* in, T* out) {
   loop_of_chebyshev(
-      length, in, out, 8, 0.999, [](Doubles x) { return 2 * x; }, &math::chebyshev_polynomial_u<T>);
+      length, in, out, 8, 0.999, kSame, [](Doubles x) { return 2 * x; }, &math::chebyshev_polynomial_u<T>);
+}
+template <typename T>
+void loop_of_operator_special_shifted_chebyshev_polynomial_u(int64_t length, const T* const* in, T* out) {
+  loop_of_chebyshev(
+      length, in, out, 8, 0.999, kShifted, [](Doubles x) { return 2 * x; }, &math::chebyshev_polynomial_u<T>);
 }
 template <typename T>
 void loop_of_chebyshev_polynomial_v(int64_t length, const T* const* in, T* out) {
   loop_of_chebyshev(
-      length, in, out, 8, 0.999, [](Doubles x) { return 2 * x - 1; }, &math::chebyshev_polynomial_v<T>);
+      length, in, out, 8, 0.999, kSame, [](Doubles x) { return 2 * x - 1; }, &math::chebyshev_polynomial_v<T>);
+}
+template <typename T>
+void loop_of_operator_special_shifted_chebyshev_polynomial_v(int64_t length, const T* const* in, T* out) {
+  loop_of_chebyshev(
+      length, in, out, 8, 0.999, kShifted, [](Doubles x) { return 2 * x - 1; }, &math::chebyshev_polynomial_v<T>);
 }
 template <typename T>
 void loop_of_chebyshev_polynomial_w(int64_t length, const T* const* in, T* out) {
   loop_of_chebyshev(
-      length, in, out, 8, 0.999, [](Doubles x) { return 2 * x + 1; }, &math::chebyshev_polynomial_w<T>);
+      length, in, out, 8, 0.999, kSame, [](Doubles x) { return 2 * x + 1; }, &math::chebyshev_polynomial_w<T>);
+}
+template <typename T>
+void loop_of_operator_special_shifted_chebyshev_polynomial_w(int64_t length, const T* const* in, T* out) {
+  loop_of_chebyshev(
+      length, in, out, 8, 0.999, kShifted, [](Doubles x) { return 2 * x + 1; }, &math::chebyshev_polynomial_w<T>);
 }
 
 }  // namespace tt::cpu::TT_ISA

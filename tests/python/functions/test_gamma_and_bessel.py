@@ -98,3 +98,8 @@ def test_polynomials_of_mixed_degrees(torch, name):
     np.testing.assert_allclose(result, expected, rtol=1e-11, atol=1e-12)
     single = getattr(torch.special, name)(torch.from_numpy(x.astype("float32")), torch.from_numpy(degree.astype("float32")))
     assert (np.isnan(single.numpy()) == np.isnan(result)).all()
+    if name.startswith("chebyshev"):
+        shifted = getattr(torch.special, f"shifted_{name}")
+        half = (x.astype("float32") + 1) / 2
+        again = getattr(torch.special, name)(torch.from_numpy(2 * half - 1), torch.from_numpy(degree.astype("float32")))
+        np.testing.assert_array_equal(shifted(torch.from_numpy(half), torch.from_numpy(degree.astype("float32"))), again)
