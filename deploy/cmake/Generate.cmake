@@ -52,7 +52,10 @@ endfunction()
 # tests of more than 7 s, which the fast tier of deploy/run_tests.sh leaves out. Tests without OPTIMIZE share the
 # precompiled headers of tt_test_headers, which g++ uses only for files with the same options: the libraries of some tests
 # require TT_TEST_OPTIONS, so that all get them.
-set(TT_TEST_OPTIONS -pthread -fopenmp)
+set(TT_TEST_OPTIONS)
+if(TT_PRECOMPILE)
+  set(TT_TEST_OPTIONS -pthread -fopenmp)
+endif()
 function(tt_test name)
   cmake_parse_arguments(ARG "OPTIMIZE;SLOW" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})

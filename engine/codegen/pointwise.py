@@ -35,7 +35,7 @@ _CHEAP = set(
 
 
 # Headers in kernels/ that define loops of single functions for floating types.
-LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h")
+LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h", "cpu/isa/polynomial_loops.h")
 
 
 def loops(headers: str) -> set[str]:
@@ -44,7 +44,10 @@ def loops(headers: str) -> set[str]:
 
 
 def _loop(op: Operator, body: str, functions: set[str]) -> str | None:
-    """Returns the function that `body` calls if it has a loop and the body is one call with all tensors in order."""
+    """Returns the function that `body` calls if it has a loop and the body is one call with all tensors in order, or
+    operator_NAME if there is a loop for the operator itself."""
+    if f"operator_{op.name}" in functions:
+        return f"operator_{op.name}"
     call = re.fullmatch(r"(\w+)\((.*)\)", body)
     takes_tensors = all(p.is_tensor for p in op.params)
     in_order = call and call[2].split(", ") == [p.name for p in op.params]

@@ -96,6 +96,13 @@ def test_floats_use_the_functions_own_loop():
     assert "loop_of_" not in text("fmod(input, other)", "(Tensor input, Scalar other) -> Tensor")
 
 
+def test_an_operator_may_have_its_own_loop():
+    fields = {"sig": "(Tensor input, Tensor n) -> Tensor"}
+    text = pointwise.emit_file([operator("2 * input - n", **fields)], 4008 % pointwise.NUM_FILES, FUNCTIONS, {"operator_probe"})
+    assert "if constexpr (Real<T>) return loop_of_operator_probe(length & -kLanes, in, out);" in text
+    assert "operator_special_shifted_chebyshev_polynomial_t" in LOOPS
+
+
 def test_floating_results_are_not_computed_in_integers():
     row = pointwise.emit_file([operator("exp(input)", dtype="floating(input)")], 4008 % pointwise.NUM_FILES, FUNCTIONS)
     assert "find_probe_float<float>(), find_probe_float<double>(), nullptr, nullptr, nullptr" in row

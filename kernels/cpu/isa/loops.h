@@ -1,6 +1,6 @@
 // Loops for functions that are slow, or not vectorised at all, when called per element. If an operator's body is a
 // single call of such a function with the operator's tensors in order, the code generator emits a call of
-// loop_of_<function> instead.
+// loop_of_<function> instead. loop_of_operator_<name> replaces the whole body of an operator's floating types.
 //
 // The loops in this file return the same bits as scalar_math.h. Results of the loops in special_loops.h and
 // gamma_loops.h differ from the scalar functions' by a few units in the last place. Lengths are multiples of kLanes;

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Sequence
@@ -33,6 +34,64 @@ def einsum(*args) -> Tensor:
 
 @one_operator("einsum")
 def _contracted(equation: str, operands: Sequence[Tensor]) -> Tensor:
+    shapes = tuple(tuple(operand.shape) for operand in operands)
+    result, steps = (_plan if all(type(n) is int for shape in shapes for n in shape) else _plan.__wrapped__)(equation, shapes)
+    values: list = [*operands]
+    for at, method, args, other in steps:
+        value, values[at] = values[at], None  # each value is used once: this frees those between the steps
+        if other is None:
+            values.append(getattr(value, method)(*args))
+        else:
+            values.append(value @ values[other])
+            values[other] = None
+    return values[result]
+
+
+class _Planned:
+    """Stands for a tensor while a contraction is planned: has its shape, and records what is applied to it."""
+
+    def __init__(self, shape: list, index: int, operands: int, steps: list):
+        self.shape = shape
+        self.index = index  # among the operands, followed by the steps' results
+        self._operands, self._steps = operands, steps
+
+    def dim(self) -> int:
+        return len(self.shape)
+
+    def _then(self, shape: list, method: str, *args, other: int | None = None) -> _Planned:
+        self._steps.append((self.index, method, args, other))
+        return _Planned(shape, self._operands + len(self._steps) - 1, self._operands, self._steps)
+
+    def sum(self, dims: list) -> _Planned:
+        return self._then([n for i, n in enumerate(self.shape) if i not in dims], "sum", dims)
+
+    def permute(self, order: list) -> _Planned:
+        return self._then([self.shape[i] for i in order], "permute", order)
+
+    def expand(self, shape: list) -> _Planned:
+        return self._then(shape, "expand", shape)
+
+    def reshape(self, shape: list) -> _Planned:
+        return self._then(shape, "reshape", shape)
+
+    def diagonal(self, offset: int, first: int, second: int) -> _Planned:
+        rest = [n for i, n in enumerate(self.shape) if i not in (first, second)]
+        return self._then([*rest, min(self.shape[first], self.shape[second])], "diagonal", offset, first, second)
+
+    def __matmul__(self, other: _Planned) -> _Planned:
+        return self._then([*self.shape[:-1], other.shape[-1]], "matmul", other=other.index)
+
+
+@functools.lru_cache(maxsize=1024)  # planning takes several times as long as issuing a small contraction
+def _plan(equation: str, shapes: tuple[tuple[int, ...], ...]) -> tuple[int, list]:
+    """Returns the index of the result, among the operands and the steps' results in order, and the steps: the index of a
+    value, the method to call, its arguments, and for a product the index of the other value."""
+    steps: list = []
+    result = _contract(equation, [_Planned([*shape], i, len(shapes), steps) for i, shape in enumerate(shapes)])
+    return result.index, steps
+
+
+def _contract(equation: str, operands: Sequence[_Planned]) -> _Planned:
     inputs, output = _einsum_terms(equation.replace(" ", ""), operands)
     terms = [_einsum_diagonal(*term) for term in zip(inputs, operands)]
     sizes: dict[str, int] = {}
@@ -105,7 +164,7 @@ def _einsum_terms(equation: str, operands) -> tuple[list[str], str]:
     return inputs, output.replace("...", dots)
 
 
-def _einsum_diagonal(labels: str, value: Tensor) -> tuple[str, Tensor]:
+def _einsum_diagonal(labels: str, value: _Planned) -> tuple[str, _Planned]:
     """Replaces dimensions of one operand that have the same label by their diagonal."""
     for c in dict.fromkeys(labels):
         while labels.count(c) > 1:
@@ -116,7 +175,7 @@ def _einsum_diagonal(labels: str, value: Tensor) -> tuple[str, Tensor]:
     return labels, value
 
 
-def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set) -> tuple[str, Tensor]:
+def _einsum_pair(a_labels: str, a: _Planned, b_labels: str, b: _Planned, later: set) -> tuple[str, _Planned]:
     """Contracts two operands: keeps batch labels and sums over labels that are not used later."""
     for own, other in ((0, b_labels), (1, a_labels)):
         labels, value = (a_labels, a) if own == 0 else (b_labels, b)
@@ -137,15 +196,10 @@ def _einsum_pair(a_labels: str, a: Tensor, b_labels: str, b: Tensor, later: set)
 
     def matrix(labels, value, *groups):
         order = [c for group in groups for c in group]
-        value = value.permute([labels.index(c) for c in order]).expand(size(order))
-        shape = size(batch)
-        for group in groups[1:]:
-            count = 1
-            for n in size(group):
-                count *= n
-            shape.append(count)
-        flat = value.reshape(shape)
-        return flat
+        value = value.permute([labels.index(c) for c in order])
+        if (expanded := size(order)) != value.shape:
+            value = value.expand(expanded)
+        return value.reshape(size(batch) + [math.prod(size(group)) for group in groups[1:]])
 
     left = matrix(a_labels, a, batch, free_a, inner)
     right = matrix(b_labels, b, batch, inner, free_b)

@@ -1,5 +1,5 @@
-"""lgamma and the Bessel functions, which have vectorised loops, compared with libm's and SciPy's: every branch, its
-boundaries and the limits."""
+"""lgamma, the Bessel functions and the orthogonal polynomials, which have vectorised loops, compared with libm's, SciPy's and
+NumPy's: every branch, its boundaries and the limits."""
 
 from __future__ import annotations
 
@@ -63,3 +63,43 @@ def test_limits(torch, name):
         expected[x == -np.inf] = 0 if name[-2] == "j" else np.nan  # the second kind is undefined for negative arguments
     near = ~np.isfinite(x) | (np.abs(x) < 1e15)  # SciPy's phase is inaccurate for larger arguments
     np.testing.assert_allclose(evaluated(torch, function, x)[near], expected[near], rtol=1e-13, atol=1e-300)
+
+
+RECURRENCES = {  # p(k + 1) of k, x, p(k) and p(k - 1); p(-1) = 0
+    "hermite_polynomial_h": lambda k, x, p, before: 2 * x * p - 2 * k * before,
+    "hermite_polynomial_he": lambda k, x, p, before: x * p - k * before,
+    "laguerre_polynomial_l": lambda k, x, p, before: ((2 * k + 1 - x) * p - k * before) / (k + 1),
+    "legendre_polynomial_p": lambda k, x, p, before: ((2 * k + 1) * x * p - k * before) / (k + 1),
+    "chebyshev_polynomial_t": lambda k, x, p, before: 2 * x * p - before if k else x,
+    "chebyshev_polynomial_u": lambda k, x, p, before: 2 * x * p - before if k else 2 * x,
+    "chebyshev_polynomial_v": lambda k, x, p, before: 2 * x * p - before if k else 2 * x - 1,
+    "chebyshev_polynomial_w": lambda k, x, p, before: 2 * x * p - before if k else 2 * x + 1,
+}
+
+
+@pytest.mark.parametrize("name", RECURRENCES)
+def test_polynomials_of_mixed_degrees(torch, name):
+    """A vector of elements takes as many steps as its highest degree: the others must keep their values."""
+    rng = np.random.default_rng(3)
+    degree = np.concatenate([rng.integers(0, 20, size=500).astype(float), [-1, -0.5, -np.inf, np.nan, np.inf, 2e6, 3.7] * 5])
+    x = rng.uniform(-1.2, 1.2, size=degree.size)
+    x[::37], x[5::41], x[7::43] = 1, np.nan, np.inf
+    expected = np.full(x.shape, np.nan)
+    with np.errstate(all="ignore"):
+        for i, n in enumerate(degree):
+            if n <= -1:
+                expected[i] = 0
+            elif n < 1e6:
+                before, expected[i] = 0.0, 1.0
+                for k in range(int(n)):
+                    before, expected[i] = expected[i], RECURRENCES[name](k, x[i], expected[i], before)
+    result = getattr(torch.special, name)(torch.from_numpy(x), torch.from_numpy(degree)).numpy()
+    # From degree 7 the engine uses trigonometric forms between -1 and 1.
+    np.testing.assert_allclose(result, expected, rtol=1e-11, atol=1e-12)
+    single = getattr(torch.special, name)(torch.from_numpy(x.astype("float32")), torch.from_numpy(degree.astype("float32")))
+    assert (np.isnan(single.numpy()) == np.isnan(result)).all()
+    if name.startswith("chebyshev"):
+        shifted = getattr(torch.special, f"shifted_{name}")
+        half = (x.astype("float32") + 1) / 2
+        again = getattr(torch.special, name)(torch.from_numpy(2 * half - 1), torch.from_numpy(degree.astype("float32")))
+        np.testing.assert_array_equal(shifted(torch.from_numpy(half), torch.from_numpy(degree.astype("float32"))), again)

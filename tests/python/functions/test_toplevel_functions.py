@@ -40,6 +40,23 @@ def test_einsum(torch, equation, shapes):
     close(torch.einsum(equation, *operands), np.einsum(equation, *(t.numpy() for t in operands)))
 
 
+def test_einsum_plans_are_reused_per_shape(torch):
+    from teletensor._ops import einsum
+
+    einsum._plan.cache_clear()
+    for n in (3, 4, 3):
+        a, b = torch.randn(2, n), torch.randn(n, 5)
+        close(torch.einsum("ij,jk->ki", a, b), (a.numpy() @ b.numpy()).T, 1e-5)
+    assert einsum._plan.cache_info()[:2] == (1, 2)  # hits, misses
+    x = torch.randn(3, 3)
+    close(torch.einsum("ij,ij->", x, x), (x.numpy() ** 2).sum(), 1e-5)  # the same operand twice
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="does not match the number of dimensions"):
+            torch.einsum("ijk,jk->i", x, x)
+        with pytest.raises(RuntimeError):
+            torch.einsum("ij,jk->ik", x, torch.randn(4, 5))
+
+
 def test_einsum_contracts_smallest_first(torch):
     from teletensor._ops.einsum import _cheapest_pair
 
