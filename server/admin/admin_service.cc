@@ -69,7 +69,7 @@ void AdminService::trace(const char* name, Access access, const grpc::ServerCont
 // Registers the methods in the order of their declaration, because gRPC identifies them by index.
 AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
                            const EngineStatus& status, std::shared_ptr<Tracer> tracer, std::function<void()> exit,
-                           Workers* workers)
+                           Workers* workers, Replace upgrade)
     : auth_(auth),
       sessions_(sessions),
       admission_(admission),
@@ -77,13 +77,15 @@ AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& 
       status_(status),
       tracer_(std::move(tracer)),
       exit_(std::move(exit)),
-      workers_(workers) {
+      workers_(workers),
+      upgrade_(std::move(upgrade)) {
   MarkMethodStreamed(0, handler("admin.status", Access::kAnyPrincipal, &AdminService::Status));
   MarkMethodStreamed(1, handler("admin.empty_cache", Access::kOperators, &AdminService::EmptyCache));
   MarkMethodStreamed(2, handler("admin.snapshot", Access::kOperators, &AdminService::Snapshot));
   MarkMethodStreamed(3, handler("admin.drain", Access::kOperators, &AdminService::Drain));
   MarkMethodStreamed(4, handler("admin.end_session", Access::kOperators, &AdminService::EndSession));
   MarkMethodStreamed(5, handler("admin.profile", Access::kObserversAndOperators, &AdminService::Profile));
+  MarkMethodStreamed(6, handler("admin.upgrade", Access::kOperators, &AdminService::Upgrade));
 }
 
 grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::StatusReply* reply) {
@@ -181,6 +183,14 @@ grpc::Status AdminService::Profile(grpc::ServerContext*, const v1::ProfileReques
   absl::StatusOr<v1::ProfileReply> profile = status_.profile();
   if (!profile.ok()) return to_grpc(profile.status());
   *reply = *std::move(profile);
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Upgrade(grpc::ServerContext*, const v1::UpgradeRequest* request, v1::UpgradeReply* reply) {
+  if (!upgrade_) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this process cannot be replaced");
+  absl::StatusOr<v1::UpgradeReply> upgraded = upgrade_(*request);
+  if (!upgraded.ok()) return to_grpc(upgraded.status());
+  *reply = *std::move(upgraded);
   return grpc::Status::OK;
 }
 
