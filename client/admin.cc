@@ -114,6 +114,13 @@ void Admin::end_session(uint64_t id) const {
   impl_->call(&v1::Admin::Stub::AsyncEndSession, request);
 }
 
+v1::UpgradeReply Admin::upgrade(double seconds, bool force) const {
+  v1::UpgradeRequest request;
+  request.set_wait_seconds(seconds);
+  request.set_force(force);
+  return impl_->call(&v1::Admin::Stub::AsyncUpgrade, request);
+}
+
 v1::ProfileReply Admin::profile() const { return impl_->call(&v1::Admin::Stub::AsyncProfile, v1::ProfileRequest()); }
 
 const std::string& Admin::address() const { return impl_->address.text; }

@@ -34,6 +34,10 @@ class Admin {
   void drain(double seconds) const;
   // Cancels the session's work and frees its memory. Throws Error (kValue) if no session has that id.
   void end_session(uint64_t id) const;
+  // Replaces the engine's process by a new one of the installed program, which continues all sessions. Waits `seconds`
+  // for work in progress; `force` ends the sessions that cannot be passed on. Throws Error (kValue) with the reasons if
+  // the engine refuses.
+  v1::UpgradeReply upgrade(double seconds, bool force) const;
   // Throws Error (kValue) if the engine does not sample its sessions.
   v1::ProfileReply profile() const;
   const std::string& address() const;

@@ -70,6 +70,11 @@ void GroupService::drop(int64_t number) {
   started_.erase(found);
 }
 
+std::string GroupService::unsaved() const {
+  if (!groups_.empty() || !started_.empty()) return "it is a member of a process group";
+  return stores_.empty() ? "" : "it serves a store of process groups";
+}
+
 bool GroupService::has_unfinished() const {
   return !started_.empty() || std::any_of(dropped_.begin(), dropped_.end(),
                                           [](const std::shared_ptr<Work>& work) { return !work->ready(); });

@@ -85,6 +85,8 @@ class GroupService final : public SessionService {
   // another store. Throws Error (ValueError) if there is none.
   void release_store(int64_t port);
 
+  std::string unsaved() const override;
+
   // Enters the collective of an instruction that is not executed because an argument is poisoned, so that the other
   // ranks receive an error instead of waiting.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;

@@ -37,6 +37,9 @@ class PullService final : public SessionService {
 
   // Offers the error of a poisoned tensor.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
+  std::string unsaved() const override {
+    return offers_.empty() ? "" : "it offers a tensor to another engine, which has not copied it yet";
+  }
   uint64_t host_bytes() const override { return offers_.host_bytes(); }
 
  private:

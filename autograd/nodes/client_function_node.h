@@ -13,6 +13,7 @@ class ClientFunctionNode final : public Node {
   // Adds edges to `inputs` in order. `outputs` are the function's results, used for their shapes.
   ClientFunctionNode(int64_t client_node_id, absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs);
   std::string name() const override { return "FunctionBackward"; }
+  Type type() const override { return Type::kClientFunction; }
   int64_t client_node_id() const override { return client_node_id_; }
   // Does nothing: the client computes the gradients. Called only if no gradient arrived.
   void run(Gradients&, Gradients&) override {}
@@ -22,7 +23,10 @@ class ClientFunctionNode final : public Node {
   Tensor fit(size_t i, Tensor gradient) const;
 
  private:
-  int64_t client_node_id_;
+  friend class TapeImage;
+  explicit ClientFunctionNode(uint32_t outputs) : Node(outputs) {}  // of an image
+
+  int64_t client_node_id_ = 0;
   std::vector<TensorMeta> inputs_;
   std::vector<TensorMeta> outputs_;
 };

@@ -16,7 +16,7 @@ class LeafNode final : public Node {
 
   explicit LeafNode(TensorImpl* leaf) : Node(1), leaf_(leaf) { sequence_ = kSequence; }
   std::string name() const override { return "AccumulateGrad"; }
-  bool is_leaf() const override { return true; }
+  Type type() const override { return Type::kLeaf; }
   void run(Gradients& gradients, Gradients& results) override;
   Tensor zeros(uint32_t output) const override;
   // Called if `error` ended a pass that accumulates into the leaf. Reading its gradient then throws `error` until

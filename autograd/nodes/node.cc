@@ -34,11 +34,15 @@ DeferredDeleter& deferred_deleter() {
 }  // namespace
 
 void Node::enter_tape() {
-  Tape& tape = Tape::current();
-  sequence_ = tape.next_sequence();
-  site_ = Context::current().site;
-  first_result_ = Context::current().first_result;
-  meter_ = &tape.meter();
+  const Context& context = Context::current();
+  reenter_tape(Tape::current().next_sequence(), context.first_result, context.site);
+}
+
+void Node::reenter_tape(uint64_t sequence, uint64_t first_result, uint32_t site) {
+  sequence_ = sequence;
+  first_result_ = first_result;
+  site_ = site;
+  meter_ = &Tape::current().meter();
   meter_->enter();
   set_host_bytes(kNodeBytes + edges.size() * sizeof(Edge));
 }

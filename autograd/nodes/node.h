@@ -45,8 +45,12 @@ using Gradients = absl::InlinedVector<Tensor, 2>;  // an undefined entry means n
 
 class Node : public RefCounted {
  public:
+  enum class Type : uint8_t { kLeaf, kOperator, kClientFunction, kView, kWrite };
+
   explicit Node(uint32_t outputs) : outputs_(outputs) {}
   ~Node() override;
+
+  virtual Type type() const = 0;
 
   // Returns a name such as "MulBackward".
   virtual std::string name() const = 0;
@@ -57,10 +61,10 @@ class Node : public RefCounted {
   virtual void run(Gradients& gradients, Gradients& results) = 0;
   // Frees the saved tensors. A later run() that needs them fails.
   virtual void release() {}
-  virtual bool is_leaf() const { return false; }
+  bool is_leaf() const { return type() == Type::kLeaf; }
   // Whether release() has freed tensors that run() needs.
   virtual bool is_released() const { return false; }
-  virtual bool is_operator() const { return false; }  // whether it is an OperatorNode
+  bool is_operator() const { return type() == Type::kOperator; }
   // The client's number for this node if the client computes its gradients, else 0.
   virtual int64_t client_node_id() const { return 0; }
   // The client's number for this node if the client stores its saved tensors, else 0. The node is an OperatorNode then.
@@ -79,6 +83,8 @@ class Node : public RefCounted {
   // Assigns the sequence number and the user's source line. Call it after the edges are set: edge_of() on a view may
   // create a node, which must get a smaller sequence number.
   void enter_tape();
+  // The same for a node of an image (autograd/image.h), with what enter_tape() had assigned.
+  void reenter_tape(uint64_t sequence, uint64_t first_result, uint32_t site);
   // Adds a hook to `hooks` and its bytes to the tape's host memory count.
   void add_hook(Hook hook);
 

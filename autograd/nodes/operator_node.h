@@ -53,7 +53,7 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   Tensor zeros(uint32_t output) const override;
   int64_t saved_stop() const override { return saved_stop_; }
   bool is_released() const override { return released_; }
-  bool is_operator() const override { return true; }
+  Type type() const override { return Type::kOperator; }
   const Op& op() const { return *op_; }
 
   // Returns a JSON object: the operator, the numbers and sizes of its arguments, and where it has saved tensors.
@@ -72,7 +72,11 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
 
  private:
   friend class Backward;
+  friend class TapeImage;
 
+  // Of an image, without its arguments and edges.
+  OperatorNode(const Op& op, const Gradient& gradient, uint32_t outputs)
+      : Node(outputs), op_(&op), gradient_(&gradient) {}
   std::string describe_saved() const;
   int64_t input_number(int32_t edge) const;  // the number of an edge among those with a node, or -1
   void add_edges(const Call& call);

@@ -40,6 +40,9 @@ class SharedBytes final : public RefCounted {
   const Storage* storage() const { return base_ ? base_->storage.get() : nullptr; }
 
  private:
+  friend class TapeImage;
+  SharedBytes() = default;  // of an image
+
   Tensor base_;  // undefined while the bytes are released
   TensorMeta meta_;
   uint32_t version_ = 0;       // at release, or when `base_` was set
@@ -70,6 +73,7 @@ class SavedBytes {
   uint64_t host_bytes() const { return by_number_.size() * kWatchedBytes; }
 
  private:
+  friend class TapeImage;
   static constexpr size_t kMaxWatched = size_t{1} << 16;
   static constexpr uint64_t kWatchedBytes = 512;
   SharedBytes& at(int64_t number) const;

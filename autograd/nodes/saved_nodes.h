@@ -40,6 +40,7 @@ class SavedNodes {
   uint64_t host_bytes() const { return described_.size() * kDescribedBytes; }
 
  private:
+  friend class TapeImage;
   static constexpr size_t kMaxDescribed = 4096;
   static constexpr uint64_t kDescribedBytes = 256;
   struct Described {

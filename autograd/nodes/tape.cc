@@ -35,6 +35,11 @@ Pass& Tape::find(int64_t number) const {
 
 void Tape::drop(int64_t number) { passes_.erase(number); }
 
+std::string Tape::unsaved() const {
+  if (!passes_.empty()) return "a backward pass waits for a function or hook of the client";
+  return suspended_ ? "a backward pass is suspended" : "";
+}
+
 // The other arguments are not checked if one is poisoned.
 void Tape::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {
   if (op.id == op_id::kBackwardEnd || op.id == op_id::kBackwardFeed || op.id == op_id::kBackwardUntil) {

@@ -64,6 +64,7 @@ class Tape final : public SessionService {
   }
   // Invalidates the gradients that a backward pass which is not executed should have added to.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
+  std::string unsaved() const override;
   TapeMeter& meter() { return *meter_; }
   // Returns the current Context's tape, created on first use.
   static Tape& current();
@@ -98,6 +99,7 @@ class Tape final : public SessionService {
   SavedBytes& saved_bytes() { return saved_bytes_; }
 
  private:
+  friend class TapeImage;
   // The numbers of writes through `.data`, by storage. An entry is not removed with its storage: a later storage at the
   // same address continues the number, which only shifts its tracked versions. There are therefore at most as many
   // entries as storages that have existed at the same time.

@@ -17,46 +17,30 @@ Region region_of(const Tensor& base, const Tensor& view) {
   return {geometry_of(base), geometry_of(view), base.dtype(), base.device()};
 }
 
-class ViewNode final : public Node, public ThreadCached<ViewNode> {
- public:
-  ViewNode(Region region, Edge base) : Node(1), region_(std::move(region)) {
-    edges.push_back(std::move(base));
-    enter_tape();
-  }
-  std::string name() const override { return "AsStridedBackward"; }
-  void run(Gradients& gradients, Gradients& results) override { results[0] = region_.scatter(gradients[0]); }
-  Tensor zeros(uint32_t) const override { return ops::zeros(region_.view.sizes, region_.dtype, region_.device); }
-
- private:
-  Region region_;
-};
-
-class WriteNode final : public Node, public ThreadCached<WriteNode> {
- public:
-  WriteNode(Region region, Edge old, Edge written) : Node(1), region_(std::move(region)) {
-    edges.push_back(std::move(old));
-    edges.push_back(std::move(written));
-    enter_tape();
-  }
-  std::string name() const override { return "CopySlices"; }
-  void run(Gradients& gradients, Gradients& results) override {
-    if (edges[0].node) results[0] = region_.zero_out(gradients[0]);
-    if (edges[1].node) results[1] = region_.gather(gradients[0]);
-  }
-  Tensor zeros(uint32_t) const override { return ops::zeros(region_.base.sizes, region_.dtype, region_.device); }
-
- private:
-  Region region_;
-};
-
 }  // namespace
 
+Tensor ViewNode::zeros(uint32_t) const { return ops::zeros(region_.view.sizes, region_.dtype, region_.device); }
+
+void WriteNode::run(Gradients& gradients, Gradients& results) {
+  if (edges[0].node) results[0] = region_.zero_out(gradients[0]);
+  if (edges[1].node) results[1] = region_.gather(gradients[0]);
+}
+
+Tensor WriteNode::zeros(uint32_t) const { return ops::zeros(region_.base.sizes, region_.dtype, region_.device); }
+
 Ref<Node> make_view_node(const Tensor& base, const Tensor& view) {
-  return Ref<Node>(new ViewNode(region_of(base, view), edge_of(base)));
+  Ref<ViewNode> node(new ViewNode(region_of(base, view)));
+  node->edges.push_back(edge_of(base));
+  node->enter_tape();
+  return node;
 }
 
 Ref<Node> make_write_node(const Tensor& base, const Tensor& view, Edge old, Edge written) {
-  return Ref<Node>(new WriteNode(region_of(base, view), std::move(old), std::move(written)));
+  Ref<WriteNode> node(new WriteNode(region_of(base, view)));
+  node->edges.push_back(std::move(old));
+  node->edges.push_back(std::move(written));
+  node->enter_tape();
+  return node;
 }
 
 }  // namespace tt::autograd

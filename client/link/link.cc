@@ -70,6 +70,7 @@ Link::~Link() {
   background_downloads_.stop();
   sender_thread_.join();
   if (canceller_.joinable()) canceller_.join();
+  for (std::thread& thread : upload_again_) thread.join();
 }
 
 bool Link::is_forked_copy() const { return forks.load(std::memory_order_relaxed) != forks_; }
@@ -231,6 +232,10 @@ void Link::handle(v1::Reply& reply) {
   interrupted_since_.reset();
   for (v1::ReadResult& result : *reply.mutable_reads()) reads_.answer(result);
   numbers_.answer(reply);
+  if (window_.keeps_acknowledged() && reply.persisted() > window_.persisted()) [[unlikely]] {
+    window_.persisted(reply.persisted());
+    kept_uploads_.forget(reply.persisted());
+  }
   window_.acknowledge(numbers_.answered_through(reads_.answered_through(reply.executed())));
   in_flight_limit_.acknowledged(window_.acknowledged(), InFlightLimit::Clock::now());
   window_.set_max_unacknowledged(in_flight_limit_.frames());
@@ -269,13 +274,18 @@ void Link::resume() {
   const absl::Status why = *broken_;
   InFlightLimit::Clock::duration round_trip{};
   absl::Status status;
+  uint64_t executed = window_.acknowledged();
   if (!over_) {
     MutexUnlock unlocked(mutex_);
-    status = resumption_->run(why, &round_trip);
+    status = resumption_->run(why, &round_trip, &executed);
   }
   resuming_ = false;
   broken_.reset();
   all_read_ = false;
+  if (status.ok() && executed < window_.acknowledged()) {
+    const std::string lost = repeat_after(executed);
+    if (!lost.empty()) status = absl::DataLossError(absl::StrCat("it has lost a part of the session: ", lost));
+  }
   window_.rewind();
   in_flight_limit_.connected(round_trip);
   if (uploads_) uploads_->set_round_trip(round_trip);

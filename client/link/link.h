@@ -17,7 +17,7 @@
 // kConnection, or RemoteError if the engine refused a frame.
 //
 // Sources: link.cc (appending, the two roles), sender.cc (the sender thread), wait.cc (waits of callers, the link's
-// end), transfer.cc (uploads and downloads).
+// end), transfer.cc (uploads and downloads), persist.cc (engines that end and continue).
 #pragma once
 
 #include <chrono>
@@ -36,6 +36,7 @@
 #include "client/link/download_queue.h"
 #include "client/link/frame_log.h"
 #include "client/link/in_flight_limit.h"
+#include "client/link/kept_uploads.h"
 #include "client/link/pending_reads.h"
 #include "client/link/remote_error.h"
 #include "client/link/resumption.h"
@@ -93,6 +94,11 @@ class Link {
       link_.mutex_.assume_held();
       return link_.window_.name(count);
     }
+    // The instruction of an upload was added.
+    void uploaded(uint64_t transfer) {
+      link_.mutex_.assume_held();
+      link_.kept_uploads_.used_in(transfer, link_.window_.sealed() + 1);
+    }
     ~Appending();
 
    private:
@@ -135,6 +141,13 @@ class Link {
   uint64_t flush();
   // Waits until everything issued so far has been executed.
   void synchronize();
+  // Asks the engine to store images of the session on its disk, from which it continues after the engine has ended and
+  // started again: every `every` seconds, or never again if that is 0. From now on the link keeps the frames and the
+  // uploads that the last image lacks, up to limits, and repeats them then; it waits `wait` seconds for the engine. What
+  // cannot be repeated ends the link with an error that says so. Throws Error with the engine's reason.
+  void persist(double every, double wait);
+  // The `uploaded` instruction of a transfer was issued.
+  void uploaded(uint64_t transfer);
   // Cancels everything issued so far that has not been executed; the results of cancelled instructions are poisoned.
   // Throws Error if the engine does not support it.
   void cancel();
@@ -190,6 +203,12 @@ class Link {
   void read_rest() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void resume() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void end(Error error) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+
+  // ---- persist.cc
+  // The engine continues from an image: prepares what it has not executed to be sent again. Returns why that is not
+  // possible, or "".
+  std::string repeat_after(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void run_uploads_again(std::vector<KeptUploads::Bytes> uploads);
 
   // ---- sender.cc
   bool has_work_for_sender() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -280,6 +299,8 @@ class Link {
   int downloads_ ABSL_GUARDED_BY(mutex_) = 0;  // number of downloads in progress
   std::thread sender_thread_;
   std::thread canceller_;               // started when it is first needed; assigned under the mutex
+  KeptUploads kept_uploads_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread> upload_again_;  // assigned under the mutex
   std::optional<UploadQueue> uploads_;  // empty if the transport has no background uploads
   DownloadQueue background_downloads_{[this](uint64_t handle, absl::Span<char> into) { download(handle, into); }};
 };

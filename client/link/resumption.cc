@@ -35,10 +35,12 @@ bool Resumption::is_futile(Clock::time_point now) const {
   return streams_ > kMaxStreams || (now - first_broke_ >= lease_ && now - first_broke_ < streams_ * kShort);
 }
 
-absl::Status Resumption::run(const absl::Status& why, Clock::duration* round_trip) {
+absl::Status Resumption::run(const absl::Status& why, Clock::duration* round_trip, uint64_t* executed) {
   constexpr auto kPause = std::chrono::milliseconds(20), kMaxPause = std::chrono::milliseconds(500);
   constexpr auto kShutdownTime = std::chrono::milliseconds(700);
-  const bool ended_by_engine = absl::IsCancelled(why) || absl::IsNotFound(why);
+  const std::chrono::duration<double> patience(patience_.load());
+  const bool persists = patience.count() > 0;
+  const bool ended_by_engine = !persists && (absl::IsCancelled(why) || absl::IsNotFound(why));
   const Clock::time_point begin = Clock::now();
   if (replied_.exchange(false, std::memory_order_relaxed)) {
     streams_ = 0;
@@ -57,12 +59,13 @@ absl::Status Resumption::run(const absl::Status& why, Clock::duration* round_tri
     *round_trip = Clock::now() - start;
     if (status.ok()) {
       if (reply.session_key() != hello_.resume_key()) return absl::NotFoundError("it has lost the session");
+      *executed = reply.executed();
       return transport_.open(hello_.resume_key());
     }
     if (is_refusal(status)) return status;
-    if (transport_.engine_has_ended()) return absl::UnavailableError("its process has ended");
+    if (!persists && transport_.engine_has_ended()) return absl::UnavailableError("its process has ended");
     const auto tried = Clock::now() - begin;
-    if (tried >= lease_ || (ended_by_engine && tried >= kShutdownTime)) return status;
+    if (tried >= std::max(lease_, patience) || (ended_by_engine && tried >= kShutdownTime)) return status;
   }
 }
 

@@ -31,7 +31,11 @@ class Resumption {
   //
   // Returns the last failure, or `why` if there was none; NOT_FOUND if the engine has lost the session, CANCELLED after
   // stop(). Blocks. One thread at a time. `round_trip` receives the duration of the successful handshake.
-  absl::Status run(const absl::Status& why, Clock::duration* round_trip);
+  // `executed` receives the last frame that the engine has executed.
+  absl::Status run(const absl::Status& why, Clock::duration* round_trip, uint64_t* executed);
+  // The session continues after the engine has ended and started again: run() retries for this long, also after its
+  // process has ended or it has ended the stream. 0: it does not. Any thread may call it.
+  void set_patience(std::chrono::duration<double> patience) { patience_.store(patience.count()); }
   // Call when a reply has arrived. Any thread may call it.
   void reply_arrived() { replied_.store(true, std::memory_order_relaxed); }
   // Ends the pauses of run(), now and later. The transport must be shut down too. Any thread may call it.
@@ -46,6 +50,7 @@ class Resumption {
   Transport& transport_;
   v1::HelloRequest hello_;
   std::atomic<bool> replied_{true};
+  std::atomic<double> patience_{0};  // seconds
   const std::chrono::duration<double> lease_;
   int streams_ = 0;                // successive streams that broke without a reply
   Clock::time_point first_broke_;  // the stream before them

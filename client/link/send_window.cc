@@ -97,7 +97,11 @@ uint64_t SendWindow::flush() {
 
 void SendWindow::acknowledge(uint64_t executed) {
   const uint64_t last = std::clamp(executed, acknowledged_, sent_);
-  while (acknowledged_ < last) unacknowledged_bytes_ -= frame_at(++acknowledged_).bytes();
+  while (acknowledged_ < last) {
+    const OutgoingFrame& frame = frame_at(++acknowledged_);
+    unacknowledged_bytes_ -= frame.bytes();
+    kept_bytes_ += frame.size().memory;
+  }
 }
 
 void SendWindow::rewind() {
@@ -105,12 +109,25 @@ void SendWindow::rewind() {
   unacknowledged_bytes_ = 0;
 }
 
+void SendWindow::rewind_to(uint64_t executed) {
+  while (acknowledged_ > executed) kept_bytes_ -= frame_at(acknowledged_--).size().memory;
+  rewind();
+}
+
+void SendWindow::visit_acknowledged(uint64_t executed, absl::FunctionRef<void(const v1::Frame&)> visit) const {
+  for (const std::unique_ptr<OutgoingFrame>& frame : in_flight_) {
+    if (frame->sequence() > executed && frame->sequence() <= acknowledged_) visit(frame->message());
+  }
+}
+
 std::unique_ptr<OutgoingFrame> SendWindow::take_acknowledged() {
   if (in_flight_.empty() || in_flight_.front()->sequence() > acknowledged_ ||
       in_flight_.front()->sequence() == sending_) {
     return nullptr;
   }
+  if (keeps_ && in_flight_.front()->sequence() > persisted_ && kept_bytes_ <= kMaxKeptBytes) return nullptr;
   std::unique_ptr<OutgoingFrame> frame = std::move(in_flight_.front());
+  kept_bytes_ -= frame->size().memory;
   in_flight_.pop_front();
   return frame;
 }

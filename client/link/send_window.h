@@ -19,6 +19,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "client/link/in_flight_limit.h"
 #include "client/link/outgoing_frame.h"
 #include "proto/wire.h"
@@ -129,6 +130,24 @@ class SendWindow {
   // Marks unacknowledged frames as unsent after the stream broke.
   void rewind();
 
+  // ---- Frames that an engine has executed, and repeats if it ends and continues from an image on its disk
+
+  // From now on acknowledged frames are kept until persisted(); at most about kMaxKeptBytes of them, the latest.
+  void keep_acknowledged(bool keep) { keeps_ = keep; }
+  bool keeps_acknowledged() const { return keeps_; }
+  // The engine's image contains the effects of all frames up to `sequence`.
+  void persisted(uint64_t sequence) { persisted_ = std::max(persisted_, sequence); }
+  uint64_t persisted() const { return persisted_; }
+  // Whether all frames after `executed` are here.
+  bool has_frames_after(uint64_t executed) const {
+    return executed <= acknowledged_ && (executed == sealed_ || (!in_flight_.empty() && in_flight_.front()->sequence() <= executed + 1));
+  }
+  // Marks the frames after `executed` as unsent and unacknowledged. Requires has_frames_after().
+  void rewind_to(uint64_t executed);
+  // Calls visit(frame) for the frames after `executed` that were acknowledged.
+  void visit_acknowledged(uint64_t executed, absl::FunctionRef<void(const v1::Frame&)> visit) const;
+  static constexpr size_t kMaxKeptBytes = size_t{256} << 20;
+
   uint64_t unsent() const { return sealed_ - sent_; }      // the number of frames that were ended and not sent
   uint64_t sealed() const { return sealed_; }              // the last sequence assigned
   uint64_t sent() const { return sent_; }                  // the last sequence written to this stream
@@ -162,6 +181,9 @@ class SendWindow {
   uint64_t flush_through_ = 0;
   size_t unacknowledged_bytes_ = 0;  // size of the frames (acknowledged_, sent_]
   InFlightLimit::Clock::time_point last_sent_;
+  bool keeps_ = false;
+  uint64_t persisted_ = 0;
+  size_t kept_bytes_ = 0;  // memory of the frames in in_flight_ up to acknowledged_
   uint64_t sending_ = 0;  // sequence of the frame between begin_send() and end_send(), or 0
 };
 

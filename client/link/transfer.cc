@@ -58,14 +58,21 @@ void Link::send_upload(uint64_t transfer, Device device, absl::Span<const char> 
   for (TransferRetry retry("upload", bytes.size());;) {
     absl::Status status =
         recording_interrupts([&] { return transport_->upload(transfer, device, bytes, &retry.progress); });
-    if (status.ok()) return;
+    if (status.ok()) break;
     recover_transfer(status, &retry, mode);
   }
+  MutexLock lock(mutex_);
+  if (window_.keeps_acknowledged()) [[unlikely]]
+    kept_uploads_.sent(transfer);
 }
 
 bool Link::upload(uint64_t transfer, Device device, absl::Span<const char> bytes,
                   absl::FunctionRef<void()> before_waiting) {
-  { CallLock lock(*this); }  // throws if the link has ended
+  {
+    CallLock lock(*this);  // throws if the link has ended
+    if (window_.keeps_acknowledged()) [[unlikely]]
+      kept_uploads_.add(transfer, device, bytes);
+  }
   if (uploads_ && uploads_->try_add(transfer, device, bytes)) return false;
   before_waiting();
   send_upload(transfer, device, bytes, Mode::kCaller);

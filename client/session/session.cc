@@ -422,6 +422,7 @@ void Session::Impl::add_uploaded(Link::Appending& appending, const DeferredUploa
   instruction->set_op(uploaded.id);
   encode_args(uploaded, args, instruction);
   instruction->set_result(upload.handle);
+  appending.uploaded(upload.transfer);
   if (upload.site != 0) instruction->set_site(upload.site);
 }
 
@@ -654,10 +655,15 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
     if (error.kind() == ErrorKind::kOutOfMemory) call(uploaded, args, options);
     throw;
   }
-  return waited ? call(uploaded, args, options)[0] : impl_->defer(this, transfer, args, site);
+  if (!waited) return impl_->defer(this, transfer, args, site);
+  Tensor result = call(uploaded, args, options)[0];
+  impl_->link.uploaded(transfer);
+  return result;
 }
 
 // ---- Other functions
+
+void Session::persist(double every, double wait) { impl_->link.persist(every, wait); }
 
 void Session::synchronize(uint32_t site) {
   Waiting waiting(*impl_, site);

@@ -137,6 +137,11 @@ class Session : public RefCounted {
   // Cancels everything issued so far that has not been executed; reading a cancelled result throws. The session
   // continues. Throws Error: kNotImplemented if the engine is too old, kConnection if it does not answer.
   void cancel();
+  // Stores images of the session on the engine's disk, every `every` seconds (0: no longer), from which it continues if
+  // the engine ends and starts again within `wait` seconds. What cannot be repeated since the last image ends the session
+  // with an error that says so. Throws Error if the engine has no folder for images (teletensord --state-dir), or if the
+  // session cannot be stored, with the reason.
+  void persist(double every, double wait);
   // Ends the session; the engine frees its tensors now. Later calls throw. Idempotent.
   void close();
 

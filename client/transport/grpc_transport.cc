@@ -23,6 +23,8 @@ constexpr size_t kChunkBytes = size_t{2} << 20;  // streams are fastest between 
 // breaks often.
 constexpr size_t kMinChunkBytes = size_t{64} << 10;
 constexpr auto kCancelTimeout = std::chrono::milliseconds(800);
+// For the first image of a session on the disk.
+constexpr std::chrono::milliseconds kPersistTimeout{120'000};
 
 size_t chunk_bytes(const TransferProgress& progress) {
   return std::max(kMinChunkBytes, kChunkBytes >> std::min(progress.failures, 8));
@@ -156,6 +158,17 @@ absl::StatusOr<uint64_t> GrpcTransport::cancel(uint64_t through) {
   grpc::Status status = call_unary(kCancelTimeout, prepare, start, &reply);
   if (!status.ok()) return to_status(status);
   return reply.executed();
+}
+
+absl::Status GrpcTransport::persist(const v1::PersistRequest& request, v1::PersistReply* reply) {
+  std::shared_ptr<Connection> connection = this->connection();
+  auto prepare = [&](grpc::ClientContext& context) {
+    context.AddMetadata("teletensor-session", connection->session_key);
+  };
+  auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+    return connection->stub->AsyncPersist(context, request, queue);
+  };
+  return to_status(call_unary(kPersistTimeout, prepare, start, reply));
 }
 
 BackgroundUploads GrpcTransport::background_uploads() const {

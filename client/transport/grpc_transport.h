@@ -47,6 +47,7 @@ class GrpcTransport final : public Transport {
   absl::Status download(uint64_t handle, uint64_t after, absl::Span<char> into, TransferProgress* progress,
                         v1::Error* error) override;
   absl::StatusOr<uint64_t> cancel(uint64_t through) override;
+  absl::Status persist(const v1::PersistRequest& request, v1::PersistReply* reply) override;
   void shutdown() override;
   BackgroundUploads background_uploads() const override;
   TransferCounters transfer_counters() const override;

@@ -77,6 +77,11 @@ class Transport {
   // Cancels the session's frames up to `through`. Returns the sequence of the last executed frame, or fails, within a
   // second. Any thread may call it.
   virtual absl::StatusOr<uint64_t> cancel(uint64_t through) = 0;
+  // Stores images of the session on the engine's disk. Returns when the first one is complete, or fails, at most within
+  // two minutes. Any thread may call it.
+  virtual absl::Status persist(const v1::PersistRequest& /*request*/, v1::PersistReply* /*reply*/) {
+    return absl::UnimplementedError("this engine stores no sessions");
+  }
   // Ends all calls; blocked calls return. Idempotent. Any thread may call it.
   virtual void shutdown() = 0;
   // Call after hello().

@@ -34,6 +34,8 @@ void SessionOffers::end() {
   owner_end_->end();
 }
 
+bool SessionOffers::empty() const { return !table_ || table_->num_offers(owner_) == 0; }
+
 uint64_t SessionOffers::host_bytes() const {
   constexpr uint64_t kBytesPerOffer = 512;
   return table_ ? table_->num_offers(owner_) * kBytesPerOffer : 0;

@@ -36,6 +36,8 @@ class SessionOffers {
   void offer_error(uint16_t offering, const Op& op, Args args, const Error& error);
   // Withdraws the offers and stops the transfers of those that were taken.
   void end();
+  // Whether no value is offered that was not taken.
+  bool empty() const;
   // Estimated memory of the offers, besides the tensors.
   uint64_t host_bytes() const;
 

@@ -5,6 +5,8 @@
 // on which the scope is current.
 #pragma once
 
+#include <utility>
+
 #include "absl/container/flat_hash_map.h"
 #include "engine/schema/autocast.h"
 #include "engine/tensor/tensor.h"
@@ -25,11 +27,18 @@ class Autocast {
   Tensor cast(const Tensor& t, DType dtype);
   void clear() { casts_.clear(); }
 
- private:
   struct Kept {
     Tensor source, cast;
     uint32_t version;  // of the source
   };
+  // For an image of the session (engine/session/image.h).
+  const absl::flat_hash_map<const TensorImpl*, Kept>& casts() const { return casts_; }
+  void keep(Kept kept) {
+    const TensorImpl* const source = kept.source.get();
+    casts_.insert_or_assign(source, std::move(kept));
+  }
+
+ private:
   bool keeps(const Tensor& t, DType dtype) const;
 
   absl::flat_hash_map<const TensorImpl*, Kept> casts_;

@@ -38,6 +38,8 @@ class Executor {
   // withheld (SlotTable). Throws ProgramFault, also if bookkeeping keeps growing beyond the account's limit.
   std::shared_ptr<Suspension> run(const Program& program, SlotTable& slots, size_t count = kAll);
   const ExecutorStats& stats() const { return stats_; }
+  // For a session that another process has begun.
+  void set_stats(const ExecutorStats& stats) { stats_ = stats; }
   // Discards the state kept between programs, including a suspended program.
   void clear();
 

@@ -23,9 +23,11 @@ void SlotTable::put(Slot slot, SlotValue value) {
   check(ErrorKind::kValue, slot != 0, "the result name 0 is invalid");
   check(ErrorKind::kValue, values_.size() < max_names_, "a session has at most ", max_names_, " handles");
   const uint32_t bytes = value.host_bytes = host_bytes_of(value);
+  const bool withheld = is_withheld(value);
   bool fresh = values_.try_emplace(slot, std::move(value)).second;
   check(ErrorKind::kValue, fresh, "the name ", slot, " is in use");
   tensor_bytes_ += bytes;
+  withheld_ += withheld;
 }
 
 void SlotTable::replace(SlotValue& value, const PoisonRef& poison) {
@@ -60,6 +62,10 @@ void SlotTable::acknowledge(PoisonRef poison) {
     value.poison = nullptr;
     --withheld_;
   }
+}
+
+void SlotTable::visit(absl::FunctionRef<void(Slot, const SlotValue&)> visit) const {
+  for (const auto& [slot, value] : values_) visit(slot, value);
 }
 
 bool SlotTable::release(Slot slot) {

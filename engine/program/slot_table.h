@@ -46,6 +46,8 @@ class SlotTable {
   void acknowledge(PoisonRef poison);
   // Removes a name. Returns false if the name was not in use.
   bool release(Slot slot);
+  // Calls visit(slot, value) for every name, in no order. `visit` must not change the table.
+  void visit(absl::FunctionRef<void(Slot, const SlotValue&)> visit) const;
   void clear() {
     values_.clear();
     tensor_bytes_ = 0;

@@ -21,6 +21,7 @@ class Events {
   double elapsed_ms(int64_t number, int64_t later) const;
   bool passed(int64_t number) const;  // true also for an event that was never recorded
   void drop(int64_t number) { marks_.erase(number); }
+  bool empty() const { return marks_.empty(); }
 
  private:
   struct Mark {

@@ -29,6 +29,7 @@ class GradientObservers final : public SessionService {
     entry = {leaf, std::move(observer), index};
   }
   void remove(const Tensor& leaf) { entries_.erase(leaf.get()); }
+  std::string unsaved() const override { return entries_.empty() ? "" : "gradients are reduced by another module"; }
   void accumulated(const TensorImpl* leaf, const Tensor& gradient) const {
     const auto found = entries_.find(leaf);
     if (found == entries_.end()) return;

@@ -5,6 +5,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <string>
 #include <utility>
 
 #include "absl/container/inlined_vector.h"
@@ -21,6 +22,9 @@ class SessionService {
   // An instruction of the session is not executed, because an argument is poisoned with `error`. Poisoned tensors in
   // `args` are null, and the other arguments are not checked. `site` is the instruction's.
   virtual void skipped(const Op& /*op*/, Args /*args*/, const Error& /*error*/, uint32_t /*site*/) {}
+  // Why an image of the session (engine/session/image.h) would lack something of this service now: "it is a member of a
+  // process group". Empty if the service has no state, or its state is part of the image. Called between two frames.
+  virtual std::string unsaved() const = 0;
 };
 
 class SessionServices {
@@ -49,6 +53,13 @@ class SessionServices {
   }
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) {
     for (const auto& [key, service] : services_) service->skipped(op, args, error, site);
+  }
+  // The first service's reason, or "".
+  std::string unsaved() const {
+    for (const auto& [key, service] : services_) {
+      if (std::string reason = service->unsaved(); !reason.empty()) return reason;
+    }
+    return "";
   }
   uint64_t host_bytes() const {
     uint64_t bytes = 0;

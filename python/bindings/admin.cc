@@ -50,6 +50,9 @@ void bind_admin(py::module_& m) {
       .def(
           "drain", [](const Admin& a, double seconds) { a.drain(seconds); }, Free())
       .def(
+          "upgrade", [](const Admin& a, double seconds, bool force) { return to_json(a.upgrade(seconds, force)); },
+          Free())
+      .def(
           "profile", [](const Admin& a) { return to_json(a.profile()); }, Free())
       .def(
           "end_session", [](const Admin& a, uint64_t id) { a.end_session(id); }, Free());

@@ -155,6 +155,10 @@ void bind_connection(py::module_& m) {
           py::call_guard<ReleaseGil>(), py::arg("traceparent"),
           "Sets the W3C trace context of the calls that are issued from now on; \"\": none.")
       .def(
+          "persist", [](const Connection& c, double every, double wait) { c.session().persist(every, wait); },
+          py::call_guard<ReleaseGil>(), py::arg("every"), py::arg("wait"),
+          "Stores images of the session on the engine's disk (teletensor.persist).")
+      .def(
           "cancel", [](const Connection& c) { c.session().cancel(); }, py::call_guard<ReleaseGil>(),
           "Cancels all issued work that has not been executed; reading its results raises an error.")
       .def("counters", &counters, "Counters of this session and the state of its link, by name (times in seconds).")

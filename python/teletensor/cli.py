@@ -54,6 +54,16 @@ def _drain(admin: _C.Admin, args) -> None:
     print(f"the engine at {admin.address} accepts no new sessions and exits within {args.seconds:g} s")
 
 
+def _upgrade(admin: _C.Admin, args) -> None:
+    reply = json.loads(admin.upgrade(args.wait, args.force))
+    print(
+        f"process {reply['pid']} has taken over {reply['sessions']} sessions ({size(reply['bytes'])}) "
+        f"after a pause of {float(reply['pause_seconds']):.2f} s"
+    )
+    for lost in reply["lost"]:
+        print(f"lost: {lost}")
+
+
 def _end_session(admin: _C.Admin, args) -> None:
     admin.end_session(args.id)
     print(f"session {args.id} has ended; its memory is freed")
@@ -129,6 +139,15 @@ def _parser() -> argparse.ArgumentParser:
     drain = commands.add_parser("drain", help="accept no new sessions, wait for the existing ones, then exit")
     drain.add_argument("--seconds", type=float, default=60.0, help="maximum wait (default: 60)")
     drain.set_defaults(run=_drain)
+    upgrade = commands.add_parser(
+        "upgrade", help="replace the engine by the program that is installed now; its sessions continue",
+        description="Starts the engine's program as it is installed now, passes the listening sockets and every session "
+        "to the new process, and ends the old one. If that is not possible, says why, and the engine continues.",
+    )  # fmt: skip
+    upgrade.add_argument("--wait", type=float, default=10.0,
+                         help="seconds to wait for frames and collectives in progress (default: 10)")  # fmt: skip
+    upgrade.add_argument("--force", action="store_true", help="end the sessions that cannot be passed on, instead of refusing")
+    upgrade.set_defaults(run=_upgrade)
     end = commands.add_parser("end-session", help="cancel a session's work and free its memory")
     end.add_argument("id", type=int, help="the session's id, as shown by status")
     end.set_defaults(run=_end_session)
@@ -184,7 +203,10 @@ def main(argv: list[str] | None = None) -> int:
         if args.command == "launch":
             _reject_engine_options(args)
             return launch.run(args)
-        admin = _C.Admin(args.address, args.token, admin_token=args.admin_token, fingerprint=args.fingerprint, ca=args.ca)
+        deadline = args.wait + 180 if args.command == "upgrade" else 5.0
+        admin = _C.Admin(
+            args.address, args.token, deadline, admin_token=args.admin_token, fingerprint=args.fingerprint, ca=args.ca
+        )
         args.run(admin, args)
     except ConnectionError as e:
         print(f"teletensor: {e}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)

@@ -82,7 +82,7 @@ void AdminService::trace(const char* name, Access access, const grpc::ServerCont
 // Registers the methods in the order of their declaration, because gRPC identifies them by index.
 AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
                            const EngineStatus& status, std::shared_ptr<Tracer> tracer, std::function<void()> exit,
-                           Workers* workers, Placed placed)
+                           Workers* workers, Placed placed, Replace upgrade)
     : auth_(auth),
       sessions_(sessions),
       admission_(admission),
@@ -91,7 +91,8 @@ AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& 
       tracer_(std::move(tracer)),
       exit_(std::move(exit)),
       workers_(workers),
-      placed_(std::move(placed)) {
+      placed_(std::move(placed)),
+      upgrade_(std::move(upgrade)) {
   MarkMethodStreamed(0, handler("admin.status", Access::kAnyPrincipal, &AdminService::Status));
   MarkMethodStreamed(1, handler("admin.empty_cache", Access::kOperators, &AdminService::EmptyCache));
   MarkMethodStreamed(2, handler("admin.snapshot", Access::kOperators, &AdminService::Snapshot));
@@ -100,6 +101,7 @@ AdminService::AdminService(const Auth& auth, Sessions& sessions, CallAdmission& 
   MarkMethodStreamed(5, handler("admin.profile", Access::kObserversAndOperators, &AdminService::Profile));
   MarkMethodStreamed(6, handler("admin.admit", Access::kOperators, &AdminService::Admit));
   MarkMethodStreamed(7, handler("admin.revoke", Access::kOperators, &AdminService::Revoke));
+  MarkMethodStreamed(8, handler("admin.upgrade", Access::kOperators, &AdminService::Upgrade));
 }
 
 grpc::Status AdminService::Status(grpc::ServerContext* context, const v1::StatusRequest*, v1::StatusReply* reply) {
@@ -222,6 +224,14 @@ grpc::Status AdminService::Revoke(grpc::ServerContext* context, const v1::Revoke
   if (absl::Status status = check_placement(*context, request->principal()); !status.ok()) return to_grpc(status);
   placed_.admissions->clear(request->principal());
   reply->set_sessions(sessions_.end_all_of(request->principal()));
+  return grpc::Status::OK;
+}
+
+grpc::Status AdminService::Upgrade(grpc::ServerContext*, const v1::UpgradeRequest* request, v1::UpgradeReply* reply) {
+  if (!upgrade_) return grpc::Status(grpc::StatusCode::FAILED_PRECONDITION, "this process cannot be replaced");
+  absl::StatusOr<v1::UpgradeReply> upgraded = upgrade_(*request);
+  if (!upgraded.ok()) return to_grpc(upgraded.status());
+  *reply = *std::move(upgraded);
   return grpc::Status::OK;
 }
 

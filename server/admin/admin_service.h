@@ -35,9 +35,11 @@ class AdminService final : public v1::Admin::Service {
 
   // `exit` requests the process to shut down and returns at once. All arguments must outlive the service.
   // `tracer` receives spans of the calls; null: there are none. `workers` serve the sessions; null: this process does.
+  // `upgrade` replaces the process; empty: it cannot be replaced.
+  using Replace = std::function<absl::StatusOr<v1::UpgradeReply>(const v1::UpgradeRequest&)>;
   AdminService(const Auth& auth, Sessions& sessions, CallAdmission& admission, AuditLog& audit,
                const EngineStatus& status, std::shared_ptr<Tracer> tracer, std::function<void()> exit, Workers* workers,
-               Placed placed);
+               Placed placed, Replace upgrade);
 
   // These handlers run only after the call's token has been checked.
 
@@ -53,6 +55,8 @@ class AdminService final : public v1::Admin::Service {
                        v1::ProfileReply* reply) override;
   grpc::Status Admit(grpc::ServerContext* context, const v1::AdmitRequest* request, v1::AdmitReply* reply) override;
   grpc::Status Revoke(grpc::ServerContext* context, const v1::RevokeRequest* request, v1::RevokeReply* reply) override;
+  grpc::Status Upgrade(grpc::ServerContext* context, const v1::UpgradeRequest* request,
+                       v1::UpgradeReply* reply) override;
 
  private:
   template <typename Request, typename Reply>
@@ -78,6 +82,7 @@ class AdminService final : public v1::Admin::Service {
   const std::function<void()> exit_;
   Workers* const workers_;
   const Placed placed_;
+  const Replace upgrade_;
   std::atomic<uint64_t> calls_{0};  // number of the last traced call
 };
 

@@ -33,6 +33,8 @@ class CheckpointService final : public SessionService {
         copy_stream_(std::make_shared<CopyStream>(account_)) {}
   ~CheckpointService() override;
 
+  std::string unsaved() const override { return started_.empty() ? "" : "it writes a checkpoint"; }
+
   // Throws Error if there is none.
   std::shared_ptr<const CheckpointRoot> root() const;
   const std::shared_ptr<Account>& account() const { return account_; }

@@ -198,6 +198,11 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_CHECKPOINT_ROOT")
       ->check(CLI::ExistingDirectory)
       ->type_name("DIR");
+  app.add_option("--state-dir", flags->state_dir,
+                 "folder for images of the sessions that ask for them, which continue after a crash or a restart")
+      ->envname("TELETENSOR_STATE_DIR")
+      ->excludes("--private")
+      ->type_name("DIR");
   app.add_option("--lease", flags->lease_seconds, "time that a session is kept after its connection breaks")
       ->envname("TELETENSOR_LEASE")
       ->check(CLI::Range(0.1, 7 * 86400.0))

@@ -36,6 +36,7 @@ struct Flags {
   uint64_t memory_limit = 0;               // bytes; 0: no limit
   uint64_t session_memory_limit = 0;       // bytes; 0: no limit
   uint64_t session_group_threads = 1'024;  // 0: no limit
+  std::filesystem::path state_dir;         // of images of sessions; empty: none
   std::filesystem::path checkpoint_root;   // empty: no checkpoints, or the client's files for a private engine
   double lease_seconds = 60;
   double grace_seconds = 10;

@@ -66,7 +66,7 @@ struct Listener::Impl {
         sessions(parts.sessions),
         engine(parts.auth, parts.sessions, admission, parts.audit, {parts.placement, parts.admissions}),
         admin(parts.auth, parts.sessions, admission, parts.audit, parts.status, parts.tracer, std::move(exit),
-              parts.workers, {parts.placed_by.empty() ? nullptr : parts.admissions, parts.placed_by}) {}
+              parts.workers, {parts.placed_by.empty() ? nullptr : parts.admissions, parts.placed_by}, parts.upgrade) {}
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
   Sessions& sessions;
@@ -76,8 +76,12 @@ struct Listener::Impl {
   std::unique_ptr<grpc::Server> server;
 };
 
-Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses, size_t opened)
-    : impl_(std::move(impl)), addresses_(std::move(addresses)), opened_(opened) {}
+Listener::Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses, std::vector<bool> are_own,
+                   std::vector<std::string> own_paths)
+    : impl_(std::move(impl)),
+      addresses_(std::move(addresses)),
+      are_own_(std::move(are_own)),
+      own_paths_(std::move(own_paths)) {}
 
 Listener::~Listener() { shut_down(); }
 
@@ -87,9 +91,15 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(Options options, const
   std::vector<Address> addresses = options.addresses;
   absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
   if (!sockets.ok()) return sockets.status();
-  const size_t opened = addresses.size();
+  std::vector<bool> are_own(sockets->size(), true);
+  std::vector<std::string> own_paths;
+  for (const Address& address : addresses) {
+    if (address.is_unix()) own_paths.push_back(address.path);
+  }
   for (InheritedSocket& each : options.inherited) {
     addresses.push_back(each.address);
+    are_own.push_back(each.is_own);
+    if (each.is_own && each.address.is_unix()) own_paths.push_back(each.address.path);
     sockets->push_back({std::move(each.fd), each.address.is_unix()});
   }
   auto acceptor =
@@ -111,8 +121,21 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(Options options, const
   builder.RegisterCallbackGenericService(&impl->open);
   impl->server = builder.BuildAndStart();
   if (!impl->server) return absl::InternalError("cannot start the gRPC server");
-  impl->acceptor->start(std::move(sinks));
-  return std::unique_ptr<Listener>(new Listener(std::move(impl), std::move(addresses), opened));
+  impl->acceptor->start(std::move(sinks), options.paused);
+  return std::unique_ptr<Listener>(
+      new Listener(std::move(impl), std::move(addresses), std::move(are_own), std::move(own_paths)));
+}
+
+void Listener::pause() { impl_->acceptor->pause(); }
+
+void Listener::resume() { impl_->acceptor->resume(); }
+
+std::vector<Listener::Socket> Listener::sockets() const {
+  std::vector<Socket> sockets;
+  for (const ListeningSocket& each : impl_->acceptor->sockets()) {
+    sockets.push_back({each.fd.get(), are_own_[sockets.size()]});
+  }
+  return sockets;
 }
 
 void Listener::shut_down(std::chrono::milliseconds timeout) {
@@ -126,9 +149,7 @@ void Listener::shut_down(std::chrono::milliseconds timeout) {
 }
 
 void Listener::remove_sockets() const {
-  for (size_t i = 0; i < opened_; ++i) {
-    if (addresses_[i].is_unix()) unlink(addresses_[i].path.c_str());
-  }
+  for (const std::string& path : own_paths_) unlink(path.c_str());
 }
 
 }  // namespace tt::server

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "server/admin/admin_service.h"
 #include "server/admin/status.h"
 #include "server/audit.h"
 #include "server/rpc/address.h"
@@ -30,6 +31,7 @@ class Listener {
     std::shared_ptr<grpc::ServerCredentials> tls;  // of TCP connections; null: without TLS
     bool open_reflection = false;                  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
+    bool paused = false;  // no connection is accepted before resume()
   };
 
   // What the services use. All references and pointers must outlive the Listener.
@@ -43,6 +45,7 @@ class Listener {
     Placement* placement = nullptr;            // where sessions are opened; null: in this process
     Admissions* admissions = nullptr;          // keys of sessions; null: this process has none
     std::string placed_by{};                   // the principal of an engine that places sessions here; empty: none
+    AdminService::Replace upgrade = {};        // replaces the process; empty: it cannot be replaced
   };
 
   // Starts listening. The message of an error status is one line. Admin.Drain calls `exit`.
@@ -52,6 +55,14 @@ class Listener {
 
   // Addresses on which the Listener listens. Port 0 has been replaced by the actual port.
   const std::vector<Address>& addresses() const { return addresses_; }
+  // While paused, clients' connections wait in the kernel's queues, which another process may serve.
+  void pause();
+  void resume();
+  struct Socket {
+    int fd;       // valid until shut_down()
+    bool is_own;  // remove_sockets() removes its file, if it has one
+  };
+  std::vector<Socket> sockets() const;
   // Stops accepting connections, waits up to `timeout` for running frames, cancels the remaining frames, frees all
   // sessions, and ends every call. Returns when all of this is complete. Library calls in a frame are not interrupted.
   void shut_down(std::chrono::milliseconds timeout = {});
@@ -61,10 +72,12 @@ class Listener {
 
  private:
   struct Impl;
-  Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses, size_t opened);
+  Listener(std::unique_ptr<Impl> impl, std::vector<Address> addresses, std::vector<bool> are_own,
+           std::vector<std::string> own_paths);
   std::unique_ptr<Impl> impl_;
-  std::vector<Address> addresses_;  // first those that the Listener opened, then those of inherited sockets
-  size_t opened_;
+  std::vector<Address> addresses_;      // first those that the Listener opened, then those of inherited sockets
+  std::vector<bool> are_own_;           // the sockets
+  std::vector<std::string> own_paths_;  // socket files to remove
 };
 
 }  // namespace tt::server

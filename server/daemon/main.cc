@@ -4,10 +4,12 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
+#include <filesystem>
 #include <functional>
 #include <iostream>
 #include <memory>
@@ -34,6 +36,7 @@
 #include "server/daemon/private_folder.h"
 #include "server/daemon/service_manager.h"
 #include "server/daemon/shutdown_signal.h"
+#include "server/daemon/upgrade.h"
 #include "server/daemon/worker_arguments.h"
 #include "server/daemon/worker_control.h"
 #include "server/http/gpu_monitor.h"
@@ -60,6 +63,11 @@ namespace {
 constexpr std::chrono::milliseconds kPrincipalsInterval{500};
 // Maximum time for exporting the remaining spans at the end, and after the end of a private engine's client.
 constexpr std::chrono::milliseconds kMaxFlush{2'000}, kFlushAfterClient{1'000};
+// For frames and collectives in progress at an upgrade by SIGUSR2.
+constexpr double kUpgradeWaitSeconds = 10;
+// Attempts to open the HTTP listener after an upgrade.
+constexpr int kHttpAttempts = 250;
+constexpr std::chrono::milliseconds kHttpPause{20};
 
 int print_error(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
@@ -231,10 +239,19 @@ class GracePeriod {
   std::thread thread_;
 };
 
+std::string why_not_upgraded(const Flags& flags) {
+  if (flags.private_engine) return "a private engine ends with its client and cannot be replaced";
+  if (flags.is_worker()) return "this is a worker; upgrade its engine";
+  if (flags.isolates()) return "an engine with --isolate=principal cannot be replaced without ending its sessions";
+  if (!flags.engines.empty()) return "an engine with --engines cannot be replaced; upgrade each of its engines";
+  if (!flags.placed_by.empty()) return "an engine with --placed-by cannot be replaced without ending its sessions";
+  return "";
+}
+
 // Runs the daemon until it is shut down and returns the exit code. `folder` may be null. If the process exits inside
 // this function, the folder is removed first.
-int serve(const Flags& flags, const std::vector<std::string>& listen, std::vector<InheritedSocket> inherited,
-          PrivateFolder* folder) {
+int serve(const Flags& flags, const std::vector<std::string>& command, const std::vector<std::string>& listen,
+          std::vector<InheritedSocket> inherited, Takeover* takeover, PrivateFolder* folder) {
   const ServiceManager manager(!flags.private_engine);
   absl::StatusOr<std::vector<Address>> addresses = parse_addresses(listen);
   if (!addresses.ok()) return print_error(addresses.status());
@@ -250,7 +267,19 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
     (*audit)->reopen();
     if (workers && !flags.audit_log.empty()) workers->send_signal(SIGHUP);  // it ends those without an audit log
   };
-  ShutdownWaiter shutdown(handles_hangup ? reopen_log : std::function<void()>());
+  std::atomic<Upgrade*> upgrade_once_served{nullptr};
+  const auto run_upgrade = [&](const v1::UpgradeRequest& request) -> absl::StatusOr<v1::UpgradeReply> {
+    Upgrade* const upgrade = upgrade_once_served.load(std::memory_order_acquire);
+    if (upgrade == nullptr) return absl::UnavailableError("the engine is starting");
+    return upgrade->run(request);
+  };
+  const auto on_upgrade = [&] {
+    v1::UpgradeRequest request;
+    request.set_wait_seconds(kUpgradeWaitSeconds);
+    static_cast<void>(run_upgrade(request));  // logs its failure
+  };
+  ShutdownWaiter shutdown(handles_hangup ? reopen_log : std::function<void()>(),
+                          flags.private_engine ? std::function<void()>() : on_upgrade);
   std::shared_ptr<Principals> principals;
   if (!flags.principals.empty()) {
     auto read = Principals::from_file(flags.principals);
@@ -300,6 +329,16 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   options.tracer = tracer;
   absl::StatusOr<std::unique_ptr<OtlpExporter>> exporter = make_exporter(flags, tracer.get());
   if (!exporter.ok()) return print_error(exporter.status());
+  if (!flags.state_dir.empty()) {
+    if (flags.isolates() || !flags.engines.empty() || !flags.placed_by.empty()) {
+      return print_error(absl::InvalidArgumentError(
+          "--state-dir: expected neither --isolate=principal nor --engines nor --placed-by, with which no sessions are "
+          "stored"));
+    }
+    auto store = SessionStore::open(flags.state_dir, takeover != nullptr);
+    if (!store.ok()) return print_error(store.status());
+    options.store = *std::move(store);
+  }
   Sessions sessions(options);
   const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
   const Sampler sampler(sessions, serves_sessions ? flags.profile_rate : 0);
@@ -316,9 +355,9 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   Placement* placement = workers.get();
   if (engines) placement = engines.get();
   Listener::Options listening{*addresses, std::move(inherited), *tls, flags.open_reflection,
-                              flags.connections_per_address};
-  const Listener::Parts parts{*auth,         **audit,   sessions,         status,         tracer,
-                              workers.get(), placement, admissions.get(), flags.placed_by};
+                               flags.connections_per_address, takeover != nullptr};
+  const Listener::Parts parts{*auth,         **audit,   sessions,         status,          tracer,
+                              workers.get(), placement, admissions.get(), flags.placed_by, run_upgrade};
   auto listener = Listener::start(std::move(listening), parts, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   if (flags.is_worker()) {  // the engine's calls wait until the clients can be served
@@ -327,6 +366,12 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
     if (!started.ok()) return print_error(started.status());
     control = *std::move(started);
   }
+  if (takeover != nullptr) {
+    if (absl::Status status = takeover->run(sessions, *auth); !status.ok()) return print_error(status);
+    (*listener)->resume();
+    // The old process exits in a moment, and writes no image any more.
+    if (options.store) options.store->wait_for_lock();
+  }
   std::unique_ptr<HttpServer> http;
   if (!flags.http.empty()) {
     const absl::StatusOr<Address> address = parse_address(flags.http);
@@ -334,6 +379,11 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
     const TlsFiles files = address.ok() && address->is_local() ? TlsFiles() : flags.tls;
     const HttpServer::Sources sources{*auth, **audit, sessions, status, metrics, gpus.get()};
     auto started = address.ok() ? HttpServer::start(*address, files, sources) : address.status();
+    // The process that this one replaces exits in a moment.
+    for (int i = 0; takeover != nullptr && i < kHttpAttempts && address.ok() && !started.ok(); ++i) {
+      std::this_thread::sleep_for(kHttpPause);
+      started = HttpServer::start(*address, files, sources);
+    }
     if (!started.ok()) return print_error(started.status());
     http = *std::move(started);
     spdlog::info("status page at {}/, metrics at {}/metrics", http->url(), http->url());
@@ -347,7 +397,13 @@ int serve(const Flags& flags, const std::vector<std::string>& listen, std::vecto
   }
   const std::string names = log_addresses(flags, **listener);
   manager.ready(absl::StrCat("listening on ", names));
+  Upgrade upgrade({command, why_not_upgraded(flags)}, sessions, **listener, manager, [&shutdown] { shutdown.end(); });
+  upgrade_once_served.store(&upgrade, std::memory_order_release);
   const char* reason = shutdown.wait(flags.private_engine, flags.client_fd);
+  if (upgrade.done()) {  // the sessions and the socket files belong to the new process
+    spdlog::default_logger()->flush();
+    _exit(0);
+  }
   spdlog::info("shutting down: {}", reason);
   manager.stopping(reason);
   if (principals) principals->stop();
@@ -392,6 +448,9 @@ int run(int argc, char** argv) {
   mallopt(M_ARENA_MAX, 1);
   absl::StatusOr<std::vector<InheritedSocket>> inherited = take_inherited_sockets();
   if (!inherited.ok()) return print_error(inherited.status());
+  absl::StatusOr<std::unique_ptr<Takeover>> takeover = Takeover::from_environment();
+  if (!takeover.ok()) return print_error(takeover.status());
+  if (*takeover) inherited = (*takeover)->take_sockets();
   std::vector<Address> addresses;
   for (const InheritedSocket& socket : *inherited) addresses.push_back(socket.address);
   if (absl::Status status = check_inherited(flags, addresses); !status.ok()) {
@@ -399,7 +458,7 @@ int run(int argc, char** argv) {
     return 2;  // like any error of the options
   }
   std::unique_ptr<PrivateFolder> folder;
-  std::vector<std::string> listen = flags.listen;
+  std::vector<std::string> listen = *takeover ? std::vector<std::string>() : flags.listen;
   if (listen.empty() && flags.private_engine) {
     auto made = PrivateFolder::make();
     if (!made.ok()) return print_error(made.status());
@@ -407,7 +466,11 @@ int run(int argc, char** argv) {
     listen = {folder->address()};
   }
   if (listen.empty() && addresses.empty()) listen = default_addresses();
-  return serve(flags, listen, *std::move(inherited), folder.get());
+  std::vector<std::string> command(argv, argv + argc);
+  std::error_code error;
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe", error);
+  if (!error) command[0] = program.native();
+  return serve(flags, command, listen, *std::move(inherited), takeover->get(), folder.get());
 }
 
 }  // namespace

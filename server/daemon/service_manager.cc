@@ -48,6 +48,8 @@ void ServiceManager::ready(absl::string_view status) const { send(absl::StrCat("
 
 void ServiceManager::stopping(absl::string_view status) const { send(absl::StrCat("STOPPING=1\nSTATUS=", status)); }
 
+void ServiceManager::replaced_by(pid_t process) const { send(absl::StrCat("MAINPID=", process)); }
+
 void ServiceManager::send(absl::string_view state) const {
   if (!is_present()) return;
   const int error = send_datagram(address_, state);

@@ -5,6 +5,8 @@
 // Not thread-safe.
 #pragma once
 
+#include <sys/types.h>
+
 #include <string>
 
 #include "absl/strings/string_view.h"
@@ -23,6 +25,10 @@ class ServiceManager {
   // sent within a few seconds is logged.
   void ready(absl::string_view status) const;
   void stopping(absl::string_view status) const;
+  // Reports that another process serves from now on.
+  void replaced_by(pid_t process) const;
+  // For that process: the value of NOTIFY_SOCKET.
+  const std::string& address() const { return address_; }
 
  private:
   void send(absl::string_view state) const;

@@ -28,10 +28,12 @@ sigset_t ShutdownWaiter::handled_signals() const {
   sigaddset(&set, SIGTERM);
   sigaddset(&set, SIGINT);
   if (on_hangup_) sigaddset(&set, SIGHUP);
+  if (on_upgrade_) sigaddset(&set, SIGUSR2);
   return set;
 }
 
-ShutdownWaiter::ShutdownWaiter(std::function<void()> on_hangup) : on_hangup_(std::move(on_hangup)) {
+ShutdownWaiter::ShutdownWaiter(std::function<void()> on_hangup, std::function<void()> on_upgrade)
+    : on_hangup_(std::move(on_hangup)), on_upgrade_(std::move(on_upgrade)) {
   sigset_t set = handled_signals();
   pthread_sigmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
@@ -60,6 +62,8 @@ const char* ShutdownWaiter::wait(bool watch_stdin, int client) {
       const bool received = read(signals_, &info, sizeof info) == sizeof info;
       if (received && info.ssi_signo == SIGHUP) {
         on_hangup_();
+      } else if (received && info.ssi_signo == SIGUSR2) {
+        on_upgrade_();
       } else {
         reason = "a signal";
       }
@@ -72,6 +76,7 @@ const char* ShutdownWaiter::wait(bool watch_stdin, int client) {
   signal(SIGTERM, SIG_DFL);
   signal(SIGINT, SIG_DFL);
   if (on_hangup_) signal(SIGHUP, SIG_IGN);  // logs may be rotated while sessions end
+  if (on_upgrade_) signal(SIGUSR2, SIG_IGN);
   pthread_sigmask(SIG_UNBLOCK, &set, nullptr);
   return reason;
 }

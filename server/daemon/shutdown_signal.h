@@ -10,7 +10,8 @@ class ShutdownWaiter {
  public:
   // Blocks SIGTERM and SIGINT until `wait`, and SIGHUP if `on_hangup` is given. Must be constructed before any other
   // thread starts. `on_hangup` is called by wait() at each SIGHUP, which then does not end the process.
-  explicit ShutdownWaiter(std::function<void()> on_hangup = {});
+  // The same for `on_upgrade` and SIGUSR2.
+  explicit ShutdownWaiter(std::function<void()> on_hangup = {}, std::function<void()> on_upgrade = {});
   ~ShutdownWaiter();
   ShutdownWaiter(const ShutdownWaiter&) = delete;
   ShutdownWaiter& operator=(const ShutdownWaiter&) = delete;
@@ -28,6 +29,7 @@ class ShutdownWaiter {
  private:
   sigset_t handled_signals() const;
   const std::function<void()> on_hangup_;
+  const std::function<void()> on_upgrade_;
   int signals_;
   int ended_;
   bool client_exited_ = false;

@@ -11,7 +11,7 @@ namespace tt::server {
 WorkerControl::WorkerControl(Admissions& admissions, Sessions& sessions, const EngineStatus& status,
                              std::function<void()> exit)
     : worker_(admissions, sessions),
-      admin_(auth_, sessions, admission_, audit_, status, nullptr, std::move(exit), nullptr, {}) {}
+      admin_(auth_, sessions, admission_, audit_, status, nullptr, std::move(exit), nullptr, {}, {}) {}
 
 absl::StatusOr<std::unique_ptr<WorkerControl>> WorkerControl::start(int fd, Admissions& admissions, Sessions& sessions,
                                                                     const EngineStatus& status,

@@ -63,6 +63,8 @@ constexpr int kRefusals = 50;
 constexpr std::chrono::milliseconds kPenalty{100};
 // When descriptors or memory run out, stop accepting for this time; connections wait in the kernel's queue.
 constexpr int kBackOffMilliseconds = 50;
+// How often a paused thread checks whether to continue.
+constexpr int kPausedMilliseconds = 5;
 // Connections accepted from one listening socket before the next socket is checked.
 constexpr int kBurst = 64;
 
@@ -113,9 +115,20 @@ Acceptor::~Acceptor() {
   close(wake_);
 }
 
-void Acceptor::start(Sinks sinks) {
+void Acceptor::start(Sinks sinks, bool paused) {
   sinks_ = std::move(sinks);
+  if (paused) pause();
   thread_ = std::thread([this] { run(); });
+}
+
+void Acceptor::pause() {
+  MutexLock lock(accepting_);
+  paused_ = true;
+}
+
+void Acceptor::resume() {
+  MutexLock lock(accepting_);
+  paused_ = false;
 }
 
 void Acceptor::stop() {
@@ -135,9 +148,16 @@ void Acceptor::run() {
   watched.push_back({silent_, POLLIN, 0});
   watched.push_back({wake_, POLLIN, 0});
   for (;;) {
+    // The lists are used by this thread only.
     const int timeout = waiting_.empty() && silent_connections_.empty() ? -1 : kPollMilliseconds;
     if (poll(watched.data(), watched.size(), timeout) < 0 && errno != EINTR) return;
     if (watched.back().revents != 0) return;
+    MutexLock accepting(accepting_);
+    if (paused_) {
+      accepting.unlock();
+      poll(&watched.back(), 1, kPausedMilliseconds);
+      continue;
+    }
     if (!waiting_.empty()) serve_waiting();
     if (!silent_connections_.empty()) read_prefaces();
     for (size_t i = 0; i < sockets_.size(); ++i) {

@@ -39,8 +39,14 @@ class Acceptor {
   Acceptor(std::vector<ListeningSocket> sockets, size_t per_address, bool tls);
   ~Acceptor();  // calls stop()
 
-  // Starts passing accepted connections to `sinks`, until stop(). A sink that no connection uses may be null.
-  void start(Sinks sinks);
+  // Starts passing accepted connections to `sinks`, until stop(). A sink that no connection uses may be null. `paused`:
+  // not before resume().
+  void start(Sinks sinks, bool paused = false);
+  // While paused, connections wait in the kernel's queues. Returns when no connection is being accepted.
+  void pause();
+  void resume();
+  // The listening sockets, in the constructor's order; valid until stop().
+  const std::vector<ListeningSocket>& sockets() const { return sockets_; }
   // Stops accepting and closes the listening sockets. Idempotent.
   void stop();
 
@@ -109,6 +115,8 @@ class Acceptor {
   const int silent_;  // an epoll descriptor for silent_connections_
   Sinks sinks_;
   std::thread thread_;
+  Mutex accepting_;  // held while connections are accepted
+  bool paused_ ABSL_GUARDED_BY(accepting_) = false;
   // Used by thread_ only, the oldest first: connections whose preface is incomplete, and those that wait for a place.
   std::list<Waiting> silent_connections_;
   absl::flat_hash_map<int, std::list<Waiting>::iterator> silent_by_fd_;

@@ -129,6 +129,13 @@ absl::StatusOr<Principal> Auth::caller(const Credentials& credentials) const {
   return absl::UnauthenticatedError("the token does not belong to this engine");
 }
 
+absl::StatusOr<Principal> Auth::named(absl::string_view name) const {
+  if (name == "admin") return Principal{"admin", Role::kOperator};
+  if (name == "user" && required()) return Principal{"user", Role::kUser};
+  if (principals_) return principals_->by_name(name);
+  return absl::NotFoundError(absl::StrCat("this engine has no principal ", name));
+}
+
 absl::Status Auth::check(const Credentials& credentials, Role least) const {
   const absl::StatusOr<Principal> found = caller(credentials);
   if (!found.ok()) return found.status();

@@ -43,6 +43,8 @@ class Auth {
   // Returns the caller, by its token, or without one by its certificate. UNAUTHENTICATED if it is unknown or has
   // expired. Compares in constant time.
   absl::StatusOr<Principal> caller(const Credentials& credentials) const;
+  // The principal with this name, for a session that an earlier process opened for it; errors as in caller().
+  absl::StatusOr<Principal> named(absl::string_view name) const;
   // Returns OK if the caller may do what `least` and higher roles may; PERMISSION_DENIED if it is known, but may not.
   absl::Status check(const Credentials& credentials, Role least = Role::kObserver) const;
 

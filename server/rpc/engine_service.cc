@@ -27,7 +27,7 @@ bool is_large(const v1::Reply& reply) {
 }
 
 // gRPC's identifiers of the methods: their indices in the service's declaration.
-constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4;
+constexpr int kHello = 0, kSession = 1, kDownload = 3, kCancel = 4, kPersist = 5;
 
 absl::Status session_ended() { return absl::NotFoundError("the session has ended"); }
 
@@ -95,6 +95,10 @@ EngineService::EngineService(const Auth& auth, Sessions& sessions, CallAdmission
                                   admission_, CallAdmission::Kind::kRequest, has_session,
                                   [this](ServerContext* context, const v1::CancelRequest* request,
                                          v1::CancelReply* reply) { return Cancel(context, request, reply); }));
+  MarkMethodStreamed(kPersist, unary_handler<v1::PersistRequest, v1::PersistReply>(
+                                   admission_, CallAdmission::Kind::kRequest, has_session,
+                                   [this](ServerContext* context, const v1::PersistRequest* request,
+                                          v1::PersistReply* reply) { return Persist(context, request, reply); }));
   MarkMethodStreamed(kDownload, new grpc::internal::SplitServerStreamingHandler<v1::DownloadRequest, v1::DownloadChunk>(
                                     [this](ServerContext* context, DownloadStream* stream) {
                                       return serve_download(context, stream);
@@ -190,6 +194,10 @@ grpc::Status EngineService::execute_frames(grpc::ServerContext* context, Stream*
     } else {
       session->execute(buffer.frame(), &reply, arrival);
     }
+    if (session->is_parked()) {
+      status = to_grpc(absl::UnavailableError("the engine is shutting down; the session continues after its start"));
+      break;
+    }
     bool sent = stream->Write(reply);
     if (reply.has_fault()) {
       static LogLimit limit;
@@ -209,6 +217,14 @@ grpc::Status EngineService::Cancel(grpc::ServerContext* context, const v1::Cance
   auto session = session_of(*context, &status);
   if (session) reply->set_executed(session->cancel(request->through()));
   return status;
+}
+
+grpc::Status EngineService::Persist(grpc::ServerContext* context, const v1::PersistRequest* request,
+                                    v1::PersistReply* reply) {
+  grpc::Status status;
+  auto session = session_of(*context, &status);
+  if (!session) return status;
+  return to_grpc(sessions_.persist(*session, {request->every_seconds(), request->wait_seconds()}, reply));
 }
 
 }  // namespace tt::server

@@ -48,6 +48,8 @@ class EngineService final : public v1::Engine::Service {
   grpc::Status Upload(grpc::ServerContext* context, grpc::ServerReader<v1::UploadChunk>* reader,
                       v1::UploadReply* reply) override;
   grpc::Status Cancel(grpc::ServerContext* context, const v1::CancelRequest* request, v1::CancelReply* reply) override;
+  grpc::Status Persist(grpc::ServerContext* context, const v1::PersistRequest* request,
+                       v1::PersistReply* reply) override;
 
  private:
   class Attachment;

@@ -97,6 +97,8 @@ absl::StatusOr<Address> address_of_listener(int fd) {
   return tcp_address(name);
 }
 
+}  // namespace
+
 absl::StatusOr<InheritedSocket> take_socket(int fd, absl::string_view name) {
   absl::StatusOr<Address> address = address_of_listener(fd);
   if (!address.ok()) {
@@ -110,8 +112,6 @@ absl::StatusOr<InheritedSocket> take_socket(int fd, absl::string_view name) {
   if (!socket.address.is_unix()) set_tcp_options(fd);
   return socket;
 }
-
-}  // namespace
 
 absl::StatusOr<std::vector<InheritedSocket>> take_inherited_sockets() {
   const std::string pid = take_variable("LISTEN_PID");

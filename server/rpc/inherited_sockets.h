@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
 #include "base/file_descriptor.h"
 #include "server/rpc/address.h"
 
@@ -13,7 +14,12 @@ namespace tt::server {
 struct InheritedSocket {
   FileDescriptor fd;  // does not block, closed on exec
   Address address;    // the socket's actual address
+  // Whether the daemon removes a unix socket's file at its end: the process that it replaces had opened the socket.
+  bool is_own = false;
 };
+
+// Takes one descriptor. Fails as take_inherited_sockets() does; `name` is for the message.
+absl::StatusOr<InheritedSocket> take_socket(int fd, absl::string_view name);
 
 // Takes the sockets that LISTEN_PID, LISTEN_FDS and LISTEN_FDNAMES announce, and removes these variables, so that no
 // child of this process uses them. Returns none if LISTEN_PID does not name this process. Fails, with a one-line

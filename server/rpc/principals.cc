@@ -308,6 +308,14 @@ absl::StatusOr<Principal> Principals::by_token(absl::string_view token) const {
   return valid(table_.entries[found->second]);
 }
 
+absl::StatusOr<Principal> Principals::by_name(absl::string_view name) const {
+  MutexLock lock(mutex_);
+  for (const Entry& entry : table_.entries) {
+    if (entry.principal.name == name) return valid(entry);
+  }
+  return absl::NotFoundError(absl::StrCat("the file of principals has no ", name));
+}
+
 absl::StatusOr<Principal> Principals::by_certificate(absl::Span<const std::string> names) const {
   MutexLock lock(mutex_);
   for (const std::string& name : names) {

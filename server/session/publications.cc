@@ -225,6 +225,14 @@ void Publications::end_session(const Caller& caller) {
   lock.unlock();
 }
 
+bool Publications::publishes(const Caller& caller) const {
+  MutexLock lock(mutex_);
+  for (const auto& [name, entry] : caller.owner->entries_) {
+    if (entry.session == caller.session) return true;
+  }
+  return false;
+}
+
 size_t Publications::size() const {
   MutexLock lock(mutex_);
   size_t count = 0;

@@ -89,6 +89,8 @@ class Publications {
   void unpublish(const Caller& caller, absl::string_view name, absl::string_view principal);
   // Ends what a session has published, except what persists.
   void end_session(const Caller& caller);
+  // Whether a publication of the session exists.
+  bool publishes(const Caller& caller) const;
   // The publications that the caller may open, as a JSON list; an operator sees all. Only the owner and operators see
   // to whom one is published.
   std::string list(const Caller& caller) const;

@@ -86,6 +86,11 @@ void check_nothing_else_is_readable(const Publication& publication, const Tensor
 
 }  // namespace
 
+std::string PublishService::unsaved() const {
+  if (publications_->publishes(caller_)) return "it has published tensors";
+  return opened_.empty() ? "" : "it is opening a publication";
+}
+
 uint64_t PublishService::publish(Publication publication, const std::vector<std::string>& keys,
                                  const Tensors& tensors) {
   check(ErrorKind::kValue, publication.is_dict ? keys.size() == tensors.size() : tensors.size() == 1,

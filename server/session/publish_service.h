@@ -47,6 +47,7 @@ class PublishService final : public SessionService {
     publications_->unpublish(caller_, name, principal);
   }
   std::string list() const { return publications_->list(caller_); }
+  std::string unsaved() const override;
   uint64_t host_bytes() const override { return opened_storages_ * kOpenedBytes; }
 
  private:

@@ -1,5 +1,7 @@
 #include "server/session/replies.h"
 
+#include "engine/session/image.h"
+
 namespace tt::server {
 namespace {
 
@@ -35,6 +37,29 @@ Replies::Kept Replies::find(uint64_t sequence) const {
     if (entries_[i].sequence == sequence) return {&entries_[i].reply, i >= without_reads_};
   }
   return {};
+}
+
+void Replies::write_image(ImageOutput* out) const {
+  out->number(without_reads_);
+  out->number(entries_.size());
+  for (const Entry& entry : entries_) {
+    out->number(entry.sequence);
+    out->text(entry.reply.SerializeAsString());
+  }
+}
+
+void Replies::read_image(ImageInput* in) {
+  const uint64_t without_reads = in->number();
+  for (size_t count = in->count(); count > 0; --count) {
+    Entry& entry = entries_.emplace_back();
+    entry.sequence = in->number();
+    const std::string_view bytes = in->view();
+    check(entry.reply.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())), "[image] expected a reply");
+    entry.bytes = memory_of(entry.reply) + sizeof(Entry);
+    bytes_ += entry.bytes;
+  }
+  check(without_reads <= entries_.size(), "[image] expected fewer replies without reads");
+  without_reads_ = without_reads;
 }
 
 void Replies::clear() {

@@ -10,6 +10,11 @@
 
 #include "proto/wire.h"
 
+namespace tt {
+class ImageInput;
+class ImageOutput;
+}  // namespace tt
+
 namespace tt::server {
 
 class Replies {
@@ -29,6 +34,10 @@ class Replies {
   Kept find(uint64_t sequence) const;
   void clear();
   uint64_t bytes() const { return bytes_; }
+
+  // For images of the session. Requires read_image()'s object to be empty.
+  void write_image(ImageOutput* out) const;
+  void read_image(ImageInput* in);
 
  private:
   struct Entry {

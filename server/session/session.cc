@@ -138,8 +138,24 @@ class Session::RunningFrame {
   Session& session_;
 };
 
+void Session::wait_for_release() {
+  MutexLock lock(progress_mutex_);
+  while (is_held_.load(std::memory_order_relaxed) && !stopped_ && !is_parked()) released_.wait(progress_mutex_);
+}
+
+void Session::park() {
+  MutexLock lock(progress_mutex_);
+  parked_.store(true, std::memory_order_release);
+  released_.notify_all();
+}
+
 void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arrival) {
   MutexLock execution(execution_mutex_);
+  while (is_held_.load(std::memory_order_acquire) && !stopped_) [[unlikely]] {
+    MutexUnlock unlocked(execution_mutex_);  // hold() acquires it
+    wait_for_release();
+    if (is_parked()) return;
+  }
   MutexLock lock(mutex_);
   arrival_ = arrival;
   FrameTimes* const times = options_.frame_times.get();
@@ -166,6 +182,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
     refuse(Error(ErrorKind::kRuntime, absl::StrCat("internal error: ", internal)), 0, reply);
   }
   reply->set_executed(executed());
+  if (const uint64_t frame = persisted(); frame != 0) reply->set_persisted(frame);
   set_phase(SessionActivity::Phase::kIdle);
   if (trace && (executed() != before.executed || reply->has_fault())) [[unlikely]]
     trace_frame(frame, *reply, arrival, started, before);
@@ -351,6 +368,7 @@ void Session::refuse_frames(std::string why) {
   MutexLock lock(progress_mutex_);
   if (!stopped_) end_ = std::move(why);
   stopped_.store(true, std::memory_order_release);
+  released_.notify_all();
 }
 
 void Session::stop(std::string why) {
@@ -659,6 +677,7 @@ void Session::publish(uint64_t executed) {
   const ExecutorStats& stats = executor_.stats();
   MutexLock lock(progress_mutex_);
   executed_.store(executed, std::memory_order_release);
+  instructions_.store(stats.instructions, std::memory_order_relaxed);
   status_.set_frames(executed);
   status_.set_handles(slots_.size());
   status_.set_instructions(stats.instructions);

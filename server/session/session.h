@@ -34,6 +34,7 @@
 #include "server/session/principal.h"
 #include "server/session/publications.h"
 #include "server/session/replies.h"
+#include "server/session/session_image.h"
 #include "server/session/session_trace.h"
 #include "server/session/shared_tensors.h"
 #include "server/session/sites.h"
@@ -44,6 +45,10 @@
 #include "server/transfer/transfer.h"
 #include "server/transfer/transfer_monitor.h"
 #include "teletensor/v1/admin.pb.h"
+
+namespace tt {
+class ImageOutput;
+}
 
 namespace tt::server {
 
@@ -90,7 +95,7 @@ class Session {
  public:
   struct Options {
     uint64_t id = 0;
-    std::string key;
+    std::string key;  // the digest of the session's key (session_key.h)
     std::string client;
     uint64_t memory_limit = 0;  // 0: no limit
     Limits limits;
@@ -170,6 +175,46 @@ class Session {
   absl::StatusOr<std::shared_ptr<SharedSegment>> segment_of(uint64_t nonce) const;
   std::shared_ptr<SharedSegment> offer_segment();
 
+  // ---- Images of the session (session_image.h), in session_image.cc
+
+  SessionRecord record() const;
+  // Waits until no frame runs and an image would be complete, and lets no frame and no upload proceed until release().
+  // While an image would lack something, such as a backward pass that waits for the client's hooks, frames continue.
+  // FAILED_PRECONDITION with the reason if that is so at the deadline, NOT_FOUND if the session has ended.
+  absl::Status hold(std::chrono::steady_clock::time_point deadline);
+  void release();
+  // Writes an image. Requires hold(). Throws Error: NotImplementedError, before anything is written, if the session has
+  // something that cannot be part of an image.
+  void write_image(ImageSink* sink);
+  // Throws the NotImplementedError that write_image() would throw.
+  void check_image();
+  // Restores what write_image() has written after the record, into a session without frames. Throws Error; the session
+  // must then be destroyed.
+  void read_image(ImageSource* source);
+  // Set by the instruction session_persist.
+  Persistence persistence() const {
+    MutexLock lock(progress_mutex_);
+    return persistence_;
+  }
+  void set_persistence(const Persistence& persistence) {
+    MutexLock lock(progress_mutex_);
+    persistence_ = persistence;
+  }
+  // The last frame whose effects the image on the disk contains, which replies report; 0: none.
+  uint64_t persisted() const { return persisted_.load(std::memory_order_relaxed); }
+  void set_persisted(uint64_t frame) {
+    persisted_.store(frame, std::memory_order_relaxed);
+    instructions_then_.store(instructions_.load(std::memory_order_relaxed), std::memory_order_relaxed);
+  }
+  // Whether an image should be written soon, because the client keeps much of what was executed since the last one.
+  bool wants_image() const {
+    return instructions_.load(std::memory_order_relaxed) - instructions_then_.load(std::memory_order_relaxed) >=
+           kInstructionsPerImage;
+  }
+  // The engine ends, and the session continues from its image: calls end without an answer. Requires hold().
+  void park();
+  bool is_parked() const { return parked_.load(std::memory_order_acquire); }
+
   // Cancels the running frame, and stops the session. Does not wait: close() frees the session's memory.
   void begin_closing(std::string why = "has ended");
   // Records the session's span, once. Call when the session ends.
@@ -198,6 +243,7 @@ class Session {
  private:
   class RunningFrame;
   class RunningTurn;
+  void wait_for_release();
   void set_phase(SessionActivity::Phase phase) { phase_.store(phase, std::memory_order_relaxed); }
   void execute_next(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
@@ -248,6 +294,11 @@ class Session {
   void release_names() ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void free_everything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void publish(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::vector<Ref<Storage>> write_structure(ImageOutput* out) ABSL_LOCKS_EXCLUDED(mutex_);
+  void write_bookkeeping(ImageOutput* out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  static constexpr uint64_t kInstructionsPerImage = 100'000;
+  // How often hold() checks its deadline.
+  static constexpr std::chrono::milliseconds kHoldInterval{10};
 
   const Options options_;
   const std::chrono::steady_clock::time_point opened_ = std::chrono::steady_clock::now();
@@ -267,6 +318,10 @@ class Session {
   std::atomic<bool> stopped_{false};
   std::atomic<uint64_t> stream_{0};
   std::atomic<SessionActivity::Phase> phase_{SessionActivity::Phase::kIdle};
+  std::atomic<bool> is_held_{false};  // frames wait for release(); written under progress_mutex_
+  std::atomic<bool> parked_{false};
+  std::atomic<uint64_t> persisted_{0};
+  std::atomic<uint64_t> instructions_{0}, instructions_then_{0};  // executed; at the last image
   std::atomic<uint64_t> running_{0};  // sequence of the running frame, else 0; written under progress_mutex_
   Cancellation cancellation_;
   Turn* turn_ = nullptr;                // of the running frame; used under execution_mutex_
@@ -288,6 +343,8 @@ class Session {
 
   mutable Mutex progress_mutex_;  // guards waits and the status; held briefly
   CondVar progress_;
+  CondVar released_;
+  Persistence persistence_ ABSL_GUARDED_BY(progress_mutex_);
   int waiting_ ABSL_GUARDED_BY(progress_mutex_) = 0;
   uint64_t cancel_through_ ABSL_GUARDED_BY(progress_mutex_) = 0;
   std::string end_ ABSL_GUARDED_BY(progress_mutex_) = "has ended";  // why the session was stopped

@@ -12,6 +12,7 @@
 #include "engine/schema/op.h"
 #include "server/convert.h"
 #include "server/log.h"
+#include "server/session/session_key.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
 
@@ -23,6 +24,12 @@ namespace {
 constexpr std::chrono::milliseconds kFirstCheck{5};
 // Interval at which busy sessions are checked for broken connections and exceeded time limits.
 constexpr std::chrono::milliseconds kWatch{100};
+// How often the images that are due are looked for, and how long a session is waited for until it can be stored.
+constexpr std::chrono::milliseconds kImageInterval{100}, kImageTime{10'000}, kFirstImageTime{30'000};
+constexpr double kMaxInterval = 30.0 * 24 * 3600;
+std::chrono::steady_clock::duration to_clock(double seconds) {
+  return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
+}
 // Interval at which end_all() checks whether running frames have ended.
 constexpr std::chrono::milliseconds kFramePollInterval{5};
 
@@ -81,7 +88,10 @@ Sessions::Sessions(const Options& options)
       monitor_(std::make_shared<TransferMonitor>(options_.transfers)),
       publications_(std::make_shared<Publications>(options_.session_memory_limit, options_.tenant, options_.audit,
                                                    options_.is_isolated)),
-      leases_([this] { run_leases(); }) {}
+      last_id_(options.store ? options.store->last_id() : 0),
+      leases_([this] { run_leases(); }) {
+  if (options_.store) images_ = std::thread([this] { run_images(); });
+}
 
 Sessions::~Sessions() {
   end_all();
@@ -91,16 +101,23 @@ Sessions::~Sessions() {
     changed_.notify_all();
   }
   leases_.join();
+  if (images_.joinable()) images_.join();
 }
 
 absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* reply, absl::string_view address,
                              const Principal& principal, uint64_t number) {
-  std::shared_ptr<Session> session;
-  if (absl::Status status = open(request, address, principal, number, &session); !status.ok()) return status;
+  Opened opened;
+  absl::Status status = open(request, address, principal, number, &opened);
+  if (absl::IsNotFound(status) && options_.store && !request.resume_key().empty()) {
+    status = restore(digest_of_key(request.resume_key()), address, principal);
+    if (status.ok()) status = open(request, address, principal, number, &opened);
+  }
+  if (!status.ok()) return status;
+  Session& session = *opened.session;
   describe_engine(options_.limits, request.schema_digest(), reply);
-  reply->set_session_key(session->key());
-  reply->set_session_id(session->id());
-  reply->set_executed(session->executed());
+  reply->set_session_key(opened.key);
+  reply->set_session_id(session.id());
+  reply->set_executed(session.executed());
   reply->set_lease_seconds(std::chrono::duration<double>(options_.lease).count());
   const auto& codecs = request.codecs();
   if (options_.compression && std::find(codecs.begin(), codecs.end(), v1::CODEC_ZSTD) != codecs.end()) {
@@ -109,24 +126,46 @@ absl::Status Sessions::hello(const v1::HelloRequest& request, v1::HelloReply* re
   reply->set_content_addressed(true);
   reply->set_default_dtypes(true);
   if (request.shared_memory()) {
-    if (auto segment = session->offer_segment()) *reply->mutable_shared_memory() = segment->describe();
+    if (auto segment = session.offer_segment()) *reply->mutable_shared_memory() = segment->describe();
   }
   return absl::OkStatus();
 }
 
 absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view address, const Principal& principal,
-                            uint64_t number, std::shared_ptr<Session>* session) {
+                            uint64_t number, Opened* opened) {
   MutexLock lock(mutex_);
-  if (!request.resume_key().empty()) {
-    if (stopped_) return absl::NotFoundError("the session has ended: the engine is shutting down");
-    auto found = entries_.find(request.resume_key());
-    const bool is_own = found != entries_.end() && found->second.session->principal() == principal.name;
-    if (!is_own) return absl::NotFoundError("the session has ended");
-    if (found->second.attachment == 0) start_lease(found->second);
-    *session = found->second.session;
-    return absl::OkStatus();
-  }
+  if (frozen_) return absl::UnavailableError("the engine is being replaced by another process");
+  if (!request.resume_key().empty()) return resume(request, principal, opened);
   if (stopped_) return absl::UnavailableError("the engine is shutting down");
+  if (absl::Status status = check_room(address, principal); !status.ok()) return status;
+  opened->key = random_key();
+  if (opened->key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
+  SessionRecord record;
+  record.id = number != 0 ? number : ++last_id_;
+  record.key_digest = digest_of_key(opened->key);
+  record.client = printable(request.client());
+  record.memory_limit = least_limit(request.memory_limit(), options_.session_memory_limit);
+  opened->session = make(record, address, principal, request.traceparent());
+  ++ended_[principal.name].opened;
+  add(opened->session, address).quota = principal.quota;
+  log_sessions().info(absl::StrCat("session ", record.id, " opened by ", record.client),
+                      {record.id, principal.name, address});
+  return absl::OkStatus();
+}
+
+absl::Status Sessions::resume(const v1::HelloRequest& request, const Principal& principal, Opened* opened) {
+  const std::string digest = digest_of_key(request.resume_key());
+  if (parked_.contains(digest)) return absl::UnavailableError("the engine is shutting down");
+  if (stopped_) return absl::NotFoundError("the session has ended: the engine is shutting down");
+  auto found = entries_.find(digest);
+  const bool is_own = found != entries_.end() && found->second.session->principal() == principal.name;
+  if (!is_own) return absl::NotFoundError("the session has ended");
+  if (found->second.attachment == 0) start_lease(found->second);
+  *opened = {found->second.session, request.resume_key()};
+  return absl::OkStatus();
+}
+
+absl::Status Sessions::check_room(absl::string_view address, const Principal& principal) const {
   const size_t sessions = entries_.size() + closing_.size();
   if (sessions >= options_.max_sessions) {
     return absl::ResourceExhaustedError(
@@ -149,21 +188,23 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
                                                        " sessions at a time; end one of them first"));
     }
   }
-  std::string key = random_key();
-  if (key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
+  return absl::OkStatus();
+}
+
+std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::string_view address,
+                                        const Principal& principal, const std::string& traceparent) {
   std::shared_ptr<ContentIndex>& contents = contents_[principal.name];
   if (!contents) contents = std::make_shared<ContentIndex>();
   std::shared_ptr<SharedTensors>& shared = shared_[principal.name];
   if (!shared) shared = std::make_shared<SharedTensors>();
   Usage& usage = ended_[principal.name];
-  ++usage.opened;
   usage.quota = principal.quota;
   if (principal.share) usage.share = principal.share;
   if (!usage.share) usage.share = std::make_shared<Share>(principal.name);
-  Session::Options made(Session::Options{number != 0 ? number : ++last_id_,
-                                         key,
-                                         printable(request.client()),
-                                         least_limit(request.memory_limit(), options_.session_memory_limit),
+  Session::Options made(Session::Options{record.id,
+                                         record.key_digest,
+                                         record.client,
+                                         record.memory_limit,
                                          options_.limits,
                                          options_.transfer_timeouts,
                                          options_.frame_time_limit,
@@ -182,22 +223,220 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
                                          publications_,
                                          principal.role});
   if (options_.tracer) {
-    made.trace = std::make_shared<SessionTrace>(options_.tracer, request.traceparent(), made.id, principal.name,
+    made.trace = std::make_shared<SessionTrace>(options_.tracer, traceparent, made.id, principal.name,
                                                 std::string(address));
   }
-  *session = std::make_shared<Session>(std::move(made));
-  Entry& entry = entries_[key];
-  entry.session = *session;
+  return std::make_shared<Session>(std::move(made));
+}
+
+Sessions::Entry& Sessions::add(const std::shared_ptr<Session>& session, absl::string_view address) {
+  Entry& entry = entries_[session->key()];
+  entry.session = session;
   entry.address = std::string(address);
   start_lease(entry);
-  log_sessions().info(absl::StrCat("session ", (*session)->id(), " opened by ", (*session)->client()),
-                      {(*session)->id(), principal.name, address});
+  return entry;
+}
+
+absl::Status Sessions::adopt(const SessionRecord& record, const Principal& principal, ImageSource* source) {
+  std::shared_ptr<Session> session;
+  {
+    MutexLock lock(mutex_);
+    last_id_ = std::max(last_id_, record.id);
+    session = make(record, "", principal, "");
+  }
+  try {
+    session->read_image(source);
+  } catch (const Error& error) {
+    return absl::DataLossError(absl::StrCat("session ", record.id, ": ", error.message()));
+  }
+  session->set_persistence(record.persistence);
+  if (options_.store) options_.store->keep(record.key_digest);
+  MutexLock lock(mutex_);
+  if (stopped_) return absl::UnavailableError("the engine is shutting down");
+  add(session, "").quota = principal.quota;
   return absl::OkStatus();
 }
 
-std::shared_ptr<Session> Sessions::find(absl::string_view key) const {
+absl::Status Sessions::restore(const std::string& key_digest, absl::string_view address, const Principal& principal) {
+  absl::StatusOr<SessionStore::Stored> stored = options_.store->find(key_digest);
+  if (absl::IsNotFound(stored.status())) return absl::NotFoundError("the session has ended");
+  if (!stored.ok()) {
+    return absl::NotFoundError(absl::StrCat("the session cannot be restored: ", stored.status().message()));
+  }
+  if (stored->record.principal != principal.name) return absl::NotFoundError("the session has ended");
+  std::shared_ptr<Session> session;
+  {
+    MutexLock lock(mutex_);
+    if (stopped_) return absl::UnavailableError("the engine is shutting down");
+    if (entries_.contains(key_digest)) return absl::OkStatus();
+    if (absl::Status status = check_room(address, principal); !status.ok()) return status;
+    if (!restoring_.insert(key_digest).second) return absl::UnavailableError("the session is being restored");
+    session = make(stored->record, address, principal, "");
+  }
+  absl::Status status;
+  try {
+    session->read_image(stored->source.get());
+  } catch (const Error& error) {
+    const std::string why = absl::StrCat("the session cannot be restored: ", stored->path, ": ", error.message());
+    status = error.kind() == ErrorKind::kOutOfMemory ? absl::ResourceExhaustedError(why) : absl::NotFoundError(why);
+    log_line(LogLevel::kError, {session->id(), session->principal(), address}, why);
+  }
+  session->set_persistence(stored->record.persistence);
+  session->set_persisted(stored->record.executed);
   MutexLock lock(mutex_);
-  auto found = entries_.find(key);
+  restoring_.erase(key_digest);
+  if (!status.ok()) return status;
+  options_.store->keep(key_digest);
+  Entry& entry = add(session, address);
+  entry.quota = principal.quota;
+  entry.next_image = Clock::now();
+  log_sessions().info(absl::StrCat("session ", session->id(), " continues from its image of frame ", session->executed()),
+                      {session->id(), principal.name, address});
+  return absl::OkStatus();
+}
+
+absl::StatusOr<uint64_t> Sessions::write_image(Session& session, const std::shared_ptr<Quota>& quota,
+                                               std::chrono::milliseconds wait, bool keep_held) {
+  MutexLock writing(image_mutex_);
+  {
+    MutexLock lock(mutex_);
+    if (frozen_) return absl::UnavailableError("the engine is being replaced by another process");
+  }
+  if (absl::Status status = session.hold(Clock::now() + wait); !status.ok()) return status;
+  const uint64_t frame = session.executed();
+  bool held = true;
+  const auto release = [&] {
+    if (std::exchange(held, false)) session.release();
+  };
+  try {
+    absl::StatusOr<std::unique_ptr<SessionStore::Writer>> writer = options_.store->begin(session.record(), quota);
+    if (!writer.ok()) {
+      release();
+      return writer.status();
+    }
+    session.write_image(writer->get());
+    if (!keep_held) release();  // before the wait for the disk
+    (*writer)->commit();
+    session.set_persisted(frame);
+    return (*writer)->bytes();
+  } catch (const Error& error) {
+    release();
+    return absl::FailedPreconditionError(error.message());
+  }
+}
+
+absl::Status Sessions::persist(Session& session, const Persistence& persistence, v1::PersistReply* reply) {
+  if (!options_.store) {
+    return absl::FailedPreconditionError("the engine stores no sessions; start it with --state-dir");
+  }
+  if (!(persistence.every >= 0 && persistence.every <= kMaxInterval && persistence.wait >= 0 &&
+        persistence.wait <= kMaxInterval)) {
+    return absl::InvalidArgumentError(absl::StrCat("expected intervals of 0 to ", kMaxInterval, " seconds, got ",
+                                                   persistence.every, " and ", persistence.wait));
+  }
+  std::shared_ptr<Quota> quota;
+  {
+    MutexLock lock(mutex_);
+    const auto found = entries_.find(session.key());
+    if (found == entries_.end()) return absl::NotFoundError("the session has ended");
+    quota = found->second.quota;
+    found->second.next_image = Clock::now() + std::chrono::hours(24);  // not before the one below
+  }
+  const Persistence before = session.persistence();
+  session.set_persistence(persistence);
+  if (!persistence.is_on()) {
+    session.set_persisted(0);
+    options_.store->remove(session.key());
+    return absl::OkStatus();
+  }
+  const absl::StatusOr<uint64_t> bytes = write_image(session, quota, kFirstImageTime);
+  if (!bytes.ok()) session.set_persistence(before);
+  const std::chrono::duration<double> every(session.persistence().every);
+  MutexLock lock(mutex_);
+  const auto found = entries_.find(session.key());
+  if (found == entries_.end()) {  // it has ended meanwhile
+    options_.store->remove(session.key());
+    return absl::NotFoundError("the session has ended");
+  }
+  if (before.is_on() || bytes.ok()) found->second.next_image = Clock::now() + to_clock(every.count());
+  changed_.notify_all();
+  if (!bytes.ok()) return absl::FailedPreconditionError(bytes.status().message());
+  reply->set_persisted(session.persisted());
+  reply->set_bytes(*bytes);
+  return absl::OkStatus();
+}
+
+// Writes the images that are due, one after the other.
+void Sessions::run_images() {
+  MutexLock lock(mutex_);
+  while (!ending_) {
+    std::shared_ptr<Session> due;
+    std::shared_ptr<Quota> quota;
+    bool any = false;
+    const auto now = Clock::now();
+    for (auto& [key, entry] : entries_) {
+      const Persistence persistence = entry.session->persistence();
+      if (stopped_ || frozen_ || !persistence.is_on()) continue;
+      any = true;
+      if (entry.session->executed() == entry.session->persisted()) continue;
+      if (now < entry.next_image && !entry.session->wants_image()) continue;
+      entry.next_image = now + to_clock(persistence.every);
+      due = entry.session;
+      quota = entry.quota;
+      break;
+    }
+    if (!due) {
+      changed_.wait_for(mutex_, any ? kImageInterval : std::chrono::milliseconds(std::chrono::hours(1)));
+      continue;
+    }
+    lock.unlock();
+    const absl::StatusOr<uint64_t> bytes = write_image(*due, quota, kImageTime);
+    if (!bytes.ok()) {
+      log_sessions().warn(absl::StrCat("session ", due->id(), ": no image was stored: ", bytes.status().message()),
+                          {due->id(), due->principal()});
+    }
+    lock.lock();
+    if (!entries_.contains(due->key()) && !parked_.contains(due->key())) options_.store->remove(due->key());
+  }
+}
+
+// Persistent sessions continue after the engine's next start.
+void Sessions::park_persistent(std::chrono::milliseconds timeout) {
+  if (!options_.store) return;
+  std::vector<std::string> keys;
+  for (const auto& [key, entry] : entries_) {
+    if (entry.session->persistence().is_on()) keys.push_back(key);
+  }
+  const auto deadline = Clock::now() + timeout;
+  for (const std::string& key : keys) {
+    const auto found = entries_.find(key);
+    if (found == entries_.end()) continue;
+    const std::shared_ptr<Session> session = found->second.session;
+    const std::shared_ptr<Quota> quota = found->second.quota;
+    absl::StatusOr<uint64_t> bytes = 0;
+    {
+      MutexUnlock unlocked(mutex_);
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now());
+      bytes = write_image(*session, quota, left, /*keep_held=*/true);
+    }
+    if (!bytes.ok()) {
+      spdlog::warn("session {}: the engine ends without a new image: {}", session->id(),
+                   std::string(bytes.status().message()));
+      if (session->persisted() == 0) continue;
+    }
+    const auto again = entries_.find(key);
+    if (again == entries_.end()) continue;
+    session->park();
+    if (again->second.cancel) again->second.cancel();
+    parked_.emplace(key, std::move(again->second));
+    entries_.erase(again);
+  }
+}
+
+std::shared_ptr<Session> Sessions::find(absl::string_view key) const {
+  const std::string digest = digest_of_key(key);
+  MutexLock lock(mutex_);
+  auto found = entries_.find(digest);
   return found == entries_.end() ? nullptr : found->second.session;
 }
 
@@ -213,6 +452,7 @@ void Sessions::end(const Session& session) {
     entries_.erase(found);
   }
   ended->close();
+  if (options_.store) options_.store->remove(ended->key());
   release_memory(*ended);
   log_sessions().info(absl::StrCat("session ", ended->id(), " ended"), {ended->id(), ended->principal()});
   if (options_.on_end) options_.on_end(*ended);
@@ -317,6 +557,22 @@ std::vector<v1::SessionStatus> Sessions::list() const {
   return list;
 }
 
+std::vector<std::shared_ptr<Session>> Sessions::all() const {
+  MutexLock lock(mutex_);
+  std::vector<std::shared_ptr<Session>> all;
+  for (const auto& [key, entry] : entries_) all.push_back(entry.session);
+  return all;
+}
+
+void Sessions::freeze(bool frozen) {
+  MutexLock writing(image_mutex_);  // waits for an image that is being written
+  MutexLock lock(mutex_);
+  frozen_ = frozen;
+  for (auto& [key, entry] : entries_) {
+    if (entry.attachment == 0) start_lease(entry);
+  }
+}
+
 void Sessions::end_traces() {
   MutexLock lock(mutex_);
   for (const Entries* entries : {&entries_, &closing_}) {
@@ -342,6 +598,7 @@ void Sessions::stop() {
 void Sessions::end_all(std::chrono::milliseconds timeout) {
   MutexLock lock(mutex_);
   stopped_ = true;
+  park_persistent(timeout);
   for (auto& [key, entry] : entries_) entry.session->stop(kShutdown);
   auto any_busy = [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     return std::any_of(entries_.begin(), entries_.end(), [](auto& at) { return at.second.session->busy(); });
@@ -382,6 +639,7 @@ void Sessions::close(const std::string& key) {
   lock.unlock();  // the entry stays until this thread erases it
   try {
     session.close();
+    if (options_.store) options_.store->remove(key);
     release_memory(session);
     session.end_trace();
   } catch (const std::exception& error) {
@@ -434,6 +692,8 @@ void Sessions::watch(Clock::time_point* next) {
 }
 
 void Sessions::end_expired(Clock::time_point* next) {
+  if (frozen_) return;
+  if (options_.store) *next = std::min(*next, options_.store->remove_expired());
   const auto now = Clock::now();
   for (auto it = entries_.begin(); it != entries_.end();) {
     Entry& entry = it->second;

@@ -28,6 +28,7 @@
 #include "server/session/principal.h"
 #include "server/session/publications.h"
 #include "server/session/session.h"
+#include "server/session/session_store.h"
 #include "server/trace/tracer.h"
 #include "teletensor/v1/admin.pb.h"
 
@@ -56,6 +57,7 @@ class Sessions {
     std::shared_ptr<FairQueue> queue;         // divides the processors' time among principals; null: it is not divided
     std::shared_ptr<Tracer> tracer;           // receives the sessions' spans; null: there are none
     bool is_isolated = false;                 // other principals are served by other processes
+    std::shared_ptr<SessionStore> store;      // of sessions that are persistent; null: no session is
     AuditLog* audit = nullptr;                // records publications; null: does not; outlives this object
     // Called after a session has ended, under no lock; may be empty.
     std::function<void(const Session&)> on_end;
@@ -72,6 +74,12 @@ class Sessions {
                      const Principal& principal = {}, uint64_t number = 0);
   // Whether transfers' chunks may be compressed.
   bool compression() const { return options_.compression; }
+  // Adds the session of an image, whose record was read from `source` already. Its lease begins. Returns an error if
+  // the image is damaged or does not fit into this engine.
+  absl::Status adopt(const SessionRecord& record, const Principal& principal, ImageSource* source);
+  // Stores images of the session from now on, the first one before the return; with `every` 0 no longer. Returns
+  // FAILED_PRECONDITION with the reason if that is not possible.
+  absl::Status persist(Session& session, const Persistence& persistence, v1::PersistReply* reply);
   // Returns null if no session has that key.
   std::shared_ptr<Session> find(absl::string_view key) const;
   // Removes a session and frees its memory. Call after the session's last frame.
@@ -90,6 +98,9 @@ class Sessions {
   void detach(Session& session, uint64_t attachment);
 
   std::vector<v1::SessionStatus> list() const;
+  std::vector<std::shared_ptr<Session>> all() const;
+  // While frozen, no session is opened, resumed or ended by its lease: Hello returns UNAVAILABLE.
+  void freeze(bool frozen);
   // What the sessions of a principal hold, and what they have done since the engine's start, those included that have
   // ended.
   struct Usage {
@@ -127,12 +138,38 @@ class Sessions {
     Clock::time_point expires;        // end of the lease, if no stream is attached
     Clock::time_point next_check;     // when to check whether the client has died
     Clock::duration check_interval{};
+    std::shared_ptr<Quota> quota;  // of the principal
+    Clock::time_point next_image;  // if the session is persistent
   };
 
-  using Entries = absl::flat_hash_map<std::string, Entry>;  // keyed by session key
+  using Entries = absl::flat_hash_map<std::string, Entry>;  // keyed by the digest of the session's key
 
+  // The session that a Hello opens or resumes, and its key.
+  struct Opened {
+    std::shared_ptr<Session> session;
+    std::string key;
+  };
   absl::Status open(const v1::HelloRequest& request, absl::string_view address, const Principal& principal,
-                    uint64_t number, std::shared_ptr<Session>* session);
+                    uint64_t number, Opened* opened);
+  absl::Status resume(const v1::HelloRequest& request, const Principal& principal, Opened* opened)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Checks the limits of sessions for one more.
+  absl::Status check_room(absl::string_view address, const Principal& principal) const
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes a session with the record's id, digest, client and limit, without adding it.
+  std::shared_ptr<Session> make(const SessionRecord& record, absl::string_view address, const Principal& principal,
+                                const std::string& traceparent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry& add(const std::shared_ptr<Session>& session, absl::string_view address)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Continues a session from its image on the disk.
+  absl::Status restore(const std::string& key_digest, absl::string_view address, const Principal& principal)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  // Writes the session's image. The session is held meanwhile, and stays held if `keep_held` and the result is OK.
+  absl::StatusOr<uint64_t> write_image(Session& session, const std::shared_ptr<Quota>& quota,
+                                       std::chrono::milliseconds wait, bool keep_held = false)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void run_images();
+  void park_persistent(std::chrono::milliseconds timeout) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void start_lease(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void on_stream_closed(Entry& entry) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void run_leases();
@@ -154,12 +191,17 @@ class Sessions {
   absl::flat_hash_map<std::string, std::shared_ptr<ContentIndex>> contents_ ABSL_GUARDED_BY(mutex_);  // by principal
   absl::flat_hash_map<std::string, std::shared_ptr<SharedTensors>> shared_ ABSL_GUARDED_BY(mutex_);   // by principal
   std::map<std::string, Usage> ended_ ABSL_GUARDED_BY(mutex_);  // by principal; without what sessions hold
-  uint64_t last_id_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_id_ ABSL_GUARDED_BY(mutex_);
   uint64_t last_attachment_ ABSL_GUARDED_BY(mutex_) = 0;
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  bool frozen_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   MemoryRelease memory_;
+  absl::flat_hash_set<std::string> restoring_ ABSL_GUARDED_BY(mutex_);  // digests
+  absl::flat_hash_map<std::string, Entry> parked_ ABSL_GUARDED_BY(mutex_);
   std::thread leases_;
+  Mutex image_mutex_;   // held while an image is written; acquired before mutex_
+  std::thread images_;  // writes images; not joinable without a store
 };
 
 }  // namespace tt::server

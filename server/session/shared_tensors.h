@@ -52,6 +52,9 @@ class ShareService final : public SessionService {
 
   // Exports the error of a poisoned tensor.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
+  std::string unsaved() const override {
+    return offers_.empty() ? "" : "it exports a tensor that no other session has imported yet";
+  }
   uint64_t host_bytes() const override { return offers_.host_bytes(); }
 
   // As long as a session may have no connection before it is freed.

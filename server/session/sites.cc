@@ -1,6 +1,7 @@
 #include "server/session/sites.h"
 
 #include "absl/strings/str_cat.h"
+#include "engine/session/image.h"
 #include "server/text.h"
 
 namespace tt::server {
@@ -27,6 +28,24 @@ std::string Sites::describe(uint32_t id) const {
   MutexLock lock(mutex_);
   auto found = sites_.find(id);
   return found == sites_.end() ? "" : found->second;
+}
+
+void Sites::write_image(ImageOutput* out) const {
+  MutexLock lock(mutex_);
+  out->number(sites_.size());
+  for (const auto& [id, text] : sites_) {
+    out->number(id);
+    out->text(text);
+  }
+}
+
+void Sites::read_image(ImageInput* in) {
+  MutexLock lock(mutex_);
+  for (size_t count = in->count(); count > 0; --count) {
+    std::string& text = sites_[static_cast<uint32_t>(in->number(UINT32_MAX))];
+    text = in->text();
+    text_bytes_ += text.capacity();
+  }
 }
 
 void Sites::clear() {

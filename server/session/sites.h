@@ -10,6 +10,11 @@
 #include "base/mutex.h"
 #include "proto/wire.h"
 
+namespace tt {
+class ImageInput;
+class ImageOutput;
+}  // namespace tt
+
 namespace tt::server {
 
 class Sites {
@@ -22,6 +27,10 @@ class Sites {
   void clear();
   // Returns the approximate host memory in bytes.
   uint64_t bytes() const;
+
+  // For images of the session.
+  void write_image(ImageOutput* out) const;
+  void read_image(ImageInput* in);
 
  private:
   static constexpr size_t kMaxSites = 1 << 16;

@@ -3,11 +3,13 @@
 #include <algorithm>
 #include <cstring>
 #include <optional>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/devices.h"
 #include "engine/session/context.h"
+#include "engine/session/image.h"
 #include "server/convert.h"
 
 namespace tt::server {
@@ -185,6 +187,7 @@ void Transfers::close() {
   absl::flat_hash_map<uint64_t, EntryPtr> dropped;
   MutexLock lock(mutex_);
   closed_ = true;
+  released_.notify_all();
   dropped.swap(entries_);
   wake_up_->notify();
 }
@@ -196,8 +199,59 @@ bool Transfers::on_progress(const EntryPtr& entry) {
   return true;
 }
 
+void Transfers::hold(bool held) {
+  MutexLock lock(mutex_);
+  held_ = held;
+  if (!held) released_.notify_all();
+}
+
+void Transfers::write_image(ImageTensors* tensors, ImageOutput* out) {
+  MutexLock lock(mutex_);
+  std::vector<const Entry*> waiting;
+  for (const auto& [transfer, entry] : entries_) {
+    if (entry->state == State::kComplete || entry->state == State::kRefused) waiting.push_back(entry.get());
+  }
+  out->number(waiting.size());
+  for (const Entry* entry : waiting) {
+    out->number(entry->transfer);
+    out->flag(entry->state == State::kRefused);
+    if (entry->state == State::kRefused) {
+      out->number(static_cast<uint64_t>(entry->refusal->kind()));
+      out->text(entry->refusal->message());
+      continue;
+    }
+    if (entry->upload.copied) entry->upload.copied->synchronize();
+    TensorMeta bytes;
+    bytes.dtype = DType::kUInt8;
+    bytes.device = entry->upload.storage->device();
+    bytes.sizes = {static_cast<int64_t>(entry->upload.storage->bytes())};
+    bytes.strides = {1};
+    out->number(tensors->number(Tensor(new TensorImpl(bytes, entry->upload.storage))));
+  }
+  out->number(taken_.size());
+  for (uint64_t transfer : taken_) out->number(transfer);
+}
+
+void Transfers::read_image(ImageInput* in, const ImageObjects& objects) {
+  MutexLock lock(mutex_);
+  for (size_t count = in->count(); count > 0; --count) {
+    const uint64_t transfer = in->number();
+    const auto entry = entries_[transfer] = std::make_shared<Entry>(transfer);
+    if (in->flag()) {
+      const auto kind = static_cast<ErrorKind>(in->number(static_cast<uint64_t>(ErrorKind::kPermission)));
+      entry->state = State::kRefused;
+      entry->refusal = Error(kind, in->text());
+    } else {
+      entry->state = State::kComplete;
+      entry->upload.storage = objects.defined_tensor(in)->storage;
+    }
+  }
+  for (size_t count = in->count(); count > 0; --count) remember_taken(in->number());
+}
+
 bool Transfers::on_complete(const EntryPtr& entry, std::shared_ptr<Event> copied) {
   MutexLock lock(mutex_);
+  released_.wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return !held_ || closed_; });
   if (closed_ || !is_current(entry)) return false;
   entry->state = State::kComplete;
   entry->upload.copied = std::move(copied);

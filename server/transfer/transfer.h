@@ -30,6 +30,13 @@
 #include "server/transfer/transfer_monitor.h"
 #include "server/transfer/uploaded_contents.h"
 
+namespace tt {
+class ImageInput;
+class ImageObjects;
+class ImageOutput;
+class ImageTensors;
+}  // namespace tt
+
 namespace tt::server {
 
 class Upload;
@@ -84,6 +91,13 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   // abandons the transfer.
   CompletedUpload take(uint64_t transfer, uint64_t bytes, Device device);
 
+  // While held, uploads do not complete: their calls wait.
+  void hold(bool held);
+  // For images of the session (engine/session/image.h): uploads that are complete or refused and wait for their
+  // instruction, and which ones were taken. An upload that is arriving is not part of an image: its client repeats it.
+  void write_image(ImageTensors* tensors, ImageOutput* out);
+  void read_image(ImageInput* in, const ImageObjects& objects);
+
   // Drops all transfers and ends suspensions. Uploads in progress fail at their next chunk.
   void close();
   void drop_expired() override;
@@ -135,6 +149,8 @@ class Transfers final : public Expirable, public std::enable_shared_from_this<Tr
   uint64_t awaited_ ABSL_GUARDED_BY(mutex_) = 0;        // transfer of the suspended instruction; 0: none
   Clock::time_point awaited_since_ ABSL_GUARDED_BY(mutex_);
   bool closed_ ABSL_GUARDED_BY(mutex_) = false;
+  bool held_ ABSL_GUARDED_BY(mutex_) = false;
+  CondVar released_;
 };
 
 // One upload in progress. If destroyed before its last byte, the upload has failed, and its received part is kept
@@ -200,6 +216,7 @@ class TransferService final : public SessionService {
  public:
   explicit TransferService(std::shared_ptr<Transfers> transfers) : transfers_(std::move(transfers)) {}
   Transfers& transfers() { return *transfers_; }
+  std::string unsaved() const override { return ""; }  // see Transfers::completed()
 
  private:
   const std::shared_ptr<Transfers> transfers_;

@@ -1,0 +1,350 @@
+#include "server/daemon/upgrade.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <spawn.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <thread>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "engine/schema/error.h"
+#include "server/session/session_image.h"
+#include "spdlog/spdlog.h"
+
+namespace tt::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// The variable's value has a character per listening socket: '1' if the daemon itself had opened it, else '0'.
+constexpr char kVariable[] = "TELETENSOR_TAKEOVER";
+constexpr int kImages = 3, kAnswers = 4, kFirstSocket = 5;
+constexpr size_t kMaxSockets = 64;
+constexpr int kPipeBytes = 1 << 20;
+
+// On the first pipe: an image follows; serve.
+constexpr char kSession = 'S', kServe = 'C';
+// On the second pipe: ready for images; an image was read. A message of an error follows kFailed until the pipe's end.
+constexpr char kReady = 'R', kAdopted = 'A', kFailed = 'F';
+
+// How long a session is waited for at a time, while others are waiting too.
+constexpr std::chrono::milliseconds kTurn{20};
+// For the new process to read an image, without progress of the writer.
+constexpr std::chrono::seconds kAnswerTime{120};
+// For the reply of the call that has started the upgrade to leave this process.
+constexpr std::chrono::milliseconds kReplyTime{50};
+
+bool write_all(int fd, const void* data, size_t size) {
+  for (const char* at = static_cast<const char*>(data); size != 0;) {
+    const ssize_t written = write(fd, at, size);
+    if (written < 0 && errno == EINTR) continue;
+    if (written < 0) return false;
+    at += written;
+    size -= static_cast<size_t>(written);
+  }
+  return true;
+}
+
+class PipeSink final : public ImageSink {
+ public:
+  explicit PipeSink(int fd) : fd_(fd) {}
+  void write(const void* data, size_t size) override {
+    check(write_all(fd_, data, size), "the new process has ended");
+    bytes_ += size;
+  }
+  uint64_t bytes() const { return bytes_; }
+
+ private:
+  const int fd_;
+  uint64_t bytes_ = 0;
+};
+
+class PipeSource final : public ImageSource {
+ public:
+  explicit PipeSource(int fd) : fd_(fd) {}
+  void read(void* into, size_t size) override {
+    for (char* at = static_cast<char*>(into); size != 0;) {
+      const ssize_t got = ::read(fd_, at, size);
+      if (got < 0 && errno == EINTR) continue;
+      check(got > 0, "the old process has ended");
+      at += got;
+      size -= static_cast<size_t>(got);
+    }
+  }
+  uint64_t left() const override { return UINT64_MAX; }
+
+ private:
+  const int fd_;
+};
+
+}  // namespace
+
+// The new process, which is killed unless it has been released.
+class Upgrade::Successor {
+ public:
+  ~Successor() {
+    if (pid_ < 0) return;
+    kill(pid_, SIGKILL);
+    while (waitpid(pid_, nullptr, 0) < 0 && errno == EINTR) {
+    }
+  }
+
+  absl::Status start(const Options& options, const std::vector<Listener::Socket>& sockets,
+                     const ServiceManager& manager) {
+    if (sockets.size() > kMaxSockets) return absl::FailedPreconditionError("the daemon listens on too many addresses");
+    int images[2], answers[2];
+    if (pipe2(images, O_CLOEXEC) != 0) return cannot_start(errno);
+    images_.reset(images[1]);
+    const FileDescriptor images_end(images[0]);
+    if (pipe2(answers, O_CLOEXEC) != 0) return cannot_start(errno);
+    answers_.reset(answers[0]);
+    const FileDescriptor answers_end(answers[1]);
+    fcntl(images_.get(), F_SETPIPE_SZ, kPipeBytes);  // a smaller pipe is only slower
+
+    // Copies above the numbers that the new process gets, so that none is overwritten before it is copied.
+    std::vector<FileDescriptor> passed;
+    std::string kinds;
+    const auto pass = [&](int fd) {
+      passed.emplace_back(fcntl(fd, F_DUPFD_CLOEXEC, kFirstSocket + static_cast<int>(kMaxSockets)));
+      return static_cast<bool>(passed.back());
+    };
+    bool copied = pass(images_end.get()) && pass(answers_end.get());
+    for (const Listener::Socket& socket : sockets) {
+      copied = copied && pass(socket.fd);
+      kinds += socket.is_own ? '1' : '0';
+    }
+    if (!copied) return cannot_start(errno);
+
+    std::vector<std::string> variables;
+    for (char** each = environ; *each != nullptr; ++each) variables.emplace_back(*each);
+    variables.push_back(absl::StrCat(kVariable, "=", kinds));
+    if (manager.is_present()) variables.push_back(absl::StrCat("NOTIFY_SOCKET=", manager.address()));
+    std::vector<char*> environment, arguments;
+    for (std::string& each : variables) environment.push_back(each.data());
+    environment.push_back(nullptr);
+    for (const std::string& each : options.command) arguments.push_back(const_cast<char*>(each.c_str()));
+    arguments.push_back(nullptr);
+
+    posix_spawn_file_actions_t actions;
+    posix_spawn_file_actions_init(&actions);
+    for (size_t i = 0; i < passed.size(); ++i) {
+      posix_spawn_file_actions_adddup2(&actions, passed[i].get(), kImages + static_cast<int>(i));
+    }
+    posix_spawn_file_actions_addclosefrom_np(&actions, kImages + static_cast<int>(passed.size()));
+    posix_spawnattr_t attributes;
+    posix_spawnattr_init(&attributes);
+    posix_spawnattr_setflags(&attributes, POSIX_SPAWN_SETSIGMASK);
+    // Signals that the new process handles wait until it does.
+    sigset_t handled;
+    sigemptyset(&handled);
+    for (int signal : {SIGTERM, SIGINT, SIGUSR2}) sigaddset(&handled, signal);
+    posix_spawnattr_setsigmask(&attributes, &handled);
+    pid_t pid = -1;
+    const int error =
+        posix_spawn(&pid, options.command[0].c_str(), &actions, &attributes, arguments.data(), environment.data());
+    posix_spawn_file_actions_destroy(&actions);
+    posix_spawnattr_destroy(&attributes);
+    if (error != 0) return cannot_start(error);
+    pid_ = pid;
+    return absl::OkStatus();
+  }
+
+  int images() const { return images_.get(); }
+  pid_t pid() const { return pid_; }
+  // Waits for an answer. Returns an error if it is another one.
+  absl::Status await(char expected, std::chrono::milliseconds timeout) const {
+    const auto deadline = Clock::now() + timeout;
+    char answer = 0;
+    for (;;) {
+      const auto left = std::chrono::duration_cast<std::chrono::milliseconds>(deadline - Clock::now()).count();
+      pollfd watched{answers_.get(), POLLIN, 0};
+      const int ready = poll(&watched, 1, static_cast<int>(std::max<int64_t>(left, 0)));
+      if (ready < 0 && errno == EINTR) continue;
+      if (ready <= 0) return absl::FailedPreconditionError("the new process does not answer");
+      const ssize_t got = read(answers_.get(), &answer, 1);
+      if (got < 0 && errno == EINTR) continue;
+      if (got <= 0) return absl::FailedPreconditionError("the new process has ended; its output has the reason");
+      break;
+    }
+    if (answer == expected) return absl::OkStatus();
+    return absl::FailedPreconditionError(absl::StrCat("the new process has failed: ", rest()));
+  }
+  // Lets the process serve. It is not killed any more.
+  bool release() {
+    const bool written = write_all(images_.get(), &kServe, 1);
+    if (written) pid_ = -1;
+    return written;
+  }
+
+ private:
+  static absl::Status cannot_start(int error) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot start the new process: ", std::strerror(error)));
+  }
+  // The message after kFailed.
+  std::string rest() const {
+    std::string text;
+    char piece[256];
+    ssize_t got;
+    while (text.size() < 4096 && (got = read(answers_.get(), piece, sizeof piece)) > 0) {
+      text.append(piece, static_cast<size_t>(got));
+    }
+    return text;
+  }
+
+  pid_t pid_ = -1;
+  FileDescriptor images_, answers_;
+};
+
+absl::StatusOr<v1::UpgradeReply> Upgrade::run(const v1::UpgradeRequest& request) {
+  MutexLock lock(mutex_);
+  if (done()) return absl::FailedPreconditionError("the engine was replaced already");
+  if (!options_.refusal.empty()) return absl::FailedPreconditionError(options_.refusal);
+  absl::StatusOr<v1::UpgradeReply> reply = run_once(request);
+  if (!reply.ok()) {
+    spdlog::warn("the upgrade failed, and the engine continues: {}", std::string(reply.status().message()));
+    return reply;
+  }
+  spdlog::info("process {} has taken over {} sessions after a pause of {:.3f} s", reply->pid(), reply->sessions(),
+               reply->pause_seconds());
+  for (const std::string& lost : reply->lost()) spdlog::warn("lost by the upgrade: {}", lost);
+  done_.store(true, std::memory_order_release);
+  std::thread([exit = exit_] {
+    std::this_thread::sleep_for(kReplyTime);
+    exit();
+  }).detach();
+  return reply;
+}
+
+absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& request) {
+  Successor successor;
+  if (absl::Status status = successor.start(options_, listener_.sockets(), manager_); !status.ok()) return status;
+  if (absl::Status status = successor.await(kReady, options_.start_time); !status.ok()) return status;
+
+  const auto wait = std::chrono::duration<double>(std::clamp(request.wait_seconds(), 0.0, 3600.0));
+  const auto deadline = Clock::now() + std::chrono::duration_cast<Clock::duration>(wait);
+  sessions_.freeze(true);  // first: it waits for an image that is being written to the disk
+  listener_.pause();
+  std::vector<std::shared_ptr<Session>> held;
+  bool failed = true;
+  const absl::Cleanup give_back = [&] {
+    if (!failed) return;
+    for (const auto& session : held) session->release();
+    sessions_.freeze(false);
+    listener_.resume();
+  };
+  v1::UpgradeReply reply;
+  if (const size_t publications = sessions_.publications(); publications != 0) {
+    reply.add_lost(absl::StrCat(publications, " publications of tensors, which end with this process"));
+  }
+  const auto paused = Clock::now();
+  std::vector<std::shared_ptr<Session>> waiting = sessions_.all();
+  std::vector<std::string> reasons(waiting.size());
+  for (bool last = false; !waiting.empty() && !last;) {
+    last = Clock::now() >= deadline;
+    std::vector<std::shared_ptr<Session>> again;
+    reasons.clear();
+    for (std::shared_ptr<Session>& session : waiting) {
+      const absl::Status status = session->hold(Clock::now() + kTurn);
+      if (status.ok()) {
+        held.push_back(std::move(session));
+      } else if (!absl::IsNotFound(status)) {
+        reasons.push_back(absl::StrCat("session ", session->id(), " of ", session->client(), ": ", status.message()));
+        again.push_back(std::move(session));
+      }
+    }
+    waiting = std::move(again);
+  }
+  if (!waiting.empty()) {
+    for (const std::string& reason : reasons) reply.add_lost(reason);
+  }
+  if (reply.lost_size() != 0 && !request.force()) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot pass on ", absl::StrJoin(reply.lost(), "; ")));
+  }
+
+  PipeSink sink(successor.images());
+  for (const auto& session : held) {
+    try {
+      session->check_image();
+    } catch (const Error& error) {
+      reply.add_lost(absl::StrCat("session ", session->id(), " of ", session->client(), ": ", error.message()));
+      if (request.force()) continue;
+      return absl::FailedPreconditionError(absl::StrCat("cannot pass on ", reply.lost(0)));
+    }
+    try {
+      sink.write(&kSession, 1);
+      session->write_image(&sink);
+    } catch (const Error& error) {
+      const absl::Status answer = successor.await(kAdopted, std::chrono::seconds(1));
+      return absl::FailedPreconditionError(
+          absl::StrCat("session ", session->id(), ": ", answer.ok() ? error.message() : answer.message()));
+    }
+    if (absl::Status status = successor.await(kAdopted, kAnswerTime); !status.ok()) return status;
+    reply.set_sessions(reply.sessions() + 1);
+  }
+  reply.set_bytes(sink.bytes());
+  reply.set_pid(successor.pid());
+  if (!successor.release()) return absl::FailedPreconditionError("the new process has ended");
+  failed = false;
+  reply.set_pause_seconds(std::chrono::duration<double>(Clock::now() - paused).count());
+  manager_.replaced_by(static_cast<pid_t>(reply.pid()));
+  return reply;
+}
+
+absl::StatusOr<std::unique_ptr<Takeover>> Takeover::from_environment() {
+  const char* const value = std::getenv(kVariable);
+  if (value == nullptr) return nullptr;
+  const std::string kinds = value;
+  unsetenv(kVariable);
+  std::unique_ptr<Takeover> takeover(new Takeover);
+  for (int fd : {kImages, kAnswers}) {
+    if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
+      return absl::InvalidArgumentError(absl::StrCat(kVariable, " is set, but descriptor ", fd, " is not open"));
+    }
+  }
+  takeover->images_.reset(kImages);
+  takeover->answers_.reset(kAnswers);
+  for (size_t i = 0; i < kinds.size() && i < kMaxSockets; ++i) {
+    absl::StatusOr<InheritedSocket> socket = take_socket(kFirstSocket + static_cast<int>(i), "");
+    if (!socket.ok()) return socket.status();
+    socket->is_own = kinds[i] == '1';
+    takeover->sockets_.push_back(*std::move(socket));
+  }
+  return takeover;
+}
+
+absl::Status Takeover::run(Sessions& sessions, const Auth& auth) {
+  const auto fail_with = [&](const absl::Status& status) {
+    const std::string text = kFailed + std::string(status.message());
+    write_all(answers_.get(), text.data(), text.size());
+    answers_.reset();
+    return status;
+  };
+  if (!write_all(answers_.get(), &kReady, 1)) return absl::CancelledError("the old process has ended");
+  PipeSource source(images_.get());
+  try {
+    for (char command = 0;;) {
+      source.read(&command, 1);
+      if (command == kServe) return absl::OkStatus();
+      check(command == kSession, "expected an image of a session");
+      const SessionRecord record = read_record(&source);
+      const absl::StatusOr<Principal> principal = auth.named(record.principal);
+      if (!principal.ok()) return fail_with(principal.status());
+      if (absl::Status status = sessions.adopt(record, *principal, &source); !status.ok()) return fail_with(status);
+      check(write_all(answers_.get(), &kAdopted, 1), "the old process has ended");
+    }
+  } catch (const Error& error) {
+    return fail_with(absl::InternalError(error.message()));
+  }
+}
+
+}  // namespace tt::server

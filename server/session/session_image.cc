@@ -1,0 +1,300 @@
+#include "server/session/session_image.h"
+
+#include <algorithm>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "autograd/image.h"
+#include "engine/session/image.h"
+#include "server/checkpoint/checksum.h"
+#include "server/session/session.h"
+#include "server/transfer/device_reader.h"
+#include "server/transfer/device_writer.h"
+
+namespace tt::server {
+namespace {
+
+constexpr std::string_view kMagic = "TTIMAGE";
+constexpr char kFormat = 1;
+constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 16;
+// More than the bookkeeping that a session may have (Account::kMaxHost).
+constexpr uint64_t kMaxStructureBytes = uint64_t{8} << 30;
+constexpr size_t kPieceBytes = size_t{8} << 20;
+
+template <typename Integer>
+void write_integer(Integer value, ImageSink* sink) {
+  char bytes[sizeof value];
+  for (size_t i = 0; i < sizeof value; ++i) bytes[i] = static_cast<char>(value >> (8 * i));
+  sink->write(bytes, sizeof bytes);
+}
+
+template <typename Integer>
+Integer read_integer(ImageSource* source) {
+  unsigned char bytes[sizeof(Integer)];
+  source->read(bytes, sizeof bytes);
+  Integer value = 0;
+  for (size_t i = 0; i < sizeof value; ++i) value |= static_cast<Integer>(bytes[i]) << (8 * i);
+  return value;
+}
+
+// Bytes of a part that are not those of its text.
+constexpr uint64_t kPartBytes = sizeof(uint64_t) + sizeof(uint32_t);
+
+void write_part(const std::string& bytes, ImageSink* sink) {
+  write_integer<uint64_t>(bytes.size(), sink);
+  sink->write(bytes.data(), bytes.size());
+  write_integer<uint32_t>(update_checksum(0, bytes.data(), bytes.size()), sink);
+}
+
+void check_checksum(uint32_t checksum, ImageSource* source) {
+  check(read_integer<uint32_t>(source) == checksum, "[image] the image is damaged: a checksum differs");
+}
+
+std::string read_part(uint64_t max_bytes, ImageSource* source) {
+  const auto size = read_integer<uint64_t>(source);
+  check(size <= std::min(max_bytes, source->left()), "[image] the image is damaged: it ends early");
+  std::string bytes(size, '\0');
+  source->read(bytes.data(), size);
+  check_checksum(update_checksum(0, bytes.data(), size), source);
+  return bytes;
+}
+
+// A storage as a tensor of bytes, for functions that copy tensors.
+Tensor bytes_of(const Ref<Storage>& storage) {
+  TensorMeta meta;
+  meta.dtype = DType::kUInt8;
+  meta.device = storage->device();
+  meta.sizes = {static_cast<int64_t>(storage->bytes())};
+  meta.strides = {1};
+  return Tensor(new TensorImpl(meta, storage));
+}
+
+bool has_contents(const Storage& storage) {
+  return storage.device().type != DeviceType::kMeta && storage.bytes() != 0;
+}
+
+void write_contents(const Ref<Storage>& storage, const std::shared_ptr<CopyStream>& copies, uint32_t* checksum,
+                    ImageSink* sink) {
+  if (storage->device().type == DeviceType::kCPU) {
+    const char* data = static_cast<const char*>(storage->data());
+    for (size_t at = 0; at < storage->bytes(); at += kPieceBytes) {
+      const size_t size = std::min(kPieceBytes, storage->bytes() - at);
+      *checksum = update_checksum(*checksum, data + at, size);
+      sink->write(data + at, size);
+    }
+    return;
+  }
+  DeviceReader reader(copies, bytes_of(storage));
+  std::vector<char> piece(std::min(kPieceBytes, storage->bytes()));
+  while (reader.left() != 0) {
+    const size_t size = reader.read(piece.data(), piece.size());
+    *checksum = update_checksum(*checksum, piece.data(), size);
+    sink->write(piece.data(), size);
+  }
+}
+
+void read_contents(const Ref<Storage>& storage, const std::shared_ptr<CopyStream>& copies, uint32_t* checksum,
+                   ImageSource* source) {
+  if (storage->device().type == DeviceType::kCPU) {
+    char* data = static_cast<char*>(storage->data());
+    for (size_t at = 0; at < storage->bytes(); at += kPieceBytes) {
+      const size_t size = std::min(kPieceBytes, storage->bytes() - at);
+      source->read(data + at, size);
+      *checksum = update_checksum(*checksum, data + at, size);
+    }
+    return;
+  }
+  DeviceWriter writer(copies, storage);
+  std::vector<char> piece(std::min(kPieceBytes, storage->bytes()));
+  for (size_t at = 0; at < storage->bytes(); at += kPieceBytes) {
+    const size_t size = std::min(kPieceBytes, storage->bytes() - at);
+    source->read(piece.data(), size);
+    *checksum = update_checksum(*checksum, piece.data(), size);
+    writer.write({piece.data(), size});
+  }
+  writer.finish()->synchronize();
+}
+
+std::string to_text(const SessionRecord& record) {
+  ImageOutput out;
+  out.text(record.key_digest);
+  out.number(record.id);
+  out.text(record.client);
+  out.text(record.principal);
+  out.number(record.memory_limit);
+  out.number(record.executed);
+  out.real(record.persistence.every);
+  out.real(record.persistence.wait);
+  return out.bytes();
+}
+
+}  // namespace
+
+SessionRecord read_record(ImageSource* source) {
+  char magic[kMagic.size() + 1];
+  source->read(magic, sizeof magic);
+  check(std::string_view(magic, kMagic.size()) == kMagic, "[image] expected the image of a session");
+  check(magic[kMagic.size()] == kFormat, "[image] expected an image of format ", static_cast<int>(kFormat),
+        ", got one of format ", static_cast<int>(magic[kMagic.size()]), ", which another version has written");
+  const std::string bytes = read_part(kMaxRecordBytes, source);
+  ImageInput in(bytes);
+  SessionRecord record;
+  record.key_digest = in.text();
+  record.id = in.number();
+  record.client = in.text();
+  record.principal = in.text();
+  record.memory_limit = in.number();
+  record.executed = in.number();
+  record.persistence.every = in.real();
+  record.persistence.wait = in.real();
+  check(record.key_digest.size() == Sha256::kBytes && in.at_end(), "[image] expected a session's record");
+  return record;
+}
+
+SessionRecord Session::record() const {
+  SessionRecord record;
+  record.key_digest = options_.key;
+  record.id = options_.id;
+  record.client = options_.client;
+  record.principal = options_.principal;
+  record.memory_limit = options_.memory_limit;
+  record.executed = executed();
+  record.persistence = persistence();
+  return record;
+}
+
+absl::Status Session::hold(std::chrono::steady_clock::time_point deadline) {
+  std::string reason = "a frame runs";
+  const auto wanted = [&] { return std::chrono::steady_clock::now() < deadline; };
+  for (bool first = true; first || wanted(); first = false) {
+    {
+      MutexLock lock(progress_mutex_);
+      is_held_.store(true, std::memory_order_release);
+    }
+    if (wait_until_idle(wanted)) {
+      MutexLock execution(execution_mutex_);
+      MutexLock lock(mutex_);
+      if (over()) break;
+      ContextScope context(&context_);
+      context_.finish_device_work();
+      store_async_errors();
+      reason = unsaved(context_);
+      if (reason.empty()) {
+        transfers_->hold(true);
+        return absl::OkStatus();
+      }
+    }
+    release();
+    // The next frame may change what is unsaved.
+    const uint64_t before = executed();
+    MutexLock lock(progress_mutex_);
+    ++waiting_;
+    while (wanted() && executed() == before && !stopped_) progress_.wait_for(progress_mutex_, kHoldInterval);
+    --waiting_;
+  }
+  release();
+  if (over()) return absl::NotFoundError("the session has ended");
+  return absl::FailedPreconditionError(reason);
+}
+
+void Session::release() {
+  transfers_->hold(false);
+  MutexLock lock(progress_mutex_);
+  is_held_.store(false, std::memory_order_release);
+  released_.notify_all();
+}
+
+std::vector<Ref<Storage>> Session::write_structure(ImageOutput* structure) {
+  MutexLock lock(mutex_);
+  check(!over(), "the session has ended");
+  ContextScope context(&context_);
+  ImageTensors tensors;
+  ImageOutput rest;
+  write_context(context_, &tensors, &rest);
+  write_slots(slots_, &tensors, &rest);
+  transfers_->write_image(&tensors, &rest);
+  autograd::write_tape(&tensors, &rest);
+  write_bookkeeping(&rest);
+  tensors.write(structure);
+  structure->append(rest);
+  return tensors.storages();
+}
+
+void Session::check_image() {
+  ImageOutput structure;
+  write_structure(&structure);
+}
+
+void Session::write_image(ImageSink* sink) {
+  ImageOutput structure;
+  const std::vector<Ref<Storage>> storages = write_structure(&structure);
+  const std::string head = to_text(record());
+  uint64_t bytes = kMagic.size() + 1 + 2 * kPartBytes + head.size() + structure.bytes().size() + sizeof(uint32_t);
+  for (const Ref<Storage>& storage : storages) {
+    if (has_contents(*storage)) bytes += storage->bytes();
+  }
+  sink->begin(bytes);
+  sink->write(kMagic.data(), kMagic.size());
+  sink->write(&kFormat, 1);
+  write_part(head, sink);
+  write_part(structure.bytes(), sink);
+  uint32_t checksum = 0;
+  for (const Ref<Storage>& storage : storages) {
+    if (has_contents(*storage)) write_contents(storage, downloads_, &checksum, sink);
+  }
+  write_integer<uint32_t>(checksum, sink);
+}
+
+void Session::write_bookkeeping(ImageOutput* out) {
+  const ExecutorStats& stats = executor_.stats();
+  out->number(executed());
+  out->number(stats.instructions);
+  out->number(stats.fused);
+  out->number(stats.failed);
+  {
+    MutexLock lock(progress_mutex_);
+    out->number(cancel_through_);
+  }
+  sites_->write_image(out);
+  replies_.write_image(out);
+}
+
+void Session::read_image(ImageSource* source) try {
+  MutexLock execution(execution_mutex_);
+  MutexLock lock(mutex_);
+  const std::string structure = read_part(kMaxStructureBytes, source);
+  ContextScope context(&context_);
+  ImageInput in(structure);
+  const ImageObjects objects(&in);
+  read_context(&in, objects, &context_);
+  read_slots(&in, objects, &slots_);
+  transfers_->read_image(&in, objects);
+  autograd::read_tape(&in, objects);
+  const uint64_t executed = in.number();
+  ExecutorStats stats;
+  stats.instructions = in.number();
+  stats.fused = in.number();
+  stats.failed = in.number();
+  executor_.set_stats(stats);
+  {
+    MutexLock progress(progress_mutex_);
+    cancel_through_ = in.number();
+  }
+  sites_->read_image(&in);
+  replies_.read_image(&in);
+  check(in.at_end(), "[image] the image has more than was expected");
+  uint32_t checksum = 0;
+  for (const Ref<Storage>& storage : objects.storages()) {
+    if (has_contents(*storage)) read_contents(storage, downloads_, &checksum, source);
+  }
+  check_checksum(checksum, source);
+  context_.host_bytes = sites_->bytes() + replies_.bytes();
+  account_->set_bookkeeping(slots_.host_bytes() + context_.bookkeeping_bytes(), slots_.size());
+  publish(executed);
+} catch (const std::bad_alloc&) {
+  throw Error(ErrorKind::kOutOfMemory, "[image] out of memory on the host");
+}
+
+}  // namespace tt::server
