@@ -62,8 +62,16 @@ absl::Status Admissions::add(absl::string_view key, uint64_t session, Clock::dur
   }
   MutexLock lock(mutex_);
   drop_expired();
-  if (entries_.size() >= kMaxKeys) {
-    return absl::ResourceExhaustedError(absl::StrCat("expected at most ", kMaxKeys, " sessions being opened"));
+  // In an engine, keys that one principal does not use must not keep out the others.
+  const auto own = static_cast<size_t>(
+      std::count_if(entries_.begin(), entries_.end(), [&](const Entry& each) { return each.principal == principal; }));
+  const size_t most = is_worker() ? kMaxKeys : kMaxKeysOfPrincipal;
+  if (own >= most) {
+    return absl::ResourceExhaustedError(
+        absl::StrCat("expected at most ", most, " sessions being opened by ", principal));
+  }
+  if (entries_.size() >= kMaxKeysOfEngine) {
+    return absl::ResourceExhaustedError(absl::StrCat("expected at most ", kMaxKeysOfEngine, " sessions being opened"));
   }
   if (known(principal) == nullptr) return too_many_principals();
   entries_.push_back({std::string(key), session, Clock::now() + lifetime, principal});

@@ -27,7 +27,9 @@ class Admissions {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr size_t kKeyBytes = 64;    // hexadecimal digits
-  static constexpr size_t kMaxKeys = 1'024;  // at a time
+  static constexpr size_t kMaxKeys = 1'024;  // at a time, in a worker
+  // The same in an engine: of each principal, and in all.
+  static constexpr size_t kMaxKeysOfPrincipal = 64, kMaxKeysOfEngine = 16'384;
 
   static constexpr size_t kMaxPrincipals = 10'000;
 
@@ -39,7 +41,7 @@ class Admissions {
   const std::string& worker_of() const { return worker_of_; }
 
   // Allows the session with this number (0: the next) to be opened by `key` until `lifetime` has passed.
-  // INVALID_ARGUMENT for a key of another size, RESOURCE_EXHAUSTED if there are kMaxKeys or kMaxPrincipals.
+  // INVALID_ARGUMENT for a key of another size, RESOURCE_EXHAUSTED if there are too many keys or kMaxPrincipals.
   absl::Status add(absl::string_view key, uint64_t session, Clock::duration lifetime, const std::string& principal);
   // Whether take() would succeed.
   bool has(absl::string_view key) const;

@@ -41,6 +41,9 @@ std::string digest_of(absl::string_view token) {
   return absl::BytesToHexString({reinterpret_cast<const char*>(digest), sizeof digest});
 }
 
+// A text of the file in a message of one line.
+std::string printable(absl::string_view text) { return absl::CHexEscape(text.substr(0, 80)); }
+
 absl::Status invalid(absl::string_view field, absl::string_view expected, const Json& got) {
   return absl::InvalidArgumentError(absl::StrCat(field, ": expected ", expected, ", got ", got.dump().substr(0, 80)));
 }
@@ -129,7 +132,7 @@ absl::StatusOr<Principals::Table> Principals::parse(const std::string& text) {
           entry.certificates.push_back(name.get<std::string>());
           if (!table.by_certificate.emplace(entry.certificates.back(), index).second) {
             return in_entry(absl::InvalidArgumentError(
-                absl::StrCat("the certificate name ", entry.certificates.back(), " occurs twice")));
+                absl::StrCat("the certificate name ", printable(entry.certificates.back()), " occurs twice")));
           }
         }
       } else if (field == "expires") {
@@ -151,7 +154,8 @@ absl::StatusOr<Principals::Table> Principals::parse(const std::string& text) {
         if (!value.is_number_unsigned()) return in_entry(invalid(field, "a number", value));
         *limit = value.get<uint64_t>();
       } else {
-        return in_entry(absl::InvalidArgumentError(absl::StrCat("expected fields ", kFields, ", got ", field)));
+        return in_entry(
+            absl::InvalidArgumentError(absl::StrCat("expected fields ", kFields, ", got ", printable(field))));
       }
     }
     if (entry.token_digest.empty() && entry.certificates.empty()) {

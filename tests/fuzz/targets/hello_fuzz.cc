@@ -1,9 +1,11 @@
 // Fuzz target: what a client does with an engine's answer to Hello, and an engine with the version in a Hello. Whatever
 // a redirect says, it leads to the engine's own host and by the same way, or by TLS to another one; a malformed answer
 // is an error.
+#include <google/protobuf/stubs/logging.h>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
+
 #include <string>
 
 #include "client/connection/redirect.h"
@@ -36,6 +38,7 @@ void follow(const Address& engine, const tt::v1::Redirect& redirect) {
 
 extern "C" int LLVMFuzzerInitialize(int*, char***) {
   setenv("TELETENSOR_KNOWN_ENGINES", "/dev/null", 1);
+  google::protobuf::SetLogHandler(nullptr);  // a line per text that is not UTF-8
   return 0;
 }
 

@@ -101,6 +101,19 @@ TEST(Admissions, OfAnEngineHaveTheirOwnPrincipals) {
   EXPECT_EQ(admissions.take(key_of('a'))->principal.quota->limits().memory, 1000u);
 }
 
+TEST(Admissions, OfOnePrincipalDoNotKeepOutOthers) {
+  Admissions admissions;
+  for (size_t i = 0; i < Admissions::kMaxKeysOfPrincipal; ++i) {
+    const std::string number = std::to_string(i);
+    const std::string key = std::string(Admissions::kKeyBytes - number.size(), '0') + number;
+    ASSERT_TRUE(admissions.add(key, 0, minutes(1), "alice").ok());
+  }
+  const absl::Status full = admissions.add(key_of('a'), 0, minutes(1), "alice");
+  EXPECT_EQ(full.code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_EQ(full.message(), "expected at most 64 sessions being opened by alice");
+  EXPECT_TRUE(admissions.add(key_of('a'), 0, minutes(1), "bob").ok());
+}
+
 TEST(Admissions, HaveALimitedNumberOfPrincipals) {
   Admissions admissions;
   for (size_t i = 0; i < Admissions::kMaxPrincipals; ++i) {
