@@ -47,6 +47,9 @@ conformance: build ## Run third-party test suites: SUITES=folder with a checkout
 libraries: build ## Run programs of other libraries with teletensor and PyTorch, ONLY="timm peft", RESUME=1: docs/conformance.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.libraries $(if $(ONLY),--only $(ONLY)) $(if $(RESUME),--resume)
 
+dist-examples: build ## Run PyTorch's distributed examples with both packages: CHECKOUT=folder of pytorch/examples, NANOGPT=folder
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.examples --checkout $(CHECKOUT) $(if $(NANOGPT),--nanogpt $(NANOGPT)) $(if $(ONLY),--only $(ONLY))
+
 op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run --only "PyTorch's op_db"
 

@@ -1,0 +1,1 @@
+"""Runs PyTorch's example programs for torch.distributed, and nanoGPT's, with both packages, and compares their losses."""
