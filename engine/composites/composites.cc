@@ -6,6 +6,7 @@
 
 #include "engine/dispatch/expression.h"
 #include "engine/dispatch/ops.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
 
@@ -141,9 +142,55 @@ Tensor channel_weight(const Tensor& weight, const Tensor& input) {
   return ops::reshape(weight, shape);
 }
 
+Tensor exponent_for(const Tensor& input, const Tensor& other) {
+  if (!is_integral(other.dtype())) return other;
+  return ops::to_dtype(other, is_integral(input.dtype()) ? default_float() : input.dtype());
+}
+
 Tensor first_half(const Tensor& input, int64_t dim) { return ops::narrow(input, dim, 0, input.size(dim) / 2); }
 Tensor second_half(const Tensor& input, int64_t dim) {
   return ops::narrow(input, dim, input.size(dim) / 2, input.size(dim) / 2);
+}
+
+namespace {
+
+// Returns the sizes without the last three, followed by `last`.
+Sizes with_last(SizesView sizes, std::initializer_list<int64_t> last) {
+  Sizes result(sizes.begin(), sizes.end() - 3);
+  result.insert(result.end(), last);
+  return result;
+}
+
+// Permutes the dimensions from n on by `order`, and copies.
+Tensor permuted_from(const Tensor& input, int64_t n, std::initializer_list<int64_t> order) {
+  Sizes dims;
+  for (int64_t d = 0; d < n; ++d) dims.push_back(d);
+  for (int64_t d : order) dims.push_back(n + d);
+  return ops::permute(input, dims);
+}
+
+}  // namespace
+
+Tensor shuffle_pixels(const Tensor& input, int64_t r) {
+  const int64_t c = input.size(-3) / (r * r), h = input.size(-2), w = input.size(-1);
+  const Tensor folded = ops::reshape(input, with_last(input.sizes(), {c, r, r, h, w}));
+  const Tensor shuffled = permuted_from(folded, input.dim() - 3, {0, 3, 1, 4, 2});
+  return ops::reshape(shuffled, with_last(input.sizes(), {c, h * r, w * r}));
+}
+
+Tensor unshuffle_pixels(const Tensor& input, int64_t r) {
+  const int64_t c = input.size(-3), h = input.size(-2) / r, w = input.size(-1) / r;
+  const Tensor folded = ops::reshape(input, with_last(input.sizes(), {c, h, r, w, r}));
+  const Tensor shuffled = permuted_from(folded, input.dim() - 3, {0, 2, 4, 1, 3});
+  return ops::reshape(shuffled, with_last(input.sizes(), {c * r * r, h, w}));
+}
+
+Tensor shuffle_channels(const Tensor& input, int64_t groups) {
+  const Sizes& sizes = input.sizes();
+  int64_t rest = 1;
+  for (size_t d = 2; d < sizes.size(); ++d) rest *= sizes[d];
+  const Tensor grouped = ops::reshape(input, Sizes{sizes[0], groups, sizes[1] / groups, rest});
+  return ops::reshape(ops::transpose(grouped, 1, 2), sizes);
 }
 
 Tensors at_least_1d(const Tensors& tensors) {

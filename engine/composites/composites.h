@@ -37,6 +37,7 @@ Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps);  // clamps
 Tensor round_decimals(const Tensor& input, int64_t decimals);
 Tensor multivariate_lgamma(const Tensor& input, int64_t p);
 Tensor channel_weight(const Tensor& weight, const Tensor& input);  // reshapes weight to broadcast along dimension 1
+Tensor exponent_for(const Tensor& input, const Tensor& other);  // other, of ldexp, in a floating dtype
 Tensor first_half(const Tensor& input, int64_t dim);
 Tensor second_half(const Tensor& input, int64_t dim);
 
@@ -44,7 +45,10 @@ Tensor second_half(const Tensor& input, int64_t dim);
 // positive.
 double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> dims, std::optional<double> correction);
 
-// Joining and indexing.
+// Joining, rearranging and indexing.
+Tensor shuffle_pixels(const Tensor& input, int64_t factor);
+Tensor unshuffle_pixels(const Tensor& input, int64_t factor);
+Tensor shuffle_channels(const Tensor& input, int64_t groups);
 Tensors at_least_1d(const Tensors& tensors);
 Tensors at_least_2d(const Tensors& tensors);  // vectors become rows
 Tensor repeat_each(const Tensor& input, int64_t repeats, std::optional<int64_t> dim);

@@ -1,12 +1,16 @@
 #include "engine/composites/nn.h"
 
+#include <algorithm>
 #include <cmath>
 
 #include "engine/dispatch/ops.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/rules/shape_rules.h"
 
 namespace tt::composites {
 namespace {
+
+constexpr double kPi = 3.14159265358979323846;
 
 // Reshapes to [1, n, 1, ...], with n at `channel` of `ndim` dimensions.
 Tensor along_channel(const Tensor& values, int64_t ndim, int64_t channel) {
@@ -25,6 +29,47 @@ Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& bet
   Tensor scaled = is_one(alpha) ? product : ops::mul(product, factor(alpha));
   if (!beta.to_bool()) return scaled;
   return ops::add(scaled, input, factor(beta));
+}
+
+Tensor add_outer(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha) {
+  if (input.dtype() == DType::kBool && product.dtype() == DType::kBool) {  // `or` and `and`
+    return ops::bitwise_or(ops::bitwise_and(input, beta.to_bool()), ops::bitwise_and(product, alpha.to_bool()));
+  }
+  const Tensor scaled = is_one(alpha) ? product : ops::mul(product, alpha);
+  if (beta.to_complex() == 0.0) return ops::expand(scaled, product.sizes());
+  return ops::add(scaled, is_one(beta) ? input : ops::mul(input, beta));
+}
+
+Tensor kronecker(const Tensor& input, const Tensor& other) {
+  constexpr int64_t kLongRow = 128;  // elements; the product of such rows is limited by memory bandwidth only
+  const size_t n = static_cast<size_t>(std::max(input.dim(), other.dim()));
+  const Sizes a = prepend_ones(input.sizes(), static_cast<int64_t>(n));
+  const Sizes b = prepend_ones(other.sizes(), static_cast<int64_t>(n));
+  Sizes sizes, left_sizes, right_sizes;
+  for (size_t d = 0; d < n; ++d) {
+    sizes.push_back(a[d] * b[d]);
+    left_sizes.insert(left_sizes.end(), {a[d], 1});
+    right_sizes.insert(right_sizes.end(), {1, b[d]});
+  }
+  Tensor left = ops::reshape(input, left_sizes), right = ops::reshape(other, right_sizes);
+  if (n > 1 && b[n - 1] < kLongRow && product(sizes) >= kLongRow * kLongRow) {  // expand short rows
+    left_sizes.back() = b[n - 1];
+    right_sizes[2 * n - 2] = a[n - 1];
+    left = ops::flatten(ops::expand(left, left_sizes), -2, -1);
+    right = ops::flatten(ops::expand(right, right_sizes), -2, -1);
+  }
+  return ops::reshape(ops::mul(left, right), sizes);
+}
+
+Tensor bilinear_form(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
+  const int64_t out = weight.size(0), n1 = weight.size(1), n2 = weight.size(2);
+  const Tensor matrix = ops::reshape(ops::permute(weight, Sizes{1, 0, 2}), Sizes{n1, out * n2});
+  Sizes sizes = input1.sizes();
+  sizes.back() = out;
+  sizes.push_back(n2);
+  const Tensor products = ops::reshape(ops::matmul(input1, matrix), sizes);
+  const Tensor result = ops::sum(ops::mul(products, ops::unsqueeze(input2, -2)), Sizes{-1});
+  return bias ? ops::add(result, bias) : result;
 }
 
 Tensor inner_product(const Tensor& input, const Tensor& other) {
@@ -202,6 +247,45 @@ Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const T
     smooth = ops::true_divide(ops::sum(smooth), ops::sum(weights));
   }
   return ops::add(ops::mul(nll, 1 - label_smoothing), ops::mul(smooth, label_smoothing / static_cast<double>(classes)));
+}
+
+Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                        std::string_view reduction) {
+  const auto floating = [](const Tensor& t) { return is_integral(t.dtype()) ? ops::to_dtype(t, default_float()) : t; };
+  // PyTorch's own formula: in contrast to cosine_similarity, it adds to the squares and bounds nothing.
+  const auto product = [](const Tensor& a, const Tensor& b) { return ops::sum(ops::mul(a, b), Sizes{-1}, false); };
+  const auto square = [&](const Tensor& t) { return ops::add(product(t, t), 1e-12); };
+  const Tensor x = floating(input1), y = floating(input2);
+  const Tensor cosine = ops::true_divide(product(x, y), ops::sqrt(ops::mul(square(x), square(y))));
+  const Tensor apart = ops::clamp_min(ops::sub(cosine, margin), int64_t{0});
+  const Tensor unlike = ops::where(ops::eq(target, int64_t{-1}), apart, 0.0);
+  return reduce_loss(ops::where(ops::eq(target, int64_t{1}), ops::rsub(cosine, int64_t{1}), unlike), reduction);
+}
+
+Tensor poisson_nll(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps) {
+  const Tensor losses = log_input ? ops::sub(ops::exp(input), ops::mul(target, input))
+                                  : ops::sub(input, ops::mul(target, ops::log(ops::add(input, eps))));
+  if (!full) return losses;
+  const Tensor rest = ops::mul(ops::log(ops::mul(target, 2 * kPi)), 0.5);
+  const Tensor stirling = ops::add(ops::sub(ops::mul(target, ops::log(target)), target), rest);
+  return ops::add(losses, ops::where(ops::gt(target, int64_t{1}), stirling, 0.0));
+}
+
+Tensor gaussian_nll(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps) {
+  // The clamp does not affect the gradient.
+  const Tensor fixed = ops::detach(var);
+  const Tensor variance = ops::add(var, ops::sub(ops::clamp_min(fixed, eps), fixed));
+  const Tensor distance = ops::true_divide(ops::square(ops::sub(input, target)), variance);
+  const Tensor losses = ops::mul(ops::add(ops::log(variance), distance), 0.5);
+  return full ? ops::add(losses, 0.5 * std::log(2 * kPi)) : losses;
+}
+
+Tensor triplet_margin(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p,
+                      double eps, bool swap) {
+  const Tensor near = ops::pairwise_distance(anchor, positive, p, eps);
+  Tensor far = ops::pairwise_distance(anchor, negative, p, eps);
+  if (swap) far = ops::minimum(far, ops::pairwise_distance(positive, negative, p, eps));
+  return ops::clamp_min(ops::add(ops::sub(near, far), margin), int64_t{0});
 }
 
 }  // namespace tt::composites

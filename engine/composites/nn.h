@@ -9,7 +9,10 @@ namespace tt::composites {
 
 // beta * input + alpha * product; does not read `input` if beta is 0.
 Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha);
+Tensor add_outer(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha);
 Tensor inner_product(const Tensor& input, const Tensor& other);
+Tensor kronecker(const Tensor& input, const Tensor& other);
+Tensor bilinear_form(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias);
 
 // Accept batched and unbatched input.
 Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SizesView stride, SizesView padding,
@@ -31,5 +34,11 @@ Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& 
 Tensor kl_divergence(const Tensor& input, const Tensor& target, std::string_view reduction, bool log_target);
 Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
                               std::string_view reduction, double label_smoothing);
+Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
+                        std::string_view reduction);
+Tensor poisson_nll(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps);
+Tensor gaussian_nll(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps);
+Tensor triplet_margin(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p,
+                      double eps, bool swap);
 
 }  // namespace tt::composites

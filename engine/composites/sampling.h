@@ -1,4 +1,4 @@
-// Functions called by the composites of sampling, scattering and order statistics, in addition to operators.
+// Functions called by the composites of sampling, scattering, scans and order statistics, in addition to operators.
 #pragma once
 
 #include "engine/composites/composites.h"
@@ -21,6 +21,10 @@ Tensor quantiles(const Tensor& input, const Tensor& q, std::optional<int64_t> di
                  std::string_view interpolation, bool ignore_nan);
 Tensor median_ignoring_nan(const Tensor& input);
 Tensors median_dim_ignoring_nan(const Tensor& input, int64_t dim, bool keepdim);
+Tensor is_member(const Tensor& elements, const Tensor& test_elements, bool invert);
+Tensor cumulative_logsumexp(const Tensor& input, int64_t dim);
+// The areas between adjacent values along dim, at the positions x or, if x is undefined, with the spacing dx.
+Tensor trapezoids(const Tensor& y, const Tensor& x, double dx, int64_t dim);
 Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double max);
 Tensor rotate_90(const Tensor& input, int64_t k, SizesView dims);
 

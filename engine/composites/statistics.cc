@@ -142,6 +142,39 @@ Tensor median_ignoring_nan(const Tensor& input) {
   return median_dim_ignoring_nan(ops::reshape(input, Sizes{-1}), 0, false)[0];
 }
 
+Tensor is_member(const Tensor& elements, const Tensor& test_elements, bool invert) {
+  if (test_elements.numel() == 0) return ops::full(elements.sizes(), invert, DType::kBool, elements->device);
+  const DType common = promote(elements.dtype(), test_elements.dtype());
+  const Tensor candidates = ops::to_dtype(ops::sort(ops::reshape(test_elements, Sizes{-1}))[0], common);
+  const Tensor values = ops::to_dtype(ops::reshape(elements, Sizes{-1}), common);
+  const Tensor place = ops::clamp_max(ops::searchsorted(candidates, values), candidates.numel() - 1);
+  const Tensor found = ops::reshape(ops::eq(ops::index_select(candidates, 0, place), values), elements.sizes());
+  return invert ? ops::logical_not(found) : found;
+}
+
+Tensor cumulative_logsumexp(const Tensor& input, int64_t dim) {
+  if (input.dim() == 0) return ops::clone(input);
+  const int64_t n = input.size(dim);
+  Tensor result = input;
+  for (int64_t shift = 1; shift < n; shift *= 2) {  // each round doubles the number of summed elements
+    const Tensor sums =
+        ops::logaddexp(ops::narrow(result, dim, shift, n - shift), ops::narrow(result, dim, 0, n - shift));
+    result = ops::cat({ops::narrow(result, dim, 0, shift), sums}, dim);
+  }
+  return result;
+}
+
+Tensor trapezoids(const Tensor& y, const Tensor& x, double dx, int64_t dim) {
+  const int64_t n = y.size(dim), rest = std::max<int64_t>(n - 1, 0);
+  const Tensor pairs = ops::add(ops::narrow(y, dim, n - rest, rest), ops::narrow(y, dim, 0, rest));
+  const Tensor means = ops::true_divide(pairs, int64_t{2});
+  if (!x) return ops::mul(means, dx);
+  if (x.dim() != 1) return ops::mul(means, ops::diff(x, 1, dim));
+  Sizes sizes(static_cast<size_t>(y.dim()), 1);
+  sizes[static_cast<size_t>(shape_rules::wrap_dim(dim, y.dim()))] = rest;
+  return ops::mul(means, ops::reshape(ops::diff(x, 1, 0), sizes));
+}
+
 Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double max) {
   const Tensor x = ops::reshape(ops::detach(input), Sizes{-1}), none = ops::zeros(Sizes{bins}, x.dtype(), x.device());
   if (x.numel() == 0) return none;

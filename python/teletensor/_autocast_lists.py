@@ -14,9 +14,8 @@ from . import _C
 from ._C import Tensor
 
 _LOSSES = (
-    "poisson_nll_loss", "cosine_embedding_loss", "hinge_embedding_loss", "margin_ranking_loss", "multilabel_margin_loss",
-    "soft_margin_loss", "triplet_margin_loss", "multi_margin_loss",
-)  # fmt: skip
+    "multilabel_margin_loss", "multi_margin_loss",
+)
 _POOLING = (
     "adaptive_max_pool3d", "adaptive_max_pool3d_with_indices", "fractional_max_pool2d",
     "fractional_max_pool2d_with_indices", "fractional_max_pool3d", "fractional_max_pool3d_with_indices", "max_unpool2d",
@@ -39,9 +38,8 @@ _CPU, _BOTH = ("float32", None), ("float32", "float32")
 LISTS: dict[str, dict[str, tuple]] = {
     "teletensor": {
         **dict.fromkeys(_LOSSES, _BOTH), **dict.fromkeys(_MAIN, _CPU),
-        "pdist": (None, "float32"), "renorm": (None, "float32"), "norm": (None, "float32"), "addr": (None, "lower"),
+        "pdist": (None, "float32"), "renorm": (None, "float32"), "norm": (None, "float32"),
         "chain_matmul": (None, "lower"), "einsum": (None, "lower"), "tensordot": (None, "widest"), "vdot": (None, "widest"),
-        "bilinear": (None, "widest"),
     },
     "teletensor.functional": {
         "norm": (None, "float32"), "chain_matmul": (None, "lower"), "einsum": (None, "lower"), "tensordot": (None, "widest"),
@@ -51,7 +49,7 @@ LISTS: dict[str, dict[str, tuple]] = {
         **dict.fromkeys(_LOSSES, _BOTH), **dict.fromkeys(_POOLING, _CPU),
         "cross_entropy": ("float32", None), "multilabel_soft_margin_loss": (None, "float32"),
         "instance_norm": (None, "as given"), "interpolate": ("as given", "float32"), "pad": ("padding", None),
-        "bilinear": (None, "widest"), "pdist": (None, "float32"),
+        "pdist": (None, "float32"),
     },
     "teletensor.linalg": {
         **dict.fromkeys(_LINALG, _CPU),

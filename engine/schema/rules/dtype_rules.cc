@@ -147,12 +147,13 @@ DType shiftable(const Arg& input, const Arg& other) {
 
 DType double_precision_of(DType t) { return is_complex(t) ? DType::kComplex128 : DType::kFloat64; }
 
-DType scaled_by(Scalar factor, DType t) {
-  check(factor.category() != Category::kBool || t == DType::kBool, "Boolean alpha only supported for Boolean results.");
-  check(!is_integral(t) || factor.category() <= Category::kInteger,
-        "For integral input tensors, argument alpha must not be a floating point number.");
-  check(is_complex(t) || factor.is_real(),
-        "For non-complex input tensors, argument alpha must not be a complex number.");
+DType scaled_by(Scalar factor, DType t, std::string_view parameter) {
+  check(factor.category() != Category::kBool || t == DType::kBool, "Boolean ", parameter,
+        " only supported for Boolean results.");
+  check(!is_integral(t) || factor.category() <= Category::kInteger, "For integral input tensors, argument ", parameter,
+        " must not be a floating point number.");
+  check(is_complex(t) || factor.is_real(), "For non-complex input tensors, argument ", parameter,
+        " must not be a complex number.");
   if (is_integral(t)) check_convertible(factor, t);
   return t;
 }

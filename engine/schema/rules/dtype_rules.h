@@ -63,7 +63,7 @@ DType negatable(const Arg& input);
 DType shiftable(const Arg& input, const Arg& other);
 DType square(const Arg& input);  // bool becomes int64
 // Returns `t`. Checks that a number used as a factor or limit is compatible with `t`.
-DType scaled_by(Scalar factor, DType t);
+DType scaled_by(Scalar factor, DType t, std::string_view parameter = "alpha");
 // Throws Error (RuntimeError) if the number overflows `t`: out of range, or NaN or infinity for a type without them. As
 // in PyTorch, a negative integer whose magnitude is at most the type's maximum wraps around in an unsigned type, and
 // all numbers convert to bool.

@@ -170,6 +170,53 @@ Sizes roll(const Arg& input, SizesView shifts, SizesView dims) {
   return meta(input).sizes;
 }
 
+namespace {
+
+void check_pixels(const char* name, SizesView sizes, int64_t factor, const char* parameter) {
+  check(sizes.size() >= 3, name, " expects input to have at least 3 dimensions, but got input with ", sizes.size(),
+        " dimension(s)");
+  check(factor > 0, name, " expects a positive ", parameter, ", but got ", factor);
+}
+
+}  // namespace
+
+Sizes pixel_shuffle(const Arg& input, int64_t factor) {
+  Sizes sizes = meta(input).sizes;
+  check_pixels("pixel_shuffle", sizes, factor, "upscale_factor");
+  const size_t n = sizes.size();
+  const int64_t square = checked_mul(factor, factor);
+  check(sizes[n - 3] % square == 0,
+        "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
+        "input.size(-3)=",
+        sizes[n - 3], " is not divisible by ", square);
+  sizes[n - 3] /= square;
+  sizes[n - 2] = checked_mul(sizes[n - 2], factor);
+  sizes[n - 1] = checked_mul(sizes[n - 1], factor);
+  return sizes;
+}
+
+Sizes pixel_unshuffle(const Arg& input, int64_t factor) {
+  Sizes sizes = meta(input).sizes;
+  check_pixels("pixel_unshuffle", sizes, factor, "downscale_factor");
+  const size_t n = sizes.size();
+  for (size_t back : {size_t{2}, size_t{1}}) {
+    check(sizes[n - back] % factor == 0, "pixel_unshuffle expects ", back == 2 ? "height" : "width",
+          " to be divisible by downscale_factor, but input.size(-", back, ")=", sizes[n - back],
+          " is not divisible by ", factor);
+    sizes[n - back] /= factor;
+  }
+  sizes[n - 3] = checked_mul(sizes[n - 3], checked_mul(factor, factor));
+  return sizes;
+}
+
+Sizes channel_shuffle(const Arg& input, int64_t groups) {
+  const Sizes& sizes = meta(input).sizes;
+  check(sizes.size() > 2, "channel_shuffle expects input with > 2 dims, but got input with sizes ", sizes);
+  check(groups > 0 && sizes[1] % groups == 0, "[channel_shuffle] expected a number of groups that divides ", sizes[1],
+        " channels, got ", groups);
+  return sizes;
+}
+
 Sizes require_matrices(const Arg& input) {
   check(meta(input).dim() >= 2, "input tensor must have at least 2 dimensions");
   return meta(input).sizes;

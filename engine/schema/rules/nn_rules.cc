@@ -197,6 +197,11 @@ Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const 
   return sizes;
 }
 
+Sizes normalize(const Arg& input, double p, SizesView dim) {
+  vector_norm(input, p, dim, true);
+  return sizes_of(input);
+}
+
 Sizes groups(const Arg& input, int64_t num_groups) { return {sizes_of(input)[0], num_groups}; }
 
 Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction,
@@ -222,6 +227,38 @@ Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::stri
 Sizes loss(const Arg& input, const Arg& target, std::string_view reduction) {
   check_reduction(reduction);
   Sizes sizes = broadcast(input, target);
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes loss(const Arg& input, const Arg& target, const Arg& other, std::string_view reduction) {
+  check_reduction(reduction);
+  Sizes sizes = broadcast(input, target, other);
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes margin_ranking_loss(const Arg& input1, const Arg& input2, const Arg& target, std::string_view reduction) {
+  const size_t n = sizes_of(input1).size();
+  check(sizes_of(input2).size() == n && sizes_of(target).size() == n,
+        "margin_ranking_loss : All input tensors should have same dimension but got sizes: input1: torch.Size(",
+        sizes_of(input1), "), input2: torch.Size(", sizes_of(input2), "), target: torch.Size(", sizes_of(target), ") ");
+  return loss(input1, input2, target, reduction);
+}
+
+Sizes cosine_embedding_loss(const Arg& input1, const Arg& input2, const Arg& target, std::string_view reduction) {
+  check_reduction(reduction);
+  Sizes sizes = broadcast_sizes(cosine_similarity(input1, input2, -1), sizes_of(target));
+  return reduction == "none" ? sizes : Sizes{};
+}
+
+Sizes triplet_margin_loss(const Arg& anchor, const Arg& positive, const Arg& negative, double margin,
+                          std::string_view reduction) {
+  check_reduction(reduction);
+  check(ErrorKind::kValue, margin > 0, "margin must be greater than 0, got ", margin);
+  const size_t a = sizes_of(anchor).size(), p = sizes_of(positive).size(), n = sizes_of(negative).size();
+  check(a == p && p == n,
+        "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
+        a, "D, positive ", p, "D, and negative ", n, "D inputs");
+  Sizes sizes = broadcast_sizes(pairwise_distance(anchor, positive, false), pairwise_distance(anchor, negative, false));
   return reduction == "none" ? sizes : Sizes{};
 }
 

@@ -1,4 +1,5 @@
 // Rules for matrix products and operators built from them.
+#include "engine/schema/checked_math.h"
 #include "engine/schema/error.h"
 #include "engine/schema/rules/dtype_rules.h"
 #include "engine/schema/rules/shape_rules.h"
@@ -7,6 +8,7 @@ namespace tt {
 namespace {
 
 SizesView sizes_of(const Arg& tensor) { return tensor.tensor->sizes; }
+Sizes copy_of(const Arg& tensor) { return tensor.tensor->sizes; }
 
 // Formats two sizes as "3x4".
 std::string times(SizesView s) {
@@ -109,6 +111,34 @@ Sizes outer(const Arg& input, const Arg& other) {
   return {a[0], b[0]};
 }
 
+Sizes addr(const Arg& input, const Arg& vec1, const Arg& vec2) { return added(input, outer(vec1, vec2)); }
+
+Sizes kron(const Arg& input, const Arg& other) {
+  Sizes a = copy_of(input), b = copy_of(other);
+  a.insert(a.begin(), std::max(a.size(), b.size()) - a.size(), 1);
+  b.insert(b.begin(), a.size() - b.size(), 1);
+  for (size_t d = 0; d < a.size(); ++d) a[d] = checked_mul(a[d], b[d]);
+  return a;
+}
+
+Sizes bilinear(const Arg& input1, const Arg& input2, const Arg& weight, const Arg& bias) {
+  const SizesView a = sizes_of(input1), b = sizes_of(input2), w = sizes_of(weight);
+  check(a.size() == b.size() && !a.empty(), "bilinear(): input dimensions do not match: got ", a.size(), " and ",
+        b.size());
+  check(w.size() == 3, "bilinear(): expected a weight with 3 dimensions, got ", w.size());
+  for (size_t d = 0; d + 1 < a.size(); ++d) {
+    check(a[d] == b[d], "bilinear(): input batch dimensions do not match at dim ", d, ": got ", a[d], " and ", b[d]);
+  }
+  check(a.back() == w[1], "bilinear(): input1 size does not match weight size: got ", a.back(), " but expected ", w[1]);
+  check(b.back() == w[2], "bilinear(): input2 size does not match weight size: got ", b.back(), " but expected ", w[2]);
+  check(bias.is_none() || (sizes_of(bias).size() == 1 && sizes_of(bias)[0] == w[0]),
+        "bilinear(): bias size does not match weight size: got ",
+        bias.is_none() || sizes_of(bias).empty() ? 0 : sizes_of(bias)[0], " but expected ", w[0]);
+  Sizes result = copy_of(input1);
+  result.back() = w[0];
+  return result;
+}
+
 Sizes inner(const Arg& input, const Arg& other) {
   SizesView a = sizes_of(input), b = sizes_of(other);
   if (a.empty() || b.empty()) return broadcast_sizes(a, b);
@@ -170,6 +200,17 @@ Sizes distance(const Arg& input, const Arg& other) {
   return {};
 }
 
+Sizes pairwise_distance(const Arg& x1, const Arg& x2, bool keepdim) {
+  Sizes sizes = broadcast(x1, x2);
+  if (sizes.empty()) return sizes;
+  if (keepdim) {
+    sizes.back() = 1;
+  } else {
+    sizes.pop_back();
+  }
+  return sizes;
+}
+
 Sizes diff(const Arg& input, int64_t n, int64_t dim) {
   Sizes result(sizes_of(input).begin(), sizes_of(input).end());
   check(!result.empty(), "diff expects input to be at least one-dimensional");
@@ -177,6 +218,32 @@ Sizes diff(const Arg& input, int64_t n, int64_t dim) {
   int64_t& size = result[static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(result.size())))];
   size = n < size ? size - n : 0;
   return result;
+}
+
+Sizes cumulative_trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim) {
+  check(ErrorKind::kType, x.is_none() || dx == 1,
+        "trapezoid() received an invalid combination of arguments: expected x or dx, but got both");
+  Sizes sizes = copy_of(y);
+  const auto at = static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(sizes.size())));
+  check(ErrorKind::kIndex, !sizes.empty(), "Dimension specified as ", dim, " but tensor has no dimensions");
+  const int64_t n = sizes[at], steps = std::max<int64_t>(n - 1, 0);
+  sizes[at] = steps;
+  if (x.is_none()) return sizes;
+  Sizes positions = copy_of(x);
+  if (positions.size() != 1) {
+    const auto own = static_cast<size_t>(wrap_dim(dim, static_cast<int64_t>(positions.size())));
+    check(!positions.empty() && positions[own] == n, "trapezoid: There must be one `x` value for each sample point");
+    positions[own] = steps;
+    return broadcast_sizes(sizes, positions);
+  }
+  check(positions[0] == n, "trapezoid: There must be one `x` value for each sample point");
+  return sizes;
+}
+
+Sizes trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim) {
+  Sizes sizes = cumulative_trapezoid(y, x, dx, dim);
+  sizes.erase(sizes.begin() + wrap_dim(dim, static_cast<int64_t>(sizes.size())));
+  return sizes;
 }
 
 }  // namespace shape_rules

@@ -104,6 +104,9 @@ Sizes tile(const Arg& input, SizesView dims);
 Sizes repeat_interleave(const Arg& input, int64_t repeats, std::optional<int64_t> dim);
 Sizes flip(const Arg& input, SizesView dims);
 Sizes roll(const Arg& input, SizesView shifts, SizesView dims);
+Sizes pixel_shuffle(const Arg& input, int64_t factor);
+Sizes pixel_unshuffle(const Arg& input, int64_t factor);
+Sizes channel_shuffle(const Arg& input, int64_t groups);
 Sizes require_matrices(const Arg& input);  // returns the input's sizes; requires at least two dimensions
 Sizes diag(const Arg& input, int64_t diagonal);
 Sizes diag_embed(const Arg& input, int64_t offset, int64_t dim1, int64_t dim2);
@@ -147,6 +150,9 @@ Sizes addmv(const Arg& input, const Arg& mat, const Arg& vec);
 Sizes baddbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
 Sizes addbmm(const Arg& input, const Arg& batch1, const Arg& batch2);
 Sizes outer(const Arg& input, const Arg& other);
+Sizes addr(const Arg& input, const Arg& vec1, const Arg& vec2);
+Sizes kron(const Arg& input, const Arg& other);
+Sizes bilinear(const Arg& input1, const Arg& input2, const Arg& weight, const Arg& bias);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
 // Rule of products of scaled 8-bit matrices. Checks PyTorch's requirements and, on a GPU, those of cuBLASLt.
@@ -175,7 +181,10 @@ Sizes trace(const Arg& input);
 Sizes cross(const Arg& input, const Arg& other, int64_t dim);
 Sizes cdist(const Arg& x1, const Arg& x2, double p);
 Sizes distance(const Arg& input, const Arg& other);
+Sizes pairwise_distance(const Arg& x1, const Arg& x2, bool keepdim);  // without the last dimension
 Sizes diff(const Arg& input, int64_t n, int64_t dim);
+Sizes trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim);
+Sizes cumulative_trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim);
 
 // Convolutions. The first three require a batch. conv and conv_transpose also accept unbatched inputs, which have a
 // channel dimension and `space` spatial dimensions.
@@ -221,6 +230,7 @@ Sizes layer_norm(const Arg& input, SizesView normalized_shape, const Arg& weight
 Sizes rows(const Arg& input, SizesView normalized_shape);  // one number per normalised row
 Sizes group_norm(const Arg& input, int64_t num_groups, const Arg& weight, const Arg& bias = Arg());
 Sizes groups(const Arg& input, int64_t num_groups);
+Sizes normalize(const Arg& input, double p, SizesView dim);
 
 // Other layers, and losses.
 Sizes scalar();
@@ -234,6 +244,11 @@ Sizes cosine_similarity(const Arg& x1, const Arg& x2, int64_t dim);
 Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction,
                double label_smoothing = 0);
 Sizes loss(const Arg& input, const Arg& target, std::string_view reduction);
+Sizes loss(const Arg& input, const Arg& target, const Arg& other, std::string_view reduction);
+Sizes margin_ranking_loss(const Arg& input1, const Arg& input2, const Arg& target, std::string_view reduction);
+Sizes cosine_embedding_loss(const Arg& input1, const Arg& input2, const Arg& target, std::string_view reduction);
+Sizes triplet_margin_loss(const Arg& anchor, const Arg& positive, const Arg& negative, double margin,
+                          std::string_view reduction);
 Sizes smooth_loss(const Arg& input, const Arg& target, std::string_view reduction, double beta, bool zero_allowed);
 Sizes binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction);
 Sizes binary_cross_entropy_with_logits(const Arg& input, const Arg& target, const Arg& weight, const Arg& pos_weight,

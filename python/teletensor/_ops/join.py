@@ -14,8 +14,8 @@ from .out_variant import out_variant
 
 __all__ = [
     "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
-    "corrcoef", "cov", "cumulative_trapezoid", "diagflat", "kron", "nonzero", "pdist", "range", "scalar_tensor",
-    "tril_indices", "trapezoid", "trapz", "triu_indices", "unique", "unique_consecutive", "vander", "where",
+    "corrcoef", "cov", "diagflat", "nonzero", "pdist", "range", "scalar_tensor",
+    "tril_indices", "triu_indices", "unique", "unique_consecutive", "vander", "where",
 ]  # fmt: skip
 
 _torch, _builtin_range = _C.torch, range
@@ -122,23 +122,6 @@ def combinations(input: Tensor, r: int = 2, with_replacement: bool = False) -> T
     return input[_C.tensor(rows, dtype=_C.int64, device=input.device).reshape(len(rows), r)]
 
 
-_LONG_ROW = 128  # elements; the product of rows of at least this length is limited by memory bandwidth only
-
-
-@out_variant
-def kron(input: Tensor, other: Tensor) -> Tensor:
-    """The Kronecker product: the products of all pairs of elements."""
-    n = max(input.dim(), other.dim())
-    a, b = (t.reshape((1,) * (n - t.dim()) + tuple(t.shape)) for t in (input, other))
-    shape = [x * y for x, y in zip(a.shape, b.shape)]
-    left = a.reshape([d for x in a.shape for d in (x, 1)])
-    right = b.reshape([d for y in b.shape for d in (1, y)])
-    if n > 1 and right.shape[-1] < _LONG_ROW and math.prod(shape) >= _LONG_ROW**2:  # expand short rows
-        left = left.expand(*left.shape[:-1], right.shape[-1]).flatten(-2)
-        right = right.expand(*right.shape[:-2], a.shape[-1], right.shape[-1]).flatten(-2)
-    return (left * right).reshape(shape)
-
-
 def block_diag(*tensors) -> Tensor:
     """A block-diagonal matrix: the matrices along the diagonal, zeros elsewhere."""
     blocks = [t.reshape(1, -1) if t.dim() < 2 else t for t in tensors]
@@ -165,38 +148,6 @@ def vander(x: Tensor, N: int | None = None, increasing: bool = False) -> Tensor:
         raise RuntimeError("N must be non-negative.")
     powers = on_mesh_of(x, _torch.arange(count, device=x.device))
     return x.unsqueeze(-1) ** (powers if increasing else powers.flip(0))
-
-
-def trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integral along dim by the trapezoidal rule, of values at the positions x or with the spacing dx (1 by
-    default).
-    """
-    return _trapezoids(y, x, dx, dim).sum(dim)
-
-
-def cumulative_trapezoid(y: Tensor, x: Tensor | None = None, *, dx: float = 1, dim: int = -1) -> Tensor:
-    """The integrals along dim up to each element after the first, by the trapezoidal rule."""
-    return _trapezoids(y, x, dx, dim).cumsum(dim)
-
-
-def _trapezoids(y: Tensor, x: Tensor | None, dx: float, dim: int) -> Tensor:
-    if x is not None and dx != 1:
-        raise TypeError("trapezoid() received an invalid combination of arguments: expected x or dx, but got both")
-    n = y.shape[dim] if y.dim() else y.size(dim)
-    rest = max(n - 1, 0)
-    means = (y.narrow(dim, n - rest, rest) + y.narrow(dim, 0, rest)) / 2
-    if x is None:
-        return means * dx
-    if x.shape[-1 if x.dim() == 1 else dim] != n:
-        raise RuntimeError("trapezoid: There must be one `x` value for each sample point")
-    if x.dim() == 1:
-        steps = x.diff().reshape([-1 if d == dim % y.dim() else 1 for d in _builtin_range(y.dim())])
-    else:
-        steps = x.diff(dim=dim)
-    return means * steps
-
-
-trapz = trapezoid
 
 
 def _observation_weights(name: str, weights: Tensor, columns: int, floating: bool) -> None:
@@ -360,5 +311,5 @@ def _expand_dims(t: Tensor, n: int) -> Tensor:
 
 atleast_1d, atleast_2d, atleast_3d = _at_least(1), _at_least(2), _at_least(3)
 
-for _function in (unique, unique_consecutive, argwhere, kron, diagflat, cov, corrcoef, nonzero):
+for _function in (unique, unique_consecutive, argwhere, diagflat, cov, corrcoef, nonzero):
     setattr(Tensor, _function.__name__, _function)

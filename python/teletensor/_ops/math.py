@@ -7,80 +7,14 @@ import math
 
 from .. import _C
 from .._C import Tensor
-from .._functions import result_type
 from .._integers import repeated
 from .out_variant import inplace_variant, out_variants
 
 __all__ = [
-    "addr", "frexp", "gradient", "hash_tensor", "histogram", "isin", "ldexp", "logaddexp2", "logcumsumexp", "positive",
+    "frexp", "gradient", "hash_tensor", "histogram", "isin", "positive",
 ]  # fmt: skip
 
 _torch = _C.torch
-
-
-def addr(*args, **kwargs) -> Tensor:
-    """beta * input + alpha * (the outer product of two vectors).
-
-    addr(input, vec1, vec2, *, beta=1, alpha=1), or with the older orders of arguments.
-    """
-    from .spellings import older_order
-
-    return _addr(**older_order("addr", ("input", "vec1", "vec2"), args, kwargs))
-
-
-addr.__overloads__ = (
-    "input, vec1, vec2, *, beta=1, alpha=1, out=None", "beta, input, alpha, vec1, vec2, *, out=None",
-    "beta, input, vec1, vec2, *, out=None",
-)  # fmt: skip
-
-
-def _addr(input: Tensor, vec1: Tensor, vec2: Tensor, *, beta=1, alpha=1) -> Tensor:
-    product = _torch.outer(vec1, vec2)
-    kind = _C.promote_types(product.dtype, input.dtype)
-    if not kind.is_floating_point and not kind.is_complex:
-        for name, value in (("beta", beta), ("alpha", alpha)):
-            if isinstance(value, float):
-                raise RuntimeError(f"For integral input tensors, argument {name} must not be a floating point number.")
-    if kind is _C.bool:  # bools are added by `or` and multiplied by `and`
-        return (input & builtins.bool(beta)) | (product & builtins.bool(alpha))
-    product = product if alpha == 1 else product * alpha
-    return product + (input if beta == 1 else input * beta) if beta != 0 else product
-
-
-def _require_tensors(function: str, input: Tensor, other: Tensor) -> None:
-    for i, (name, value) in enumerate((("input", input), ("other", other))):
-        if not isinstance(value, Tensor):
-            raise TypeError(f"{function}(): argument '{name}' (position {i + 1}) must be Tensor, not {type(value).__name__}")
-
-
-def logaddexp2(input: Tensor, other: Tensor) -> Tensor:
-    """log2(2^input + 2^other), without overflow."""
-    _require_tensors("logaddexp2", input, other)
-    dtype = result_type(input, other)
-    if not dtype.is_floating_point:
-        raise NotImplementedError(f"logaddexp2() is not implemented for {dtype}")
-    return _torch.logaddexp(input.to(dtype) * math.log(2), other.to(dtype) * math.log(2)) / math.log(2)
-
-
-def logcumsumexp(input: Tensor, dim: int) -> Tensor:
-    """The logarithms of the cumulative sums of exp along a dimension."""
-    if input.dim() == 0 or input.numel() == 0:
-        return input.cumsum(dim)  # checks the dimension
-    result, n, shift = input, input.shape[dim], 1
-    while shift < n:  # each round doubles the number of summed elements
-        sums = _torch.logaddexp(result.narrow(dim, shift, n - shift), result.narrow(dim, 0, n - shift))
-        result = _torch.cat([result.narrow(dim, 0, shift), sums], dim)
-        shift *= 2
-    return result
-
-
-def ldexp(input: Tensor, other: Tensor) -> Tensor:
-    """input * 2^other."""
-    _require_tensors("ldexp", input, other)
-    if not (other.is_floating_point() or other.is_complex()):
-        inexact = input.is_floating_point() or input.is_complex()
-        other = other.to(input.dtype if inexact else _C.default_dtype())
-    return input * _torch.exp2(other)
 
 
 def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
@@ -111,14 +45,7 @@ def isin(
         elements = _C.tensor(elements)
     if not isinstance(test_elements, Tensor):
         return elements != test_elements if invert else elements == test_elements
-    if test_elements.numel() == 0:
-        return _torch.full(elements.shape, invert, dtype=_C.bool, device=elements.device)
-    candidates = test_elements.reshape(-1).sort()[0]
-    both = elements.to(_C.promote_types(elements.dtype, candidates.dtype))
-    candidates = candidates.to(both.dtype)
-    index = _torch.searchsorted(candidates, both).clamp_max(candidates.numel() - 1)
-    found = candidates[index.reshape(-1)].reshape(both.shape) == both
-    return found.logical_not() if invert else found
+    return _C.ops.isin(elements, test_elements, invert=invert)
 
 
 isin.__overloads__ = tuple(
@@ -230,22 +157,8 @@ def positive(input: Tensor) -> Tensor:
 
 
 
-
-def _addr_method(self: Tensor, *args, **kwargs) -> Tensor:
-    """beta * this tensor + alpha * (the outer product of two vectors)."""
-    from .spellings import older_order
-
-    return _addr(**older_order("addr", ("input", "vec1", "vec2"), (self, *args), kwargs, is_method=True))
-
-
-_addr_method.__name__ = "addr"
-_addr_method.__overloads__ = ("vec1, vec2, *, beta=1, alpha=1", "beta, alpha, vec1, vec2", "beta, vec1, vec2")
-globals().update(
-    out_variants(globals(), ("addr", "frexp", "histogram", "ldexp", "logaddexp2"), exact=("hash_tensor", "isin", "logcumsumexp"))
-)
-for _name in ("hash_tensor", "histogram", "ldexp", "logaddexp2", "logcumsumexp", "positive", "frexp"):
+globals().update(out_variants(globals(), ("frexp", "histogram"), exact=("hash_tensor", "isin")))
+for _name in ("hash_tensor", "histogram", "positive", "frexp"):
     setattr(Tensor, _name, globals()[_name])
-Tensor.addr = _addr_method
-for _name in ("addr", "ldexp", "mvlgamma"):
-    setattr(Tensor, f"{_name}_", inplace_variant(_name))
+Tensor.mvlgamma_ = inplace_variant("mvlgamma")
 Tensor.float_power_ = inplace_variant("float_power", exact=True)

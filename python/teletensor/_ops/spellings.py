@@ -15,10 +15,7 @@ from .._integers import is_int
 from .._options import check_flags
 
 # Older orders of arguments, by function. PyTorch warns that orders with a number before a tensor are deprecated.
-# `memory_format` is a keyword of the parser, and addr() is written in Python: declarations contain neither.
-ORDERS = OLDER_ORDERS | {
-    "addr": ("beta input alpha vec1 vec2", "beta input vec1 vec2"), "contiguous": ("input memory_format",),
-}  # fmt: skip
+ORDERS = OLDER_ORDERS | {"contiguous": ("input memory_format",)}  # a keyword of the parser, not of the declaration
 NUMBERS = ("alpha", "beta", "value")  # parameters that are not tensors, in the deprecated orders
 _OF_ANY_KIND = ("memory_format", "other", "dim", "dtype", "start", "length")
 # Other names of parameters, by function.
@@ -35,20 +32,6 @@ def _ordered(names: list[str], args: tuple, kwargs: dict) -> dict[str, Any] | No
     bound.update(kwargs)
     numbers_fit = all(isinstance(bound[n], Tensor) != (n in NUMBERS) for n in names if n not in _OF_ANY_KIND)
     return bound if numbers_fit else None
-
-
-def older_order(name: str, names: tuple[str, ...], args: tuple, kwargs: dict, *, is_method: bool = False) -> dict[str, Any]:
-    """Arguments by name, for a Python function with a current order and older ones. Raises TypeError if none fits."""
-    current = dict(zip(names, args))
-    if len(args) <= len(names) and not set(current) & set(kwargs) and all(isinstance(v, Tensor) for v in current.values()):
-        return current | kwargs
-    for order in ORDERS[name]:
-        older = order.split()
-        if is_method:
-            older = ["input", *(n for n in older if n != "input")]
-        if (bound := _ordered(older, args, kwargs)) is not None:
-            return bound
-    raise TypeError(f"{name}() received an invalid combination of arguments, got {len(args)} by position and {', '.join(kwargs)}")
 
 
 def _ints(args: tuple) -> bool:

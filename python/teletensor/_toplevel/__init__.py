@@ -83,6 +83,5 @@ NAMES = {
     "CharStorage ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
     "func": "vmap",
     "functional": "split",
-    "nn.functional": "adaptive_avg_pool1d avg_pool1d bilinear channel_shuffle conv1d conv2d conv3d pairwise_distance "
-    "pixel_shuffle pixel_unshuffle",
+    "nn.functional": "adaptive_avg_pool1d avg_pool1d conv1d conv2d conv3d",
 }

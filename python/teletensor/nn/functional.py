@@ -17,7 +17,7 @@ from .._composites import one_operator
 from .._integers import is_int, repeated
 from .._ops.join import pdist  # noqa: F401
 from .._ops.padding import pad  # noqa: F401
-from .._ops.out_variant import out_variant, exact_out_variant
+from .._ops.out_variant import exact_out_variant
 from .._options import check_flags, check_kind
 from .._overridable import PROTOCOL as _PROTOCOL
 from .._overridable import overridable as _overridable
@@ -444,41 +444,7 @@ def embedding(
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out: Tensor | None = None) -> Tensor:
     """input / max(norm, eps) along dim."""
-    return _normalize(input, p, dim, eps, out=out)
-
-
-@out_variant
-def _normalize(input, p, dim, eps) -> Tensor:
-    return input / input.norm(p, dim, True).clamp_min(eps).expand_as(input)
-
-
-def pixel_shuffle(input: Tensor, upscale_factor: int) -> Tensor:
-    """Rearranges (*, C r^2, H, W) to (*, C, H r, W r)."""
-    *batch_shape, c, h, w = input.shape
-    r = upscale_factor
-    if r <= 0:
-        raise RuntimeError(f"pixel_shuffle expects a positive upscale_factor, but got {r}")
-    n = len(batch_shape)
-    folded = input.reshape(*batch_shape, c // (r * r), r, r, h, w)
-    shuffled = folded.permute(*range(n), n, n + 3, n + 1, n + 4, n + 2).clone()
-    return shuffled.reshape(*batch_shape, c // (r * r), h * r, w * r)
-
-
-def pixel_unshuffle(input: Tensor, downscale_factor: int) -> Tensor:
-    """Rearranges (*, C, H r, W r) to (*, C r^2, H, W)."""
-    *batch_shape, c, h, w = input.shape
-    r = downscale_factor
-    if r <= 0:
-        raise RuntimeError(f"pixel_unshuffle expects a positive downscale_factor, but got {r}")
-    n = len(batch_shape)
-    for name, size, at in (("height", h, -2), ("width", w, -1)):
-        if r > 0 and size % r:
-            raise RuntimeError(
-                f"pixel_unshuffle expects {name} to be divisible by downscale_factor, but input.size({at})={size} is not divisible by {r}"
-            )
-    folded = input.reshape(*batch_shape, c, h // r, r, w // r, r)
-    unshuffled = folded.permute(*range(n), n, n + 2, n + 4, n + 1, n + 3).clone()
-    return unshuffled.reshape(*batch_shape, c * r * r, h // r, w // r)
+    return _ops.normalize(input, p, dim, eps, out=out)
 
 
 def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
@@ -486,38 +452,6 @@ def one_hot(input: Tensor, num_classes: int = -1) -> Tensor:
     if num_classes == -1:
         num_classes = int(input.max().item()) + 1
     return _ops.one_hot(input, num_classes)
-
-
-def bilinear(input1: Tensor, input2: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
-    """input1 weight[k] input2 + bias[k], for every output feature k."""
-    if input1.dim() != input2.dim():
-        raise RuntimeError(f"bilinear(): input dimensions do not match: got {input1.dim()} and {input2.dim()}")
-    for dim, (a, b) in enumerate(zip(input1.shape[:-1], input2.shape[:-1])):
-        if a != b:
-            raise RuntimeError(f"bilinear(): input batch dimensions do not match at dim {dim}: got {a} and {b}")
-    check_kind("bilinear", "weight", weight, Tensor)
-    out, n1, n2 = weight.shape
-    for name, size, expected in (("input1", input1.shape[-1], n1), ("input2", input2.shape[-1], n2)):
-        if size != expected:
-            raise RuntimeError(f"bilinear(): {name} size does not match weight size: got {size} but expected {expected}")
-    if bias is not None and bias.shape[0] != out:
-        raise RuntimeError(f"bilinear(): bias size does not match weight size: got {bias.shape[0]} but expected {out}")
-    products = input1 @ weight.permute(1, 0, 2).reshape(n1, out * n2)
-    result = (products.reshape(*input1.shape[:-1], out, n2) * input2.unsqueeze(-2)).sum(-1)
-    return result if bias is None else result + bias
-
-
-def channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """Splits the channels into `groups` groups and interleaves the groups."""
-    n, c = input.shape[:2]
-    if groups <= 0 or c % groups:
-        raise RuntimeError(f"[channel_shuffle] expected a number of groups that divides {c} channels, got {groups}")
-    return input.reshape(n, groups, c // groups, -1).transpose(1, 2).reshape(input.shape)
-
-
-def native_channel_shuffle(input: Tensor, groups: int) -> Tensor:
-    """channel_shuffle."""
-    return channel_shuffle(input, groups)
 
 
 _wrap_functions(globals())

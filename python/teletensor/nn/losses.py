@@ -3,7 +3,6 @@ elements) or are composed of several operators."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -17,7 +16,7 @@ _ops = _C.ops
 __all__ = [
     "binary_cross_entropy", "binary_cross_entropy_with_logits", "cosine_embedding_loss", "cross_entropy",
     "gaussian_nll_loss", "hinge_embedding_loss", "huber_loss", "kl_div", "l1_loss", "linear_cross_entropy",
-    "margin_ranking_loss", "mse_loss", "nll_loss", "pairwise_distance", "poisson_nll_loss", "smooth_l1_loss",
+    "margin_ranking_loss", "mse_loss", "nll_loss", "poisson_nll_loss", "smooth_l1_loss",
     "soft_margin_loss", "triplet_margin_loss",
 ]  # fmt: skip
 
@@ -216,75 +215,43 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 def margin_ranking_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """max(0, -target (input1 - input2) + margin)."""
-    if not input1.dim() == input2.dim() == target.dim():
-        raise RuntimeError(
-            "margin_ranking_loss : All input tensors should have same dimension but got sizes: "
-            f"input1: {input1.shape}, input2: {input2.shape}, target: {target.shape} "
-        )
-    return _reduce((-target * (input1 - input2) + margin).clamp_min(0), resolve_reduction(size_average, reduce, reduction))
+    reduction = resolve_reduction(size_average, reduce, reduction)
+    return _ops.margin_ranking_loss(input1, input2, target, margin=margin, reduction=reduction)
 
 
 def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """input where the target is 1, max(0, margin - input) where the target is -1."""
-    losses = _C.torch.where(target != -1, input, 0.0) + _C.torch.where(target != 1, (margin - input).clamp_min(0), 0.0)
-    return _reduce(losses, resolve_reduction(size_average, reduce, reduction))
+    reduction = resolve_reduction(size_average, reduce, reduction)
+    return _ops.hinge_embedding_loss(input, target, margin=margin, reduction=reduction)
 
 
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where the target is -1."""
-    input1, input2 = (t if t.is_floating_point() else t.to(_C.default_dtype()) for t in (input1, input2))
-    squares = (input1 * input1).sum(-1) + 1e-12, (input2 * input2).sum(-1) + 1e-12
-    cosine = (input1 * input2).sum(-1) / (squares[0] * squares[1]).sqrt()
-    losses = _C.torch.where(target == 1, 1 - cosine, 0.0)
-    losses = _C.torch.where(target == -1, (cosine - margin).clamp_min(0), losses)
-    return _reduce(losses, resolve_reduction(size_average, reduce, reduction))
-
-
-def pairwise_distance(x1, x2, p=2.0, eps=1e-6, keepdim=False) -> Tensor:
-    """The p-norm of x1 - x2 + eps over the last dimension."""
-    if isinstance(p, str):
-        raise TypeError("pairwise_distance(): argument 'p' must be float, not str")
-    return (x1 - x2 + eps).norm(p, -1, keepdim)
-
-
-def check_triplet(anchor: Tensor, positive: Tensor, negative: Tensor) -> None:
-    """Requires three tensors with the same number of dimensions."""
-    if not anchor.dim() == positive.dim() == negative.dim():
-        raise RuntimeError(
-            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
-            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
-        )
+    reduction = resolve_reduction(size_average, reduce, reduction)
+    return _ops.cosine_embedding_loss(input1, input2, target, margin=margin, reduction=reduction)
 
 
 def triplet_margin_loss(
     anchor, positive, negative, margin=1.0, p=2, eps=1e-6, swap=False, size_average=None, reduce=None, reduction="mean"
 ) -> Tensor:
     """max(0, d(anchor, positive) - d(anchor, negative) + margin)."""
-    if margin <= 0:
-        raise ValueError(f"margin must be greater than 0, got {margin}")
-    if isinstance(p, str):
-        raise TypeError(f"triplet_margin_loss(): argument 'p' (position 5) must be float, not {p!r}")
-    check_triplet(anchor, positive, negative)
-    near, far = pairwise_distance(anchor, positive, p, eps), pairwise_distance(anchor, negative, p, eps)
-    if swap:
-        far = _C.torch.minimum(far, pairwise_distance(positive, negative, p, eps))
-    return _reduce((near - far + margin).clamp_min(0), resolve_reduction(size_average, reduce, reduction))
+    reduction = resolve_reduction(size_average, reduce, reduction)
+    return _ops.triplet_margin_loss(
+        anchor, positive, negative, margin=margin, p=p, eps=eps, swap=swap, reduction=reduction
+    )
 
 
 def soft_margin_loss(input, target, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """log(1 + exp(-target input))."""
-    return _reduce((-target * input).exp().log1p(), resolve_reduction(size_average, reduce, reduction))
+    return _ops.soft_margin_loss(input, target, reduction=resolve_reduction(size_average, reduce, reduction))
 
 
 def poisson_nll_loss(
     input, target, log_input=True, full=False, size_average=None, eps=1e-8, reduce=None, reduction="mean"
 ) -> Tensor:
     """The negative log likelihood of a Poisson distribution."""
-    losses = input.exp() - target * input if log_input else input - target * (input + eps).log()
-    if full:
-        stirling = target * target.log() - target + 0.5 * (2 * math.pi * target).log()
-        losses = losses + _C.torch.where(target > 1, stirling, 0.0)
-    return _reduce(losses, resolve_reduction(size_average, reduce, reduction))
+    reduction = resolve_reduction(size_average, reduce, reduction)
+    return _ops.poisson_nll_loss(input, target, log_input=log_input, full=full, eps=eps, reduction=reduction)
 
 
 def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean") -> Tensor:
@@ -298,7 +265,4 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
             var = var.unsqueeze(-1)
         elif var.dim() != input.dim() or sum(y for x, y in zip(input.shape, var.shape) if x != y) != 1:
             raise ValueError("var is of incorrect size")
-    # The clamp does not affect the gradient.
-    var = var + (var.detach().clamp_min(eps) - var.detach())
-    losses = 0.5 * (var.log() + (input - target) ** 2 / var)
-    return _reduce(losses + 0.5 * math.log(2 * math.pi) if full else losses, reduction)
+    return _ops.gaussian_nll_loss(input, target, var, full=full, eps=eps, reduction=reduction)

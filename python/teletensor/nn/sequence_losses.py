@@ -5,7 +5,7 @@ from __future__ import annotations
 from .. import _C
 from .._C import Tensor
 from ._reduction import get_enum, resolve_reduction
-from .losses import _reduce, check_triplet, pairwise_distance
+from .losses import _reduce
 
 _ops = _C.ops
 
@@ -103,9 +103,13 @@ def triplet_margin_with_distance_loss(
     """triplet_margin_loss with a user-defined distance."""
     if margin <= 0:
         raise ValueError(f"margin must be greater than 0, got {margin}")
-    check_triplet(anchor, positive, negative)
+    if not anchor.dim() == positive.dim() == negative.dim():
+        raise RuntimeError(
+            "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: "
+            f"anchor {anchor.dim()}D, positive {positive.dim()}D, and negative {negative.dim()}D inputs"
+        )
     if distance_function is None:
-        distance_function = pairwise_distance
+        distance_function = _C.functional.pairwise_distance
     near, far = distance_function(anchor, positive), distance_function(anchor, negative)
     if swap:
         far = _C.torch.minimum(far, distance_function(positive, negative))

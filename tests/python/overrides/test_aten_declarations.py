@@ -13,8 +13,8 @@ COMPOSED = {
     "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "affine_grid", "grid_sample", "logsigmoid", "softsign",
     "tanhshrink",
 }  # fmt: skip
-# Operators with parameters that no overload of PyTorch has: the package's functions call them with prepared arguments.
-OTHER_PARAMETERS = {"tensor_split"}
+# Operators with the parameters of several overloads of PyTorch, of which a call gives those of one.
+OTHER_PARAMETERS = {"cumulative_trapezoid", "tensor_split", "trapezoid"}
 
 
 def public_operators():

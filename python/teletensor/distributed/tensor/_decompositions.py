@@ -48,15 +48,20 @@ def _dropout(call, specs):
     return (x * (1 / (1 - p))).masked_fill(kept == 0, 0)
 
 
-def _loss(difference):
-    def loss(call, specs):
-        values = difference(call.args["input"], call.args["target"])
-        reduction = call.args["reduction"]
-        if reduction not in ("none", "mean", "sum"):
-            return None  # the operator raises the error
-        return values if reduction == "none" else values.mean() if reduction == "mean" else values.sum()
+# Losses of each element: without a reduction they are pointwise.
+ELEMENTWISE_LOSSES = (
+    "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "hinge_embedding_loss", "margin_ranking_loss",
+    "poisson_nll_loss", "gaussian_nll_loss",
+)  # fmt: skip
 
-    return loss
+
+def _loss(call, specs):
+    """The sum or mean of the elements' losses."""
+    reduction = call.args["reduction"]
+    if reduction not in ("mean", "sum"):
+        return None  # pointwise, or the operator raises the error
+    values = getattr(_C.ops, call.name)(**{**call.args, "reduction": "none"})
+    return values.mean() if reduction == "mean" else values.sum()
 
 
 def _cross_entropy(call, specs):
@@ -85,6 +90,5 @@ DECOMPOSITIONS = {
     "norm": _norm,
     "vector_norm": _norm,
     "dropout": _dropout,
-    "mse_loss": _loss(lambda a, b: (a - b).square()),
-    "l1_loss": _loss(lambda a, b: (a - b).abs()),
+    **dict.fromkeys(ELEMENTWISE_LOSSES, _loss),
 }

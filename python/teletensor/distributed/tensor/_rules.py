@@ -9,6 +9,7 @@ from typing import Any
 
 from ... import _C
 from ..._declarations import SHARDING
+from ._decompositions import ELEMENTWISE_LOSSES
 from ._rule import Labels, Rule
 
 
@@ -77,7 +78,7 @@ def pointwise(call: CallShape) -> Rule:
 
 
 # Operators with kernels and composites of which the declarations do not say that they are pointwise.
-for _name in ("clamp", "float_power", "nan_to_num", "round", "logit", "to_dtype", "to_device"):
+for _name in ("clamp", "float_power", "nan_to_num", "round", "logit", "ldexp", "to_dtype", "to_device", *ELEMENTWISE_LOSSES):
     RULES[_name] = pointwise
 
 
