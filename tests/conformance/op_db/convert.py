@@ -24,10 +24,10 @@ def dtype_name(dtype) -> str:
 
 def our_dtype(dtype: torch.dtype):
     """Our dtype of the same name."""
-    try:
-        return getattr(teletensor, dtype_name(dtype))
-    except AttributeError:
-        raise Unconvertible(f"dtype {dtype_name(dtype)}") from None
+    found = getattr(teletensor, dtype_name(dtype), None)
+    if not isinstance(found, teletensor.dtype):  # complex32 is only a name
+        raise Unconvertible(f"dtype {dtype_name(dtype)}")
+    return found
 
 
 def _array(tensor: torch.Tensor) -> np.ndarray:
