@@ -1,6 +1,7 @@
 #include "server/transfer/download_states.h"
 
 #include <algorithm>
+#include <random>
 #include <vector>
 
 namespace tt::server {
@@ -13,6 +14,9 @@ bool DownloadStates::State::matches(const Tensor& tensor, const ExecutorStats& s
   // A replayed graph writes to a device's storages without incrementing versions.
   return same && (tensor.device().type == DeviceType::kCPU || instructions == stats.instructions);
 }
+
+DownloadStates::DownloadStates(std::chrono::milliseconds keep_for, std::weak_ptr<TransferMonitor> monitor)
+    : keep_for_(keep_for), monitor_(std::move(monitor)), last_number_(uint64_t{std::random_device()()} << 31) {}
 
 uint64_t DownloadStates::add(const Tensor& tensor, const ExecutorStats& stats) {
   MutexLock lock(mutex_);

@@ -20,8 +20,9 @@ namespace tt::server {
 
 class DownloadStates final : public Expirable, public std::enable_shared_from_this<DownloadStates> {
  public:
-  DownloadStates(std::chrono::milliseconds keep_for, std::weak_ptr<TransferMonitor> monitor)
-      : keep_for_(keep_for), monitor_(std::move(monitor)) {}
+  // Numbers begin at random: a session may continue in another process (server/daemon/upgrade.h), where no number of
+  // this one may match.
+  DownloadStates(std::chrono::milliseconds keep_for, std::weak_ptr<TransferMonitor> monitor);
 
   // Returns the nonzero number that identifies the tensor's current bytes. `stats` are those of the session's executor.
   uint64_t add(const Tensor& tensor, const ExecutorStats& stats);
@@ -54,7 +55,7 @@ class DownloadStates final : public Expirable, public std::enable_shared_from_th
   std::atomic<size_t> count_{0};
   Mutex mutex_;
   std::deque<State> states_ ABSL_GUARDED_BY(mutex_);
-  uint64_t last_number_ ABSL_GUARDED_BY(mutex_) = 0;
+  uint64_t last_number_ ABSL_GUARDED_BY(mutex_);
 };
 
 }  // namespace tt::server
