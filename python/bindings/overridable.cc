@@ -154,11 +154,11 @@ PyGetSetDef attributes[] = {{"__doc__", get_doc, nullptr, nullptr, nullptr},
                             {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
                             {}};
 
-PyTypeObject named_type(const char* name) {
+PyTypeObject function_type = [] {
   PyTypeObject t = {PyVarObject_HEAD_INIT(nullptr, 0)};
-  t.tp_name = name;
+  t.tp_name = "teletensor._C.OverridableFunction";
   t.tp_basicsize = sizeof(FunctionObject);
-  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL;
+  t.tp_flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_METHOD_DESCRIPTOR;
   t.tp_vectorcall_offset = offsetof(FunctionObject, vectorcall);
   t.tp_call = PyVectorcall_Call;
   t.tp_dealloc = dealloc;
@@ -167,26 +167,14 @@ PyTypeObject named_type(const char* name) {
   t.tp_repr = representation;
   t.tp_getattro = get_attribute;
   t.tp_setattro = PyObject_GenericSetAttr;
+  t.tp_descr_get = bind;
   t.tp_methods = methods;
   t.tp_members = members;
   t.tp_getset = attributes;
   t.tp_dictoffset = offsetof(FunctionObject, dict);
   t.tp_weaklistoffset = offsetof(FunctionObject, weak_references);
   return t;
-}
-
-// Not a descriptor, as PyTorch's functions are not: a class may have one as an attribute, and call self.attribute(x).
-PyTypeObject function_type = named_type("teletensor._C.OverridableFunction");
-
-PyTypeObject method_type = [] {
-  PyTypeObject t = named_type("teletensor._C.OverridableMethod");
-  t.tp_flags |= Py_TPFLAGS_METHOD_DESCRIPTOR;
-  t.tp_base = &function_type;
-  t.tp_descr_get = bind;
-  return t;
 }();
-
-PyObject* method_prefix = nullptr;  // "Tensor."
 
 PyObject* make(PyObject*, PyObject* args, PyObject* keywords) {
   static const char* names[] = {"function", "module", "qualname", "only_modes", "passed", "autocast", nullptr};
@@ -196,8 +184,7 @@ PyObject* make(PyObject*, PyObject* args, PyObject* keywords) {
                                    &only_modes, &passed, &autocast)) {
     return nullptr;
   }
-  const bool is_method = PyUnicode_Tailmatch(qualname, method_prefix, 0, PY_SSIZE_T_MAX, -1) == 1;
-  auto* self = PyObject_GC_New(FunctionObject, is_method ? &method_type : &function_type);
+  auto* self = PyObject_GC_New(FunctionObject, &function_type);
   if (!self) return nullptr;
   self->vectorcall = call;
   self->function = Py_NewRef(function);
@@ -228,10 +215,8 @@ PyMethodDef functions[] = {
 }  // namespace
 
 bool init_overridable(PyObject* module) {
-  method_prefix = PyUnicode_InternFromString("Tensor.");
-  return method_prefix && PyType_Ready(&function_type) == 0 && PyType_Ready(&method_type) == 0 &&
-         PyModule_AddFunctions(module, functions) == 0 && PyModule_AddType(module, &function_type) == 0 &&
-         PyModule_AddType(module, &method_type) == 0;
+  return PyType_Ready(&function_type) == 0 && PyModule_AddFunctions(module, functions) == 0 &&
+         PyModule_AddType(module, &function_type) == 0;
 }
 
 }  // namespace tt::python

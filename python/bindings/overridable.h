@@ -2,7 +2,7 @@
 //
 // Calls the function it contains, unless a function mode or an argument overrides it. In mixed precision, functions of
 // PyTorch's autocast lists are called through a Python function (python/teletensor/_autocast_lists.py). Its attributes
-// are those of the function. One whose qualified name begins with "Tensor." is an OverridableMethod, a descriptor.
+// are those of the function. It is a descriptor like a function, so it may be a method.
 #pragma once
 
 #include <Python.h>

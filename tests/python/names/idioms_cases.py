@@ -472,16 +472,3 @@ wide ** 2**63
 def case_limits_beyond_a_dtype(torch):
     u, i, wide = (torch.tensor([2, 5], dtype=t) for t in (torch.uint8, torch.int32, torch.int64))
     return values_of(torch, LIMITS, u=u, i=i, wide=wide)
-
-
-def case_functions_as_attributes(torch):
-    """Functions of PyTorch are not methods of the classes that have them as attributes."""
-
-    class Layer:
-        convolve, inverse, where = torch.conv2d, torch.linalg.inv, torch.where
-        linear, transform, pool = torch.nn.functional.linear, torch.fft.fft, torch.nn.functional.avg_pool1d
-
-    layer, x = Layer(), torch.ones(1, 1, 3, 3)
-    found = [layer.convolve(x, weight=torch.ones(1, 1, 2, 2)), layer.inverse(torch.eye(2) * 2), layer.where(x[0, 0] > 0, 1, 2)]
-    found += [layer.linear(x, torch.ones(2, 3)), layer.transform(x[0, 0, 0]).real, layer.pool(x[0], 2)]
-    return found + [torch.Tensor.diff(x).shape, x.diff().shape, x.cov.__self__ is x, callable(torch.Tensor.cov)]
