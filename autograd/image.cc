@@ -56,6 +56,7 @@ void write_metas(const std::vector<TensorMeta>& metas, ImageOutput* out) {
 std::vector<TensorMeta> read_metas(ImageInput* in) {
   std::vector<TensorMeta> metas;
   const size_t count = in->count();
+  metas.reserve(std::min<size_t>(count, 64));  // the count may be damaged
   for (size_t i = 0; i < count; ++i) metas.push_back(in->meta());
   return metas;
 }
@@ -409,7 +410,7 @@ class TapeImage::Reader {
         function->inputs_ = read_metas(&in_);
         function->outputs_ = read_metas(&in_);
         require(function->outputs_.size() == outputs, "a function's results");
-        nodes_.push_back(std::move(function));
+        nodes_.push_back(function);
         break;
       }
       case Node::Type::kView: nodes_.push_back(Ref<Node>(new ViewNode(read_region(&in_)))); break;

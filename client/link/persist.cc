@@ -33,6 +33,7 @@ void Link::persist(double every, double wait) {
   v1::PersistReply reply;
   const absl::Status status = transport_->persist(request, &reply);
   MutexLock lock(mutex_of_process());
+  mutex_.assume_held();  // that mutex
   if (!status.ok()) {
     if (window_.persisted() == 0) window_.keep_acknowledged(false);
     const bool is_wrong = absl::IsInvalidArgument(status);
@@ -50,6 +51,7 @@ void Link::persist(double every, double wait) {
 
 void Link::uploaded(uint64_t transfer) {
   MutexLock lock(mutex_of_process());
+  mutex_.assume_held();
   if (window_.keeps_acknowledged()) kept_uploads_.used_in(transfer, window_.sealed() + 1);
 }
 

@@ -79,6 +79,7 @@ constexpr auto kFollow = [] {
                       op_id::kNanToNum,
                       op_id::kRound,
                       op_id::kLogit,
+                      op_id::kNormalize,
                       op_id::kRelu6,
                       op_id::kGelu,
                       op_id::kPrelu,

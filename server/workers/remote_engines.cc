@@ -217,6 +217,7 @@ absl::Status RemoteEngines::place(const Principal& principal, bool /*by_socket*/
   if (!full.ok()) return full;
   MutexLock lock(mutex_);
   std::vector<std::string> reasons;
+  reasons.reserve(entries_.size());
   for (const Entry& each : entries_)
     reasons.push_back(absl::StrCat(each.status.address(), " (", each.status.failure(), ")"));
   return absl::UnavailableError(absl::StrCat("no engine can open a session: ", absl::StrJoin(reasons, ", ")));

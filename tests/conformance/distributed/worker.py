@@ -37,7 +37,7 @@ def load(path: str) -> ModuleType:
     spec.loader.exec_module(module)
     module.default_pg_timeout = 20  # a hanging collective is then reported before the test is killed
     # The file's modules are saved and loaded as those of a program, although its name is that of a module of torch.
-    modules = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, module.nn.Module)]
+    modules = [kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, module.torch.nn.Module)]
     module.torch.serialization.add_safe_globals([(kind, f"{MODULE}.{kind.__qualname__}") for kind in modules])
     module.PROFILING_SUPPORTED_BACKENDS = module.SEND_RECV_PROFILING_SUPPORTED_BACKENDS = []
     module.torch.backends.cudnn.flags = contextlib.nullcontext  # the settings of cuDNN have no effect

@@ -470,6 +470,19 @@ UNUSED |= {
     ("distributed/fsdp/_run.py", "grad"), ("distributed/fsdp/_unit.py", "grads"),
 }  # fmt: skip
 
+# torch.distributed.elastic: what argparse and subclasses define (timers, metric handlers, logs, contexts of processes), the
+# roles of an agent that has one, and an implementation of the store's server, which the engine serves.
+UNUSED |= {
+    *(("distributed/argparse_util.py", name) for name in ("option_string", "parser", "values")),
+    *((f"distributed/elastic/agent/server/{name}.py", "role") for name in ("api", "local_elastic_agent")),
+    ("distributed/elastic/metrics/__init__.py", "cfg"), ("distributed/elastic/metrics/api.py", "metric_data"),
+    *(("distributed/elastic/multiprocessing/api.py", name) for name in ("envs", "rank", "seconds")),
+    *(("distributed/elastic/timer/api.py", name) for name in (
+        "deadline", "expiration_time", "scope_id", "size", "timeout", "timer_requests", "worker_id", "worker_ids",
+    )),
+    ("distributed/elastic/utils/distributed.py", "use_libuv"),
+}  # fmt: skip
+
 
 def unused_arguments(source: str) -> list[str]:
     """The parameters of functions whose bodies never use them, except of bodies that only raise."""
