@@ -211,7 +211,8 @@ def full_disk(rehearsal: Rehearsal) -> str:
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "chaos", disk], capture_output=True)
         if mounted.returncode == 0:
             undo.callback(subprocess.run, ["umount", "-l", disk], check=True)
-        training = rehearsal.train(engine.address, "--save=run", "--every=5")
+        # The pauses leave time to fill the disk, also where other programs run.
+        training = rehearsal.train(engine.address, "--save=run", "--every=5", "--pause=0.03")
         for _ in rehearsal.spread(training):
             wait_for(lambda: training.count("saved") or not training.is_running(), "a checkpoint")
             failures = training.count("not saved")
