@@ -15,7 +15,9 @@ from .._integers import is_int
 from .._options import check_flags
 
 # Older orders of arguments, by function. PyTorch warns that orders with a number before a tensor are deprecated.
-ORDERS = OLDER_ORDERS | {"contiguous": ("input memory_format",)}  # a keyword of the parser, not of the declaration
+# `memory_format` is a keyword of the parser, and subtract() has another order than sub(), whose other name it is:
+# declarations contain neither.
+ORDERS = OLDER_ORDERS | {"contiguous": ("input memory_format",), "subtract": ("input other alpha",)}
 NUMBERS = ("alpha", "beta", "value")  # parameters that are not tensors, in the deprecated orders
 _OF_ANY_KIND = ("memory_format", "other", "dim", "dtype", "start", "length")
 # Other names of parameters, by function.
