@@ -234,9 +234,9 @@ class EventList(list):
         """Writes a line per source line with its time in microseconds, for flame graphs. Requires with_stack."""
         if metric not in self.supported_export_stacks_metrics():
             raise ValueError(f"metric should be one of: {self.supported_export_stacks_metrics()}")
-        totals: collections.Counter[str] = collections.Counter()
+        totals: collections.defaultdict[str, float] = collections.defaultdict(float)
         for event in self:
             for line in event.stack[:1]:
-                totals[f"{line};{event.name}".replace(" ", "_")] += int(getattr(event, metric))
+                totals[f"{line};{event.name}".replace(" ", "_")] += getattr(event, metric)
         with open(path, "w", encoding="utf-8") as file:
-            file.writelines(f"{stack} {time}\n" for stack, time in totals.items() if time > 0)
+            file.writelines(f"{stack} {int(time)}\n" for stack, time in totals.items() if time >= 1)
