@@ -2,7 +2,6 @@
 
 #include <fcntl.h>
 #include <openssl/crypto.h>
-#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -11,10 +10,10 @@
 #include <utility>
 
 #include "absl/strings/ascii.h"
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
+#include "server/random_key.h"
 
 namespace tt::server {
 namespace {
@@ -30,10 +29,9 @@ absl::Status failed(absl::string_view what, const std::filesystem::path& file) {
 // Writes a new token to a temporary file and links it into place, so that if two engines start together, the file
 // contains exactly one complete token.
 absl::Status create(const std::filesystem::path& file) {
-  char bits[32];
-  if (getrandom(bits, sizeof bits, 0) != sizeof bits)
-    return absl::UnavailableError("cannot create a token: getrandom failed");
-  std::string token = absl::StrCat(absl::BytesToHexString({bits, sizeof bits}), "\n");
+  const absl::StatusOr<std::string> key = random_key();
+  if (!key.ok()) return key.status();
+  const std::string token = absl::StrCat(*key, "\n");
   std::error_code error;
   if (std::filesystem::create_directories(file.parent_path(), error)) chmod(file.parent_path().c_str(), 0700);
   std::string draft = absl::StrCat(file.native(), ".", getpid());

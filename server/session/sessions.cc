@@ -1,7 +1,5 @@
 #include "server/session/sessions.h"
 
-#include <sys/random.h>
-
 #include <algorithm>
 #include <system_error>
 #include <utility>
@@ -12,6 +10,7 @@
 #include "engine/schema/op.h"
 #include "server/convert.h"
 #include "server/log.h"
+#include "server/random_key.h"
 #include "server/session/session_key.h"
 #include "server/version.h"
 #include "spdlog/spdlog.h"
@@ -32,13 +31,6 @@ std::chrono::steady_clock::duration to_clock(double seconds) {
 }
 // Interval at which end_all() checks whether running frames have ended.
 constexpr std::chrono::milliseconds kFramePollInterval{5};
-
-// Returns 256 random bits that name and protect a session; empty if getrandom fails.
-std::string random_key() {
-  char bits[32];
-  if (getrandom(bits, sizeof bits, 0) != sizeof bits) return "";
-  return absl::BytesToHexString({bits, sizeof bits});
-}
 
 uint64_t least_limit(uint64_t a, uint64_t b) {
   if (a == 0 || b == 0) return std::max(a, b);
@@ -138,8 +130,9 @@ absl::Status Sessions::open(const v1::HelloRequest& request, absl::string_view a
   if (!request.resume_key().empty()) return resume(request, principal, opened);
   if (stopped_) return absl::UnavailableError("the engine is shutting down");
   if (absl::Status status = check_room(address, principal); !status.ok()) return status;
-  opened->key = random_key();
-  if (opened->key.empty()) return absl::UnavailableError("cannot create a session key: getrandom failed");
+  absl::StatusOr<std::string> key = random_key();
+  if (!key.ok()) return key.status();
+  opened->key = *std::move(key);
   SessionRecord record;
   record.id = number != 0 ? number : ++last_id_;
   record.key_digest = digest_of_key(opened->key);

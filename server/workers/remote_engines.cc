@@ -1,14 +1,12 @@
 #include "server/workers/remote_engines.h"
 
 #include <openssl/sha.h>
-#include <sys/random.h>
 
 #include <algorithm>
 #include <cstring>
 #include <optional>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -16,8 +14,8 @@
 #include "proto/credentials.h"
 #include "proto/keepalive.h"
 #include "server/convert.h"
+#include "server/random_key.h"
 #include "server/rpc/address.h"
-#include "server/rpc/admissions.h"
 #include "server/workers/worker_service.h"
 #include "spdlog/spdlog.h"
 
@@ -30,12 +28,6 @@ constexpr std::chrono::milliseconds kStatusTimeout{1'500}, kAdmitTimeout{2'000},
 constexpr std::chrono::milliseconds kPlaceTimeout{8'000};
 // A client opens its session right after the answer.
 constexpr std::chrono::milliseconds kKeyLifetime{30'000};
-
-std::string random_key() {
-  std::string bits(Admissions::kKeyBytes / 2, '\0');
-  if (getrandom(bits.data(), bits.size(), 0) != static_cast<ssize_t>(bits.size())) return "";
-  return absl::BytesToHexString(bits);
-}
 
 // A number that names an engine by its address, in every process.
 uint64_t number_of(const std::string& address) {
@@ -173,8 +165,9 @@ absl::Status RemoteEngines::admit(v1::Admin::Stub& admin, const Principal& princ
 }
 
 absl::Status RemoteEngines::place(const Principal& principal, bool /*by_socket*/, v1::HelloReply* reply) {
-  const std::string key = random_key();
-  if (key.empty()) return absl::UnavailableError("cannot create a key: getrandom failed");
+  const absl::StatusOr<std::string> random = random_key();
+  if (!random.ok()) return random.status();
+  const std::string& key = *random;
   const auto deadline = std::chrono::steady_clock::now() + kPlaceTimeout;
   std::set<size_t> tried;
   absl::Status full;  // why an engine that answers opens no session

@@ -10,9 +10,9 @@
 #include <filesystem>
 #include <utility>
 
-#include "absl/strings/escaping.h"
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "server/random_key.h"
 #include "server/rpc/admissions.h"
 #include "server/workers/worker_service.h"
 #include "spdlog/spdlog.h"
@@ -38,13 +38,6 @@ constexpr std::chrono::milliseconds kPollInterval{50};
 constexpr int kMaxFaults = 3;
 constexpr std::chrono::milliseconds kFaultWindow{60'000}, kFirstPause{1'000}, kMaxPause{30'000};
 constexpr size_t kMaxLost = 256;
-
-// Returns 8 * N random bits; empty if getrandom fails.
-template <size_t N>
-std::string random_bytes() {
-  std::string bits(N, '\0');
-  return getrandom(bits.data(), N, 0) == static_cast<ssize_t>(N) ? bits : "";
-}
 
 uint64_t random_number() {
   uint64_t number = 0;
@@ -132,9 +125,9 @@ absl::Status Workers::place(const Principal& principal, bool by_socket, v1::Hell
 }
 
 absl::Status Workers::admit(Entry& entry, const Principal& principal, v1::HelloReply* reply) {
-  const std::string bits = random_bytes<Admissions::kKeyBytes / 2>();
-  if (bits.empty()) return absl::UnavailableError("cannot create a key: getrandom failed");
-  const std::string key = absl::BytesToHexString(bits);
+  const absl::StatusOr<std::string> random = random_key();
+  if (!random.ok()) return random.status();
+  const std::string& key = *random;
   v1::AdmitRequest request;
   request.set_key(key);
   request.set_session(reply->session_id());
