@@ -55,9 +55,11 @@ bool write_all(int fd, const void* data, size_t size) {
   return true;
 }
 
+// Of one image.
 class PipeSink final : public ImageSink {
  public:
   explicit PipeSink(int fd) : fd_(fd) {}
+  void begin(uint64_t) override { write(&kSession, 1); }
   void write(const void* data, size_t size) override {
     check(write_all(fd_, data, size), "the new process has ended");
     bytes_ += size;
@@ -248,7 +250,7 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
   }
   const auto paused = Clock::now();
   std::vector<std::shared_ptr<Session>> waiting = sessions_.all();
-  std::vector<std::string> reasons(waiting.size());
+  std::vector<std::string> reasons;
   for (bool last = false; !waiting.empty() && !last;) {
     last = Clock::now() >= deadline;
     std::vector<std::shared_ptr<Session>> again;
@@ -264,34 +266,29 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
     }
     waiting = std::move(again);
   }
-  if (!waiting.empty()) {
-    for (const std::string& reason : reasons) reply.add_lost(reason);
-  }
+  for (const std::string& reason : reasons) reply.add_lost(reason);
   if (reply.lost_size() != 0 && !request.force()) {
     return absl::FailedPreconditionError(absl::StrCat("cannot pass on ", absl::StrJoin(reply.lost(), "; ")));
   }
 
-  PipeSink sink(successor.images());
   for (const auto& session : held) {
+    PipeSink sink(successor.images());
     try {
-      session->check_image();
-    } catch (const Error& error) {
-      reply.add_lost(absl::StrCat("session ", session->id(), " of ", session->client(), ": ", error.message()));
-      if (request.force()) continue;
-      return absl::FailedPreconditionError(absl::StrCat("cannot pass on ", reply.lost(0)));
-    }
-    try {
-      sink.write(&kSession, 1);
       session->write_image(&sink);
     } catch (const Error& error) {
+      if (sink.bytes() == 0) {  // the session cannot be part of an image; the new process has received nothing
+        reply.add_lost(absl::StrCat("session ", session->id(), " of ", session->client(), ": ", error.message()));
+        if (request.force()) continue;
+        return absl::FailedPreconditionError(absl::StrCat("cannot pass on ", reply.lost(0)));
+      }
       const absl::Status answer = successor.await(kAdopted, std::chrono::seconds(1));
       return absl::FailedPreconditionError(
           absl::StrCat("session ", session->id(), ": ", answer.ok() ? error.message() : answer.message()));
     }
     if (absl::Status status = successor.await(kAdopted, kAnswerTime); !status.ok()) return status;
     reply.set_sessions(reply.sessions() + 1);
+    reply.set_bytes(reply.bytes() + sink.bytes());
   }
-  reply.set_bytes(sink.bytes());
   reply.set_pid(successor.pid());
   if (!successor.release()) return absl::FailedPreconditionError("the new process has ended");
   failed = false;

@@ -186,8 +186,6 @@ class Session {
   // Writes an image. Requires hold(). Throws Error: NotImplementedError, before anything is written, if the session has
   // something that cannot be part of an image.
   void write_image(ImageSink* sink);
-  // Throws the NotImplementedError that write_image() would throw.
-  void check_image();
   // Restores what write_image() has written after the record, into a session without frames. Throws Error; the session
   // must then be destroyed.
   void read_image(ImageSource* source);

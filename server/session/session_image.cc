@@ -222,11 +222,6 @@ std::vector<Ref<Storage>> Session::write_structure(ImageOutput* structure) {
   return tensors.storages();
 }
 
-void Session::check_image() {
-  ImageOutput structure;
-  write_structure(&structure);
-}
-
 void Session::write_image(ImageSink* sink) {
   ImageOutput structure;
   const std::vector<Ref<Storage>> storages = write_structure(&structure);
