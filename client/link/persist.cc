@@ -35,7 +35,11 @@ void Link::persist(double every, double wait) {
   MutexLock lock(mutex_of_process());
   mutex_.assume_held();  // that mutex
   if (!status.ok()) {
-    if (window_.persisted() == 0) window_.keep_acknowledged(false);
+    if (window_.persisted() == 0) {  // as before the call
+      window_.keep_acknowledged(false);
+      kept_uploads_.clear();
+      clear_acknowledged();
+    }
     const bool is_wrong = absl::IsInvalidArgument(status);
     fail(is_wrong ? ErrorKind::kValue : ErrorKind::kRuntime, "[persist] ", status.message());
   }
