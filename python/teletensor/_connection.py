@@ -23,6 +23,7 @@ _opening = threading.RLock()  # held by connection() while it opens a session
 _has_ended = False  # whether the program is ending
 _traceparent = ""  # trace context of calls, in all sessions
 _refusal: BaseException | type[BaseException] | None = None  # raised by connect()
+_has_connected = False  # whether this process, or the one that it was forked from, has had a session
 
 
 def connect(
@@ -78,8 +79,10 @@ def _open(
     address: str, token: str, memory_limit: int, compression: str | None, content_addressed: bool, trust: dict[str, str]
 ) -> _C.Connection:
     """Opens a session, which becomes the one that calls without a tensor argument use."""
+    global _has_connected
     if _refusal is not None:
         raise _refusal
+    _has_connected = True
     connection = _C.connect(
         address=address,
         token=token,
@@ -229,17 +232,18 @@ def connection() -> _C.Connection:
         return _current or connect()
 
 
-def leave_parents_session() -> None:
-    """Drops the session of the process that this one was forked from; the next tensor opens one."""
-    global _current, _all
+def has_connected() -> bool:
+    """Whether this process, or the one that it was forked from, has had a session. A session that is opened after a fork
+    of such a process does not work: gRPC's threads and locks are those of the parent.
+    """
+    return _has_connected
+
+
+def refuse_sessions(error: BaseException | type[BaseException]) -> None:
+    """Drops the session of the process that this one was forked from; creating a tensor raises `error`."""
+    global _refusal, _current, _all
     _current, _all = None, None
     _C.set_session(None)
-
-
-def refuse_sessions(error: type[BaseException]) -> None:
-    """Drops the session of the process that this one was forked from; creating a tensor raises `error`."""
-    global _refusal
-    leave_parents_session()
     _refusal = error
 
 

@@ -18,6 +18,10 @@ from ..distributed.elastic.multiprocessing.errors import record
 
 START_METHODS = ("spawn", "fork")
 
+_USED = (
+    "[launch] expected start_method='spawn', because this program has used an engine before its ranks were forked, got "
+    "'fork': a forked process cannot open a session then"
+)
 _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -104,13 +108,14 @@ def _run(call: Call, streams: list[Connection], result: str, parent: int, guard:
 
 
 def _leave_parent(guard: int) -> None:
-    """Removes what a forked process has inherited from its launcher: handlers of signals, the guard's descriptor, the
-    session with an engine.
+    """Removes what a forked process has inherited from its launcher: handlers of signals and the guard's descriptor. If the
+    launcher has had a session with an engine, a forked process cannot open one, as in PyTorch after CUDA was used.
     """
     signal.set_wakeup_fd(-1)
     for number in signal.valid_signals():
         if callable(signal.getsignal(number)):
             signal.signal(number, signal.default_int_handler if number == signal.SIGINT else signal.SIG_DFL)
     os.close(guard)
-    _connection.leave_parents_session()
+    if _connection.has_connected():
+        _connection.refuse_sessions(RuntimeError(_USED))
     signal.pthread_sigmask(signal.SIG_SETMASK, ())

@@ -175,7 +175,7 @@ def _run(script: str, *arguments: str, **more) -> subprocess.CompletedProcess:
 
 @pytest.mark.parametrize("method", ["spawn", "fork"])
 def test_ranks_of_a_function_form_a_group(tmp_path, method):
-    # As from a notebook: in a thread, because a loop runs in the main thread. The program has a session of its own.
+    # As from a notebook: in a thread, because a loop runs in the main thread. With spawn, the program has a session.
     (tmp_path / "script.py").write_text(textwrap.dedent("""
         import asyncio, sys
         import torch, torch.distributed as dist
@@ -193,11 +193,26 @@ def test_ranks_of_a_function_form_a_group(tmp_path, method):
             return elastic_launch(config, work if sys.argv[1] == "spawn" else lambda x: work(torch.tensor([x * 1.0])))(x)
 
         if __name__ == "__main__":
-            print(torch.ones(2).sum().item())
+            print(torch.ones(2).sum().item() if sys.argv[1] == "spawn" else 2.0)
             print({rank: total.tolist() for rank, total in asyncio.run(main()).items()})
     """))  # fmt: skip
     done = _run(str(tmp_path / "script.py"), method)
     assert done.stdout.splitlines() == ["2.0", "{0: [5.0, 5.0], 1: [5.0, 5.0]}"], done.stderr
+
+
+def test_forked_ranks_of_a_program_with_a_session_are_refused(tmp_path):
+    (tmp_path / "script.py").write_text(textwrap.dedent("""
+        import torch
+        from torch.distributed.run import LaunchConfig, elastic_launch
+
+        if __name__ == "__main__":
+            torch.ones(2).sum().item()
+            torch.disconnect()
+            config = LaunchConfig(1, 1, 1, rdzv_backend="c10d", start_method="fork", max_restarts=0)
+            elastic_launch(config, lambda: torch.ones(2))()
+    """))  # fmt: skip
+    done = _run(str(tmp_path / "script.py"))
+    assert "expected start_method='spawn', because this program has used an engine" in done.stderr
 
 
 def test_a_signal_ends_the_ranks_and_is_raised(tmp_path):
