@@ -79,12 +79,14 @@ bool UploadQueue::may_begin() const {
   return !uploads_.empty() && (sending_ == 0 || sending_ + uploads_.front().size <= max_sending_);
 }
 
-// `in_flight` bytes in `time` are the link's rate. Where the delay is what limits it, they take one round trip, and the
-// limit doubles.
+// `in_flight` bytes in `time` are the link's rate. An upload that takes about a round trip does not show that the link
+// has no room, so it only raises the limit; one that takes longer only lowers it.
 void UploadQueue::update_max_sending(size_t in_flight, Clock::duration time) {
-  const double round_trips = std::chrono::duration<double>(time) / std::max(round_trip_, Clock::duration(1));
-  const double limit = 2 * static_cast<double>(in_flight) / std::max(round_trips, 1.0);
-  if (round_trip_ > Clock::duration()) max_sending_ = std::max(limits_.min_sending, static_cast<size_t>(limit));
+  if (round_trip_ == Clock::duration()) return;
+  const double round_trips = std::chrono::duration<double>(time) / std::chrono::duration<double>(round_trip_);
+  const auto limit = static_cast<size_t>(2 * static_cast<double>(in_flight) / std::max(round_trips, 1.0));
+  max_sending_ = round_trips <= 2 ? std::max(max_sending_, limit)
+                                  : std::max(limits_.min_sending, std::min(max_sending_, limit));
 }
 
 void UploadQueue::set_round_trip(Clock::duration round_trip) {
