@@ -133,13 +133,8 @@ grpc::Status EngineService::serve_session(grpc::ServerContext* context, FrameStr
   const absl::string_view nonce = metadata(*context, "teletensor-pipes");
   status =
       nonce.empty() ? execute_frames(context, stream, attachment) : serve_pipes(context, stream, nonce, attachment);
-  if (session->over()) {
-    sessions_.end(*session);
-    return status;
-  }
-  if (!status.ok()) return status;
-  // A client that still reads the stream receives this status if it sent no closing frame.
-  return grpc::Status(grpc::StatusCode::INVALID_ARGUMENT, "the stream ended without a closing frame");
+  if (session->over()) sessions_.end(*session);
+  return status;
 }
 
 grpc::Status EngineService::serve_pipes(grpc::ServerContext* context, FrameStream* stream, absl::string_view nonce,
@@ -174,6 +169,7 @@ template <typename Stream>
 grpc::Status EngineService::execute_frames(grpc::ServerContext* context, Stream* stream, const Attachment& attachment) {
   server::Session* const session = &attachment.session();
   grpc::Status status;
+  bool closed = false;  // by the client's closing frame
   FrameBuffer buffer(session->limits(), session->account());
   v1::Reply reply;
   for (;;) {
@@ -205,10 +201,17 @@ grpc::Status EngineService::execute_frames(grpc::ServerContext* context, Stream*
                  {session->id(), session->principal(), context->peer()});
       status = to_grpc(fault_status(reply.fault()));
     }
-    if (session->over() || !sent) break;
+    if (session->over() || !sent) {
+      closed = buffer.frame().close();
+      break;
+    }
     if (is_large(reply)) v1::Reply().Swap(&reply);
   }
-  return status;
+  if (closed || !status.ok()) return status;
+  // Another thread may have ended the session after the last frame, whose reply does not say so. With OK the client would
+  // try to resume until the lease has passed.
+  if (session->has_ended()) return to_grpc(session_ended());
+  return to_grpc(absl::InvalidArgumentError("the stream ended without a closing frame"));
 }
 
 grpc::Status EngineService::Cancel(grpc::ServerContext* context, const v1::CancelRequest* request,

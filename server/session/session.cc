@@ -208,7 +208,7 @@ void Session::trace_frame(const v1::Frame& frame, const v1::Reply& reply, FrameA
 
 void Session::execute_next(const v1::Frame& frame, v1::Reply* reply) {
   uint64_t last = executed();
-  if (over() || stopped_.load(std::memory_order_acquire)) {
+  if (has_ended()) {
     *reply->mutable_fault() = to_wire(ended());
   } else if (frame.sequence() <= last && frame.sequence() != 0) {
     repeat(frame, reply);
@@ -528,7 +528,7 @@ MemoryWait Session::wait_for_frames(std::chrono::steady_clock::time_point* idle_
     const bool has_executed = executed() != before;
     if (busy() || has_executed) *idle_since = now;
     if (!should_continue()) return MemoryWait::kCancelled;
-    if (over() || stopped_.load(std::memory_order_acquire) || now - *idle_since >= kIdle) return MemoryWait::kNoMore;
+    if (has_ended() || now - *idle_since >= kIdle) return MemoryWait::kNoMore;
     // An attempt that cannot succeed would return the pool's unused memory to the system.
     if (has_executed || account_->held() < held) break;
   }

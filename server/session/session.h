@@ -223,6 +223,8 @@ class Session {
   // a library call in it. Idempotent.
   void close();
   bool over() const { return over_.load(std::memory_order_acquire); }
+  // Whether it executes no more frames: it is over, or is going to be.
+  bool has_ended() const { return over() || stopped_.load(std::memory_order_acquire); }
   // Sequence of the last executed frame.
   uint64_t executed() const { return executed_.load(std::memory_order_acquire); }
 
