@@ -262,21 +262,13 @@ Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor
   return reduce_loss(ops::where(ops::eq(target, int64_t{1}), ops::rsub(cosine, int64_t{1}), unlike), reduction);
 }
 
-Tensor poisson_nll(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps) {
-  const Tensor losses = log_input ? ops::sub(ops::exp(input), ops::mul(target, input))
-                                  : ops::sub(input, ops::mul(target, ops::log(ops::add(input, eps))));
-  if (!full) return losses;
-  const Tensor rest = ops::mul(ops::log(ops::mul(target, 2 * kPi)), 0.5);
-  const Tensor stirling = ops::add(ops::sub(ops::mul(target, ops::log(target)), target), rest);
-  return ops::add(losses, ops::where(ops::gt(target, int64_t{1}), stirling, 0.0));
+Tensor poisson_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps) {
+  const Tensor losses = log_input ? ops::poisson_nll(input, target) : ops::poisson_nll_of_rate(input, target, eps);
+  return full ? ops::add(losses, ops::stirling(target)) : losses;
 }
 
-Tensor gaussian_nll(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps) {
-  // The clamp does not affect the gradient.
-  const Tensor fixed = ops::detach(var);
-  const Tensor variance = ops::add(var, ops::sub(ops::clamp_min(fixed, eps), fixed));
-  const Tensor distance = ops::true_divide(ops::square(ops::sub(input, target)), variance);
-  const Tensor losses = ops::mul(ops::add(ops::log(variance), distance), 0.5);
+Tensor gaussian_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps) {
+  const Tensor losses = ops::gaussian_nll(input, target, ops::at_least(var, eps));
   return full ? ops::add(losses, 0.5 * std::log(2 * kPi)) : losses;
 }
 

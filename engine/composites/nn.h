@@ -36,8 +36,8 @@ Tensor smoothed_cross_entropy(const Tensor& input, const Tensor& target, const T
                               std::string_view reduction, double label_smoothing);
 Tensor cosine_embedding(const Tensor& input1, const Tensor& input2, const Tensor& target, double margin,
                         std::string_view reduction);
-Tensor poisson_nll(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps);
-Tensor gaussian_nll(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps);
+Tensor poisson_loss(const Tensor& input, const Tensor& target, bool log_input, bool full, double eps);
+Tensor gaussian_loss(const Tensor& input, const Tensor& target, const Tensor& var, bool full, double eps);
 Tensor triplet_margin(const Tensor& anchor, const Tensor& positive, const Tensor& negative, double margin, double p,
                       double eps, bool swap);
 
