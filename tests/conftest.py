@@ -15,6 +15,8 @@ from pathlib import Path
 
 import pytest
 
+from tests.sockets import is_listening
+
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 IN_PROCESS = bool(os.environ.get("TELETENSOR_IN_PROCESS"))
@@ -63,7 +65,7 @@ class Daemon:
             if self.process.poll() is not None:
                 self.log.seek(0)
                 raise RuntimeError(f"teletensord exited with {self.process.returncode}: {self.log.read()}")
-            if self.socket.exists():
+            if is_listening(self.socket):
                 return
             time.sleep(0.02)
         raise RuntimeError("teletensord did not start within 10 s")

@@ -27,6 +27,7 @@ from rich.table import Table
 
 from tests.adversary.attacks import ATTACKS
 from tests.adversary.wire import Peer
+from tests.sockets import is_listening
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 LEASE = 1  # second
@@ -64,7 +65,7 @@ class Engine:
         self.process = subprocess.Popen([str(build / "bin/teletensord"), *flags], stdout=self.log, stderr=self.log,
                                         env={**os.environ, "TELETENSOR_CUDA_PLUGIN": ""})
         deadline = time.monotonic() + 30
-        while not (folder / "engine.sock").exists():
+        while not is_listening(folder / "engine.sock"):
             if self.process.poll() is not None or time.monotonic() > deadline:
                 raise SystemExit(f"the daemon did not start: {(folder / 'engine.log').read_text()}")
             time.sleep(0.05)

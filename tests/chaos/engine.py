@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from tests.adversary.wire import Peer
+from tests.sockets import is_listening
 
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
@@ -83,7 +84,7 @@ class Engine:
         environment = {**os.environ, "TELETENSOR_CUDA_PLUGIN": "", **self._environment}
         with open(self.log, "a") as log:
             self.process = subprocess.Popen(command, stdout=log, stderr=log, env=environment)
-        wait_for(lambda: self.socket.exists() or self.process.poll() is not None, "the engine's start")
+        wait_for(lambda: is_listening(self.socket) or self.process.poll() is not None, "the engine's start")
         if self.process.poll() is not None:
             raise RuntimeError(f"teletensord exited with {self.process.returncode}: {self.log.read_text()[-2000:]}")
 

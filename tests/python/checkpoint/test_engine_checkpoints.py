@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, client_environment
+from tests.sockets import is_listening
 
 from .scripts import addresses, run
 
@@ -93,7 +94,7 @@ def test_principals_have_subfolders(tmp_path):
     with subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL) as engine:
         try:
             for _ in range(500):
-                if socket.exists():
+                if is_listening(socket):
                     break
                 time.sleep(0.02)
             addresses.append(f"unix:{socket}")

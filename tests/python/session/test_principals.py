@@ -19,6 +19,7 @@ import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, client_environment
 from tests.python.session.test_tls import Files, connect, free_port
+from tests.sockets import is_listening
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 COMMAND = str(BUILD / "../.venv/bin/teletensor")
@@ -52,7 +53,7 @@ class Engine:
                    "--principals", str(self.file), "--audit-log", str(self.audit), *self.options]  # fmt: skip
         self.process = subprocess.Popen(command, stdout=self.log, stderr=subprocess.STDOUT, **options)
         deadline = time.monotonic() + 20
-        while not self.socket.exists():
+        while not is_listening(self.socket):
             assert self.process.poll() is None and time.monotonic() < deadline, self.text()
             time.sleep(0.02)
         return self

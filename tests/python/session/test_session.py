@@ -11,6 +11,7 @@ import time
 import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, client_environment
+from tests.sockets import is_listening
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
@@ -143,7 +144,7 @@ def test_tokens_are_required(tmp_path):
     process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
     try:
         deadline = time.monotonic() + 10
-        while not socket.exists() and time.monotonic() < deadline:
+        while not is_listening(socket) and time.monotonic() < deadline:
             time.sleep(0.02)
         assert token.stat().st_mode & 0o777 == 0o600
         script = "import teletensor as torch\nprint(torch.ones(1).item())"
@@ -167,7 +168,7 @@ def test_administration_requires_the_admin_token(tmp_path):
 
     try:
         deadline = time.monotonic() + 10
-        while not socket.exists() and time.monotonic() < deadline:
+        while not is_listening(socket) and time.monotonic() < deadline:
             time.sleep(0.02)
         user, admin = ((tmp_path / name).read_text().strip() for name in ("token", "admin-token"))
         assert (tmp_path / "admin-token").stat().st_mode & 0o777 == 0o600
