@@ -367,7 +367,13 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
     control = *std::move(started);
   }
   if (takeover != nullptr) {
-    if (absl::Status status = takeover->run(sessions, *auth); !status.ok()) return print_error(status);
+    if (absl::Status status = takeover->run(sessions, *auth); !status.ok()) {
+      // The sessions, their images on the disk and the sockets' files are still the old process's, so nothing is
+      // closed here.
+      print_error(status);
+      spdlog::default_logger()->flush();
+      _exit(1);
+    }
     (*listener)->resume();
     // The old process exits in a moment, and writes no image any more.
     if (options.store) options.store->wait_for_lock();

@@ -11,6 +11,7 @@
 #include <csignal>
 #include <cstdlib>
 #include <cstring>
+#include <optional>
 #include <thread>
 #include <utility>
 
@@ -18,6 +19,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/schema/error.h"
+#include "server/daemon/image_pipe.h"
+#include "server/daemon/prepared_memory.h"
 #include "server/session/session_image.h"
 #include "spdlog/spdlog.h"
 
@@ -28,6 +31,8 @@ using Clock = std::chrono::steady_clock;
 
 // The variable's value has a character per listening socket: '1' if the daemon itself had opened it, else '0'.
 constexpr char kVariable[] = "TELETENSOR_TAKEOVER";
+// What memory_in_use() returned in the old process. A version that does not know it needs more time for the sessions.
+constexpr char kMemoryVariable[] = "TELETENSOR_TAKEOVER_MEMORY";
 constexpr int kImages = 3, kAnswers = 4, kFirstSocket = 5;
 constexpr size_t kMaxSockets = 64;
 constexpr int kPipeBytes = 1 << 20;
@@ -39,55 +44,12 @@ constexpr char kReady = 'R', kAdopted = 'A', kFailed = 'F';
 
 // How long a session is waited for at a time, while others are waiting too.
 constexpr std::chrono::milliseconds kTurn{20};
+// For the new process to obtain memory, as a part of Options::start_time.
+constexpr std::chrono::seconds kPrepareTime{40};
 // For the new process to read an image, without progress of the writer.
 constexpr std::chrono::seconds kAnswerTime{120};
 // For the reply of the call that has started the upgrade to leave this process.
 constexpr std::chrono::milliseconds kReplyTime{50};
-
-bool write_all(int fd, const void* data, size_t size) {
-  for (const char* at = static_cast<const char*>(data); size != 0;) {
-    const ssize_t written = write(fd, at, size);
-    if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return false;
-    at += written;
-    size -= static_cast<size_t>(written);
-  }
-  return true;
-}
-
-// Of one image.
-class PipeSink final : public ImageSink {
- public:
-  explicit PipeSink(int fd) : fd_(fd) {}
-  void begin(uint64_t) override { write(&kSession, 1); }
-  void write(const void* data, size_t size) override {
-    check(write_all(fd_, data, size), "the new process has ended");
-    bytes_ += size;
-  }
-  uint64_t bytes() const { return bytes_; }
-
- private:
-  const int fd_;
-  uint64_t bytes_ = 0;
-};
-
-class PipeSource final : public ImageSource {
- public:
-  explicit PipeSource(int fd) : fd_(fd) {}
-  void read(void* into, size_t size) override {
-    for (char* at = static_cast<char*>(into); size != 0;) {
-      const ssize_t got = ::read(fd_, at, size);
-      if (got < 0 && errno == EINTR) continue;
-      check(got > 0, "the old process has ended");
-      at += got;
-      size -= static_cast<size_t>(got);
-    }
-  }
-  uint64_t left() const override { return UINT64_MAX; }
-
- private:
-  const int fd_;
-};
 
 }  // namespace
 
@@ -130,6 +92,7 @@ class Upgrade::Successor {
     std::vector<std::string> variables;
     for (char** each = environ; *each != nullptr; ++each) variables.emplace_back(*each);
     variables.push_back(absl::StrCat(kVariable, "=", kinds));
+    variables.push_back(absl::StrCat(kMemoryVariable, "=", memory_in_use()));
     if (manager.is_present()) variables.push_back(absl::StrCat("NOTIFY_SOCKET=", manager.address()));
     std::vector<char*> environment, arguments;
     for (std::string& each : variables) environment.push_back(each.data());
@@ -272,7 +235,7 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
   }
 
   for (const auto& session : held) {
-    PipeSink sink(successor.images());
+    PipeSink sink(successor.images(), kSession);
     try {
       session->write_image(&sink);
     } catch (const Error& error) {
@@ -303,6 +266,8 @@ absl::StatusOr<std::unique_ptr<Takeover>> Takeover::from_environment() {
   const std::string kinds = value;
   unsetenv(kVariable);
   std::unique_ptr<Takeover> takeover(new Takeover);
+  if (const char* const memory = std::getenv(kMemoryVariable)) takeover->memory_ = memory;
+  unsetenv(kMemoryVariable);
   for (int fd : {kImages, kAnswers}) {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       return absl::InvalidArgumentError(absl::StrCat(kVariable, " is set, but descriptor ", fd, " is not open"));
@@ -326,6 +291,9 @@ absl::Status Takeover::run(Sessions& sessions, const Auth& auth) {
     answers_.reset();
     return status;
   };
+  std::optional<PreparedMemory> memory;
+  memory.emplace(memory_, Clock::now() + kPrepareTime);
+  spdlog::debug("obtained {} bytes of memory for the sessions", memory->bytes());
   if (!write_all(answers_.get(), &kReady, 1)) return absl::CancelledError("the old process has ended");
   PipeSource source(images_.get());
   try {
@@ -333,6 +301,7 @@ absl::Status Takeover::run(Sessions& sessions, const Auth& auth) {
       source.read(&command, 1);
       if (command == kServe) return absl::OkStatus();
       check(command == kSession, "expected an image of a session");
+      memory.reset();
       const SessionRecord record = read_record(&source);
       const absl::StatusOr<Principal> principal = auth.named(record.principal);
       if (!principal.ok()) return fail_with(principal.status());

@@ -2,9 +2,10 @@
 // listening sockets and every session to it. Takeover is the new process's part.
 //
 // The old process starts the new one with its own arguments, the listening sockets and two pipes. The new one prepares
-// to serve and reports that it is ready; until then nothing has changed for the clients. Then the old one stops
+// to serve, obtains as much memory as the old one has in use (prepared_memory.h), and reports that it is ready; until
+// then nothing has changed for the clients. Then the old one stops
 // accepting connections, holds every session between two frames (Session::hold), and writes their images to the first
-// pipe. The new one answers each image on the second pipe. After the last one the old process tells the new one to
+// pipe (image_pipe.h). The new one answers each image on the second pipe. After the last one the old process tells the new one to
 // serve, and exits, which breaks its connections: clients reconnect and resume. The kernel keeps connections that arrive
 // in between in the queues of the listening sockets. If anything fails before that, the new process is killed and the
 // sessions continue in the old one.
@@ -80,6 +81,7 @@ class Takeover {
   Takeover() = default;
   FileDescriptor images_, answers_;
   std::vector<InheritedSocket> sockets_;
+  std::string memory_;  // what the old process had in use (prepared_memory.h)
 };
 
 }  // namespace tt::server

@@ -22,6 +22,8 @@ constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 16;
 // More than the bookkeeping that a session may have (Account::kMaxHost).
 constexpr uint64_t kMaxStructureBytes = uint64_t{8} << 30;
 constexpr size_t kPieceBytes = size_t{8} << 20;
+// In memory of the CPU: a piece is still in the processor's cache when it is used for the second time.
+constexpr size_t kCpuPieceBytes = size_t{256} << 10;
 
 template <typename Integer>
 void write_integer(Integer value, ImageSink* sink) {
@@ -79,10 +81,10 @@ void write_contents(const Ref<Storage>& storage, const std::shared_ptr<CopyStrea
                     ImageSink* sink) {
   if (storage->device().type == DeviceType::kCPU) {
     const char* data = static_cast<const char*>(storage->data());
-    for (size_t at = 0; at < storage->bytes(); at += kPieceBytes) {
-      const size_t size = std::min(kPieceBytes, storage->bytes() - at);
+    for (size_t at = 0; at < storage->bytes(); at += kCpuPieceBytes) {
+      const size_t size = std::min(kCpuPieceBytes, storage->bytes() - at);
       *checksum = update_checksum(*checksum, data + at, size);
-      sink->write(data + at, size);
+      sink->write_stable(storage, at, size);
     }
     return;
   }
@@ -99,8 +101,8 @@ void read_contents(const Ref<Storage>& storage, const std::shared_ptr<CopyStream
                    ImageSource* source) {
   if (storage->device().type == DeviceType::kCPU) {
     char* data = static_cast<char*>(storage->data());
-    for (size_t at = 0; at < storage->bytes(); at += kPieceBytes) {
-      const size_t size = std::min(kPieceBytes, storage->bytes() - at);
+    for (size_t at = 0; at < storage->bytes(); at += kCpuPieceBytes) {
+      const size_t size = std::min(kCpuPieceBytes, storage->bytes() - at);
       source->read(data + at, size);
       *checksum = update_checksum(*checksum, data + at, size);
     }

@@ -18,6 +18,8 @@
 #include <cstdint>
 #include <string>
 
+#include "engine/tensor/storage.h"
+
 namespace tt::server {
 
 // When images of a session are stored on the disk.
@@ -44,6 +46,10 @@ class ImageSink {
   // Called before the first write(): the image has this many bytes.
   virtual void begin(uint64_t /*bytes*/) {}
   virtual void write(const void* data, size_t size) = 0;
+  // Writes bytes of a storage on the CPU that do not change before the session is released.
+  virtual void write_stable(const Ref<Storage>& storage, size_t offset, size_t size) {
+    write(static_cast<const char*>(storage->data()) + offset, size);
+  }
 };
 
 class ImageSource {

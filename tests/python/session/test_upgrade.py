@@ -15,6 +15,8 @@ from tests.conftest import IN_PROCESS
 from tests.python.session.replaced_engine import ENGINE, replaced_engine, result_of
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+# Of a copy of the program.
+LIBRARIES = os.pathsep.join([str(ENGINE.parent), str(ENGINE.parent.parent / "lib")])
 
 
 def test_training_continues_bit_identical(tmp_path):
@@ -199,8 +201,7 @@ def test_a_member_of_a_group_is_named(tmp_path):
 def test_the_old_process_continues_if_the_new_one_fails(tmp_path):
     program = tmp_path / "teletensord"
     shutil.copy(ENGINE, program)
-    libraries = os.pathsep.join([str(ENGINE.parent), str(ENGINE.parent.parent / "lib")])
-    with replaced_engine(tmp_path, program=program, LD_LIBRARY_PATH=libraries) as engine:
+    with replaced_engine(tmp_path, program=program, LD_LIBRARY_PATH=LIBRARIES) as engine:
         expected = result_of(engine.training(100))
         client = engine.training(400, "0.01")
         client.stdout.readline()
@@ -218,6 +219,40 @@ def test_the_old_process_continues_if_the_new_one_fails(tmp_path):
         assert engine.upgrade()["pid"] != str(pid)
         result_of(client)
         assert result_of(engine.training(100)) == expected
+
+
+LARGE = """
+import sys
+import teletensor as torch
+torch.connect(sys.argv[1])
+x = torch.arange(4_000_000.0)
+expected = x.tolist()
+print("ready", flush=True)
+sys.stdin.readline()
+x.add_(1)
+assert x.tolist() == [each + 1 for each in expected]
+print("done")
+"""
+
+
+def test_the_old_process_continues_if_the_new_one_cannot_hold_the_sessions(tmp_path):
+    program = tmp_path / "teletensord"
+    shutil.copy(ENGINE, program)
+    with replaced_engine(tmp_path, program=program, LD_LIBRARY_PATH=LIBRARIES) as engine:
+        client = engine.client(LARGE)
+        assert client.stdout.readline() == "ready\n", client.stderr.read()
+        pid = engine.pid
+        intact = program.with_suffix(".intact")
+        program.rename(intact)
+        program.write_text(f'#!/bin/sh\nTELETENSOR_MEMORY_LIMIT=4MB exec {intact} "$@"\n')
+        program.chmod(0o755)
+        with pytest.raises(ValueError, match="the new process has failed: .*out of memory"):
+            engine.upgrade()
+        assert engine.pid == pid, "the old process must keep its socket's file"
+        program.unlink()
+        intact.rename(program)
+        assert engine.upgrade()["sessions"] == "1"
+        assert client.communicate("\n", timeout=60)[0] == "done\n"
 
 
 def test_signal_and_service_manager(tmp_path):
