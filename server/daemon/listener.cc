@@ -26,7 +26,10 @@ constexpr size_t kBufferBytes = size_t{1} << 30;
 // Time for a new connection to complete the HTTP/2 handshake, and time until a connection without calls is closed.
 constexpr int kHandshakeMilliseconds = 10'000;
 constexpr int kIdleMilliseconds = 300'000;
-// Time to send the calls' final statuses after all sessions have ended. Short, because an idle client may not read its
+// Time for the calls' handlers to return after all sessions have ended: on a busy machine, a client whose connection is
+// closed before it has received its stream's status would try to resume until the lease has passed.
+constexpr std::chrono::milliseconds kHandlersTimeout{2000};
+// Time to send the calls' final statuses. Short, because an idle client may not read its
 // connection for seconds.
 constexpr std::chrono::milliseconds kGrace{30};
 
@@ -142,6 +145,7 @@ void Listener::shut_down(std::chrono::milliseconds timeout) {
   if (!impl_->server) return;
   impl_->acceptor->stop();
   impl_->sessions.end_all(timeout);
+  impl_->admission.wait_until_idle(kHandlersTimeout);
   impl_->server->Shutdown(std::chrono::system_clock::now() + kGrace);
   impl_->server->Wait();
   impl_->server = nullptr;

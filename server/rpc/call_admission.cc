@@ -105,6 +105,18 @@ void CallAdmission::release(Kind kind, const std::string& holder) {
   --count.all;
   auto found = count.by_holder.find(holder);
   if (--found->second == 0) count.by_holder.erase(found);
+  released_.notify_all();
+}
+
+void CallAdmission::wait_until_idle(std::chrono::milliseconds timeout) {
+  MutexLock lock(mutex_);
+  const auto any = [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    const auto admin = counts_.begin() + static_cast<size_t>(Kind::kAdmin);
+    return std::any_of(counts_.begin(), admin, [](const Count& count) { return count.all != 0; });
+  };
+  for (const auto deadline = Clock::now() + timeout; any() && Clock::now() < deadline;) {
+    released_.wait_until(mutex_, deadline);
+  }
 }
 
 void CallAdmission::watch() {

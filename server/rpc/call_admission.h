@@ -83,6 +83,8 @@ class CallAdmission {
   absl::StatusOr<Slot> admit(Kind kind, std::string holder);
   // Admits a call, with the caller's address as the holder, and marks the caller's connection as authenticated.
   absl::StatusOr<Slot> admit(Kind kind, const grpc::ServerContextBase& context);
+  // Waits until the handlers of all admitted calls but Admin's and Reflection's have returned, at most for `timeout`.
+  void wait_until_idle(std::chrono::milliseconds timeout);
   void authenticated(const std::string& peer) const { observer_.authenticated(peer); }
   // Ends a call at once with `status`, without waiting for the peer to read it, and logs it (rate-limited). A
   // synchronous handler returns the result.
@@ -99,6 +101,7 @@ class CallAdmission {
   const Observer observer_;
   Mutex mutex_;
   CondVar changed_;
+  CondVar released_;
   std::array<Count, kKinds> counts_ ABSL_GUARDED_BY(mutex_);
   std::multimap<Clock::time_point, Deadline*> deadlines_ ABSL_GUARDED_BY(mutex_);
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
