@@ -18,7 +18,7 @@ struct FrameSize {
   FrameSize operator+(const FrameSize& other) const { return {bytes + other.bytes, memory + other.memory}; }
 };
 
-// Memory as the engine computes it, from the wire format (server/rpc/frame_size.h) or from its templates
+// Memory as the engine computes it, from the wire format (server/session/frame_size.h) or from its templates
 // (server/rpc/template_table.h), whichever is more. tests/server/rpc/built_frames_test.cc compares them.
 namespace frame_memory {
 inline constexpr size_t kInstruction = 512;

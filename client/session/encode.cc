@@ -54,8 +54,8 @@ void encode_arg(const Arg& arg, v1::Argument* out) {
       return;
     }
     case Arg::Kind::kString: out->set_characters(arg.characters, arg.size); return;
-    case Arg::Kind::kSlot:
-    case Arg::Kind::kSlots: return;  // occurs in Programs only, never in a client's call
+    case Arg::Kind::kSlot: out->set_handle(arg.slot); return;
+    case Arg::Kind::kSlots: out->mutable_handles()->mutable_values()->Add(arg.slots, arg.slots + arg.size); return;
   }
 }
 
@@ -89,6 +89,34 @@ FrameSize encoded_size(const Op& op, Args args, size_t max_inline_bytes) {
 void encode_args(const Op& op, Args args, v1::Instruction* instruction) {
   size_t count = count_given(op, args);
   for (size_t i = 0; i < count; ++i) encode_arg(args[i], instruction->add_args());
+}
+
+void encode_program(const tt::Program& program, v1::Frame* frame) {
+  for (const Instruction& instruction : program.instructions()) {
+    v1::Instruction* wire = frame->add_instructions();
+    wire->set_op(instruction.op->id);
+    for (const Arg& arg : instruction.args) encode_arg(arg, wire->add_args());
+    const bool into = (instruction.flags & Instruction::kInto) != 0;
+    if (into) {
+      wire->mutable_into()->Add(instruction.results.begin(), instruction.results.end());
+    } else if (!instruction.results.empty()) {
+      wire->set_result(instruction.results[0]);
+      wire->set_result_count(static_cast<uint32_t>(instruction.results.size()));
+    }
+    wire->mutable_release()->Add(instruction.release.begin(), instruction.release.end());
+    wire->set_no_grad((instruction.flags & Instruction::kGrad) == 0);
+    wire->set_inference((instruction.flags & Instruction::kInference) != 0);
+    if (const DType t = instruction.default_float(); t != kDefaultFloat)
+      wire->set_default_dtype(static_cast<uint32_t>(t));
+    wire->set_site(instruction.site);
+  }
+  uint64_t request = 0;
+  for (Slot slot : program.outputs()) {
+    v1::Read* read = frame->add_reads();
+    read->set_request(++request);
+    read->set_handle(slot);
+  }
+  frame->mutable_release()->Add(program.release().begin(), program.release().end());
 }
 
 void decode_description(const v1::TensorDescription& description, TensorMeta* meta) {

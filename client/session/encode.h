@@ -6,6 +6,7 @@
 #include "client/link/outgoing_frame.h"
 #include "client/session/tensor.h"
 #include "engine/schema/op.h"
+#include "engine/schema/program.h"
 #include "proto/wire.h"
 
 namespace tt::client {
@@ -32,6 +33,10 @@ FrameSize encoded_size(const Op& op, Args args, size_t max_inline_bytes);
 // Appends `args` to a cleared instruction, omitting trailing arguments that equal their defaults. Tensor arguments must
 // be Handles. Does not fail. Memory is allocated from the message's arena.
 void encode_args(const Op& op, Args args, v1::Instruction* instruction);
+
+// Appends the program's instructions, outputs (as reads numbered from 1) and releases to `frame`, such that the engine
+// decodes an equal Program. Requires that new results of an instruction have consecutive names, as in clients' frames.
+void encode_program(const tt::Program& program, v1::Frame* frame);
 
 // Sets dtype, device and sizes of a tensor whose engine has described it. The tensor is then contiguous. Throws Error
 // if the device is invalid.

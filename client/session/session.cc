@@ -14,6 +14,7 @@
 #include "client/session/encode.h"
 #include "client/session/engine_operators.h"
 #include "client/session/graph.h"
+#include "client/session/program.h"
 #include "client/session/read_only_storages.h"
 #include "client/session/saved_call.h"
 #include "client/session/site_table.h"
@@ -108,6 +109,7 @@ struct Session::Impl {
   CallLog calls;
   AutocastState autocast;                   // the engine's settings; accessed by the owner of an Appending
   std::atomic<bool> autocast_used = false;  // the settings have changed since the session began
+  std::atomic<int64_t> last_program{0};     // the number of the last Program that was defined
   Mutex new_sites_mutex;  // held by site(), so that a new line is queued before a call uses its number
 };
 
@@ -170,6 +172,7 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
 // Rejects a handle that stands for other tensors, which the engine does not know.
 static void check_exists(const Handle& tensor) {
   check(ErrorKind::kNotImplemented, tensor.id != 0, "expected a tensor of one engine, got a distributed tensor");
+  check(!is_traced(tensor.id), "expected a tensor with a value, got one that exists only while a Program is traced");
 }
 
 void Session::Impl::add_setting(Link::Appending& appending, const Op& op, Args args, uint32_t site) {
@@ -327,6 +330,10 @@ static void track_data(Args args) {
 }
 
 Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
+  if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]] {
+    impl_->operators.require(op, args);
+    return trace->call(op, args, options);
+  }
   if (impl_->calls.active()) [[unlikely]]
     impl_->calls.begin();
   op.check_args(args);
@@ -394,6 +401,34 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   Tensors kept;
   impl_->queue(this, op, args, results, options, &kept);
   return results;
+}
+
+Tensors Session::call_recorded(const Op& op, Args args, absl::Span<const TensorMeta> metas,
+                               const CallOptions& options) {
+  impl_->read_only.check_call(op, args, {});
+  Tensors results = call_with_metas(op, args, metas, options);
+  bump_written(op, args);
+  count_data_writes(op, args, options);
+  if (options.grad && !options.inference) {
+    if (record(op, args, absl::MakeConstSpan(results), /*into=*/false)) track_data(args);
+  }
+  return results;
+}
+
+int64_t Session::define_program(const Tensor& definition, size_t read, size_t written, uint32_t site) {
+  static const Op& op = *find_op(op_id::kDefineProgram);
+  const int64_t number = ++impl_->last_program;
+  const Arg args[] = {definition.get(), number, static_cast<int64_t>(read), static_cast<int64_t>(written)};
+  call_with_metas(op, args, {}, {.grad = false, .site = site});
+  return number;
+}
+
+void Session::drop_program(int64_t number) {
+  static const Op& op = *find_op(op_id::kDropProgram);
+  if (impl_->link.is_forked_copy()) return;
+  Link::Appending appending = impl_->link.append_at_once(kSettingSize);
+  const Arg args[] = {number};
+  impl_->add_setting(appending, op, args, 0);
 }
 
 void Session::clear_autocast_cache() {
@@ -642,6 +677,7 @@ Tensor Session::upload(absl::Span<const char> bytes, DType dtype, SizesView size
     return call(literal, args, options)[0];
   }
   Ref<Session> self(this);  // another thread may disconnect during the upload
+  const ProgramTrace::Pause pause;
   uint64_t transfer = impl_->next_transfer++;
   const Arg args[] = {static_cast<int64_t>(transfer), sizes, dtype, device};
   bool waited = false;
@@ -687,6 +723,7 @@ void Session::close() {
   if (!impl_->link.close(kCloseTimeout)) throw Interrupted();
 }
 void Session::release(uint64_t handle) noexcept {
+  if (is_traced(handle)) return;
   try {
     if (!impl_->link.is_forked_copy()) impl_->issue_if_deferred(handle);  // so that the engine does not keep the bytes
   } catch (const Error&) {                                                // the session has ended
@@ -726,6 +763,8 @@ void Session::start_frame_log(size_t max_frames) { impl_->link.start_frame_log(m
 std::vector<SentFrame> Session::stop_frame_log() { return impl_->link.stop_frame_log(); }
 
 std::string Session::site_name(uint32_t site) const { return impl_->sites.name(site); }
+
+void Session::describe_site(uint32_t site, v1::Site* description) const { impl_->sites.describe(site, description); }
 
 std::vector<Session::Wait> Session::wait_report() const { return impl_->sites.waits(); }
 

@@ -103,6 +103,14 @@ class Session : public RefCounted {
   Tensors call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> results,
                           const CallOptions& options = {});
 
+  // Like call_with_metas(), for an operator with gradients: records the call in the client's autograd graph.
+  Tensors call_recorded(const Op& op, Args args, absl::Span<const TensorMeta> results, const CallOptions& options);
+
+  // For client/session/program.h, which defines Programs and runs them. The definition is a serialized Frame. Returns the
+  // Program's number in the session. Neither waits.
+  int64_t define_program(const Tensor& definition, size_t read, size_t written, uint32_t site);
+  void drop_program(int64_t number);
+
   // Waits for the metadata of results of call_with_metas() that the caller does not know, and sets it.
   void describe(Tensors& results, uint32_t site = 0);
 
@@ -162,6 +170,8 @@ class Session : public RefCounted {
   std::vector<SentFrame> stop_frame_log();
   // Returns for example "train.py:12 in step"; "" for 0.
   std::string site_name(uint32_t site) const;
+  // Sets file, line and function of a line, not its number.
+  void describe_site(uint32_t site, v1::Site* description) const;
   const v1::HelloReply& engine() const;  // the engine's reply to Hello
 
  private:

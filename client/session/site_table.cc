@@ -14,6 +14,15 @@ uint32_t SiteTable::number(std::string_view file, uint32_t line, std::string_vie
   return it->second;
 }
 
+void SiteTable::describe(uint32_t number, v1::Site* description) const {
+  MutexLock lock(mutex_);
+  description->Clear();
+  if (number == 0 || number >= sites_.size()) return;
+  description->set_file(sites_[number].file);
+  description->set_line(sites_[number].line);
+  description->set_function(sites_[number].function);
+}
+
 std::string SiteTable::name(uint32_t number) const {
   MutexLock lock(mutex_);
   return name_of(number);

@@ -13,6 +13,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "client/link/counters.h"
+#include "proto/wire.h"
 
 namespace tt::client {
 
@@ -22,6 +23,8 @@ class SiteTable {
   uint32_t number(std::string_view file, uint32_t line, std::string_view function, bool* is_new);
   // Returns for example "train.py:12 in step"; "" for 0 and for unknown numbers.
   std::string name(uint32_t site) const;
+  // Sets file, line and function; clears them for 0 and for unknown numbers.
+  void describe(uint32_t site, v1::Site* description) const;
   void count_wait(uint32_t site, WaitKind kind, double seconds);
   // Sets the totals over all lines.
   void total(Counters* counters) const;

@@ -74,8 +74,11 @@ bool has_inferred_layout(const Call& call, size_t i) {
   return true;
 }
 
-// Views have the layout that infer() computes, and a fused chain that of its last step, which the client has inferred.
-bool chooses_layout(const Op& op) { return op.is_view || op.id == op_id::kPointwiseChain; }
+// Views have the layout that infer() computes; a fused chain and a Program those of their last steps, which the client
+// has inferred.
+bool chooses_layout(const Op& op) {
+  return op.is_view || op.id == op_id::kPointwiseChain || op.id == op_id::kRunProgram;
+}
 
 // Copies results whose kernel wrote another layout.
 void conform_outputs(Call& call) {

@@ -55,6 +55,7 @@ class Dispatcher {
   // Marks an operator whose kernel may throw Suspended (engine/program/suspension.h). The kernel runs in a cancelled
   // frame too, and ends what it waited for: it discards the uploaded bytes, leaves the collective, or stops writing.
   void set_suspending(uint16_t op) { row(op).suspends = true; }
+  bool suspends(uint16_t op) const { return op < rows_.size() && rows_[op].suspends; }
   // Sets a composite, which runs before the autograd key and for every backend.
   void set_composite(uint16_t op, Kernel kernel);
 

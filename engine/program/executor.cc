@@ -9,61 +9,11 @@
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/partial_writes.h"
 #include "engine/memory/bytes.h"
+#include "engine/program/resolved_args.h"
 #include "engine/schema/default_float.h"
 
 namespace tt {
 namespace {
-
-[[noreturn]] void refuse(ErrorKind kind, const Op& op, std::string message) {
-  Error error(kind, std::move(message));
-  error.set_op(op.name);
-  throw error;
-}
-
-// An instruction's arguments with slots replaced by tensors; stored inline for common arities. The slot table keeps the
-// tensors alive: it does not change while the operation runs.
-class ResolvedArgs {
- public:
-  // Throws Error if a slot is not in use or a required argument is missing.
-  ResolvedArgs(const Instruction& instruction, const SlotTable& slots) : op_(*instruction.op), slots_(slots) {
-    Args given = instruction.args;
-    if (given.size() > op_.params.size()) {
-      refuse(ErrorKind::kType, op_, absl::StrCat("takes ", op_.params.size(), " arguments, got ", given.size()));
-    }
-    size_t entries = 0;
-    for (const Arg& arg : given) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
-    entries_.reserve(entries);  // spans into entries_ must stay valid
-    args_.reserve(op_.params.size());
-    for (const Arg& arg : given) args_.push_back(resolve(arg));
-    for (size_t i = given.size(); i < op_.params.size(); ++i) args_.push_back(op_.params[i].default_value);
-  }
-  Args args() const { return args_; }
-  // The poison of the first poisoned argument, or null.
-  const PoisonRef& poison() const { return poison_; }
-
- private:
-  Arg resolve(const Arg& arg) {
-    if (arg.kind == Arg::Kind::kSlot) return Arg(find(arg.slot));
-    if (arg.kind != Arg::Kind::kSlots) return arg;
-    const TensorMeta* const* first = entries_.data() + entries_.size();
-    for (uint32_t i = 0; i < arg.size; ++i) entries_.push_back(arg.slots[i] ? find(arg.slots[i]) : nullptr);
-    return Arg(absl::Span<const TensorMeta* const>(first, arg.size));
-  }
-  const TensorMeta* find(Slot slot) {
-    const SlotValue* value = slots_.find(slot);
-    if (!value) [[unlikely]]
-      refuse(ErrorKind::kValue, op_, absl::StrCat("tensor ", slot, " does not exist"));
-    if (value->poison && !poison_) [[unlikely]]
-      poison_ = value->poison;
-    return value->tensor.get();
-  }
-
-  const Op& op_;
-  const SlotTable& slots_;
-  absl::InlinedVector<Arg, 12> args_;
-  absl::InlinedVector<const TensorMeta*, 8> entries_;
-  PoisonRef poison_;
-};
 
 // If an account has more room than this for bookkeeping, ordinary instructions are not checked individually.
 constexpr uint64_t kHostRoomThreshold = uint64_t{1} << 20;
@@ -83,25 +33,25 @@ uint64_t host_room(const SlotTable& slots) {
 void release(const Instruction& instruction, SlotTable& slots) {
   for (Slot slot : instruction.release) {
     if (!slots.release(slot)) {
-      refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("cannot release tensor ", slot, ": it does not exist"));
+      refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("cannot release tensor ", slot, ": it does not exist"));
     }
   }
 }
 
 void check_count(const Instruction& instruction, size_t outputs) {
   if (instruction.results.size() == outputs) return;
-  refuse(ErrorKind::kValue, *instruction.op,
+  refuse_instruction(ErrorKind::kValue, *instruction.op,
          absl::StrCat("expected ", outputs, " result names, ", instruction.results.size(), " were given"));
 }
 
 // Checks that the names of the results are new. Called before anything is executed.
 void check_names(const Instruction& instruction, const SlotTable& slots) {
   if (instruction.results.size() > slots.limit() - slots.size()) {
-    refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("a session has at most ", slots.limit(), " handles"));
+    refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("a session has at most ", slots.limit(), " handles"));
   }
   for (Slot slot : instruction.results) {
-    if (slot == 0) refuse(ErrorKind::kValue, *instruction.op, "the result name 0 is invalid");
-    if (slots.find(slot)) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("the name ", slot, " is in use"));
+    if (slot == 0) refuse_instruction(ErrorKind::kValue, *instruction.op, "the result name 0 is invalid");
+    if (slots.find(slot)) refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("the name ", slot, " is in use"));
   }
 }
 
@@ -110,7 +60,7 @@ PoisonRef find_targets(const Instruction& instruction, const SlotTable& slots, T
   PoisonRef poison;
   for (Slot slot : instruction.results) {
     const SlotValue* value = slots.find(slot);
-    if (!value) refuse(ErrorKind::kValue, *instruction.op, absl::StrCat("out tensor ", slot, " does not exist"));
+    if (!value) refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("out tensor ", slot, " does not exist"));
     if (value->poison && !poison) poison = value->poison;
     targets->push_back(value->tensor);
   }
@@ -236,7 +186,7 @@ PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& 
   const Account& account = *CallScope::current().account;
   const std::string message =
       absl::StrCat("out of memory on the host: ", account.bookkeeping_refusal(results * SlotTable::kTensorBytes));
-  if (account.is_overdrawn()) refuse(ErrorKind::kOutOfMemory, *instruction.op, message);
+  if (account.is_overdrawn()) refuse_instruction(ErrorKind::kOutOfMemory, *instruction.op, message);
   // An instruction without results cannot store the error, so it is executed; the account's overdraft covers its
   // bookkeeping.
   if (instruction.results.empty()) return nullptr;

@@ -6,7 +6,7 @@
 
 #include <cstdint>
 
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 #include "engine/program/slot_table.h"
 #include "engine/program/suspension.h"
 

@@ -9,7 +9,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "engine/program/poison.h"
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 #include "engine/tensor/tensor.h"
 
 namespace tt {

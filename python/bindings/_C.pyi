@@ -21,6 +21,20 @@ _device: TypeAlias = device
 _Number: TypeAlias = _int | _float | _bool | _complex
 _DeviceLike: TypeAlias = _device | str | _int
 
+class Program:
+    text: str
+    instructions: _int
+    inputs: _int
+    captured: tuple[Tensor, ...]
+    def run(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]: ...
+    def explain(self, inputs: Sequence[Tensor]) -> str: ...
+
+class ProgramTrace:
+    inputs: tuple[Tensor, ...]
+    def __init__(self, examples: Sequence[Tensor]) -> None: ...
+    def finish(self, outputs: Sequence[Tensor]) -> Program: ...
+    def stop(self) -> None: ...
+
 class dtype:
     itemsize: _int
     is_floating_point: _bool

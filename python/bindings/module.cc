@@ -16,6 +16,7 @@
 #include "python/bindings/autograd/autograd.h"
 #include "python/bindings/connection.h"
 #include "python/bindings/overridable.h"
+#include "python/bindings/program.h"
 #include "python/bindings/published.h"
 #include "python/bindings/store.h"
 #include "python/bindings/tensor/convert.h"
@@ -306,6 +307,7 @@ void bind(py::module_& m) {
   bind_admin(m);
   bind_dtensor(m);
   bind_store(m);
+  bind_program(m);
   bind_published(m);
   bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),

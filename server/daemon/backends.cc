@@ -12,9 +12,11 @@
 #include "engine/session/graphs.h"
 #include "engine/session/memory_snapshot.h"
 #include "engine/session/profiler.h"
+#include "engine/session/programs.h"
 #include "kernels/cpu/cpu.h"
 #include "server/checkpoint/operators.h"
 #include "server/daemon/plugin.h"
+#include "server/session/program_cache.h"
 #include "server/session/publish_service.h"
 #include "server/session/shared_tensors.h"
 #include "server/transfer/transfer.h"
@@ -27,6 +29,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   cpu::register_backend(dispatcher);
   register_composites(dispatcher);
   register_graph_operators(dispatcher);
+  register_program_operators(dispatcher);
   register_profiler_operators(dispatcher);
   register_memory_operators(dispatcher);
   autograd::register_autograd(dispatcher);
@@ -35,6 +38,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   distributed::register_pull(dispatcher);
   register_shared_tensors(dispatcher);
   register_publish_operators(dispatcher);
+  register_define_program(dispatcher);
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   dispatcher.set_suspending(op_id::kUploaded);
   Devices& devices = Devices::instance();

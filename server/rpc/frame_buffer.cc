@@ -5,7 +5,7 @@
 #include "engine/memory/bytes.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/frame_limits.h"
-#include "server/rpc/frame_size.h"
+#include "server/session/frame_size.h"
 
 namespace tt::server {
 namespace {

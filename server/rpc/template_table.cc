@@ -2,7 +2,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/memory/bytes.h"
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 #include "proto/instruction_template.h"
 
 namespace tt::server {

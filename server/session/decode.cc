@@ -117,31 +117,6 @@ class Decoder {
   size_t names_ = 0;  // result names so far
 };
 
-void encode_arg(const Arg& arg, v1::Argument* wire) {
-  switch (arg.kind) {
-    case Arg::Kind::kNone:
-    case Arg::Kind::kTensor:
-    case Arg::Kind::kTensors: break;  // a Program refers to tensors by name only
-    case Arg::Kind::kSlot: wire->set_handle(arg.slot); return;
-    case Arg::Kind::kSlots: wire->mutable_handles()->mutable_values()->Add(arg.slots, arg.slots + arg.size); return;
-    case Arg::Kind::kBool: wire->set_boolean(arg.integer != 0); return;
-    case Arg::Kind::kInt:
-      arg.size == 0 ? wire->set_integer(arg.integer) : wire->set_natural(static_cast<uint64_t>(arg.integer));
-      return;
-    case Arg::Kind::kFloat: wire->set_real(arg.real); return;
-    case Arg::Kind::kComplex:
-      wire->mutable_complex()->set_real(arg.real);
-      wire->mutable_complex()->set_imaginary(arg.imaginary);
-      return;
-    case Arg::Kind::kInts:
-      wire->mutable_integers()->mutable_values()->Add(arg.integers, arg.integers + arg.size);
-      return;
-    case Arg::Kind::kFloats: wire->mutable_reals()->mutable_values()->Add(arg.reals, arg.reals + arg.size); return;
-    case Arg::Kind::kString: wire->set_characters(std::string(arg.string())); return;
-  }
-  wire->set_none(true);
-}
-
 }  // namespace
 
 void decode(const v1::Frame& frame, const Limits& limits, Program* program) {
@@ -180,34 +155,6 @@ void decode_scalar_reads(const v1::Frame& frame, const Limits& limits, std::vect
     reads->push_back({instruction, fields[i + 1]});
     last = instruction;
   }
-}
-
-void encode(const Program& program, v1::Frame* frame) {
-  for (const Instruction& instruction : program.instructions()) {
-    v1::Instruction* wire = frame->add_instructions();
-    wire->set_op(instruction.op->id);
-    for (const Arg& arg : instruction.args) encode_arg(arg, wire->add_args());
-    const bool into = (instruction.flags & Instruction::kInto) != 0;
-    if (into) {
-      wire->mutable_into()->Add(instruction.results.begin(), instruction.results.end());
-    } else if (!instruction.results.empty()) {
-      wire->set_result(instruction.results[0]);
-      wire->set_result_count(static_cast<uint32_t>(instruction.results.size()));
-    }
-    wire->mutable_release()->Add(instruction.release.begin(), instruction.release.end());
-    wire->set_no_grad((instruction.flags & Instruction::kGrad) == 0);
-    wire->set_inference((instruction.flags & Instruction::kInference) != 0);
-    if (const DType t = instruction.default_float(); t != kDefaultFloat)
-      wire->set_default_dtype(static_cast<uint32_t>(t));
-    wire->set_site(instruction.site);
-  }
-  uint64_t request = 0;
-  for (Slot slot : program.outputs()) {
-    v1::Read* read = frame->add_reads();
-    read->set_request(++request);
-    read->set_handle(slot);
-  }
-  frame->mutable_release()->Add(program.release().begin(), program.release().end());
 }
 
 }  // namespace tt::server

@@ -1,4 +1,4 @@
-// decode(): converts a Frame of the wire to a Program of the engine; encode(): the reverse.
+// decode(): converts a Frame of the wire to a Program of the engine. client/session/encode.h has the reverse.
 //
 // Checks for errors that occur only in frames: unknown operators, counts or inline bytes above the limits, and result
 // names that exceed 64 bits. The executor checks argument kinds, result counts, and whether names are in use.
@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "engine/program/executor.h"
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 #include "proto/wire.h"
 #include "server/limits.h"
 
@@ -19,9 +19,5 @@ void decode(const v1::Frame& frame, const Limits& limits, Program* program);
 
 // Clears and fills `reads` with the frame's reads between instructions. Throws Error if they are invalid.
 void decode_scalar_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads);
-
-// Appends the program's instructions, outputs (as reads numbered from 1) and releases to `frame`, such that decode()
-// returns an equal Program. Requires that new results of an instruction have consecutive names, as in clients' frames.
-void encode(const Program& program, v1::Frame* frame);
 
 }  // namespace tt::server

@@ -32,6 +32,7 @@
 #include "server/limits.h"
 #include "server/session/frame_times.h"
 #include "server/session/principal.h"
+#include "server/session/program_cache.h"
 #include "server/session/publications.h"
 #include "server/session/replies.h"
 #include "server/session/session_image.h"
@@ -115,6 +116,7 @@ class Session {
     std::shared_ptr<FairQueue> queue = nullptr;                       // of the engine; null: frames run at once
     std::shared_ptr<Share> share = nullptr;                           // of the principal, in the queue
     std::shared_ptr<Publications> publications = nullptr;             // of the engine; null: creates one
+    std::shared_ptr<ProgramCache> programs = nullptr;                 // of the engine; null: creates one
     Role role = Role::kUser;                                          // of the principal
     std::shared_ptr<SessionTrace> trace = nullptr;                    // null: no spans
   };
@@ -296,6 +298,8 @@ class Session {
   void publish(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::vector<Ref<Storage>> write_structure(ImageOutput* out) ABSL_LOCKS_EXCLUDED(mutex_);
   void write_bookkeeping(ImageOutput* out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void write_programs(ImageOutput* out) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void read_programs(ImageInput* in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   static constexpr uint64_t kInstructionsPerImage = 100'000;
   // How often hold() checks its deadline.
   static constexpr std::chrono::milliseconds kHoldInterval{10};

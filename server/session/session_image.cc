@@ -17,7 +17,7 @@ namespace tt::server {
 namespace {
 
 constexpr std::string_view kMagic = "TTIMAGE";
-constexpr char kFormat = 1;
+constexpr char kFormat = 2;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 16;
 // More than the bookkeeping that a session may have (Account::kMaxHost).
 constexpr uint64_t kMaxStructureBytes = uint64_t{8} << 30;
@@ -256,6 +256,31 @@ void Session::write_bookkeeping(ImageOutput* out) {
   }
   sites_->write_image(out);
   replies_.write_image(out);
+  write_programs(out);
+}
+
+void Session::write_programs(ImageOutput* out) const {
+  const auto* programs = context_.services.find<Programs>();
+  uint64_t count = 0;
+  if (programs) programs->visit([&](int64_t, const DefinedProgram&) { ++count; });
+  out->number(count);
+  if (count == 0) return;
+  programs->visit([&](int64_t number, const DefinedProgram& program) {
+    out->signed_number(number);
+    out->number(program.read());
+    out->number(program.written());
+    out->text(program.text());
+  });
+}
+
+void Session::read_programs(ImageInput* in) {
+  const auto* definer = context_.services.find<ProgramDefiner>();
+  for (size_t count = in->count(); count > 0; --count) {
+    const int64_t number = in->signed_number();
+    const auto read = static_cast<size_t>(in->number(Program::kMaxNames));
+    const auto written = static_cast<size_t>(in->number(Program::kMaxNames));
+    context_.services.get<Programs>().define(number, definer->define(in->text(), read, written));
+  }
 }
 
 void Session::read_image(ImageSource* source) try {
@@ -281,6 +306,7 @@ void Session::read_image(ImageSource* source) try {
   }
   sites_->read_image(&in);
   replies_.read_image(&in);
+  read_programs(&in);
   check(in.at_end(), "[image] the image has more than was expected");
   uint32_t checksum = 0;
   for (const Ref<Storage>& storage : objects.storages()) {

@@ -214,6 +214,7 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
                                          options_.queue,
                                          usage.share,
                                          publications_,
+                                         programs_,
                                          principal.role});
   if (options_.tracer) {
     made.trace = std::make_shared<SessionTrace>(options_.tracer, traceparent, made.id, principal.name,

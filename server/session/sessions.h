@@ -183,6 +183,7 @@ class Sessions {
   const Options options_;
   const std::shared_ptr<TransferMonitor> monitor_;
   const std::shared_ptr<Publications> publications_;
+  const std::shared_ptr<ProgramCache> programs_ = std::make_shared<ProgramCache>();
   mutable Mutex mutex_;
   CondVar changed_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

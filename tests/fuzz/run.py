@@ -26,7 +26,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "build-fuzz"
-SEEDED = "frame_fuzz"  # its seeds are recorded from the operators' samples
+SEEDED = ("frame_fuzz", "program_fuzz")  # their seeds are recorded from the operators' samples
 
 
 @dataclass
@@ -62,7 +62,7 @@ def run_libfuzzer(target: Path, seconds: int, seeds: Path) -> Outcome:
         folder.mkdir(parents=True, exist_ok=True)
     before = set(findings.iterdir())
     kept = ROOT / "tests/fuzz/corpus" / name
-    folders = [str(f) for f in (corpus, kept, seeds if name == SEEDED else None) if f is not None and f.exists()]
+    folders = [str(f) for f in (corpus, kept, seeds if name in SEEDED else None) if f is not None and f.exists()]
     command = [str(target), f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096", "-print_final_stats=1",
                "-close_fd_mask=1", "-detect_leaks=0", f"-artifact_prefix={findings}/", *folders]
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "OMP_NUM_THREADS": "1"}
@@ -80,7 +80,7 @@ def run_libfuzzer(target: Path, seconds: int, seeds: Path) -> Outcome:
 def run_release(target: Path, seconds: int, seeds: Path, seed: int) -> Outcome:
     """Runs the same target of the ordinary build (tests/fuzz/replay.cc)."""
     kept = ROOT / "tests/fuzz/corpus" / target.name
-    folders = [str(f) for f in (kept, seeds if target.name == SEEDED else None) if f is not None and f.exists()]
+    folders = [str(f) for f in (kept, seeds if target.name in SEEDED else None) if f is not None and f.exists()]
     began = time.monotonic()
     command = [str(target), "--seconds", str(seconds), "--seed", str(seed), *folders]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")

@@ -6,7 +6,7 @@
 // it, and one by one otherwise.
 #pragma once
 
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 #include "engine/program/slot_table.h"
 
 namespace tt {

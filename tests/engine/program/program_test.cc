@@ -1,5 +1,5 @@
 // Program as a value: copies, equality, slot names, text, uses and definitions.
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

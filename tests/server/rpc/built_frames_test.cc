@@ -18,7 +18,7 @@
 #include "client/session/session.h"
 #include "client/transport/frame_encoder.h"
 #include "client/transport/transport.h"
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 #include "server/rpc/frame_buffer.h"
 #include "server/session/decode.h"
 #include "server/session/sessions.h"

@@ -10,7 +10,7 @@
 
 #include "google/protobuf/stubs/logging.h"
 
-#include "server/rpc/frame_size.h"
+#include "server/session/frame_size.h"
 #include "tests/server/frames.h"
 
 namespace tt::server {

@@ -4,6 +4,7 @@
 
 #include <future>
 
+#include "client/session/encode.h"
 #include "server/session/decode.h"
 #include "server/session/session.h"
 #include "tests/server/engine_memory.h"
@@ -169,7 +170,7 @@ TEST(DecodeTest, EncodeInvertsDecode) {
   Program program, decoded;
   decode(frame, Limits(), &program);
   v1::Frame encoded;
-  encode(program, &encoded);
+  client::encode_program(program, &encoded);
   decode(encoded, Limits(), &decoded);
   EXPECT_TRUE(decoded == program) << to_string(program) << "\n" << to_string(decoded);
 }

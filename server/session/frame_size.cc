@@ -1,8 +1,8 @@
-#include "server/rpc/frame_size.h"
+#include "server/session/frame_size.h"
 
 #include <algorithm>
 
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 #include "google/protobuf/io/coded_stream.h"
 #include "google/protobuf/wire_format_lite.h"
 #include "proto/wire.h"

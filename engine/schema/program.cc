@@ -1,4 +1,4 @@
-#include "engine/program/program.h"
+#include "engine/schema/program.h"
 
 #include <algorithm>
 #include <bit>

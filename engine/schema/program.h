@@ -120,6 +120,9 @@ struct ReadPoint {
 
 class Program {
  public:
+  // The largest name in a Program that the engine keeps (engine/session/programs.h).
+  static constexpr Slot kMaxNames = Slot{1} << 20;
+
   Program() = default;
   Program(const Program& other) { *this = other; }
   Program& operator=(const Program& other);

@@ -1,0 +1,14 @@
+// The composites of Programs that the session has defined (engine/session/programs.h).
+#pragma once
+
+#include "engine/composites/composites.h"
+
+namespace tt::composites {
+
+// Returns the outputs of the session's Program `number`. Throws Error.
+Tensors run_defined(const Tensors& inputs, const Tensors& written, int64_t number);
+
+// Returns the Program before and after each pass, as text in a tensor of bytes.
+Tensor explain_defined(const Tensors& inputs, const Tensors& written, int64_t number);
+
+}  // namespace tt::composites

@@ -1,0 +1,212 @@
+#include "engine/program/program_run.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_set.h"
+#include "absl/strings/str_cat.h"
+#include "engine/device/cancellation.h"
+#include "engine/dispatch/call_scope.h"
+#include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/written_tensors.h"
+#include "engine/program/resolved_args.h"
+#include "engine/schema/default_float.h"
+#include "engine/schema/op_ids.h"
+#include "engine/schema/read_only.h"
+
+namespace tt {
+namespace {
+
+absl::Span<const Slot> names_in(const Arg& arg) {
+  if (arg.kind == Arg::Kind::kSlot) return {&arg.slot, 1};
+  if (arg.kind == Arg::Kind::kSlots) return {arg.slots, arg.size};
+  return {};
+}
+
+// The names that exist between two instructions.
+class Names {
+ public:
+  explicit Names(size_t inputs) : states_(inputs + 1, State::kExists) { states_[0] = State::kUnused; }
+
+  bool exists(Slot slot) const { return slot < states_.size() && states_[slot] == State::kExists; }
+  void require(Slot slot) const {
+    check(ErrorKind::kValue, exists(slot), "expected a name that exists, got ", slot);
+  }
+  void define(Slot slot) {
+    check(ErrorKind::kValue, slot != 0 && slot <= Program::kMaxNames, "expected a name of 1 to ", Program::kMaxNames,
+          ", got ", slot);
+    if (slot >= states_.size()) states_.resize(slot + 1);
+    check(ErrorKind::kValue, states_[slot] == State::kUnused, "the name ", slot, " was used before");
+    states_[slot] = State::kExists;
+  }
+  void drop(Slot slot) {
+    require(slot);
+    states_[slot] = State::kDropped;
+  }
+
+ private:
+  enum class State : uint8_t { kUnused, kExists, kDropped };
+  std::vector<State> states_;
+};
+
+void check_operator(const Op& op) {
+  check(ErrorKind::kNotImplemented, !op.is_dynamic, "[", op.name,
+        "] its results' sizes depend on values, or it belongs to a pass; a Program cannot contain it");
+  check(ErrorKind::kNotImplemented, !Dispatcher::instance().suspends(op.id), "[", op.name,
+        "] waits for something outside the engine; a Program cannot contain it");
+}
+
+void check_instruction(const Instruction& instruction, Names* names) {
+  const Op& op = *instruction.op;
+  check_operator(op);
+  for (Slot slot : instruction.release) names->drop(slot);
+  check(ErrorKind::kType, instruction.args.size() <= op.params.size(), "[", op.name, "] takes ", op.params.size(),
+        " arguments, got ", instruction.args.size());
+  for (size_t i = 0; i < instruction.args.size(); ++i) {
+    const Arg& arg = instruction.args[i];
+    check(ErrorKind::kType, op.params[i].accepts_in_program(arg), "[", op.name, "] expected another kind of argument for ",
+          op.params[i].name);
+    for (Slot slot : names_in(arg)) {
+      if (slot != 0) names->require(slot);
+    }
+  }
+  const auto outputs = static_cast<size_t>(std::max<int8_t>(op.num_outputs, 0));
+  check(ErrorKind::kValue, op.num_outputs < 0 || instruction.results.size() == outputs, "[", op.name, "] expected ",
+        outputs, " result names, got ", instruction.results.size());
+  for (Slot slot : instruction.results) {
+    (instruction.flags & Instruction::kInto) != 0 ? names->require(slot) : names->define(slot);
+  }
+}
+
+// Changes the scope's modes, which the destructor restores.
+class Modes {
+ public:
+  explicit Modes(CallScope& scope)
+      : scope_(scope), grad_enabled_(scope.grad_enabled), inference_(scope.inference), autocasts_(scope.autocasts) {}
+  ~Modes() {
+    scope_.grad_enabled = grad_enabled_;
+    scope_.inference = inference_;
+    scope_.autocasts = autocasts_;
+  }
+  Modes(const Modes&) = delete;
+  Modes& operator=(const Modes&) = delete;
+
+  void set(const Instruction& instruction) {
+    scope_.inference = inference_ || (instruction.flags & Instruction::kInference) != 0;
+    scope_.grad_enabled = grad_enabled_ && (instruction.flags & Instruction::kGrad) != 0 && !scope_.inference;
+    scope_.autocasts = false;  // the Program contains its casts
+    DefaultFloat::set(instruction.default_float());
+  }
+
+ private:
+  CallScope& scope_;
+  const bool grad_enabled_, inference_, autocasts_;
+  const DefaultFloat default_float_;
+};
+
+class ProgramRun {
+ public:
+  explicit ProgramRun(const ProgramInputs& inputs) {
+    put_inputs(inputs, &slots_);
+    for (const Tensor& tensor : inputs.read) protected_.insert(tensor->storage.get());
+    for (const Tensor& tensor : inputs.written) protected_.erase(tensor->storage.get());
+  }
+
+  void run(const Instruction& instruction, Modes* modes) {
+    for (Slot slot : instruction.release) slots_.release(slot);
+    const ResolvedArgs resolved(instruction, slots_);
+    instruction.op->check_args(resolved.args());
+    Call call;
+    call.op = instruction.op;
+    call.args = resolved.args();
+    call.into = (instruction.flags & Instruction::kInto) != 0;
+    if (call.into) {
+      for (Slot slot : instruction.results) call.outputs.push_back(slots_.find(slot)->tensor);
+    }
+    if (call.into || writes_arguments(*call.op, call.args)) check_written(call);
+    modes->set(instruction);
+    Dispatcher::instance().dispatch(call);
+    if (call.into) return;
+    check(ErrorKind::kValue, call.outputs.size() == instruction.results.size(), "[", call.op->name, "] expected ",
+          call.outputs.size(), " result names, got ", instruction.results.size());
+    for (size_t i = 0; i < call.outputs.size(); ++i) slots_.put(instruction.results[i], {std::move(call.outputs[i]), nullptr});
+  }
+
+  Tensors outputs(const Program& program) const {
+    Tensors outputs;
+    for (Slot slot : program.outputs()) outputs.push_back(slots_.find(slot)->tensor);
+    return outputs;
+  }
+
+ private:
+  void check_written(const Call& call) const {
+    for_each_written(call, [&](const Tensor& tensor) {
+      check(!protected_.contains(tensor->storage.get()), "[", call.op->name,
+            "] expected to write to results of the Program, or to the inputs that it may change, got another input");
+    });
+  }
+
+  SlotTable slots_;
+  absl::flat_hash_set<const Storage*> protected_;  // of the inputs that the Program must not change
+};
+
+std::string context_of(size_t index, const Instruction& instruction,
+                       absl::FunctionRef<std::string(uint32_t)> describe_site) {
+  const std::string site = describe_site(instruction.site);
+  return absl::StrCat(" (instruction ", index, " of a Program", site.empty() ? "" : ", ", site, ")");
+}
+
+}  // namespace
+
+void put_inputs(const ProgramInputs& inputs, SlotTable* slots) {
+  Slot name = 0;
+  for (const Tensor& tensor : inputs.read) slots->put(++name, {tensor, nullptr});
+  for (const Tensor& tensor : inputs.written) slots->put(++name, {tensor, nullptr});
+}
+
+void check_program(const Program& program, size_t inputs) {
+  check(ErrorKind::kValue, inputs <= Program::kMaxNames, "a Program has at most ", Program::kMaxNames, " inputs, got ",
+        inputs);
+  Names names(inputs);
+  size_t index = 0;
+  for (const Instruction& instruction : program.instructions()) {
+    try {
+      check_instruction(instruction, &names);
+    } catch (Error& error) {
+      error.append(absl::StrCat(" (instruction ", index, " of a Program)"));
+      throw;
+    }
+    ++index;
+  }
+  absl::flat_hash_set<Slot> outputs;
+  for (Slot slot : program.outputs()) {
+    check(ErrorKind::kValue, names.exists(slot) && slot > inputs, "expected outputs of a Program to be results, got the name ",
+          slot);
+    check(ErrorKind::kValue, outputs.insert(slot).second, "expected distinct outputs of a Program, got ", slot, " twice");
+  }
+  check(ErrorKind::kValue, program.release().empty(), "a Program drops no names at its end, got ",
+        program.release().size());
+}
+
+Tensors run_program(const Program& program, const ProgramInputs& inputs,
+                    absl::FunctionRef<std::string(uint32_t)> describe_site) {
+  ProgramRun run(inputs);
+  Modes modes(CallScope::current());
+  size_t index = 0;
+  for (const Instruction& instruction : program.instructions()) {
+    try {
+      run.run(instruction, &modes);
+    } catch (const Cancelled&) {
+      throw;
+    } catch (Error& error) {
+      error.set_op(instruction.op->name);
+      error.append(context_of(index, instruction, describe_site));
+      throw Error(error);  // without the poison of a fused chain's step, which lacks this context
+    }
+    index += instruction.count;
+  }
+  return run.outputs(program);
+}
+
+}  // namespace tt

@@ -1,0 +1,82 @@
+#include "engine/schema/program_types.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/container/inlined_vector.h"
+#include "engine/schema/default_float.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op.h"
+
+namespace tt {
+namespace {
+
+// Names are small numbers, which index metas_.
+size_t count_names(const Program& program, size_t inputs) {
+  Slot largest = inputs;
+  for (const Instruction& instruction : program.instructions()) {
+    for (Slot slot : instruction.results) largest = std::max(largest, slot);
+  }
+  check(ErrorKind::kValue, largest <= Program::kMaxNames, "a Program has at most ", Program::kMaxNames,
+        " names, got the name ", largest);
+  return largest + 1;
+}
+
+}  // namespace
+
+ProgramTypes::ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled)
+    : metas_(count_names(program, inputs.size())), known_(metas_.size()) {
+  for (size_t i = 0; i < inputs.size(); ++i) set(i + 1, *inputs[i]);
+  const DefaultFloat restored;
+  for (const Instruction& instruction : program.instructions()) infer_instruction(instruction, grad_enabled);
+}
+
+void ProgramTypes::set(Slot slot, TensorMeta meta) {
+  metas_[slot] = std::move(meta);
+  known_[slot] = true;
+}
+
+const TensorMeta* ProgramTypes::find(Slot slot) const {
+  check(ErrorKind::kValue, contains(slot), "expected a name that the Program has defined, got ", slot);
+  return &metas_[slot];
+}
+
+void ProgramTypes::infer_instruction(const Instruction& instruction, bool grad_enabled) {
+  const Op& op = *instruction.op;
+  check(ErrorKind::kNotImplemented, !op.is_dynamic, "[", op.name,
+        "] its results' sizes depend on values, which are not known in a Program");
+  size_t entries = 0;
+  for (const Arg& arg : instruction.args) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
+  std::vector<const TensorMeta*> list;
+  list.reserve(entries);  // spans into it must stay valid
+  absl::InlinedVector<Arg, 12> args(instruction.args.begin(), instruction.args.end());
+  for (Arg& arg : args) {
+    if (arg.kind == Arg::Kind::kSlot) {
+      arg = Arg(find(arg.slot));
+    } else if (arg.kind == Arg::Kind::kSlots) {
+      const size_t first = list.size();
+      for (uint32_t i = 0; i < arg.size; ++i) list.push_back(arg.slots[i] == 0 ? nullptr : find(arg.slots[i]));
+      arg = Arg(absl::Span<const TensorMeta* const>(list).subspan(first));
+    }
+  }
+  for (size_t i = args.size(); i < op.params.size(); ++i) args.push_back(op.params[i].default_value);
+  op.check_args(args);
+  DefaultFloat::set(instruction.default_float());
+  const bool grad = grad_enabled && (instruction.flags & Instruction::kGrad) != 0 &&
+                    (instruction.flags & Instruction::kInference) == 0;
+  Inference inferred;
+  infer(op, args, grad, &inferred);
+  check(ErrorKind::kValue, inferred.outputs.size() == instruction.results.size(), "[", op.name, "] expected ",
+        inferred.outputs.size(), " result names, got ", instruction.results.size());
+  for (size_t i = 0; i < instruction.results.size(); ++i) {
+    const Slot slot = instruction.results[i];
+    if ((instruction.flags & Instruction::kInto) == 0) {
+      set(slot, std::move(inferred.outputs[i]));
+      continue;
+    }
+    check_out_variant(op, inferred.outputs[i], *find(slot), /*target_is_leaf=*/false, grad);
+    metas_[slot].requires_grad |= inferred.outputs[i].requires_grad;
+  }
+}
+
+}  // namespace tt

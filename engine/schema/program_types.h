@@ -1,0 +1,35 @@
+// ProgramTypes: the metadata of every value of a Program, inferred by the operators' rules.
+//
+// A client infers the results of a Program that it has defined with it, and the engine knows the sizes of all values
+// before the Program runs. Immutable after construction.
+#pragma once
+
+#include <vector>
+
+#include "absl/types/span.h"
+#include "engine/schema/meta.h"
+#include "engine/schema/program.h"
+
+namespace tt {
+
+class ProgramTypes {
+ public:
+  // `inputs` describe the names 1, 2, ...; gradients are recorded where the instruction's flags and `grad_enabled` say
+  // so. Throws Error of the first instruction whose rules reject its arguments, and Error (ValueError) if the Program
+  // has a name that it does not define, or an operator whose results depend on values.
+  ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled);
+
+  // Requires that the Program defines the name, or that it is an input's.
+  const TensorMeta& of(Slot slot) const { return metas_[slot]; }
+  bool contains(Slot slot) const { return slot < metas_.size() && known_[slot]; }
+
+ private:
+  void infer_instruction(const Instruction& instruction, bool grad_enabled);
+  void set(Slot slot, TensorMeta meta);
+  const TensorMeta* find(Slot slot) const;
+
+  std::vector<TensorMeta> metas_;  // by name
+  std::vector<bool> known_;
+};
+
+}  // namespace tt

@@ -1,0 +1,99 @@
+// DefinedProgram: a Program that sessions run by a number. Programs: those of one session.
+//
+// A definition is checked once. The passes that need the inputs' sizes and dtypes run once per kind of input, and their
+// results are kept with the definition, so that all sessions that use it share them.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "base/mutex.h"
+#include "engine/program/program_run.h"
+#include "engine/schema/error.h"
+#include "engine/schema/program.h"
+#include "engine/session/service.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt {
+
+// Thread-safe.
+class DefinedProgram {
+ public:
+  // The values of the names 1, 2, ... are first `read` inputs, then `written` ones, which a run may change. `sites` are
+  // the source lines of the instructions' sites 1, 2, ...; `text` is the definition as it arrived. Throws Error if
+  // check_program() does.
+  DefinedProgram(Program program, size_t read, size_t written, std::vector<std::string> sites, std::string text);
+
+  // Returns the outputs. Throws Error.
+  Tensors run(const ProgramInputs& inputs) const;
+  // The Program before and after each pass, as text.
+  std::string explain(const ProgramInputs& inputs) const;
+
+  // What the constructor was given.
+  size_t read() const { return read_; }
+  size_t written() const { return written_; }
+  const std::string& text() const { return text_; }
+  // Estimated host memory, including what the passes have made so far.
+  uint64_t bytes() const;
+
+ private:
+  // The Programs for different kinds of inputs.
+  static constexpr size_t kMaxVariants = 8;
+  using Variant = std::shared_ptr<const Program>;
+
+  void check_inputs(const ProgramInputs& inputs) const;
+  Variant variant_for(const ProgramInputs& inputs) const;
+  std::string describe_site(uint32_t site) const;
+
+  Program program_;
+  const size_t read_, written_;
+  const std::vector<std::string> sites_;
+  const std::string text_;
+  mutable Mutex mutex_;
+  mutable std::vector<std::pair<std::string, Variant>> variants_ ABSL_GUARDED_BY(mutex_);  // by kinds of inputs
+};
+
+// Used by the thread on which the Context is current. Functions throw Error.
+class Programs final : public SessionService {
+ public:
+  using Entry = std::shared_ptr<const DefinedProgram>;
+
+  // ValueError if the number is in use, or the session has too many Programs.
+  void define(int64_t number, Entry program);
+  // The definition with this number failed: runs fail with the error, until drop().
+  void fail(int64_t number, const Error& error);
+  void drop(int64_t number);
+  // ValueError if the number is unknown.
+  Entry get(int64_t number) const;
+  // Calls visit(number, program) for every Program whose definition did not fail.
+  void visit(absl::FunctionRef<void(int64_t, const DefinedProgram&)> visit) const;
+
+  uint64_t host_bytes() const override;
+  void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
+  // Programs are part of an image.
+  std::string unsaved() const override { return ""; }
+
+ private:
+  static constexpr size_t kMaxPrograms = 4096;
+  static constexpr uint64_t kEntryBytes = 128;
+
+  struct Named {
+    Entry program;  // null: the definition failed
+    std::optional<Error> error;
+  };
+  Named& add(int64_t number);
+
+  absl::flat_hash_map<int64_t, Named> programs_;
+};
+
+class Dispatcher;
+
+// The operators that run, drop and explain Programs (ops/programs.yaml); server/session defines them from bytes.
+void register_program_operators(Dispatcher& dispatcher);
+
+}  // namespace tt

@@ -1,0 +1,81 @@
+#include "python/bindings/program.h"
+
+#include <pybind11/stl.h>
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/session/program.h"
+#include "engine/schema/error.h"
+#include "python/bindings/tensor/mode.h"
+#include "python/bindings/tensor/object.h"
+
+namespace py = pybind11;
+
+namespace tt::python {
+namespace {
+
+std::vector<client::Tensor> tensors_of(const py::sequence& objects, const char* function) {
+  std::vector<client::Tensor> tensors;
+  for (py::handle object : objects) {
+    check(ErrorKind::kType, is_tensor(object.ptr()), "[", function, "] expected Tensors, got ",
+          Py_TYPE(object.ptr())->tp_name);
+    tensors.push_back(handle_of(object.ptr()));
+  }
+  return tensors;
+}
+
+py::object wrapped(absl::Span<const client::Tensor> tensors) {
+  return py::reinterpret_steal<py::object>(throw_if_null(wrap_tuple(tensors)));
+}
+
+struct Program {
+  Ref<client::Program> program;
+
+  py::object run(const py::sequence& inputs) const {
+    const std::vector<client::Tensor> tensors = tensors_of(inputs, "run_program");
+    const client::CallOptions options = call_options(session_for(tensors));
+    return wrapped(program->run(tensors, options));
+  }
+  std::string explain(const py::sequence& inputs) const {
+    const std::vector<client::Tensor> tensors = tensors_of(inputs, "explain_program");
+    return program->explain(tensors, current_site(session_for(tensors)));
+  }
+
+ private:
+  static client::Session& session_for(const std::vector<client::Tensor>& tensors) {
+    return tensors.empty() ? current_session() : *tensors[0]->session;
+  }
+};
+
+std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples) {
+  const std::vector<client::Tensor> tensors = tensors_of(examples, "trace");
+  client::Session& session = tensors.empty() ? current_session() : *tensors[0]->session;
+  return std::make_unique<client::ProgramTrace>(Ref<client::Session>(&session), tensors);
+}
+
+}  // namespace
+
+void bind_program(py::module_& m) {
+  py::class_<Program>(m, "Program")
+      .def("run", &Program::run, py::arg("inputs"))
+      .def("explain", &Program::explain, py::arg("inputs"))
+      .def_property_readonly("text", [](const Program& p) { return p.program->text(); })
+      .def_property_readonly("instructions", [](const Program& p) { return p.program->instructions(); })
+      .def_property_readonly("inputs", [](const Program& p) { return p.program->inputs(); })
+      .def_property_readonly("captured", [](const Program& p) { return wrapped(p.program->captured()); });
+  py::class_<client::ProgramTrace>(m, "ProgramTrace")
+      .def(py::init(&begin_trace), py::arg("examples"))
+      .def_property_readonly("inputs", [](const client::ProgramTrace& t) { return wrapped(t.inputs()); })
+      .def("stop", &client::ProgramTrace::stop)
+      .def(
+          "finish",
+          [](client::ProgramTrace& t, const py::sequence& outputs) {
+            return Program{t.finish(tensors_of(outputs, "trace"))};
+          },
+          py::arg("outputs"));
+}
+
+}  // namespace tt::python

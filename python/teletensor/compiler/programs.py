@@ -1,0 +1,116 @@
+"""Programs: functions whose calls the engine runs as one instruction.
+
+    program = torch.compiler.trace(step, x, y)  # calls step once, without computing anything
+    for x, y in batches:
+        loss = program(x, y)                    # one instruction, whatever step does
+    print(program.explain(x, y))                # what the engine makes of it
+
+A trace records the operators that a function calls. What Python computes itself, from numbers, sizes or values of tensors
+that exist outside, becomes constant: a branch is taken in every run as it was in the trace.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from ..utils import _pytree as pytree
+
+__all__ = ["TracedProgram", "explain", "trace"]
+
+
+class TracedProgram:
+    """A function as a Program in the engine; made by trace().
+
+    Calls take arguments of the structure that the function was traced with. Tensors may have other sizes if the recorded
+    calls accept them; everything else must be equal. Parameters and other tensors that the function used are read at every
+    call, so an optimizer's updates count. Gradients are recorded as in the function itself.
+
+    Attributes:
+        instructions: the number of recorded calls.
+        captured: the tensors that the function used without having received them.
+        text: the recorded calls, one per line.
+    """
+
+    def __init__(self, program: _C.Program, spec: pytree.TreeSpec, constants: list[Any], outputs: pytree.TreeSpec,
+                 results: list[Any], name: str) -> None:  # fmt: skip
+        self._program = program
+        self._spec = spec
+        self._constants = constants  # by position among the leaves; _TENSOR for a tensor
+        self._outputs = outputs
+        self._results = results  # the leaves of the result; _TENSOR for a tensor
+        self.__name__ = name
+
+    @property
+    def instructions(self) -> int:
+        return self._program.instructions
+
+    @property
+    def captured(self) -> tuple[_C.Tensor, ...]:
+        return self._program.captured
+
+    @property
+    def text(self) -> str:
+        return self._program.text
+
+    def __repr__(self) -> str:
+        return f"TracedProgram({self.__name__}, instructions={self.instructions}, inputs={self._program.inputs})"
+
+    def _tensors(self, args: tuple, kwargs: dict[str, Any]) -> list[_C.Tensor]:
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self._spec:
+            raise TypeError(f"[{self.__name__}] expected arguments of the structure {self._spec}, got {spec}")
+        for constant, leaf in zip(self._constants, leaves):
+            if constant is _TENSOR:
+                if not isinstance(leaf, _C.Tensor):
+                    raise TypeError(f"[{self.__name__}] expected a Tensor where one was traced, got {type(leaf).__name__}")
+            elif type(leaf) is not type(constant) or leaf != constant:
+                raise ValueError(f"[{self.__name__}] expected {constant!r}, as traced, got {leaf!r}; trace the function again")
+        return [leaf for constant, leaf in zip(self._constants, leaves) if constant is _TENSOR]
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        tensors = iter(self._program.run(self._tensors(args, kwargs)))
+        return pytree.tree_unflatten([next(tensors) if r is _TENSOR else r for r in self._results], self._outputs)
+
+    def explain(self, *args: Any, **kwargs: Any) -> str:
+        """The Program as it was traced and after the engine's passes for these arguments, as text. Waits for the engine."""
+        return self._program.explain(self._tensors(args, kwargs))
+
+
+_TENSOR = object()
+
+
+def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
+    """Calls fn(*args, **kwargs) without computing anything, and returns its operators as a Program.
+
+    Args:
+        fn: a function or a module. It may return nested containers of tensors.
+        args, kwargs: examples of its arguments. Tensors stand for the inputs; everything else becomes constant.
+
+    Raises:
+        RuntimeError: the function read the value of a tensor that it computes, or this thread is tracing already.
+        NotImplementedError: the function called an operator whose results' sizes depend on values, wrote to an argument
+            while gradients are recorded, or returned a view of an argument; or autocast is enabled.
+        What the function raises.
+    """
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    constants = [_TENSOR if isinstance(leaf, _C.Tensor) else leaf for leaf in leaves]
+    name = getattr(fn, "__name__", type(fn).__name__)
+    tracing = _C.ProgramTrace([leaf for leaf in leaves if isinstance(leaf, _C.Tensor)])
+    try:
+        inputs = iter(tracing.inputs)
+        stand_ins = [next(inputs) if constant is _TENSOR else constant for constant in constants]
+        traced_args, traced_kwargs = pytree.tree_unflatten(stand_ins, spec)
+        results, outputs = pytree.tree_flatten(fn(*traced_args, **traced_kwargs))
+        program = tracing.finish([r for r in results if isinstance(r, _C.Tensor)])
+    finally:
+        tracing.stop()
+    results = [_TENSOR if isinstance(r, _C.Tensor) else r for r in results]
+    return TracedProgram(program, spec, constants, outputs, results, name)
+
+
+def explain(fn: Callable, *args: Any, **kwargs: Any) -> str:
+    """What the engine makes of fn(*args, **kwargs): its operators as traced and after each pass, as text."""
+    program = fn if isinstance(fn, TracedProgram) else trace(fn, *args, **kwargs)
+    return program.explain(*args, **kwargs)

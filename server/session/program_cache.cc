@@ -1,0 +1,148 @@
+#include "server/session/program_cache.h"
+
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "engine/schema/op_ids.h"
+#include "engine/session/context.h"
+#include "google/protobuf/io/zero_copy_stream_impl_lite.h"
+#include "proto/sha256.h"
+#include "proto/wire.h"
+#include "server/session/frame_size.h"
+#include "server/session/decode.h"
+#include "server/text.h"
+
+namespace tt::server {
+namespace {
+
+constexpr size_t kMaxText = 256;  // of a file's or a function's name
+constexpr int64_t kMaxDefinitionBytes = int64_t{16} << 20;
+
+v1::Frame parse(const std::string& text, const Limits& limits) {
+  google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
+  FrameSize size;
+  check(ErrorKind::kValue, measure_frame(&stream, limits.max_decoded_bytes, &size),
+        "expected the serialized frame of a Program, of at most ", limits.max_decoded_bytes, " bytes in memory");
+  v1::Frame frame;
+  check(ErrorKind::kValue, frame.ParseFromString(text), "expected the serialized frame of a Program");
+  return frame;
+}
+
+// The source lines by number. Numbers are 1, 2, ...
+std::vector<std::string> sites_of(const v1::Frame& frame) {
+  std::vector<std::string> sites;
+  for (const v1::Site& site : frame.sites()) {
+    check(ErrorKind::kValue, site.id() == sites.size() + 1, "expected source line ", sites.size() + 1, " of a Program, got ",
+          site.id());
+    const std::string function = valid_utf8(site.function(), kMaxText);
+    sites.push_back(absl::StrCat(valid_utf8(site.file(), kMaxText), ":", site.line(), function.empty() ? "" : " in ",
+                                 function));
+  }
+  return sites;
+}
+
+Programs::Entry decode_definition(const Limits& limits, std::string text, size_t read, size_t written) {
+  const v1::Frame frame = parse(text, limits);
+  Program program;
+  try {
+    decode(frame, limits, &program);
+  } catch (const ProgramFault& fault) {
+    Error error = fault.error;
+    error.append(absl::StrCat(" (instruction ", fault.instruction, " of a Program)"));
+    throw error;
+  }
+  return std::make_shared<DefinedProgram>(std::move(program), read, written, sites_of(frame), std::move(text));
+}
+
+std::string text_of(const Call& call) {
+  const Tensor definition = call.tensor(0);
+  check(ErrorKind::kType,
+        definition.dtype() == DType::kUInt8 && definition.device().type == DeviceType::kCPU && definition.is_contiguous(),
+        "expected the definition as a contiguous uint8 tensor on the CPU, got ", definition.meta());
+  check(ErrorKind::kValue, definition.numel() <= kMaxDefinitionBytes, "expected a definition of at most ",
+        kMaxDefinitionBytes, " bytes, got ", definition.numel());
+  return std::string(definition.data_as<char>(), static_cast<size_t>(definition.numel()));
+}
+
+size_t count_of(const Arg& arg) {
+  check(ErrorKind::kValue, arg.integer >= 0 && arg.integer <= static_cast<int64_t>(Program::kMaxNames),
+        "expected a number of inputs from 0 to ", Program::kMaxNames, ", got ", arg.integer);
+  return static_cast<size_t>(arg.integer);
+}
+
+// The instruction has no results in which an error could be stored; the runs of the Program report it.
+void define_program(Call& call) {
+  SessionServices& services = Context::current().services;
+  auto& programs = services.get<Programs>();
+  const int64_t number = call.args[1].integer;
+  const auto* definer = services.find<ProgramDefiner>();
+  check(definer != nullptr, "Programs require a session");
+  try {
+    programs.define(number, definer->define(text_of(call), count_of(call.args[2]), count_of(call.args[3])));
+  } catch (Error& error) {
+    error.set_op(call.op->name);
+    programs.fail(number, error);
+  }
+}
+
+}  // namespace
+
+Programs::Entry ProgramCache::define(const std::string& principal, const Limits& limits, std::string text, size_t read,
+                                     size_t written) {
+  const std::string key = absl::StrCat(Sha256::of(text), read, "/", written, "/", principal);
+  if (Programs::Entry found = find(key)) return found;
+  Programs::Entry program = decode_definition(limits, std::move(text), read, written);
+  keep({key, principal, program, program->bytes()});
+  return program;
+}
+
+Programs::Entry ProgramCache::find(const std::string& key) {
+  MutexLock lock(mutex_);
+  if (const auto found = by_key_.find(key); found != by_key_.end()) {
+    kept_.splice(kept_.begin(), kept_, found->second);
+    return found->second->program;
+  }
+  const auto found = in_use_.find(key);
+  return found == in_use_.end() ? nullptr : found->second.lock();
+}
+
+void ProgramCache::keep(Kept kept) {
+  MutexLock lock(mutex_);
+  absl::erase_if(in_use_, [](const auto& entry) { return entry.second.expired(); });
+  if (kept.bytes > kMaxPrincipalBytes || by_key_.contains(kept.key)) {
+    in_use_[kept.key] = kept.program;
+    return;
+  }
+  const std::string principal = kept.principal;
+  uint64_t& of_principal = principal_bytes_[principal];
+  of_principal += kept.bytes;
+  bytes_ += kept.bytes;
+  kept_.push_front(std::move(kept));
+  by_key_[kept_.front().key] = kept_.begin();
+  for (auto at = std::prev(kept_.end()); at != kept_.begin() && principal_bytes_[principal] > kMaxPrincipalBytes;) {
+    const auto next = std::prev(at);
+    if (at->principal == principal) remove(at);
+    at = next;
+  }
+  while (bytes_ > kMaxBytes) remove(std::prev(kept_.end()));
+}
+
+void ProgramCache::remove(Position at) {
+  bytes_ -= at->bytes;
+  principal_bytes_[at->principal] -= at->bytes;
+  if (principal_bytes_[at->principal] == 0) principal_bytes_.erase(at->principal);
+  in_use_[at->key] = at->program;
+  by_key_.erase(at->key);
+  kept_.erase(at);
+}
+
+uint64_t ProgramCache::bytes() const {
+  MutexLock lock(mutex_);
+  return bytes_;
+}
+
+void register_define_program(Dispatcher& dispatcher) {
+  for (Key key : {Key::kCPU, Key::kCUDA}) dispatcher.set(op_id::kDefineProgram, key, &define_program);
+}
+
+}  // namespace tt::server

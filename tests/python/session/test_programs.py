@@ -1,0 +1,354 @@
+"""Programs: traced functions that the engine runs as one instruction, beside the same calls one by one."""
+
+from __future__ import annotations
+
+import gc
+import random
+
+import pytest
+
+import teletensor as torch
+import teletensor.nn as nn
+import teletensor.nn.functional as F
+from tests.conftest import IN_PROCESS
+
+trace, explain = torch.compiler.trace, torch.compiler.explain
+needs_daemon = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+
+
+def same(got, want):
+    """Whether the values are equal, bit by bit."""
+    assert got.dtype == want.dtype and got.shape == want.shape and got.stride() == want.stride()
+    assert torch.equal(got, want) or torch.equal(got.isnan(), want.isnan())
+
+
+def chain(x, y):
+    z = torch.relu(x * 2 + y)
+    return {"sum": (z.exp() - y).sum(1), "both": [z, x.t() @ z]}
+
+
+@pytest.mark.parametrize("rows", [1, 3, 300])
+def test_values_are_those_of_single_calls(rows):
+    program = trace(chain, torch.zeros(3, 200), torch.zeros(3, 200))
+    x, y = torch.randn(rows, 200), torch.randn(rows, 200)
+    got, want = program(x, y), chain(x, y)
+    assert list(got) == ["sum", "both"]
+    same(got["sum"], want["sum"])
+    for a, b in zip(got["both"], want["both"]):
+        same(a, b)
+
+
+def test_gradients_and_captured_parameters():
+    model = nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3))
+    x, target = torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0])
+    program = trace(lambda x: F.cross_entropy(model(x), target), x)
+    assert len(program.captured) == 7  # six parameters and the target
+    losses = {}
+    for name, loss_of in (("program", program), ("calls", lambda x: F.cross_entropy(model(x), target))):
+        torch.manual_seed(3)
+        for p in model.parameters():
+            nn.init.normal_(p)
+        optimizer = torch.optim.AdamW(model.parameters(), lr=0.1)
+        losses[name] = []
+        for _ in range(5):
+            optimizer.zero_grad()
+            loss = loss_of(x)
+            loss.backward()
+            optimizer.step()
+            losses[name].append(loss.item())
+    assert losses["program"] == losses["calls"]
+    assert losses["calls"][4] < losses["calls"][0]
+
+
+def test_second_derivatives_and_unused_inputs():
+    x, unused = torch.randn(4, requires_grad=True), torch.randn(4, requires_grad=True)
+    program = trace(lambda a, b: (a**3).sum(), x, unused)
+    (first,) = torch.autograd.grad(program(x, unused), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert torch.allclose(first, 3 * x**2) and torch.allclose(second, 6 * x)
+    program(x, unused).backward()
+    assert unused.grad is None and torch.allclose(x.grad, 3 * x**2)
+
+
+def test_modes_of_the_call_and_of_the_trace():
+    w = torch.randn(3, requires_grad=True)
+
+    def half(x):
+        with torch.no_grad():
+            fixed = x * w
+        return fixed, x * w
+
+    program = trace(half, torch.ones(3))
+    fixed, free = program(torch.ones(3))
+    assert not fixed.requires_grad and free.requires_grad
+    with torch.no_grad():
+        assert not program(torch.ones(3))[1].requires_grad
+    with torch.inference_mode():
+        assert program(torch.ones(3))[1].is_inference()
+
+
+def test_random_numbers_continue_the_generator():
+    def draw(x):
+        torch.rand(5)  # unused, but advances the generator
+        return F.dropout(x, 0.5), torch.randn_like(x)
+
+    program = trace(draw, torch.ones(1000))
+    results = []
+    for f in (program, draw):
+        torch.manual_seed(7)
+        results.append([*f(torch.ones(1000)), torch.rand(3)])
+    for a, b in zip(*results):
+        same(a, b)
+
+
+def test_writes_to_inputs_and_buffers():
+    def update(x, total):
+        with torch.no_grad():
+            total.mul_(0.5).add_(x)
+            total[0] = 9
+        return total * 2
+
+    program = trace(update, torch.ones(3), torch.zeros(3))
+    totals = torch.zeros(3), torch.zeros(3)
+    version = totals[0]._version
+    for _ in range(3):
+        x = torch.randn(3)
+        same(program(x, totals[0]), update(x, totals[1]))
+        same(totals[0], totals[1])
+    assert totals[0]._version > version
+    norm = nn.BatchNorm1d(4)
+    program = trace(norm, torch.zeros(8, 4))
+    x = torch.randn(8, 4)
+    other = nn.BatchNorm1d(4)
+    same(program(x), other(x))
+    for a, b in zip(norm.buffers(), other.buffers()):
+        same(a, b)
+
+
+def test_write_to_saved_input_is_noticed():
+    x, buffer = torch.randn(3, requires_grad=True), torch.ones(3)
+
+    @torch.no_grad()
+    def double(t):
+        t.mul_(2)
+        return t.sum()
+
+    program = trace(double, buffer)
+    y = x * buffer
+    program(buffer)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        y.sum().backward()
+
+
+def test_identities_of_outputs():
+    c = torch.arange(3.0)
+
+    def f(x):
+        y = x + c
+        return x, y, c, y, 5, "text"
+
+    program = trace(f, torch.zeros(3))
+    x = torch.ones(3)
+    a, b, d, e, number, text = program(x)
+    assert a is x or a.data_ptr() == x.data_ptr()
+    assert (number, text) == (5, "text")
+    same(d, c)
+    b.add_(1)
+    same(e, b)  # one tensor, as in the function
+
+
+@pytest.mark.parametrize(
+    "f,error,match",
+    [
+        (lambda x: x.sum().item(), RuntimeError, "exists only while a Program is traced"),
+        (lambda x: torch.nonzero(x), NotImplementedError, "sizes of its results depend on values"),
+        (lambda x: x.view(-1), NotImplementedError, "cannot be a view of an input"),
+        (lambda x: (x + 1).split(2), NotImplementedError, "views of one tensor"),
+        (lambda x: trace(lambda y: y, x)(x), RuntimeError, "tracing a Program already"),
+        (lambda x: x.mul_(torch.ones(4, requires_grad=True)), NotImplementedError, "while gradients are recorded"),
+        (lambda x: x @ torch.ones(3), RuntimeError, "matmul|mv|size"),
+    ],
+)
+def test_what_cannot_be_traced(f, error, match):
+    x = torch.ones(4)
+    with pytest.raises(error, match=match):
+        trace(f, x)
+    assert (x + 1).tolist() == [2, 2, 2, 2]  # nothing is traced any more
+
+
+def test_autocast_is_refused():
+    program = trace(lambda x: x @ x, torch.ones(2, 2))
+    with torch.autocast("cpu"), pytest.raises(NotImplementedError, match="autocast"):
+        program(torch.ones(2, 2))
+    with torch.autocast("cpu"), pytest.raises(NotImplementedError, match="autocast"):
+        trace(lambda x: x @ x, torch.ones(2, 2))
+
+
+def test_tensors_of_a_trace_have_no_value_outside():
+    kept = []
+    trace(lambda x: kept.append(x + 1) or x * 2, torch.ones(2))
+    with pytest.raises(RuntimeError, match="exists only while a Program is traced"):
+        kept[0] + 1
+    with pytest.raises(RuntimeError, match="exists only while a Program is traced"):
+        print(kept[0].tolist())
+    with pytest.raises(RuntimeError, match="earlier trace"):
+        trace(lambda x: x + kept[0], torch.ones(2))
+
+
+def test_arguments_are_checked():
+    program = trace(lambda x, flag: x + 1 if flag else x - 1, torch.ones(2), True)
+    assert program(torch.ones(2), True).tolist() == [2, 2]
+    with pytest.raises(ValueError, match="expected True, as traced, got False"):
+        program(torch.ones(2), False)
+    with pytest.raises(TypeError, match="expected a Tensor"):
+        program(3, True)
+    with pytest.raises(TypeError, match="structure"):
+        program(torch.ones(2))
+    program = trace(lambda x, y: x @ y, torch.ones(2, 3), torch.ones(3, 2))
+    with pytest.raises(RuntimeError):
+        program(torch.ones(2, 3), torch.ones(4, 2))
+    assert program(torch.ones(1, 4), torch.ones(4, 1)).item() == 4
+
+
+def test_error_names_the_instruction_and_its_line():
+    def f(x, i):
+        y = x + 1
+        return y.index_select(0, i) * 2
+
+    program = trace(f, torch.ones(3), torch.tensor([0]))
+    failed = program(torch.ones(3), torch.tensor([7]))
+    dependent = failed + 1
+    for tensor in (failed, dependent):
+        with pytest.raises(IndexError, match=r"instruction 1 of a Program, .*test_programs.py:\d+ in f"):
+            tensor.tolist()
+    assert program(torch.ones(3), torch.tensor([2])).tolist() == [4]
+
+
+def test_failed_input_fails_the_run():
+    program = trace(lambda x, t: (x + 1, t.mul_(2))[0], torch.ones(3), torch.ones(3))
+    total = torch.ones(3)
+    bad = torch.ones(3).index_select(0, torch.tensor([9]))
+    with pytest.raises(IndexError):
+        program(bad, total).tolist()
+    assert program(torch.ones(3), total).tolist() == [2, 2, 2]
+    assert total.tolist() == [2, 2, 2]  # the failed run has not written
+
+
+def test_large_constants_and_definitions():
+    table = torch.randn(300, 300)  # uploaded outside the Program
+
+    def f(x):
+        for i in range(1500):
+            x = x * 1.0001 + float(i)
+        return x + table + torch.tensor([float(i) for i in range(300)])
+
+    program = trace(f, torch.ones(300, 300))
+    assert program.instructions > 3000
+    x = torch.randn(300, 300)
+    same(program(x), f(x))
+
+
+def test_explain_shows_every_pass():
+    def f(x):
+        x.exp()  # unused
+        return (torch.relu(x * 2) + torch.relu(x * 2)).sum()
+
+    text = explain(f, torch.ones(100_000))
+    traced, cleaned, fused = text.split("# after ")
+    assert traced.count("relu") == 2 and "exp" in traced
+    assert cleaned.count("relu") == 1 and "exp" not in cleaned
+    assert "pointwise_chain" in fused and "sum" in fused
+
+
+@needs_daemon
+def test_memory_returns_and_dropped_programs_are_gone():
+    def handles():
+        torch.synchronize()
+        return torch.session_info()["handles"]
+
+    x = torch.ones(10)
+    before = handles()
+    for i in range(300):
+        trace(lambda x, i=i: x + float(i), x)(x)
+    gc.collect()
+    assert handles() == before
+
+
+@needs_daemon
+def test_one_instruction_per_run():
+    def f(x):
+        for _ in range(50):
+            x = x + 1
+        return x
+
+    program = trace(f, torch.ones(3))
+    program(torch.ones(3)).tolist()
+    x = torch.ones(3)
+    torch.synchronize()
+    before = torch.session_info()["instructions"]
+    for _ in range(10):
+        x = program(x)
+    torch.synchronize()
+    assert torch.session_info()["instructions"] - before == 10
+    assert x.tolist() == [501, 501, 501]
+
+
+UNARY = ["relu", "exp", "sin", "neg", "abs", "sigmoid", "tanh", "square"]
+BINARY = ["add", "sub", "mul", "maximum", "minimum"]
+
+
+def random_function(draw, size):
+    """A function of three tensors that calls up to 60 operators."""
+    steps = [draw.choice(["unary", "binary", "number", "rows", "columns", "softmax", "view", "matmul", "write"])
+             for _ in range(draw.randint(5, 60))]  # fmt: skip
+    picks = [(draw.random(), draw.random(), draw.choice(UNARY), draw.choice(BINARY)) for _ in steps]
+
+    def f(a, b, c):
+        values = [a, b, c]
+        for step, (i, j, unary, binary) in zip(steps, picks):
+            x, y = values[int(i * len(values))], values[int(j * len(values))]
+            if step == "unary":
+                z = getattr(torch, unary)(x.clamp(-3, 3))
+            elif step == "binary":
+                z = getattr(torch, binary)(x, y)
+            elif step == "number":
+                z = x * 0.5 + i
+            elif step == "rows":
+                z = x - x.mean(1, keepdim=True) + y.amax(1, keepdim=True)
+            elif step == "columns":
+                z = x + y.sum(0)
+            elif step == "softmax":
+                z = F.softmax(x, -1)
+            elif step == "view":
+                z = x.t().contiguous().reshape(x.shape) + y
+            elif step == "matmul":
+                z = (x @ y.t() / size) @ x
+            else:
+                z = torch.zeros_like(x)
+                z += x
+                z[0] = 1
+            values.append(z.clamp(-100, 100))
+        return values[-1], sum(v.mean() for v in values[3:])
+
+    return f
+
+
+@pytest.mark.parametrize("seed", range(40))
+def test_random_programs(seed):
+    draw = random.Random(seed)
+    size = draw.choice([4, 4, 200])
+    f = random_function(draw, size)
+    inputs = [torch.randn(size, size, generator=torch.Generator().manual_seed(seed)) for _ in range(3)]
+    program = trace(f, *inputs)
+    for grad in (False, True):
+        leaves = [x.clone().requires_grad_(grad) for x in inputs], [x.clone().requires_grad_(grad) for x in inputs]
+        got, want = program(*leaves[0]), f(*leaves[1])
+        for a, b in zip(got, want):
+            same(a, b)
+        if grad:
+            got[1].backward()
+            want[1].backward()
+            for a, b in zip(*leaves):
+                assert (a.grad is None) == (b.grad is None)
+                if a.grad is not None:
+                    same(a.grad, b.grad)

@@ -1,0 +1,230 @@
+// Programs that arrive over the wire: definitions, runs, what sessions of a principal share, and what is refused.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <string>
+#include <vector>
+
+#include "server/session/program_cache.h"
+#include "server/session/session.h"
+#include "tests/server/engine_memory.h"
+#include "tests/server/frames.h"
+
+namespace tt::server {
+namespace {
+
+using testing::engine_bytes;
+using testing::floats_of;
+using ::testing::HasSubstr;
+using testing::Instruction;
+using testing::literal;
+using testing::read;
+
+class ProgramsTest : public ::testing::Test {
+ protected:
+  ProgramsTest() {
+    testing::start_engine();
+    bytes_before_ = engine_bytes();
+  }
+  ~ProgramsTest() override { EXPECT_EQ(engine_bytes(), bytes_before_); }
+
+  uint64_t bytes_before_ = 0;
+};
+
+v1::Reply run(Session& session, v1::Frame frame) {
+  v1::Reply reply;
+  frame.set_sequence(session.executed() + 1);
+  session.execute(frame, &reply);
+  return reply;
+}
+
+// Defines Program `number` from bytes; uses the name `number`.
+void define(v1::Frame* frame, int64_t number, const std::string& bytes, int64_t read_inputs, int64_t written) {
+  Instruction(frame, "literal")
+      .bytes(bytes)
+      .integers({static_cast<int64_t>(bytes.size())})
+      .integer(static_cast<int64_t>(DType::kUInt8))
+      .integer(0)
+      .result(static_cast<uint64_t>(number));
+  Instruction(frame, "define_program")
+      .handle(static_cast<uint64_t>(number))
+      .integer(number)
+      .integer(read_inputs)
+      .integer(written);
+}
+
+// y = relu(x + x) of one input.
+std::string doubled() {
+  v1::Frame program;
+  Instruction(&program, "add").handle(1).handle(1).result(2);
+  Instruction(&program, "relu").handle(2).result(3).site(1);
+  read(&program, 1, 3);
+  v1::Site* site = program.add_sites();
+  site->set_id(1);
+  site->set_file("model.py");
+  site->set_line(7);
+  return program.SerializeAsString();
+}
+
+// x += y of one input that is read and one that is written.
+std::string accumulate() {
+  v1::Frame program;
+  Instruction(&program, "add").handle(2).handle(1).into(2);
+  return program.SerializeAsString();
+}
+
+std::string error_of(const v1::Reply& reply) {
+  return reply.has_fault() ? reply.fault().message() : reply.reads(0).error().message();
+}
+
+TEST_F(ProgramsTest, RunsAsOneInstruction) {
+  Session session({});
+  v1::Frame frame;
+  define(&frame, 50, doubled(), 1, 0);
+  literal(&frame, 1, {3}, {-1, 2, 3});
+  Instruction(&frame, "run_program").handles({1}).handles({}).integer(50).result(2);
+  Instruction(&frame, "drop_program").integer(50);
+  Instruction(&frame, "run_program").handles({1}).handles({}).integer(50).result(3);
+  read(&frame, 1, 2);
+  read(&frame, 2, 3);
+  const v1::Reply reply = run(session, frame);
+  ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
+  EXPECT_EQ(floats_of(reply.reads(0).data()), (std::vector<float>{0, 4, 6}));
+  EXPECT_THAT(reply.reads(1).error().message(), HasSubstr("no Program has the number 50"));
+}
+
+TEST_F(ProgramsTest, ChangesOnlyWhatItMayChange) {
+  Session session({});
+  v1::Frame frame;
+  define(&frame, 50, accumulate(), 1, 1);
+  define(&frame, 51, accumulate(), 2, 0);
+  literal(&frame, 1, {2}, {1, 2});
+  literal(&frame, 2, {2}, {10, 20});
+  Instruction(&frame, "run_program").handles({1}).handles({2}).integer(50);
+  Instruction(&frame, "run_program").handles({1, 2}).handles({}).integer(51);
+  // The written tensor's other view is an input that is read: the engine allows it, because the storage is among those
+  // that may change.
+  Instruction(&frame, "flatten").handle(2).result(3);
+  Instruction(&frame, "run_program").handles({3}).handles({2}).integer(50);
+  read(&frame, 1, 2);
+  const v1::Reply reply = run(session, frame);
+  ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
+  EXPECT_EQ(floats_of(reply.reads(0).data()), (std::vector<float>{22, 44}));
+}
+
+struct BadDefinition {
+  const char* name;
+  std::string bytes;
+  int64_t read, written;
+  const char* message;
+};
+
+TEST_F(ProgramsTest, BadDefinitionsFailTheirRuns) {
+  v1::Frame waiting, unknown, nested, sites;
+  testing::uploaded(&waiting, 2, 9, {2});
+  Instruction(&unknown, 65000).handle(1).result(2);
+  Instruction(&nested, "run_program").handles({1}).handles({}).integer(50).result(2);
+  sites.add_sites()->set_id(3);
+  std::string deep = doubled();
+  deep.resize(deep.size() - 3);
+  const std::vector<BadDefinition> definitions = {
+      {"text", "not a frame", 1, 0, "expected the serialized frame of a Program"},
+      {"cut", deep, 1, 0, "expected the serialized frame of a Program"},
+      {"waits", waiting.SerializeAsString(), 1, 0, "waits for something outside"},
+      {"operator", unknown.SerializeAsString(), 1, 0, "operator 65000 is unknown"},
+      {"nested", nested.SerializeAsString(), 1, 0, "a Program cannot contain it"},
+      {"sites", sites.SerializeAsString(), 1, 0, "expected source line 1"},
+      {"inputs", doubled(), 0, 0, "expected a name that exists, got 1"},
+      {"negative", doubled(), -1, 0, "expected a number of inputs"},
+      {"many", doubled(), int64_t{1} << 40, 0, "expected a number of inputs"},
+  };
+  for (const BadDefinition& bad : definitions) {
+    SCOPED_TRACE(bad.name);
+    Session session({});
+    v1::Frame frame;
+    define(&frame, 50, bad.bytes, bad.read, bad.written);
+    literal(&frame, 1, {2}, {1, 2});
+    Instruction(&frame, "run_program").handles({1}).handles({}).integer(50).result(2);
+    Instruction(&frame, "drop_program").integer(50);
+    define(&frame, 51, doubled(), 1, 0);
+    Instruction(&frame, "run_program").handles({1}).handles({}).integer(51).result(3);
+    read(&frame, 1, 2);
+    read(&frame, 2, 3);
+    const v1::Reply reply = run(session, frame);
+    ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
+    EXPECT_THAT(reply.reads(0).error().message(), HasSubstr(bad.message));
+    EXPECT_EQ(floats_of(reply.reads(1).data()), (std::vector<float>{2, 4}));
+  }
+}
+
+TEST_F(ProgramsTest, PoisonedDefinitionIsTheErrorOfRuns) {
+  Session session({});
+  v1::Frame frame;
+  literal(&frame, 1, {2}, {1, 2});
+  literal(&frame, 2, {3}, {1, 2, 3});
+  testing::add(&frame, 3, 1, 2);
+  Instruction(&frame, "define_program").handle(3).integer(50).integer(1).integer(0);
+  Instruction(&frame, "run_program").handles({1}).handles({}).integer(50).result(4);
+  read(&frame, 1, 4);
+  EXPECT_THAT(error_of(run(session, frame)), HasSubstr("add"));
+}
+
+TEST_F(ProgramsTest, SessionsOfAPrincipalShareByContent) {
+  ProgramCache cache;
+  const Programs::Entry one = cache.define("ann", {}, doubled(), 1, 0);
+  EXPECT_EQ(cache.define("ann", {}, doubled(), 1, 0), one);
+  EXPECT_NE(cache.define("bob", {}, doubled(), 1, 0), one);
+  EXPECT_NE(cache.define("ann", {}, accumulate(), 1, 1), one);
+  EXPECT_THROW(cache.define("ann", {}, accumulate(), 1, 0), Error);
+}
+
+// A principal's Programs take their place from its own, the oldest first; what a session still has is shared even then.
+TEST_F(ProgramsTest, CacheIsBounded) {
+  ProgramCache cache;
+  const auto definition = [](int64_t i) {
+    v1::Frame program;
+    Instruction(&program, "add").handle(1).handle(1).result(2);
+    for (int64_t k = 0; k < 2000; ++k) {
+      Instruction(&program, "add").handle(static_cast<uint64_t>(k + 2)).handle(1).integer(i).result(static_cast<uint64_t>(k + 3));
+    }
+    read(&program, 1, 2002);
+    return program.SerializeAsString();
+  };
+  const Programs::Entry others = cache.define("bob", {}, definition(-1), 1, 0);
+  const Programs::Entry first = cache.define("ann", {}, definition(0), 1, 0);
+  std::weak_ptr<const DefinedProgram> second = cache.define("ann", {}, definition(1), 1, 0);
+  for (int64_t i = 2; !second.expired() && i < 1000; ++i) cache.define("ann", {}, definition(i), 1, 0);
+  EXPECT_TRUE(second.expired());
+  EXPECT_LE(cache.bytes(), ProgramCache::kMaxPrincipalBytes + others->bytes());
+  EXPECT_EQ(cache.define("ann", {}, definition(0), 1, 0), first) << "a session still has it";
+  EXPECT_EQ(cache.define("bob", {}, definition(-1), 1, 0), others);
+}
+
+// Definitions are charged to the session, which cannot exceed its limit by them.
+TEST_F(ProgramsTest, DefinitionsAreCharged) {
+  Session::Options options;
+  options.memory_limit = 8 << 20;
+  Session session(options);
+  const std::string bytes = [] {
+    v1::Frame program;
+    for (uint64_t k = 0; k < 1000; ++k) Instruction(&program, "relu").handle(k + 1).result(k + 2);
+    read(&program, 1, 1001);
+    return program.SerializeAsString();
+  }();
+  std::string message;
+  int64_t number = 0;
+  while (message.empty() && number < 4000) {
+    v1::Frame frame;
+    for (int i = 0; i < 10; ++i) define(&frame, ++number + 100, bytes, 1, 0);
+    literal(&frame, 1, {1}, {1});
+    frame.add_release(1);
+    read(&frame, 1, 1);
+    const v1::Reply reply = run(session, frame);
+    if (reply.has_fault() || reply.reads(0).has_error()) message = error_of(reply);
+  }
+  EXPECT_THAT(message, HasSubstr("out of memory"));
+  EXPECT_LT(number, 4000);
+}
+
+}  // namespace
+}  // namespace tt::server
