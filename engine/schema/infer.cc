@@ -119,6 +119,7 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
   out->alias = false;
   try {
     op.infer(args, out);
+    for (const TensorMeta& meta : out->outputs) check_size(meta);  // so that follow_arguments() can use numel()
     follow_arguments(op, args, out);
     infer_common(op, args, grad_enabled, out);
     if (is_float8(out->compute)) out->compute = DType::kFloat32;  // computed in float
@@ -126,7 +127,6 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
       check_float8(op, meta);
       meta.device = out->device;
       meta.requires_grad = out->requires_grad && has_gradients(meta.dtype);
-      check_size(meta);
       if (op.is_view) check_reach(meta);
     }
   } catch (Error& e) {
