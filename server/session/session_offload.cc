@@ -118,6 +118,25 @@ class SessionOffload::HostBytes {
   bool is_charged_ = true;
 };
 
+struct SessionOffload::Record {
+  Ref<Storage> storage;
+  uint64_t offset = 0;              // in the file
+  uint32_t checksum = 0;            // of the bytes in the file
+  std::unique_ptr<HostBytes> host;  // null: the bytes are in the file
+};
+
+// What left at one time.
+struct SessionOffload::Part {
+  std::unique_ptr<OffloadFolder::File> file;  // null: in host memory
+  std::vector<Record> records;
+};
+
+SessionOffload::SessionOffload(std::shared_ptr<OffloadPlace> place, std::string principal,
+                               std::shared_ptr<Account> account)
+    : place_(std::move(place)), principal_(std::move(principal)), account_(std::move(account)) {}
+
+SessionOffload::~SessionOffload() { clear(); }
+
 void SessionOffload::set_bytes(uint64_t bytes) {
   place_->bytes.fetch_add(bytes - this->bytes(), std::memory_order_relaxed);
   bytes_.store(bytes, std::memory_order_relaxed);

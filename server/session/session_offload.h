@@ -34,9 +34,8 @@ struct OffloadPlace {
 
 class SessionOffload {
  public:
-  SessionOffload(std::shared_ptr<OffloadPlace> place, std::string principal, std::shared_ptr<Account> account)
-      : place_(std::move(place)), principal_(std::move(principal)), account_(std::move(account)) {}
-  ~SessionOffload() { clear(); }
+  SessionOffload(std::shared_ptr<OffloadPlace> place, std::string principal, std::shared_ptr<Account> account);
+  ~SessionOffload();
   SessionOffload(const SessionOffload&) = delete;
   SessionOffload& operator=(const SessionOffload&) = delete;
 
@@ -54,8 +53,7 @@ class SessionOffload {
   // repeated.
   void bring_back();
 
-  bool contains(const Storage& storage) const { return find(storage).record != nullptr; }
-  // Calls visit(data, size) with the bytes of a storage that has left, in order. Throws Error. Requires contains().
+  // Calls visit(data, size) with the bytes of a storage that has left, in order. Throws Error, perhaps after some calls.
   void read(const Storage& storage, absl::FunctionRef<void(const char*, size_t)> visit);
 
   // Drops everything, for a session that ends.
@@ -63,17 +61,8 @@ class SessionOffload {
 
  private:
   class HostBytes;
-  struct Record {
-    Ref<Storage> storage;
-    uint64_t offset = 0;              // in the file
-    uint32_t checksum = 0;            // of the bytes in the file
-    std::unique_ptr<HostBytes> host;  // null: the bytes are in the file
-  };
-  // What left at one time.
-  struct Part {
-    std::unique_ptr<OffloadFolder::File> file;  // null: in host memory
-    std::vector<Record> records;
-  };
+  struct Record;
+  struct Part;
   struct Found {
     Part* part = nullptr;
     const Record* record = nullptr;
