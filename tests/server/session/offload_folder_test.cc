@@ -8,9 +8,12 @@
 #include <unistd.h>
 
 #include <fstream>
+#include <functional>
 #include <string>
+#include <vector>
 
 #include "engine/schema/error.h"
+#include "engine/session/context.h"
 #include "server/session/session_offload.h"
 #include "tests/server/engine_memory.h"
 
