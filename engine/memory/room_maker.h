@@ -16,9 +16,9 @@ namespace tt {
 class RoomMaker {
  public:
   virtual ~RoomMaker() = default;
-  // Frees memory of `device` for a request of `bytes` bytes by `account`, which is null if no session allocates. Returns
-  // whether another attempt is worthwhile: some memory was freed. Any thread may call it, also several at a time. Must
-  // not wait for a lock that an allocating thread may hold, and must return in bounded time. Must not throw.
+  // Frees memory of `device` for a request of `bytes` bytes by `account`, which is null if no session allocates.
+  // Returns whether another attempt is worthwhile: some memory was freed. Any thread may call it, also several at a
+  // time. Must not wait for a lock that an allocating thread may hold, and must return in bounded time. Must not throw.
   virtual bool make_room(Device device, size_t bytes, const Account* account) = 0;
 };
 

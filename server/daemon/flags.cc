@@ -208,9 +208,10 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_OFFLOAD_DIR")
       ->excludes("--private")
       ->type_name("DIR");
-  app.add_option("--offload-after", flags->offload_after_seconds,
-                 "time without use after which a session is idle; default: 60 with --offload-dir; without it, only tensors "
-                 "on GPUs move, to host memory")
+  app.add_option(
+         "--offload-after", flags->offload_after_seconds,
+         "time without use after which a session is idle; default: 60 with --offload-dir; without it, only tensors "
+         "on GPUs move, to host memory")
       ->envname("TELETENSOR_OFFLOAD_AFTER")
       ->excludes("--private")
       ->check(CLI::Range(0.0, 7 * 86400.0))

@@ -1,9 +1,9 @@
 // OffloadFolder: the files in which tensors of idle sessions are kept while another session needs their memory.
 //
-// A private folder of this process, below --offload-dir: mode 0700, with files that only the engine's user can read. The
-// process holds a lock on it while it runs; the folders of processes that were killed are removed when another engine
-// opens --offload-dir. Files contain the values of clients' tensors, and no names. The limits hold for the bytes of all
-// files and of those of each principal. Thread-safe; calls may block for as long as the file system does.
+// A private folder of this process, below --offload-dir: mode 0700, with files that only the engine's user can read.
+// The process holds a lock on it while it runs; the folders of processes that were killed are removed when another
+// engine opens --offload-dir. Files contain the values of clients' tensors, and no names. The limits hold for the bytes
+// of all files and of those of each principal. Thread-safe; calls may block for as long as the file system does.
 #pragma once
 
 #include <atomic>
@@ -27,16 +27,16 @@ class OffloadFolder : public std::enable_shared_from_this<OffloadFolder> {
     uint64_t per_principal = 0;
   };
 
-  // Creates `folder` if it is missing, removes what killed processes have left in it, and creates this process's folder.
-  // Fails if other users can access `folder`. The message of an error is one line.
+  // Creates `folder` if it is missing, removes what killed processes have left in it, and creates this process's
+  // folder. Fails if other users can access `folder`. The message of an error is one line.
   static absl::StatusOr<std::shared_ptr<OffloadFolder>> open(const std::filesystem::path& folder, Limits limits);
   ~OffloadFolder() { remove(); }
   OffloadFolder(const OffloadFolder&) = delete;
   OffloadFolder& operator=(const OffloadFolder&) = delete;
 
   class File;
-  // Creates a file for `bytes` bytes, which count as the principal's until it is destroyed. Throws Error if a limit would
-  // be exceeded or the disk has no room.
+  // Creates a file for `bytes` bytes, which count as the principal's until it is destroyed. Throws Error if a limit
+  // would be exceeded or the disk has no room.
   std::unique_ptr<File> create(const std::string& principal, uint64_t bytes);
   // The number of bytes that a new file of the principal may have.
   uint64_t room(const std::string& principal) const;
@@ -64,7 +64,8 @@ class OffloadFolder : public std::enable_shared_from_this<OffloadFolder> {
   bool removed_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
-// A file, which is removed by the destructor. It is open only while it is written or read. Used by one thread at a time.
+// A file, which is removed by the destructor. It is open only while it is written or read. Used by one thread at a
+// time.
 class OffloadFolder::File {
  public:
   ~File();

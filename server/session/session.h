@@ -219,9 +219,9 @@ class Session {
 
   // When the session was last used; nothing while it is busy, or if its tensors never leave their device.
   std::optional<std::chrono::steady_clock::time_point> idle_since() const;
-  // Moves tensors of `device` out of it until `wanted` bytes are free, and returns the number of bytes that were freed: 0
-  // if the session is in use, if an image of it is being written or would lack something, or if nothing can be moved. Does
-  // not wait for a frame or a call. They return before the session is used. Does not throw.
+  // Moves tensors of `device` out of it until `wanted` bytes are free, and returns the number of bytes that were freed:
+  // 0 if the session is in use, if an image of it is being written or would lack something, or if nothing can be moved.
+  // Does not wait for a frame or a call. They return before the session is used. Does not throw.
   uint64_t offload(Device device, uint64_t wanted);
   uint64_t offloaded_bytes() const { return offload_ ? offload_->bytes() : 0; }
 
@@ -365,7 +365,7 @@ class Session {
   Executor executor_ ABSL_GUARDED_BY(mutex_);
   SlotTable slots_ ABSL_GUARDED_BY(mutex_);
   Replies replies_ ABSL_GUARDED_BY(mutex_);
-  PoisonRef unreturned_ ABSL_GUARDED_BY(mutex_);  // why tensors could not return to their device
+  PoisonRef unreturned_ ABSL_GUARDED_BY(mutex_);              // why tensors could not return to their device
   std::vector<PoisonRef> delivered_ ABSL_GUARDED_BY(mutex_);  // errors that the running frame has answered numbers with
 
   mutable Mutex progress_mutex_;  // guards waits and the status; held briefly

@@ -72,14 +72,15 @@ uint64_t Session::offload(Device device, uint64_t wanted) {
     return offload_->move_out(movable(device), wanted);
   } catch (const std::exception& error) {
     options_.offload->failures.fetch_add(1, std::memory_order_relaxed);
-    log_failures().warn(absl::StrCat("session ", id(), " is idle, but its tensors cannot leave ", to_string(device), ": ",
-                                     error.what()),
+    log_failures().warn(absl::StrCat("session ", id(), " is idle, but its tensors cannot leave ", to_string(device),
+                                     ": ", error.what()),
                         {id(), principal()});
     return 0;
   }
 }
 
 void Session::bring_back() {
+  const Cancellation::Pause pause;  // the time does not count towards the frame's limit
   const ContextScope context(&context_);
   const uint64_t bytes = offloaded_bytes();
   unreturned_ = nullptr;

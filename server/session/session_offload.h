@@ -1,12 +1,13 @@
 // SessionOffload: the tensors of one idle session that have left their device, because another session needed its
 // memory, and return when the session is used.
 //
-// A storage's bytes are in a file of the engine's OffloadFolder, or without one, if the device is a GPU, in host memory.
-// The Storage itself stays where it is, without bytes, so that tensors, views and the tape are not affected. The
-// session's account stays charged for it: a session never returns to more than its limit. Bytes in files have a
+// A storage's bytes are in a file of the engine's OffloadFolder, or without one, if the device is a GPU, in host
+// memory. The Storage itself stays where it is, without bytes, so that tensors, views and the tape are not affected.
+// The session's account stays charged for it: a session never returns to more than its limit. Bytes in files have a
 // checksum, which is kept in memory: what was damaged on the disk is an error, not a number.
 //
-// Owned by the Session, and used under its mutex with its Context current; any() and bytes() may be called by any thread.
+// Owned by the Session, and used under its mutex with its Context current; any() and bytes() may be called by any
+// thread.
 #pragma once
 
 #include <atomic>
@@ -45,15 +46,16 @@ class SessionOffload {
   // Whether storages of this device can leave it.
   bool accepts(Device device) const { return place_->folder != nullptr || device.type == DeviceType::kCUDA; }
 
-  // Moves bytes of `storages`, the largest first, until `wanted` bytes of their device are free or nothing else has room
-  // in the folder. Returns the number of bytes that were freed. Requires Storage::can_release_bytes(), and that nothing
-  // else uses the storages. Throws Error without an effect.
+  // Moves bytes of `storages`, the largest first, until `wanted` bytes of their device are free or nothing else has
+  // room in the folder. Returns the number of bytes that were freed. Requires Storage::can_release_bytes(), and that
+  // nothing else uses the storages. Throws Error without an effect.
   uint64_t move_out(std::vector<Ref<Storage>> storages, uint64_t wanted);
   // Brings everything back that is still in use. Throws Error, after which everything is where it was: the call may be
   // repeated.
   void bring_back();
 
-  // Calls visit(data, size) with the bytes of a storage that has left, in order. Throws Error, perhaps after some calls.
+  // Calls visit(data, size) with the bytes of a storage that has left, in order. Throws Error, perhaps after some
+  // calls.
   void read(const Storage& storage, absl::FunctionRef<void(const char*, size_t)> visit);
 
   // Drops everything, for a session that ends.
