@@ -51,6 +51,13 @@ void Account::refund(uint64_t bytes, Device device, QuotaPart part) {
   if (quota_ && part == QuotaPart::kCharged) quota_->refund(bytes, device);
 }
 
+bool Account::move(uint64_t bytes, Device from, Device to, bool is_limited) {
+  if (quota_ && !quota_->move(bytes, from, to, is_limited)) return false;
+  if (to.type == DeviceType::kCUDA) gpu_meter(to).raise_peak(gpu_meter(to).add(bytes));
+  if (from.type == DeviceType::kCUDA) gpu_meter(from).held.fetch_sub(bytes, std::memory_order_relaxed);
+  return true;
+}
+
 // The exchanges keep the sum of all reports right if several threads report.
 void Account::report() {
   const uint64_t host = counted_host_bytes(), handles = handles_.load(std::memory_order_relaxed);

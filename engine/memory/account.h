@@ -64,6 +64,10 @@ class Account {
   // exceeded.
   bool charge(uint64_t bytes, Device device = {}, QuotaPart part = QuotaPart::kCharged);
   void refund(uint64_t bytes, Device device = {}, QuotaPart part = QuotaPart::kCharged);
+  // Charges bytes that are charged on `from`, with the quota, on `to` instead. If `is_limited`, returns false and
+  // changes nothing if a limit of the quota for `to` would be exceeded. The account's own limit is for all devices
+  // together.
+  bool move(uint64_t bytes, Device from, Device to, bool is_limited = true);
   uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }
   uint64_t peak() const { return all_.peak.load(std::memory_order_relaxed); }
   // The bytes held on one GPU, and their peak.

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "engine/device/stream.h"
 #include "engine/memory/asan.h"
+#include "engine/memory/room_maker.h"
 #include "engine/schema/error.h"
 
 namespace tt {
@@ -22,6 +23,10 @@ PoolParts only(std::unique_ptr<SegmentSource> segments) {
 bool may_reuse(Tenant tenant, Tenant before) {
   return tenant == before || before == Block::kZeros || tenant == kNoTenant;
 }
+
+// The number of times that an allocation has other sessions' memory freed: free memory may be fragmented, and other
+// threads may take it.
+constexpr int kMaxRoomMade = 16;
 
 bool any_divisions(const AllocConf& conf) {
   const auto& divisions = conf.roundup_power2_divisions;
@@ -98,30 +103,41 @@ void* CachingPool::allocate(size_t bytes, const AllocRequest& alloc_request) {
     return p;
   }
   const uintptr_t id = stream ? stream->id() : 0;
-  const Request request{size, id, arena_of(id), is_small(size)};
-  if (Block* block = find_or_grow(request)) {
-    count_allocation(bytes, block->size, request.small);
-    if (!size_classes_.can_cache(size)) {
-      block->requested = bytes;
-      block->site = site;
-      block->owner = account ? *account : nullptr;
-    } else {
-      block->requested = 0;
+  for (int attempt = 0;; ++attempt) {
+    const Request request{size, id, arena_of(id), is_small(size)};
+    if (Block* block = find_or_grow(request)) [[likely]] {
+      count_allocation(bytes, block->size, request.small);
+      if (!size_classes_.can_cache(size)) {
+        block->requested = bytes;
+        block->site = site;
+        block->owner = account ? *account : nullptr;
+      } else {
+        block->requested = 0;
+      }
+      void* p = block->data;
+      if (on_cpu()) allow_access(p, bytes);
+      // Zeroes the whole block, because the tenant may later reuse more of it.
+      const size_t block_size = block->size;
+      const bool is_seen = may_reuse(tenant, block->tenant);
+      lock.unlock();
+      if (!is_seen) zero(p, bytes, block_size, stream);
+      return p;
     }
-    void* p = block->data;
-    if (on_cpu()) allow_access(p, bytes);
-    // Zeroes the whole block, because the tenant may later reuse more of it.
-    const size_t block_size = block->size;
-    const bool is_seen = may_reuse(tenant, block->tenant);
+    if (attempt < kMaxRoomMade && may_wait_for_room(size)) {
+      lock.unlock();
+      const bool again = make_room(device_, size, account ? account->get() : nullptr);
+      lock.lock();
+      if (again) continue;
+    }
+    ++stats_.out_of_memory;
+    OutOfMemory report = describe_out_of_memory(bytes, request);
     lock.unlock();
-    if (!is_seen) zero(p, bytes, block_size, stream);
-    return p;
+    throw report.error();
   }
-  ++stats_.out_of_memory;
-  OutOfMemory report = describe_out_of_memory(bytes, request);
-  lock.unlock();
-  throw report.error();
 }
+
+// A graph that is being captured contains the addresses of its memory, and no other stream may be waited for.
+bool CachingPool::may_wait_for_room(size_t size) const { return !capturing() && (limit_ == 0 || size <= limit_); }
 
 void CachingPool::count_allocation(size_t bytes, size_t block_bytes, bool small) {
   ++stats_.allocations;

@@ -3,9 +3,9 @@
 // The design is PyTorch's: segments are obtained from a SegmentSource, split into blocks, and merged when neighbours
 // become free. An allocation uses the best-fitting free block last used in the caller's stream. Small and large blocks
 // have separate segments, so that a small block never keeps a large segment. One lock, held for tens of nanoseconds
-// except while a segment is obtained from the system. Parts: Heap splits segments into blocks, SizeClassCache
-// caches small blocks, DeferredFrees waits for other streams, ExpandableSegments grows segments in place, OutOfMemory
-// formats the error.
+// except while a segment is obtained from the system. Before an allocation fails, RoomMaker may free the memory of idle
+// sessions. Parts: Heap splits segments into blocks, SizeClassCache caches small blocks, DeferredFrees waits for other
+// streams, ExpandableSegments grows segments in place, OutOfMemory formats the error.
 #pragma once
 
 #include <chrono>
@@ -104,6 +104,8 @@ class CachingPool final : public Allocator {
   void release(Block* block) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // call when the block is no longer in use
   void collect_deferred() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void flush_size_classes() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether other memory may be freed for a request that has failed (room_maker.h).
+  bool may_wait_for_room(size_t size) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // caching_pool_growth.cc: allocation of new segments.
   Block* find_or_grow(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);  // null if out of memory
   Block* release_and_retry(const Request& request) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -61,6 +61,18 @@ void Quota::add_bookkeeping(int64_t bytes, int64_t handles) {
   handles_.fetch_add(static_cast<uint64_t>(handles), kRelaxed);
 }
 
+bool Quota::move(uint64_t bytes, Device from, Device to, bool is_limited) {
+  const bool on_gpu = to.type == DeviceType::kCUDA;
+  const uint64_t here = meter(to).fetch_add(bytes, kRelaxed) + bytes;
+  const uint64_t counted = on_gpu ? here : here + bookkeeping();
+  if (is_limited && exceeds(counted, (on_gpu ? max_gpu_memory_ : max_host_memory_).load(kRelaxed))) {
+    meter(to).fetch_sub(bytes, kRelaxed);
+    return false;
+  }
+  meter(from).fetch_sub(bytes, kRelaxed);
+  return true;
+}
+
 uint64_t Quota::host_room() const {
   const uint64_t kept = bookkeeping();
   return std::min(room(held() + kept, max_memory_.load(kRelaxed)),

@@ -39,6 +39,9 @@ class Quota {
   // Charges bytes of a tensor. Returns false and charges nothing if a limit would be exceeded.
   bool charge(uint64_t bytes, Device device);
   void refund(uint64_t bytes, Device device);
+  // Charges bytes that are charged on `from` on `to` instead. If `is_limited`, returns false and changes nothing if the
+  // limit of `to` would be exceeded.
+  bool move(uint64_t bytes, Device from, Device to, bool is_limited);
   // Adds to the bookkeeping and to the number of handles; both may be negative. Never fails: see host_room().
   void add_bookkeeping(int64_t bytes, int64_t handles);
   // The number of bytes by which bookkeeping may still grow.

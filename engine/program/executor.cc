@@ -137,6 +137,7 @@ void poison_partial_writes(SlotTable& slots, const PoisonRef& poison) {
 
 void Executor::clear() {
   out_of_memory_ = nullptr;
+  unavailable_ = nullptr;
   next_ = done_ = 0;
   resumed_ = false;
 }
@@ -150,9 +151,9 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
   const std::vector<Instruction>& instructions = program.instructions();
   size_t i = std::exchange(next_, 0);
   size_t done = std::exchange(done_, 0);
-  has_host_room_ = host_room(slots) >= kHostRoomThreshold;
+  has_host_room_ = has_room(slots);
   try {
-    for (; i < instructions.size() && done < count; ++i, has_host_room_ = host_room(slots) >= kHostRoomThreshold) {
+    for (; i < instructions.size() && done < count; ++i, has_host_room_ = has_room(slots)) {
       run_one(instructions[i], slots);
       done += instructions[i].count;
     }
@@ -176,8 +177,14 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
   return nullptr;
 }
 
-// Returns null if there is room for the instruction's bookkeeping, otherwise the error for its results.
+bool Executor::has_room(const SlotTable& slots) const {
+  return host_room(slots) >= kHostRoomThreshold && !unavailable_;
+}
+
+// Returns null if there is room for the instruction's bookkeeping and nothing is unavailable, otherwise the error for
+// its results.
 PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& slots) {
+  if (unavailable_) return unavailable_;
   if (Account* const charged = CallScope::current().account.get(); charged != nullptr && charged->quota()) {
     charged->report();  // earlier instructions of this frame, or other sessions, may have made room
   }

@@ -40,11 +40,15 @@ class Executor {
   const ExecutorStats& stats() const { return stats_; }
   // For a session that another process has begun.
   void set_stats(const ExecutorStats& stats) { stats_ = stats; }
+  // Until it is called with null, every instruction fails with `error`, unless an argument has one already: the values
+  // of the session's tensors are not available.
+  void set_unavailable(PoisonRef error) { unavailable_ = std::move(error); }
   // Discards the state kept between programs, including a suspended program.
   void clear();
 
  private:
   void run_one(const Instruction& instruction, SlotTable& slots);
+  bool has_room(const SlotTable& slots) const;
   PoisonRef check_room(const Instruction& instruction, const SlotTable& slots);
 
   ExecutorStats stats_;
@@ -52,7 +56,9 @@ class Executor {
   size_t done_ = 0;  // number of the sender's instructions before that one
   // The suspended instruction was started before: the names that it releases are already removed.
   bool resumed_ = false;
-  bool has_host_room_ = true;  // the account has room for an ordinary instruction's bookkeeping
+  // The account has room for an ordinary instruction's bookkeeping, and nothing is unavailable.
+  bool has_host_room_ = true;
+  PoisonRef unavailable_;
   // The error of the first instruction that exceeded the account's limit; reused until there is room again.
   PoisonRef out_of_memory_;
 };

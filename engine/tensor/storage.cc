@@ -140,6 +140,17 @@ void Storage::allocate(Allocator& allocator, Stream* stream) {
     history->allocated(data_, bytes_, device_, scope.site);
 }
 
+void Storage::release_bytes() {
+  delete packed_weights_.exchange(nullptr, std::memory_order_acq_rel);
+  allocator_->deallocate(std::exchange(data_, nullptr), bytes_, account_ ? account_->tenant() : kNoTenant);
+}
+
+void Storage::allocate_bytes() {
+  const AllocScope& scope = AllocScope::current();
+  Stream* stream = device_.type == DeviceType::kCPU ? nullptr : &AllocScope::current().stream(device_);
+  data_ = allocator_->allocate(bytes_, {stream, account_ ? account_->tenant() : kNoTenant, &account_, scope.site});
+}
+
 Storage::Storage(Ref<SharedBytes> bytes, const std::shared_ptr<Account>& account)
     : data_(bytes->data()),
       bytes_(bytes->bytes()),

@@ -61,6 +61,13 @@ class Storage final : public RefCounted, public ThreadCached<Storage> {
   // The number of accounts that are charged for the bytes; 0 if they were never shared. Thread-safe, if no other thread
   // calls share() or freeze().
   size_t num_holders() const;
+  // Whether the bytes can leave the device for a while: they belong to this storage alone, and it has them now.
+  bool can_release_bytes() const { return allocator_ != nullptr && data_ != nullptr; }
+  // Frees the bytes, which the caller has copied. data() is null until allocate_bytes(). The account stays charged.
+  // Requires can_release_bytes(), and that nothing else uses the storage in between.
+  void release_bytes();
+  // Allocates the bytes again, uninitialised. Throws Error(kOutOfMemory) without an effect.
+  void allocate_bytes();
   // Calls with pending device checks that the bytes depend on (engine/session/async_errors.h). Written only by the
   // session's thread.
   PendingErrors pending_errors;

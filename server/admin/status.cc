@@ -50,6 +50,7 @@ void describe(const std::string& name, const Sessions::Usage& usage, v1::Princip
   wire->set_name(name);
   wire->set_sessions(usage.sessions);
   wire->set_held_bytes(usage.bytes);
+  wire->set_offloaded_bytes(usage.offloaded);
   wire->set_handles(usage.handles);
   wire->set_weight(usage.share->weight());
   wire->set_priority(usage.share->priority() == Share::Priority::kBatch ? "batch" : "interactive");
@@ -99,6 +100,15 @@ v1::StatusReply EngineStatus::complete() const {
       status->set_version(std::move(library.version));
       status->set_missing(std::move(library.missing));
     }
+  }
+  if (const OffloadPlace* place = sessions_.offload(); place != nullptr && has_devices) {
+    v1::OffloadStatus* offload = reply.mutable_offload();
+    offload->set_bytes(place->bytes.load(std::memory_order_relaxed));
+    if (place->folder) offload->set_file_bytes(place->folder->bytes());
+    if (place->folder) offload->set_limit(place->folder->limits().total);
+    offload->set_left(place->left.load(std::memory_order_relaxed));
+    offload->set_returned(place->returned.load(std::memory_order_relaxed));
+    offload->set_failures(place->failures.load(std::memory_order_relaxed));
   }
   for (v1::SessionStatus& session : sessions_.list()) *reply.add_sessions() = std::move(session);
   for (const auto& [name, usage] : sessions_.usage()) describe(name, usage, reply.add_principals());

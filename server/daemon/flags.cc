@@ -203,6 +203,30 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_STATE_DIR")
       ->excludes("--private")
       ->type_name("DIR");
+  app.add_option("--offload-dir", flags->offload_dir,
+                 "folder to which tensors of idle sessions move when another session needs their memory")
+      ->envname("TELETENSOR_OFFLOAD_DIR")
+      ->excludes("--private")
+      ->type_name("DIR");
+  app.add_option(
+         "--offload-after", flags->offload_after_seconds,
+         "time without use after which a session is idle; default: 60 with --offload-dir; without it, only tensors "
+         "on GPUs move, to host memory")
+      ->envname("TELETENSOR_OFFLOAD_AFTER")
+      ->excludes("--private")
+      ->check(CLI::Range(0.0, 7 * 86400.0))
+      ->type_name("SECONDS");
+  app.add_option("--offload-limit", flags->offload_limit, "bytes that the files in --offload-dir may have; 0: no limit")
+      ->envname("TELETENSOR_OFFLOAD_LIMIT")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("--offload-principal-limit", flags->offload_principal_limit,
+                 "bytes of them that may be of one principal's sessions; 0: no limit")
+      ->envname("TELETENSOR_OFFLOAD_PRINCIPAL_LIMIT")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->capture_default_str();
   app.add_option("--lease", flags->lease_seconds, "time that a session is kept after its connection breaks")
       ->envname("TELETENSOR_LEASE")
       ->check(CLI::Range(0.1, 7 * 86400.0))
@@ -351,6 +375,17 @@ const char* conflicting_placement(const Flags& flags) {
   return nullptr;
 }
 
+// The same for tensors of idle sessions.
+const char* conflicting_offload(const Flags& flags) {
+  if (flags.offloads() && !flags.engines.empty()) {
+    return "with --engines no session is opened here: give --offload-dir and --offload-after to those engines";
+  }
+  if (flags.offload_dir.empty() && (flags.offload_limit != 0 || flags.offload_principal_limit != 0)) {
+    return "--offload-limit and --offload-principal-limit require --offload-dir";
+  }
+  return nullptr;
+}
+
 // Checks that involve several options.
 const char* conflicting_flags(const Flags& flags) {
   const bool tls = flags.tls_self_signed || !flags.tls.certificate.empty();
@@ -371,6 +406,7 @@ const char* conflicting_flags(const Flags& flags) {
   if (!allows_network(flags) && reaches_network(flags)) return kReachable;
   if (const char* why = conflicting_isolation(flags)) return why;
   if (const char* why = conflicting_placement(flags)) return why;
+  if (const char* why = conflicting_offload(flags)) return why;
   if (flags.is_worker()) return nullptr;
   if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
   if (flags.listen.size() > 1) return "--private allows only one --listen address";

@@ -37,7 +37,12 @@ struct Flags {
   uint64_t session_memory_limit = 0;       // bytes; 0: no limit
   uint64_t session_group_threads = 1'024;  // 0: no limit
   std::filesystem::path state_dir;         // of images of sessions; empty: none
-  std::filesystem::path checkpoint_root;   // empty: no checkpoints, or the client's files for a private engine
+  std::filesystem::path offload_dir;       // of tensors of idle sessions; empty: none
+  double offload_after_seconds = -1;       // -1: 60 with a folder, else they stay
+  bool offloads() const { return !offload_dir.empty() || offload_after_seconds >= 0; }
+  uint64_t offload_limit = 0;             // bytes; 0: no limit
+  uint64_t offload_principal_limit = 0;   // bytes; 0: no limit
+  std::filesystem::path checkpoint_root;  // empty: no checkpoints, or the client's files for a private engine
   double lease_seconds = 60;
   double grace_seconds = 10;
   double frame_time_limit_seconds = 0;  // 0: no limit

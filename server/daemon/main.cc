@@ -188,6 +188,17 @@ absl::StatusOr<std::unique_ptr<RemoteEngines>> start_engines(const Flags& flags)
   return RemoteEngines::start(std::move(options));
 }
 
+constexpr double kOffloadAfterSeconds = 60;
+
+// Returns null if tensors of idle sessions stay in their memory, or if workers serve the sessions.
+absl::StatusOr<std::shared_ptr<OffloadPlace>> make_offload(const Flags& flags) {
+  if (!flags.offloads() || flags.isolates()) return nullptr;
+  if (flags.offload_dir.empty()) return std::make_shared<OffloadPlace>(nullptr);
+  auto folder = OffloadFolder::open(flags.offload_dir, {flags.offload_limit, flags.offload_principal_limit});
+  if (!folder.ok()) return folder.status();
+  return std::make_shared<OffloadPlace>(*std::move(folder));
+}
+
 // Returns null if the engine exports no spans.
 std::shared_ptr<Tracer> make_tracer(const Flags& flags) {
   if (flags.otlp.empty()) return nullptr;
@@ -339,6 +350,15 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
     if (!store.ok()) return print_error(store.status());
     options.store = *std::move(store);
   }
+  auto offload = make_offload(flags);
+  if (!offload.ok()) return print_error(offload.status());
+  options.offload = *offload;
+  options.offload_after =
+      milliseconds(flags.offload_after_seconds >= 0 ? flags.offload_after_seconds : kOffloadAfterSeconds);
+  // For an exit that does not end the sessions.
+  const auto remove_offloaded = [folder = *offload ? (*offload)->folder : nullptr] {
+    if (folder) folder->remove();
+  };
   Sessions sessions(options);
   const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
   const Sampler sampler(sessions, serves_sessions ? flags.profile_rate : 0);
@@ -371,6 +391,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
       // The sessions, their images on the disk and the sockets' files are still the old process's, so nothing is
       // closed here.
       print_error(status);
+      remove_offloaded();
       spdlog::default_logger()->flush();
       _exit(1);
     }
@@ -407,6 +428,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   upgrade_once_served.store(&upgrade, std::memory_order_release);
   const char* reason = shutdown.wait(flags.private_engine, flags.client_fd);
   if (upgrade.done()) {  // the sessions and the socket files belong to the new process
+    remove_offloaded();
     spdlog::default_logger()->flush();
     _exit(0);
   }
@@ -416,6 +438,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   const auto remove_files = [&] {
     (*listener)->remove_sockets();
     if (folder) folder->remove();
+    remove_offloaded();
   };
   if (shutdown.client_exited()) {  // no client waits for running work
     remove_files();

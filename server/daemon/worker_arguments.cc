@@ -33,6 +33,12 @@ std::vector<std::string> arguments_of(const Flags& flags) {
   set("--connections-per-address", flags.connections_per_address);
   set_path("--audit-log", flags.audit_log.native());
   set_path("--checkpoint-root", flags.checkpoint_root.native());
+  if (!flags.offload_dir.empty()) {
+    set("--offload-dir", flags.offload_dir.native());
+    set("--offload-limit", flags.offload_limit);
+    set("--offload-principal-limit", flags.offload_principal_limit);
+  }
+  if (flags.offload_after_seconds >= 0) set("--offload-after", flags.offload_after_seconds);
   set_path("--tls-cert", flags.tls.certificate);
   set_path("--tls-key", flags.tls.key);
   set_path("--tls-client-ca", flags.tls.authorities);

@@ -104,6 +104,8 @@ void add(const v1::PrincipalStatus& status, Families& all) {
       status.held_bytes());
   add("teletensor_cpu_seconds_total", kCounter, "Processor time of the turns of a principal's sessions.",
       status.cpu_seconds());
+  add("teletensor_offloaded_bytes", kGauge, "Bytes of the tensors of idle sessions that have left their device.",
+      status.offloaded_bytes());
   if (status.memory_limit() != 0) {
     add("teletensor_memory_limit_bytes", kGauge, "Limit of the memory of a principal's sessions.",
         status.memory_limit());
@@ -112,6 +114,19 @@ void add(const v1::PrincipalStatus& status, Families& all) {
   add("teletensor_frames_total", kCounter, "Executed frames.", status.frames());
   add("teletensor_instructions_total", kCounter, "Executed instructions.", status.instructions());
   add("teletensor_failed_instructions_total", kCounter, "Instructions with an error of their own.", status.failed());
+}
+
+void add(const v1::OffloadStatus& status, Families& all) {
+  all.add("teletensor_offload_file_bytes", kGauge, "Bytes of the files in --offload-dir.",
+          static_cast<double>(status.file_bytes()));
+  const auto moves = [&](const char* direction, uint64_t count) {
+    all.add("teletensor_offload_moves_total", kCounter, "How often tensors of an idle session have left and returned.",
+            static_cast<double>(count), {{"direction", direction}});
+  };
+  moves("out", status.left());
+  moves("back", status.returned());
+  all.add("teletensor_offload_failures_total", kCounter, "Moves of tensors of idle sessions that failed.",
+          static_cast<double>(status.failures()));
 }
 
 void add(const v1::WorkerStatus& status, Families& all) {
@@ -136,6 +151,7 @@ std::string Metrics::text() const {
   if (gpus_ != nullptr) {
     for (const GpuMonitor::Gpu& gpu : gpus_->gpus()) add(gpu, all);
   }
+  if (status.has_offload()) add(status.offload(), all);
   size_t queued = 0;
   for (const v1::SessionStatus& session : status.sessions()) queued += session.queue_position() > 0;
   all.add("teletensor_queued_sessions", kGauge, "Sessions that wait for a turn.", static_cast<double>(queued));

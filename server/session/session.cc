@@ -31,16 +31,6 @@ constexpr size_t kNumberBytes = 16;  // per element in v1::Reply::numbers
 // A segment may use at most 1 / kSegmentShare of the session's memory limit.
 constexpr uint64_t kSegmentShare = 8;
 
-// Returns the error that makes `value` unreadable; nothing if it is readable.
-std::optional<v1::Error> unreadable(const SlotValue& value, bool meta_only) {
-  if (value.poison) return to_wire(*value.poison);
-  if (!value.tensor) return to_wire(Error(ErrorKind::kRuntime, "the operator returned no tensor for this result"));
-  Device device = value.tensor.device();
-  if (meta_only || device.type != DeviceType::kMeta) return std::nullopt;
-  return to_wire(Error(ErrorKind::kNotImplemented,
-                       absl::StrCat("cannot read a tensor on ", to_string(device), ": it has no data")));
-}
-
 v1::Error lost_answer() {
   return to_wire(Error(ErrorKind::kRuntime, "the value was in a reply that was lost with the connection"));
 }
@@ -96,6 +86,8 @@ Session::Session(Options options)
       download_states_(std::make_shared<DownloadStates>(options_.transfer_timeouts.resume, monitor_)),
       downloads_(std::make_shared<CopyStream>(account_)),
       group_threads_(std::make_shared<distributed::ThreadBudget>(options_.limits.max_group_threads)),
+      offload_(options_.offload ? std::make_unique<SessionOffload>(options_.offload, options_.principal, account_)
+                                : nullptr),
       cancellation_(options_.frame_time_limit) {
   slots_.set_limit(options_.limits.max_handles);
   content_index_->add(contents_);
@@ -183,6 +175,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
              absl::StrCat("session ", id(), ": internal error in frame ", frame.sequence(), ": ", internal));
     refuse(Error(ErrorKind::kRuntime, absl::StrCat("internal error: ", internal)), 0, reply);
   }
+  note_use();
   reply->set_executed(executed());
   if (const uint64_t frame = persisted(); frame != 0) reply->set_persisted(frame);
   set_phase(SessionActivity::Phase::kIdle);
@@ -276,6 +269,10 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   decode_scalar_reads(frame, options_.limits, &scalar_reads_);
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
+  // A frame that only releases tensors, or ends the session, does not need their values.
+  const bool uses_tensors = !program_.instructions().empty() || !scalar_reads_.empty() || frame.reads_size() != 0;
+  if (is_offloaded() && uses_tensors) [[unlikely]]
+    bring_back();
   const RunningTurn turn(*this);
   fuse_pointwise(&program_, slots_, scalar_reads_, context_.autocast.state.enabled());
   account_->set_program(program_.bytes());
@@ -387,6 +384,8 @@ void Session::refuse(const Error& error, size_t instruction, v1::Reply* reply) {
 }
 
 void Session::repeat(const v1::Frame& frame, v1::Reply* reply) {
+  if (is_offloaded() && frame.reads_size() != 0) [[unlikely]]
+    bring_back();
   replies_.forget(frame.received());
   const Replies::Kept kept = replies_.find(frame.sequence());
   if (kept.reply != nullptr) {
@@ -412,7 +411,7 @@ void Session::answer_reads(const v1::Frame& frame, bool again, uint64_t* bytes_l
 void Session::answer_scalar(size_t index, Slot slot, uint64_t* bytes_left, v1::Reply* reply) {
   const SlotValue* value = slots_.find(slot);
   check(ErrorKind::kValue, value != nullptr, "handle ", slot, " is not in use");
-  std::optional<v1::Error> error = unreadable(*value, false);
+  std::optional<v1::Error> error = error_of(*value, false);
   if (error) {
     if (value->poison) delivered_.push_back(value->poison);
   } else if (value->tensor.numel() != 1 || !on_cpu(value->tensor)) {
@@ -451,7 +450,7 @@ void Session::answer(const v1::Read& read, bool again, uint64_t* bytes_left, v1:
     check(ErrorKind::kValue, again, "handle ", read.handle(), " is not in use");
     return set_error(lost_answer(), bytes_left, result);
   }
-  if (std::optional<v1::Error> error = unreadable(*value, read.meta_only())) {
+  if (std::optional<v1::Error> error = error_of(*value, read.meta_only())) {
     acknowledge(value->poison);
     return set_error(*std::move(error), bytes_left, result);
   }
@@ -571,10 +570,13 @@ absl::StatusOr<Download> Session::begin_download(uint64_t handle, uint64_t after
   MutexLock lock(mutex_);
   if (over()) return absl::NotFoundError("the session has ended");
   if (executed() < after) return absl::CancelledError("the download was cancelled");
+  note_use();
+  if (is_offloaded()) [[unlikely]]
+    bring_back();
   const SlotValue* value = slots_.find(handle);
   if (value == nullptr) return absl::InvalidArgumentError(absl::StrCat("handle ", handle, " is not in use"));
   Download download;
-  download.error = unreadable(*value, false);
+  download.error = error_of(*value, false);
   if (download.error) {
     acknowledge(value->poison);
     return download;
@@ -663,6 +665,8 @@ void Session::free_everything() {
   contents_->close();
   slots_.clear();
   executor_.clear();
+  unreturned_ = nullptr;
+  if (offload_) offload_->clear();
   program_.clear();
   replies_.clear();
   sites_->clear();
@@ -703,6 +707,7 @@ v1::SessionStatus Session::status() const {
   status.set_principal(options_.principal);
   status.set_age_seconds(age.count());
   status.set_held_bytes(account_->held());
+  status.set_offloaded_bytes(offloaded_bytes());
   status.set_peak_bytes(account_->peak());
   status.set_limit_bytes(account_->limit());
   status.set_group_threads(group_threads_->used());

@@ -36,6 +36,7 @@
 #include "server/session/publications.h"
 #include "server/session/replies.h"
 #include "server/session/session_image.h"
+#include "server/session/session_offload.h"
 #include "server/session/session_trace.h"
 #include "server/session/shared_tensors.h"
 #include "server/session/sites.h"
@@ -119,6 +120,7 @@ class Session {
     std::shared_ptr<ProgramCache> programs = nullptr;                 // of the engine; null: creates one
     Role role = Role::kUser;                                          // of the principal
     std::shared_ptr<SessionTrace> trace = nullptr;                    // null: no spans
+    std::shared_ptr<OffloadPlace> offload = nullptr;  // of the engine; null: tensors never leave their device
   };
 
   explicit Session(Options options);
@@ -215,6 +217,16 @@ class Session {
   void park();
   bool is_parked() const { return parked_.load(std::memory_order_acquire); }
 
+  // ---- Idle sessions (session_offload.h), in session_idle.cc
+
+  // When the session was last used; nothing while it is busy, or if its tensors never leave their device.
+  std::optional<std::chrono::steady_clock::time_point> idle_since() const;
+  // Moves tensors of `device` out of it until `wanted` bytes are free, and returns the number of bytes that were freed:
+  // 0 if the session is in use, if an image of it is being written or would lack something, or if nothing can be moved.
+  // Does not wait for a frame or a call. They return before the session is used. Does not throw.
+  uint64_t offload(Device device, uint64_t wanted);
+  uint64_t offloaded_bytes() const { return offload_ ? offload_->bytes() : 0; }
+
   // Cancels the running frame, and stops the session. Does not wait: close() frees the session's memory.
   void begin_closing(std::string why = "has ended");
   // Records the session's span, once. Call when the session ends.
@@ -300,6 +312,18 @@ class Session {
   void write_bookkeeping(ImageOutput* out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void write_programs(ImageOutput* out) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void read_programs(ImageInput* in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // session_idle.cc
+  bool is_offloaded() const { return offload_ && offload_->any(); }
+  // Brings back what has left a device. On failure, sets unreturned_, the error of what needs it.
+  void bring_back() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The storages of `device` that only this session uses, and whose bytes can leave it.
+  std::vector<Ref<Storage>> movable(Device device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  std::optional<v1::Error> error_of(const SlotValue& value, bool meta_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void write_contents_of(const std::vector<Ref<Storage>>& storages, uint32_t* checksum, ImageSink* sink)
+      ABSL_LOCKS_EXCLUDED(mutex_);
+  void note_use() {
+    if (offload_) last_use_.store(std::chrono::steady_clock::now(), std::memory_order_relaxed);
+  }
   static constexpr uint64_t kInstructionsPerImage = 100'000;
   // How often hold() checks its deadline.
   static constexpr std::chrono::milliseconds kHoldInterval{10};
@@ -317,6 +341,8 @@ class Session {
   const std::shared_ptr<DownloadStates> download_states_;
   const std::shared_ptr<CopyStream> downloads_;
   const std::shared_ptr<distributed::ThreadBudget> group_threads_;
+  const std::unique_ptr<SessionOffload> offload_;  // used under mutex_; null: tensors never leave their device
+  std::atomic<std::chrono::steady_clock::time_point> last_use_{std::chrono::steady_clock::now()};
   std::atomic<bool> over_{false};
   std::atomic<uint64_t> executed_{0};
   std::atomic<bool> stopped_{false};
@@ -343,6 +369,7 @@ class Session {
   Executor executor_ ABSL_GUARDED_BY(mutex_);
   SlotTable slots_ ABSL_GUARDED_BY(mutex_);
   Replies replies_ ABSL_GUARDED_BY(mutex_);
+  PoisonRef unreturned_ ABSL_GUARDED_BY(mutex_);              // why tensors could not return to their device
   std::vector<PoisonRef> delivered_ ABSL_GUARDED_BY(mutex_);  // errors that the running frame has answered numbers with
 
   mutable Mutex progress_mutex_;  // guards waits and the status; held briefly

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -238,10 +239,25 @@ void Session::write_image(ImageSink* sink) {
   write_part(head, sink);
   write_part(structure.bytes(), sink);
   uint32_t checksum = 0;
-  for (const Ref<Storage>& storage : storages) {
-    if (has_contents(*storage)) write_contents(storage, downloads_, &checksum, sink);
-  }
+  write_contents_of(storages, &checksum, sink);
   write_integer<uint32_t>(checksum, sink);
+}
+
+// What has left its device is written from where it is. Downloads, which bring it back, wait meanwhile.
+void Session::write_contents_of(const std::vector<Ref<Storage>>& storages, uint32_t* checksum, ImageSink* sink) {
+  std::optional<MutexLock<>> lock;
+  if (is_offloaded()) lock.emplace(mutex_);  // nothing leaves a device while the session is held
+  for (const Ref<Storage>& storage : storages) {
+    if (!has_contents(*storage)) continue;
+    if (storage->data() != nullptr) {
+      write_contents(storage, downloads_, checksum, sink);
+      continue;
+    }
+    offload_->read(*storage, [&](const char* data, size_t size) {
+      *checksum = update_checksum(*checksum, data, size);
+      sink->write(data, size);
+    });
+  }
 }
 
 void Session::write_bookkeeping(ImageOutput* out) {
@@ -316,6 +332,7 @@ void Session::read_image(ImageSource* source) try {
   context_.host_bytes = sites_->bytes() + replies_.bytes();
   account_->set_bookkeeping(slots_.host_bytes() + context_.bookkeeping_bytes(), slots_.size());
   publish(executed);
+  last_use_.store({}, std::memory_order_relaxed);  // idle until its client comes
 } catch (const std::bad_alloc&) {
   throw Error(ErrorKind::kOutOfMemory, "[image] out of memory on the host");
 }

@@ -83,9 +83,16 @@ Sessions::Sessions(const Options& options)
       last_id_(options.store ? options.store->last_id() : 0),
       leases_([this] { run_leases(); }) {
   if (options_.store) images_ = std::thread([this] { run_images(); });
+  if (!options_.offload) return;
+  offloader_ = std::make_shared<Offloader>(options_.offload_after, [this] { return all(); });
+  set_room_maker(offloader_);
 }
 
 Sessions::~Sessions() {
+  if (offloader_) {
+    set_room_maker(nullptr);
+    offloader_->close();
+  }
   end_all();
   {
     MutexLock lock(mutex_);
@@ -215,7 +222,9 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
                                          usage.share,
                                          publications_,
                                          programs_,
-                                         principal.role});
+                                         principal.role,
+                                         /*trace=*/nullptr,
+                                         options_.offload});
   if (options_.tracer) {
     made.trace = std::make_shared<SessionTrace>(options_.tracer, traceparent, made.id, principal.name,
                                                 std::string(address));
@@ -466,6 +475,7 @@ std::map<std::string, Sessions::Usage> Sessions::usage() const {
     Usage& usage = all[entry.session->principal()];
     ++usage.sessions;
     usage.bytes += status.held_bytes();
+    usage.offloaded += status.offloaded_bytes();
     usage.handles += status.handles();
     usage.add_work(status);
   }

@@ -25,6 +25,7 @@
 #include "server/audit.h"
 #include "server/limits.h"
 #include "server/session/memory_release.h"
+#include "server/session/offloader.h"
 #include "server/session/principal.h"
 #include "server/session/publications.h"
 #include "server/session/session.h"
@@ -58,6 +59,10 @@ class Sessions {
     std::shared_ptr<Tracer> tracer;           // receives the sessions' spans; null: there are none
     bool is_isolated = false;                 // other principals are served by other processes
     std::shared_ptr<SessionStore> store;      // of sessions that are persistent; null: no session is
+    // Where tensors of sessions that have been idle for `offload_after` go when another session needs their memory; null:
+    // they stay.
+    std::shared_ptr<OffloadPlace> offload;
+    std::chrono::milliseconds offload_after{60'000};
     AuditLog* audit = nullptr;                // records publications; null: does not; outlives this object
     // Called after a session has ended, under no lock; may be empty.
     std::function<void(const Session&)> on_end;
@@ -104,13 +109,15 @@ class Sessions {
   // What the sessions of a principal hold, and what they have done since the engine's start, those included that have
   // ended.
   struct Usage {
-    uint64_t sessions = 0, bytes = 0, handles = 0;
+    uint64_t sessions = 0, bytes = 0, offloaded = 0, handles = 0;
     uint64_t opened = 0, frames = 0, instructions = 0, failed = 0;
     std::shared_ptr<const Quota> quota;  // null: none
     std::shared_ptr<Share> share;
     void add_work(const v1::SessionStatus& status);
   };
   std::map<std::string, Usage> usage() const;
+  // Null if tensors of idle sessions stay in their memory.
+  const OffloadPlace* offload() const { return options_.offload.get(); }
   // Whether new sessions are accepted: false after stop().
   bool accepts() const;
   // Calls visit(session) for every session, under a lock: `visit` must not wait.
@@ -198,6 +205,7 @@ class Sessions {
   bool frozen_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   MemoryRelease memory_;
+  std::shared_ptr<Offloader> offloader_;  // null without Options::offload
   absl::flat_hash_set<std::string> restoring_ ABSL_GUARDED_BY(mutex_);  // digests
   absl::flat_hash_map<std::string, Entry> parked_ ABSL_GUARDED_BY(mutex_);
   std::thread leases_;

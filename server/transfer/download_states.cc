@@ -65,6 +65,13 @@ void DownloadStates::drop_expired() {
   count_.store(states_.size(), std::memory_order_relaxed);
 }
 
+uint32_t DownloadStates::references(const Storage& storage) {
+  MutexLock lock(mutex_);
+  const auto count = std::count_if(states_.begin(), states_.end(),
+                                   [&](const State& state) { return state.storage.get() == &storage; });
+  return static_cast<uint32_t>(count);
+}
+
 void DownloadStates::clear() {
   MutexLock lock(mutex_);
   states_.clear();

@@ -34,6 +34,8 @@ class DownloadStates final : public Expirable, public std::enable_shared_from_th
   }
   void drop_expired() override;
   void clear();
+  // How often a storage is referred to.
+  uint32_t references(const Storage& storage);
 
  private:
   static constexpr size_t kMaxStates = 16;

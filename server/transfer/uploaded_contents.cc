@@ -28,6 +28,12 @@ void UploadedContents::drop(bool written) {
   count_.store(contents_.size(), std::memory_order_relaxed);
 }
 
+void UploadedContents::clear() {
+  MutexLock lock(mutex_);
+  contents_.clear();
+  count_.store(0, std::memory_order_relaxed);
+}
+
 void UploadedContents::close() {
   MutexLock lock(mutex_);
   closed_ = true;

@@ -34,6 +34,8 @@ class UploadedContents {
   }
   // Drops storages that nothing else references.
   void drop_unreferenced() { drop(/*written=*/false); }
+  // Drops all.
+  void clear();
   // Drops all, and adds none from now on.
   void close();
 

@@ -36,6 +36,16 @@ void add(const v1::MemoryStats& from, v1::MemoryStats* to) {
   to->set_limit(std::max(to->limit(), from.limit()));
 }
 
+// The limit is each worker's.
+void add(const v1::OffloadStatus& from, v1::OffloadStatus* to) {
+  to->set_bytes(to->bytes() + from.bytes());
+  to->set_file_bytes(to->file_bytes() + from.file_bytes());
+  to->set_limit(std::max(to->limit(), from.limit()));
+  to->set_left(to->left() + from.left());
+  to->set_returned(to->returned() + from.returned());
+  to->set_failures(to->failures() + from.failures());
+}
+
 void add_device(v1::DeviceStatus&& from, v1::StatusReply* all) {
   for (v1::DeviceStatus& to : *all->mutable_devices()) {
     if (to.device().device() != from.device().device()) continue;
@@ -72,6 +82,7 @@ v1::StatusReply status_of(const Workers& workers) {
     for (v1::PrincipalStatus& principal : *reply.mutable_principals()) {
       if (principal.name() == answer.worker.principal) *all.add_principals() = std::move(principal);
     }
+    if (reply.has_offload()) add(reply.offload(), all.mutable_offload());
     for (v1::DeviceStatus& device : *reply.mutable_devices()) add_device(std::move(device), &all);
   }
   std::sort(all.mutable_sessions()->begin(), all.mutable_sessions()->end(),

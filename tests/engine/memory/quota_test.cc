@@ -51,6 +51,32 @@ TEST(QuotaTest, LimitsDevicesSeparately) {
   EXPECT_EQ(quota->held(kCPU), 2 * kMiB);
 }
 
+TEST(QuotaTest, ChargesMoveBetweenDevices) {
+  const auto quota = std::make_shared<Quota>(
+      "alice", QuotaLimits{.memory = 5 * kMiB, .host_memory = 2 * kMiB, .gpu_memory = 4 * kMiB});
+  const auto a = make(quota, 5 * kMiB);
+  EXPECT_TRUE(a->charge(4 * kMiB, kFirst));
+  EXPECT_FALSE(a->move(3 * kMiB, kFirst, kCPU)) << "the host has room for 2 MiB";
+  EXPECT_EQ(quota->held(kFirst), 4 * kMiB);
+  EXPECT_EQ(quota->held(kCPU), 0u);
+  EXPECT_EQ(a->held(kFirst), 4 * kMiB);
+  EXPECT_TRUE(a->move(2 * kMiB, kFirst, kCPU)) << "what is held on all devices stays the same";
+  EXPECT_EQ(quota->held(kFirst), 2 * kMiB);
+  EXPECT_EQ(quota->held(kCPU), 2 * kMiB);
+  EXPECT_EQ(a->held(kFirst), 2 * kMiB);
+  EXPECT_EQ(a->held(), 4 * kMiB);
+  EXPECT_EQ(quota->held(), 4 * kMiB);
+  EXPECT_TRUE(a->charge(kMiB, kFirst));
+  quota->set_limits({.gpu_memory = 4 * kMiB});
+  EXPECT_FALSE(a->move(2 * kMiB, kCPU, kFirst));
+  EXPECT_TRUE(a->move(2 * kMiB, kCPU, kFirst, /*is_limited=*/false));
+  EXPECT_EQ(a->held(kFirst), 5 * kMiB);
+  EXPECT_EQ(quota->held(kCPU), 0u);
+  a->refund(5 * kMiB, kFirst);
+  EXPECT_EQ(quota->held(), 0u);
+  EXPECT_EQ(a->held(), 0u);
+}
+
 TEST(QuotaTest, ChangedLimitsKeepWhatIsHeld) {
   const auto quota = std::make_shared<Quota>("alice");
   const auto a = make(quota);
