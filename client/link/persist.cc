@@ -1,25 +1,11 @@
 // Link's part of sessions that outlive their engine's process.
 #include <algorithm>
-#include <string_view>
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "client/link/link.h"
+#include "client/link/outside.h"
 
 namespace tt::client {
-namespace {
-
-// Whether an instruction's effect depends on more than the session: files, other sessions, other engines. Repeated
-// later, it may have another result.
-bool reaches_outside(std::string_view op) {
-  const absl::string_view name(op.data(), op.size());
-  for (absl::string_view prefix : {"checkpoint_", "pull", "share_", "group_", "reducer_", "store_"}) {
-    if (absl::StartsWith(name, prefix)) return true;
-  }
-  return absl::StrContains(name, "publi") || name == "opened_storage";
-}
-
-}  // namespace
 
 void Link::persist(double every, double wait) {
   {

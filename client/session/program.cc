@@ -5,6 +5,8 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
+#include "client/link/outside.h"
 #include "client/session/encode.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
@@ -26,6 +28,28 @@ bool equal(const TensorMeta& a, const TensorMeta& b) {
          a.strides == b.strides && a.offset == b.offset;
 }
 
+// By input: whether a recorded calculation leads from it to an output.
+std::vector<bool> inputs_with_gradients(const tt::Program& program, size_t inputs) {
+  absl::flat_hash_set<Slot> reached(program.outputs().begin(), program.outputs().end());
+  const auto& instructions = program.instructions();
+  for (auto at = instructions.rbegin(); at != instructions.rend(); ++at) {
+    const bool is_recorded = (at->flags & Instruction::kGrad) != 0 && (at->flags & Instruction::kInference) == 0;
+    const auto is_reached = [&](Slot slot) { return reached.contains(slot); };
+    // Views of one tensor have different names, so a write may lead to any output.
+    const bool writes = (at->flags & Instruction::kInto) != 0;
+    if (!is_recorded || !(writes || std::any_of(at->results.begin(), at->results.end(), is_reached))) continue;
+    for (size_t i = 0; i < at->args.size(); ++i) {
+      if (!at->op->params[i].differentiable) continue;
+      const Arg& arg = at->args[i];
+      if (arg.kind == Arg::Kind::kSlot) reached.insert(arg.slot);
+      if (arg.kind == Arg::Kind::kSlots) reached.insert(arg.slots, arg.slots + arg.size);
+    }
+  }
+  std::vector<bool> found;
+  for (Slot slot = 1; slot <= inputs; ++slot) found.push_back(reached.contains(slot));
+  return found;
+}
+
 const TensorMeta& meta_of(const Tensor& tensor) { return *tensor; }
 
 Arg list_of(const std::vector<const TensorMeta*>& tensors) { return Arg(absl::Span<const TensorMeta* const>(tensors)); }
@@ -39,14 +63,17 @@ std::vector<const TensorMeta*> pointers_to(absl::Span<const Tensor> tensors) {
 }  // namespace
 
 Program::Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
-                 std::vector<size_t> order, size_t written, std::vector<Output> outputs, std::vector<v1::Site> sites)
+                 std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
+                 std::vector<v1::Site> sites)
     : session_(std::move(session)),
       traced_(std::move(traced)),
       inputs_(inputs),
       captured_(std::move(captured)),
       order_(std::move(order)),
       written_(written),
+      exact_(exact),
       outputs_(std::move(outputs)),
+      has_gradient_(inputs_with_gradients(traced_, order_.size())),
       sites_(std::move(sites)) {}
 
 Program::~Program() {
@@ -65,7 +92,7 @@ void Program::define(uint32_t site) {
   const std::string bytes = frame.SerializeAsString();
   const int64_t size = static_cast<int64_t>(bytes.size());
   const Tensor definition = session_->upload(bytes, DType::kUInt8, {&size, 1}, Device{}, site);
-  number_ = session_->define_program(definition, order_.size() - written_, written_, site);
+  number_ = session_->define_program(definition, order_.size() - written_, written_, exact_, site);
   sites_.clear();
 }
 
@@ -116,7 +143,12 @@ std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOpti
     const absl::Span<const TensorMeta* const> pointers(all);
     const size_t read = all.size() - written_;
     const Arg args[] = {Arg(pointers.first(read)), Arg(pointers.subspan(read)), Arg(number_)};
-    results = session_->call_recorded(op, args, metas, options);
+    std::vector<const TensorMeta*> differentiable;
+    for (size_t i = 0; i < read; ++i) {
+      if (has_gradient_[i]) differentiable.push_back(all[i]);
+    }
+    const Arg recorded[] = {list_of(differentiable), args[1], args[2]};
+    results = session_->call_recorded(op, args, recorded, metas, options);
   }
   std::vector<Tensor> outputs;
   for (const Output& output : outputs_) {
@@ -250,6 +282,8 @@ Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) 
   op.check_args(args);
   check(ErrorKind::kNotImplemented, !op.is_dynamic, "[", op.name,
         "] the sizes of its results depend on values, which do not exist while a Program is traced");
+  check(ErrorKind::kNotImplemented, !reaches_outside(op.name), "[", op.name,
+        "] has effects outside of the session; a Program cannot contain it");
   check(ErrorKind::kNotImplemented, !options.autocast.enabled(), "[", op.name,
         "] a Program cannot be traced under autocast; convert tensors with .to()");
   check(ErrorKind::kNotImplemented, options.saved == nullptr, "[", op.name,
@@ -328,7 +362,7 @@ Program::Output ProgramTrace::output_of(const Tensor& output, std::vector<Slot>*
   return {From::kResult, results->size() - 1};
 }
 
-Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs) {
+Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) {
   check(active_, "[trace] the trace has ended");
   const absl::Cleanup stopped = [this] { stop(); };
   std::vector<Program::Output> returned;
@@ -357,7 +391,7 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs) {
   for (Slot& slot : results) slot = names.at(slot);
   program_.set_outputs(results);
   return Ref<Program>(new Program(session_, std::move(program_), inputs_.size(), std::move(captured_), std::move(order),
-                                  written, std::move(returned), std::move(sites_)));
+                                  written, exact, std::move(returned), std::move(sites_)));
 }
 
 }  // namespace tt::client

@@ -58,7 +58,8 @@ class Program final : public RefCounted {
   static constexpr size_t kMaxSignatures = 16;
 
   Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
-          std::vector<size_t> order, size_t written, std::vector<Output> outputs, std::vector<v1::Site> sites);
+          std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
+          std::vector<v1::Site> sites);
   void define(uint32_t site);
   std::vector<Tensor> in_order(absl::Span<const Tensor> inputs) const;
   const std::vector<TensorMeta>& infer_results(absl::Span<const Tensor> ordered, bool grad);
@@ -71,7 +72,9 @@ class Program final : public RefCounted {
   // `written_` are changed by a run.
   const std::vector<size_t> order_;
   const size_t written_;
+  const bool exact_;
   const std::vector<Output> outputs_;
+  const std::vector<bool> has_gradient_;  // by input in order: whether an output's gradient depends on it
   std::vector<v1::Site> sites_;  // until the Program is defined
   int64_t number_ = 0;           // in the engine; 0: not defined yet
   std::vector<Signature> signatures_;
@@ -92,8 +95,9 @@ class ProgramTrace {
 
   // Stand for the inputs.
   absl::Span<const Tensor> inputs() const { return inputs_; }
-  // Ends the trace. Throws Error if an output shares memory with an input or with another output.
-  Ref<Program> finish(absl::Span<const Tensor> outputs);
+  // Ends the trace. `exact`: runs have the bits of single calls, because the engine replaces no calls by operators that
+  // compute the same differently. Throws Error if an output shares memory with an input or with another output.
+  Ref<Program> finish(absl::Span<const Tensor> outputs, bool exact);
   // Ends the trace, without a Program. Its tensors cannot be used any more.
   void stop();
 

@@ -403,22 +403,22 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   return results;
 }
 
-Tensors Session::call_recorded(const Op& op, Args args, absl::Span<const TensorMeta> metas,
+Tensors Session::call_recorded(const Op& op, Args args, Args recorded, absl::Span<const TensorMeta> metas,
                                const CallOptions& options) {
   impl_->read_only.check_call(op, args, {});
   Tensors results = call_with_metas(op, args, metas, options);
   bump_written(op, args);
   count_data_writes(op, args, options);
   if (options.grad && !options.inference) {
-    if (record(op, args, absl::MakeConstSpan(results), /*into=*/false)) track_data(args);
+    if (record(op, recorded, absl::MakeConstSpan(results), /*into=*/false)) track_data(args);
   }
   return results;
 }
 
-int64_t Session::define_program(const Tensor& definition, size_t read, size_t written, uint32_t site) {
+int64_t Session::define_program(const Tensor& definition, size_t read, size_t written, bool exact, uint32_t site) {
   static const Op& op = *find_op(op_id::kDefineProgram);
   const int64_t number = ++impl_->last_program;
-  const Arg args[] = {definition.get(), number, static_cast<int64_t>(read), static_cast<int64_t>(written)};
+  const Arg args[] = {definition.get(), number, static_cast<int64_t>(read), static_cast<int64_t>(written), exact};
   call_with_metas(op, args, {}, {.grad = false, .site = site});
   return number;
 }

@@ -103,12 +103,14 @@ class Session : public RefCounted {
   Tensors call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> results,
                           const CallOptions& options = {});
 
-  // Like call_with_metas(), for an operator with gradients: records the call in the client's autograd graph.
-  Tensors call_recorded(const Op& op, Args args, absl::Span<const TensorMeta> results, const CallOptions& options);
+  // Like call_with_metas(), for an operator with gradients: records the call in the client's autograd graph, with `recorded`
+  // as its arguments.
+  Tensors call_recorded(const Op& op, Args args, Args recorded, absl::Span<const TensorMeta> results,
+                        const CallOptions& options);
 
   // For client/session/program.h, which defines Programs and runs them. The definition is a serialized Frame. Returns the
   // Program's number in the session. Neither waits.
-  int64_t define_program(const Tensor& definition, size_t read, size_t written, uint32_t site);
+  int64_t define_program(const Tensor& definition, size_t read, size_t written, bool exact, uint32_t site);
   void drop_program(int64_t number);
 
   // Waits for the metadata of results of call_with_metas() that the caller does not know, and sets it.

@@ -9,24 +9,38 @@
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/remove_unused.h"
+#include "engine/program/passes/rewrite.h"
 #include "engine/schema/op_ids.h"
+#include "engine/schema/program_types.h"
 #include "engine/session/context.h"
 
 namespace tt {
 namespace {
 
-// What fuse_pointwise() depends on: whether a tensor is small, of which dtype, and whether it is recorded.
-char kind_of(const Tensor& tensor) {
-  return static_cast<char>(static_cast<int>(tensor.dtype()) << 2 | (tensor.numel() >= kMinFusedElements ? 1 : 0) |
-                           (tensor.requires_grad() ? 2 : 0));
+// What the passes depend on.
+void add_signature(const Tensor& tensor, std::string* signature) {
+  signature->push_back(static_cast<char>(tensor.dtype()));
+  signature->push_back(static_cast<char>(tensor.requires_grad() ? 1 : 0));
+  absl::StrAppend(signature, tensor.device().encode());
+  for (int64_t size : tensor.sizes()) absl::StrAppend(signature, ",", size);
+  if (!tensor.is_contiguous()) {
+    for (int64_t stride : tensor.strides()) absl::StrAppend(signature, ":", stride);
+  }
+  signature->push_back(';');
 }
 
-std::string kinds_of(const ProgramInputs& inputs) {
-  std::string kinds;
-  kinds.reserve(inputs.read.size() + inputs.written.size());
-  for (const Tensor& tensor : inputs.read) kinds.push_back(kind_of(tensor));
-  for (const Tensor& tensor : inputs.written) kinds.push_back(kind_of(tensor));
-  return kinds;
+std::string signature_of(const ProgramInputs& inputs) {
+  std::string signature(1, CallScope::current().grad_enabled ? 'g' : 'n');
+  for (const Tensor& tensor : inputs.read) add_signature(tensor, &signature);
+  for (const Tensor& tensor : inputs.written) add_signature(tensor, &signature);
+  return signature;
+}
+
+std::vector<const TensorMeta*> metas_of(const ProgramInputs& inputs) {
+  std::vector<const TensorMeta*> metas;
+  for (const Tensor& tensor : inputs.read) metas.push_back(tensor.get());
+  for (const Tensor& tensor : inputs.written) metas.push_back(tensor.get());
+  return metas;
 }
 
 void fuse(const ProgramInputs& inputs, Program* program) {
@@ -37,18 +51,23 @@ void fuse(const ProgramInputs& inputs, Program* program) {
 
 }  // namespace
 
-DefinedProgram::DefinedProgram(Program program, size_t read, size_t written, std::vector<std::string> sites,
+DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites,
                                std::string text)
-    : program_(std::move(program)), read_(read), written_(written), sites_(std::move(sites)), text_(std::move(text)) {
-  check_program(program_, read_ + written_);
+    : program_(std::move(program)), interface_(interface), sites_(std::move(sites)), text_(std::move(text)) {
+  check_program(program_, interface_.read + interface_.written);
   merge_equal(&program_);
   remove_unused(&program_);
 }
 
 void DefinedProgram::check_inputs(const ProgramInputs& inputs) const {
-  check(ErrorKind::kValue, inputs.read.size() == read_ && inputs.written.size() == written_, "expected ", read_,
-        " inputs and ", written_, " that the Program may change, got ", inputs.read.size(), " and ",
-        inputs.written.size());
+  check(ErrorKind::kValue, inputs.read.size() == interface_.read && inputs.written.size() == interface_.written,
+        "expected ", interface_.read, " inputs and ", interface_.written, " that the Program may change, got ",
+        inputs.read.size(), " and ", inputs.written.size());
+  const auto is_defined = [](const Tensor& tensor) { return static_cast<bool>(tensor); };
+  check(ErrorKind::kValue,
+        std::all_of(inputs.read.begin(), inputs.read.end(), is_defined) &&
+            std::all_of(inputs.written.begin(), inputs.written.end(), is_defined),
+        "expected defined tensors as inputs of a Program");
 }
 
 Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
@@ -57,27 +76,41 @@ Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
   return run_program(*program, inputs, [this](uint32_t site) { return describe_site(site); });
 }
 
+Program DefinedProgram::specialised(const ProgramInputs& inputs,
+                                    absl::FunctionRef<void(const char*, const Program&)> visit) const {
+  Program program = program_;
+  if (!interface_.exact && !writes_in_place(program)) {
+    const ProgramTypes types(program, metas_of(inputs), CallScope::current().grad_enabled);
+    rewrite(&program, types);
+    visit("rewrite", program);
+  }
+  fuse(inputs, &program);
+  visit("fuse_pointwise", program);
+  return program;
+}
+
 DefinedProgram::Variant DefinedProgram::variant_for(const ProgramInputs& inputs) const {
-  std::string kinds = kinds_of(inputs);
+  std::string signature = signature_of(inputs);
   {
     MutexLock lock(mutex_);
-    const auto found = std::find_if(variants_.begin(), variants_.end(), [&](const auto& v) { return v.first == kinds; });
+    const auto found =
+        std::find_if(variants_.begin(), variants_.end(), [&](const auto& v) { return v.first == signature; });
     if (found != variants_.end()) return found->second;
   }
-  auto fused = std::make_shared<Program>(program_);
-  fuse(inputs, fused.get());
+  auto made = std::make_shared<Program>(specialised(inputs, [](const char*, const Program&) {}));
   MutexLock lock(mutex_);
   if (variants_.size() == kMaxVariants) variants_.erase(variants_.begin());  // the oldest
-  variants_.emplace_back(std::move(kinds), fused);
-  return fused;
+  variants_.emplace_back(std::move(signature), made);
+  return made;
 }
 
 std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
   check_inputs(inputs);
-  Program fused = program_;
-  fuse(inputs, &fused);
-  return absl::StrCat("# after merge_equal and remove_unused\n", to_string(program_), "# after fuse_pointwise\n",
-                      to_string(fused));
+  std::string text = absl::StrCat("# after merge_equal and remove_unused\n", to_string(program_));
+  specialised(inputs, [&](const char* pass, const Program& program) {
+    absl::StrAppend(&text, "# after ", pass, "\n", to_string(program));
+  });
+  return text;
 }
 
 std::string DefinedProgram::describe_site(uint32_t site) const {
@@ -129,8 +162,8 @@ uint64_t Programs::host_bytes() const {
 }
 
 void Programs::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {
-  if (op.id != op_id::kDefineProgram || args.empty() || args[0].kind != Arg::Kind::kInt) return;
-  if (programs_.size() < kMaxPrograms && !programs_.contains(args[0].integer)) fail(args[0].integer, error);
+  if (op.id != op_id::kDefineProgram || args.size() < 2 || args[1].kind != Arg::Kind::kInt) return;
+  if (programs_.size() < kMaxPrograms && !programs_.contains(args[1].integer)) fail(args[1].integer, error);
 }
 
 void register_program_operators(Dispatcher& dispatcher) {

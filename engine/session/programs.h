@@ -1,7 +1,7 @@
 // DefinedProgram: a Program that sessions run by a number. Programs: those of one session.
 //
-// A definition is checked once. The passes that need the inputs' sizes and dtypes run once per kind of input, and their
-// results are kept with the definition, so that all sessions that use it share them.
+// A definition is checked once. The passes that need the inputs' sizes and dtypes run once per signature of the inputs,
+// and their results are kept with the definition, so that all sessions that use it share them.
 #pragma once
 
 #include <cstdint>
@@ -21,13 +21,19 @@
 
 namespace tt {
 
+// The values of a Program's names 1, 2, ... are first `read` inputs, then `written` ones, which a run may change. `exact`:
+// a run has the bits of single calls.
+struct ProgramInterface {
+  size_t read = 0, written = 0;
+  bool exact = false;
+};
+
 // Thread-safe.
 class DefinedProgram {
  public:
-  // The values of the names 1, 2, ... are first `read` inputs, then `written` ones, which a run may change. `sites` are
-  // the source lines of the instructions' sites 1, 2, ...; `text` is the definition as it arrived. Throws Error if
-  // check_program() does.
-  DefinedProgram(Program program, size_t read, size_t written, std::vector<std::string> sites, std::string text);
+  // `sites` are the source lines of the instructions' sites 1, 2, ...; `text` is the definition as it arrived. Throws
+  // Error if check_program() does.
+  DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites, std::string text);
 
   // Returns the outputs. Throws Error.
   Tensors run(const ProgramInputs& inputs) const;
@@ -35,27 +41,28 @@ class DefinedProgram {
   std::string explain(const ProgramInputs& inputs) const;
 
   // What the constructor was given.
-  size_t read() const { return read_; }
-  size_t written() const { return written_; }
+  const ProgramInterface& interface() const { return interface_; }
   const std::string& text() const { return text_; }
   // Estimated host memory, including what the passes have made so far.
   uint64_t bytes() const;
 
  private:
-  // The Programs for different kinds of inputs.
-  static constexpr size_t kMaxVariants = 8;
+  // The Programs for different inputs.
+  static constexpr size_t kMaxVariants = 16;
   using Variant = std::shared_ptr<const Program>;
 
   void check_inputs(const ProgramInputs& inputs) const;
+  // Runs the passes that need the inputs, and calls visit(name, program) after each.
+  Program specialised(const ProgramInputs& inputs, absl::FunctionRef<void(const char*, const Program&)> visit) const;
   Variant variant_for(const ProgramInputs& inputs) const;
   std::string describe_site(uint32_t site) const;
 
   Program program_;
-  const size_t read_, written_;
+  const ProgramInterface interface_;
   const std::vector<std::string> sites_;
   const std::string text_;
   mutable Mutex mutex_;
-  mutable std::vector<std::pair<std::string, Variant>> variants_ ABSL_GUARDED_BY(mutex_);  // by kinds of inputs
+  mutable std::vector<std::pair<std::string, Variant>> variants_ ABSL_GUARDED_BY(mutex_);  // by signature of the inputs
 };
 
 // Used by the thread on which the Context is current. Functions throw Error.

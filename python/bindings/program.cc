@@ -72,10 +72,10 @@ void bind_program(py::module_& m) {
       .def("stop", &client::ProgramTrace::stop)
       .def(
           "finish",
-          [](client::ProgramTrace& t, const py::sequence& outputs) {
-            return Program{t.finish(tensors_of(outputs, "trace"))};
+          [](client::ProgramTrace& t, const py::sequence& outputs, bool exact) {
+            return Program{t.finish(tensors_of(outputs, "trace"), exact)};
           },
-          py::arg("outputs"));
+          py::arg("outputs"), py::arg("exact"));
 }
 
 }  // namespace tt::python

@@ -41,7 +41,7 @@ std::vector<std::string> sites_of(const v1::Frame& frame) {
   return sites;
 }
 
-Programs::Entry decode_definition(const Limits& limits, std::string text, size_t read, size_t written) {
+Programs::Entry decode_definition(const Limits& limits, std::string text, const ProgramInterface& interface) {
   const v1::Frame frame = parse(text, limits);
   Program program;
   try {
@@ -51,7 +51,7 @@ Programs::Entry decode_definition(const Limits& limits, std::string text, size_t
     error.append(absl::StrCat(" (instruction ", fault.instruction, " of a Program)"));
     throw error;
   }
-  return std::make_shared<DefinedProgram>(std::move(program), read, written, sites_of(frame), std::move(text));
+  return std::make_shared<DefinedProgram>(std::move(program), interface, sites_of(frame), std::move(text));
 }
 
 std::string text_of(const Call& call) {
@@ -78,7 +78,8 @@ void define_program(Call& call) {
   const auto* definer = services.find<ProgramDefiner>();
   check(definer != nullptr, "Programs require a session");
   try {
-    programs.define(number, definer->define(text_of(call), count_of(call.args[2]), count_of(call.args[3])));
+    programs.define(number, definer->define(text_of(call), {count_of(call.args[2]), count_of(call.args[3]),
+                                                                call.args[4].to_bool()}));
   } catch (Error& error) {
     error.set_op(call.op->name);
     programs.fail(number, error);
@@ -87,11 +88,12 @@ void define_program(Call& call) {
 
 }  // namespace
 
-Programs::Entry ProgramCache::define(const std::string& principal, const Limits& limits, std::string text, size_t read,
-                                     size_t written) {
-  const std::string key = absl::StrCat(Sha256::of(text), read, "/", written, "/", principal);
+Programs::Entry ProgramCache::define(const std::string& principal, const Limits& limits, std::string text,
+                                     const ProgramInterface& interface) {
+  const std::string key = absl::StrCat(Sha256::of(text), interface.read, "/", interface.written, "/",
+                                       interface.exact ? "exact/" : "/", principal);
   if (Programs::Entry found = find(key)) return found;
-  Programs::Entry program = decode_definition(limits, std::move(text), read, written);
+  Programs::Entry program = decode_definition(limits, std::move(text), interface);
   keep({key, principal, program, program->bytes()});
   return program;
 }

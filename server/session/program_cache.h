@@ -24,8 +24,8 @@ class ProgramCache {
   static constexpr uint64_t kMaxPrincipalBytes = uint64_t{16} << 20;  // of one principal's
 
   // Returns the Program that `text`, a serialized v1::Frame, defines for the principal. Throws Error.
-  Programs::Entry define(const std::string& principal, const Limits& limits, std::string text, size_t read,
-                         size_t written);
+  Programs::Entry define(const std::string& principal, const Limits& limits, std::string text,
+                         const ProgramInterface& interface);
 
   uint64_t bytes() const;
 
@@ -56,8 +56,8 @@ class ProgramDefiner final : public SessionService {
   ProgramDefiner(std::shared_ptr<ProgramCache> cache, std::string principal, const Limits& limits)
       : cache_(std::move(cache)), principal_(std::move(principal)), limits_(limits) {}
   // Throws Error.
-  Programs::Entry define(std::string text, size_t read, size_t written) const {
-    return cache_->define(principal_, limits_, std::move(text), read, written);
+  Programs::Entry define(std::string text, const ProgramInterface& interface) const {
+    return cache_->define(principal_, limits_, std::move(text), interface);
   }
   std::string unsaved() const override { return ""; }
 

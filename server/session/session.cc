@@ -104,6 +104,7 @@ Session::Session(Options options)
       Principal{.name = options_.principal, .role = options_.role, .quota = options_.quota}, options_.id));
   context_.services.attach(std::make_unique<ProgramDefiner>(
       options_.programs ? options_.programs : std::make_shared<ProgramCache>(), options_.principal, options_.limits));
+  context_.services.attach(std::make_unique<Programs>());
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
 

@@ -283,8 +283,9 @@ void Session::write_programs(ImageOutput* out) const {
   if (count == 0) return;
   programs->visit([&](int64_t number, const DefinedProgram& program) {
     out->signed_number(number);
-    out->number(program.read());
-    out->number(program.written());
+    out->number(program.interface().read);
+    out->number(program.interface().written);
+    out->flag(program.interface().exact);
     out->text(program.text());
   });
 }
@@ -293,9 +294,11 @@ void Session::read_programs(ImageInput* in) {
   const auto* definer = context_.services.find<ProgramDefiner>();
   for (size_t count = in->count(); count > 0; --count) {
     const int64_t number = in->signed_number();
-    const auto read = static_cast<size_t>(in->number(Program::kMaxNames));
-    const auto written = static_cast<size_t>(in->number(Program::kMaxNames));
-    context_.services.get<Programs>().define(number, definer->define(in->text(), read, written));
+    ProgramInterface interface;
+    interface.read = static_cast<size_t>(in->number(Program::kMaxNames));
+    interface.written = static_cast<size_t>(in->number(Program::kMaxNames));
+    interface.exact = in->flag();
+    context_.services.get<Programs>().define(number, definer->define(in->text(), interface));
   }
 }
 

@@ -7,14 +7,20 @@
 
 A trace records the operators that a function calls. What Python computes itself, from numbers, sizes or values of tensors
 that exist outside, becomes constant: a branch is taken in every run as it was in the trace.
+
+The engine replaces calls that write out softmax, a norm, GELU, SiLU or attention by the operator, whose values differ by
+rounding. use_deterministic_algorithms(True), or TELETENSOR_EXACT_PROGRAMS=1 in the environment, at the time of the trace
+keeps the bits of single calls.
 """
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from .._functions import are_deterministic_algorithms_enabled
 from ..utils import _pytree as pytree
 
 __all__ = ["TracedProgram", "explain", "trace"]
@@ -81,6 +87,10 @@ class TracedProgram:
 _TENSOR = object()
 
 
+def _must_be_exact() -> bool:
+    return are_deterministic_algorithms_enabled() or os.environ.get("TELETENSOR_EXACT_PROGRAMS", "0") not in ("", "0")
+
+
 def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
     """Calls fn(*args, **kwargs) without computing anything, and returns its operators as a Program.
 
@@ -103,7 +113,7 @@ def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
         stand_ins = [next(inputs) if constant is _TENSOR else constant for constant in constants]
         traced_args, traced_kwargs = pytree.tree_unflatten(stand_ins, spec)
         results, outputs = pytree.tree_flatten(fn(*traced_args, **traced_kwargs))
-        program = tracing.finish([r for r in results if isinstance(r, _C.Tensor)])
+        program = tracing.finish([r for r in results if isinstance(r, _C.Tensor)], _must_be_exact())
     finally:
         tracing.stop()
     results = [_TENSOR if isinstance(r, _C.Tensor) else r for r in results]

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "engine/program/passes/merge_equal.h"
+#include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/program_run.h"
 #include "engine/schema/error.h"
@@ -91,6 +92,34 @@ TEST(RemoveUnused, KeepsDrawsAndWrites) {
   add(&program, "add", {slot(1), Arg(1.0)}, {1}, Instruction::kInto);
   add(&program, "exp", {slot(1)}, {3});
   EXPECT_EQ(without_unused(program), "%2 = rand(size=[2])\n%1 <- add(%1, other=1)  # drops %2\n");
+}
+
+TEST(PatternTest, MatchesNamesNumbersAndParts) {
+  Program program;
+  add(&program, "relu", {slot(1)}, {3});
+  add(&program, "mul", {slot(2), slot(3)}, {4});
+  add(&program, "add", {slot(4), Arg(0.5)}, {5});
+  add(&program, "sub", {slot(5), slot(3)}, {6});
+  program.set_outputs({6});
+  const UseDefs uses(program);
+  PatternMatch match;
+  const Pattern pattern("r = relu(x) sub(add(mul(r, y), $c), r)");
+  ASSERT_TRUE(pattern.match(program, uses, 3, &match));
+  EXPECT_EQ(match.tensors.at("x"), 1u);
+  EXPECT_EQ(match.tensors.at("y"), 2u);
+  EXPECT_EQ(match.numbers.at("$c"), 0.5);
+  EXPECT_EQ(match.instructions.size(), 3u);
+  EXPECT_FALSE(pattern.match(program, uses, 2, &match)) << "another operator";
+  EXPECT_FALSE(Pattern("sub(add(mul(x, x), 0.5), y)").match(program, uses, 3, &match)) << "x would be two values";
+  EXPECT_FALSE(Pattern("sub(add(x, 0.6), y)").match(program, uses, 3, &match)) << "another number";
+  EXPECT_TRUE(Pattern("sub(add(x, 0.5), y)").match(program, uses, 3, &match));
+  EXPECT_FALSE(Pattern("sub(x, relu(y))").match(program, uses, 3, &match)) << "mul reads the inner result, too";
+}
+
+TEST(PatternTest, RefusesOtherTexts) {
+  for (const char* text : {"", "x", "relu(x", "unknown(x)", "relu(x) y", "r = relu(x)", "relu(,)"}) {
+    EXPECT_THROW(Pattern{text}, Error) << text;
+  }
 }
 
 struct Refused {

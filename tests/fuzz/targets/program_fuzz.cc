@@ -32,7 +32,8 @@ void define_and_run(tt::v1::Frame* frame, int64_t number, const std::vector<uint
       .handle(1)
       .integer(number)
       .integer(static_cast<int64_t>(read.size()))
-      .integer(static_cast<int64_t>(written.size()));
+      .integer(static_cast<int64_t>(written.size()))
+      .boolean(number == 1);
   const uint64_t first = 1000 * static_cast<uint64_t>(number);
   Instruction(frame, "explain_program").handles(read).handles(written).integer(number).result(first);
   for (uint64_t i = 1; i <= 2; ++i) {

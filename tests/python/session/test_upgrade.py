@@ -123,6 +123,12 @@ assert large.double().sum().item() == large_sum
 close(half, [1.5, 1.5])
 assert meta.shape == (3, 4)
 
+# A Program, which the session continues to have.
+program = torch.compiler.trace(lambda t: (t * 2).relu() + base, base)
+close(program(base), (base * 3).tolist())
+upgrade()
+close(program(base), (base * 3).tolist())
+
 # Second derivatives, lists, and a model in the middle of autocast.
 y = torch.tensor([2.0, 3.0], requires_grad=True)
 (g,) = torch.autograd.grad((y ** 3).sum(), y, create_graph=True)

@@ -50,7 +50,8 @@ void define(v1::Frame* frame, int64_t number, const std::string& bytes, int64_t 
       .handle(static_cast<uint64_t>(number))
       .integer(number)
       .integer(read_inputs)
-      .integer(written);
+      .integer(written)
+      .boolean(true);
 }
 
 // y = relu(x + x) of one input.
@@ -171,11 +172,11 @@ TEST_F(ProgramsTest, PoisonedDefinitionIsTheErrorOfRuns) {
 
 TEST_F(ProgramsTest, SessionsOfAPrincipalShareByContent) {
   ProgramCache cache;
-  const Programs::Entry one = cache.define("ann", {}, doubled(), 1, 0);
-  EXPECT_EQ(cache.define("ann", {}, doubled(), 1, 0), one);
-  EXPECT_NE(cache.define("bob", {}, doubled(), 1, 0), one);
-  EXPECT_NE(cache.define("ann", {}, accumulate(), 1, 1), one);
-  EXPECT_THROW(cache.define("ann", {}, accumulate(), 1, 0), Error);
+  const Programs::Entry one = cache.define("ann", {}, doubled(), {1, 0});
+  EXPECT_EQ(cache.define("ann", {}, doubled(), {1, 0}), one);
+  EXPECT_NE(cache.define("bob", {}, doubled(), {1, 0}), one);
+  EXPECT_NE(cache.define("ann", {}, accumulate(), {1, 1}), one);
+  EXPECT_THROW(cache.define("ann", {}, accumulate(), {1, 0}), Error);
 }
 
 // A principal's Programs take their place from its own, the oldest first; what a session still has is shared even then.
@@ -190,14 +191,14 @@ TEST_F(ProgramsTest, CacheIsBounded) {
     read(&program, 1, 2002);
     return program.SerializeAsString();
   };
-  const Programs::Entry others = cache.define("bob", {}, definition(-1), 1, 0);
-  const Programs::Entry first = cache.define("ann", {}, definition(0), 1, 0);
-  std::weak_ptr<const DefinedProgram> second = cache.define("ann", {}, definition(1), 1, 0);
-  for (int64_t i = 2; !second.expired() && i < 1000; ++i) cache.define("ann", {}, definition(i), 1, 0);
+  const Programs::Entry others = cache.define("bob", {}, definition(-1), {1, 0});
+  const Programs::Entry first = cache.define("ann", {}, definition(0), {1, 0});
+  std::weak_ptr<const DefinedProgram> second = cache.define("ann", {}, definition(1), {1, 0});
+  for (int64_t i = 2; !second.expired() && i < 1000; ++i) cache.define("ann", {}, definition(i), {1, 0});
   EXPECT_TRUE(second.expired());
   EXPECT_LE(cache.bytes(), ProgramCache::kMaxPrincipalBytes + others->bytes());
-  EXPECT_EQ(cache.define("ann", {}, definition(0), 1, 0), first) << "a session still has it";
-  EXPECT_EQ(cache.define("bob", {}, definition(-1), 1, 0), others);
+  EXPECT_EQ(cache.define("ann", {}, definition(0), {1, 0}), first) << "a session still has it";
+  EXPECT_EQ(cache.define("bob", {}, definition(-1), {1, 0}), others);
 }
 
 // Definitions are charged to the session, which cannot exceed its limit by them.
