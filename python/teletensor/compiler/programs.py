@@ -47,6 +47,13 @@ class TracedProgram:
         self._outputs = outputs
         self._results = results  # the leaves of the result; _TENSOR for a tensor
         self.__name__ = name
+        # The usual cases, in which nothing has to be flattened: only tensors as positional arguments, and one or a tuple
+        # of tensors as the result.
+        n = len(constants)
+        self._plain = n if spec == pytree.tree_structure(((0,) * n, {})) and all(c is _TENSOR for c in constants) else -1
+        all_tensors = all(r is _TENSOR for r in results)
+        self._is_single = all_tensors and outputs.is_leaf()
+        self._is_tuple = all_tensors and outputs == pytree.tree_structure((0,) * len(results))
 
     @property
     def instructions(self) -> int:
@@ -76,7 +83,12 @@ class TracedProgram:
         return [leaf for constant, leaf in zip(self._constants, leaves) if constant is _TENSOR]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        tensors = iter(self._program.run(self._tensors(args, kwargs)))
+        tensors = self._program.run(args if not kwargs and len(args) == self._plain else self._tensors(args, kwargs))
+        if self._is_single:
+            return tensors[0]
+        if self._is_tuple:
+            return tensors
+        tensors = iter(tensors)
         return pytree.tree_unflatten([next(tensors) if r is _TENSOR else r for r in self._results], self._outputs)
 
     def explain(self, *args: Any, **kwargs: Any) -> str:
