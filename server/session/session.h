@@ -316,6 +316,12 @@ class Session {
   bool is_offloaded() const { return offload_ && offload_->any(); }
   // Brings back what has left a device. On failure, sets unreturned_, the error of what needs it.
   void bring_back() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // An attempt to free memory that freed none. It is not repeated for a while, unless the session was used, because it
+  // examines all tensors of the session.
+  struct FailedOffload {
+    uint64_t executed = 0;
+    std::chrono::steady_clock::time_point until{};
+  };
   // The storages of `device` that only this session uses, and whose bytes can leave it.
   std::vector<Ref<Storage>> movable(Device device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<v1::Error> error_of(const SlotValue& value, bool meta_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
@@ -370,6 +376,7 @@ class Session {
   SlotTable slots_ ABSL_GUARDED_BY(mutex_);
   Replies replies_ ABSL_GUARDED_BY(mutex_);
   PoisonRef unreturned_ ABSL_GUARDED_BY(mutex_);              // why tensors could not return to their device
+  FailedOffload failed_offload_ ABSL_GUARDED_BY(mutex_);      // the last one
   std::vector<PoisonRef> delivered_ ABSL_GUARDED_BY(mutex_);  // errors that the running frame has answered numbers with
 
   mutable Mutex progress_mutex_;  // guards waits and the status; held briefly

@@ -21,6 +21,8 @@ namespace {
 // Smaller storages stay: they take little memory, and blocks of this size are cached by the pool.
 constexpr size_t kMinMovedBytes = size_t{4} << 10;
 
+constexpr std::chrono::seconds kRetryInterval{1};
+
 LogLimit& log_failures() {
   static LogLimit limit;
   return limit;
@@ -63,13 +65,18 @@ uint64_t Session::offload(Device device, uint64_t wanted) {
   const MutexLock lock(mutex_, std::adopt_lock);
   // While the session is held, an image is being written.
   if (has_ended() || is_held_.load(std::memory_order_acquire) || is_parked()) return 0;
+  const auto now = std::chrono::steady_clock::now();
+  if (now < failed_offload_.until && executed() == failed_offload_.executed) return 0;
+  failed_offload_ = {executed(), now + kRetryInterval};
   const CancellationScope no_cancellation(nullptr);  // the thread's is that of another session
   const ContextScope context(&context_);
   try {
     context_.finish_device_work();
     store_async_errors();
     if (!unsaved(context_).empty()) return 0;
-    return offload_->move_out(movable(device), wanted);
+    const uint64_t freed = offload_->move_out(movable(device), wanted);
+    if (freed != 0) failed_offload_ = {};
+    return freed;
   } catch (const std::exception& error) {
     options_.offload->failures.fetch_add(1, std::memory_order_relaxed);
     log_failures().warn(absl::StrCat("session ", id(), " is idle, but its tensors cannot leave ", to_string(device),
@@ -84,6 +91,7 @@ void Session::bring_back() {
   const ContextScope context(&context_);
   const uint64_t bytes = offloaded_bytes();
   unreturned_ = nullptr;
+  failed_offload_ = {};
   ErrorKind kind = ErrorKind::kOutOfMemory;
   std::string reason;
   try {

@@ -43,8 +43,10 @@ class SessionOffload {
   // Whether some bytes have left.
   bool any() const { return bytes() != 0; }
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
-  // Whether storages of this device can leave it.
-  bool accepts(Device device) const { return place_->folder != nullptr || device.type == DeviceType::kCUDA; }
+  // Whether storages of this device can leave it now.
+  bool accepts(Device device) const {
+    return place_->folder != nullptr ? place_->folder->room(principal_) != 0 : device.type == DeviceType::kCUDA;
+  }
 
   // Moves bytes of `storages`, the largest first, until `wanted` bytes of their device are free or nothing else has
   // room in the folder. Returns the number of bytes that were freed. Requires Storage::can_release_bytes(), and that
