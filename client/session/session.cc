@@ -167,9 +167,10 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
 
 // ---- Calls
 
-// Rejects a handle that stands for other tensors, which the engine does not know.
-static void check_exists(const Handle& tensor) {
-  check(ErrorKind::kNotImplemented, tensor.id != 0, "expected a tensor of one engine, got a distributed tensor");
+// Rejects a handle without values, which the engine does not know.
+static void check_has_values(const Handle& tensor, std::string_view what) {
+  check(ErrorKind::kNotImplemented, tensor.id != 0, "[", what,
+        "] a tensor of a wrapper subclass has no values in the engine; its __torch_dispatch__ does not handle this");
 }
 
 void Session::Impl::add_setting(Link::Appending& appending, const Op& op, Args args, uint32_t site) {
@@ -195,13 +196,13 @@ static void check_tensors(const Session* self, const Op& op, Args args, absl::Sp
     for_each_tensor(arg, [&](const Handle* tensor) {
       check(tensor->session.get() == self, "[", op.name,
             "] expected tensors of this session, got a tensor of another session");
-      check_exists(*tensor);
+      check_has_values(*tensor, op.name);
     });
   }
   for (const Tensor& tensor : into) {
     check(tensor->session.get() == self, "[", op.name,
           "] expected out tensors of this session, got an out tensor of another session");
-    check_exists(*tensor);
+    check_has_values(*tensor, op.name);
   }
 }
 
@@ -516,7 +517,7 @@ std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
 }
 
 Value Session::read(const Tensor& tensor, uint32_t site) {
-  check_exists(*tensor);
+  check_has_values(*tensor, "read");
   Value value = empty_value(*tensor);
   size_t bytes = byte_size(*tensor);
   if (bytes > impl_->max_inline_bytes) {
@@ -599,7 +600,7 @@ absl::Span<char> PendingValue::finish_download(uint32_t site, Clock::time_point 
 // shows that the value was computed, and a wait for it can be interrupted like that of any read.
 std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t site) {
   static const Op& clone = *find_op("clone");
-  check_exists(*tensor);
+  check_has_values(*tensor, "read");
   const size_t bytes = byte_size(*tensor);
   check(tensor->session.get() == this, "expected a tensor of this session, got a tensor of another session");
   if (tensor->numel() == 1 && tensor->device.type == DeviceType::kCPU) {
@@ -619,7 +620,7 @@ std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t
 }
 
 void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site) {
-  check_exists(*tensor);
+  check_has_values(*tensor, "read_into");
   size_t bytes = byte_size(*tensor);
   check(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor),
         " requires a buffer of ", bytes, " bytes, got ", into.size());
@@ -673,7 +674,7 @@ void Session::synchronize(uint32_t site) {
 
 void Session::mark_read_only(const Tensor& tensor) {
   check(tensor->session.get() == this, "expected a tensor of this session, got a tensor of another session");
-  check_exists(*tensor);
+  check_has_values(*tensor, "mark_read_only");
   impl_->read_only.add(tensor->storage_number());
 }
 bool Session::is_read_only(const Tensor& tensor) const { return impl_->read_only.contains(tensor->storage_number()); }

@@ -19,7 +19,6 @@
 #include "python/bindings/published.h"
 #include "python/bindings/store.h"
 #include "python/bindings/tensor/convert.h"
-#include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/errors.h"
 #include "python/bindings/tensor/function_log.h"
 #include "python/bindings/tensor/gil.h"
@@ -304,7 +303,6 @@ void bind(py::module_& m) {
   bind_modes(m);
   bind_autograd(m);
   bind_admin(m);
-  bind_dtensor(m);
   bind_store(m);
   bind_published(m);
   bind_extra(m);

@@ -1,8 +1,7 @@
-"""The handlers of a call of an operator object, asked in one place and in PyTorch's order.
+"""The handlers of a call of an operator object, called in one place and in PyTorch's order.
 
-They are function modes and ``__torch_function__`` of the arguments, dispatch modes and ``__torch_dispatch__``, and the
-placements that ``register_sharding`` gives an operator for DTensors. The bindings ask the handlers of functions and methods in
-the same order (python/bindings/tensor/handlers.h).
+They are function modes and ``__torch_function__`` of the arguments, then dispatch modes and ``__torch_dispatch__``. The bindings
+call the handlers of functions and methods in the same order (python/bindings/tensor/handlers.h).
 """
 
 from __future__ import annotations
@@ -45,8 +44,6 @@ def call_handlers(overload: Any, args: tuple, kwargs: dict[str, Any], *, dispatc
     values = tuple(flat((*args, *kwargs.values())))
     if dispatches and _C._is_dispatched(values):
         return call_dispatch_handlers(overload, args, kwargs)
-    if overload.sharded is not None and any(isinstance(v, _C.Tensor) and _C.is_dtensor(v) for v in values):
-        return overload.sharded(list(args), kwargs)
     return NotImplemented
 
 

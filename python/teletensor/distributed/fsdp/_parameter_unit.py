@@ -11,7 +11,7 @@ from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
 from ..device_mesh import DeviceMesh
 from ..tensor import DTensor, Replicate, Shard
-from ..tensor._dispatch import make
+from ..tensor._state import make
 from ..tensor._spec import Spec, part
 from . import _groups
 from ._unit import Entry, ShardedUnit
