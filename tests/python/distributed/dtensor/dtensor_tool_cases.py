@@ -64,7 +64,7 @@ class _Log(TorchDispatchMode):
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         self.calls.append((str(func), [kind.__name__ for kind in types]))
-        return NotImplemented if func is torch.ops.aten.neg.default else func(*args, **(kwargs or {}))
+        return NotImplemented if types and func is torch.ops.aten.neg.default else func(*args, **(kwargs or {}))
 
 
 def dispatched(rank: int, size: int) -> dict:
@@ -89,7 +89,7 @@ def dispatched(rank: int, size: int) -> dict:
             torch.equal(picked.full_tensor(), values[:, [2, 0]]), torch.equal(by_handler.full_tensor(), values * values),
             torch.equal(negative.full_tensor(), -values),
         ],
-        "placements": [placement, torch.tanh(x).placements],
+        "placements": [str(placement), str(torch.tanh(x).placements)],
     }  # fmt: skip
 
 
