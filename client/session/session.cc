@@ -77,6 +77,9 @@ struct Session::Impl {
   // wait and may drop the arguments.
   void queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept,
              SavedCall* saved = nullptr);
+  // Writes the instruction of a call and those that must be beside it in the frame, which has room for them.
+  void write_call(Link::Appending& appending, Session* self, const Op& op, Args args, Tensors& results,
+                  const CallOptions& options, SavedCall* saved);
   // Issues the deferred uploads that the instruction uses, or all of them if it uses no tensor and changes the
   // session's state, such as the beginning of a capture. Calls `before_waiting` before a wait for room.
   void issue_deferred(const Op& op, Args args, absl::Span<const Tensor> into, absl::FunctionRef<void()> before_waiting);
@@ -93,8 +96,8 @@ struct Session::Impl {
       apply_wait_policy(sites.name(site));
   }
   std::string read_inline(const Handle& tensor, size_t bytes);
-  // Appends an instruction without results.
-  void add_setting(Link::Appending& appending, const Op& op, Args args, uint32_t site);
+  // Appends an instruction, whose results the caller names.
+  v1::Instruction* add_instruction(Link::Appending& appending, const Op& op, Args args, uint32_t site);
   // Appends set_autocast if the engine's settings differ.
   void set_autocast(Link::Appending& appending, const AutocastState& state, uint32_t site);
 
@@ -173,20 +176,21 @@ static void check_has_values(const Handle& tensor, std::string_view what) {
         "] a tensor of a wrapper subclass has no values in the engine; its __torch_dispatch__ does not handle this");
 }
 
-void Session::Impl::add_setting(Link::Appending& appending, const Op& op, Args args, uint32_t site) {
+v1::Instruction* Session::Impl::add_instruction(Link::Appending& appending, const Op& op, Args args, uint32_t site) {
   v1::Instruction* instruction = appending.add_instruction();
   if (calls.active()) [[unlikely]]
     calls.add(op.id, site);
   instruction->set_op(op.id);
   encode_args(op, args, instruction);
   if (site != 0) instruction->set_site(site);
+  return instruction;
 }
 
 void Session::Impl::set_autocast(Link::Appending& appending, const AutocastState& state, uint32_t site) {
   static const Op& op = *find_op(op_id::kSetAutocast);
   if (state == autocast) return;
   const Arg args[] = {Arg(state.cpu), Arg(state.cuda), Arg(state.cache)};
-  add_setting(appending, op, args, site);
+  add_instruction(appending, op, args, site);
   autocast = state;
 }
 
@@ -224,11 +228,21 @@ static void encode_results(Link::Appending& appending, absl::Span<const Tensor> 
 }
 
 static void encode_modes(const CallOptions& options, v1::Instruction* instruction) {
-  if (options.site != 0) instruction->set_site(options.site);
   if (!options.grad) instruction->set_no_grad(true);
   if (options.inference) instruction->set_inference(true);
   if (options.default_float != kDefaultFloat) [[unlikely]]
     instruction->set_default_dtype(static_cast<uint32_t>(options.default_float));
+}
+
+void Session::Impl::write_call(Link::Appending& appending, Session* self, const Op& op, Args args, Tensors& results,
+                               const CallOptions& options, SavedCall* saved) {
+  if (saved) [[unlikely]]
+    saved->begin(appending);
+  v1::Instruction* instruction = add_instruction(appending, op, args, options.site);
+  encode_results(appending, options.into, results, instruction);
+  encode_modes(options, instruction);
+  if (saved) [[unlikely]]
+    saved->end(appending, Ref<Session>(self), absl::MakeConstSpan(results));
 }
 
 // Stages: check, issue what the instruction needs, wait for room in the frame, write the instruction.
@@ -255,18 +269,7 @@ void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& resul
   if (autocasts && options.into.empty()) [[unlikely]]
     set_autocast(appending, options.autocast, options.site);
   if (options.into.empty()) appending.check_names(op, results.size() + (saved ? saved->names() : 0));
-
-  if (saved) [[unlikely]]
-    saved->begin(appending);
-  v1::Instruction* instruction = appending.add_instruction();
-  if (calls.active()) [[unlikely]]
-    calls.add(op.id, options.site);
-  instruction->set_op(op.id);
-  encode_args(op, args, instruction);
-  encode_results(appending, options.into, results, instruction);
-  encode_modes(options, instruction);
-  if (saved) [[unlikely]]
-    saved->end(appending, Ref<Session>(self), absl::MakeConstSpan(results));
+  write_call(appending, self, op, args, results, options, saved);
 }
 
 // Checks `into` and returns the handles that the results are written to.
@@ -400,7 +403,7 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
 void Session::clear_autocast_cache() {
   static const Op& op = *find_op(op_id::kClearAutocastCache);
   Link::Appending appending = impl_->link.append_at_once(kSettingSize);
-  if (impl_->autocast.enabled()) impl_->add_setting(appending, op, {}, 0);
+  if (impl_->autocast.enabled()) impl_->add_instruction(appending, op, {}, 0);
 }
 
 void Session::end_autocast() {
@@ -417,14 +420,8 @@ constexpr FrameSize kUploadedSize{
 void Session::Impl::add_uploaded(Link::Appending& appending, const DeferredUpload& upload) {
   static const Op& uploaded = *find_op("uploaded");
   const Arg args[] = {static_cast<int64_t>(upload.transfer), SizesView(upload.sizes), upload.dtype, upload.device};
-  v1::Instruction* instruction = appending.add_instruction();
-  if (calls.active()) [[unlikely]]
-    calls.add(uploaded.id, upload.site);
-  instruction->set_op(uploaded.id);
-  encode_args(uploaded, args, instruction);
-  instruction->set_result(upload.handle);
+  add_instruction(appending, uploaded, args, upload.site)->set_result(upload.handle);
   appending.uploaded(upload.transfer);
-  if (upload.site != 0) instruction->set_site(upload.site);
 }
 
 void Session::Impl::issue_deferred(const Op& op, Args args, absl::Span<const Tensor> into,
