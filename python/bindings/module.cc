@@ -27,6 +27,7 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
 #include "python/bindings/wait.h"
@@ -220,7 +221,20 @@ Device device_or_default(const py::object& device) {
   return checked_device(device.is_none() ? default_device() : device_from(device.ptr()), nullptr);
 }
 
+// A copy of a tensor, computed by methods, so that handlers receive the operators.
+py::object dispatched_copy(const py::object& tensor, const py::object& dtype, const py::object& device) {
+  py::object copy = tensor.attr("detach")().attr("clone")();
+  if (dtype.is_none() && device.is_none()) return copy;
+  return copy.attr("to")(py::arg("device") = device, py::arg("dtype") = dtype);
+}
+
 py::object tensor_function(py::object data, py::object dtype, py::object device, bool requires_grad) {
+  PyObject* argument = data.ptr();
+  if (is_tensor(argument) && is_dispatched({nullptr, &argument, 1, nullptr})) {
+    py::object copy = dispatched_copy(data, dtype, device);
+    if (requires_grad) copy.attr("requires_grad") = true;
+    return copy;
+  }
   client::Session& session = current_session();
   std::optional<DType> requested;
   if (!dtype.is_none()) requested = dtype_from(dtype.ptr());
