@@ -194,7 +194,8 @@ bool is_wrapper_object(PyObject* o) { return is_tensor(o) && is_wrapper(handle_o
 const Op& operator_of(PyObject* name) {
   const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
   const Op* op = text ? find_op(text) : nullptr;
-  check(ErrorKind::kValue, op != nullptr, "expected the name of an operator, got ", text ? text : Py_TYPE(name)->tp_name);
+  check(ErrorKind::kValue, op != nullptr, "expected the name of an operator, got ",
+        text ? text : Py_TYPE(name)->tp_name);
   return *op;
 }
 

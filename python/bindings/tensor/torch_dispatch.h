@@ -1,8 +1,8 @@
 // __torch_dispatch__: passes operator calls to dispatch modes and to tensors of subclasses that handle them.
 //
 // Runs below __torch_function__ and above autocast and the recording of gradients, which the engine does. A wrapper
-// subclass's tensor has sizes, a dtype and a device, but no values in the engine; a DTensor is one. All functions require
-// the GIL.
+// subclass's tensor has sizes, a dtype and a device, but no values in the engine; a DTensor is one. All functions
+// require the GIL.
 #pragma once
 
 #include <Python.h>
@@ -26,8 +26,8 @@ PyObject* call_dispatched(const Op& op, const ParsedArgs& parsed, const PythonCa
 
 // The operators by which C++ code computes a method, such as indexing, of objects that handlers apply to.
 //
-// Handlers receive the method's arguments, which must outlive this object, and the objects that they returned for earlier
-// operators. Used by one thread.
+// Handlers receive the method's arguments, which must outlive this object, and the objects that they returned for
+// earlier operators. Used by one thread.
 class DispatchedMethod {
  public:
   explicit DispatchedMethod(std::initializer_list<PyObject*> arguments) : arguments_(arguments) {}

@@ -57,16 +57,19 @@ def _name(argument: Argument) -> str:
     return "input" if argument.name in ("self", "x") else argument.name
 
 
-_overloads: dict[tuple, OpOverload | None] = {}  # cache of _matching(), by everything that it depends on
+# For each argument of an overload that is no output: its name, whether it is keyword only, the position of its value among the
+# arguments of the engine's operator, and its default.
+Sources = list[tuple[str, bool, int | None, Any]]
+_overloads: dict[tuple, tuple[OpOverload, Sources] | None] = {}  # by everything that the choice of an overload depends on
 
 
-def _kind(value: Any, default: Any) -> Any:
+def _kind(value: Any, parameter: tuple[str, Any, bool]) -> Any:
     """The properties of an argument that the choice of an overload depends on."""
     if isinstance(value, Tensor):
         return Tensor
     if isinstance(value, (list, tuple)):
         return type(value), frozenset(Tensor if isinstance(v, Tensor) else type(v) for v in value)
-    return type(value), value == default
+    return type(value), value == parameter[1]
 
 
 def _matching(packet: aten.AtenPacket, given: dict[str, Any], defaults: dict[str, Any], has_out: bool) -> OpOverload | None:
@@ -89,22 +92,31 @@ def _same(value: Any, default: Any) -> bool:
     return value is None or (not isinstance(value, (Tensor, list)) and value == default)
 
 
-def _arguments(overload: OpOverload, given: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def _found(base: str, names: tuple, arguments: list[Any], has_out: bool) -> tuple[OpOverload, Sources] | None:
+    """The overload of aten::base that accepts a call of the engine's operator with these parameters, or None."""
+    packet = aten.packet(base)
+    given = {p: value for (p, _, _), value in zip(names, arguments)}
+    overload = packet and _matching(packet, given, {p: default for p, default, _ in names}, has_out)
+    if overload is None:
+        return None
+    places = {p: i for i, p in enumerate(given)}
+    inputs = [a for a in overload._schema.arguments if not (a.is_write and a.kwarg_only)]
+    return overload, [(a.name, a.kwarg_only, places.get(_name(a)), a.default) for a in inputs]
+
+
+def _arguments(sources: Sources, arguments: list[Any]) -> tuple[tuple, dict[str, Any]]:
     """The arguments of a call in the declaration's order, without trailing defaults."""
     args: list[Any] = []
     kept = 0
     kwargs = {}
-    for a in overload._schema.arguments:
-        if a.is_write and a.kwarg_only:
-            continue
-        value = given.get(_name(a), a.default)
-        is_default = a.has_default and not isinstance(value, Tensor) and value == a.default
-        if a.kwarg_only:
-            if not is_default:
-                kwargs[a.name] = value
-            continue
-        args.append(value)
-        kept = kept if is_default else len(args)
+    for parameter, keyword_only, place, default in sources:
+        value = default if place is None else arguments[place]
+        is_default = value is default or (not isinstance(value, Tensor) and value == default)
+        if not keyword_only:
+            args.append(value)
+            kept = kept if is_default else len(args)
+        elif not is_default:
+            kwargs[parameter] = value
     return tuple(args[:kept]), kwargs
 
 
@@ -117,17 +129,13 @@ def resolve(name: str, arguments: list[Any], out: list | None, in_place: bool) -
     if name == "sub" and not isinstance(arguments[0], Tensor):  # 1 - x
         return aten.packet("rsub").Scalar, (arguments[1], arguments[0]), {}
     names = _parameters(name)
-    given = {p: value for (p, _, _), value in zip(names, arguments)}
     base = ATEN_NAMES.get(name, name)
     if out is not None and len(out) == 1 and out[0] is arguments[0]:
         in_place, out = True, None  # the methods written in Python
-    key = (name, in_place, out is None, *(_kind(value, default) for (_, default, _), value in zip(names, arguments)))
+    key = (name, in_place, out is None, *map(_kind, arguments, names))
     if key not in _overloads:
-        packet = aten.packet(f"{base}_" if in_place else base)
-        defaults = {p: default for p, default, _ in names}
-        _overloads[key] = packet and _matching(packet, given, defaults, out is not None)
-    overload = _overloads[key]
-    if overload is None:
+        _overloads[key] = _found(f"{base}_" if in_place else base, names, arguments, out is not None)
+    if (found := _overloads[key]) is None:
         overload = _engine_overload(name)
         keywords = {p: value for (p, _, only), value in zip(names, arguments) if only}
         arguments = [value for (_, _, only), value in zip(names, arguments) if not only]
@@ -136,7 +144,8 @@ def resolve(name: str, arguments: list[Any], out: list | None, in_place: bool) -
         elif out is not None:
             keywords["out"] = out[0] if len(out) == 1 else tuple(out)
         return overload, tuple(arguments), keywords
-    args, kwargs = _arguments(overload, given)
+    overload, sources = found
+    args, kwargs = _arguments(sources, arguments)
     if out is not None:
         targets = [a.name for a in overload._schema.arguments if a.is_write and a.kwarg_only]
         kwargs.update(zip(targets, out))

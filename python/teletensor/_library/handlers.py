@@ -47,14 +47,15 @@ def call_handlers(overload: Any, args: tuple, kwargs: dict[str, Any], *, dispatc
     return NotImplemented
 
 
-def _handling_types(values: tuple) -> list[type]:
+def _handling_types(values: Iterable[Any]) -> list[type]:
     """The types of tensors that handle calls, each once, subclasses first."""
     found: list[type] = []
     for value in values:
-        kind = type(value)
-        if kind not in found and _C._handles_dispatch(value):
-            place = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
-            found.insert(place, kind)
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            kind = type(item)
+            if kind not in found and _C._handles_dispatch(item):
+                place = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
+                found.insert(place, kind)
     return found
 
 
@@ -64,7 +65,7 @@ def call_dispatch_handlers(overload: Any, args: tuple, kwargs: dict[str, Any]) -
     Raises:
         TypeError: all handlers returned NotImplemented.
     """
-    kinds = _handling_types(tuple(flat((*args, *kwargs.values()))))
+    kinds = _handling_types((*args, *kwargs.values()))
     types, refused = tuple(kinds), []
     if _C._len_torch_dispatch_stack():
         mode = _C._pop_torch_dispatch_stack()

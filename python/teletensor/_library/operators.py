@@ -18,7 +18,6 @@ from ..overrides import named_by_text
 from .handlers import call_function_handlers, call_handlers
 from .schema import Schema
 
-_AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA")
 _below = threading.local()
 
 

@@ -88,17 +88,18 @@ class _Arguments:
         self.op, self.values, self.tensors = op, list(arguments), []
         self.written: list[bool] = []  # by tensor: whether the operator writes to it
         for value, written in zip(arguments, op.written, strict=True):
-            found = [t for t in (value if isinstance(value, list) else [value]) if isinstance(t, _C.Tensor)]
-            self.tensors += found
-            self.written += [written] * len(found)
-        first = next(t for t in [*self.tensors, *(into or ())] if isinstance(t, Distributed))
-        self.mesh = first._spec.mesh
+            for tensor in value if isinstance(value, list) else (value,):
+                if isinstance(tensor, _C.Tensor):
+                    self.tensors.append(tensor)
+                    self.written.append(written)
+        self.mesh = next(t for t in [*self.tensors, *(into or ())] if isinstance(t, Distributed))._spec.mesh
         self.tensors = [self._distributed(t) for t in self.tensors]
         self.specs = [t._spec for t in self.tensors]
+        self.requires_grad = [t.requires_grad for t in self.tensors]
 
     def _distributed(self, tensor):
         if isinstance(tensor, Distributed):
-            if tensor._spec.mesh != self.mesh:
+            if tensor._spec.mesh is not self.mesh and tensor._spec.mesh != self.mesh:
                 raise RuntimeError(
                     f"[{self.op.name}] expected DTensors of one device mesh, got {self.mesh} and {tensor._spec.mesh}"
                 )
@@ -121,6 +122,11 @@ class _Arguments:
             else value
             for value in self.values
         ]
+
+    def shape(self, sizes: list | None = None) -> CallShape:
+        """What rules depend on; `sizes` are those of the results."""
+        inputs, outputs = [tuple(t.shape) for t in self.tensors], [tuple(s) for s in sizes or ()]
+        return CallShape(self.op.name, self.by_name(self.values), inputs, outputs, any(self.requires_grad))
 
     def by_name(self, values: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.op.names, values, strict=True))
@@ -166,17 +172,12 @@ def compute(name: str, arguments: list, into: list | None = None) -> list:
         return _run(op, call, None, _replicated(call, 1), op.result_sizes(arguments), None)
     if name in _DRAWS:
         return [_draw(op, call, into)]
-    sizes = op.result_sizes(arguments)
-    shape = CallShape(
-        name, call.by_name(call.values), [tuple(t.shape) for t in call.tensors], [tuple(s) for s in sizes or ()],
-        any(t.requires_grad for t in call.tensors),
-    )  # fmt: skip
     if name in DECOMPOSITIONS and into is None:
-        result = DECOMPOSITIONS[name](shape, call.specs)
+        result = DECOMPOSITIONS[name](call.shape(), call.specs)
         if result is not None:
             return result if isinstance(result, list) else [result]
     target = None if into is None else _writable(name, into[0])._spec.placements
-    rule, plan = _not_implemented(op, call, shape, target)
+    rule, plan, sizes = _planned(op, call, target)
     if op.is_random and into is not None:
         return _assign(into, compute(name, arguments))
     if plan is None and into is None:
@@ -186,7 +187,7 @@ def compute(name: str, arguments: list, into: list | None = None) -> list:
     return _run(op, call, rule, plan, sizes, into)
 
 
-_plans: dict[tuple, tuple[Rule | None, Plan | None]] = {}  # cache, by everything that a plan depends on
+_plans: dict[tuple, tuple[Rule | None, Plan | None, list | None]] = {}  # cache, by everything that a plan depends on
 _MAX_PLANS = 4096
 
 
@@ -197,17 +198,19 @@ def _key(value):
     return tuple(map(_key, value)) if isinstance(value, list) else repr(value)
 
 
-def _not_implemented(op: Operator, call: _Arguments, shape: CallShape, target) -> tuple[Rule | None, Plan | None]:
-    """The rule of a call, and its plan; None if there is none."""
-    placements = tuple(spec.placements for spec in call.specs)
-    others = tuple(map(_key, call.values))
-    key = (op.name, placements, target, tuple(shape.inputs), tuple(shape.outputs), others, shape.requires_grad, call.mesh.shape)
+def _planned(op: Operator, call: _Arguments, target) -> tuple[Rule | None, Plan | None, list | None]:
+    """The rule of a call, its plan, None if there is none, and the sizes of the results, None if they depend on data."""
+    tensors = [(spec.placements, t.shape, t.dtype) for t, spec in zip(call.tensors, call.specs, strict=True)]
+    key = (op.name, *tensors, any(call.requires_grad), target, call.mesh.shape, *map(_key, call.values))
     if key not in _plans:
+        sizes = op.result_sizes(call.values)
+        shape = call.shape(sizes)
+        rule = rule_of(shape, op.is_pointwise) if sizes else None
+        placements = [spec.placements for spec in call.specs]
+        plan = None if rule is None else make_plan(rule, placements, shape.inputs, call.mesh.shape, target)
         if len(_plans) >= _MAX_PLANS:
             _plans.clear()
-        rule = rule_of(shape, op.is_pointwise) if shape.outputs else None
-        plan = None if rule is None else make_plan(rule, placements, shape.inputs, call.mesh.shape, target)
-        _plans[key] = rule, plan
+        _plans[key] = rule, plan, sizes
     return _plans[key]
 
 
@@ -230,7 +233,9 @@ def _replicated(call: _Arguments, results: int) -> Plan:
 def _placed(call: _Arguments, rule: Rule | None, plan: Plan) -> list[list[_C.Tensor]]:
     """The local tensors of each argument, in the placements of the plan."""
     placed = []
-    for tensor, spec, wanted, written in zip(call.tensors, call.specs, plan.inputs, call.written, strict=True):
+    records = _C.is_grad_enabled()
+    each = zip(call.tensors, call.specs, plan.inputs, call.written, call.requires_grad, strict=True)
+    for tensor, spec, wanted, written, requires_grad in each:
         locals_ = tensor._locals
         if spec.placements != wanted and (rule is None or rule.copies_values):
             if written:
@@ -238,7 +243,7 @@ def _placed(call: _Arguments, rule: Rule | None, plan: Plan) -> list[list[_C.Ten
                     f"[{call.op.name}] expected replicated tensors, which it writes, got placements {spec}"
                 )
             locals_ = redistribute_locals(locals_, spec, tensor.shape, wanted)
-        if tensor.requires_grad and _C.is_grad_enabled():
+        if requires_grad and records:
             locals_ = _with_summed_gradient(call, plan, wanted, locals_)
         placed.append(locals_)
     return placed
