@@ -182,7 +182,7 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
   for (const Tensor& example : examples) {
     check(example->session.get() == session_.get(),
           "[trace] expected tensors of one session, got a tensor of another session");
-    check(example->id != 0, "[trace] expected tensors of one engine, got a distributed tensor");
+    check(example->id != 0, "[trace] a tensor of a wrapper subclass has no values in the engine");
     inputs_.push_back(make(meta_of(example)));
   }
   current_trace = this;
@@ -212,7 +212,7 @@ Tensor ProgramTrace::make(TensorMeta meta) {
 Slot ProgramTrace::slot_of(const Handle& tensor) {
   check(tensor.session.get() == session_.get(),
         "[trace] expected tensors of the traced session, got a tensor of another session");
-  check(ErrorKind::kNotImplemented, tensor.id != 0, "[trace] expected a tensor of one engine, got a distributed tensor");
+  check(ErrorKind::kNotImplemented, tensor.id != 0, "[trace] a tensor of a wrapper subclass has no values in the engine; trace its __torch_dispatch__ instead");
   if (is_traced(tensor.id)) {
     const uint64_t serial = (tensor.id & ~kTracedHandle) >> kSlotBits;
     check(serial == serial_, "[trace] expected a tensor of this trace, got one of an earlier trace");

@@ -78,6 +78,9 @@ struct Session::Impl {
   // wait and may drop the arguments.
   void queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options, Tensors* kept,
              SavedCall* saved = nullptr);
+  // Writes the instruction of a call and those that must be beside it in the frame, which has room for them.
+  void write_call(Link::Appending& appending, Session* self, const Op& op, Args args, Tensors& results,
+                  const CallOptions& options, SavedCall* saved);
   // Issues the deferred uploads that the instruction uses, or all of them if it uses no tensor and changes the
   // session's state, such as the beginning of a capture. Calls `before_waiting` before a wait for room.
   void issue_deferred(const Op& op, Args args, absl::Span<const Tensor> into, absl::FunctionRef<void()> before_waiting);
@@ -94,8 +97,8 @@ struct Session::Impl {
       apply_wait_policy(sites.name(site));
   }
   std::string read_inline(const Handle& tensor, size_t bytes);
-  // Appends an instruction without results.
-  void add_setting(Link::Appending& appending, const Op& op, Args args, uint32_t site);
+  // Appends an instruction, whose results the caller names.
+  v1::Instruction* add_instruction(Link::Appending& appending, const Op& op, Args args, uint32_t site);
   // Appends set_autocast if the engine's settings differ.
   void set_autocast(Link::Appending& appending, const AutocastState& state, uint32_t site);
 
@@ -169,26 +172,29 @@ Ref<Session> Session::connect(std::unique_ptr<Transport> transport, const std::s
 
 // ---- Calls
 
-// Rejects a handle that stands for other tensors, which the engine does not know.
-static void check_exists(const Handle& tensor) {
-  check(ErrorKind::kNotImplemented, tensor.id != 0, "expected a tensor of one engine, got a distributed tensor");
-  check(!is_traced(tensor.id), "expected a tensor with a value, got one that exists only while a Program is traced");
+// Rejects a handle without values, which the engine does not know.
+static void check_has_values(const Handle& tensor, std::string_view what) {
+  check(ErrorKind::kNotImplemented, tensor.id != 0, "[", what,
+        "] a tensor of a wrapper subclass has no values in the engine; its __torch_dispatch__ does not handle this");
+  check(!is_traced(tensor.id), "[", what,
+        "] expected a tensor with a value, got one that exists only while a Program is traced");
 }
 
-void Session::Impl::add_setting(Link::Appending& appending, const Op& op, Args args, uint32_t site) {
+v1::Instruction* Session::Impl::add_instruction(Link::Appending& appending, const Op& op, Args args, uint32_t site) {
   v1::Instruction* instruction = appending.add_instruction();
   if (calls.active()) [[unlikely]]
     calls.add(op.id, site);
   instruction->set_op(op.id);
   encode_args(op, args, instruction);
   if (site != 0) instruction->set_site(site);
+  return instruction;
 }
 
 void Session::Impl::set_autocast(Link::Appending& appending, const AutocastState& state, uint32_t site) {
   static const Op& op = *find_op(op_id::kSetAutocast);
   if (state == autocast) return;
   const Arg args[] = {Arg(state.cpu), Arg(state.cuda), Arg(state.cache)};
-  add_setting(appending, op, args, site);
+  add_instruction(appending, op, args, site);
   autocast = state;
 }
 
@@ -198,13 +204,13 @@ static void check_tensors(const Session* self, const Op& op, Args args, absl::Sp
     for_each_tensor(arg, [&](const Handle* tensor) {
       check(tensor->session.get() == self, "[", op.name,
             "] expected tensors of this session, got a tensor of another session");
-      check_exists(*tensor);
+      check_has_values(*tensor, op.name);
     });
   }
   for (const Tensor& tensor : into) {
     check(tensor->session.get() == self, "[", op.name,
           "] expected out tensors of this session, got an out tensor of another session");
-    check_exists(*tensor);
+    check_has_values(*tensor, op.name);
   }
 }
 
@@ -226,11 +232,21 @@ static void encode_results(Link::Appending& appending, absl::Span<const Tensor> 
 }
 
 static void encode_modes(const CallOptions& options, v1::Instruction* instruction) {
-  if (options.site != 0) instruction->set_site(options.site);
   if (!options.grad) instruction->set_no_grad(true);
   if (options.inference) instruction->set_inference(true);
   if (options.default_float != kDefaultFloat) [[unlikely]]
     instruction->set_default_dtype(static_cast<uint32_t>(options.default_float));
+}
+
+void Session::Impl::write_call(Link::Appending& appending, Session* self, const Op& op, Args args, Tensors& results,
+                               const CallOptions& options, SavedCall* saved) {
+  if (saved) [[unlikely]]
+    saved->begin(appending);
+  v1::Instruction* instruction = add_instruction(appending, op, args, options.site);
+  encode_results(appending, options.into, results, instruction);
+  encode_modes(options, instruction);
+  if (saved) [[unlikely]]
+    saved->end(appending, Ref<Session>(self), absl::MakeConstSpan(results));
 }
 
 // Stages: check, issue what the instruction needs, wait for room in the frame, write the instruction.
@@ -257,18 +273,7 @@ void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& resul
   if (autocasts && options.into.empty()) [[unlikely]]
     set_autocast(appending, options.autocast, options.site);
   if (options.into.empty()) appending.check_names(op, results.size() + (saved ? saved->names() : 0));
-
-  if (saved) [[unlikely]]
-    saved->begin(appending);
-  v1::Instruction* instruction = appending.add_instruction();
-  if (calls.active()) [[unlikely]]
-    calls.add(op.id, options.site);
-  instruction->set_op(op.id);
-  encode_args(op, args, instruction);
-  encode_results(appending, options.into, results, instruction);
-  encode_modes(options, instruction);
-  if (saved) [[unlikely]]
-    saved->end(appending, Ref<Session>(self), absl::MakeConstSpan(results));
+  write_call(appending, self, op, args, results, options, saved);
 }
 
 // Checks `into` and returns the handles that the results are written to.
@@ -428,13 +433,13 @@ void Session::drop_program(int64_t number) {
   if (impl_->link.is_forked_copy()) return;
   Link::Appending appending = impl_->link.append_at_once(kSettingSize);
   const Arg args[] = {number};
-  impl_->add_setting(appending, op, args, 0);
+  impl_->add_instruction(appending, op, args, 0);
 }
 
 void Session::clear_autocast_cache() {
   static const Op& op = *find_op(op_id::kClearAutocastCache);
   Link::Appending appending = impl_->link.append_at_once(kSettingSize);
-  if (impl_->autocast.enabled()) impl_->add_setting(appending, op, {}, 0);
+  if (impl_->autocast.enabled()) impl_->add_instruction(appending, op, {}, 0);
 }
 
 void Session::end_autocast() {
@@ -451,14 +456,8 @@ constexpr FrameSize kUploadedSize{
 void Session::Impl::add_uploaded(Link::Appending& appending, const DeferredUpload& upload) {
   static const Op& uploaded = *find_op("uploaded");
   const Arg args[] = {static_cast<int64_t>(upload.transfer), SizesView(upload.sizes), upload.dtype, upload.device};
-  v1::Instruction* instruction = appending.add_instruction();
-  if (calls.active()) [[unlikely]]
-    calls.add(uploaded.id, upload.site);
-  instruction->set_op(uploaded.id);
-  encode_args(uploaded, args, instruction);
-  instruction->set_result(upload.handle);
+  add_instruction(appending, uploaded, args, upload.site)->set_result(upload.handle);
   appending.uploaded(upload.transfer);
-  if (upload.site != 0) instruction->set_site(upload.site);
 }
 
 void Session::Impl::issue_deferred(const Op& op, Args args, absl::Span<const Tensor> into,
@@ -551,7 +550,7 @@ std::string Session::Impl::read_inline(const Handle& tensor, size_t bytes) {
 }
 
 Value Session::read(const Tensor& tensor, uint32_t site) {
-  check_exists(*tensor);
+  check_has_values(*tensor, "read");
   Value value = empty_value(*tensor);
   size_t bytes = byte_size(*tensor);
   if (bytes > impl_->max_inline_bytes) {
@@ -634,7 +633,7 @@ absl::Span<char> PendingValue::finish_download(uint32_t site, Clock::time_point 
 // shows that the value was computed, and a wait for it can be interrupted like that of any read.
 std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t site) {
   static const Op& clone = *find_op("clone");
-  check_exists(*tensor);
+  check_has_values(*tensor, "read");
   const size_t bytes = byte_size(*tensor);
   check(tensor->session.get() == this, "expected a tensor of this session, got a tensor of another session");
   if (tensor->numel() == 1 && tensor->device.type == DeviceType::kCPU) {
@@ -654,7 +653,7 @@ std::unique_ptr<PendingValue> Session::read_async(const Tensor& tensor, uint32_t
 }
 
 void Session::read_into(const Tensor& tensor, absl::Span<char> into, uint32_t site) {
-  check_exists(*tensor);
+  check_has_values(*tensor, "read_into");
   size_t bytes = byte_size(*tensor);
   check(ErrorKind::kValue, into.size() == bytes, "reading ", static_cast<const TensorMeta&>(*tensor),
         " requires a buffer of ", bytes, " bytes, got ", into.size());
@@ -709,7 +708,7 @@ void Session::synchronize(uint32_t site) {
 
 void Session::mark_read_only(const Tensor& tensor) {
   check(tensor->session.get() == this, "expected a tensor of this session, got a tensor of another session");
-  check_exists(*tensor);
+  check_has_values(*tensor, "mark_read_only");
   impl_->read_only.add(tensor->storage_number());
 }
 bool Session::is_read_only(const Tensor& tensor) const { return impl_->read_only.contains(tensor->storage_number()); }

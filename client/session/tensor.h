@@ -34,7 +34,7 @@ struct Handle final : public RefCounted, public TensorMeta {
   uint64_t viewed_storage = 0;        // for a view: number of the shared storage; 0 if the tensor owns its storage
   uint64_t viewed_storage_bytes = 0;  // for a view: size of the shared storage in bytes
   Ref<Handle> grad;                   // gradient that backward has stored; null: none
-  // Set by a user of the client whose handle stands for other tensors; such a handle has no id, and calls reject it.
+  // Set by a user of the client whose handle has no values in the engine; such a handle has no id.
   Ref<RefCounted> stands_for;
   bool retains_grad = false;
   // Whether writes to this tensor and its views do not count as changes of the tensor whose `.data` it is. Ends when a

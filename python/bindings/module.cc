@@ -20,7 +20,6 @@
 #include "python/bindings/published.h"
 #include "python/bindings/store.h"
 #include "python/bindings/tensor/convert.h"
-#include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/errors.h"
 #include "python/bindings/tensor/function_log.h"
 #include "python/bindings/tensor/gil.h"
@@ -29,6 +28,7 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
 #include "python/bindings/wait.h"
@@ -222,7 +222,20 @@ Device device_or_default(const py::object& device) {
   return checked_device(device.is_none() ? default_device() : device_from(device.ptr()), nullptr);
 }
 
+// A copy of a tensor, computed by methods, so that handlers receive the operators.
+py::object dispatched_copy(const py::object& tensor, const py::object& dtype, const py::object& device) {
+  py::object copy = tensor.attr("detach")().attr("clone")();
+  if (dtype.is_none() && device.is_none()) return copy;
+  return copy.attr("to")(py::arg("device") = device, py::arg("dtype") = dtype);
+}
+
 py::object tensor_function(py::object data, py::object dtype, py::object device, bool requires_grad) {
+  PyObject* argument = data.ptr();
+  if (is_tensor(argument) && is_dispatched({nullptr, &argument, 1, nullptr})) {
+    py::object copy = dispatched_copy(data, dtype, device);
+    if (requires_grad) copy.attr("requires_grad") = true;
+    return copy;
+  }
   client::Session& session = current_session();
   std::optional<DType> requested;
   if (!dtype.is_none()) requested = dtype_from(dtype.ptr());
@@ -305,7 +318,6 @@ void bind(py::module_& m) {
   bind_modes(m);
   bind_autograd(m);
   bind_admin(m);
-  bind_dtensor(m);
   bind_store(m);
   bind_program(m);
   bind_published(m);

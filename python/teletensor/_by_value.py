@@ -38,10 +38,10 @@ def reduce_tensor(tensor: Tensor) -> tuple:
 
     Raises:
         RuntimeError: the tensor is an intermediate result of a computation that is differentiated.
-        TypeError: a DTensor, which has parts on several engines.
+        TypeError: a tensor of a wrapper subclass, such as a DTensor.
     """
-    if _C.is_dtensor(tensor):
-        raise TypeError("a DTensor has parts on several engines and cannot be pickled: use full_tensor()")
+    if _C._is_wrapper(tensor):
+        raise TypeError(f"a {type(tensor).__name__} has no values in the engine and cannot be pickled: pickle the tensors inside")
     if tensor.requires_grad and not tensor.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled: use detach()")
     place = (tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad)

@@ -398,4 +398,5 @@ def compile(  # noqa: A001 - PyTorch's name
 
 def on_mesh_of(like: Tensor, constant: Tensor) -> Tensor:
     """A constant for a computation with `like`: itself, or replicated on `like`'s mesh."""
-    return like._replicated(constant) if _C.is_dtensor(like) else constant
+    replicated = getattr(type(like), "_replicated", None)
+    return constant if replicated is None else replicated(like, constant)

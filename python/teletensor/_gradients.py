@@ -14,10 +14,9 @@ def clear(leaves: Iterable[Tensor], set_to_none: bool = True) -> None:
     if not held:
         return
     if set_to_none:
-        distributed = [p for p in held if _C.is_dtensor(p)]
-        for p in distributed:
+        for p in filter(_C._is_wrapper, held):
             p.grad = None
-        plain = held if not distributed else [p for p in held if not _C.is_dtensor(p)]
+        plain = [p for p in held if not _C._is_wrapper(p)]
         _C.set_grads(plain, [None] * len(plain))
     else:
         for p in held:

@@ -100,7 +100,7 @@ def __deepcopy__(self: Tensor, memo: dict) -> Tensor:
         )
     if id(self) in memo:
         return memo[id(self)]
-    copied = self.detach().clone() if _C.is_dtensor(self) or self.device.type == "meta" else _copied_with_storage(self, memo)
+    copied = self.detach().clone() if _C._is_wrapper(self) or self.device.type == "meta" else _copied_with_storage(self, memo)
     result = copied if type(self) is Tensor else type(self)(copied)
     result.requires_grad = self.requires_grad
     if self.grad is not None:

@@ -1,10 +1,9 @@
 #include "python/bindings/autograd/gradients.h"
 
-#include "python/bindings/tensor/dtensor.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
-#include "python/bindings/tensor/stand_in.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 
 namespace py = pybind11;
 
@@ -12,7 +11,6 @@ namespace tt::python {
 
 client::Tensor tensor_of(py::handle o, const char* what) {
   check(ErrorKind::kType, is_tensor(o.ptr()), what, " must be a Tensor, not ", Py_TYPE(o.ptr())->tp_name);
-  check(ErrorKind::kNotImplemented, !is_dtensor(handle_of(o.ptr())), what, " must not be a DTensor");
   check_has_values(handle_of(o.ptr()).get(), what);
   return handle_of(o.ptr());
 }

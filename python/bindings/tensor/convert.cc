@@ -14,7 +14,6 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
-#include "python/bindings/tensor/stand_in.h"
 
 namespace tt::python {
 namespace {
@@ -322,7 +321,6 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
 }
 
 void read_into(const client::Tensor& tensor, PyObject* buffer) {
-  check_has_values(tensor.get(), "read_into");
   Buffer target(buffer, PyBUF_CONTIG);
   if (!target.valid()) throw PythonErrorSet();
   size_t bytes = static_cast<size_t>(tensor->numel()) * item_size(tensor->dtype);

@@ -5,10 +5,11 @@
 
 namespace tt::python {
 
-PyObject* call_handlers(PyObject* module, const char* name, const Op& op, const ParsedArgs& parsed,
+PyObject* call_handlers(PyObject* module, const Entry& entry, const Op& op, const ParsedArgs& parsed,
                         const PythonCall& call, bool in_place) {
-  if (PyObject* result = call_overridden(module, name, call)) return result;
-  return call_dispatched(op, parsed, call, in_place);
+  if (PyObject* result = call_overridden(module, entry.name, call)) return result;
+  Owned result(call_dispatched(op, parsed, call, in_place));
+  return result ? named_results(entry, result.get()) : nullptr;
 }
 
 PyObject* call_slot_handlers(const char* name, const Op& op, PyObject* a, PyObject* b, bool in_place) {
@@ -31,11 +32,6 @@ PyObject* call_slot_handlers(const char* name, const Op& op, PyObject* a, PyObje
   ParsedArgs parsed;
   std::string why;
   return parse(op, call, &parsed, &why) ? call_dispatched(op, parsed, call, in_place) : nullptr;
-}
-
-PyObject* call_method_handlers(const char* name, const char* dispatched, std::initializer_list<PyObject*> args) {
-  if (PyObject* result = call_overridden_method(name, args)) return result;
-  return call_dispatched_method(dispatched, args);
 }
 
 }  // namespace tt::python

@@ -1,14 +1,15 @@
 #include "python/bindings/tensor/indexing.h"
 
 #include <algorithm>
+#include <optional>
 #include <vector>
 
 #include "absl/container/inlined_vector.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
-#include "python/bindings/tensor/handlers.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 
 namespace tt::python {
@@ -45,9 +46,14 @@ bool is_read_as_tuple(PyObject* index) {
 
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
 
+// Calls an operator with one result, through the handlers if `method` is not null.
+client::Tensor call_one(DispatchedMethod* method, uint16_t id, Args args, client::Session& session) {
+  return method ? method->call(id, args, session) : std::move(call_op(id, args, session)[0]);
+}
+
 class Indexer {
  public:
-  explicit Indexer(const client::Tensor& self) : result_{self, {}} {}
+  Indexer(const client::Tensor& self, DispatchedMethod* method) : result_{self, {}}, method_(method) {}
 
   Indexed run(PyObject* index) {
     Owned tuple;
@@ -81,7 +87,7 @@ class Indexer {
         tensor = handle_of(item);
         if (Device there = result_.view->device; tensor->device != there && tensor->device.type == DeviceType::kCPU) {
           const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // moves indices to the device, as PyTorch does
-          tensor = call_op(op_id::kToDevice, args, *tensor->session)[0];
+          tensor = call_one(method_, op_id::kToDevice, args, *tensor->session);
         }
       } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_integer_index(item)) {
         check(PyUnicode_Check(item) ? ErrorKind::kType : ErrorKind::kIndex,
@@ -91,7 +97,7 @@ class Indexer {
         tensor = tensor_from(item, std::nullopt, result_.view->device, *result_.view->session);
         if (tensor->numel() == 0 && !is_integral(tensor->dtype)) {  // x[[]]
           const Arg args[] = {Arg(meta(tensor)), Arg(DType::kInt64)};
-          tensor = call_op(op_id::kToDtype, args, *tensor->session)[0];
+          tensor = call_one(method_, op_id::kToDtype, args, *tensor->session);
         }
       }
       if (tensor) {
@@ -154,10 +160,11 @@ class Indexer {
   void view(uint16_t op, std::initializer_list<Arg> rest) {
     absl::InlinedVector<Arg, 6> args{Arg(meta(result_.view))};
     args.insert(args.end(), rest.begin(), rest.end());
-    result_.view = call_op(op, args, *result_.view->session)[0];
+    result_.view = call_one(method_, op, args, *result_.view->session);
   }
 
   Indexed result_;
+  DispatchedMethod* const method_;
   std::vector<client::Tensor> converted_;
   int64_t dim_ = 0;
   int64_t whole_ = 0;
@@ -205,21 +212,25 @@ bool is_plain_index(PyObject* o) {
 
 PyObject* get_item(PyObject* self, PyObject* index) noexcept {
   return guard([&]() -> PyObject* {
+    std::optional<DispatchedMethod> dispatched;
     if (!is_plain_tensor(self) || !is_plain_index(index)) [[unlikely]] {
-      if (PyObject* result = call_method_handlers("__getitem__", "get_item", {self, index})) return result;
+      if (PyObject* result = call_overridden_method("__getitem__", {self, index})) return result;
+      PyObject* args[] = {self, index};
+      if (is_dispatched({nullptr, args, 2, nullptr})) dispatched.emplace(std::initializer_list<PyObject*>{self, index});
     }
-    Indexed indexed = Indexer(handle_of(self)).run(index);
+    DispatchedMethod* method = dispatched ? &*dispatched : nullptr;
+    Indexed indexed = Indexer(handle_of(self), method).run(index);
+    client::Session& session = *indexed.view->session;
     if (indexed.advanced()) {
       std::vector<const TensorMeta*> list = entries(indexed);
       const Arg args[] = {Arg(meta(indexed.view)), Arg(absl::Span<const TensorMeta* const>(list))};
       bool masked = std::any_of(list.begin(), list.end(), [](const TensorMeta* t) { return t && is_mask(*t); });
-      return wrap(call_op(masked ? op_id::kIndexMasked : op_id::kIndex, args, *indexed.view->session)[0]);
-    }
-    if (indexed.view == handle_of(self)) {  // x[...] also returns a view
+      indexed.view = call_one(method, masked ? op_id::kIndexMasked : op_id::kIndex, args, session);
+    } else if (indexed.view == handle_of(self)) {  // x[...] also returns a view
       const Arg args[] = {Arg(meta(indexed.view))};
-      return wrap(call_op(op_id::kAlias, args, *indexed.view->session)[0]);
+      indexed.view = call_one(method, op_id::kAlias, args, session);
     }
-    return wrap(std::move(indexed.view));
+    return method ? method->object_of(indexed.view) : wrap(std::move(indexed.view));
   });
 }
 
@@ -227,23 +238,35 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
   return guard(
       [&] {
         check(ErrorKind::kType, value != nullptr, "Tensor does not support deleting items");
+        std::optional<DispatchedMethod> dispatched;
         if (!is_plain_tensor(self) || !is_plain_index(index) ||
             !(is_plain_tensor(value) || PyFloat_CheckExact(value))) {
-          if (Owned(call_method_handlers("__setitem__", "set_item", {self, index, value}))) return 0;
+          if (Owned(call_overridden_method("__setitem__", {self, index, value}))) return 0;
+          PyObject* args[] = {self, index, value};
+          if (is_dispatched({nullptr, args, 3, nullptr}))
+            dispatched.emplace(std::initializer_list<PyObject*>{self, index, value});
         }
-        Indexed indexed = Indexer(handle_of(self)).run(index);
+        DispatchedMethod* method = dispatched ? &*dispatched : nullptr;
+        Indexed indexed = Indexer(handle_of(self), method).run(index);
         client::Tensor& view = indexed.view;
         client::Tensor source = value_tensor(value, view);
+        auto write = [&](uint16_t id, Args args) {
+          const auto into = absl::MakeConstSpan(&view, 1);
+          if (method) {
+            method->call(id, args, *view->session, into);
+          } else {
+            call_op(id, args, *view->session, into);
+          }
+          return 0;
+        };
         if (!indexed.advanced()) {
           const Arg args[] = {Arg(meta(view)), Arg(meta(source))};
-          call_op(op_id::kAssign, args, *view->session, absl::MakeConstSpan(&view, 1));
-          return 0;
+          return write(op_id::kAssign, args);
         }
         std::vector<const TensorMeta*> list = entries(indexed);
         const Arg args[] = {Arg(meta(view)), Arg(absl::Span<const TensorMeta* const>(list)), Arg(meta(source)),
                             Arg(false)};
-        call_op(op_id::kIndexPut, args, *view->session, absl::MakeConstSpan(&view, 1));
-        return 0;
+        return write(op_id::kIndexPut, args);
       },
       -1);
 }

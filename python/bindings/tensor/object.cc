@@ -16,7 +16,6 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
-#include "python/bindings/tensor/stand_in.h"
 #include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
@@ -129,18 +128,21 @@ int set_grad(PyObject* o, PyObject* value, void*) {
 // Reverses all dimensions, or exchanges the last two.
 PyObject* get_transposed(PyObject* o, void* last_two) {
   return guard([&]() -> PyObject* {
-    if (!is_plain_tensor(o)) [[unlikely]] {
-      if (PyObject* result = call_dispatched_method(last_two ? "get_mT" : "get_T", {o})) return result;
-    }
     const client::Tensor& handle = handle_of(o);
+    auto call = [&](uint16_t id, Args args) {
+      if (is_plain_tensor(o)) [[likely]]
+        return wrap(call_op(id, args, *handle->session)[0]);
+      DispatchedMethod method({o});
+      return method.object_of(method.call(id, args, *handle->session));
+    };
     if (last_two) {
       const Arg args[] = {arg(handle), Arg(int64_t{-2}), Arg(int64_t{-1})};
-      return wrap(call_op(op_id::kTranspose, args, *handle->session)[0]);
+      return call(op_id::kTranspose, args);
     }
     Sizes order(handle->sizes.size());
     for (size_t i = 0; i < order.size(); ++i) order[i] = static_cast<int64_t>(order.size() - 1 - i);
     const Arg args[] = {arg(handle), Arg(SizesView(order))};
-    return wrap(call_op(op_id::kPermute, args, *handle->session)[0]);
+    return call(op_id::kPermute, args);
   });
 }
 
@@ -411,9 +413,7 @@ bool init_tensor_type(PyObject* module) {
 
 PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
   if (handle->stands_for && type == tensor_type) [[unlikely]] {
-    const StandIn& stand_in = *stand_in_of(handle.get());
-    if (PyObject* existing = stand_in.object()) return existing;
-    type = stand_in.type();
+    if (PyObject* existing = wrapper_object(handle)) return existing;
   }
   auto* self = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;

@@ -15,7 +15,7 @@
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/read.h"
-#include "python/bindings/tensor/stand_in.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 
 namespace tt::python {
@@ -42,12 +42,8 @@ PyTypeObject* result_type(const Entry& entry, bool is_out) {
 PyObject* wrap_results(const Entry& entry, const Op& op, client::Tensors results) {
   if (op.num_outputs == 1) return wrap(std::move(results[0]));
   if (op.num_outputs == 0) Py_RETURN_NONE;
-  if (op.num_outputs < 0 || entry.results.size() != results.size()) return wrap_tuple(results);
-  Owned tuple(throw_if_null(PyStructSequence_New(result_type(entry, false))));
-  for (size_t i = 0; i < results.size(); ++i) {
-    PyStructSequence_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(i), throw_if_null(wrap(results[i])));
-  }
-  return tuple.release();
+  Owned tuple(wrap_tuple(results));
+  return op.num_outputs < 0 ? tuple.release() : named_results(entry, tuple.get());
 }
 
 // Returns what a call with `out=` returns: the tensor, or the tensors by name.
@@ -115,9 +111,6 @@ void store_resized(PyObject* out, const Op& op, const client::Tensor& result, cl
 
 client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::Span<const client::Tensor> into) {
   const Op& op = *find_op(id);
-  if (stand_ins_exist) [[unlikely]] {
-    if (auto results = call_stand_in(op, args, into)) return *std::move(results);
-  }
   client::CallOptions options = call_options(session);
   options.into = into;
   if (!op.is_dynamic) return session.call(op, args, options);
@@ -220,7 +213,7 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
         continue;
       }
       if (!parsed.session) [[unlikely]] {
-        if (PyObject* result = call_handlers(module, entry.name, op, parsed, call, in_place)) return result;
+        if (PyObject* result = call_handlers(module, entry, op, parsed, call, in_place)) return result;
         parsed.session = parsed.overridable_session ? parsed.overridable_session : &current_session();
       }
       client::Session& session = *parsed.session;
@@ -254,6 +247,16 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
 }
 
 }  // namespace
+
+PyObject* named_results(const Entry& entry, PyObject* results) {
+  const auto count = static_cast<Py_ssize_t>(entry.results.size());
+  if (count == 0 || !PyTuple_CheckExact(results) || PyTuple_GET_SIZE(results) != count) return Py_NewRef(results);
+  Owned tuple(throw_if_null(PyStructSequence_New(result_type(entry, false))));
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyStructSequence_SET_ITEM(tuple.get(), i, Py_NewRef(PyTuple_GET_ITEM(results, i)));
+  }
+  return tuple.release();
+}
 
 PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& call, bool in_place) noexcept {
   if (!logs_functions || (!module && !call.self)) [[likely]]  // functions of _C.ops are not public

@@ -36,6 +36,10 @@ MethodTables method_tables();
 // function; null for methods. Returns a new reference, or null with a Python exception set.
 PyObject* call_entry(const Entry& entry, PyObject* module, const PythonCall& call, bool in_place) noexcept;
 
+// Returns a tuple of an entry's results as PyTorch's named tuple, if the entry has one; else `results`. A new
+// reference.
+PyObject* named_results(const Entry& entry, PyObject* results);
+
 // Sets the Python function that call_entry calls if no operator accepts the arguments, with the entry's name, whether
 // it is a method, whether it is in place, the positional arguments (with `self`) and the keywords. Its result is
 // returned, unless it is NotImplemented.

@@ -10,7 +10,6 @@
 #include "python/bindings/tensor/function_log.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
-#include "python/bindings/tensor/stand_in.h"
 
 namespace tt::python {
 namespace {
@@ -75,7 +74,6 @@ void check_is_number(const TensorMeta& tensor) {
 }
 
 client::Value read(const client::Tensor& tensor) {
-  check_has_values(tensor.get(), "read");
   uint32_t site = current_site(*tensor->session);
   ReleaseGil released;
   return tensor->session->read(tensor, site);
@@ -84,7 +82,6 @@ client::Value read(const client::Tensor& tensor) {
 }  // namespace
 
 PendingRead::PendingRead(const client::Tensor& tensor) : meta_(*tensor), session_(tensor->session) {
-  check_has_values(tensor.get(), "read");
   pending_ = session_->read_async(tensor, current_site(*session_));
 }
 

@@ -3,11 +3,12 @@
 #include <string>
 
 #include "client/autograd/backward.h"
+#include "client/session/default_dtype.h"
+#include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/arguments.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/operators.h"
-#include "python/bindings/tensor/stand_in.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
 
@@ -49,48 +50,68 @@ bool any_object(const PythonCall& call, const F& matches) {
   return false;
 }
 
+// Returns whether the object is the tensor's, and stores it in `found` then.
+auto matches(const TensorMeta* tensor, PyObject** found) {
+  return [=](PyObject* o) {
+    if (!is_tensor(o) || handle_of(o).get() != tensor) return false;
+    *found = o;
+    return true;
+  };
+}
+
 // Finds the object of a tensor among a call's arguments, so that handlers receive the caller's objects.
 py::object object_in(const PythonCall& call, const TensorMeta* tensor) {
   PyObject* found = nullptr;
-  any_object(call, [&](PyObject* o) {
-    if (!is_tensor(o) || handle_of(o).get() != tensor) return false;
-    found = o;
-    return true;
-  });
+  any_object(call, matches(tensor, &found));
   return found ? py::reinterpret_borrow<py::object>(found) : tensor_object(tensor);
 }
 
-// The module that implements the dispatch: teletensor._library.dispatch.
-PyObject* handler_module() {
-  static PyObject* module = throw_if_null(PyImport_ImportModule("teletensor._library.dispatch"));
-  return module;
+// The object of a wrapper subclass's tensor, which keeps the handle.
+class Wrapper final : public RefCounted {
+ public:
+  explicit Wrapper(PyObject* object) : weak_reference_(throw_if_null(PyWeakref_NewRef(object, nullptr))) {}
+  ~Wrapper() override {
+    if (!Py_IsInitialized()) return;
+    HoldGil held;
+    Py_DECREF(weak_reference_);
+  }
+  // Returns a borrowed reference; null if the object was freed.
+  PyObject* object() const {
+    PyObject* o = PyWeakref_GetObject(weak_reference_);
+    return o == Py_None ? nullptr : o;
+  }
+
+ private:
+  PyObject* const weak_reference_;
+};
+
+bool wrappers_exist = false;
+
+const Wrapper* wrapper_of(const TensorMeta* tensor) {
+  if (!tensor || !wrappers_exist) return nullptr;
+  return static_cast<const Wrapper*>(static_cast<const client::Handle*>(tensor)->stands_for.get());
 }
 
-// The object of a wrapper subclass, which keeps the handle.
-class Wrapper final : public StandIn {
- public:
-  ~Wrapper() override {
-    if (!weak_reference || !Py_IsInitialized()) return;
-    HoldGil held;
-    Py_DECREF(weak_reference);
+// Passes a call to the handlers. `into` are the tensors of `out=`.
+PyObject* call_handlers_of(const Op& op, Args args, absl::Span<const client::Tensor> into, bool in_place,
+                           bool requires_grad, const TensorObjects& tensor) {
+  py::list arguments;
+  for (size_t i = 0; i < args.size(); ++i) arguments.append(to_python(op.params[i], args[i], tensor));
+  py::object targets = py::none();
+  if (!into.empty()) {
+    py::list list;
+    for (const client::Tensor& t : into) list.append(tensor(t.get()));
+    targets = list;
   }
-  client::Tensors call(const Op& op, Args, absl::Span<const client::Tensor>) override {
-    check_has_values(op.name);
-    return {};
-  }
-  void check_has_values(std::string_view what) const override {
-    fail(ErrorKind::kNotImplemented, "[", what,
-         "] a tensor of _make_wrapper_subclass() has no values in the engine; its __torch_dispatch__ does not handle "
-         "this");
-  }
-  PyObject* object() const override {
-    PyObject* o = weak_reference ? PyWeakref_GetObject(weak_reference) : Py_None;  // borrowed
-    return o == Py_None ? nullptr : Py_NewRef(o);
-  }
-  PyTypeObject* type() const override { return tensor_type; }
-
-  PyObject* weak_reference = nullptr;
-};
+  static PyObject* function = [] {
+    Owned module(throw_if_null(PyImport_ImportModule("teletensor._library.dispatch")));
+    return throw_if_null(PyObject_GetAttrString(module.get(), "call"));
+  }();
+  const py::str name(op.name.data(), op.name.size());
+  return throw_if_null(PyObject_CallFunctionObjArgs(function, name.ptr(), arguments.ptr(), targets.ptr(),
+                                                    in_place ? Py_True : Py_False, requires_grad ? Py_True : Py_False,
+                                                    nullptr));
+}
 
 }  // namespace
 
@@ -102,31 +123,81 @@ bool is_dispatched(const PythonCall& call) {
 PyObject* call_dispatched(const Op& op, const ParsedArgs& parsed, const PythonCall& call, bool in_place) {
   if (!is_dispatched(call)) return nullptr;
   op.check_args(parsed.args);
-  auto tensor = [&](const TensorMeta* t) { return t ? object_in(call, t) : py::none(); };
-  py::list arguments;
-  for (size_t i = 0; i < parsed.args.size(); ++i) arguments.append(to_python(op.params[i], parsed.args[i], tensor));
-  py::object targets = py::none();
-  if (!in_place && !parsed.into.empty()) {
-    py::list list;
-    for (const client::Tensor& t : parsed.into) list.append(tensor(t.get()));
-    targets = list;
+  const client::Tensors none;
+  return call_handlers_of(op, parsed.args, in_place ? none : parsed.into, in_place, parsed.requires_grad,
+                          [&](const TensorMeta* t) { return t ? object_in(call, t) : py::none(); });
+}
+
+PyObject* DispatchedMethod::find(const TensorMeta* tensor) const {
+  PyObject* found = nullptr;
+  const auto is_tensors = matches(tensor, &found);
+  for (const Owned& result : results_) {
+    if (is_tensors(result.get())) return found;
   }
-  const py::str name(op.name.data(), op.name.size());
-  Owned function(throw_if_null(PyObject_GetAttrString(handler_module(), "call")));
-  return throw_if_null(PyObject_CallFunctionObjArgs(function.get(), name.ptr(), arguments.ptr(), targets.ptr(),
-                                                    in_place ? Py_True : Py_False,
-                                                    parsed.requires_grad ? Py_True : Py_False, nullptr));
+  for (PyObject* argument : arguments_) {
+    if (any_object(argument, is_tensors)) return found;
+  }
+  return nullptr;
 }
 
-PyObject* call_dispatched_method(const char* name, std::initializer_list<PyObject*> args) {
-  if (!is_dispatched({nullptr, args.begin(), static_cast<Py_ssize_t>(args.size()), nullptr})) return nullptr;
-  Owned function(throw_if_null(PyObject_GetAttrString(handler_module(), name)));
-  return throw_if_null(PyObject_Vectorcall(function.get(), args.begin(), args.size(), nullptr));
+PyObject* DispatchedMethod::object_of(const client::Tensor& tensor) const {
+  PyObject* found = find(tensor.get());
+  return found ? Py_NewRef(found) : wrap(tensor);
 }
 
-bool is_wrapper(const TensorMeta* tensor) { return dynamic_cast<const Wrapper*>(stand_in_of(tensor)) != nullptr; }
+client::Tensor DispatchedMethod::call(uint16_t id, Args args, client::Session& session,
+                                      absl::Span<const client::Tensor> into) {
+  const Op& op = *find_op(id);
+  bool applies = dispatch_mode_count() > 0;
+  auto object = [&](const TensorMeta* tensor) -> py::object {
+    if (!tensor) return py::none();
+    PyObject* found = find(tensor);
+    if (!found) return tensor_object(tensor);
+    applies |= handles_dispatch(Py_TYPE(found));
+    return py::reinterpret_borrow<py::object>(found);
+  };
+  for (const Arg& arg : args) {
+    if (arg.kind == Arg::Kind::kTensor) object(arg.tensor);
+    if (arg.kind != Arg::Kind::kTensors) continue;
+    for (const TensorMeta* tensor : arg.list()) object(tensor);
+  }
+  if (!applies) {
+    client::Tensors results = call_op(id, args, session, into);
+    return into.empty() ? std::move(results[0]) : into[0];
+  }
+  Owned result(call_handlers_of(op, args, into, false, false, object));
+  if (!into.empty()) return into[0];
+  check(ErrorKind::kType, is_tensor(result.get()), "[", op.name, "] expected a Tensor from __torch_dispatch__, got ",
+        Py_TYPE(result.get())->tp_name);
+  return handle_of(results_.emplace_back(std::move(result)).get());
+}
+
+bool is_wrapper(const TensorMeta* tensor) { return wrapper_of(tensor) != nullptr; }
+
+PyObject* wrapper_object(const client::Tensor& tensor) {
+  const Wrapper* wrapper = wrapper_of(tensor.get());
+  return wrapper ? Py_XNewRef(wrapper->object()) : nullptr;
+}
+
+void check_has_values(const TensorMeta* tensor, std::string_view what) {
+  const Wrapper* wrapper = wrapper_of(tensor);
+  if (!wrapper) return;
+  PyObject* o = wrapper->object();
+  fail(ErrorKind::kNotImplemented, "[", what, "] a ", o ? Py_TYPE(o)->tp_name : "tensor of a wrapper subclass",
+       " has no values in the engine; its __torch_dispatch__ does not handle this");
+}
 
 namespace {
+
+bool is_wrapper_object(PyObject* o) { return is_tensor(o) && is_wrapper(handle_of(o).get()); }
+
+const Op& operator_of(PyObject* name) {
+  const char* text = PyUnicode_Check(name) ? PyUnicode_AsUTF8(name) : nullptr;
+  const Op* op = text ? find_op(text) : nullptr;
+  check(ErrorKind::kValue, op != nullptr, "expected the name of an operator, got ",
+        text ? text : Py_TYPE(name)->tp_name);
+  return *op;
+}
 
 PyTypeObject* tensor_subclass(PyObject* type, const char* what) {
   check(ErrorKind::kType, PyType_Check(type) && PyType_IsSubtype(reinterpret_cast<PyTypeObject*>(type), tensor_type),
@@ -150,7 +221,6 @@ PyObject* make_subclass(PyObject*, PyObject* args, PyObject* keywords) {
           "[_make_subclass] sizes and strides cannot be computed by the subclass");
     PyTypeObject* subclass = tensor_subclass(type, "_make_subclass");
     const client::Tensor& handle = handle_of(data);
-    check_has_values(handle.get(), "_make_subclass");
     const Arg detached[] = {Arg(static_cast<const TensorMeta*>(handle.get()))};
     client::Tensor result = call_op(op_id::kDetach, detached, *handle->session)[0];
     if (require_grad) client::set_requires_grad(result, true, current_site(*result->session));
@@ -181,13 +251,53 @@ PyObject* make_wrapper(PyObject*, PyObject* args) {
     meta.dtype = dtype_from(dtype);
     meta.device = device_from(device);
     auto handle = make_ref<client::Handle>(std::move(meta), Ref<client::Session>(&current_session()), 0);
-    Ref<Wrapper> wrapper = make_ref<Wrapper>();
-    Wrapper* owner = wrapper.get();
-    handle->stands_for = Ref<RefCounted>(std::move(wrapper));
-    stand_ins_exist = true;
-    Owned object(throw_if_null(wrap(std::move(handle), subclass)));
-    owner->weak_reference = throw_if_null(PyWeakref_NewRef(object.get(), nullptr));
+    Owned object(throw_if_null(wrap(handle, subclass)));
+    handle->stands_for = Ref<RefCounted>(new Wrapper(object.get()));
+    wrappers_exist = true;
     return object.release();
+  });
+}
+
+// _set_wrapper(object, like): gives a wrapper subclass's object the sizes, dtype and device of another one.
+PyObject* set_wrapper(PyObject*, PyObject* const* args, Py_ssize_t count) {
+  return guard([&]() -> PyObject* {
+    check(ErrorKind::kType, count == 2 && is_wrapper_object(args[0]) && is_wrapper_object(args[1]),
+          "_set_wrapper(): expected two tensors of _make_wrapper_subclass()");
+    const client::Tensor& like = handle_of(args[1]);
+    auto handle = make_ref<client::Handle>(TensorMeta(*like), like->session, 0);
+    handle->stands_for = Ref<RefCounted>(new Wrapper(args[0]));
+    replace_handle(args[0], std::move(handle));
+    Py_RETURN_NONE;
+  });
+}
+
+// _result_sizes(operator, arguments...): the sizes of an operator's results; None if they depend on data.
+PyObject* result_sizes(PyObject*, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return guard([&]() -> PyObject* {
+    const Op& op = operator_of(count > 0 ? args[0] : Py_None);
+    if (op.is_dynamic) Py_RETURN_NONE;
+    ParsedArgs parsed;
+    std::string why;
+    check(ErrorKind::kType, parse(op, {nullptr, args + 1, count - 1, keywords}, &parsed, &why), op.name, "(): ", why);
+    op.check_args(parsed.args);
+    const DefaultFloat default_float(client::default_dtype());
+    Inference inferred;
+    infer(op, parsed.args, false, &inferred);
+    py::list sizes;
+    for (const TensorMeta& meta : inferred.outputs) {
+      sizes.append(py::reinterpret_steal<py::object>(throw_if_null(size_object(meta.sizes))));
+    }
+    return sizes.release().ptr();
+  });
+}
+
+// _declaration(operator): ([(parameter, keyword only, written)], pointwise, view, random, number of results).
+PyObject* declaration(PyObject*, PyObject* name) {
+  return guard([&]() -> PyObject* {
+    const Op& op = operator_of(name);
+    py::list parameters;
+    for (const Param& p : op.params) parameters.append(py::make_tuple(std::string(p.name), p.keyword_only, p.written));
+    return py::make_tuple(parameters, op.is_pointwise, op.is_view, op.is_random, op.num_outputs).release().ptr();
   });
 }
 
@@ -211,20 +321,29 @@ PyObject* is_dispatched_call(PyObject*, PyObject* values) {
     return PyBool_FromLong(is_dispatched({nullptr, args, 1, nullptr}));
   });
 }
-PyObject* is_wrapper_object(PyObject*, PyObject* o) {
-  return PyBool_FromLong(is_tensor(o) && is_wrapper(handle_of(o).get()));
+PyObject* is_wrapper_function(PyObject*, PyObject* o) { return PyBool_FromLong(is_wrapper_object(o)); }
+
+template <typename F>
+PyCFunction function_pointer(F* f) {
+  return reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(f));
 }
 
 PyMethodDef functions[] = {
-    {"_make_subclass", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&make_subclass)),
-     METH_VARARGS | METH_KEYWORDS, "An object of a subclass of Tensor that shares a tensor's values, without history."},
+    {"_make_subclass", function_pointer(&make_subclass), METH_VARARGS | METH_KEYWORDS,
+     "An object of a subclass of Tensor that shares a tensor's values, without history."},
     {"_make_wrapper", make_wrapper, METH_VARARGS, "An object of a subclass of Tensor without values in the engine."},
     {"_disabled_torch_dispatch_impl", disabled_dispatch, METH_VARARGS, "Tensor.__torch_dispatch__: handles no calls."},
     {"_set_dispatch_disabled", set_disabled, METH_O, "Enters (True) or leaves (False) a context without dispatch."},
     {"_handles_dispatch", handles_object, METH_O, "Whether the object is a tensor with a __torch_dispatch__."},
     {"_is_dispatched", is_dispatched_call, METH_O,
      "Whether a mode or one of a tuple of arguments handles operators in this thread."},
-    {"_is_wrapper", is_wrapper_object, METH_O, "Whether the object is a tensor of _make_wrapper_subclass()."},
+    {"_is_wrapper", is_wrapper_function, METH_O, "Whether the object is a tensor of _make_wrapper_subclass()."},
+    {"_set_wrapper", function_pointer(&set_wrapper), METH_FASTCALL,
+     "Gives a tensor of _make_wrapper_subclass() the sizes, dtype and device of another one."},
+    {"_result_sizes", function_pointer(&result_sizes), METH_FASTCALL | METH_KEYWORDS,
+     "_result_sizes(operator, arguments...): the sizes of an operator's results; None if they depend on data."},
+    {"_declaration", declaration, METH_O,
+     "([(parameter, keyword only, written)], pointwise, view, random, number of results) of an operator."},
     {}};
 
 }  // namespace

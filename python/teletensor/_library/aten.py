@@ -150,7 +150,8 @@ class AtenOverload(OpOverload):
         self.has_out = any(a.is_write and a.kwarg_only for a in schema.arguments)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        result = call_handlers(self, args, kwargs, dispatches=False)  # the function asks dispatch handlers
+        # The function asks dispatch handlers, unless DTensors have a rule for the whole call.
+        result = call_handlers(self, args, kwargs, dispatches=self.sharded is not None)
         if result is not NotImplemented:
             return result
         function = implementation(self._opname)

@@ -8,7 +8,7 @@ gradient is recorded for the operators that a handler calls, and the operators o
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+import threading
 from typing import Any
 
 from .. import _C
@@ -57,6 +57,21 @@ def _name(argument: Argument) -> str:
     return "input" if argument.name in ("self", "x") else argument.name
 
 
+# For each argument of an overload that is no output: its name, whether it is keyword only, the position of its value among the
+# arguments of the engine's operator, and its default.
+Sources = list[tuple[str, bool, int | None, Any]]
+_overloads: dict[tuple, tuple[OpOverload, Sources] | None] = {}  # by everything that the choice of an overload depends on
+
+
+def _kind(value: Any, parameter: tuple[str, Any, bool]) -> Any:
+    """The properties of an argument that the choice of an overload depends on."""
+    if isinstance(value, Tensor):
+        return Tensor
+    if isinstance(value, (list, tuple)):
+        return type(value), frozenset(Tensor if isinstance(v, Tensor) else type(v) for v in value)
+    return type(value), value == parameter[1]
+
+
 def _matching(packet: aten.AtenPacket, given: dict[str, Any], defaults: dict[str, Any], has_out: bool) -> OpOverload | None:
     """The smallest overload that accepts the given arguments by name, or None."""
     numbers = packet.__name__ in _NUMBERS_AS_TENSORS
@@ -77,22 +92,31 @@ def _same(value: Any, default: Any) -> bool:
     return value is None or (not isinstance(value, (Tensor, list)) and value == default)
 
 
-def _arguments(overload: OpOverload, given: dict[str, Any]) -> tuple[tuple, dict[str, Any]]:
+def _found(base: str, names: tuple, arguments: list[Any], has_out: bool) -> tuple[OpOverload, Sources] | None:
+    """The overload of aten::base that accepts a call of the engine's operator with these parameters, or None."""
+    packet = aten.packet(base)
+    given = {p: value for (p, _, _), value in zip(names, arguments)}
+    overload = packet and _matching(packet, given, {p: default for p, default, _ in names}, has_out)
+    if overload is None:
+        return None
+    places = {p: i for i, p in enumerate(given)}
+    inputs = [a for a in overload._schema.arguments if not (a.is_write and a.kwarg_only)]
+    return overload, [(a.name, a.kwarg_only, places.get(_name(a)), a.default) for a in inputs]
+
+
+def _arguments(sources: Sources, arguments: list[Any]) -> tuple[tuple, dict[str, Any]]:
     """The arguments of a call in the declaration's order, without trailing defaults."""
     args: list[Any] = []
     kept = 0
     kwargs = {}
-    for a in overload._schema.arguments:
-        if a.is_write and a.kwarg_only:
-            continue
-        value = given.get(_name(a), a.default)
-        is_default = a.has_default and not isinstance(value, Tensor) and value == a.default
-        if a.kwarg_only:
-            if not is_default:
-                kwargs[a.name] = value
-            continue
-        args.append(value)
-        kept = kept if is_default else len(args)
+    for parameter, keyword_only, place, default in sources:
+        value = default if place is None else arguments[place]
+        is_default = value is default or (not isinstance(value, Tensor) and value == default)
+        if not keyword_only:
+            args.append(value)
+            kept = kept if is_default else len(args)
+        elif not is_default:
+            kwargs[parameter] = value
     return tuple(args[:kept]), kwargs
 
 
@@ -105,14 +129,13 @@ def resolve(name: str, arguments: list[Any], out: list | None, in_place: bool) -
     if name == "sub" and not isinstance(arguments[0], Tensor):  # 1 - x
         return aten.packet("rsub").Scalar, (arguments[1], arguments[0]), {}
     names = _parameters(name)
-    given = {p: value for (p, _, _), value in zip(names, arguments)}
-    defaults = {p: default for p, default, _ in names}
     base = ATEN_NAMES.get(name, name)
     if out is not None and len(out) == 1 and out[0] is arguments[0]:
         in_place, out = True, None  # the methods written in Python
-    packet = aten.packet(f"{base}_" if in_place else base)
-    overload = packet and _matching(packet, given, defaults, out is not None)
-    if overload is None:
+    key = (name, in_place, out is None, *map(_kind, arguments, names))
+    if key not in _overloads:
+        _overloads[key] = _found(f"{base}_" if in_place else base, names, arguments, out is not None)
+    if (found := _overloads[key]) is None:
         overload = _engine_overload(name)
         keywords = {p: value for (p, _, only), value in zip(names, arguments) if only}
         arguments = [value for (_, _, only), value in zip(names, arguments) if not only]
@@ -121,11 +144,28 @@ def resolve(name: str, arguments: list[Any], out: list | None, in_place: bool) -
         elif out is not None:
             keywords["out"] = out[0] if len(out) == 1 else tuple(out)
         return overload, tuple(arguments), keywords
-    args, kwargs = _arguments(overload, given)
+    overload, sources = found
+    args, kwargs = _arguments(sources, arguments)
     if out is not None:
         targets = [a.name for a in overload._schema.arguments if a.is_write and a.kwarg_only]
         kwargs.update(zip(targets, out))
     return overload, args, kwargs
+
+
+class _Running(threading.local):
+    args: tuple | None = None  # the arguments that the handlers of this thread's innermost call receive
+    call: tuple[str, list[Any], list | None] | None = None
+
+
+_running = _Running()
+
+
+def engine_call(args: tuple) -> tuple[str, list[Any], list | None] | None:
+    """The engine's operator, its arguments and the tensors that receive the results, for a handler that received `args`.
+
+    Returns None if `args` are not those that the dispatch passed to the handlers of the current call.
+    """
+    return _running.call if _running.args is args else None
 
 
 def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requires_grad: bool) -> Any:
@@ -138,84 +178,14 @@ def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requ
         in_place: whether the first argument receives the result.
         requires_grad: whether the results require gradients, for operators that create tensors.
     """
-    result = call_dispatch_handlers(*resolve(name, arguments, out, in_place))
+    overload, args, kwargs = resolve(name, arguments, out, in_place)
+    before = _running.args, _running.call
+    _running.args, _running.call = args, (name, arguments, arguments[:1] if in_place else out)
+    try:
+        result = call_dispatch_handlers(overload, args, kwargs)
+    finally:
+        _running.args, _running.call = before
     if requires_grad:
         for tensor in (result,) if isinstance(result, Tensor) else result:
             tensor.requires_grad_()
     return result
-
-
-def _is_mask(value: Any) -> bool:
-    return isinstance(value, Tensor) and value.dtype in (_C.bool, _C.uint8)
-
-
-def _indexed(x: Tensor, index: Any) -> tuple[Tensor, list[Tensor | None]]:
-    """The view that slices, ints, None and ... select, and the index tensors that remain, one per dimension."""
-    items = list(index) if isinstance(index, tuple) else [index]
-    used = sum(i.dim() if _is_mask(i) else 1 for i in items if i is not None and i is not Ellipsis)
-    tensors: list[Tensor | None] = []
-    dim = 0
-    for item in items:
-        if item is Ellipsis:
-            dim += x.dim() - used
-        elif item is None:
-            x = _C.ops.unsqueeze(x, dim)
-            dim += 1
-            used += 1
-        elif isinstance(item, bool):
-            raise NotImplementedError("[__getitem__] a bool as an index does not reach __torch_dispatch__; use a mask")
-        elif isinstance(item, slice):
-            start, stop, step = item.indices(x.shape[dim])
-            if (start, stop, step) != (0, x.shape[dim], 1):
-                x = _C.ops.slice(x, dim, start, stop, step)
-            dim += 1
-        elif isinstance(item, (Tensor, list)) or hasattr(item, "__array__"):
-            chosen = item if isinstance(item, Tensor) else _C.tensor(item)
-            tensors += [None] * (dim - len(tensors)) + [chosen] + [None] * (chosen.dim() - 1 if _is_mask(chosen) else 0)
-            dim = len(tensors)
-        else:
-            x = _C.ops.select(x, dim, item.__index__())
-            used -= 1
-    return x, tensors
-
-
-def _entries(tensors: list[Tensor | None]) -> list[Tensor | None]:
-    """The list argument of operator `index`: a mask of several dimensions is one entry."""
-    entries, skipped = [], 0
-    for tensor in tensors:
-        if skipped:
-            skipped -= 1
-            continue
-        entries.append(tensor)
-        skipped = tensor.dim() - 1 if _is_mask(tensor) else 0
-    return entries
-
-
-def get_item(x: Tensor, index: Any) -> Tensor:
-    """x[index] as calls of operators."""
-    view, tensors = _indexed(x, index)
-    if not tensors:
-        return _C.ops.alias(view) if view is x else view
-    function: Callable = _C.ops.index_masked if any(map(_is_mask, tensors)) else _C.ops.index
-    return function(view, _entries(tensors))
-
-
-def set_item(x: Tensor, index: Any, value: Any) -> None:
-    """x[index] = value as calls of operators."""
-    view, tensors = _indexed(x, index)
-    if not isinstance(value, Tensor):
-        value = _C.tensor(value, dtype=view.dtype, device=view.device)
-    if tensors:
-        _C.ops.index_put(view, _entries(tensors), value, False, out=view)
-    else:
-        _C.ops.assign(view, value, out=view)
-
-
-def get_T(x: Tensor) -> Tensor:  # noqa: N802 - the attribute's name
-    """The tensor with its dimensions reversed."""
-    return _C.ops.permute(x, tuple(range(x.dim() - 1, -1, -1)))
-
-
-def get_mT(x: Tensor) -> Tensor:  # noqa: N802 - the attribute's name
-    """The tensor with its last two dimensions exchanged."""
-    return _C.ops.transpose(x, -2, -1)

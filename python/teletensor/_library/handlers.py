@@ -1,8 +1,7 @@
-"""The handlers of a call of an operator object, asked in one place and in PyTorch's order.
+"""The handlers of a call of an operator object, called in one place and in PyTorch's order.
 
-They are function modes and ``__torch_function__`` of the arguments, dispatch modes and ``__torch_dispatch__``, and the
-placements that ``register_sharding`` gives an operator for DTensors. The bindings ask the handlers of functions and methods in
-the same order (python/bindings/tensor/handlers.h).
+They are function modes and ``__torch_function__`` of the arguments, then dispatch modes and ``__torch_dispatch__``. The bindings
+call the handlers of functions and methods in the same order (python/bindings/tensor/handlers.h).
 """
 
 from __future__ import annotations
@@ -45,19 +44,18 @@ def call_handlers(overload: Any, args: tuple, kwargs: dict[str, Any], *, dispatc
     values = tuple(flat((*args, *kwargs.values())))
     if dispatches and _C._is_dispatched(values):
         return call_dispatch_handlers(overload, args, kwargs)
-    if overload.sharded is not None and any(isinstance(v, _C.Tensor) and _C.is_dtensor(v) for v in values):
-        return overload.sharded(list(args), kwargs)
     return NotImplemented
 
 
-def _handling_types(values: tuple) -> list[type]:
+def _handling_types(values: Iterable[Any]) -> list[type]:
     """The types of tensors that handle calls, each once, subclasses first."""
     found: list[type] = []
     for value in values:
-        kind = type(value)
-        if kind not in found and _C._handles_dispatch(value):
-            place = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
-            found.insert(place, kind)
+        for item in value if isinstance(value, (list, tuple)) else (value,):
+            kind = type(item)
+            if kind not in found and _C._handles_dispatch(item):
+                place = next((i for i, other in enumerate(found) if issubclass(kind, other)), len(found))
+                found.insert(place, kind)
     return found
 
 
@@ -67,7 +65,7 @@ def call_dispatch_handlers(overload: Any, args: tuple, kwargs: dict[str, Any]) -
     Raises:
         TypeError: all handlers returned NotImplemented.
     """
-    kinds = _handling_types(tuple(flat((*args, *kwargs.values()))))
+    kinds = _handling_types((*args, *kwargs.values()))
     types, refused = tuple(kinds), []
     if _C._len_torch_dispatch_stack():
         mode = _C._pop_torch_dispatch_stack()

@@ -18,7 +18,6 @@ from ..overrides import named_by_text
 from .handlers import call_function_handlers, call_handlers
 from .schema import Schema
 
-_AUTOGRAD_KEYS = ("Autograd", "AutogradCPU", "AutogradCUDA")
 _below = threading.local()
 
 
@@ -75,8 +74,10 @@ class OpOverload:
         positional, keyword = self._schema.bind(args, kwargs)
         composed = self.kernels.keys() <= {"CompositeImplicitAutograd"} and self.fake is None
         result = call_handlers(self, *self._schema.without_defaults(positional, keyword), dispatches=not composed)
-        if result is not NotImplemented:
-            return result
+        return self.run(positional, keyword) if result is NotImplemented else result
+
+    def run(self, positional: list, keyword: dict) -> Any:
+        """Calls the kernel with all arguments, without handlers of the call itself."""
         device = next((t.device.type for t in _tensors([*positional, *keyword.values()])), "cpu")
         if device in ("cpu", "cuda") and _C.autocast_dtype(device) is not None:
             if f"Autocast{device.upper()}" in self.kernels:

@@ -110,8 +110,8 @@ class FakeTensorMode(TorchFunctionMode):
 
     def from_tensor(self, tensor: Tensor, *, static_shapes: bool | None = None, **_: Any) -> FakeTensor:
         """The fake form of a tensor: a leaf with its sizes, strides, dtype, device and requires_grad."""
-        if _C.is_dtensor(tensor):
-            raise UnsupportedFakeTensorException("a DTensor has no fake form")
+        if _C._is_wrapper(tensor):
+            raise UnsupportedFakeTensorException(f"a {type(tensor).__name__} has no fake form")
         with _C.DisableTorchFunction():
             meta = _C.torch.empty(0, dtype=tensor.dtype, device="meta").new_empty_strided(tensor.shape, tensor.stride())
             meta.requires_grad = tensor.requires_grad

@@ -101,7 +101,7 @@ class GradScaler:
                     continue
                 if grad.dtype is _C.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                grads[grad.device] += _C.dtensor_locals(grad) if _C.is_dtensor(grad) else [grad]
+                grads[grad.device] += grad.to_locals() if hasattr(grad, "to_locals") else [grad]
         found = {}
         for device, members in grads.items():
             found[device] = found_inf if device == found_inf.device else found_inf.to(device)
@@ -112,8 +112,8 @@ class GradScaler:
         """The process groups among whose ranks the optimizer's gradients are divided."""
         groups: dict = {}
         for p in (p for group in optimizer.param_groups for p in group["params"]):
-            if _C.is_dtensor(p):
-                groups.update(dict.fromkeys(_C.dtensor_spec(p).mesh.get_all_groups()))
+            if hasattr(p, "device_mesh"):
+                groups.update(dict.fromkeys(p.device_mesh.get_all_groups()))
             elif hasattr(p, "_unit"):
                 groups[p._unit.group] = None
         return list(groups)

@@ -27,6 +27,11 @@ def _gradients(given, count: int) -> list:
     return [None] * count if given is None else _sequence(given)
 
 
+def _wrapper(tensors: list) -> Tensor | None:
+    """The first tensor whose class runs the backward passes of the tensors inside it, such as a DTensor."""
+    return next((t for t in tensors if _C._is_wrapper(t)), None)
+
+
 def _check_no_dispatch_mode(name: str) -> None:
     if _C._len_torch_dispatch_stack():
         raise NotImplementedError(
@@ -61,8 +66,7 @@ def backward(
     if inputs is not None and not into:
         raise RuntimeError("`inputs` argument to `backward` cannot be empty.")
     _check_no_dispatch_mode("backward")
-    distributed = next((t for t in [*roots, *into] if _C.is_dtensor(t)), None)
-    run = _C.backward if distributed is None else type(distributed).run_backward
+    run = getattr(_wrapper([*roots, *into]), "run_backward", _C.backward)
     given = _gradients(grad_tensors, len(roots))
     _passes.depth = depth = getattr(_passes, "depth", 0) + 1
     try:
@@ -91,8 +95,7 @@ def grad(
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
     _check_no_dispatch_mode("grad")
-    distributed = next((t for t in [*roots, *targets] if _C.is_dtensor(t)), None)
-    run = _C.grad if distributed is None else type(distributed).run_grad
+    run = getattr(_wrapper([*roots, *targets]), "run_grad", _C.grad)
     gradients = run_pass(run, roots, _gradients(grad_outputs, len(roots)), targets, retain, create_graph, unused)
     if materialize_grads:
         gradients = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(gradients, targets)]

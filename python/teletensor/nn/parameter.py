@@ -19,7 +19,7 @@ def _keeps_class(data) -> bool:
     """Whether a parameter of the tensor is an object of the tensor's class: a DTensor, or a user's subclass of Tensor."""
     kind = type(data)
     overrides = kind is not Tensor and kind.__torch_function__ is not _C._disabled_torch_function_impl
-    return overrides or _C.is_dtensor(data) or _C._handles_dispatch(data)
+    return overrides or _C._handles_dispatch(data)
 
 
 class Parameter(Tensor, metaclass=_ParameterType):

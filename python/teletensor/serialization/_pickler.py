@@ -149,7 +149,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             kind = "Parameter" if isinstance(tensor, Parameter) else "Buffer"
             return Name.of(f"torch.nn.parameter Uninitialized{kind}"), (tensor.requires_grad,)
         attributes = vars(tensor)
-        if isinstance(tensor, Parameter) and not _C.is_dtensor(tensor):
+        if isinstance(tensor, Parameter) and not _C._is_wrapper(tensor):
             # The values as a plain tensor with the parameter's requires_grad, as PyTorch writes them.
             data = (Tensor.__new__(Tensor, tensor.detach()), tensor.requires_grad, OrderedDict())
             name = "_rebuild_parameter_with_state" if attributes else "_rebuild_parameter"

@@ -201,9 +201,10 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     """
     from ..storage import NAMES
 
-    if _C.is_dtensor(tensor):
+    if _C._is_wrapper(tensor):
         raise NotImplementedError(
-            "[save] a DTensor has parts on several engines: use torch.distributed.checkpoint, or full_tensor()"
+            f"[save] a {type(tensor).__name__} has no values in the engine: save the tensors inside; for DTensors use "
+            "torch.distributed.checkpoint, or full_tensor()"
         )
     where = (tensor.storage_offset(), tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad)
     if tensor.device.type == "meta":

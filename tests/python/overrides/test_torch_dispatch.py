@@ -69,7 +69,10 @@ SAME_AS_PYTORCH = [
     ("x.to(torch.float64)", [("aten._to_copy.default", 1, ["dtype"])]),
     ("x[0]", [("aten.select.int", 3, [])]),
     ("x[i]", [("aten.index.Tensor", 2, [])]),
+    ("x[[1, 0]]", [("aten.index.Tensor", 2, [])]),
+    ("x[True]", [("aten.unsqueeze.default", 2, []), ("aten.index.Tensor", 2, [])]),
     ("x.__setitem__(i, 1.0)", [("aten.index_put_.default", 3, [])]),
+    ("torch.tensor(x)", [("aten.detach.default", 1, []), ("aten.clone.default", 1, [])]),
 ]  # fmt: skip
 OF_THE_ENGINE = [
     ("x @ x.mT", [("aten.transpose.int", 3, []), ("aten.matmul.default", 2, [])]),
@@ -201,6 +204,14 @@ class TestWrapper:
         assert x.detach() is not x and type(x.detach()) is scaled
         with pytest.raises(TypeError, match="aten.tanh.default'; all __torch_dispatch__ handlers returned NotImplemented"):
             torch.tanh(x)
+
+    def test_results_have_names(self, torch, scaled):
+        largest = torch.max(scaled(torch.arange(6.0).reshape(2, 3), 2.0), 1)
+        assert largest.values.tolist() == [4, 10] and type(largest) is type(torch.max(torch.ones(2, 3), 1))
+
+    def test_copies(self, torch, scaled):
+        copied = torch.tensor(scaled(torch.ones(2), 2.0), dtype=torch.float64)
+        assert copied.tolist() == [2, 2] and copied.dtype is torch.float64
 
     def test_text(self, torch, scaled):
         assert repr(scaled(torch.ones(2, 3), 2.0)) == "Scaled(..., size=(2, 3))"

@@ -7,7 +7,7 @@ import dataclasses
 import io
 import os
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, TypeVar
 
 from ... import _C
 from ..._checkpoint import files
@@ -19,6 +19,7 @@ from .storage import StorageReader, StorageWriter, WriteResult
 
 __all__ = ["FileSystemReader", "FileSystemWriter"]
 
+_Storage = TypeVar("_Storage", StorageReader, StorageWriter)
 _MAX_TENSORS = 16_384  # per file
 _MAX_DEVICE_BYTES = 2 << 30  # limit per file for tensors on GPUs, which the engine copies to host memory
 
@@ -261,3 +262,15 @@ class FileSystemReader(StorageReader):
     @classmethod
     def validate_checkpoint_id(cls, checkpoint_id: str | os.PathLike) -> bool:
         return FileSystemWriter.validate_checkpoint_id(checkpoint_id)
+
+
+def storage_for(checkpoint_id: str | os.PathLike | None, given: _Storage | None, kind: type[_Storage]) -> _Storage:
+    """The given reader or writer, reset to the checkpoint, or else one of the class `kind` of the folder `checkpoint_id`."""
+    if given is not None:
+        given.reset(checkpoint_id)
+        return given
+    if checkpoint_id is None:
+        raise RuntimeError("`checkpoint_id` must be specificed if storage_reader/storage_writer is None.")
+    if not kind.validate_checkpoint_id(checkpoint_id):
+        raise RuntimeError(f"Cannot detect which StorageReader or StorageWriter to use for {checkpoint_id}")
+    return kind(checkpoint_id)

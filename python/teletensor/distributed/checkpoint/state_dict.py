@@ -14,6 +14,7 @@ from ..._C import Tensor
 from ..._grad_mode import no_grad
 from ...nn.modules.module import Module
 from ...optim import Optimizer
+from ..tensor._state import Distributed, make
 from ._broadcast import broadcast_values
 from ._shards import boxes_of, copy_value
 
@@ -226,12 +227,10 @@ def _device_of(model: Module) -> _C.device:
 
 def _empty_like(target: Tensor, device: _C.device) -> Tensor:
     """A tensor without values like one on the meta device, with the same placements."""
-    if not _C.is_dtensor(target):
+    if not isinstance(target, Distributed):
         return _C.torch.empty(target.shape, dtype=target.dtype, device=device)
-    from ..tensor._dispatch import make
-
-    locals_ = [_C.torch.empty(t.shape, dtype=t.dtype, device=device) for t in _C.dtensor_locals(target)]
-    return make(locals_, _C.dtensor_spec(target), target.shape)
+    locals_ = [_C.torch.empty(t.shape, dtype=t.dtype, device=device) for t in target._locals]
+    return make(locals_, target._spec, target.shape)
 
 
 # Optimizers.

@@ -9,7 +9,7 @@ from typing import Any
 from . import _wire
 from ._ranks import Ranks, check_alone
 from .default_planner import DefaultLoadPlanner
-from .filesystem import FileSystemReader
+from .filesystem import FileSystemReader, storage_for
 from .planner import LoadPlanner
 from .state_dict_saver import _first_coordinates
 from .stateful import Stateful
@@ -31,7 +31,7 @@ def load(
     Raises:
         CheckpointException: a rank failed; e.g. the checkpoint lacks a value, or has it in another shape.
     """
-    reader = _reader(storage_reader, checkpoint_id)
+    reader = storage_for(checkpoint_id, storage_reader, FileSystemReader)
     keys = list(state_dict)
     values = {key: v.state_dict() if isinstance(v, Stateful) else v for key, v in state_dict.items()}
     _load(values, reader, planner, Ranks(process_group, check_alone(no_dist)))
@@ -41,17 +41,6 @@ def load(
             value.load_state_dict(values[key])
         else:
             state_dict[key] = values[key]
-
-
-def _reader(storage_reader: StorageReader | None, checkpoint_id) -> StorageReader:
-    if storage_reader is None:
-        if checkpoint_id is None:
-            raise RuntimeError("`checkpoint_id` must be specificed if storage_reader/storage_writer is None.")
-        if not FileSystemReader.validate_checkpoint_id(checkpoint_id):
-            raise RuntimeError(f"Cannot detect which StorageReader or StorageWriter to use for {checkpoint_id}")
-        return FileSystemReader(checkpoint_id)
-    storage_reader.reset(checkpoint_id)
-    return storage_reader
 
 
 def _load(state_dict: dict[str, Any], reader: StorageReader, planner: LoadPlanner | None, ranks: Ranks) -> None:

@@ -16,7 +16,7 @@ from . import _wire
 from ._ranks import Ranks, check_alone
 from ._store_step import Reports
 from .default_planner import DefaultSavePlanner
-from .filesystem import FileSystemWriter, _Writes
+from .filesystem import FileSystemWriter, _Writes, storage_for
 from .metadata import Metadata
 from .planner import SavePlan, SavePlanner
 from .stateful import Stateful
@@ -34,17 +34,6 @@ class AsyncCheckpointerType(enum.Enum):
 
     THREAD = "thread"
     PROCESS = "process"
-
-
-def _writer(storage_writer: StorageWriter | None, checkpoint_id) -> StorageWriter:
-    if storage_writer is None:
-        if checkpoint_id is None:
-            raise RuntimeError("`checkpoint_id` must be specificed if storage_reader/storage_writer is None.")
-        if not FileSystemWriter.validate_checkpoint_id(checkpoint_id):
-            raise RuntimeError(f"Cannot detect which StorageReader or StorageWriter to use for {checkpoint_id}")
-        return FileSystemWriter(checkpoint_id)
-    storage_writer.reset(checkpoint_id)
-    return storage_writer
 
 
 def _values(state_dict: dict[str, Any]) -> dict[str, Any]:
@@ -112,7 +101,7 @@ def save(
         CheckpointException: a rank failed. The previous checkpoint is unchanged.
     """
     _require_collectives("save", use_collectives)
-    writer = _writer(storage_writer, checkpoint_id)
+    writer = storage_for(checkpoint_id, storage_writer, FileSystemWriter)
     _await_previous(writer)
     return _Save(_values(state_dict), writer, planner, Ranks(process_group, check_alone(no_dist))).run()
 
@@ -143,7 +132,7 @@ def async_save(
         raise NotImplementedError(
             f"[async_save] {async_checkpointer_type} is not supported: the engine writes the files"
         )
-    writer = _writer(storage_writer, checkpoint_id)
+    writer = storage_for(checkpoint_id, storage_writer, FileSystemWriter)
     if not isinstance(writer, FileSystemWriter):
         raise NotImplementedError(f"[async_save] expected a FileSystemWriter, got {type(writer).__name__}")
     _await_previous(writer)

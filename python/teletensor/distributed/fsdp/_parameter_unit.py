@@ -11,8 +11,8 @@ from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
 from ..device_mesh import DeviceMesh
 from ..tensor import DTensor, Replicate, Shard
-from ..tensor._dispatch import make
 from ..tensor._spec import Spec, part
+from ..tensor._state import make
 from . import _groups
 from ._unit import Entry, ShardedUnit
 
@@ -104,27 +104,8 @@ class ParameterUnit(ShardedUnit):
         self._adopt()
         self._set_state()
 
-    def _collect(self, places: list) -> list[Parameter]:
-        known: dict[int, ParameterEntry] = {}
-        parameters, offset = [], 0
-        for module, path, name in places:
-            parameter = module._parameters[name]
-            entry = known.get(id(parameter))
-            if entry is None:
-                if getattr(parameter, "_in_unit", False):
-                    raise NotImplementedError(
-                        f"[fully_shard] the parameter {name} of {type(module).__name__} is shared with a module of another unit: "
-                        "shard the smallest module that contains both, or ignore the parameter"
-                    )
-                entry = ParameterEntry(
-                    parameter, f"{path}{'.' if path else ''}{name}", offset, self._dim_of(parameter, name), self.ranks
-                )
-                known[id(parameter)], parameter._in_unit = entry, True
-                offset += entry.part_numel
-                self.entries.append(entry)
-                parameters.append(parameter)
-            entry.places.append((module, name))
-        return parameters
+    def _entry(self, parameter: Parameter, path: str, offset: int) -> ParameterEntry:
+        return ParameterEntry(parameter, path, offset, self._dim_of(parameter, path.rpartition(".")[2]), self.ranks)
 
     def _dim_of(self, parameter: Parameter, name: str) -> int:
         if parameter.dim() == 0:

@@ -126,6 +126,7 @@ class Entry:
     def __init__(self, parameter: Parameter, name: str, offset: int):
         self.name, self.offset = name, offset
         self.shape, self.numel, self.requires_grad = parameter.shape, parameter.numel(), parameter.requires_grad
+        self.part_numel = self.numel  # elements from its offset to that of the next entry
         self.places: list[tuple[Module, str]] = []  # the modules that register it, and its name in each
 
 
@@ -201,6 +202,9 @@ class ShardedUnit:
         if flush not in gradients.after_backward:
             gradients.after_backward.append(flush)
 
+    def _entry(self, parameter: Parameter, path: str, offset: int) -> Entry:
+        return Entry(parameter, path, offset)
+
     def _collect(self, places: list) -> list[Parameter]:
         """Creates the entries; returns their parameters."""
         known: dict[int, Entry] = {}
@@ -213,11 +217,11 @@ class ShardedUnit:
                 if getattr(parameter, "_in_unit", False):
                     raise NotImplementedError(
                         f"[fsdp] the parameter {name} of {type(module).__name__} is shared with a module of another unit: "
-                        "wrap the smallest module that contains both, or ignore the parameter"
+                        "wrap or shard the smallest module that contains both, or ignore the parameter"
                     )
+                entry = known[id(parameter)] = self._entry(parameter, f"{path}{'.' if path else ''}{name}", offset)
                 parameter._in_unit = True
-                entry = known[id(parameter)] = Entry(parameter, f"{path}{'.' if path else ''}{name}", offset)
-                offset += entry.numel
+                offset += entry.part_numel
                 self.entries.append(entry)
                 parameters.append(parameter)
             entry.places.append((module, name))

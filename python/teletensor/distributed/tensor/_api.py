@@ -9,10 +9,10 @@ from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
 from ..device_mesh import DeviceMesh
 from ._copies import copies
-from ._dispatch import make
 from ._dtensor import DTensor, _mesh_or_default
 from ._redistribute import equalized, redistribute_locals
 from ._spec import Spec, check_placements, local_box
+from ._state import make
 from .placement_types import Placement, Replicate
 
 

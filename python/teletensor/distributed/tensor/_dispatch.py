@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from ... import _C
+from ..._library.dispatch import engine_call
+from ..._library.operators import OpOverload
 from .._device_mesh import Member
 from . import _observer
 from ._copies import copies
@@ -17,6 +19,7 @@ from ._redistribute import equalized, redistribute_locals
 from ._rule import Plan, Rule, make_plan
 from ._rules import CallShape, rule_of
 from ._spec import Spec, has_partial, local_box
+from ._state import Distributed, make
 from .placement_types import Replicate
 
 # Operators that update each element of several tensors from the same elements of others.
@@ -48,17 +51,25 @@ class Operator:
     """An operator's declaration."""
 
     def __init__(self, name: str):
-        parameters, self.is_pointwise, self.is_view, self.is_random, self.num_outputs = _C.operator_parameters(name)
+        parameters, self.is_pointwise, self.is_view, self.is_random, self.num_outputs = _C._declaration(name)
         self.name = name
         self.names = [p[0] for p in parameters]
         self.num_positional = sum(not p[1] for p in parameters)
         self.written = [p[2] for p in parameters]
         self.function = getattr(_C.ops, name)
 
-    def call(self, arguments: Sequence[Any], out: Sequence[_C.Tensor] | None = None) -> list[_C.Tensor]:
+    def _bound(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
+        """The positional and keyword arguments of a call."""
         count = self.num_positional
-        positional = arguments[:count]
-        keywords = dict(zip(self.names[count:], arguments[count:], strict=True))
+        return arguments[:count], dict(zip(self.names[count:], arguments[count:], strict=True))
+
+    def result_sizes(self, arguments: Sequence[Any]) -> list | None:
+        """The sizes of the results; None if they depend on data."""
+        positional, keywords = self._bound(arguments)
+        return _C._result_sizes(self.name, *positional, **keywords)
+
+    def call(self, arguments: Sequence[Any], out: Sequence[_C.Tensor] | None = None) -> list[_C.Tensor]:
+        positional, keywords = self._bound(arguments)
         if out is not None:
             keywords["out"] = out[0] if len(out) == 1 else tuple(out)
         result = self.function(*positional, **keywords)
@@ -70,11 +81,6 @@ def operator_named(name: str) -> Operator:
     return Operator(name)
 
 
-def make(locals_: Sequence[_C.Tensor], spec: Spec, size: Sequence[int]):
-    """A DTensor of local tensors, one per member of the mesh."""
-    return _C.make_dtensor(locals_, spec, list(size), any(t.requires_grad for t in locals_))
-
-
 class _Arguments:
     """A call's arguments, whose tensors are numbered: lists of tensors have several."""
 
@@ -82,19 +88,20 @@ class _Arguments:
         self.op, self.values, self.tensors = op, list(arguments), []
         self.written: list[bool] = []  # by tensor: whether the operator writes to it
         for value, written in zip(arguments, op.written, strict=True):
-            found = [t for t in (value if isinstance(value, list) else [value]) if isinstance(t, _C.Tensor)]
-            self.tensors += found
-            self.written += [written] * len(found)
-        first = next(t for t in [*self.tensors, *(into or ())] if _C.is_dtensor(t))
-        self.mesh = _C.dtensor_spec(first).mesh
+            for tensor in value if isinstance(value, list) else (value,):
+                if isinstance(tensor, _C.Tensor):
+                    self.tensors.append(tensor)
+                    self.written.append(written)
+        self.mesh = next(t for t in [*self.tensors, *(into or ())] if isinstance(t, Distributed))._spec.mesh
         self.tensors = [self._distributed(t) for t in self.tensors]
-        self.specs = [_C.dtensor_spec(t) for t in self.tensors]
+        self.specs = [t._spec for t in self.tensors]
+        self.requires_grad = [t.requires_grad for t in self.tensors]
 
     def _distributed(self, tensor):
-        if _C.is_dtensor(tensor):
-            if _C.dtensor_spec(tensor).mesh != self.mesh:
+        if isinstance(tensor, Distributed):
+            if tensor._spec.mesh is not self.mesh and tensor._spec.mesh != self.mesh:
                 raise RuntimeError(
-                    f"[{self.op.name}] expected DTensors of one device mesh, got {self.mesh} and {_C.dtensor_spec(tensor).mesh}"
+                    f"[{self.op.name}] expected DTensors of one device mesh, got {self.mesh} and {tensor._spec.mesh}"
                 )
             return tensor
         if tensor.dim() == 0 or self.op.name == "assign" or getattr(_implicit, "replicates", False):
@@ -116,6 +123,11 @@ class _Arguments:
             for value in self.values
         ]
 
+    def shape(self, sizes: list | None = None) -> CallShape:
+        """What rules depend on; `sizes` are those of the results."""
+        inputs, outputs = [tuple(t.shape) for t in self.tensors], [tuple(s) for s in sizes or ()]
+        return CallShape(self.op.name, self.by_name(self.values), inputs, outputs, any(self.requires_grad))
+
     def by_name(self, values: Sequence[Any]) -> dict[str, Any]:
         return dict(zip(self.op.names, values, strict=True))
 
@@ -131,8 +143,23 @@ def replicate(tensor: _C.Tensor, mesh):
     return make(locals_, Spec(mesh, [Replicate()] * mesh.ndim), tensor.shape)
 
 
-def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) -> list:
-    """The function that the bindings call. `sizes` are those of the results; `into` are the results of an in-place call."""
+def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Computes a call of an operator of PyTorch with DTensors: ``DTensor.__torch_dispatch__``."""
+    if func.sharded is not None:
+        return func.sharded(list(args), kwargs)
+    call = engine_call(args)
+    if call is None:  # an operator whose kernel is a Python function, or a call by another handler
+        return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
+    name, _, into = call
+    results = compute(*call)
+    if into is not None:
+        return into[0] if len(into) == 1 else tuple(into)
+    count = operator_named(name).num_outputs
+    return None if count == 0 else results[0] if count == 1 else tuple(results)
+
+
+def compute(name: str, arguments: list, into: list | None = None) -> list:
+    """The results of an operator of the engine. `into` are the tensors that receive them, if they exist."""
     op = operator_named(name)
     if name in _ELEMENTWISE_UPDATES:
         return _update(op, arguments)
@@ -142,29 +169,25 @@ def dispatch(name: str, arguments: list, sizes: list | None, into: list | None) 
     if not call.mesh._members():
         raise RuntimeError(f"[{name}] this process is not a rank of the mesh {call.mesh}")
     if name in _NEW:
-        return _run(op, call, None, _replicated(call, 1), sizes, None)
+        return _run(op, call, None, _replicated(call, 1), op.result_sizes(arguments), None)
     if name in _DRAWS:
         return [_draw(op, call, into)]
-    shape = CallShape(
-        name, call.by_name(call.values), [tuple(t.shape) for t in call.tensors], [tuple(s) for s in sizes or ()],
-        any(t.requires_grad for t in call.tensors),
-    )  # fmt: skip
     if name in DECOMPOSITIONS and into is None:
-        result = DECOMPOSITIONS[name](shape, call.specs)
+        result = DECOMPOSITIONS[name](call.shape(), call.specs)
         if result is not None:
             return result if isinstance(result, list) else [result]
-    target = None if into is None else _C.dtensor_spec(_writable(name, into[0])).placements
-    rule, plan = _not_implemented(op, call, shape, target)
+    target = None if into is None else _writable(name, into[0])._spec.placements
+    rule, plan, sizes = _planned(op, call, target)
     if op.is_random and into is not None:
-        return _assign(into, dispatch(name, arguments, sizes, None))
+        return _assign(into, compute(name, arguments))
     if plan is None and into is None:
         plan, rule = _replicated(call, max(len(sizes or ()), 1)), None
     if plan is None:
-        return _assign(into, dispatch(name, arguments, sizes, None))
+        return _assign(into, compute(name, arguments))
     return _run(op, call, rule, plan, sizes, into)
 
 
-_plans: dict[tuple, tuple[Rule | None, Plan | None]] = {}  # cache, by everything that a plan depends on
+_plans: dict[tuple, tuple[Rule | None, Plan | None, list | None]] = {}  # cache, by everything that a plan depends on
 _MAX_PLANS = 4096
 
 
@@ -175,24 +198,26 @@ def _key(value):
     return tuple(map(_key, value)) if isinstance(value, list) else repr(value)
 
 
-def _not_implemented(op: Operator, call: _Arguments, shape: CallShape, target) -> tuple[Rule | None, Plan | None]:
-    """The rule of a call, and its plan; None if there is none."""
-    placements = tuple(spec.placements for spec in call.specs)
-    others = tuple(map(_key, call.values))
-    key = (op.name, placements, target, tuple(shape.inputs), tuple(shape.outputs), others, shape.requires_grad, call.mesh.shape)
+def _planned(op: Operator, call: _Arguments, target) -> tuple[Rule | None, Plan | None, list | None]:
+    """The rule of a call, its plan, None if there is none, and the sizes of the results, None if they depend on data."""
+    tensors = [(spec.placements, t.shape, t.dtype) for t, spec in zip(call.tensors, call.specs, strict=True)]
+    key = (op.name, *tensors, any(call.requires_grad), target, call.mesh.shape, *map(_key, call.values))
     if key not in _plans:
+        sizes = op.result_sizes(call.values)
+        shape = call.shape(sizes)
+        rule = rule_of(shape, op.is_pointwise) if sizes else None
+        placements = [spec.placements for spec in call.specs]
+        plan = None if rule is None else make_plan(rule, placements, shape.inputs, call.mesh.shape, target)
         if len(_plans) >= _MAX_PLANS:
             _plans.clear()
-        rule = rule_of(shape, op.is_pointwise) if shape.outputs else None
-        plan = None if rule is None else make_plan(rule, placements, shape.inputs, call.mesh.shape, target)
-        _plans[key] = rule, plan
+        _plans[key] = rule, plan, sizes
     return _plans[key]
 
 
 def _writable(name: str, tensor):
-    if not _C.is_dtensor(tensor):
+    if not isinstance(tensor, Distributed):
         raise RuntimeError(f"[{name}] expected a DTensor as the result of an operator on DTensors, got a Tensor")
-    if _C.dtensor_spec(tensor).is_copy:
+    if tensor._spec.is_copy:
         raise RuntimeError(
             f"[{name}] cannot write to this view in place: its elements are divided among ranks, so it is a copy. Use an operator "
             "that returns a new tensor"
@@ -208,15 +233,17 @@ def _replicated(call: _Arguments, results: int) -> Plan:
 def _placed(call: _Arguments, rule: Rule | None, plan: Plan) -> list[list[_C.Tensor]]:
     """The local tensors of each argument, in the placements of the plan."""
     placed = []
-    for tensor, spec, wanted, written in zip(call.tensors, call.specs, plan.inputs, call.written, strict=True):
-        locals_ = _C.dtensor_locals(tensor)
+    records = _C.is_grad_enabled()
+    each = zip(call.tensors, call.specs, plan.inputs, call.written, call.requires_grad, strict=True)
+    for tensor, spec, wanted, written, requires_grad in each:
+        locals_ = tensor._locals
         if spec.placements != wanted and (rule is None or rule.copies_values):
             if written:
                 raise NotImplementedError(
                     f"[{call.op.name}] expected replicated tensors, which it writes, got placements {spec}"
                 )
             locals_ = redistribute_locals(locals_, spec, tensor.shape, wanted)
-        if tensor.requires_grad and _C.is_grad_enabled():
+        if requires_grad and records:
             locals_ = _with_summed_gradient(call, plan, wanted, locals_)
         placed.append(locals_)
     return placed
@@ -254,7 +281,7 @@ def _run(op: Operator, call: _Arguments, rule: Rule | None, plan: Plan, sizes: l
     creates = rule is None or rule.run is not None or len(placed) == 0  # may create tensors in the member's session
     for k, member in enumerate(members):
         values = call.local([locals_[k] for locals_ in placed])
-        outs = None if into is None else [_C.dtensor_locals(t)[k] for t in into]
+        outs = None if into is None else [t._locals[k] for t in into]
         with member.session() if creates else _SAME_SESSION:
             results.append(_run_local(op, call, rule, plan, member, values, specs, sizes, outs))
     if op.is_random and into is None:
@@ -287,11 +314,11 @@ def _run_local(op, call, rule, plan, member, values, specs, sizes, outs) -> list
 def _assign(into: list, values: list) -> list:
     """Stores results in existing DTensors, in whose placement they cannot be computed."""
     for target, value in zip(into, values, strict=True):
-        spec, own = _C.dtensor_spec(target), _C.dtensor_spec(value)
+        spec, own = target._spec, value._spec
         if has_partial(spec) and spec != own:
             raise NotImplementedError(f"[copy_] cannot write a tensor with placements {own} to one with placements {spec}")
-        locals_ = redistribute_locals(_C.dtensor_locals(value), own, value.shape, spec.placements)
-        for local, new in zip(_C.dtensor_locals(target), locals_, strict=True):
+        locals_ = redistribute_locals(value._locals, own, value.shape, spec.placements)
+        for local, new in zip(target._locals, locals_, strict=True):
             _C.ops.assign(local, new, out=local)
     return into
 
@@ -305,7 +332,7 @@ def _draw(op: Operator, call: _Arguments, into: list | None):
     drawn = []
     for k, member in enumerate(call.mesh._members()):
         with member.session():
-            local = _C.dtensor_locals(like)[k]
+            local = like._locals[k]
             full = _C.ops.empty(list(like.shape), dtype=local.dtype, device=local.device)
             drawn.append(op.call(call.local([full]))[0])
     placed = redistribute_locals(equalized(call.mesh, drawn), whole, like.shape, spec.placements)
@@ -322,13 +349,13 @@ def _update(op: Operator, arguments: list) -> list:
     places = [i for i, value in enumerate(arguments) if isinstance(value, list) and value and isinstance(value[0], _C.Tensor)]
     by_mesh: dict[Any, list[int]] = {}
     for number, tensors in enumerate(zip(*(arguments[i] for i in places), strict=True)):
-        distributed = [_C.is_dtensor(t) for t in tensors]
+        distributed = [isinstance(t, Distributed) for t in tensors]
         if not any(distributed):
             by_mesh.setdefault(None, []).append(number)
             continue
         if not all(distributed):
             raise RuntimeError(f"[{op.name}] expected a parameter, its gradient and its state to be DTensors, got Tensors too")
-        specs = {_C.dtensor_spec(t) for t in tensors}
+        specs = {t._spec for t in tensors}
         if len(specs) > 1 or has_partial(next(iter(specs))):
             raise RuntimeError(f"[{op.name}] expected tensors of one placement, got {', '.join(map(repr, specs))}")
         by_mesh.setdefault(next(iter(specs)).mesh, []).append(number)
@@ -342,5 +369,5 @@ def _update(op: Operator, arguments: list) -> list:
             continue
         for k, member in enumerate(mesh._members()):
             with member.session():
-                op.call([[_C.dtensor_locals(t)[k] for t in value] if i in places else value for i, value in enumerate(values)])
+                op.call([[t._locals[k] for t in value] if i in places else value for i, value in enumerate(values)])
     return []

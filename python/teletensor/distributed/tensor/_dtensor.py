@@ -6,10 +6,11 @@ from collections.abc import Callable, Sequence
 
 from ... import _C
 from ..device_mesh import DeviceMesh
-from ._dispatch import dispatch, make, replicate
+from ._dispatch import dispatch, replicate
 from ._gradients import gradient_of, gradient_spec, run_backward, run_grad
 from ._redistribute import broadcast_along, redistribute_locals
 from ._spec import Spec, check_placements, local_box
+from ._state import Distributed, make
 from .placement_types import Partial, Placement, Replicate, Shard
 
 
@@ -22,7 +23,7 @@ def _single_local(op: str, locals_: Sequence[_C.Tensor]) -> _C.Tensor:
     return locals_[0]
 
 
-class DTensor(_C.Tensor):
+class DTensor(Distributed):
     """A tensor of which each rank of a mesh has a part, a copy or a summand, as its placements say.
 
     Operators and modules accept it as any tensor; each rank computes its part of the result, and collectives run in the
@@ -41,11 +42,12 @@ class DTensor(_C.Tensor):
     def __init__(self, *args, **kwargs):
         pass
 
-    # ---- Placement
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        """Computes an operator on each rank that this process drives; gradients are recorded for the local tensors."""
+        return dispatch(func, args, kwargs or {}) if all(issubclass(t, Distributed) for t in types) else NotImplemented
 
-    @property
-    def _spec(self) -> Spec:
-        return _C.dtensor_spec(self)
+    # ---- Placement
 
     @property
     def device_mesh(self) -> DeviceMesh:
@@ -59,11 +61,11 @@ class DTensor(_C.Tensor):
 
     @property
     def _local_tensor(self) -> _C.Tensor:
-        return _single_local("_local_tensor", _C.dtensor_locals(self))
+        return _single_local("_local_tensor", self._locals)
 
     def to_locals(self) -> tuple[_C.Tensor, ...]:
         """Returns the local tensors of the ranks that this process drives."""
-        return _C.dtensor_locals(self)
+        return self._locals
 
     def to_local(self, *, grad_placements: Sequence[Placement] | None = None) -> _C.Tensor:
         """Returns this rank's local tensor, without communication. The result is differentiable.
@@ -72,7 +74,7 @@ class DTensor(_C.Tensor):
             grad_placements: placements of the result's gradient; by default those of this tensor. With Partial, each rank
                 computes a summand of the gradient.
         """
-        local = _single_local("to_local", _C.dtensor_locals(self))
+        local = _single_local("to_local", self._locals)
         if grad_placements is None:
             return local.view_as(local)
         wanted = check_placements("to_local", self.device_mesh, grad_placements, self.dim())
@@ -119,7 +121,7 @@ class DTensor(_C.Tensor):
                 raise RuntimeError(f"Can not redistribute from {own} to {wanted}, redistributing to Partial is for internal use only!")
         if target == spec.placements:
             return source.view_as(source)
-        locals_ = redistribute_locals(_C.dtensor_locals(source), spec, self.shape, target)
+        locals_ = redistribute_locals(source._locals, spec, self.shape, target)
         return make(locals_, Spec(spec.mesh, target), self.shape)
 
     @staticmethod
@@ -168,35 +170,34 @@ class DTensor(_C.Tensor):
 
     @property
     def requires_grad(self) -> bool:
-        return any(t.requires_grad for t in _C.dtensor_locals(self))
+        return any(t.requires_grad for t in self._locals)
 
     @requires_grad.setter
     def requires_grad(self, value: bool) -> None:
         if value:
             gradient_spec(self._spec)
-        for local in _C.dtensor_locals(self):
+        for local in self._locals:
             local.requires_grad = value
-        _C.replace_dtensor(self, make(_C.dtensor_locals(self), self._spec, self.shape))
 
     @property
     def is_leaf(self) -> bool:
-        return all(t.is_leaf for t in _C.dtensor_locals(self))
+        return all(t.is_leaf for t in self._locals)
 
     @property
     def grad(self) -> DTensor | None:
-        grads = [t.grad for t in _C.dtensor_locals(self)]
+        grads = [t.grad for t in self._locals]
         if any(g is None for g in grads):
             return None
         return gradient_of(self, grads)
 
     @grad.setter
     def grad(self, value: DTensor | None) -> None:
-        grads = [None] * len(_C.dtensor_locals(self))
+        grads = [None] * len(self._locals)
         if value is not None:
             if not isinstance(value, DTensor):
                 raise TypeError(f"assigned grad expected to be a DTensor or None but got {type(value).__name__}")
             grads = value.redistribute(placements=gradient_spec(self._spec).placements).to_locals()
-        for local, grad in zip(_C.dtensor_locals(self), grads, strict=True):
+        for local, grad in zip(self._locals, grads, strict=True):
             local.grad = grad
 
     @property
@@ -207,7 +208,7 @@ class DTensor(_C.Tensor):
     def data(self, value: DTensor) -> None:
         if not isinstance(value, DTensor):
             raise TypeError(f"[data] expected a DTensor, got {type(value).__name__}")
-        requires_grad, locals_ = self.requires_grad, _C.dtensor_locals(self)
+        requires_grad, locals_ = self.requires_grad, self._locals
         if value._spec == self._spec and value.shape == self.shape and value.dtype == self.dtype:
             for local, new in zip(locals_, value.to_locals(), strict=True):
                 local.data = new  # keeps gradients and graphs
@@ -215,11 +216,12 @@ class DTensor(_C.Tensor):
             locals_ = [t.detach() for t in value.to_locals()]
             for local in locals_:
                 local.requires_grad = requires_grad
-        _C.replace_dtensor(self, make(locals_, value._spec, value.shape))
+        _C._set_wrapper(self, value)
+        self._locals, self._spec = tuple(locals_), value._spec
 
     @property
     def grad_fn(self):
-        return _C.dtensor_locals(self)[0].grad_fn
+        return self._locals[0].grad_fn
 
     def __setitem__(self, index, value) -> None:
         """Writes to the whole tensor, of which each rank keeps its part. All ranks must call it."""
@@ -237,7 +239,7 @@ class DTensor(_C.Tensor):
 
     @property
     def _version(self) -> int:
-        return max(t._version for t in _C.dtensor_locals(self))
+        return max(t._version for t in self._locals)
 
     def _replicated(self, tensor: _C.Tensor) -> DTensor:
         """A tensor that is equal on all ranks as a DTensor on this one's mesh."""
@@ -250,7 +252,7 @@ class DTensor(_C.Tensor):
         """Whether both are DTensors with the same placements whose local tensors are the same memory."""
         if not isinstance(tensor, DTensor) or tensor._spec != self._spec or tensor.shape != self.shape:
             return False
-        own, others = _C.dtensor_locals(self), _C.dtensor_locals(tensor)
+        own, others = self._locals, tensor._locals
         return all(a.is_set_to(b) for a, b in zip(own, others, strict=True))
 
     def item(self):
@@ -284,7 +286,7 @@ class DTensor(_C.Tensor):
         return self.full_tensor().detach().__array__(dtype, copy)
 
     def __repr__(self, *, tensor_contents=None) -> str:
-        locals_ = _C.dtensor_locals(self)
+        locals_ = self._locals
         text = repr(locals_[0]) if len(locals_) == 1 else f"[{', '.join(map(repr, locals_))}]"
         return f"DTensor(local_tensor={text}, device_mesh={self.device_mesh}, placements={self.placements})"
 
@@ -297,21 +299,21 @@ class DTensor(_C.Tensor):
                 "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
             )
         if id(self) not in memo:
-            locals_ = [t.detach().clone() for t in _C.dtensor_locals(self)]
-            for local, own in zip(locals_, _C.dtensor_locals(self), strict=True):
+            locals_ = [t.detach().clone() for t in self._locals]
+            for local, own in zip(locals_, self._locals, strict=True):
                 local.requires_grad = own.requires_grad
             memo[id(self)] = copied = make(locals_, self._spec, self.shape)
-            copied.__dict__.update(self.__dict__)
+            copied.__dict__ = {**self.__dict__, **copied.__dict__}
         return memo[id(self)]
 
     def retain_grad(self) -> None:
         """Keeps the gradient of a result of an operator."""
-        for local in _C.dtensor_locals(self):
+        for local in self._locals:
             local.retain_grad()
 
     def register_hook(self, hook: Callable):
         """Calls ``hook(grad)`` with a DTensor in each backward pass. Requires one process per rank."""
-        local = _single_local("register_hook", _C.dtensor_locals(self))
+        local = _single_local("register_hook", self._locals)
         spec, size = gradient_spec(self._spec), self.shape
 
         def local_hook(grad):
@@ -322,7 +324,7 @@ class DTensor(_C.Tensor):
 
     def detach_(self) -> DTensor:
         """Detaches the tensor from its graph, in place."""
-        _C.replace_dtensor(self, self.detach())
+        self._locals = self.detach()._locals
         return self
 
     def cpu(self, memory_format=None) -> DTensor:
@@ -338,7 +340,7 @@ class DTensor(_C.Tensor):
             raise RuntimeError("[DTensor] expected a tensor without Partial placements for a checkpoint")
         parts = [
             (tuple(local_box(self._spec, self.shape, member)[0]), local)
-            for member, local in zip(self.device_mesh._members(), _C.dtensor_locals(self), strict=True)
+            for member, local in zip(self.device_mesh._members(), self._locals, strict=True)
         ]
         return tuple(self.shape), parts
 
@@ -392,6 +394,6 @@ def _mesh_or_default(mesh: DeviceMesh | None) -> DeviceMesh:
     return init_device_mesh("cpu", (len(engines) if engines is not None else get_world_size(),))
 
 
-_C.register_dtensor(DTensor, dispatch)
+Distributed.created = DTensor
 
 __all__ = ["DTensor"]

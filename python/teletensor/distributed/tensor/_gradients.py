@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from ... import _C
-from ._dispatch import make
 from ._redistribute import on_first_rank, summed_gradients
 from ._spec import Spec
+from ._state import Distributed, make
 from .placement_types import Partial, Replicate
 
 
@@ -26,17 +26,17 @@ def gradient_spec(spec: Spec) -> Spec:
 def _locals_of(op: str, tensors: Sequence[_C.Tensor]) -> list[tuple[_C.Tensor, ...]]:
     """The local tensors of each DTensor, all of which must be of one mesh."""
     for tensor in tensors:
-        if not _C.is_dtensor(tensor):
+        if not isinstance(tensor, Distributed):
             raise RuntimeError(f"[{op}] expected only DTensors, got a Tensor too")
-        mesh, own = _C.dtensor_spec(tensors[0]).mesh, _C.dtensor_spec(tensor).mesh
+        mesh, own = tensors[0]._spec.mesh, tensor._spec.mesh
         if own != mesh:
             raise RuntimeError(f"[{op}] expected DTensors of one device mesh, got {mesh} and {own}: run a backward pass for each mesh")
-    return [_C.dtensor_locals(t) for t in tensors]
+    return [t._locals for t in tensors]
 
 
 def _summed(root):
     """The root, whose local tensors are copies, parts or summands: the gradient of each is the root's."""
-    spec = _C.dtensor_spec(root)
+    spec = root._spec
     if all(not isinstance(p, Partial) or p.reduce_op == "sum" for p in spec.placements):
         return root
     return root.redistribute(placements=[Replicate() if isinstance(p, Partial) else p for p in spec.placements])
@@ -51,11 +51,11 @@ def _placed(roots, gradients) -> list:
                 raise RuntimeError(f"grad can be implicitly created only for scalar outputs, got {list(root.shape)}")
             placed.append(None)
             continue
-        if not _C.is_dtensor(gradient):
+        if not isinstance(gradient, Distributed):
             raise RuntimeError("[backward] expected a DTensor as the gradient of a DTensor, got a Tensor")
-        spec = gradient_spec(_C.dtensor_spec(root))
+        spec = gradient_spec(root._spec)
         locals_ = gradient.redistribute(placements=spec.placements).to_locals()
-        placed.append(summed_gradients(locals_, _C.dtensor_spec(root)))
+        placed.append(summed_gradients(locals_, root._spec))
     return placed
 
 
@@ -65,7 +65,7 @@ def gradient_of(tensor, grads: Sequence[_C.Tensor]):
     If it is differentiable, the gradients of a Partial tensor are copies, and the graph of each contains a summand of
     the derivative: the first rank's copy replaces all others.
     """
-    spec = _C.dtensor_spec(tensor)
+    spec = tensor._spec
     wanted = gradient_spec(spec)
     if wanted != spec and any(g.requires_grad for g in grads):
         return make(on_first_rank(grads, spec), spec, tensor.shape).redistribute(placements=wanted.placements)
@@ -85,7 +85,7 @@ def run_grad(outputs, gradients, inputs, retain_graph: bool, create_graph: bool,
     """Returns the gradients of DTensors with respect to DTensors."""
     _locals_of("grad", [*outputs, *inputs])
     for tensor in inputs:
-        gradient_spec(_C.dtensor_spec(tensor))
+        gradient_spec(tensor._spec)
     outputs = [_summed(t) for t in outputs]
     tensors, given, into = _locals_of("grad", outputs), _placed(outputs, gradients), _locals_of("grad", inputs)
     found = [

@@ -83,11 +83,6 @@ def outer_size(spec: Spec, size: Sequence[int], member: Member, mesh_dim: int, d
     return length
 
 
-def is_replicated(spec: Spec) -> bool:
-    """Whether each rank has the whole tensor."""
-    return all(isinstance(p, Replicate) for p in spec.placements)
-
-
 def has_partial(spec: Spec) -> bool:
     """Whether the tensor is a reduction along a dimension of the mesh."""
     return any(isinstance(p, Partial) for p in spec.placements)

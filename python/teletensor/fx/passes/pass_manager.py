@@ -7,7 +7,8 @@ from functools import wraps
 from inspect import unwrap
 from typing import Any, Callable
 
-from .infra.pass_manager import Constraint, Pass, _validate_pass_schedule_constraint, this_before_that_pass_constraint
+from .infra import pass_manager
+from .infra.pass_manager import Constraint, Pass, this_before_that_pass_constraint
 
 __all__ = [
     "PassManager", "inplace_wrapper", "log_hook", "loop_pass", "this_before_that_pass_constraint",
@@ -83,15 +84,8 @@ class PassManager:
         """A manager of the passes, without constraints."""
         return PassManager(passes)
 
-    def add_pass(self, _pass: Pass) -> None:
-        """Adds a pass at the end."""
-        self.passes.append(_pass)
-        self._validated = False
-
-    def add_constraint(self, constraint: Constraint) -> None:
-        """Adds a constraint."""
-        self.constraints.append(constraint)
-        self._validated = False
+    add_pass, add_constraint = pass_manager.PassManager.add_pass, pass_manager.PassManager.add_constraint
+    validate = pass_manager.PassManager.validate_constraints
 
     def remove_pass(self, _passes: list[str]) -> None:
         """Removes the passes of these names."""
@@ -103,13 +97,6 @@ class PassManager:
         """Replaces the passes of the target's name."""
         self.passes = [_replacement if p.__name__ == _target.__name__ else p for p in self.passes]
         self._validated = False
-
-    def validate(self) -> None:
-        """Raises RuntimeError if the order of the passes does not satisfy the constraints."""
-        if not self._validated:
-            for constraint in self.constraints:
-                _validate_pass_schedule_constraint(constraint, self.passes)
-            self._validated = True
 
     def __call__(self, source: Any) -> Any:
         """Runs the passes."""

@@ -289,12 +289,7 @@ class GroupNorm(Module):
         self.register_parameter("weight", Parameter(_C.torch.ones(num_channels, **make)) if affine else None)
         self.register_parameter("bias", Parameter(_C.torch.zeros(num_channels, **make)) if affine and bias else None)
 
-    def reset_parameters(self) -> None:
-        """Sets the weight to 1 and the bias to 0."""
-        if self.weight is not None:
-            init.ones_(self.weight)
-        if self.bias is not None:
-            init.zeros_(self.bias)
+    reset_parameters = LayerNorm.reset_parameters
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -17,6 +17,7 @@ from teletensor.distributed.tensor import DTensor, Partial, Replicate, Shard, di
 from teletensor.distributed.tensor.debug import CommDebugMode, visualize_sharding
 from teletensor.distributed.tensor.experimental import local_map, register_sharding
 from teletensor.distributed.tensor.parallel import ColwiseParallel, RowwiseParallel, parallelize_module
+from teletensor.utils._python_dispatch import TorchDispatchMode
 
 
 def _error(call) -> str:
@@ -52,6 +53,44 @@ def mapped(rank: int, size: int) -> dict:
             _error(lambda: local_map(lambda a: 1, [Shard(0)])(x_divided)),
         ],
     }
+
+
+class _Log(TorchDispatchMode):
+    """Notes the operators and the types of the tensors that it receives."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.calls: list[tuple[str, list[str]]] = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.calls.append((str(func), [kind.__name__ for kind in types]))
+        return NotImplemented if types and func is torch.ops.aten.neg.default else func(*args, **(kwargs or {}))
+
+
+def dispatched(rank: int, size: int) -> dict:
+    """Operators on DTensors reach modes, and other handlers may call the handler of DTensor."""
+    mesh = init_device_mesh("cpu", (size,))
+    values = torch.arange(6.0 * size).reshape(2 * size, 3)
+    x, index = distribute_tensor(values, mesh, [Shard(0)]), distribute_tensor(torch.tensor([2, 0]), mesh)
+    with _Log() as log:
+        total = (x + x)[1:, None].mT.sum()
+        largest, picked, negative = torch.max(x, 1), x[:, index], -x
+        x.detach().clone().mul_(2)
+    by_handler = DTensor.__torch_dispatch__(torch.ops.aten.mul.Tensor, (DTensor,), (x, x), {})
+    register_sharding(torch.ops.aten.tanh.default)(lambda x: [([Replicate()], [Replicate()])])
+    try:
+        placement = torch.tanh(x).placements
+    finally:
+        torch.ops.aten.tanh.default.sharded = None
+    return {
+        "calls": log.calls,
+        "values": [
+            total.item() == (values * 2)[1:].sum().item(), torch.equal(largest.values.full_tensor(), values.max(1).values),
+            torch.equal(picked.full_tensor(), values[:, [2, 0]]), torch.equal(by_handler.full_tensor(), values * values),
+            torch.equal(negative.full_tensor(), -values),
+        ],
+        "placements": [str(placement), str(torch.tanh(x).placements)],
+    }  # fmt: skip
 
 
 def registered(rank: int, size: int) -> dict:

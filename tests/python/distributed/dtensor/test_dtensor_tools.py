@@ -16,6 +16,14 @@ def test_local_map(ranks):
         ]
 
 
+def test_modes_and_handlers_receive_dtensors(ranks):
+    names = ["add.Tensor", "slice.Tensor", "unsqueeze.default", "transpose.int", "sum.default", "max.dim", "index.Tensor", "neg.default",
+             "detach.default", "clone.default", "mul_.Tensor"]  # fmt: skip
+    for result in ranks.run(2, cases.dispatched):
+        assert [call for call in result["calls"] if call[1]] == [[f"aten.{name}", ["DTensor"]] for name in names]
+        assert all(result["values"]) and result["placements"] == ["(Replicate(),)", "(Shard(dim=0),)"]
+
+
 def test_registered_placements(ranks):
     for result in ranks.run(2, cases.registered):
         assert {k: v[0] for k, v in result.items()} == {"S(0)": "S(0)", "S(1)": "P(sum)", "R": "R"}

@@ -22,7 +22,7 @@ def register_sharding(op: Any) -> Callable:
     of the mesh, and those of the arguments (None for values that are not tensors). Along each dimension of the mesh, a call
     takes the pair that moves the fewest bytes; the operator is computed from the local tensors.
 
-    It applies to custom operators, and to calls of ``torch.ops.aten``; the functions of ``torch`` keep their own rules.
+    It applies to custom operators and to operators of ``torch.ops.aten``, also if functions of ``torch`` call them.
     """
 
     def register(function: Callable) -> Callable:
