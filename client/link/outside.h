@@ -8,8 +8,8 @@
 
 namespace tt::client {
 
-// Whether an operator reads or changes files, other sessions or other engines: repeated later, or as part of a Program, it
-// may have another result.
+// Whether an operator reads or changes files, other sessions or other engines: repeated later, or as part of a Program,
+// it may have another result.
 inline bool reaches_outside(std::string_view op) {
   const absl::string_view name(op.data(), op.size());
   for (absl::string_view prefix : {"checkpoint_", "pull", "share_", "group_", "reducer_", "store_"}) {

@@ -212,7 +212,8 @@ Tensor ProgramTrace::make(TensorMeta meta) {
 Slot ProgramTrace::slot_of(const Handle& tensor) {
   check(tensor.session.get() == session_.get(),
         "[trace] expected tensors of the traced session, got a tensor of another session");
-  check(ErrorKind::kNotImplemented, tensor.id != 0, "[trace] a tensor of a wrapper subclass has no values in the engine; trace its __torch_dispatch__ instead");
+  check(ErrorKind::kNotImplemented, tensor.id != 0,
+        "[trace] a tensor of a wrapper subclass has no values in the engine; trace its __torch_dispatch__ instead");
   if (is_traced(tensor.id)) {
     const uint64_t serial = (tensor.id & ~kTracedHandle) >> kSlotBits;
     check(serial == serial_, "[trace] expected a tensor of this trace, got one of an earlier trace");
@@ -239,8 +240,8 @@ uint32_t ProgramTrace::site_of(uint32_t site) {
   return at->second;
 }
 
-// A call may write to what the trace has computed, and to an input if no gradient depends on the write: the history of a
-// tensor outside cannot be changed by a run.
+// A call may write to what the trace has computed, and to an input if no gradient depends on the write: the history of
+// a tensor outside cannot be changed by a run.
 void ProgramTrace::check_target(const Op& op, const Handle& target, bool grad, bool records) {
   slot_of(target);
   const Handle& root = target.base ? *target.base : target;
@@ -331,9 +332,9 @@ Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) 
   std::vector<Slot> names;
   for (const Tensor& result : results) names.push_back(slot_of(*result));
   Instruction& instruction = program_.add(op, absl::MakeConstSpan(named).first(count_given(op, args)), names);
-  instruction.flags = static_cast<uint8_t>(
-      (options.grad ? Instruction::kGrad : 0) | (options.inference ? Instruction::kInference : 0) |
-      (into ? Instruction::kInto : 0) | Instruction::flags_of(options.default_float));
+  instruction.flags =
+      static_cast<uint8_t>((options.grad ? Instruction::kGrad : 0) | (options.inference ? Instruction::kInference : 0) |
+                           (into ? Instruction::kInto : 0) | Instruction::flags_of(options.default_float));
   instruction.site = site_of(options.site);
   return results;
 }
@@ -353,9 +354,10 @@ Program::Output ProgramTrace::output_of(const Tensor& output, std::vector<Slot>*
   if (found != results->end()) return {From::kResult, static_cast<size_t>(found - results->begin())};
   const uint64_t storage = output->storage_number();
   const auto shares = [&](const Tensor& other) { return other->storage_number() == storage; };
-  check(ErrorKind::kNotImplemented,
-        std::none_of(inputs_.begin(), inputs_.end(), shares) && std::none_of(captured_.begin(), captured_.end(), shares),
-        "[trace] an output of a traced function cannot be a view of an input; return a copy (.clone())");
+  check(
+      ErrorKind::kNotImplemented,
+      std::none_of(inputs_.begin(), inputs_.end(), shares) && std::none_of(captured_.begin(), captured_.end(), shares),
+      "[trace] an output of a traced function cannot be a view of an input; return a copy (.clone())");
   check(ErrorKind::kNotImplemented, storages_.try_emplace(storage, slot).second,
         "[trace] two outputs of a traced function cannot be views of one tensor; return copies (.clone())");
   results->push_back(slot);

@@ -1,8 +1,8 @@
 // client::Program: calls that the engine runs as one instruction.
 //
-// A ProgramTrace records the calls that a function makes, without sending them, and makes a Program of them. The Program
-// is defined in the engine at its first run; every run then takes one instruction, whatever the Program's size, and does
-// not wait: the rules infer the results' metadata, once per signature of the inputs.
+// A ProgramTrace records the calls that a function makes, without sending them, and makes a Program of them. The
+// Program is defined in the engine at its first run; every run then takes one instruction, whatever the Program's size,
+// and does not wait: the rules infer the results' metadata, once per signature of the inputs.
 #pragma once
 
 #include <cstdint>
@@ -68,23 +68,24 @@ class Program final : public RefCounted {
   const tt::Program traced_;  // over the names 1, 2, ... of the inputs in order
   const size_t inputs_;
   const std::vector<Tensor> captured_;
-  // The inputs in the order of the Program: numbers below inputs_ are the caller's, larger ones captured tensors. The last
-  // `written_` are changed by a run.
+  // The inputs in the order of the Program: numbers below inputs_ are the caller's, larger ones captured tensors. The
+  // last `written_` are changed by a run.
   const std::vector<size_t> order_;
   const size_t written_;
   const bool exact_;
   const std::vector<Output> outputs_;
   const std::vector<bool> has_gradient_;  // by input in order: whether an output's gradient depends on it
-  std::vector<v1::Site> sites_;  // until the Program is defined
-  int64_t number_ = 0;           // in the engine; 0: not defined yet
+  std::vector<v1::Site> sites_;           // until the Program is defined
+  int64_t number_ = 0;                    // in the engine; 0: not defined yet
   std::vector<Signature> signatures_;
 };
 
 // Records the calls of this thread for one session, from its construction to finish() or its destruction. Traces do not
 // nest.
 //
-// Tensors computed meanwhile have metadata but no value: reading one throws. Tensors that exist outside can be read, and
-// become inputs of the Program when a call uses them. What Python computes from values or metadata becomes constant.
+// Tensors computed meanwhile have metadata but no value: reading one throws. Tensors that exist outside can be read,
+// and become inputs of the Program when a call uses them. What Python computes from values or metadata becomes
+// constant.
 class ProgramTrace {
  public:
   // `examples` determine the metadata of the inputs. Throws Error (RuntimeError) if this thread is tracing already.

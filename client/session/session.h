@@ -103,13 +103,13 @@ class Session : public RefCounted {
   Tensors call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> results,
                           const CallOptions& options = {});
 
-  // Like call_with_metas(), for an operator with gradients: records the call in the client's autograd graph, with `recorded`
-  // as its arguments.
+  // Like call_with_metas(), for an operator with gradients: records the call in the client's autograd graph, with
+  // `recorded` as its arguments.
   Tensors call_recorded(const Op& op, Args args, Args recorded, absl::Span<const TensorMeta> results,
                         const CallOptions& options);
 
-  // For client/session/program.h, which defines Programs and runs them. The definition is a serialized Frame. Returns the
-  // Program's number in the session. Neither waits.
+  // For client/session/program.h, which defines Programs and runs them. The definition is a serialized Frame. Returns
+  // the Program's number in the session. Neither waits.
   int64_t define_program(const Tensor& definition, size_t read, size_t written, bool exact, uint32_t site);
   void drop_program(int64_t number);
 
@@ -148,9 +148,9 @@ class Session : public RefCounted {
   // continues. Throws Error: kNotImplemented if the engine is too old, kConnection if it does not answer.
   void cancel();
   // Stores images of the session on the engine's disk, every `every` seconds (0: no longer), from which it continues if
-  // the engine ends and starts again within `wait` seconds. What cannot be repeated since the last image ends the session
-  // with an error that says so. Throws Error if the engine has no folder for images (teletensord --state-dir), or if the
-  // session cannot be stored, with the reason.
+  // the engine ends and starts again within `wait` seconds. What cannot be repeated since the last image ends the
+  // session with an error that says so. Throws Error if the engine has no folder for images (teletensord --state-dir),
+  // or if the session cannot be stored, with the reason.
   void persist(double every, double wait);
   // Ends the session; the engine frees its tensors now. Later calls throw. Idempotent.
   void close();

@@ -33,7 +33,8 @@ uint64_t host_room(const SlotTable& slots) {
 void release(const Instruction& instruction, SlotTable& slots) {
   for (Slot slot : instruction.release) {
     if (!slots.release(slot)) {
-      refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("cannot release tensor ", slot, ": it does not exist"));
+      refuse_instruction(ErrorKind::kValue, *instruction.op,
+                         absl::StrCat("cannot release tensor ", slot, ": it does not exist"));
     }
   }
 }
@@ -41,17 +42,19 @@ void release(const Instruction& instruction, SlotTable& slots) {
 void check_count(const Instruction& instruction, size_t outputs) {
   if (instruction.results.size() == outputs) return;
   refuse_instruction(ErrorKind::kValue, *instruction.op,
-         absl::StrCat("expected ", outputs, " result names, ", instruction.results.size(), " were given"));
+                     absl::StrCat("expected ", outputs, " result names, ", instruction.results.size(), " were given"));
 }
 
 // Checks that the names of the results are new. Called before anything is executed.
 void check_names(const Instruction& instruction, const SlotTable& slots) {
   if (instruction.results.size() > slots.limit() - slots.size()) {
-    refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("a session has at most ", slots.limit(), " handles"));
+    refuse_instruction(ErrorKind::kValue, *instruction.op,
+                       absl::StrCat("a session has at most ", slots.limit(), " handles"));
   }
   for (Slot slot : instruction.results) {
     if (slot == 0) refuse_instruction(ErrorKind::kValue, *instruction.op, "the result name 0 is invalid");
-    if (slots.find(slot)) refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("the name ", slot, " is in use"));
+    if (slots.find(slot))
+      refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("the name ", slot, " is in use"));
   }
 }
 
@@ -60,7 +63,8 @@ PoisonRef find_targets(const Instruction& instruction, const SlotTable& slots, T
   PoisonRef poison;
   for (Slot slot : instruction.results) {
     const SlotValue* value = slots.find(slot);
-    if (!value) refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("out tensor ", slot, " does not exist"));
+    if (!value)
+      refuse_instruction(ErrorKind::kValue, *instruction.op, absl::StrCat("out tensor ", slot, " does not exist"));
     if (value->poison && !poison) poison = value->poison;
     targets->push_back(value->tensor);
   }

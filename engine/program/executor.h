@@ -6,9 +6,9 @@
 
 #include <cstdint>
 
-#include "engine/schema/program.h"
 #include "engine/program/slot_table.h"
 #include "engine/program/suspension.h"
+#include "engine/schema/program.h"
 
 namespace tt {
 

@@ -30,9 +30,7 @@ class Names {
   explicit Names(size_t inputs) : states_(inputs + 1, State::kExists) { states_[0] = State::kUnused; }
 
   bool exists(Slot slot) const { return slot < states_.size() && states_[slot] == State::kExists; }
-  void require(Slot slot) const {
-    check(ErrorKind::kValue, exists(slot), "expected a name that exists, got ", slot);
-  }
+  void require(Slot slot) const { check(ErrorKind::kValue, exists(slot), "expected a name that exists, got ", slot); }
   void define(Slot slot) {
     check(ErrorKind::kValue, slot != 0 && slot <= Program::kMaxNames, "expected a name of 1 to ", Program::kMaxNames,
           ", got ", slot);
@@ -65,8 +63,8 @@ void check_instruction(const Instruction& instruction, Names* names) {
         " arguments, got ", instruction.args.size());
   for (size_t i = 0; i < instruction.args.size(); ++i) {
     const Arg& arg = instruction.args[i];
-    check(ErrorKind::kType, op.params[i].accepts_in_program(arg), "[", op.name, "] expected another kind of argument for ",
-          op.params[i].name);
+    check(ErrorKind::kType, op.params[i].accepts_in_program(arg), "[", op.name,
+          "] expected another kind of argument for ", op.params[i].name);
     for (Slot slot : names_in(arg)) {
       if (slot != 0) names->require(slot);
     }
@@ -130,7 +128,8 @@ class ProgramRun {
     if (call.into) return;
     check(ErrorKind::kValue, call.outputs.size() == instruction.results.size(), "[", call.op->name, "] expected ",
           call.outputs.size(), " result names, got ", instruction.results.size());
-    for (size_t i = 0; i < call.outputs.size(); ++i) slots_.put(instruction.results[i], {std::move(call.outputs[i]), nullptr});
+    for (size_t i = 0; i < call.outputs.size(); ++i)
+      slots_.put(instruction.results[i], {std::move(call.outputs[i]), nullptr});
   }
 
   Tensors outputs(const Program& program) const {
@@ -181,9 +180,10 @@ void check_program(const Program& program, size_t inputs) {
   }
   absl::flat_hash_set<Slot> outputs;
   for (Slot slot : program.outputs()) {
-    check(ErrorKind::kValue, names.exists(slot) && slot > inputs, "expected outputs of a Program to be results, got the name ",
-          slot);
-    check(ErrorKind::kValue, outputs.insert(slot).second, "expected distinct outputs of a Program, got ", slot, " twice");
+    check(ErrorKind::kValue, names.exists(slot) && slot > inputs,
+          "expected outputs of a Program to be results, got the name ", slot);
+    check(ErrorKind::kValue, outputs.insert(slot).second, "expected distinct outputs of a Program, got ", slot,
+          " twice");
   }
   check(ErrorKind::kValue, program.release().empty(), "a Program drops no names at its end, got ",
         program.release().size());

@@ -1,7 +1,7 @@
 // Runs a Program as one call: over tensors instead of a session's names, as a composite operator does.
 //
-// The Program's names exist during the run only. Its calls are recorded by autograd, profiled and cancelled like those of
-// any composite. Used on a session's thread, with its Context current.
+// The Program's names exist during the run only. Its calls are recorded by autograd, profiled and cancelled like those
+// of any composite. Used on a session's thread, with its Context current.
 #pragma once
 
 #include <cstddef>
@@ -16,9 +16,9 @@ namespace tt {
 
 // Checks what does not depend on the inputs: that every name is defined once and before its uses, which are those of
 // existing tensors; that arguments have the right kinds; that the operators can run in a Program, which excludes those
-// that wait for something outside, those whose results' sizes depend on values, and other Programs; that the outputs are
-// distinct results. Names are at most Program::kMaxNames. Throws Error (ValueError, TypeError or NotImplementedError)
-// with the index of the instruction.
+// that wait for something outside, those whose results' sizes depend on values, and other Programs; that the outputs
+// are distinct results. Names are at most Program::kMaxNames. Throws Error (ValueError, TypeError or
+// NotImplementedError) with the index of the instruction.
 void check_program(const Program& program, size_t inputs);
 
 // The values of the names 1, 2, ..., of which the Program may change the last `written` in place.
@@ -27,8 +27,8 @@ struct ProgramInputs {
   absl::Span<const Tensor> written;
 };
 
-// Returns the outputs. Requires check_program() with the number of inputs. `describe_site` returns the source line of an
-// instruction's site, or "". Throws Error of the first instruction that fails, with its index and source line; what
+// Returns the outputs. Requires check_program() with the number of inputs. `describe_site` returns the source line of
+// an instruction's site, or "". Throws Error of the first instruction that fails, with its index and source line; what
 // earlier instructions have written stays written. Throws Error (RuntimeError) before an instruction that would change
 // an input that is not in `written`, through whatever view.
 Tensors run_program(const Program& program, const ProgramInputs& inputs,

@@ -18,15 +18,16 @@ namespace tt {
   throw error;
 }
 
-// Stored inline for common arities. The slot table keeps the tensors alive: it must not change while the operation runs.
-// Used by one thread.
+// Stored inline for common arities. The slot table keeps the tensors alive: it must not change while the operation
+// runs. Used by one thread.
 class ResolvedArgs {
  public:
   // Throws Error if a slot is not in use or a required argument is missing.
   ResolvedArgs(const Instruction& instruction, const SlotTable& slots) : op_(*instruction.op), slots_(slots) {
     Args given = instruction.args;
     if (given.size() > op_.params.size()) {
-      refuse_instruction(ErrorKind::kType, op_, absl::StrCat("takes ", op_.params.size(), " arguments, got ", given.size()));
+      refuse_instruction(ErrorKind::kType, op_,
+                         absl::StrCat("takes ", op_.params.size(), " arguments, got ", given.size()));
     }
     size_t entries = 0;
     for (const Arg& arg : given) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;

@@ -21,8 +21,8 @@
 
 namespace tt {
 
-// The values of a Program's names 1, 2, ... are first `read` inputs, then `written` ones, which a run may change. `exact`:
-// a run has the bits of single calls.
+// The values of a Program's names 1, 2, ... are first `read` inputs, then `written` ones, which a run may change.
+// `exact`: a run has the bits of single calls.
 struct ProgramInterface {
   size_t read = 0, written = 0;
   bool exact = false;

@@ -374,8 +374,9 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   }
   Placement* placement = workers.get();
   if (engines) placement = engines.get();
-  Listener::Options listening{*addresses, std::move(inherited), *tls, flags.open_reflection,
-                               flags.connections_per_address, takeover != nullptr};
+  Listener::Options listening{
+      *addresses,         std::move(inherited), *tls, flags.open_reflection, flags.connections_per_address,
+      takeover != nullptr};
   const Listener::Parts parts{*auth,         **audit,   sessions,         status,          tracer,
                               workers.get(), placement, admissions.get(), flags.placed_by, run_upgrade};
   auto listener = Listener::start(std::move(listening), parts, [&shutdown] { shutdown.end(); });

@@ -8,8 +8,8 @@
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
 #include "proto/sha256.h"
 #include "proto/wire.h"
-#include "server/session/frame_size.h"
 #include "server/session/decode.h"
+#include "server/session/frame_size.h"
 #include "server/text.h"
 
 namespace tt::server {
@@ -32,11 +32,11 @@ v1::Frame parse(const std::string& text, const Limits& limits) {
 std::vector<std::string> sites_of(const v1::Frame& frame) {
   std::vector<std::string> sites;
   for (const v1::Site& site : frame.sites()) {
-    check(ErrorKind::kValue, site.id() == sites.size() + 1, "expected source line ", sites.size() + 1, " of a Program, got ",
-          site.id());
+    check(ErrorKind::kValue, site.id() == sites.size() + 1, "expected source line ", sites.size() + 1,
+          " of a Program, got ", site.id());
     const std::string function = valid_utf8(site.function(), kMaxText);
-    sites.push_back(absl::StrCat(valid_utf8(site.file(), kMaxText), ":", site.line(), function.empty() ? "" : " in ",
-                                 function));
+    sites.push_back(
+        absl::StrCat(valid_utf8(site.file(), kMaxText), ":", site.line(), function.empty() ? "" : " in ", function));
   }
   return sites;
 }
@@ -56,9 +56,10 @@ Programs::Entry decode_definition(const Limits& limits, std::string text, const 
 
 std::string text_of(const Call& call) {
   const Tensor definition = call.tensor(0);
-  check(ErrorKind::kType,
-        definition.dtype() == DType::kUInt8 && definition.device().type == DeviceType::kCPU && definition.is_contiguous(),
-        "expected the definition as a contiguous uint8 tensor on the CPU, got ", definition.meta());
+  check(
+      ErrorKind::kType,
+      definition.dtype() == DType::kUInt8 && definition.device().type == DeviceType::kCPU && definition.is_contiguous(),
+      "expected the definition as a contiguous uint8 tensor on the CPU, got ", definition.meta());
   check(ErrorKind::kValue, definition.numel() <= kMaxDefinitionBytes, "expected a definition of at most ",
         kMaxDefinitionBytes, " bytes, got ", definition.numel());
   return std::string(definition.data_as<char>(), static_cast<size_t>(definition.numel()));
@@ -78,8 +79,8 @@ void define_program(Call& call) {
   const auto* definer = services.find<ProgramDefiner>();
   check(definer != nullptr, "Programs require a session");
   try {
-    programs.define(number, definer->define(text_of(call), {count_of(call.args[2]), count_of(call.args[3]),
-                                                                call.args[4].to_bool()}));
+    programs.define(number, definer->define(text_of(call),
+                                            {count_of(call.args[2]), count_of(call.args[3]), call.args[4].to_bool()}));
   } catch (Error& error) {
     error.set_op(call.op->name);
     programs.fail(number, error);

@@ -1,8 +1,8 @@
 // ProgramCache: the Programs that sessions of an engine have defined, by content.
 //
-// Sessions of one principal that define the same bytes share one DefinedProgram, and with it what the passes have made of
-// it. A Program that no session has any more is kept for the next one, until others take its place: the least recently
-// defined one goes first. Each session is charged for the Programs that it has. Thread-safe.
+// Sessions of one principal that define the same bytes share one DefinedProgram, and with it what the passes have made
+// of it. A Program that no session has any more is kept for the next one, until others take its place: the least
+// recently defined one goes first. Each session is charged for the Programs that it has. Thread-safe.
 #pragma once
 
 #include <cstdint>

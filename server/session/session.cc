@@ -147,10 +147,10 @@ void Session::park() {
 void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arrival) {
   MutexLock execution(execution_mutex_);
   while (is_held_.load(std::memory_order_acquire) && !stopped_) [[unlikely]] {
-    MutexUnlock unlocked(execution_mutex_);  // hold() acquires it
-    wait_for_release();
-    if (is_parked()) return;
-  }
+      MutexUnlock unlocked(execution_mutex_);  // hold() acquires it
+      wait_for_release();
+      if (is_parked()) return;
+    }
   MutexLock lock(mutex_);
   arrival_ = arrival;
   FrameTimes* const times = options_.frame_times.get();

@@ -74,9 +74,7 @@ Tensor bytes_of(const Ref<Storage>& storage) {
   return Tensor(new TensorImpl(meta, storage));
 }
 
-bool has_contents(const Storage& storage) {
-  return storage.device().type != DeviceType::kMeta && storage.bytes() != 0;
-}
+bool has_contents(const Storage& storage) { return storage.device().type != DeviceType::kMeta && storage.bytes() != 0; }
 
 void write_contents(const Ref<Storage>& storage, const std::shared_ptr<CopyStream>& copies, uint32_t* checksum,
                     ImageSink* sink) {

@@ -226,8 +226,8 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
                                          /*trace=*/nullptr,
                                          options_.offload});
   if (options_.tracer) {
-    made.trace = std::make_shared<SessionTrace>(options_.tracer, traceparent, made.id, principal.name,
-                                                std::string(address));
+    made.trace =
+        std::make_shared<SessionTrace>(options_.tracer, traceparent, made.id, principal.name, std::string(address));
   }
   return std::make_shared<Session>(std::move(made));
 }
@@ -293,8 +293,9 @@ absl::Status Sessions::restore(const std::string& key_digest, absl::string_view 
   Entry& entry = add(session, address);
   entry.quota = principal.quota;
   entry.next_image = Clock::now();
-  log_sessions().info(absl::StrCat("session ", session->id(), " continues from its image of frame ", session->executed()),
-                      {session->id(), principal.name, address});
+  log_sessions().info(
+      absl::StrCat("session ", session->id(), " continues from its image of frame ", session->executed()),
+      {session->id(), principal.name, address});
   return absl::OkStatus();
 }
 

@@ -59,11 +59,11 @@ class Sessions {
     std::shared_ptr<Tracer> tracer;           // receives the sessions' spans; null: there are none
     bool is_isolated = false;                 // other principals are served by other processes
     std::shared_ptr<SessionStore> store;      // of sessions that are persistent; null: no session is
-    // Where tensors of sessions that have been idle for `offload_after` go when another session needs their memory; null:
-    // they stay.
+    // Where tensors of sessions that have been idle for `offload_after` go when another session needs their memory;
+    // null: they stay.
     std::shared_ptr<OffloadPlace> offload;
     std::chrono::milliseconds offload_after{60'000};
-    AuditLog* audit = nullptr;                // records publications; null: does not; outlives this object
+    AuditLog* audit = nullptr;  // records publications; null: does not; outlives this object
     // Called after a session has ended, under no lock; may be empty.
     std::function<void(const Session&)> on_end;
   };
@@ -166,8 +166,7 @@ class Sessions {
   // Makes a session with the record's id, digest, client and limit, without adding it.
   std::shared_ptr<Session> make(const SessionRecord& record, absl::string_view address, const Principal& principal,
                                 const std::string& traceparent) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  Entry& add(const std::shared_ptr<Session>& session, absl::string_view address)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  Entry& add(const std::shared_ptr<Session>& session, absl::string_view address) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Continues a session from its image on the disk.
   absl::Status restore(const std::string& key_digest, absl::string_view address, const Principal& principal)
       ABSL_LOCKS_EXCLUDED(mutex_);
@@ -205,7 +204,7 @@ class Sessions {
   bool frozen_ ABSL_GUARDED_BY(mutex_) = false;
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   MemoryRelease memory_;
-  std::shared_ptr<Offloader> offloader_;  // null without Options::offload
+  std::shared_ptr<Offloader> offloader_;                                // null without Options::offload
   absl::flat_hash_set<std::string> restoring_ ABSL_GUARDED_BY(mutex_);  // digests
   absl::flat_hash_map<std::string, Entry> parked_ ABSL_GUARDED_BY(mutex_);
   std::thread leases_;

@@ -6,8 +6,8 @@
 // it, and one by one otherwise.
 #pragma once
 
-#include "engine/schema/program.h"
 #include "engine/program/slot_table.h"
+#include "engine/schema/program.h"
 
 namespace tt {
 

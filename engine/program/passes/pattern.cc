@@ -58,7 +58,9 @@ class Pattern::Parser {
   std::string word() {
     skip_spaces();
     size_t size = 0;
-    const auto is_part = [](char c) { return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.'; };
+    const auto is_part = [](char c) {
+      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == '$' || c == '.';
+    };
     while (size < rest_.size() && is_part(rest_[size])) ++size;
     check(ErrorKind::kValue, size > 0, "expected a name or a number in a pattern before '", rest_, "'");
     std::string word(rest_.substr(0, size));
@@ -158,7 +160,8 @@ class Pattern::Matcher {
     switch (node.kind) {
       case Node::Kind::kCall: return arg.kind == Arg::Kind::kSlot && match_producer(node, arg.slot, match);
       case Node::Kind::kTensor:
-        return arg.kind == Arg::Kind::kSlot && match->tensors.try_emplace(node.name, arg.slot).first->second == arg.slot;
+        return arg.kind == Arg::Kind::kSlot &&
+               match->tensors.try_emplace(node.name, arg.slot).first->second == arg.slot;
       case Node::Kind::kList: {
         std::vector<int64_t> list;
         if (arg.kind == Arg::Kind::kInts) {

@@ -5,9 +5,9 @@
 //
 // The last line is the result; earlier lines name parts that it uses. In a call, the operator's name is followed by its
 // arguments, without trailing ones that have their defaults. A lower-case name is a tensor, one in capitals a list of
-// integers, and one that begins with `$` a number; a name that occurs twice stands for the same value. Numbers, None, True
-// and False match equal arguments, numbers with a relative tolerance of 1e-6, because programs round constants. The arguments
-// of add and mul match in both orders. `max_dim(...)` is its first result.
+// integers, and one that begins with `$` a number; a name that occurs twice stands for the same value. Numbers, None,
+// True and False match equal arguments, numbers with a relative tolerance of 1e-6, because programs round constants.
+// The arguments of add and mul match in both orders. `max_dim(...)` is its first result.
 #pragma once
 
 #include <cstdint>
@@ -38,8 +38,8 @@ class Pattern {
 
   // The operator that computes the result.
   uint16_t op() const;
-  // Whether instruction `index` computes the pattern's result. Every other instruction of the match has one result, which
-  // only the match reads. `uses` are those of `program`, whose names are defined once.
+  // Whether instruction `index` computes the pattern's result. Every other instruction of the match has one result,
+  // which only the match reads. `uses` are those of `program`, whose names are defined once.
   bool match(const Program& program, const UseDefs& uses, int index, PatternMatch* match) const;
 
  private:

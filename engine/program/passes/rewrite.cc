@@ -65,22 +65,28 @@ std::optional<Replacement> softmax(const Types& types) {
 
 std::optional<Replacement> rms_norm(const Types& types) {
   if (!types.is_last("D", "x")) return std::nullopt;
-  return Replacement{"rms_norm", {slot_arg(types.slot("x")), Arg(), Arg(), Arg(types.number("$eps"))}, {types.of("x").sizes.back()}};
+  return Replacement{
+      "rms_norm", {slot_arg(types.slot("x")), Arg(), Arg(), Arg(types.number("$eps"))}, {types.of("x").sizes.back()}};
 }
 
 // Of an RMS norm that is an operator already.
 std::optional<Replacement> weighted_rms_norm(const Types& types) {
   if (!types.has_one("N") || !types.is_row_of("w", types.of("x"))) return std::nullopt;
-  return Replacement{"rms_norm", {slot_arg(types.slot("x")), Arg(), slot_arg(types.slot("w")), Arg(types.number("$eps"))}, {types.of("x").sizes.back()}};
+  return Replacement{"rms_norm",
+                     {slot_arg(types.slot("x")), Arg(), slot_arg(types.slot("w")), Arg(types.number("$eps"))},
+                     {types.of("x").sizes.back()}};
 }
 
 std::optional<Replacement> layer_norm(const Types& types) {
   if (!types.is_last("D", "x")) return std::nullopt;
-  return Replacement{"layer_norm", {slot_arg(types.slot("x")), Arg(), Arg(), Arg(), Arg(types.number("$eps"))}, {types.of("x").sizes.back()}};
+  return Replacement{"layer_norm",
+                     {slot_arg(types.slot("x")), Arg(), Arg(), Arg(), Arg(types.number("$eps"))},
+                     {types.of("x").sizes.back()}};
 }
 
 std::optional<Replacement> affine_layer_norm(const Types& types) {
-  if (!types.has_one("N") || !types.is_row_of("w", types.of("x")) || !types.is_row_of("b", types.of("x"))) return std::nullopt;
+  if (!types.has_one("N") || !types.is_row_of("w", types.of("x")) || !types.is_row_of("b", types.of("x")))
+    return std::nullopt;
   return Replacement{"layer_norm",
                      {slot_arg(types.slot("x")), Arg(), slot_arg(types.slot("w")), slot_arg(types.slot("b")),
                       Arg(types.number("$eps"))},
@@ -91,9 +97,7 @@ std::optional<Replacement> gelu_tanh(const Types& types) {
   return Replacement{"gelu_tanh", {slot_arg(types.slot("x"))}};
 }
 
-std::optional<Replacement> gelu_erf(const Types& types) {
-  return Replacement{"gelu_erf", {slot_arg(types.slot("x"))}};
-}
+std::optional<Replacement> gelu_erf(const Types& types) { return Replacement{"gelu_erf", {slot_arg(types.slot("x"))}}; }
 
 std::optional<Replacement> silu(const Types& types) { return Replacement{"silu", {slot_arg(types.slot("x"))}}; }
 
@@ -114,12 +118,12 @@ bool swaps_last(const Types& types, const char* tensor) {
 
 std::optional<Replacement> attention_of(const Types& types, double scale, Arg mask) {
   if (!is_attention(types, "k") || !swaps_last(types, "k") || !types.is_last("D", "q")) return std::nullopt;
-  return Replacement{"attention", {slot_arg(types.slot("q")), slot_arg(types.slot("k")), slot_arg(types.slot("v")), mask, Arg(false), Arg(scale)}};
+  return Replacement{
+      "attention",
+      {slot_arg(types.slot("q")), slot_arg(types.slot("k")), slot_arg(types.slot("v")), mask, Arg(false), Arg(scale)}};
 }
 
-std::optional<Replacement> attention(const Types& types) {
-  return attention_of(types, types.number("$scale"), Arg());
-}
+std::optional<Replacement> attention(const Types& types) { return attention_of(types, types.number("$scale"), Arg()); }
 std::optional<Replacement> divided_attention(const Types& types) {
   return attention_of(types, 1 / types.number("$scale"), Arg());
 }
@@ -155,9 +159,8 @@ const Rules& rules() {
       add(absl::StrCat("e = exp(sub(x, ", max, ")) div(e, sum(e, D, True))"), &softmax);
     }
     // Before RMS norms, whose pattern a layer norm's second part is, too.
-    for (const char* variance :
-         {"mean(square(c), D, True)", "mean(pow(c, 2), D, True)", "mean(mul(c, c), D, True)", "var(x, D, 0, True)",
-          "var_dim(x, D, False, True)"}) {
+    for (const char* variance : {"mean(square(c), D, True)", "mean(pow(c, 2), D, True)", "mean(mul(c, c), D, True)",
+                                 "var(x, D, 0, True)", "var_dim(x, D, False, True)"}) {
       const std::string parts = absl::StrCat("c = sub(x, mean(x, D, True)) v = add(", variance, ", $eps) ");
       add(parts + "mul(c, rsqrt(v))", &layer_norm);
       add(parts + "div(c, sqrt(v))", &layer_norm);

@@ -1,8 +1,8 @@
 // rewrite: replaces what a program writes out by the operator that computes it in one pass.
 //
-// Softmax, RMS and layer norm, GELU, SiLU and attention, in the forms that programs contain. The operator's values differ
-// from those of the single calls by rounding, so a Program that must keep the bits of single calls is not rewritten. Only
-// float32 and float64 are: single calls in a narrower type round every intermediate result.
+// Softmax, RMS and layer norm, GELU, SiLU and attention, in the forms that programs contain. The operator's values
+// differ from those of the single calls by rounding, so a Program that must keep the bits of single calls is not
+// rewritten. Only float32 and float64 are: single calls in a narrower type round every intermediate result.
 #pragma once
 
 #include "engine/schema/program.h"

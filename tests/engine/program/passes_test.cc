@@ -53,11 +53,11 @@ TEST(MergeEqual, KeepsWhatMayDiffer) {
   Program program;
   const std::vector<int64_t> sizes = {2};
   add(&program, "add", {slot(1), Arg(1.0)}, {2});
-  add(&program, "add", {slot(1), Arg(2.0)}, {3});                          // another argument
-  add(&program, "add", {slot(1), Arg(1.0)}, {4}, 0);                       // not recorded
-  add(&program, "rand", {Arg(absl::Span<const int64_t>(sizes))}, {5});     // another draw
+  add(&program, "add", {slot(1), Arg(2.0)}, {3});                       // another argument
+  add(&program, "add", {slot(1), Arg(1.0)}, {4}, 0);                    // not recorded
+  add(&program, "rand", {Arg(absl::Span<const int64_t>(sizes))}, {5});  // another draw
   add(&program, "rand", {Arg(absl::Span<const int64_t>(sizes))}, {6});
-  add(&program, "add", {slot(1), Arg(1.0)}, {7});                          // an output of its own
+  add(&program, "add", {slot(1), Arg(1.0)}, {7});  // an output of its own
   program.set_outputs({2, 3, 4, 5, 6, 7});
   const std::string before = to_string(program);
   EXPECT_EQ(merged(program), before);
@@ -81,8 +81,7 @@ TEST(RemoveUnused, RemovesAndDrops) {
   add(&program, "mul", {slot(3), slot(3)}, {5});
   add(&program, "add", {slot(5), slot(1)}, {6});
   program.set_outputs({6});
-  EXPECT_EQ(without_unused(program),
-            "%3 = relu(%1)\n%5 = mul(%3, %3)\n%6 = add(%5, %1)  # drops %3\nread %6\n");
+  EXPECT_EQ(without_unused(program), "%3 = relu(%1)\n%5 = mul(%3, %3)\n%6 = add(%5, %1)  # drops %3\nread %6\n");
 }
 
 TEST(RemoveUnused, KeepsDrawsAndWrites) {
@@ -145,15 +144,26 @@ TEST_P(CheckProgram, Refuses) {
 INSTANTIATE_TEST_SUITE_P(
     Programs, CheckProgram,
     ::testing::Values(
-        Refused{"unknown_name", [](Program* p) { add(p, "relu", {slot(2)}, {3}); }, "expected a name that exists, got 2"},
+        Refused{"unknown_name", [](Program* p) { add(p, "relu", {slot(2)}, {3}); },
+                "expected a name that exists, got 2"},
         Refused{"used_name", [](Program* p) { add(p, "relu", {slot(1)}, {1}); }, "the name 1 was used before"},
         Refused{"no_name", [](Program* p) { add(p, "relu", {slot(1)}, {0}); }, "expected a name of 1 to"},
-        Refused{"large_name", [](Program* p) { add(p, "relu", {slot(1)}, {Slot{1} << 40}); }, "expected a name of 1 to"},
-        Refused{"dropped_name",
-                [](Program* p) { p->add(*find_op("relu"), {slot(1)}, {{2}}, {{1}}); }, "expected a name that exists, got 1"},
-        Refused{"results", [](Program* p) { add(p, "relu", {slot(1)}, {2, 3}); }, "expected 1 result names, got 2"},
-        Refused{"arguments", [](Program* p) { add(p, "relu", {slot(1), Arg(1.0)}, {2}); }, "takes 1 arguments, got 2"},
-        Refused{"kind", [](Program* p) { add(p, "relu", {Arg(std::string_view("x"))}, {2}); }, "another kind of argument"},
+        Refused{"large_name", [](Program* p) { add(p, "relu", {slot(1)}, {Slot{1} << 40}); },
+                "expected a name of 1 to"},
+        Refused{"dropped_name", [](Program* p) { p->add(*find_op("relu"), {slot(1)}, {{2}}, {{1}}); },
+                "expected a name that exists, got 1"},
+        Refused{"results",
+                [](Program* p) {
+                  add(p, "relu", {slot(1)}, {2, 3});
+                },
+                "expected 1 result names, got 2"},
+        Refused{"arguments",
+                [](Program* p) {
+                  add(p, "relu", {slot(1), Arg(1.0)}, {2});
+                },
+                "takes 1 arguments, got 2"},
+        Refused{"kind", [](Program* p) { add(p, "relu", {Arg(std::string_view("x"))}, {2}); },
+                "another kind of argument"},
         Refused{"dynamic", [](Program* p) { add(p, "nonzero", {slot(1)}, {2}); }, "depend on values"},
         Refused{"missing_output", [](Program* p) { p->set_outputs({2}); }, "to be results, got the name 2"},
         Refused{"input_output", [](Program* p) { p->set_outputs({1}); }, "to be results, got the name 1"},

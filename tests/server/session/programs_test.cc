@@ -186,7 +186,11 @@ TEST_F(ProgramsTest, CacheIsBounded) {
     v1::Frame program;
     Instruction(&program, "add").handle(1).handle(1).result(2);
     for (int64_t k = 0; k < 2000; ++k) {
-      Instruction(&program, "add").handle(static_cast<uint64_t>(k + 2)).handle(1).integer(i).result(static_cast<uint64_t>(k + 3));
+      Instruction(&program, "add")
+          .handle(static_cast<uint64_t>(k + 2))
+          .handle(1)
+          .integer(i)
+          .result(static_cast<uint64_t>(k + 3));
     }
     read(&program, 1, 2002);
     return program.SerializeAsString();
