@@ -14,11 +14,12 @@ namespace tt::autograd {
 struct HookedCall {
   // A destination of gradients that leave the nodes.
   struct Input {
-    const Node* node;
+    const Node* node;  // null: no edge of the nodes that are left leads there
     uint32_t output;
   };
   std::vector<int64_t> stops;      // one per hook, in the order of registration
-  std::vector<const Node*> nodes;  // all hold this object; the first one has the instruction's results
+  // All hold this object; the first one has the instruction's results. A node that is destroyed is replaced by null.
+  std::vector<const Node*> nodes;
   // The destinations of the gradients, in the client's order: with `by_edge`, one per edge of the only node that has a
   // node; else the distinct ones outside of `nodes`.
   std::vector<Input> inputs;
@@ -30,6 +31,8 @@ struct HookedCall {
     }
     return false;
   }
+  // Called by a node that is destroyed: other nodes may keep this object.
+  void remove(const Node* node);
 };
 
 }  // namespace tt::autograd
