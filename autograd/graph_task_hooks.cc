@@ -33,7 +33,7 @@ GraphTask::HeldCall& GraphTask::held_call(const std::shared_ptr<HookedCall>& cal
   held->inputs.resize(call->inputs.size());
   held->deliveries.resize(call->inputs.size());
   for (const Node* node : call->nodes) {
-    const uint32_t state = node == nullptr ? kNone : find(node);
+    const uint32_t state = find(node);
     if (state != kNone && states_[state].needed) ++held->nodes_left;
   }
   return *held;

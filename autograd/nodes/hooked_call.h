@@ -14,12 +14,11 @@ namespace tt::autograd {
 struct HookedCall {
   // A destination of gradients that leave the nodes.
   struct Input {
-    const Node* node;  // null: no edge of the nodes that are left leads there
+    const Node* node;
     uint32_t output;
   };
   std::vector<int64_t> stops;      // one per hook, in the order of registration
-  // All hold this object; the first one has the instruction's results. A node that is destroyed is replaced by null.
-  std::vector<const Node*> nodes;
+  std::vector<const Node*> nodes;  // all hold this object; the first one has the instruction's results
   // The destinations of the gradients, in the client's order: with `by_edge`, one per edge of the only node that has a
   // node; else the distinct ones outside of `nodes`.
   std::vector<Input> inputs;
@@ -31,8 +30,6 @@ struct HookedCall {
     }
     return false;
   }
-  // Called by a node that is destroyed: other nodes may keep this object.
-  void remove(const Node* node);
 };
 
 }  // namespace tt::autograd

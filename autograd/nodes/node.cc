@@ -1,7 +1,5 @@
 #include "autograd/nodes/node.h"
 
-#include <algorithm>
-
 #include "autograd/nodes/hooked_call.h"
 #include "autograd/nodes/tape.h"
 
@@ -34,17 +32,6 @@ DeferredDeleter& deferred_deleter() {
 }
 
 }  // namespace
-
-void HookedCall::remove(const Node* node) {
-  std::replace(nodes.begin(), nodes.end(), node, static_cast<const Node*>(nullptr));
-  for (Input& input : inputs) {
-    const bool is_left = std::any_of(nodes.begin(), nodes.end(), [&](const Node* one) {
-      return one != nullptr && std::any_of(one->edges.begin(), one->edges.end(),
-                                           [&](const Edge& edge) { return edge.node.get() == input.node; });
-    });
-    if (!is_left) input.node = nullptr;
-  }
-}
 
 void Node::enter_tape() {
   const Context& context = Context::current();
@@ -81,11 +68,6 @@ Node::~Node() {
     set_host_bytes(0);
     if (hooks) meter_->add(-static_cast<int64_t>(hooks->capacity() * sizeof(Hook)));
     meter_->leave();
-  }
-  if (hooks) {
-    for (const Hook& hook : *hooks) {
-      if (hook.call) hook.call->remove(this);
-    }
   }
   for (Edge& edge : edges) {
     if (!edge.node || edge.node->ref_count() > 1) continue;

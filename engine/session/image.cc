@@ -20,26 +20,16 @@ void require(bool ok, const char* what) {
   if (!ok) damaged(what);
 }
 
-// Throws if the number of elements cannot be computed.
-void check_sizes(const Sizes& sizes) {
-  int64_t elements = 1;
-  for (int64_t size : sizes) {
-    require(size == 0 || elements <= kMaxExtent / size, "a smaller tensor");
-    elements *= size;
+// Throws unless the layout's elements are within a storage of `bytes` bytes.
+void check_extent(const TensorMeta& meta, size_t bytes) {
+  if (meta.numel() == 0) return;
+  int64_t last = meta.offset;
+  for (size_t i = 0; i < meta.sizes.size(); ++i) {
+    const int64_t steps = meta.sizes[i] - 1;
+    require(meta.strides[i] == 0 || steps <= (kMaxExtent - last) / meta.strides[i], "a layout within its storage");
+    last += steps * meta.strides[i];
   }
-}
-
-// Returns the number of elements of a storage up to the layout's last one; 0 if the layout has none. Throws if that is
-// more than kMaxExtent.
-uint64_t extent_of(const Sizes& sizes, const Sizes& strides, int64_t offset) {
-  int64_t last = offset;
-  for (size_t i = 0; i < sizes.size(); ++i) {
-    if (sizes[i] == 0) return 0;
-    const int64_t steps = sizes[i] - 1;
-    require(strides[i] == 0 || steps <= (kMaxExtent - last) / strides[i], "a layout within its storage");
-    last += steps * strides[i];
-  }
-  return static_cast<uint64_t>(last) + 1;
+  require((static_cast<uint64_t>(last) + 1) * item_size(meta.dtype) <= bytes, "a layout within its storage");
 }
 
 void write_storage(const Storage& storage, ImageOutput* out) {
@@ -49,34 +39,19 @@ void write_storage(const Storage& storage, ImageOutput* out) {
   out->flag(storage.is_read_only());
 }
 
-// Versions are compared with each other only, so a storage gets the image's version modulo this number, which takes few
-// calls of bump_version() whatever the image says.
-constexpr uint32_t kVersions = uint32_t{1} << 16;
-
-Ref<Storage> read_storage(ImageInput* in, uint32_t* version) {
+Ref<Storage> read_storage(ImageInput* in) {
   const Device device = decode_device(in->signed_number());
   require(device.type == DeviceType::kMeta || Devices::instance().has(device), "a device that this engine has");
   const uint64_t bytes = in->number(uint64_t{1} << 62);
-  *version = static_cast<uint32_t>(in->number(UINT32_MAX));
+  const auto version = static_cast<uint32_t>(in->number(UINT32_MAX));
   auto storage = make_ref<Storage>(device, static_cast<size_t>(bytes));
-  while (storage->version() != *version % kVersions) storage->bump_version();
+  // The versions at which tensors were saved are those of the session's first engine.
+  while (storage->version() != version) storage->bump_version();
   if (in->flag()) storage->freeze();
   return storage;
 }
 
 }  // namespace
-
-void check_extent(const TensorMeta& meta, size_t bytes) {
-  const uint64_t extent = extent_of(meta.sizes, meta.strides, meta.offset);
-  require(extent * item_size(meta.dtype) <= bytes, "a layout within its storage");
-}
-
-void ImageInput::reserve(uint64_t bytes, uint64_t count) {
-  if (bytes != 0 && count > room_ / bytes) {
-    fail(ErrorKind::kOutOfMemory, "[image] expected objects within the session's room for bookkeeping, got more");
-  }
-  room_ -= bytes * count;
-}
 
 void ImageOutput::number(uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
@@ -170,23 +145,14 @@ TensorMeta ImageInput::meta() {
   meta.sizes = sizes();
   meta.strides = sizes();
   require(meta.sizes.size() == meta.strides.size(), "as many strides as sizes");
-  check_sizes(meta.sizes);
+  int64_t elements = 1;
+  for (int64_t size : meta.sizes) {
+    require(size == 0 || elements <= kMaxExtent / size, "a smaller tensor");
+    elements *= size;
+  }
   meta.offset = signed_number();
   require(meta.offset >= 0 && meta.offset <= kMaxExtent, "an offset");
-  require(!meta.requires_grad || has_gradients(meta.dtype), "a dtype that has gradients");
   return meta;
-}
-
-Geometry ImageInput::geometry() {
-  Geometry geometry;
-  geometry.sizes = sizes();
-  geometry.strides = sizes();
-  require(geometry.sizes.size() == geometry.strides.size(), "as many strides as sizes");
-  check_sizes(geometry.sizes);
-  geometry.offset = signed_number();
-  require(geometry.offset >= 0 && geometry.offset <= kMaxExtent, "an offset");
-  extent_of(geometry.sizes, geometry.strides, geometry.offset);
-  return geometry;
 }
 
 uint64_t ImageTensors::number(const Tensor& tensor) {
@@ -239,20 +205,12 @@ void ImageTensors::write(ImageOutput* out) const {
 
 ImageObjects::ImageObjects(ImageInput* in) {
   const size_t storages = in->count();
-  in->reserve(sizeof(Storage) + 2 * sizeof(Storage*), storages);
-  for (size_t i = 0; i < storages; ++i) {
-    uint32_t version = 0;
-    storages_.push_back(read_storage(in, &version));
-    versions_.emplace(storages_.back().get(), version);
-  }
+  for (size_t i = 0; i < storages; ++i) storages_.push_back(read_storage(in));
   const size_t tensors = in->count();
-  in->reserve(sizeof(TensorImpl), tensors);
   std::vector<uint64_t> bases;
   for (size_t i = 0; i < tensors; ++i) {
     TensorMeta meta = in->meta();
-    const uint64_t number = in->number(storages_.size());
-    require(number != 0, "a storage");
-    const Ref<Storage>& storage = storages_[number - 1];
+    const Ref<Storage>& storage = this->storage(in);
     require(meta.device == storage->device(), "a tensor on its storage's device");
     if (meta.device.type != DeviceType::kMeta) check_extent(meta, storage->bytes());
     tensors_.emplace_back(new TensorImpl(meta, storage));
@@ -266,13 +224,12 @@ ImageObjects::ImageObjects(ImageInput* in) {
     tensors_[i]->base = Ref<TensorImpl>(base);
   }
   const size_t poisons = in->count();
-  in->reserve(sizeof(Poison), poisons);
   for (size_t i = 0; i < poisons; ++i) {
     const auto kind = static_cast<ErrorKind>(in->number(static_cast<uint64_t>(ErrorKind::kPermission)));
-    const std::string_view message = in->view(), op = in->view();
-    in->reserve(message.size() + op.size());
+    std::string message = in->text();
+    const std::string_view op = in->view();
     const auto site = static_cast<uint32_t>(in->number(UINT32_MAX));
-    auto poison = std::const_pointer_cast<Poison>(make_poison(kind, std::string(message), op, site));
+    auto poison = std::const_pointer_cast<Poison>(make_poison(kind, std::move(message), op, site));
     poison->retriable = in->flag();
     poisons_.push_back(std::move(poison));
   }
@@ -294,9 +251,10 @@ PoisonRef ImageObjects::poison(ImageInput* in) const {
   return number == 0 ? nullptr : poisons_[number - 1];
 }
 
-uint32_t ImageObjects::version(ImageInput* in, const Tensor& tensor) const {
-  const auto version = static_cast<uint32_t>(in->number(UINT32_MAX));
-  return version - versions_.at(tensor->storage.get()) + tensor.version();
+const Ref<Storage>& ImageObjects::storage(ImageInput* in) const {
+  const uint64_t number = in->number(storages_.size());
+  require(number != 0, "a storage");
+  return storages_[number - 1];
 }
 
 void write_slots(const SlotTable& slots, ImageTensors* tensors, ImageOutput* out) {
@@ -310,13 +268,11 @@ void write_slots(const SlotTable& slots, ImageTensors* tensors, ImageOutput* out
 
 void read_slots(ImageInput* in, const ImageObjects& objects, SlotTable* slots) {
   const size_t count = in->count();
-  in->reserve(sizeof(Slot) + sizeof(SlotValue), count);
   for (size_t i = 0; i < count; ++i) {
     const Slot slot = in->number();
     SlotValue value;
     value.tensor = objects.tensor(in);
     value.poison = objects.poison(in);
-    require(value.tensor || value.poison != nullptr, "a tensor or an error");
     slots->put(slot, std::move(value));
   }
 }
@@ -370,18 +326,14 @@ void read_context(ImageInput* in, const ImageObjects& objects, Context* context)
   context->max_threads = static_cast<int>(threads);
   context->detect_anomaly = in->flag();
   context->allow_tf32 = in->flag();
-  for (std::optional<DType>* dtype : {&context->autocast.state.cpu, &context->autocast.state.cuda}) {
-    *dtype = read_dtype(in);
-    require(!*dtype || is_floating(**dtype), "a floating-point dtype");
-  }
+  context->autocast.state.cpu = read_dtype(in);
+  context->autocast.state.cuda = read_dtype(in);
   context->autocast.state.cache = in->flag();
   const size_t casts = in->count();
   for (size_t i = 0; i < casts; ++i) {
     Tensor source = objects.defined_tensor(in);
     Tensor cast = objects.defined_tensor(in);
-    require(cast.sizes() == source.sizes() && cast.device() == source.device(), "the cast of a tensor");
-    const uint32_t version = objects.version(in, source);
-    context->autocast.keep({std::move(source), std::move(cast), version});
+    context->autocast.keep({std::move(source), std::move(cast), static_cast<uint32_t>(in->number(UINT32_MAX))});
   }
 }
 

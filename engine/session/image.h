@@ -12,8 +12,7 @@
 //
 // What an image does not contain is a reason not to write one: SessionService::unsaved(). Images come from the engine's
 // own files and processes, never from a client. A reader checks every number, size and layout nevertheless, because a
-// file may be damaged: it throws Error, accesses no memory out of bounds, and restores only what the session can be
-// used with. Used on the session's thread.
+// file may be damaged: it throws Error, and accesses no memory out of bounds. Used on the session's thread.
 #pragma once
 
 #include <cstdint>
@@ -50,11 +49,8 @@ class ImageOutput {
 // Every function throws Error (RuntimeError) if the bytes are not what was expected.
 class ImageInput {
  public:
-  // `bytes` must outlive this object. The objects that are read may use `room` bytes of host memory: an object may be a
-  // hundred times as large as its bytes in the image.
-  explicit ImageInput(std::string_view bytes, uint64_t room = UINT64_MAX) : bytes_(bytes), room_(room) {}
-  // Call before objects of `count` times `bytes` bytes are made. Throws Error (OutOfMemoryError) if there is no room.
-  void reserve(uint64_t bytes, uint64_t count = 1);
+  // `bytes` must outlive this object.
+  explicit ImageInput(std::string_view bytes) : bytes_(bytes) {}
   uint64_t number();
   // A number of at most `max`.
   uint64_t number(uint64_t max);
@@ -68,17 +64,11 @@ class ImageInput {
   Sizes sizes();
   // Sizes, strides and offset are not negative, and small enough for the extent in bytes to be computed.
   TensorMeta meta();
-  // The same for a layout without a dtype, whose elements are all within the first 2^58 of the storage.
-  Geometry geometry();
   bool at_end() const { return bytes_.empty(); }
 
  private:
   std::string_view bytes_;
-  uint64_t room_;
 };
-
-// Throws Error unless the layout's elements are within a storage of `bytes` bytes. Requires a layout that was read.
-void check_extent(const TensorMeta& meta, size_t bytes);
 
 // The objects that a writer has found.
 class ImageTensors {
@@ -113,14 +103,12 @@ class ImageObjects {
   Tensor tensor(ImageInput* in) const;
   Tensor defined_tensor(ImageInput* in) const;  // also throws if it is null
   PoisonRef poison(ImageInput* in) const;
-  // Reads a version of the tensor's storage, as the storage counts it here.
-  uint32_t version(ImageInput* in, const Tensor& tensor) const;
+  const Ref<Storage>& storage(ImageInput* in) const;
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<Ref<Storage>>& storages() const { return storages_; }
 
  private:
   std::vector<Ref<Storage>> storages_;
-  absl::flat_hash_map<const Storage*, uint32_t> versions_;  // in the image
   std::vector<Tensor> tensors_;
   std::vector<PoisonRef> poisons_;
 };

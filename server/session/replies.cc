@@ -1,9 +1,6 @@
 #include "server/session/replies.h"
 
-#include "engine/schema/error.h"
 #include "engine/session/image.h"
-#include "google/protobuf/io/coded_stream.h"
-#include "google/protobuf/wire_format_lite.h"
 
 namespace tt::server {
 namespace {
@@ -17,19 +14,6 @@ constexpr uint64_t kErrorBytes = sizeof(v1::NumberError) + sizeof(v1::Error) + 6
 uint64_t memory_of(const v1::Reply& reply) {
   return reply.ByteSizeLong() + static_cast<uint64_t>(reply.reads_size()) * kAnswerBytes +
          static_cast<uint64_t>(reply.number_errors_size()) * kErrorBytes;
-}
-
-// Returns the number of fields of a serialized message, of which repeated ones may need much memory.
-size_t count_fields(std::string_view message) {
-  using google::protobuf::internal::WireFormatLite;
-  google::protobuf::io::CodedInputStream in(reinterpret_cast<const uint8_t*>(message.data()),
-                                            static_cast<int>(message.size()));
-  size_t count = 0;
-  while (const uint32_t tag = in.ReadTag()) {
-    check(WireFormatLite::SkipField(&in, tag), "[image] expected a reply");
-    ++count;
-  }
-  return count;
 }
 
 }  // namespace
@@ -70,9 +54,6 @@ void Replies::read_image(ImageInput* in) {
     Entry& entry = entries_.emplace_back();
     entry.sequence = in->number();
     const std::string_view bytes = in->view();
-    check(bytes.size() <= INT32_MAX, "[image] expected a reply");
-    in->reserve(sizeof(Entry) + bytes.size());
-    in->reserve(kAnswerBytes, count_fields(bytes));
     check(entry.reply.ParseFromArray(bytes.data(), static_cast<int>(bytes.size())), "[image] expected a reply");
     entry.bytes = memory_of(entry.reply) + sizeof(Entry);
     bytes_ += entry.bytes;

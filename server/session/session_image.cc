@@ -20,6 +20,8 @@ namespace {
 constexpr std::string_view kMagic = "TTIMAGE";
 constexpr char kFormat = 2;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 16;
+// More than the bookkeeping that a session may have (Account::kMaxHost).
+constexpr uint64_t kMaxStructureBytes = uint64_t{8} << 30;
 constexpr size_t kPieceBytes = size_t{8} << 20;
 // In memory of the CPU: a piece is still in the processor's cache when it is used for the second time.
 constexpr size_t kCpuPieceBytes = size_t{256} << 10;
@@ -53,24 +55,14 @@ void check_checksum(uint32_t checksum, ImageSource* source) {
   check(read_integer<uint32_t>(source) == checksum, "[image] the image is damaged: a checksum differs");
 }
 
-// Allocates as the bytes arrive, because the size may be wrong and a pipe does not say how much follows.
 std::string read_part(uint64_t max_bytes, ImageSource* source) {
   const auto size = read_integer<uint64_t>(source);
-  check(size <= source->left(), "[image] the image is damaged: it ends early");
-  check(size <= max_bytes, "[image] expected a part of at most ", max_bytes, " bytes, got ", size);
-  std::string bytes;
-  while (bytes.size() < size) {
-    const size_t at = bytes.size(), piece = std::min<size_t>(kPieceBytes, size - at);
-    bytes.resize(at + piece);
-    source->read(bytes.data() + at, piece);
-  }
-  check_checksum(update_checksum(0, bytes.data(), bytes.size()), source);
+  check(size <= std::min(max_bytes, source->left()), "[image] the image is damaged: it ends early");
+  std::string bytes(size, '\0');
+  source->read(bytes.data(), size);
+  check_checksum(update_checksum(0, bytes.data(), size), source);
   return bytes;
 }
-
-// The host memory that objects of an image may use, and the size of its structure, which is smaller than the objects:
-// the account counts all of them, but only when they are complete, and with estimates.
-uint64_t object_room(const Account& account) { return 2 * (account.host_room() + Account::kHostOverdraft); }
 
 // A storage as a tensor of bytes, for functions that copy tensors.
 Tensor bytes_of(const Ref<Storage>& storage) {
@@ -159,8 +151,6 @@ SessionRecord read_record(ImageSource* source) {
   record.persistence.every = in.real();
   record.persistence.wait = in.real();
   check(record.key_digest.size() == Sha256::kBytes && in.at_end(), "[image] expected a session's record");
-  check(record.persistence.is_valid(), "[image] expected intervals of at most ", Persistence::kMaxSeconds,
-        " seconds, got ", record.persistence.every, " and ", record.persistence.wait);
   return record;
 }
 
@@ -313,10 +303,9 @@ void Session::read_programs(ImageInput* in) {
 void Session::read_image(ImageSource* source) try {
   MutexLock execution(execution_mutex_);
   MutexLock lock(mutex_);
-  const uint64_t room = object_room(*account_);
-  const std::string structure = read_part(room, source);
+  const std::string structure = read_part(kMaxStructureBytes, source);
   ContextScope context(&context_);
-  ImageInput in(structure, room);
+  ImageInput in(structure);
   const ImageObjects objects(&in);
   read_context(&in, objects, &context_);
   read_slots(&in, objects, &slots_);
@@ -343,7 +332,6 @@ void Session::read_image(ImageSource* source) try {
   check_checksum(checksum, source);
   context_.host_bytes = sites_->bytes() + replies_.bytes();
   account_->set_bookkeeping(slots_.host_bytes() + context_.bookkeeping_bytes(), slots_.size());
-  check(ErrorKind::kOutOfMemory, !account_->is_overdrawn(), "[image] ", account_->bookkeeping_refusal(0));
   publish(executed);
   last_use_.store({}, std::memory_order_relaxed);  // idle until its client comes
 } catch (const std::bad_alloc&) {

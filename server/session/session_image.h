@@ -24,13 +24,10 @@ namespace tt::server {
 
 // When images of a session are stored on the disk.
 struct Persistence {
-  static constexpr double kMaxSeconds = 30.0 * 24 * 3600;  // of both times
-
   double every = 0;  // seconds between two images; 0: the session is not stored
   double wait = 0;   // seconds for which the client may be absent after the engine has started again
 
   bool is_on() const { return every > 0; }
-  bool is_valid() const { return every >= 0 && every <= kMaxSeconds && wait >= 0 && wait <= kMaxSeconds; }
 };
 
 struct SessionRecord {

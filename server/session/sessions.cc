@@ -25,6 +25,7 @@ constexpr std::chrono::milliseconds kFirstCheck{5};
 constexpr std::chrono::milliseconds kWatch{100};
 // How often the images that are due are looked for, and how long a session is waited for until it can be stored.
 constexpr std::chrono::milliseconds kImageInterval{100}, kImageTime{10'000}, kFirstImageTime{30'000};
+constexpr double kMaxInterval = 30.0 * 24 * 3600;
 std::chrono::steady_clock::duration to_clock(double seconds) {
   return std::chrono::duration_cast<std::chrono::steady_clock::duration>(std::chrono::duration<double>(seconds));
 }
@@ -332,9 +333,10 @@ absl::Status Sessions::persist(Session& session, const Persistence& persistence,
   if (!options_.store) {
     return absl::FailedPreconditionError("the engine stores no sessions; start it with --state-dir");
   }
-  if (!persistence.is_valid()) {
-    return absl::InvalidArgumentError(absl::StrCat("expected intervals of 0 to ", Persistence::kMaxSeconds,
-                                                   " seconds, got ", persistence.every, " and ", persistence.wait));
+  if (!(persistence.every >= 0 && persistence.every <= kMaxInterval && persistence.wait >= 0 &&
+        persistence.wait <= kMaxInterval)) {
+    return absl::InvalidArgumentError(absl::StrCat("expected intervals of 0 to ", kMaxInterval, " seconds, got ",
+                                                   persistence.every, " and ", persistence.wait));
   }
   std::shared_ptr<Quota> quota;
   {

@@ -1,7 +1,6 @@
 #include "server/session/sites.h"
 
 #include "absl/strings/str_cat.h"
-#include "engine/schema/error.h"
 #include "engine/session/image.h"
 #include "server/text.h"
 
@@ -43,13 +42,9 @@ void Sites::write_image(ImageOutput* out) const {
 void Sites::read_image(ImageInput* in) {
   MutexLock lock(mutex_);
   for (size_t count = in->count(); count > 0; --count) {
-    const auto id = static_cast<uint32_t>(in->number(UINT32_MAX));
-    const std::string_view text = in->view();
-    in->reserve(sizeof(std::string) + text.size());
-    check(sites_.size() < kMaxSites, "[image] expected at most ", kMaxSites, " source lines");
-    const auto [site, is_new] = sites_.try_emplace(id, text);
-    check(is_new, "[image] expected one text for source line ", id);
-    text_bytes_ += site->second.capacity();
+    std::string& text = sites_[static_cast<uint32_t>(in->number(UINT32_MAX))];
+    text = in->text();
+    text_bytes_ += text.capacity();
   }
 }
 

@@ -236,8 +236,6 @@ void Transfers::read_image(ImageInput* in, const ImageObjects& objects) {
   MutexLock lock(mutex_);
   for (size_t count = in->count(); count > 0; --count) {
     const uint64_t transfer = in->number();
-    check(entries_.size() < max_transfers_ && !entries_.contains(transfer), "[image] expected at most ", max_transfers_,
-          " different transfers");
     const auto entry = entries_[transfer] = std::make_shared<Entry>(transfer);
     if (in->flag()) {
       const auto kind = static_cast<ErrorKind>(in->number(static_cast<uint64_t>(ErrorKind::kPermission)));

@@ -1,7 +1,5 @@
 // Client functions and hooks: the client's code runs between the parts of a pass.
 
-#include "autograd/nodes/graph_nodes.h"
-#include "autograd/nodes/hooked_call.h"
 #include "autograd/nodes/tape.h"
 #include "tests/autograd/fixture.h"
 
@@ -272,25 +270,6 @@ TEST_F(SavedBytesTest, RejectsInvalidInstructions) {
        {values({3}, {1, 1, 1}, DType::kFloat64), values({4}, {1, 1, 1, 1}, DType::kFloat32), view})
     EXPECT_FALSE(error_of([&] { ops::saved_bytes_restore(3, wrong); }).empty());
   ops::saved_bytes_drop(3);
-}
-
-// The gradient of a composite is part of a graph that has the composite's first nodes, but not its last one, on which the
-// client has registered a hook.
-TEST_F(StopTest, NodesOfACallMayBeDestroyedOneByOne) {
-  Tensor x = leaf({2}, {1, 2}), target = values({2}, {0, 0}, DType::kFloat64);
-  context_.first_result = 70;
-  Tensor loss = ops::mse_loss(x, target, "sum");
-  context_.first_result = 0;
-  hook_after(9, loss, {70, op_id::kMseLoss, 0}, {~int64_t{0}}, {x});
-  const std::shared_ptr<HookedCall> call = find_history(*loss.get())->node->hooks->front().call;
-  ASSERT_GT(call->nodes.size(), 1u);
-  Tensor gradient = grad(loss, {x}, true)[0];
-  EXPECT_EQ(read(gradient), (V{2, 4}));
-  loss = Tensor();
-  EXPECT_EQ(call->nodes.front(), nullptr);
-  EXPECT_NE(call->nodes.back(), nullptr);
-  backward(ops::sum(gradient, std::nullopt, false, std::nullopt));
-  EXPECT_EQ(grad_of(x), (V{2, 2}));
 }
 
 }  // namespace

@@ -26,7 +26,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "build-fuzz"
-FRAMES, PROGRAMS, IMAGES = "frame_fuzz", "program_fuzz", "image_fuzz"  # their seeds are recorded from the operators' samples
+SEEDED = ("frame_fuzz", "program_fuzz")  # their seeds are recorded from the operators' samples
 
 
 @dataclass
@@ -46,20 +46,15 @@ class Outcome:
         return not self.findings and self.inputs > 0
 
 
-def make_seeds(built: Path) -> dict[str, Path]:
-    """The folders with the frames of the operators' samples, and with images of the sessions that execute them; fills
-    those that are empty."""
-    frames, images = FOLDER / "seeds", FOLDER / "image_seeds"
-    for folder, command in (
-        (frames, ["tests.fuzz.seeds", frames]),
-        (images, ["tests.fuzz.image_seeds", built / "tests/image_seeds", frames, images]),
-    ):
-        if not folder.exists() or not any(folder.iterdir()):
-            subprocess.run([sys.executable, "-m", *map(str, command)], cwd=ROOT, check=True)
-    return {FRAMES: frames, PROGRAMS: frames, IMAGES: images}
+def make_seeds() -> Path:
+    """The folder with the frames of the operators' samples; records them if it is empty."""
+    folder = FOLDER / "seeds"
+    if not folder.exists() or not any(folder.iterdir()):
+        subprocess.run([sys.executable, "-m", "tests.fuzz.seeds", str(folder)], cwd=ROOT, check=True)
+    return folder
 
 
-def run_libfuzzer(target: Path, seconds: int, seeds: dict[str, Path]) -> Outcome:
+def run_libfuzzer(target: Path, seconds: int, seeds: Path) -> Outcome:
     """Runs a libFuzzer program for `seconds`, after its kept inputs and seeds."""
     name = target.name
     corpus, findings = FOLDER / "corpus" / name, FOLDER / "findings" / name
@@ -67,7 +62,7 @@ def run_libfuzzer(target: Path, seconds: int, seeds: dict[str, Path]) -> Outcome
         folder.mkdir(parents=True, exist_ok=True)
     before = set(findings.iterdir())
     kept = ROOT / "tests/fuzz/corpus" / name
-    folders = [str(f) for f in (corpus, kept, seeds.get(name)) if f is not None and f.exists()]
+    folders = [str(f) for f in (corpus, kept, seeds if name in SEEDED else None) if f is not None and f.exists()]
     command = [str(target), f"-max_total_time={seconds}", "-timeout=30", "-rss_limit_mb=4096", "-print_final_stats=1",
                "-close_fd_mask=1", "-detect_leaks=0", f"-artifact_prefix={findings}/", *folders]
     environment = {**os.environ, "ASAN_OPTIONS": "detect_leaks=0:allocator_may_return_null=1", "OMP_NUM_THREADS": "1"}
@@ -82,10 +77,10 @@ def run_libfuzzer(target: Path, seconds: int, seeds: dict[str, Path]) -> Outcome
                    found, done.stderr)
 
 
-def run_release(target: Path, seconds: int, seeds: dict[str, Path], seed: int) -> Outcome:
+def run_release(target: Path, seconds: int, seeds: Path, seed: int) -> Outcome:
     """Runs the same target of the ordinary build (tests/fuzz/replay.cc)."""
     kept = ROOT / "tests/fuzz/corpus" / target.name
-    folders = [str(f) for f in (kept, seeds.get(target.name)) if f is not None and f.exists()]
+    folders = [str(f) for f in (kept, seeds if target.name in SEEDED else None) if f is not None and f.exists()]
     began = time.monotonic()
     command = [str(target), "--seconds", str(seconds), "--seed", str(seed), *folders]
     done = subprocess.run(command, capture_output=True, text=True, errors="replace")
@@ -134,7 +129,7 @@ def main() -> int:
     parser.add_argument("--release", action="store_true", help="run the targets of the ordinary build, without libFuzzer")
     args = parser.parse_args()
     console = Console()
-    seeds = make_seeds(ROOT / ("build" if args.release else "build-asan"))
+    seeds = make_seeds()
     built = ROOT / "build/tests" if args.release else ROOT / "build-asan/fuzz"
     targets = sorted(t for t in built.iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
     modules = [m for m in ("tests.fuzz.load_fuzz", "tests.fuzz.api_fuzz", "tests.fuzz.library_fuzz") if args.only in m]
