@@ -132,7 +132,7 @@ def eventually(condition) -> None:
 
 
 def allocate(mib: int) -> str:
-    return f"taken = torch.ones({mib << 18}); torch.synchronize()"
+    return f"taken = torch.ones({mib << 18}); taken[0].item()"  # the read raises the error
 
 
 STATE = """
