@@ -9,17 +9,19 @@
 namespace tt::composites {
 namespace {
 
-// The Program stays valid if the run drops its number.
-Programs::Entry program_of(int64_t number) { return Context::current().services.get<Programs>().get(number); }
+Programs& programs() { return Context::current().services.get<Programs>(); }
 
 }  // namespace
 
 Tensors run_defined(const Tensors& inputs, const Tensors& written, int64_t number) {
-  return program_of(number)->run({inputs, written});
+  const Programs::Entry program = programs().get(number);  // stays valid if the run drops its number
+  Tensors outputs = program->run({inputs, written});
+  programs().count_again(number);
+  return outputs;
 }
 
 Tensor explain_defined(const Tensors& inputs, const Tensors& written, int64_t number) {
-  const std::string text = program_of(number)->explain({inputs, written});
+  const std::string text = programs().get(number)->explain({inputs, written});
   const Tensor bytes = empty({static_cast<int64_t>(text.size())}, DType::kUInt8, Device{});
   if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;

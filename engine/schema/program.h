@@ -121,7 +121,7 @@ struct ReadPoint {
 class Program {
  public:
   // The largest name in a Program that the engine keeps (engine/session/programs.h).
-  static constexpr Slot kMaxNames = Slot{1} << 20;
+  static constexpr Slot kMaxNames = Slot{1} << 16;
 
   Program() = default;
   Program(const Program& other) { *this = other; }

@@ -57,6 +57,9 @@ DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interfac
   check_program(program_, interface_.read + interface_.written);
   merge_equal(&program_);
   remove_unused(&program_);
+  uint64_t bytes = program_.bytes() + text_.capacity();
+  for (const std::string& site : sites_) bytes += sizeof(site) + site.capacity();
+  bytes_ = bytes;
 }
 
 void DefinedProgram::check_inputs(const ProgramInputs& inputs) const {
@@ -99,8 +102,13 @@ DefinedProgram::Variant DefinedProgram::variant_for(const ProgramInputs& inputs)
   }
   auto made = std::make_shared<Program>(specialised(inputs, [](const char*, const Program&) {}));
   MutexLock lock(mutex_);
-  if (variants_.size() == kMaxVariants) variants_.erase(variants_.begin());  // the oldest
+  uint64_t bytes = bytes_ + signature.capacity() + made->bytes();
+  if (variants_.size() == kMaxVariants) {
+    bytes -= variants_.front().first.capacity() + variants_.front().second->bytes();
+    variants_.erase(variants_.begin());  // the oldest
+  }
   variants_.emplace_back(std::move(signature), made);
+  bytes_ = bytes;
   return made;
 }
 
@@ -117,14 +125,6 @@ std::string DefinedProgram::describe_site(uint32_t site) const {
   return site == 0 || site > sites_.size() ? "" : sites_[site - 1];
 }
 
-uint64_t DefinedProgram::bytes() const {
-  uint64_t bytes = program_.bytes() + text_.capacity();
-  for (const std::string& site : sites_) bytes += sizeof(site) + site.capacity();
-  MutexLock lock(mutex_);
-  for (const auto& [kinds, program] : variants_) bytes += kinds.capacity() + program->bytes();
-  return bytes;
-}
-
 Programs::Named& Programs::add(int64_t number) {
   check(ErrorKind::kValue, programs_.size() < kMaxPrograms, "a session has at most ", kMaxPrograms, " Programs");
   const auto [at, is_new] = programs_.try_emplace(number);
@@ -132,12 +132,34 @@ Programs::Named& Programs::add(int64_t number) {
   return at->second;
 }
 
-void Programs::define(int64_t number, Entry program) { add(number).program = std::move(program); }
+void Programs::count(Named* named) {
+  const uint64_t bytes = kEntryBytes + (named->program ? named->program->bytes() : named->error->message().size());
+  bytes_ += bytes - named->bytes;
+  named->bytes = bytes;
+}
 
-void Programs::fail(int64_t number, const Error& error) { add(number).error = error; }
+void Programs::count_again(int64_t number) {
+  const auto found = programs_.find(number);
+  if (found != programs_.end()) count(&found->second);
+}
+
+void Programs::define(int64_t number, Entry program) {
+  Named& named = add(number);
+  named.program = std::move(program);
+  count(&named);
+}
+
+void Programs::fail(int64_t number, const Error& error) {
+  Named& named = add(number);
+  named.error = error;
+  count(&named);
+}
 
 void Programs::drop(int64_t number) {
-  check(ErrorKind::kValue, programs_.erase(number) == 1, "no Program has the number ", number);
+  const auto found = programs_.find(number);
+  check(ErrorKind::kValue, found != programs_.end(), "no Program has the number ", number);
+  bytes_ -= found->second.bytes;
+  programs_.erase(found);
 }
 
 Programs::Entry Programs::get(int64_t number) const {
@@ -151,14 +173,6 @@ void Programs::visit(absl::FunctionRef<void(int64_t, const DefinedProgram&)> vis
   for (const auto& [number, named] : programs_) {
     if (named.program) visit(number, *named.program);
   }
-}
-
-uint64_t Programs::host_bytes() const {
-  uint64_t bytes = 0;
-  for (const auto& [number, named] : programs_) {
-    bytes += kEntryBytes + (named.program ? named.program->bytes() : named.error->message().size());
-  }
-  return bytes;
 }
 
 void Programs::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {

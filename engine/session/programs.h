@@ -4,6 +4,7 @@
 // and their results are kept with the definition, so that all sessions that use it share them.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -44,7 +45,7 @@ class DefinedProgram {
   const ProgramInterface& interface() const { return interface_; }
   const std::string& text() const { return text_; }
   // Estimated host memory, including what the passes have made so far.
-  uint64_t bytes() const;
+  uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
   // The Programs for different inputs.
@@ -61,6 +62,7 @@ class DefinedProgram {
   const ProgramInterface interface_;
   const std::vector<std::string> sites_;
   const std::string text_;
+  mutable std::atomic<uint64_t> bytes_{0};
   mutable Mutex mutex_;
   mutable std::vector<std::pair<std::string, Variant>> variants_ ABSL_GUARDED_BY(mutex_);  // by signature of the inputs
 };
@@ -77,10 +79,12 @@ class Programs final : public SessionService {
   void drop(int64_t number);
   // ValueError if the number is unknown.
   Entry get(int64_t number) const;
+  // Call after a run, which may have made the Program larger.
+  void count_again(int64_t number);
   // Calls visit(number, program) for every Program whose definition did not fail.
   void visit(absl::FunctionRef<void(int64_t, const DefinedProgram&)> visit) const;
 
-  uint64_t host_bytes() const override;
+  uint64_t host_bytes() const override { return bytes_; }  // called for every instruction
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
   // Programs are part of an image.
   std::string unsaved() const override { return ""; }
@@ -92,10 +96,13 @@ class Programs final : public SessionService {
   struct Named {
     Entry program;  // null: the definition failed
     std::optional<Error> error;
+    uint64_t bytes = 0;  // counted in bytes_
   };
+  void count(Named* named);
   Named& add(int64_t number);
 
   absl::flat_hash_map<int64_t, Named> programs_;
+  uint64_t bytes_ = 0;
 };
 
 class Dispatcher;

@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "engine/memory/workspace_charge.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -16,13 +17,14 @@ namespace tt::server {
 namespace {
 
 constexpr size_t kMaxText = 256;  // of a file's or a function's name
-constexpr int64_t kMaxDefinitionBytes = int64_t{16} << 20;
+constexpr int64_t kMaxDefinitionBytes = int64_t{4} << 20;
 
 v1::Frame parse(const std::string& text, const Limits& limits) {
   google::protobuf::io::ArrayInputStream stream(text.data(), static_cast<int>(text.size()));
   FrameSize size;
   check(ErrorKind::kValue, measure_frame(&stream, limits.max_decoded_bytes, &size),
         "expected the serialized frame of a Program, of at most ", limits.max_decoded_bytes, " bytes in memory");
+  const WorkspaceCharge charge(size.bytes);
   v1::Frame frame;
   check(ErrorKind::kValue, frame.ParseFromString(text), "expected the serialized frame of a Program");
   return frame;
@@ -116,18 +118,30 @@ void ProgramCache::keep(Kept kept) {
     in_use_[kept.key] = kept.program;
     return;
   }
-  const std::string principal = kept.principal;
-  uint64_t& of_principal = principal_bytes_[principal];
-  of_principal += kept.bytes;
-  bytes_ += kept.bytes;
+  kept.bytes = 0;
   kept_.push_front(std::move(kept));
   by_key_[kept_.front().key] = kept_.begin();
-  for (auto at = std::prev(kept_.end()); at != kept_.begin() && principal_bytes_[principal] > kMaxPrincipalBytes;) {
-    const auto next = std::prev(at);
-    if (at->principal == principal) remove(at);
-    at = next;
+  apply_limits();
+}
+
+void ProgramCache::trim() {
+  MutexLock lock(mutex_);
+  apply_limits();
+}
+
+void ProgramCache::apply_limits() {
+  for (Kept& kept : kept_) {
+    const uint64_t bytes = kept.program->bytes();
+    bytes_ += bytes - kept.bytes;
+    principal_bytes_[kept.principal] += bytes - kept.bytes;
+    kept.bytes = bytes;
   }
-  while (bytes_ > kMaxBytes) remove(std::prev(kept_.end()));
+  for (auto at = kept_.end(); at != kept_.begin();) {
+    --at;
+    if (bytes_ <= kMaxBytes && principal_bytes_[at->principal] <= kMaxPrincipalBytes) continue;
+    const auto removed = at++;
+    remove(removed);
+  }
 }
 
 void ProgramCache::remove(Position at) {

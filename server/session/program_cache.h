@@ -27,6 +27,8 @@ class ProgramCache {
   Programs::Entry define(const std::string& principal, const Limits& limits, std::string text,
                          const ProgramInterface& interface);
 
+  // Applies the limits, after sessions have made Programs larger by running them.
+  void trim();
   uint64_t bytes() const;
 
  private:
@@ -39,6 +41,7 @@ class ProgramCache {
   using Position = std::list<Kept>::iterator;
   Programs::Entry find(const std::string& key);
   void keep(Kept kept);
+  void apply_limits() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void remove(Position at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   mutable Mutex mutex_;
@@ -55,6 +58,7 @@ class ProgramDefiner final : public SessionService {
  public:
   ProgramDefiner(std::shared_ptr<ProgramCache> cache, std::string principal, const Limits& limits)
       : cache_(std::move(cache)), principal_(std::move(principal)), limits_(limits) {}
+  ~ProgramDefiner() override { cache_->trim(); }
   // Throws Error.
   Programs::Entry define(std::string text, const ProgramInterface& interface) const {
     return cache_->define(principal_, limits_, std::move(text), interface);

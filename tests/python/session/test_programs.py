@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 import random
 
@@ -14,9 +15,22 @@ from tests.conftest import IN_PROCESS
 from tests.python.session.test_session import run_script
 
 trace, explain = torch.compiler.trace, torch.compiler.explain
-WEIGHT = torch.ones(4, requires_grad=True)
-W, B = torch.randn(48), torch.randn(48)
 needs_daemon = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+
+
+@functools.cache
+def weights_of(session):
+    """Of a session, because tests may replace it."""
+    return torch.ones(4, requires_grad=True), torch.randn(48), torch.randn(48)
+
+
+def weights():
+    return weights_of(torch.connection())
+
+
+@pytest.fixture(autouse=True)
+def _outside_of_traces():
+    weights()
 
 
 def same(got, want):
@@ -169,7 +183,7 @@ def test_identities_of_outputs():
         (lambda x: x.view(-1), NotImplementedError, "cannot be a view of an input"),
         (lambda x: (x + 1).split(2), NotImplementedError, "views of one tensor"),
         (lambda x: trace(lambda y: y, x)(x), RuntimeError, "tracing a Program already"),
-        (lambda x: x.mul_(WEIGHT), NotImplementedError, "while gradients are recorded"),
+        (lambda x: x.mul_(weights()[0]), NotImplementedError, "while gradients are recorded"),
         (lambda x: x @ torch.ones(3), RuntimeError, "matmul|mv|size"),
     ],
 )
@@ -326,12 +340,12 @@ WRITTEN_OUT = {
         lambda x: torch.exp(x - x.amax(1, keepdim=True)) / torch.exp(x - x.amax(1, keepdim=True)).sum(1, keepdim=True),
     ],
     "rms_norm": [
-        lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * W,
-        lambda x: W * (x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-5)),
+        lambda x: x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6) * weights()[1],
+        lambda x: weights()[1] * (x / torch.sqrt((x * x).mean(-1, keepdim=True) + 1e-5)),
         lambda x: x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-5),
     ],
     "layer_norm": [
-        lambda x: (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, unbiased=False, keepdim=True) + 1e-5) * W + B,
+        lambda x: (x - x.mean(-1, keepdim=True)) / torch.sqrt(x.var(-1, unbiased=False, keepdim=True) + 1e-5) * weights()[1] + weights()[2],
         lambda x: (x - x.mean(-1, keepdim=True)) * torch.rsqrt(((x - x.mean(-1, keepdim=True)) ** 2).mean(-1, keepdim=True) + 1e-5),
     ],
     "gelu_tanh": [gelu],
@@ -354,12 +368,9 @@ def test_written_out_operators(op, f):
 
 
 @pytest.mark.parametrize("f", [f for forms in WRITTEN_OUT.values() for f in forms])
-def test_exact_programs_keep_the_bits(f):
-    torch.use_deterministic_algorithms(True)
-    try:
-        program = trace(f, torch.zeros(2, 5, 48))
-    finally:
-        torch.use_deterministic_algorithms(False)
+def test_exact_programs_keep_the_bits(f, monkeypatch):
+    monkeypatch.setenv("TELETENSOR_EXACT_PROGRAMS", "1")
+    program = trace(f, torch.zeros(2, 5, 48))
     x = torch.randn(2, 5, 48)
     same(program(x), f(x))
     assert "# after rewrite" not in program.explain(x)
@@ -428,16 +439,13 @@ def random_function(draw, size):
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_random_programs(seed):
+def test_random_programs(seed, monkeypatch):
     draw = random.Random(seed)
     size = draw.choice([4, 4, 200])
     f = random_function(draw, size)
     inputs = [torch.randn(size, size, generator=torch.Generator().manual_seed(seed)) for _ in range(3)]
-    torch.use_deterministic_algorithms(True)
-    try:
-        program = trace(f, *inputs)
-    finally:
-        torch.use_deterministic_algorithms(False)
+    monkeypatch.setenv("TELETENSOR_EXACT_PROGRAMS", "1")
+    program = trace(f, *inputs)
     for grad in (False, True):
         leaves = [x.clone().requires_grad_(grad) for x in inputs], [x.clone().requires_grad_(grad) for x in inputs]
         got, want = program(*leaves[0]), f(*leaves[1])
