@@ -157,6 +157,10 @@ class Training:
         """Whether the process has not ended."""
         return self.process.poll() is None
 
+    def is_stopped(self) -> bool:
+        """Whether the process has stopped itself."""
+        return Path(f"/proc/{self.process.pid}/stat").read_text().rpartition(")")[2].split()[0] == "T"
+
     def reach(self, step: int) -> None:
         """Waits until the trainer has finished a step, or has ended."""
         wait_for(lambda: self.step >= step or not self.is_running(), f"step {step}")

@@ -12,6 +12,7 @@ import os
 import random
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -82,10 +83,14 @@ class Rehearsal:
         left = engine.leftovers(before)
         self.check(not left, left)
 
+    def stops(self) -> list[int]:
+        """The steps at which the rounds begin, spread over a training run."""
+        return [(number + 1) * self.steps // (self.rounds + 2) for number in range(self.rounds)]
+
     def spread(self, training: Training) -> Iterator[int]:
-        """Yields the numbers of the rounds, spread over the steps of a training run."""
-        for number in range(self.rounds):
-            training.reach((number + 1) * self.steps // (self.rounds + 2))
+        """Yields the numbers of the rounds when a training run has reached their steps."""
+        for number, step in enumerate(self.stops()):
+            training.reach(step)
             if not training.is_running():
                 return
             yield number
@@ -211,12 +216,13 @@ def full_disk(rehearsal: Rehearsal) -> str:
         mounted = subprocess.run(["mount", "-t", "tmpfs", "-o", f"size={size}", "chaos", disk], capture_output=True)
         if mounted.returncode == 0:
             undo.callback(subprocess.run, ["umount", "-l", disk], check=True)
-        # The pauses leave time to fill the disk, also where other programs run.
-        training = rehearsal.train(engine.address, "--save=run", "--every=5", "--pause=0.03")
+        # The trainer does not run while the disk is being filled, so that it fails to save at its next steps.
+        training = rehearsal.train(engine.address, "--save=run", "--every=5", "--stop-at", *map(str, rehearsal.stops()))
         for _ in rehearsal.spread(training):
-            wait_for(lambda: training.count("saved") or not training.is_running(), "a checkpoint")
+            wait_for(lambda: training.is_stopped() or not training.is_running(), "the trainer's stop")
             failures = training.count("not saved")
             _fill(engine, disk, mounted.returncode == 0)
+            training.process.send_signal(signal.SIGCONT)
             wait_for(lambda failures=failures: training.count("not saved") > failures or not training.is_running(),
                      "a failed save")
             _empty(engine, disk, mounted.returncode == 0)

@@ -13,6 +13,8 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
+import os
+import signal
 import time
 
 import numpy as np
@@ -86,6 +88,8 @@ class Run:
             report("step", step=self.step)
             if self.args.save and self.step % self.args.every == 0:
                 self.save()
+            if self.step in self.args.stop_at:
+                os.kill(os.getpid(), signal.SIGSTOP)
             time.sleep(self.args.pause)
         weights = b"".join(p.detach().numpy().tobytes() for p in self.model.parameters())
         report("done", digest=hashlib.sha256(weights).hexdigest(), count=self.count.item())
@@ -98,6 +102,8 @@ def main() -> None:
     parser.add_argument("--save", default="", help="name of the checkpoint; by default there is none")
     parser.add_argument("--every", type=int, default=10, help="steps between checkpoints")
     parser.add_argument("--pause", type=float, default=0.002, help="seconds between steps")
+    parser.add_argument("--stop-at", type=int, nargs="*", default=[], help="steps after which the process stops itself "
+                        "(SIGSTOP) until somebody continues it")
     args = parser.parse_args()
     lost = 0.0
     while True:
