@@ -38,6 +38,7 @@ bool Resumption::is_futile(Clock::time_point now) const {
 absl::Status Resumption::run(const absl::Status& why, Clock::duration* round_trip, uint64_t* executed) {
   constexpr auto kPause = std::chrono::milliseconds(20), kMaxPause = std::chrono::milliseconds(500);
   constexpr auto kShutdownTime = std::chrono::milliseconds(700);
+  constexpr int kAttemptsAfterEnd = 2;
   const std::chrono::duration<double> patience(patience_.load());
   const bool persists = patience.count() > 0;
   const bool ended_by_engine = !persists && (absl::IsCancelled(why) || absl::IsNotFound(why));
@@ -49,11 +50,14 @@ absl::Status Resumption::run(const absl::Status& why, Clock::duration* round_tri
     ++streams_;
   }
   if (is_futile(begin)) return why;
+  int attempts_after_end = 0;
   for (int attempt = streams_;; ++attempt) {
     if (!pause(std::min<std::chrono::milliseconds>(kPause * attempt, kMaxPause))) {
       return absl::CancelledError("the session is closed");
     }
     v1::HelloReply reply;
+    // If the process was replaced by another one, a call that starts now reaches the new process.
+    const bool has_ended = !persists && transport_.engine_has_ended();
     const Clock::time_point start = Clock::now();
     absl::Status status = transport_.hello(hello_, &reply);
     *round_trip = Clock::now() - start;
@@ -63,7 +67,8 @@ absl::Status Resumption::run(const absl::Status& why, Clock::duration* round_tri
       return transport_.open(hello_.resume_key());
     }
     if (is_refusal(status)) return status;
-    if (!persists && transport_.engine_has_ended()) return absl::UnavailableError("its process has ended");
+    attempts_after_end += has_ended && absl::IsUnavailable(status);
+    if (attempts_after_end == kAttemptsAfterEnd) return absl::UnavailableError("its process has ended");
     const auto tried = Clock::now() - begin;
     if (tried >= std::max(lease_, patience) || (ended_by_engine && tried >= kShutdownTime)) return status;
   }
