@@ -4,9 +4,11 @@
 #include <algorithm>
 
 #include "autograd/graph_task.h"
+#include "autograd/nodes/accumulate.h"
 #include "autograd/nodes/client_function_node.h"
 #include "autograd/nodes/graph_nodes.h"
 #include "autograd/nodes/history.h"
+#include "autograd/nodes/leaf.h"
 #include "autograd/nodes/tape.h"
 #include "autograd/record.h"
 #include "engine/dispatch/new_results.h"
@@ -37,12 +39,22 @@ void set_step_token(Call& call) { call.outputs.assign(1, allocate(call.inferred.
 // Returns the unfinished pass whose number is the first argument. All passes of a tape are Tasks.
 GraphTask& task_of(const Call& call) { return static_cast<GraphTask&>(Tape::current().find(call.args[0].integer)); }
 
+// Copies gradients that are views, or one tensor for several captures: the results of a Program share no memory.
+void own_gradients(Tensors* gradients) {
+  for (Tensor& gradient : *gradients) {
+    if (is_sole_owner(gradient) && gradient.is_contiguous()) continue;
+    gradient = gradient.is_contiguous() ? ops::clone(gradient) : ops::contiguous(gradient);
+  }
+}
+
 void backward(Call& call) {
   Tape& tape = Tape::current();
   std::shared_ptr<Pass> pass = tape.take_suspended();
   if (!pass) pass = make_task(call, 0);
   try {
     call.outputs = static_cast<GraphTask&>(*pass).finish(list_of(call.args[2]));
+    pass = nullptr;  // its references to gradients
+    if (CallScope::current().in_program) own_gradients(&call.outputs);
   } catch (const Suspended&) {
     tape.suspend(std::move(pass));
     throw;
@@ -65,23 +77,41 @@ void backward_end(Call& call) { call.outputs = task_of(call).finish(list_of(call
 
 void backward_drop(Call& call) { Tape::current().drop(call.args[0].integer); }
 
+void check_gradient(const Tensor& leaf, const Tensor& gradient) {
+  check(leaf->is_leaf(), "expected a leaf tensor, got a non-leaf tensor");
+  if (!gradient) return;
+  check(gradient.sizes() == leaf.sizes(), "assigned grad has data of a different size, got ",
+        to_string(gradient.sizes()), " for ", to_string(leaf.sizes()));
+  check(gradient.dtype() == leaf.dtype() && gradient.device() == leaf.device(),
+        "assigned grad has data of a different type, got ", describe(gradient.meta()), " for ", describe(leaf.meta()));
+}
+
 void set_grads(Call& call) {
   std::vector<Tensor> leaves = list_of(call.args[0]), grads = list_of(call.args[1]);
   check(leaves.size() == grads.size(), "expected one gradient or None per leaf, got ", leaves.size(), " leaves and ",
         grads.size(), " gradients");
   for (size_t i = 0; i < leaves.size(); ++i) {
-    check(leaves[i]->is_leaf(), "expected a leaf tensor, got a non-leaf tensor");
-    if (grads[i]) {
-      check(grads[i].sizes() == leaves[i].sizes(), "assigned grad has data of a different size, got ",
-            to_string(grads[i].sizes()), " for ", to_string(leaves[i].sizes()));
-      check(grads[i].dtype() == leaves[i].dtype() && grads[i].device() == leaves[i].device(),
-            "assigned grad has data of a different type, got ", describe(grads[i].meta()), " for ",
-            describe(leaves[i].meta()));
-    }
+    check_gradient(leaves[i], grads[i]);
     if (!grads[i] && !leaves[i]->autograd) continue;
     History& history = history_of(leaves[i]);
     history.grad = std::move(grads[i]);
     history.grad_error = nullptr;
+  }
+}
+
+void accumulate_grads(Call& call) {
+  const std::vector<Tensor> leaves = list_of(call.args[0]);
+  std::vector<Tensor> gradients = list_of(call.args[1]);
+  check(leaves.size() == gradients.size(), "expected one gradient per leaf, got ", leaves.size(), " leaves and ",
+        gradients.size(), " gradients");
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    check_gradient(leaves[i], gradients[i]);
+    check(leaves[i].requires_grad(), "expected leaves that require grad");
+  }
+  call.outputs.clear();
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    history_of(leaves[i]);  // creates it if there is none
+    call.outputs.push_back(LeafNode::add_to(*leaves[i].get(), std::move(gradients[i]), /*in_place=*/true));
   }
 }
 
@@ -234,6 +264,7 @@ void register_autograd(Dispatcher& dispatcher) {
   const std::pair<uint16_t, Kernel> kernels[] = {
       {op_id::kBackward, &backward},
       {op_id::kSetGrads, &set_grads},
+      {op_id::kAccumulateGrads, &accumulate_grads},
       {op_id::kRequiresGrad, &requires_grad},
       {op_id::kMoveLeaf, &move_leaf},
       {op_id::kCustomFunction, &custom_function},

@@ -1,5 +1,7 @@
 """`python -m benchmarks.programs`: Programs beside the same calls one by one, and beside `torch.compile` (--peers).
 
+The training steps are a Program of forward and backward, and an optimizer's step as a call of its own.
+
 Times on the client's thread are medians until the call returns; others are medians until a number of the result was read.
 PyTorch runs in a process of its own, with as many threads, and its compile time is that of the first call.
 """
@@ -19,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks import peers
+from benchmarks.gpt import make_gpt
 
 CASES = ("100 additions of 8x8", "100 additions of 65,536", "GELU MLP, 64 x 256", "softmax written out, 256 x 1024",
          "RMS norm written out, 256 x 1024", "attention written out, 8 heads of 64 x 64")  # fmt: skip
@@ -57,6 +60,66 @@ def functions(torch) -> dict[str, tuple[Callable, tuple]]:
     return dict(zip(CASES, zip([additions, additions, mlp, softmax, rms_norm, attention], arguments)))
 
 
+TRAINING = ("training: GELU MLP, batch 64", "training: GPT of 4 layers, 16 x 64", "training: 8 residual blocks, 4,096 x 64")
+
+
+def training_steps(torch) -> dict[str, tuple[Callable, tuple, Callable]]:
+    """Functions of forward and backward by case, with their arguments and the optimizer's step."""
+    nn, F = torch.nn, torch.nn.functional
+    torch.manual_seed(0)
+
+    class Residual(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.norm, self.linear, self.scale = nn.LayerNorm(width), nn.Linear(width, width), nn.Parameter(torch.ones(width))
+
+        def forward(self, x):
+            h = self.linear(self.norm(x))
+            return x + self.scale * h * torch.sigmoid(1.7 * h)
+
+    mlp = nn.Sequential(nn.Linear(256, 1024), nn.GELU(), nn.LayerNorm(1024), nn.Linear(1024, 16))
+    residual = nn.Sequential(*(Residual(64) for _ in range(8)), nn.Linear(64, 16))
+    arguments = [(torch.randn(64, 256), torch.randint(0, 16, (64,))),
+                 (torch.randint(0, 65, (16, 64)), torch.randint(0, 65, (1024,))),
+                 (torch.randn(4096, 64), torch.randint(0, 16, (4096,)))]  # fmt: skip
+    cases = {}
+    for name, model, args in zip(TRAINING, (mlp, make_gpt(torch, 65), residual), arguments):
+        forward = torch.compile(model) if torch.__name__ == "torch" and os.environ["BENCH_COMPILE"] == "1" else model
+        optimizer = torch.optim.SGD(model.parameters(), lr=1e-3)
+
+        def step(x, target, forward=forward, optimizer=optimizer):
+            optimizer.zero_grad()
+            loss = F.cross_entropy(forward(x), target)
+            loss.backward()
+            return loss.detach()
+
+        cases[name] = (step, args, optimizer.step)
+    return cases
+
+
+def measure_training(package: str) -> dict[str, dict[str, float]]:
+    """Times of whole training steps in this process."""
+    torch = importlib.import_module(package)
+    torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
+    rows = {}
+    for name, (f, args, update) in training_steps(torch).items():
+        compiled = f if package == "torch" else torch.compiler.trace(f, *args)
+
+        def run(call, args=args, update=update):
+            loss = call(*args)
+            update()
+            return loss
+
+        start = time.perf_counter()
+        run(compiled).item()
+        rows[name] = {"first call": (time.perf_counter() - start) * 1e6}
+        held = []
+        for prefix, call in (("", compiled), ("eager ", f)):
+            rows[name][prefix + "issue"] = median(lambda c=call: held.append(run(c)), lambda: held.pop().item(), 4.0)
+            rows[name][prefix + "result"] = median(lambda c=call: run(c).item(), lambda: None, 4.0)
+    return rows
+
+
 def median(run: Callable[[], None], after: Callable[[], None], seconds: float = 1.0) -> float:
     """The median time of `run` in microseconds; `after` runs after each, untimed."""
     times: list[float] = []
@@ -90,22 +153,35 @@ def measure(package: str) -> dict[str, dict[str, float]]:
     return rows
 
 
+def peer_rows(command: list[str], compiles: str) -> dict[str, dict[str, float]]:
+    """What PyTorch measures."""
+    environment = {**os.environ, "BENCH_COMPILE": compiles}
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True, env=environment).stdout
+    return json.loads(output.splitlines()[-1])
+
+
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--peers", action="store_true", help="compare with PyTorch, installed in a separate environment")
     parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--training", action="store_true", help="whole training steps instead of functions")
     parser.add_argument("--package", help=argparse.SUPPRESS)
     options = parser.parse_args()
     os.environ["BENCH_THREADS"] = str(options.threads)
+    run = measure_training if options.training else measure
     if options.package:
-        print(json.dumps(measure(options.package)))
+        print(json.dumps(run(options.package)))
         return
-    ours = measure("teletensor")
+    ours = run("teletensor")
     theirs: dict[str, dict[str, float]] = {}
     if options.peers:
-        command = [peers.interpreter("rich"), "-m", "benchmarks.programs", "--package", "torch", "--threads", str(options.threads)]
-        theirs = json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1])
+        command = [peers.interpreter("rich"), "-m", "benchmarks.programs", "--package", "torch", "--threads", str(options.threads),
+                   *(["--training"] if options.training else [])]  # fmt: skip
+        theirs = peer_rows(command, "1")
+        if options.training:  # the compiled model is another run, because compilation changes the module
+            for name, row in peer_rows(command, "0").items():
+                theirs[name]["eager result"] = row["result"]
     table = Table(title=f"Microseconds per call, {options.threads} thread(s)")
     table.add_column("function")
     columns = ("first call", "issue", "eager issue", "result", "eager result")

@@ -19,21 +19,25 @@ void LeafNode::run(Gradients& gradients, Gradients&) {
   if (!leaf_ || !gradient) return;
   check(gradient.sizes() == leaf_->sizes, "expected a gradient of the tensor's sizes, got ",
         to_string(gradient.sizes()), " for a tensor of ", to_string(leaf_->sizes));
-  History& history = *find_history(*leaf_);
-  if (history.grad_error) throw *history.grad_error;
-  Tensor& grad = history.grad;
-  if (grad) {
-    accumulate(grad, std::move(gradient), !Context::current().grad_enabled);
-  } else {
+  const History& history = *find_history(*leaf_);
+  if (!history.grad && !history.grad_error) {
     bool ours = is_sole_owner(gradient) && gradient.is_contiguous();
     // The client knows gradients in row-major order.
     if (!ours) gradient = gradient.is_contiguous() ? ops::clone(gradient) : ops::contiguous(gradient);
     // A gradient that is a view, and is not recorded itself, is stored without its base.
-    grad = gradient->base && !gradient.requires_grad() ? detach(gradient) : std::move(gradient);
+    if (gradient->base && !gradient.requires_grad()) gradient = detach(gradient);
   }
+  add_to(*leaf_, std::move(gradient), !Context::current().grad_enabled);
+}
+
+Tensor LeafNode::add_to(TensorImpl& leaf, Tensor gradient, bool in_place) {
+  History& history = *find_history(leaf);
+  if (history.grad_error) throw *history.grad_error;
+  accumulate(history.grad, std::move(gradient), in_place);
   if (const auto* observers = Context::current().services.find<GradientObservers>()) {
-    observers->accumulated(leaf_, grad);
+    observers->accumulated(&leaf, history.grad);
   }
+  return history.grad;
 }
 
 void LeafNode::invalidate_gradient(const std::shared_ptr<const Error>& error) {

@@ -18,6 +18,8 @@ class LeafNode final : public Node {
   std::string name() const override { return "AccumulateGrad"; }
   Type type() const override { return Type::kLeaf; }
   void run(Gradients& gradients, Gradients& results) override;
+  // Adds `gradient`, which shares no memory, to the gradient of `leaf`. Returns the sum.
+  static Tensor add_to(TensorImpl& leaf, Tensor gradient, bool in_place);
   Tensor zeros(uint32_t output) const override;
   // Called if `error` ended a pass that accumulates into the leaf. Reading its gradient then throws `error` until
   // the gradient is set.

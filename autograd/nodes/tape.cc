@@ -56,10 +56,12 @@ void Tape::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*
     Context::current().saved_tensors = SavedTensors::kShared;
     return;
   }
-  if (op.id != op_id::kBackward && op.id != op_id::kBackwardBegin) return;
-  const size_t captures = op.id == op_id::kBackward ? 2 : 3;
-  if (args.size() <= captures + 1 || args[captures].kind != Arg::Kind::kTensors || !args[captures + 1].to_bool())
-    return;
+  // The instructions that change the gradients of leaves.
+  const bool sets = op.id == op_id::kSetGrads || op.id == op_id::kAccumulateGrads;
+  if (!sets && op.id != op_id::kBackward && op.id != op_id::kBackwardBegin) return;
+  const size_t captures = sets ? 0 : op.id == op_id::kBackward ? 2 : 3;
+  if (args.size() <= captures + 1 || args[captures].kind != Arg::Kind::kTensors) return;
+  if (!sets && !args[captures + 1].to_bool()) return;  // the pass does not accumulate
   const auto reason = std::make_shared<const Error>(error.kind(), error.message());
   for (const TensorMeta* t : args[captures].list()) {
     if (!t) continue;

@@ -2,6 +2,7 @@
 
 #include "client/autograd/backward_pass.h"
 #include "client/session/operand.h"
+#include "client/session/program.h"
 #include "client/session/session.h"
 #include "engine/schema/error.h"
 
@@ -22,12 +23,10 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
     CallOptions options;
     options.grad = create_graph;
     tensor.grad = tensor.session->call(add, args, options)[0];
-  } else if (tensor.grad && !create_graph) {
-    // The engine has added the gradient in place. Uses the id of the new result, because a failed pass poisons it.
-    std::swap(tensor.grad->id, gradient->id);
-    tensor.grad->bump_version();
-  } else {
+  } else if (create_graph) {
     tensor.grad = std::move(gradient);
+  } else {
+    keep_accumulated(tensor, std::move(gradient));
   }
 }
 
@@ -35,7 +34,10 @@ void keep_grad(Handle& tensor, Tensor gradient, bool create_graph) {
 
 void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients, bool retain_graph, bool create_graph,
               uint32_t site, absl::Span<const Tensor> inputs) {
-  BackwardPass pass(roots, gradients, {true, retain_graph, create_graph, site, !inputs.empty()});
+  // A Program computes gradients; its runs accumulate them.
+  ProgramTrace* const trace = roots.empty() ? nullptr : ProgramTrace::of(*roots[0]->session);
+  const bool accumulate = trace == nullptr;
+  BackwardPass pass(roots, gradients, {accumulate, retain_graph, create_graph, site, accumulate && !inputs.empty()});
   std::vector<Tensor> captures;
   if (inputs.empty()) captures = pass.tensors_with_grad();
   for (const Tensor& input : inputs) {
@@ -44,7 +46,12 @@ void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients
   }
   std::vector<Tensor> results = pass.run(captures);
   for (size_t i = 0; i < captures.size(); ++i) {
-    if (results[i]) keep_grad(*captures[i], std::move(results[i]), create_graph);
+    if (!results[i]) continue;
+    if (trace != nullptr) [[unlikely]] {
+      trace->accumulate_grad(captures[i], std::move(results[i]), site);
+    } else {
+      keep_grad(*captures[i], std::move(results[i]), create_graph);
+    }
   }
 }
 
@@ -127,18 +134,6 @@ void move_leaf(const Tensor& source, const Tensor& target, uint32_t site) {
   if (target->leaf_node) target->leaf_node->move_leaf(target.get());
 }
 
-void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site) {
-  check(leaves.size() == grads.size(), "got ", leaves.size(), " tensors and ", grads.size(), " gradients");
-  if (leaves.empty()) return;
-  for (size_t i = 0; i < leaves.size(); ++i) {
-    check(!grads[i] || grads[i]->sizes == leaves[i]->sizes, "assigned grad has data of a different size");
-  }
-  const ListArg of(leaves), to(grads);
-  const Arg args[] = {of.arg(), to.arg()};
-  issue(leaves[0], "set_grads", args, site);
-  for (size_t i = 0; i < leaves.size(); ++i) leaves[i]->grad = grads[i];
-}
-
 std::vector<Tensor> reached_leaves(absl::Span<const Tensor> roots) {
   if (roots.empty()) return {};
   const BackwardPass pass(roots, roots, {.accumulate = false});  // the gradients are not used
@@ -150,6 +145,8 @@ std::vector<Tensor> reached_leaves(absl::Span<const Tensor> roots) {
 void retain_grad(const Tensor& tensor) {
   check(tensor->requires_grad, "can't retain_grad on Tensor that has requires_grad=False");
   if (tensor->is_leaf() || tensor->retains_grad) return;
+  check(ErrorKind::kNotImplemented, !is_traced(tensor->id),
+        "[retain_grad] a Program stores gradients of leaves only; use torch.autograd.grad");
   tensor->retains_grad = true;
   edge_of(tensor).node->mutable_extras().retained.push_back(tensor.get());
 }

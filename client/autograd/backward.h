@@ -8,6 +8,7 @@
 
 #include "absl/types/span.h"
 #include "client/session/graph.h"
+#include "client/session/leaf_grads.h"
 #include "client/session/tensor.h"
 
 namespace tt::client {
@@ -24,9 +25,9 @@ std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor
                          uint32_t site);
 
 // Records that the caller's code computed `outputs` (floating point, made without recording) from `inputs`. `backward`
-// receives one gradient per output and returns one per input. For outputs that received no gradient it receives zeros or,
-// with `wants_undefined`, null; only then a backward pass waits for the engine at this function.
-// `backward` should not own the outputs, because the outputs own `backward`. `name` is the name of the graph's node.
+// receives one gradient per output and returns one per input. For outputs that received no gradient it receives zeros
+// or, with `wants_undefined`, null; only then a backward pass waits for the engine at this function. `backward` should
+// not own the outputs, because the outputs own `backward`. `name` is the name of the graph's node.
 void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
                      uint32_t site, std::string name = "FunctionBackward", bool wants_undefined = false);
 
@@ -38,8 +39,6 @@ void set_requires_grad(const Tensor& leaf, bool value, uint32_t site);
 // Makes `target` a leaf in place of `source`. `target` must have no history, and the same sizes, dtype and device.
 // `target` takes over the gradient, the hooks and the graphs that were recorded with `source`.
 void move_leaf(const Tensor& source, const Tensor& target, uint32_t site);
-// Sets `.grad` of several leaves at once. A null gradient clears `.grad`.
-void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site);
 // Returns the leaves into which a backward pass from the roots would accumulate gradients. Throws Error if a root does
 // not require grad.
 std::vector<Tensor> reached_leaves(absl::Span<const Tensor> roots);

@@ -5,6 +5,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/session/operand.h"
+#include "client/session/program.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {
@@ -155,6 +156,23 @@ bool BackwardPass::has_client_code() const {
   return false;
 }
 
+// Throws Error if the pass is part of a Program and runs anything that the Program does not contain.
+void BackwardPass::check_traced() const {
+  const ProgramTrace* trace = ProgramTrace::of(*session_);
+  if (trace == nullptr) [[likely]]
+    return;
+  check(ErrorKind::kNotImplemented, !options_.create_graph,
+        "[backward] a Program cannot contain a pass with create_graph=True");
+  check(ErrorKind::kNotImplemented, !has_client_code(),
+        "[backward] a Program cannot contain a pass with hooks, functions of autograd.Function or saved_tensors_hooks, "
+        "which run in the client at every pass");
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    check(ErrorKind::kNotImplemented, nodes_[i]->is_leaf() || !runs(i) || trace->has_recorded(*nodes_[i]),
+          "[backward] a pass of a Program cannot continue through tensors that were computed before; detach them, or "
+          "compute them in the traced function");
+  }
+}
+
 // Throws Error if the pass needs saved tensors that an earlier pass has freed. Waits for the engine if only the engine
 // has this information.
 void BackwardPass::check_not_freed(absl::Span<const Tensor> captures) {
@@ -193,6 +211,7 @@ void BackwardPass::mark_freed() {
 
 std::vector<Tensor> BackwardPass::run(absl::Span<const Tensor> captures) {
   find_needed(captures);
+  check_traced();
   check_not_freed(captures);
   std::vector<Tensor> results = has_client_code() ? issue_steps(captures) : issue(captures);
   if (!options_.retain_graph) mark_freed();

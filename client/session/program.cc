@@ -8,6 +8,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "client/link/outside.h"
 #include "client/session/encode.h"
+#include "client/session/leaf_grads.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 
@@ -40,14 +41,29 @@ std::vector<bool> inputs_with_gradients(const tt::Program& program, size_t input
     if (!is_recorded || !(writes || std::any_of(at->results.begin(), at->results.end(), is_reached))) continue;
     for (size_t i = 0; i < at->args.size(); ++i) {
       if (!at->op->params[i].differentiable) continue;
-      const Arg& arg = at->args[i];
-      if (arg.kind == Arg::Kind::kSlot) reached.insert(arg.slot);
-      if (arg.kind == Arg::Kind::kSlots) reached.insert(arg.slots, arg.slots + arg.size);
+      for (Slot slot : names_in(at->args[i])) reached.insert(slot);
     }
   }
   std::vector<bool> found;
   for (Slot slot = 1; slot <= inputs; ++slot) found.push_back(reached.contains(slot));
   return found;
+}
+
+// Whether a backward pass from the tensor needs what an earlier pass has freed.
+bool has_freed_graph(const Tensor& tensor) {
+  if (!tensor->requires_grad) return false;
+  absl::flat_hash_set<const GraphNode*> visited;
+  std::vector<const GraphNode*> left = {edge_of(tensor).node.get()};
+  while (!left.empty()) {
+    const GraphNode* node = left.back();
+    left.pop_back();
+    if (!visited.insert(node).second) continue;
+    if (node->freed != GraphNode::Freed::kNo) return true;
+    for (const GraphEdge& edge : node->edges) {
+      if (edge.node) left.push_back(edge.node.get());
+    }
+  }
+  return false;
 }
 
 const TensorMeta& meta_of(const Tensor& tensor) { return *tensor; }
@@ -64,6 +80,7 @@ std::vector<const TensorMeta*> pointers_to(absl::Span<const Tensor> tensors) {
 
 Program::Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
                  std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
+                 std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads, std::vector<InputUse> uses,
                  std::vector<v1::Site> sites)
     : session_(std::move(session)),
       traced_(std::move(traced)),
@@ -73,6 +90,9 @@ Program::Program(Ref<Session> session, tt::Program traced, size_t inputs, std::v
       written_(written),
       exact_(exact),
       outputs_(std::move(outputs)),
+      grads_(std::move(grads)),
+      read_grads_(std::move(read_grads)),
+      uses_(std::move(uses)),
       has_gradient_(inputs_with_gradients(traced_, order_.size())),
       sites_(std::move(sites)) {}
 
@@ -126,6 +146,74 @@ const std::vector<TensorMeta>& Program::infer_results(absl::Span<const Tensor> o
   return made.results;
 }
 
+// The backward passes of a Program compute what the traced function would compute only if the same inputs require grad.
+void Program::check_differentiated(absl::Span<const Tensor> ordered, bool grad) const {
+  if (uses_.empty()) [[likely]]
+    return;
+  check(grad,
+        "element 0 of tensors does not require grad and does not have a grad_fn: the Program computes gradients, "
+        "which requires that gradients are enabled");
+  absl::flat_hash_set<const Handle*> differentiated;
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    const Handle& input = *ordered[i];
+    check(input.requires_grad == uses_[i].requires_grad,
+          "[run_program] expected an input with requires_grad=", uses_[i].requires_grad ? "True" : "False",
+          ", as traced, because the Program computes gradients");
+    if (!uses_[i].is_differentiated) continue;
+    check(ErrorKind::kValue, differentiated.insert(&input).second,
+          "[run_program] expected different tensors as inputs that the Program differentiates, got one of them twice");
+    const GraphNode* node = input.node ? input.node.get() : input.leaf_node.get();
+    check(ErrorKind::kNotImplemented, node == nullptr || node->extras() == nullptr || node->extras()->hooks.empty(),
+          "[run_program] a Program does not run the hooks of a tensor that it differentiates");
+  }
+}
+
+void Program::check_grads(absl::Span<const Tensor> inputs) const {
+  for (const ReadGrad& read : read_grads_) {
+    check(
+        tensor_of(read.leaf, inputs, {})->grad == read.value,
+        "[run_program] the traced function reads .grad of a tensor, which is another one than at the trace; set it to "
+        "None in the function before reading it, or trace the function again");
+  }
+  for (const LeafGrad& grad : grads_) {
+    const Tensor leaf = tensor_of(grad.leaf, inputs, {});
+    check(leaf->is_leaf(),
+          "[run_program] expected a leaf as the input whose .grad the Program changes, got a result of "
+          "a recorded operation");
+    check(!leaf->grad || grad.is_set || !grad.is_read,
+          "[run_program] the traced function reads .grad of a leaf that had none; set it to None before the call, or "
+          "clear it in the function");
+  }
+}
+
+Tensor Program::tensor_of(const Output& output, absl::Span<const Tensor> inputs,
+                          absl::Span<const Tensor> results) const {
+  switch (output.from) {
+    case Output::From::kResult: return results[output.index];
+    case Output::From::kInput: return inputs[output.index];
+    case Output::From::kCaptured: return captured_[output.index];
+    case Output::From::kNone: break;
+  }
+  return Tensor();
+}
+
+void Program::store_grads(absl::Span<const Tensor> inputs, absl::Span<const Tensor> results, uint32_t site) const {
+  std::vector<Tensor> set_leaves, set, leaves, accumulated;
+  for (const LeafGrad& grad : grads_) {
+    const Tensor leaf = tensor_of(grad.leaf, inputs, results);
+    // Gradients without a leaf's earlier gradient are accumulated, too, because modules may observe it.
+    if (grad.is_set) {
+      set_leaves.push_back(leaf);
+      set.push_back(tensor_of(grad.set, inputs, results));
+    }
+    if (grad.accumulated.from == Output::From::kNone) continue;
+    leaves.push_back(leaf);
+    accumulated.push_back(tensor_of(grad.accumulated, inputs, results));
+  }
+  set_grads(set_leaves, set, site);
+  accumulate_grads(leaves, accumulated, site);
+}
+
 std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOptions& options) {
   static const Op& op = *find_op(op_id::kRunProgram);
   check(ErrorKind::kNotImplemented, !options.autocast.enabled(),
@@ -135,6 +223,8 @@ std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOpti
   check(!ProgramTrace::of(*session_), "[run_program] a Program cannot be run while another one is traced");
   const std::vector<Tensor> ordered = in_order(inputs);
   const bool grad = options.grad && !options.inference;
+  check_differentiated(ordered, grad);
+  check_grads(inputs);
   const std::vector<TensorMeta>& metas = infer_results(ordered, grad);
   Tensors results;
   if (!traced_.instructions().empty()) {
@@ -152,12 +242,13 @@ std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOpti
   }
   std::vector<Tensor> outputs;
   for (const Output& output : outputs_) {
-    switch (output.from) {
-      case Output::From::kResult: outputs.push_back(results[output.index]); break;
-      case Output::From::kInput: outputs.push_back(inputs[output.index]); break;
-      case Output::From::kCaptured: outputs.push_back(captured_[output.index]); break;
-    }
+    outputs.push_back(tensor_of(output, inputs, results));
+    if (!output.is_freed) continue;
+    Ref<GraphNode> node(new GraphNode(&op, nullptr));
+    node->freed = GraphNode::Freed::kYes;
+    set_grad_node(*outputs.back(), std::move(node), 0);
   }
+  if (!grads_.empty()) store_grads(inputs, results, options.site);
   return outputs;
 }
 
@@ -170,14 +261,18 @@ std::string Program::explain(absl::Span<const Tensor> inputs, uint32_t site) {
   const absl::Span<const TensorMeta* const> pointers(all);
   const size_t read = all.size() - written_;
   const Arg args[] = {Arg(pointers.first(read)), Arg(pointers.subspan(read)), Arg(number_)};
-  const Tensors explanation = session_->call(op, args, {.grad = false, .site = site});
+  const Tensors explanation = session_->call(op, args, {.site = site});
   return "# as traced\n" + text() + session_->read(explanation[0], site).bytes;
 }
 
 // ---- ProgramTrace
 
+std::atomic<int> ProgramTrace::active_count_{0};
+
 ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> examples)
-    : session_(std::move(session)), serial_(next_serial()) {
+    : session_(std::move(session)),
+      serial_(next_serial()),
+      first_sequence_(Ref<GraphNode>(new GraphNode(nullptr, nullptr))->sequence()) {
   check(current_trace == nullptr, "[trace] this thread is tracing a Program already");
   for (const Tensor& example : examples) {
     check(example->session.get() == session_.get(),
@@ -186,6 +281,7 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
     inputs_.push_back(make(meta_of(example)));
   }
   current_trace = this;
+  active_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
 ProgramTrace::~ProgramTrace() { stop(); }
@@ -193,12 +289,16 @@ ProgramTrace::~ProgramTrace() { stop(); }
 void ProgramTrace::stop() {
   if (!active_) return;
   active_ = false;
+  active_count_.fetch_sub(1, std::memory_order_relaxed);
   if (current_trace == this) current_trace = nullptr;
+  for (ChangedGrad& grad : changed_grads_) grad.leaf->grad = std::move(grad.before);
 }
 
-ProgramTrace* ProgramTrace::of(const Session& session) {
+ProgramTrace* ProgramTrace::current(const Session& session) {
   return current_trace != nullptr && current_trace->session_.get() == &session ? current_trace : nullptr;
 }
+
+bool ProgramTrace::is_active() { return current_trace != nullptr; }
 
 ProgramTrace::Pause::Pause() : paused_(std::exchange(current_trace, nullptr)) {}
 ProgramTrace::Pause::~Pause() { current_trace = paused_; }
@@ -249,11 +349,20 @@ void ProgramTrace::check_target(const Op& op, const Handle& target, bool grad, b
   const auto has_storage = [&](const Tensor& input) { return input->storage_number() == storage; };
   const bool is_input = std::any_of(inputs_.begin(), inputs_.end(), has_storage) ||
                         std::any_of(captured_.begin(), captured_.end(), has_storage) || !is_traced(root.id);
-  check(ErrorKind::kNotImplemented, !target.is_data, "[", op.name, "] a traced function cannot write to `.data`");
   if (!is_input) return;
   check(ErrorKind::kNotImplemented, !records && !(grad && (root.requires_grad || target.requires_grad)), "[", op.name,
         "] a traced function cannot write to its inputs while gradients are recorded; use torch.no_grad()");
   written_.push_back(storage);
+}
+
+void ProgramTrace::read_grad(const Tensor& tensor) {
+  const auto is_tensor = [&](const auto& known) { return known.first == tensor; };
+  const bool is_changed = std::any_of(changed_grads_.begin(), changed_grads_.end(),
+                                      [&](const ChangedGrad& grad) { return grad.leaf == tensor; });
+  const bool is_result = is_traced(tensor->id) && std::find(inputs_.begin(), inputs_.end(), tensor) == inputs_.end();
+  if (is_changed || is_result || std::any_of(read_grads_.begin(), read_grads_.end(), is_tensor)) return;
+  slot_of(*tensor);
+  read_grads_.emplace_back(tensor, tensor->grad);
 }
 
 Tensors ProgramTrace::results_of(const Op& op, Args args, Inference& inference) {
@@ -297,6 +406,43 @@ Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) 
     if (!op.params[i].written) continue;
     for_each_tensor(args[i], [&](const Handle* tensor) { check_target(op, *tensor, grad, /*records=*/false); });
   }
+  Tensors results;
+  if (options.into.empty()) {
+    results = results_of(op, args, inference);
+  } else {
+    check(options.into.size() == inference.outputs.size(), "[", op.name, "] expected ", inference.outputs.size(),
+          " out tensors, got ", options.into.size());
+    for (size_t i = 0; i < options.into.size(); ++i) {
+      Handle& target = *options.into[i];
+      check_out_variant(op, inference.outputs[i], target, target.is_leaf(), grad);
+      check_target(op, target, grad, inference.outputs[i].requires_grad);
+      if (grad) check_writable(target);
+    }
+    results.assign(options.into.begin(), options.into.end());
+  }
+  add(op, args, absl::MakeConstSpan(results), options);
+  for (size_t i = 0; i < options.into.size(); ++i) {
+    Handle& target = *options.into[i];
+    if (is_traced(target.id)) target.requires_grad |= inference.outputs[i].requires_grad;
+  }
+  if (grad) record(op, args, absl::MakeConstSpan(results), !options.into.empty());
+  return results;
+}
+
+Tensors ProgramTrace::call_with_metas(const Op& op, Args args, const CallOptions& options) {
+  check(ErrorKind::kNotImplemented, op.id == op_id::kBackward, "[", op.name,
+        "] a Program cannot contain it: it changes what the tape records or runs in the client");
+  Inference inference;
+  infer_in_program(op, args, /*grad_enabled=*/false, &inference);
+  for_each_tensor(args[2], [&](const Handle* tensor) { differentiated_.insert(tensor->id); });
+  differentiates_ = true;
+  const Tensors results = results_of(op, args, inference);
+  add(op, args, absl::MakeConstSpan(results), options);
+  return results;
+}
+
+// Appends the instruction.
+void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options) {
   std::vector<Slot> lists;  // spans into it must stay valid
   size_t entries = 0;
   for (const Arg& arg : args) entries += arg.kind == Arg::Kind::kTensors ? arg.size : 0;
@@ -314,40 +460,103 @@ Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) 
       arg.slots = first;
     }
   }
-  const bool into = !options.into.empty();
-  Tensors results;
-  if (into) {
-    check(options.into.size() == inference.outputs.size(), "[", op.name, "] expected ", inference.outputs.size(),
-          " out tensors, got ", options.into.size());
-    for (size_t i = 0; i < options.into.size(); ++i) {
-      Handle& target = *options.into[i];
-      check_out_variant(op, inference.outputs[i], target, target.is_leaf() && !is_traced(target.id), grad);
-      check_target(op, target, grad, inference.outputs[i].requires_grad);
-      if (is_traced(target.id)) target.requires_grad |= inference.outputs[i].requires_grad;
-    }
-    results.assign(options.into.begin(), options.into.end());
-  } else {
-    results = results_of(op, args, inference);
-  }
   std::vector<Slot> names;
   for (const Tensor& result : results) names.push_back(slot_of(*result));
   Instruction& instruction = program_.add(op, absl::MakeConstSpan(named).first(count_given(op, args)), names);
-  instruction.flags =
-      static_cast<uint8_t>((options.grad ? Instruction::kGrad : 0) | (options.inference ? Instruction::kInference : 0) |
-                           (into ? Instruction::kInto : 0) | Instruction::flags_of(options.default_float));
+  instruction.flags = static_cast<uint8_t>(
+      (options.grad ? Instruction::kGrad : 0) | (options.inference ? Instruction::kInference : 0) |
+      (options.into.empty() ? 0 : Instruction::kInto) | Instruction::flags_of(options.default_float));
   instruction.site = site_of(options.site);
-  return results;
+}
+
+ProgramTrace::ChangedGrad& ProgramTrace::changed(const Tensor& leaf) {
+  check(leaf->is_leaf(),
+        "[trace] expected a leaf whose .grad the function changes, got a result of a recorded operation");
+  for (ChangedGrad& grad : changed_grads_) {
+    if (grad.leaf == leaf) return grad;
+  }
+  slot_of(*leaf);
+  return changed_grads_.emplace_back(ChangedGrad{.leaf = leaf, .before = leaf->grad});
+}
+
+void ProgramTrace::set_grad(const Tensor& leaf, Tensor grad) {
+  ChangedGrad& changed_grad = changed(leaf);
+  if (grad) slot_of(*grad);
+  changed_grad.is_set = true;
+  changed_grad.set = grad;
+  changed_grad.accumulated = Tensor();
+  leaf->grad = std::move(grad);
+}
+
+void ProgramTrace::accumulate_grad(const Tensor& leaf, Tensor gradient, uint32_t site) {
+  if (!leaf->grad) {
+    ChangedGrad& grad = changed(leaf);
+    leaf->grad = grad.accumulated = std::move(gradient);
+    return;
+  }
+  // Runs add to the same tensor: one that the function has set or computed, or one from before the trace.
+  read_grad(leaf);
+  static const Op& op = *find_op(op_id::kAdd);
+  const Arg args[] = {Arg(leaf->grad.get()), Arg(gradient.get()), Arg(int64_t{1})};
+  CallOptions options;
+  options.grad = false;
+  options.site = site;
+  options.into = {&leaf->grad, 1};
+  call(op, args, options);
+}
+
+// Whether a call reads or writes the value, or a view of it.
+bool ProgramTrace::is_read(const Tensor& value) const {
+  const Slot name = value->id & ((uint64_t{1} << kSlotBits) - 1);
+  const auto has_name = [&](absl::Span<const Slot> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return std::any_of(program_.instructions().begin(), program_.instructions().end(), [&](const Instruction& one) {
+    return ((one.flags & Instruction::kInto) != 0 && has_name(one.results)) ||
+           std::any_of(one.args.begin(), one.args.end(), [&](const Arg& arg) { return has_name(names_in(arg)); });
+  });
+}
+
+std::vector<Program::LeafGrad> ProgramTrace::grads(std::vector<Slot>* results) {
+  std::vector<Program::LeafGrad> grads;
+  constexpr Program::Output kNone{Program::Output::From::kNone, 0};
+  for (const ChangedGrad& changed : changed_grads_) {
+    Program::LeafGrad& grad = grads.emplace_back();
+    grad.leaf = source_of(changed.leaf);
+    grad.is_set = changed.is_set;
+    grad.set = changed.set ? output_of(changed.set, results) : kNone;
+    grad.accumulated = kNone;
+    if (!changed.accumulated) continue;
+    const size_t before = results->size();
+    grad.accumulated = output_of(changed.accumulated, results);
+    grad.is_read = results->size() == before || is_read(changed.accumulated);
+  }
+  return grads;
+}
+
+Tensor ProgramTrace::without_freed_graph(const Tensor& output) {
+  static const Op& op = *find_op(op_id::kDetach);
+  const Arg args[] = {Arg(output.get())};
+  CallOptions options;
+  options.grad = false;
+  return call(op, args, options)[0];
+}
+
+Program::Output ProgramTrace::source_of(const Tensor& input) const {
+  const auto given = std::find(inputs_.begin(), inputs_.end(), input);
+  if (given != inputs_.end()) return {Program::Output::From::kInput, static_cast<size_t>(given - inputs_.begin())};
+  const auto captured = std::find(captured_.begin(), captured_.end(), input);
+  check(ErrorKind::kNotImplemented, captured != captured_.end(),
+        "[trace] a traced function cannot change .grad of a tensor that it has made itself");
+  return {Program::Output::From::kCaptured, static_cast<size_t>(captured - captured_.begin())};
 }
 
 Program::Output ProgramTrace::output_of(const Tensor& output, std::vector<Slot>* results) {
   using From = Program::Output::From;
-  for (size_t i = 0; i < inputs_.size(); ++i) {
-    if (inputs_[i] == output) return {From::kInput, i};
-  }
-  if (!is_traced(output->id)) {
+  const bool is_input = std::find(inputs_.begin(), inputs_.end(), output) != inputs_.end();
+  if (is_input || !is_traced(output->id)) {
     slot_of(*output);
-    const auto at = std::find(captured_.begin(), captured_.end(), output);
-    return {From::kCaptured, static_cast<size_t>(at - captured_.begin())};
+    return source_of(output);
   }
   const Slot slot = slot_of(*output);
   const auto found = std::find(results->begin(), results->end(), slot);
@@ -369,7 +578,20 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
   const absl::Cleanup stopped = [this] { stop(); };
   std::vector<Program::Output> returned;
   std::vector<Slot> results;
-  for (const Tensor& output : outputs) returned.push_back(output_of(output, &results));
+  absl::flat_hash_map<const Handle*, Tensor> freed;  // outputs whose graph was freed: without it
+  for (const Tensor& output : outputs) {
+    if (differentiates_ && is_traced(output->id) && has_freed_graph(output)) {
+      Tensor& plain = freed[output.get()];
+      if (!plain) plain = without_freed_graph(output);
+      returned.push_back(output_of(plain, &results));
+      returned.back().is_freed = true;
+    } else {
+      returned.push_back(output_of(output, &results));
+    }
+  }
+  std::vector<Program::LeafGrad> leaf_grads = grads(&results);
+  std::vector<Program::ReadGrad> read_grads;
+  for (const auto& [tensor, grad] : read_grads_) read_grads.push_back({source_of(tensor), grad});
   const size_t count = inputs_.size() + captured_.size();
   const auto input = [&](size_t i) -> const Tensor& {
     return i < inputs_.size() ? inputs_[i] : captured_[i - inputs_.size()];
@@ -384,16 +606,19 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
     }
   }
   size_t written = 0;
+  std::vector<Program::InputUse> uses;
   absl::flat_hash_map<Slot, Slot> names;
   for (size_t i : order) {
     names.emplace(slot_of(*input(i)), names.size() + 1);
     written += is_written(i);
+    if (differentiates_) uses.push_back({input(i)->requires_grad, differentiated_.contains(input(i)->id)});
   }
   program_.rename([&](Slot slot) { return names.try_emplace(slot, names.size() + 1).first->second; });
   for (Slot& slot : results) slot = names.at(slot);
   program_.set_outputs(results);
   return Ref<Program>(new Program(session_, std::move(program_), inputs_.size(), std::move(captured_), std::move(order),
-                                  written, exact, std::move(returned), std::move(sites_)));
+                                  written, exact, std::move(returned), std::move(leaf_grads), std::move(read_grads),
+                                  std::move(uses), std::move(sites_)));
 }
 
 }  // namespace tt::client

@@ -401,6 +401,8 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
                                  const CallOptions& options) {
   op.check_args(args);
   impl_->operators.require(op, args);
+  if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]]
+    return trace->call_with_metas(op, args, options);
   Tensors results;
   for (const TensorMeta& meta : metas) results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
   Tensors kept;

@@ -14,6 +14,7 @@
 namespace tt {
 
 struct Call;
+class CallRecorder;
 class SlotTable;
 
 // The instruction that a scope's thread executes, and the kernel in it. Written by that thread; any thread may read it
@@ -68,10 +69,12 @@ class CallScope : public AllocScope {
   bool detect_anomaly = false;  // check every gradient for NaN, store the call site of each node
   // Whether the next call of the dispatcher is an instruction's, to which autocast applies. The call clears it.
   bool autocasts = false;
+  bool in_program = false;  // a Program runs as one instruction, which cannot be suspended
   Autocast autocast;
   SavedTensors saved_tensors = SavedTensors::kShared;
   uint64_t first_result = 0;  // the name of the running instruction's first result, or of the tensor it writes; 0: none
   bool allow_tf32 = false;    // float32 products may use TF32 on devices that support it
+  CallRecorder* recorder = nullptr;  // receives every call that a backend executes; null: none
   Activity activity;
   uint64_t fused = 0;  // calls executed inside another call's loop, since the executor last reset this
 

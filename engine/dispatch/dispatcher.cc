@@ -7,6 +7,7 @@
 
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
+#include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/partial_writes.h"
 #include "engine/dispatch/view.h"
@@ -258,6 +259,8 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   check(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
         call.inferred.device);
   CallScope& scope = CallScope::current();
+  if (row.suspends && scope.in_program) [[unlikely]]
+    fail(ErrorKind::kNotImplemented, "[", call.op->name, "] waits for something outside the engine; a Program cannot");
   if (call.into || row.writes) check_writable(call);
   if (scope.observes_kernels()) [[unlikely]]
     scope.before_kernel(call);
@@ -278,6 +281,8 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   }
   observe();
   if (call.into || row.writes) bump_versions(call);
+  if (scope.recorder != nullptr) [[unlikely]]
+    scope.recorder->record(call);
 }
 
 }  // namespace tt

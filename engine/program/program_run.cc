@@ -18,12 +18,6 @@
 namespace tt {
 namespace {
 
-absl::Span<const Slot> names_in(const Arg& arg) {
-  if (arg.kind == Arg::Kind::kSlot) return {&arg.slot, 1};
-  if (arg.kind == Arg::Kind::kSlots) return {arg.slots, arg.size};
-  return {};
-}
-
 // The names that exist between two instructions.
 class Names {
  public:
@@ -49,10 +43,19 @@ class Names {
 };
 
 void check_operator(const Op& op) {
-  check(ErrorKind::kNotImplemented, !op.is_dynamic, "[", op.name,
+  const bool has_known_sizes = !op.is_dynamic || op.id == op_id::kBackward;
+  check(ErrorKind::kNotImplemented, has_known_sizes, "[", op.name,
         "] its results' sizes depend on values, or it belongs to a pass; a Program cannot contain it");
   check(ErrorKind::kNotImplemented, !Dispatcher::instance().suspends(op.id), "[", op.name,
         "] waits for something outside the engine; a Program cannot contain it");
+}
+
+// A backward pass of a Program returns gradients: it does not change leaves, and is not recorded itself.
+void check_backward(const Instruction& instruction) {
+  constexpr size_t kAccumulate = 3, kCreateGraph = 5;
+  const auto is_set = [&](size_t i) { return i < instruction.args.size() && instruction.args[i].to_bool(); };
+  check(ErrorKind::kNotImplemented, !is_set(kAccumulate) && !is_set(kCreateGraph),
+        "[backward] a Program cannot contain a pass that accumulates into leaves or that is recorded");
 }
 
 void check_instruction(const Instruction& instruction, Names* names) {
@@ -69,6 +72,7 @@ void check_instruction(const Instruction& instruction, Names* names) {
       if (slot != 0) names->require(slot);
     }
   }
+  if (op.id == op_id::kBackward) check_backward(instruction);
   const auto outputs = static_cast<size_t>(std::max<int8_t>(op.num_outputs, 0));
   check(ErrorKind::kValue, op.num_outputs < 0 || instruction.results.size() == outputs, "[", op.name, "] expected ",
         outputs, " result names, got ", instruction.results.size());
@@ -81,11 +85,16 @@ void check_instruction(const Instruction& instruction, Names* names) {
 class Modes {
  public:
   explicit Modes(CallScope& scope)
-      : scope_(scope), grad_enabled_(scope.grad_enabled), inference_(scope.inference), autocasts_(scope.autocasts) {}
+      : scope_(scope),
+        grad_enabled_(scope.grad_enabled),
+        inference_(scope.inference),
+        autocasts_(scope.autocasts),
+        in_program_(std::exchange(scope.in_program, true)) {}
   ~Modes() {
     scope_.grad_enabled = grad_enabled_;
     scope_.inference = inference_;
     scope_.autocasts = autocasts_;
+    scope_.in_program = in_program_;
   }
   Modes(const Modes&) = delete;
   Modes& operator=(const Modes&) = delete;
@@ -99,7 +108,7 @@ class Modes {
 
  private:
   CallScope& scope_;
-  const bool grad_enabled_, inference_, autocasts_;
+  const bool grad_enabled_, inference_, autocasts_, in_program_;
   const DefaultFloat default_float_;
 };
 
@@ -107,6 +116,7 @@ class ProgramRun {
  public:
   explicit ProgramRun(const ProgramInputs& inputs) {
     put_inputs(inputs, &slots_);
+    if (const Account* account = CallScope::current().account.get()) host_room_ = account->host_room();
     for (const Tensor& tensor : inputs.read) protected_.insert(tensor->storage.get());
     for (const Tensor& tensor : inputs.written) protected_.erase(tensor->storage.get());
   }
@@ -126,6 +136,7 @@ class ProgramRun {
     modes->set(instruction);
     Dispatcher::instance().dispatch(call);
     if (call.into) return;
+    check_room();
     check(ErrorKind::kValue, call.outputs.size() == instruction.results.size(), "[", call.op->name, "] expected ",
           call.outputs.size(), " result names, got ", instruction.results.size());
     for (size_t i = 0; i < call.outputs.size(); ++i)
@@ -146,7 +157,15 @@ class ProgramRun {
     });
   }
 
+  // The names of a run are part of its session's bookkeeping.
+  void check_room() const {
+    check(ErrorKind::kOutOfMemory, slots_.host_bytes() <= host_room_, "out of memory on the host: the ", slots_.size(),
+          " names that the Program has at this instruction take ", slots_.host_bytes(), " bytes; the session has ",
+          host_room_, " bytes left for bookkeeping");
+  }
+
   SlotTable slots_;
+  uint64_t host_room_ = UINT64_MAX;
   absl::flat_hash_set<const Storage*> protected_;  // of the inputs that the Program must not change
 };
 

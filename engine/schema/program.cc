@@ -34,9 +34,7 @@ bool equal(const Arg& a, const Arg& b) {
 }
 
 bool equal(const Instruction& a, const Instruction& b) {
-  return a.op == b.op && a.flags == b.flags && a.results == b.results && a.release == b.release &&
-         std::equal(a.args.begin(), a.args.end(), b.args.begin(), b.args.end(),
-                    [](const Arg& x, const Arg& y) { return equal(x, y); });
+  return is_same_call(a, b) && a.results == b.results && a.release == b.release;
 }
 
 // FNV-1a over words, with a final mix. Not resistant to hostile keys.
@@ -92,14 +90,13 @@ std::string arg_text(const Arg& arg) {
   return "?";
 }
 
-// The names that an argument refers to.
-absl::Span<const Slot> names_in(const Arg& arg) {
-  if (arg.kind == Arg::Kind::kSlot) return {&arg.slot, 1};
-  if (arg.kind == Arg::Kind::kSlots) return {arg.slots, arg.size};
-  return {};
-}
-
 }  // namespace
+
+bool is_same_call(const Instruction& a, const Instruction& b) {
+  return a.op == b.op && a.flags == b.flags &&
+         std::equal(a.args.begin(), a.args.end(), b.args.begin(), b.args.end(),
+                    [](const Arg& x, const Arg& y) { return equal(x, y); });
+}
 
 void ProgramMemory::grow(size_t words) {
   const size_t last = chunks_.empty() ? kFirstChunk / 2 : chunks_.back().words;

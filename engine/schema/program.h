@@ -29,6 +29,13 @@ inline Arg slot_arg(Slot slot) {
   return arg;
 }
 
+// The names that an argument refers to, including 0 for an entry of a list without a tensor.
+inline absl::Span<const Slot> names_in(const Arg& arg) {
+  if (arg.kind == Arg::Kind::kSlot) return {&arg.slot, 1};
+  if (arg.kind == Arg::Kind::kSlots) return {arg.slots, arg.size};
+  return {};
+}
+
 struct Instruction {
   enum Flags : uint8_t {
     kGrad = 1,       // the caller's grad mode was on
@@ -58,6 +65,9 @@ struct Instruction {
   uint16_t count = 1;  // number of the sender's instructions that this one replaces: several if fused
   uint32_t site = 0;   // the client's number for the user's source line
 };
+
+// Whether two instructions have the same operator, flags and arguments. Floating-point numbers are compared bitwise.
+bool is_same_call(const Instruction& a, const Instruction& b);
 
 // Arena for the data that instructions point to. Addresses stay valid until clear(), which keeps enough memory for an
 // ordinary frame.
@@ -149,6 +159,8 @@ class Program {
   Instruction& add(const Op& op, Args args, absl::Span<const Slot> results, absl::Span<const Slot> release = {});
   void set_outputs(absl::Span<const Slot> names) { outputs_ = memory_.copy(names); }
   void set_release(absl::Span<const Slot> names) { release_ = memory_.copy(names); }
+  // Copies `args` with their lists and strings into memory().
+  Args copy_args(Args args);
   // Called by passes, which replace instructions in place.
   std::vector<Instruction>& mutable_instructions() { return instructions_; }
   void clear();
@@ -168,9 +180,6 @@ class Program {
   uint64_t fingerprint() const;
 
  private:
-  // Copies `args` with their lists and strings into memory_.
-  Args copy_args(Args args);
-
   std::vector<Instruction> instructions_;
   absl::Span<const Slot> outputs_;
   absl::Span<const Slot> release_;

@@ -6,7 +6,7 @@
 #include "absl/container/inlined_vector.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/error.h"
-#include "engine/schema/op.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt {
 namespace {
@@ -22,7 +22,26 @@ size_t count_names(const Program& program, size_t inputs) {
   return largest + 1;
 }
 
+// The place of `captures` among the arguments of `backward`.
+constexpr size_t kCaptures = 2;
+
 }  // namespace
+
+void infer_in_program(const Op& op, Args args, bool grad_enabled, Inference* inferred) {
+  if (op.id == op_id::kBackward) {
+    for (const TensorMeta* capture : args[kCaptures].list()) {
+      TensorMeta& gradient = inferred->outputs.emplace_back();
+      gradient.dtype = capture->dtype;
+      gradient.device = capture->device;
+      gradient.sizes = capture->sizes;
+      gradient.strides = contiguous_strides(capture->sizes);
+    }
+    return;
+  }
+  check(ErrorKind::kNotImplemented, !op.is_dynamic, "[", op.name,
+        "] the sizes of its results depend on values, which are not known in a Program");
+  infer(op, args, grad_enabled, inferred);
+}
 
 ProgramTypes::ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled)
     : metas_(count_names(program, inputs.size())), known_(metas_.size()) {
@@ -43,8 +62,6 @@ const TensorMeta* ProgramTypes::find(Slot slot) const {
 
 void ProgramTypes::infer_instruction(const Instruction& instruction, bool grad_enabled) {
   const Op& op = *instruction.op;
-  check(ErrorKind::kNotImplemented, !op.is_dynamic, "[", op.name,
-        "] its results' sizes depend on values, which are not known in a Program");
   size_t entries = 0;
   for (const Arg& arg : instruction.args) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
   std::vector<const TensorMeta*> list;
@@ -65,7 +82,7 @@ void ProgramTypes::infer_instruction(const Instruction& instruction, bool grad_e
   const bool grad = grad_enabled && (instruction.flags & Instruction::kGrad) != 0 &&
                     (instruction.flags & Instruction::kInference) == 0;
   Inference inferred;
-  infer(op, args, grad, &inferred);
+  infer_in_program(op, args, grad, &inferred);
   check(ErrorKind::kValue, inferred.outputs.size() == instruction.results.size(), "[", op.name, "] expected ",
         inferred.outputs.size(), " result names, got ", instruction.results.size());
   for (size_t i = 0; i < instruction.results.size(); ++i) {

@@ -8,9 +8,15 @@
 
 #include "absl/types/span.h"
 #include "engine/schema/meta.h"
+#include "engine/schema/op.h"
 #include "engine/schema/program.h"
 
 namespace tt {
+
+// Infers the results of a call in a Program: by the operator's rules, or for `backward`, which has none, one contiguous
+// gradient per capture. Throws Error as the rules do, and NotImplementedError for an operator whose results' sizes
+// depend on values.
+void infer_in_program(const Op& op, Args args, bool grad_enabled, Inference* inferred);
 
 class ProgramTypes {
  public:

@@ -6,6 +6,7 @@
 #include "engine/dispatch/chain.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/new_results.h"
+#include "engine/program/passes/expand.h"
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/remove_unused.h"
@@ -17,16 +18,19 @@
 namespace tt {
 namespace {
 
-// What the passes depend on.
+constexpr size_t kMaxExplanation = size_t{4} << 20;  // bytes
+
+// Appends what the passes depend on.
 void add_signature(const Tensor& tensor, std::string* signature) {
-  signature->push_back(static_cast<char>(tensor.dtype()));
-  signature->push_back(static_cast<char>(tensor.requires_grad() ? 1 : 0));
-  absl::StrAppend(signature, tensor.device().encode());
-  for (int64_t size : tensor.sizes()) absl::StrAppend(signature, ",", size);
-  if (!tensor.is_contiguous()) {
-    for (int64_t stride : tensor.strides()) absl::StrAppend(signature, ":", stride);
-  }
-  signature->push_back(';');
+  const auto add = [&](int64_t value) { signature->append(reinterpret_cast<const char*>(&value), sizeof(value)); };
+  const bool is_contiguous = tensor.is_contiguous();
+  signature->append(
+      {static_cast<char>(tensor.dtype()), static_cast<char>(tensor.requires_grad()), static_cast<char>(is_contiguous)});
+  add(tensor.device().encode());
+  add(tensor.dim());
+  for (int64_t size : tensor.sizes()) add(size);
+  if (is_contiguous) return;
+  for (int64_t stride : tensor.strides()) add(stride);
 }
 
 std::string signature_of(const ProgramInputs& inputs) {
@@ -87,9 +91,23 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
     rewrite(&program, types);
     visit("rewrite", program);
   }
+  if (has_backward(program)) expand_backward(inputs, &program, visit);
   fuse(inputs, &program);
   visit("fuse_pointwise", program);
   return program;
+}
+
+// Without the calls of forward and backward, the passes see a backward pass as one call.
+void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* program,
+                                     absl::FunctionRef<void(const char*, const Program&)> visit) const {
+  std::string reason;
+  std::optional<Program> expanded = expand(*program, inputs, &reason);
+  if (!expanded) return visit(absl::StrCat("expand, which has failed: ", reason).c_str(), *program);
+  *program = *std::move(expanded);
+  visit("expand", *program);
+  merge_equal(program);
+  remove_unused(program);
+  visit("merge_equal and remove_unused", *program);
 }
 
 DefinedProgram::Variant DefinedProgram::variant_for(const ProgramInputs& inputs) const {
@@ -114,10 +132,14 @@ DefinedProgram::Variant DefinedProgram::variant_for(const ProgramInputs& inputs)
 
 std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
   check_inputs(inputs);
-  std::string text = absl::StrCat("# after merge_equal and remove_unused\n", to_string(program_));
-  specialised(inputs, [&](const char* pass, const Program& program) {
+  std::string text;
+  const auto add = [&](const char* pass, const Program& program) {
     absl::StrAppend(&text, "# after ", pass, "\n", to_string(program));
-  });
+    check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",
+          program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
+  };
+  add("merge_equal and remove_unused", program_);
+  specialised(inputs, add);
   return text;
 }
 

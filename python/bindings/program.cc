@@ -66,6 +66,8 @@ void bind_program(py::module_& m) {
       .def_property_readonly("instructions", [](const Program& p) { return p.program->instructions(); })
       .def_property_readonly("inputs", [](const Program& p) { return p.program->inputs(); })
       .def_property_readonly("captured", [](const Program& p) { return wrapped(p.program->captured()); });
+  m.def(
+      "is_tracing", [] { return client::ProgramTrace::is_active(); }, "Whether this thread traces a Program.");
   py::class_<client::ProgramTrace>(m, "ProgramTrace")
       .def(py::init(&begin_trace), py::arg("examples"))
       .def_property_readonly("inputs", [](const client::ProgramTrace& t) { return wrapped(t.inputs()); })

@@ -137,4 +137,17 @@ void mutate(v1::Frame* frame, Random& random) {
   mutate_fields(frame, random);
 }
 
+size_t mutate_serialized(uint8_t* data, size_t size, size_t max_size, unsigned seed,
+                         size_t (*mutate_bytes)(uint8_t*, size_t, size_t)) {
+  Random random(seed);
+  v1::Frame frame;
+  if (random() % 4 == 0 || !frame.ParseFromArray(data, static_cast<int>(size)))
+    return mutate_bytes(data, size, max_size);
+  mutate_fields(&frame, random);
+  const size_t bytes = frame.ByteSizeLong();
+  if (bytes > max_size) return mutate_bytes(data, size, max_size);
+  frame.SerializeToArray(data, static_cast<int>(bytes));
+  return bytes;
+}
+
 }  // namespace tt::fuzz

@@ -3,6 +3,8 @@
 // Deterministic: the same generator state gives the same frame.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <random>
 
 #include "proto/wire.h"
@@ -19,5 +21,9 @@ v1::Frame random_frame(Random& random);
 void mutate(v1::Frame* frame, Random& random);
 // Changes one to three fields; occasionally adds or removes an instruction.
 void mutate_fields(v1::Frame* frame, Random& random);
+// Mutates a serialized frame in place for a fuzz target: three times in four its fields, so that most inputs remain
+// valid frames, otherwise with `mutate_bytes`, libFuzzer's mutator of bytes. Returns the new size.
+size_t mutate_serialized(uint8_t* data, size_t size, size_t max_size, unsigned seed,
+                         size_t (*mutate_bytes)(uint8_t*, size_t, size_t));
 
 }  // namespace tt::fuzz

@@ -5,19 +5,40 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt {
 namespace {
 
-bool may_merge(const Instruction& instruction) { return !instruction.op->is_random && !instruction.results.empty(); }
-
-// The instruction as a Program of its own, without names for results, which is compared by all that determines values.
-Program key_of(const Instruction& instruction) {
-  Program key;
-  Instruction& copy = key.add(*instruction.op, instruction.args, {});
-  copy.flags = instruction.flags;
-  return key;
+// A backward pass frees what the calls have saved, and two results of one must stay two tensors.
+bool may_merge(const Instruction& instruction) {
+  return !instruction.op->is_random && !instruction.results.empty() && instruction.op->id != op_id::kBackward;
 }
+
+// An instruction, compared by what determines its values. absl's hash is seeded, so that a Program cannot be made of
+// calls whose hashes are equal.
+struct SameCall {
+  const Instruction* instruction;
+
+  friend bool operator==(const SameCall& a, const SameCall& b) { return is_same_call(*a.instruction, *b.instruction); }
+  template <typename H>
+  friend H AbslHashValue(H h, const SameCall& call) {
+    h = H::combine(std::move(h), call.instruction->op->id, call.instruction->flags);
+    for (const Arg& arg : call.instruction->args) {
+      h = H::combine(std::move(h), arg.kind, names_in(arg));
+      switch (arg.kind) {
+        case Arg::Kind::kInts: h = H::combine(std::move(h), arg.ints()); break;
+        case Arg::Kind::kFloats: h = H::combine(std::move(h), arg.floats()); break;
+        case Arg::Kind::kString: h = H::combine(std::move(h), arg.string()); break;
+        case Arg::Kind::kNone:
+        case Arg::Kind::kSlot:
+        case Arg::Kind::kSlots: break;
+        default: h = H::combine(std::move(h), arg.integer);
+      }
+    }
+    return h;
+  }
+};
 
 }  // namespace
 
@@ -33,13 +54,14 @@ void merge_equal(Program* program) {
   if (writes_in_place(*program)) return;
   absl::flat_hash_set<Slot> outputs(program->outputs().begin(), program->outputs().end());
   absl::flat_hash_map<Slot, Slot> same;  // of a removed result: the one that replaces it
-  absl::flat_hash_map<Program, absl::Span<const Slot>> seen;
+  absl::flat_hash_set<SameCall> seen;    // pointers into `kept`
   const auto renamed = [&](Slot slot) {
     const auto found = same.find(slot);
     return found == same.end() ? slot : found->second;
   };
   ProgramMemory& memory = program->memory();
   std::vector<Instruction> kept;
+  kept.reserve(program->instructions().size());  // its elements stay where they are
   for (Instruction instruction : program->instructions()) {
     absl::Span<Arg> args = memory.allocate<Arg>(instruction.args.size());
     for (size_t i = 0; i < args.size(); ++i) {
@@ -56,14 +78,16 @@ void merge_equal(Program* program) {
     instruction.release = {};
     // Two outputs must stay two tensors, because the client may write to one of them.
     const auto is_output = [&](Slot slot) { return outputs.contains(slot); };
-    if (may_merge(instruction) && std::none_of(instruction.results.begin(), instruction.results.end(), is_output)) {
-      const auto [at, is_new] = seen.try_emplace(key_of(instruction), instruction.results);
-      if (!is_new && at->second.size() == instruction.results.size()) {
-        for (size_t i = 0; i < instruction.results.size(); ++i) same[instruction.results[i]] = at->second[i];
-        continue;
-      }
+    const bool merges =
+        may_merge(instruction) && std::none_of(instruction.results.begin(), instruction.results.end(), is_output);
+    const auto found = merges ? seen.find(SameCall{&instruction}) : seen.end();
+    if (found != seen.end() && found->instruction->results.size() == instruction.results.size()) {
+      const absl::Span<const Slot> first = found->instruction->results;
+      for (size_t i = 0; i < first.size(); ++i) same[instruction.results[i]] = first[i];
+      continue;
     }
     kept.push_back(instruction);
+    if (merges) seen.insert(SameCall{&kept.back()});
   }
   program->mutable_instructions() = std::move(kept);
 }

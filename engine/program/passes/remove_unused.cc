@@ -12,9 +12,8 @@ namespace {
 template <typename Visit>
 void visit_names(const Instruction& instruction, const Visit& visit) {
   for (const Arg& arg : instruction.args) {
-    if (arg.kind == Arg::Kind::kSlot) visit(arg.slot);
-    for (uint32_t i = 0; arg.kind == Arg::Kind::kSlots && i < arg.size; ++i) {
-      if (arg.slots[i] != 0) visit(arg.slots[i]);
+    for (Slot slot : names_in(arg)) {
+      if (slot != 0) visit(slot);
     }
   }
   for (Slot slot : instruction.results) visit(slot);

@@ -228,11 +228,9 @@ bool rewrite_instruction(Program* program, size_t index, const UseDefs& uses, co
     const Op& op = *find_op(replacement->op);
     const std::vector<Arg> args = with_list(op, *replacement);
     if (!gives(result, op, args, (instruction.flags & Instruction::kGrad) != 0, types)) continue;
-    const Instruction made = program->add(op, args, {});  // in the Program's memory
-    program->mutable_instructions().pop_back();
     Instruction& replaced = program->mutable_instructions()[index];
-    replaced.op = made.op;
-    replaced.args = made.args;
+    replaced.op = &op;
+    replaced.args = program->copy_args(args);
     return true;
   }
   return false;

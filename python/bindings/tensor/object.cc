@@ -7,6 +7,7 @@
 
 #include "client/autograd/backward.h"
 #include "client/session/default_dtype.h"
+#include "client/session/program.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/errors.h"
@@ -96,6 +97,9 @@ int set_requires_grad(PyObject* o, PyObject* value, void*) {
 
 PyObject* get_grad(PyObject* o, void*) {
   TensorObject* self = self_of(o);
+  if (client::ProgramTrace* trace = client::ProgramTrace::of(*self->handle->session)) [[unlikely]] {
+    if (guard([&] { return trace->read_grad(self->handle), 0; }, -1) != 0) return nullptr;
+  }
   const client::Tensor& grad = self->handle->grad;
   if (!grad) {
     Py_CLEAR(self->grad);

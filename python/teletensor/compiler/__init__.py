@@ -1,7 +1,8 @@
-"""torch.compiler: markers and settings for torch.compile, which returns functions and modules unchanged.
+"""torch.compiler: Programs, and the markers and settings of torch.compile.
 
-Nothing is compiled, so decorators return their functions, settings are checked and have no effect, and the functions that
-ask whether code is being compiled or exported return False.
+trace() makes a Program of a function, which the engine runs as one instruction; explain() shows what the engine makes of
+it. torch.compile returns functions and modules unchanged, so its decorators return their functions, its settings are
+checked and have no effect, and the functions that ask whether code is being compiled or exported return False.
 """
 
 from __future__ import annotations

@@ -10,14 +10,18 @@ that exist outside, becomes constant: a branch is taken in every run as it was i
 
 The engine replaces calls that write out softmax, a norm, GELU, SiLU or attention by the operator, whose values differ by
 rounding. use_deterministic_algorithms(True), or TELETENSOR_EXACT_PROGRAMS=1 in the environment, at the time of the trace
-keeps the bits of single calls.
+keeps the bits of single calls. TELETENSOR_LOG=programs writes what explain() returns to stderr, at the first run for each
+signature of the arguments.
 """
 
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Callable
 from typing import Any
+
+import numpy as np
 
 from .. import _C
 from .._functions import are_deterministic_algorithms_enabled
@@ -47,6 +51,8 @@ class TracedProgram:
         self._outputs = outputs
         self._results = results  # the leaves of the result; _TENSOR for a tensor
         self.__name__ = name
+        # With TELETENSOR_LOG=programs, the signatures whose explanation was written to stderr.
+        self._logged: set | None = set() if "programs" in os.environ.get("TELETENSOR_LOG", "").split(",") else None
         # The usual cases, in which nothing has to be flattened: only tensors as positional arguments, and one or a tuple
         # of tensors as the result.
         n = len(constants)
@@ -78,11 +84,21 @@ class TracedProgram:
             if constant is _TENSOR:
                 if not isinstance(leaf, _C.Tensor):
                     raise TypeError(f"[{self.__name__}] expected a Tensor where one was traced, got {type(leaf).__name__}")
-            elif type(leaf) is not type(constant) or leaf != constant:
+            elif not _are_equal(leaf, constant):
                 raise ValueError(f"[{self.__name__}] expected {constant!r}, as traced, got {leaf!r}; trace the function again")
         return [leaf for constant, leaf in zip(self._constants, leaves) if constant is _TENSOR]
 
+    def _log(self, tensors: list[_C.Tensor] | tuple[_C.Tensor, ...]) -> None:
+        signature = tuple((t.shape, t.stride(), t.dtype, t.device, t.requires_grad) for t in tensors)
+        if signature in self._logged:
+            return
+        self._logged.add(signature)
+        sizes = ", ".join(f"{str(t.dtype).removeprefix('torch.')}{list(t.shape)}" for t in tensors)
+        sys.stderr.write(f"# {self.__name__}({sizes})\n{self._program.explain(tensors)}")
+
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        if self._logged is not None:
+            self._log(self._tensors(args, kwargs))
         tensors = self._program.run(args if not kwargs and len(args) == self._plain else self._tensors(args, kwargs))
         if self._is_single:
             return tensors[0]
@@ -97,6 +113,19 @@ class TracedProgram:
 
 
 _TENSOR = object()
+
+
+def _are_equal(a: Any, b: Any) -> bool:
+    """Whether two constants are one object, or equal and of one type. NaN equals itself."""
+    if a is b:
+        return True
+    if type(a) is not type(b):
+        return False
+    if isinstance(a, np.ndarray):
+        return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+    if isinstance(a, (float, complex)):
+        return np.array(a).tobytes() == np.array(b).tobytes()  # -0.0 and 0.0 are different constants
+    return bool(a == b)
 
 
 def _must_be_exact() -> bool:

@@ -7,7 +7,7 @@ import functools
 from collections import OrderedDict
 from typing import Any, Callable
 
-from .. import _active_profile
+from .. import _C, _active_profile
 from ..nn.modules._hooks import RemovableHandle, register
 
 _global_optimizer_pre_hooks: OrderedDict = OrderedDict()
@@ -43,6 +43,11 @@ def hooked(step: Callable) -> Callable:
 
     @functools.wraps(step)
     def wrapper(self, *args: Any, **kwargs: Any) -> Any:
+        if _C.is_tracing():
+            raise NotImplementedError(
+                f"[{type(self).__name__}] step() in a traced function would be the same step in every run, with this learning "
+                "rate; call it after the function, which stores the gradients"
+            )
         if not (
             self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_optimizer_pre_hooks
             or _global_optimizer_post_hooks

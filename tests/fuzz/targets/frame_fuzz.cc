@@ -51,17 +51,8 @@ extern "C" int LLVMFuzzerInitialize(int*, char***) {
   return 0;
 }
 
-// Three in four mutations change fields, so that most inputs remain valid frames.
 extern "C" size_t LLVMFuzzerCustomMutator(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
-  tt::fuzz::Random random(seed);
-  tt::v1::Frame frame;
-  if (random() % 4 == 0 || !frame.ParseFromArray(data, static_cast<int>(size)))
-    return LLVMFuzzerMutate(data, size, max_size);
-  tt::fuzz::mutate_fields(&frame, random);
-  const size_t bytes = frame.ByteSizeLong();
-  if (bytes > max_size) return LLVMFuzzerMutate(data, size, max_size);
-  frame.SerializeToArray(data, static_cast<int>(bytes));
-  return bytes;
+  return tt::fuzz::mutate_serialized(data, size, max_size, seed, &LLVMFuzzerMutate);
 }
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import copy
 import functools
 import math
 import random
 
+import numpy as np
 import pytest
 
 import teletensor as torch
@@ -220,6 +222,12 @@ def test_arguments_are_checked():
         program(torch.ones(2), False)
     with pytest.raises(TypeError, match="expected a Tensor"):
         program(3, True)
+    for constant, other in ((float("nan"), float("inf")), (0.0, -0.0), (np.zeros(3), np.ones(3))):
+        program = trace(lambda x, _: x + 1, torch.ones(2), constant)
+        assert program(torch.ones(2), copy.copy(constant)).tolist() == [2, 2]
+        with pytest.raises(ValueError, match="trace the function again"):
+            program(torch.ones(2), other)
+    program = trace(lambda x, flag: x + 1 if flag else x - 1, torch.ones(2), True)
     with pytest.raises(TypeError, match="structure"):
         program(torch.ones(2))
     program = trace(lambda x, y: x @ y, torch.ones(2, 3), torch.ones(3, 2))
@@ -458,3 +466,17 @@ def test_random_programs(seed, monkeypatch):
                 assert (a.grad is None) == (b.grad is None)
                 if a.grad is not None:
                     same(a.grad, b.grad)
+
+
+def test_log_has_an_explanation_per_signature():
+    script = """if True:
+        import teletensor as torch
+        program = torch.compiler.trace(lambda x: torch.relu(x) + 1, torch.ones(3))
+        for n in (3, 3, 4):
+            program(torch.ones(n))
+    """
+    result = run_script(script, TELETENSOR_LOG="other,programs")
+    assert result.returncode == 0, result.stderr
+    assert result.stderr.count("# <lambda>(float32[3])\n# as traced\n") == 1
+    assert result.stderr.count("# <lambda>(float32[") == 2 and "# after fuse_pointwise" in result.stderr
+    assert run_script(script).stderr == ""

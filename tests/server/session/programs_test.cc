@@ -38,20 +38,25 @@ v1::Reply run(Session& session, v1::Frame frame) {
   return reply;
 }
 
-// Defines Program `number` from bytes; uses the name `number`.
+// Defines Program `number` from bytes; uses the names from 1000 * number on for the pieces of a long definition, and
+// the name `number` for the whole.
 void define(v1::Frame* frame, int64_t number, const std::string& bytes, int64_t read_inputs, int64_t written) {
-  Instruction(frame, "literal")
-      .bytes(bytes)
-      .integers({static_cast<int64_t>(bytes.size())})
-      .integer(static_cast<int64_t>(DType::kUInt8))
-      .integer(0)
-      .result(static_cast<uint64_t>(number));
-  Instruction(frame, "define_program")
-      .handle(static_cast<uint64_t>(number))
-      .integer(number)
-      .integer(read_inputs)
-      .integer(written)
-      .boolean(true);
+  constexpr size_t kPiece = 60'000;  // a literal has at most 64 KiB
+  std::vector<uint64_t> pieces;
+  for (size_t at = 0; at == 0 || at < bytes.size(); at += kPiece) {
+    pieces.push_back(1000 * static_cast<uint64_t>(number) + pieces.size());
+    const std::string piece = bytes.substr(at, kPiece);
+    Instruction(frame, "literal")
+        .bytes(piece)
+        .integers({static_cast<int64_t>(piece.size())})
+        .integer(static_cast<int64_t>(DType::kUInt8))
+        .integer(0)
+        .result(pieces.back());
+  }
+  Instruction(frame, "cat").handles(pieces).integer(0).result(static_cast<uint64_t>(number));
+  Instruction definition(frame, "define_program");
+  for (uint64_t piece : pieces) definition.release(piece);
+  definition.handle(static_cast<uint64_t>(number)).integer(number).integer(read_inputs).integer(written).boolean(true);
 }
 
 // y = relu(x + x) of one input.
@@ -229,6 +234,49 @@ TEST_F(ProgramsTest, DefinitionsAreCharged) {
   }
   EXPECT_THAT(message, HasSubstr("out of memory"));
   EXPECT_LT(number, 4000);
+}
+
+// A run's names are part of the session's bookkeeping, which its limit of memory includes.
+TEST_F(ProgramsTest, NamesOfARunAreLimited) {
+  v1::Frame program;
+  std::vector<uint64_t> names;
+  for (uint64_t k = 2; k <= 40'000; ++k) {
+    Instruction(&program, "add").handle(1).handle(1).real(static_cast<double>(k)).result(k);
+    names.push_back(k);
+  }
+  Instruction(&program, "cat").handles(names).integer(0).result(40'001);
+  read(&program, 1, 40'001);
+  for (uint64_t limit : {uint64_t{256} << 20, uint64_t{40} << 20}) {
+    Session::Options options;
+    options.memory_limit = limit;
+    Session session(options);
+    v1::Frame frame;
+    define(&frame, 50, program.SerializeAsString(), 1, 0);
+    literal(&frame, 1, {1}, {1});
+    Instruction(&frame, "run_program").handles({1}).handles({}).integer(50).result(2);
+    Instruction(&frame, "sum").handle(2).result(3);
+    read(&frame, 1, 3);
+    const v1::Reply reply = run(session, frame);
+    ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
+    if (limit > uint64_t{100} << 20) {
+      EXPECT_FALSE(reply.reads(0).has_error()) << reply.reads(0).error().message();
+    } else {
+      EXPECT_THAT(error_of(reply), HasSubstr("names that the Program has at this instruction"));
+    }
+  }
+}
+
+TEST_F(ProgramsTest, ExplanationsAreBounded) {
+  v1::Frame program;
+  for (uint64_t k = 1; k <= 50'000; ++k) Instruction(&program, "add").handle(k).handle(k).real(1.25).result(k + 1);
+  read(&program, 1, 50'001);
+  Session session({});
+  v1::Frame frame;
+  define(&frame, 50, program.SerializeAsString(), 1, 0);
+  literal(&frame, 1, {1}, {1});
+  Instruction(&frame, "explain_program").handles({1}).handles({}).integer(50).result(2);
+  read(&frame, 1, 2);
+  EXPECT_THAT(error_of(run(session, frame)), HasSubstr("exceeds 4194304 bytes"));
 }
 
 }  // namespace

@@ -1,0 +1,187 @@
+#include "engine/program/passes/expand.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "engine/device/cancellation.h"
+#include "engine/dispatch/call_recorder.h"
+#include "engine/dispatch/call_scope.h"
+#include "engine/program/passes/merge_equal.h"
+#include "engine/schema/default_float.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
+
+namespace tt {
+namespace {
+
+constexpr Device kMeta{DeviceType::kMeta};
+
+// A tensor with the input's metadata and no data, of a storage of its own.
+Tensor without_data(const Tensor& input) {
+  TensorMeta meta = input.meta();
+  meta.device = kMeta;
+  return Tensor(new TensorImpl(meta, Ref<Storage>(new Storage(kMeta, input->storage->bytes()))));
+}
+
+// The Program with calls that name `device` changed to name `replacement`.
+Program on_device(const Program& program, Device device, Device replacement) {
+  Program changed = program;
+  for (Instruction& instruction : changed.mutable_instructions()) {
+    const auto& params = instruction.op->params;
+    const auto names_device = [&](size_t i) { return params[i].type == ParamType::kDevice; };
+    std::vector<Arg> args(instruction.args.begin(), instruction.args.end());
+    bool is_changed = false;
+    for (size_t i = 0; i < params.size(); ++i) {
+      if (!names_device(i)) continue;
+      while (args.size() <= i) args.push_back(params[args.size()].default_value);
+      if (args[i].is_none() || args[i].integer != device.encode()) continue;
+      args[i] = Arg(replacement);
+      is_changed = true;
+    }
+    if (is_changed) instruction.args = changed.copy_args(args);
+  }
+  return changed;
+}
+
+// Makes instructions of executed calls. A value is known by its place in a storage, because the tape saves values as
+// other tensors over the same storage.
+class Recorder final : public CallRecorder {
+ public:
+  Recorder(absl::Span<const Tensor> inputs, Device device) : device_(device) {
+    for (const Tensor& input : inputs) name(input);
+  }
+
+  void record(const Call& call) override {
+    std::vector<Slot> lists;  // spans into it must stay valid
+    size_t entries = 0;
+    for (const Arg& arg : call.args) entries += arg.kind == Arg::Kind::kTensors ? arg.size : 0;
+    lists.reserve(entries);
+    std::vector<Arg> args(call.args.begin(), call.args.end());
+    for (size_t i = 0; i < args.size(); ++i) {
+      Arg& arg = args[i];
+      if (arg.kind == Arg::Kind::kTensor) {
+        arg = slot_arg(find(Tensor::from(arg.tensor)));
+      } else if (arg.kind == Arg::Kind::kTensors) {
+        const Slot* const first = lists.data() + lists.size();
+        for (const TensorMeta* tensor : arg.list()) lists.push_back(tensor ? find(Tensor::from(tensor)) : 0);
+        arg.kind = Arg::Kind::kSlots;
+        arg.slots = first;
+      } else if (call.op->params[i].type == ParamType::kDevice && arg.kind == Arg::Kind::kInt &&
+                 arg.integer == kMeta.encode()) {
+        arg = Arg(device_);
+      }
+    }
+    std::vector<Slot> results;
+    for (const Tensor& output : call.outputs) results.push_back(call.into ? find(output) : name(output));
+    Instruction& instruction = program_.add(*call.op, args, results);
+    instruction.flags =
+        static_cast<uint8_t>((call.into ? Instruction::kInto : 0) | Instruction::flags_of(default_float()));
+    instruction.site = CallScope::current().site;
+  }
+
+  // The name of a value. Throws Error if no recorded call has computed it.
+  Slot find(const Tensor& tensor) const {
+    const auto storage = values_.find(tensor->storage.get());
+    check(storage != values_.end(), "a value does not come from a call");
+    for (const auto& [meta, slot] : storage->second) {
+      if (meta.dtype == tensor.dtype() && meta.offset == tensor->offset && meta.sizes == tensor.sizes() &&
+          meta.strides == tensor.strides()) {
+        return slot;
+      }
+    }
+    fail(ErrorKind::kRuntime, "a view does not come from a call");
+  }
+  Program& program() { return program_; }
+
+ private:
+  Slot name(const Tensor& tensor) {
+    check(ErrorKind::kValue, last_ < Program::kMaxNames, "a Program has at most ", Program::kMaxNames, " names");
+    storages_.push_back(tensor->storage);
+    std::vector<std::pair<TensorMeta, Slot>>& values = values_[tensor->storage.get()];
+    values.insert(values.begin(), {tensor.meta(), ++last_});  // the latest first
+    return last_;
+  }
+
+  const Device device_;
+  Program program_;
+  Slot last_ = 0;
+  absl::flat_hash_map<const Storage*, std::vector<std::pair<TensorMeta, Slot>>> values_;
+  std::vector<Ref<Storage>> storages_;  // so that no address is used twice
+};
+
+// An output that is a copy of a value becomes the value itself, if nothing else can change or return the value. A
+// backward pass copies a gradient that it cannot prove to be used once.
+void remove_copies(size_t inputs, Program* program) {
+  if (writes_in_place(*program)) return;
+  absl::flat_hash_map<Slot, const Instruction*> definitions;
+  for (const Instruction& instruction : program->instructions()) {
+    for (Slot slot : instruction.results) definitions[slot] = &instruction;
+  }
+  std::vector<Slot> outputs(program->outputs().begin(), program->outputs().end());
+  absl::flat_hash_set<Slot> returned(outputs.begin(), outputs.end());
+  for (Slot& output : outputs) {
+    const auto copy = definitions.find(output);
+    if (copy == definitions.end() || copy->second->op->id != op_id::kClone) continue;
+    const Slot source = copy->second->args[0].slot;
+    const auto made = definitions.find(source);
+    if (source <= inputs || made == definitions.end() || made->second->op->is_view) continue;
+    if (returned.insert(source).second) output = source;
+  }
+  program->set_outputs(outputs);
+}
+
+}  // namespace
+
+bool has_backward(const Program& program) {
+  return std::any_of(program.instructions().begin(), program.instructions().end(),
+                     [](const Instruction& instruction) { return instruction.op->id == op_id::kBackward; });
+}
+
+std::optional<Program> expand(const Program& program, const ProgramInputs& inputs, std::string* reason) {
+  std::vector<Tensor> tensors(inputs.read.begin(), inputs.read.end());
+  tensors.insert(tensors.end(), inputs.written.begin(), inputs.written.end());
+  const Device device = tensors.empty() ? Device{} : tensors[0].device();
+  absl::flat_hash_set<const Storage*> storages;
+  for (Tensor& tensor : tensors) {
+    if (tensor.device() != device || device.type == DeviceType::kMeta) {
+      *reason = "the inputs have no data, or are on different devices";
+      return std::nullopt;
+    }
+    if (!storages.insert(tensor->storage.get()).second && !inputs.written.empty()) {
+      *reason = "inputs share memory, and some are written";
+      return std::nullopt;
+    }
+    tensor = without_data(tensor);
+  }
+  Recorder recorder(tensors, device);
+  CallScope& scope = CallScope::current();
+  scope.recorder = &recorder;
+  const absl::Cleanup stop = [&] { scope.recorder = nullptr; };
+  try {
+    const auto all = absl::MakeConstSpan(tensors);
+    const ProgramInputs without_data{all.first(inputs.read.size()), all.subspan(inputs.read.size())};
+    const Tensors outputs =
+        run_program(on_device(program, device, kMeta), without_data, [](uint32_t) { return std::string(); });
+    std::vector<Slot> names;
+    for (const Tensor& output : outputs) {
+      check(!output.requires_grad(), "an output requires grad");
+      names.push_back(recorder.find(output));
+    }
+    Program expanded = std::move(recorder.program());
+    expanded.set_outputs(names);
+    remove_copies(tensors.size(), &expanded);
+    check_program(expanded, tensors.size());
+    return expanded;
+  } catch (const Cancelled&) {
+    throw;
+  } catch (const Error& error) {
+    *reason = error.message();
+    return std::nullopt;
+  }
+}
+
+}  // namespace tt

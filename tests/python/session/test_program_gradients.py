@@ -1,0 +1,303 @@
+"""Gradients in traced functions: backward passes that a Program contains, beside the same calls one by one."""
+
+from __future__ import annotations
+
+import pytest
+
+import teletensor as torch
+import teletensor.nn as nn
+import teletensor.nn.functional as F
+
+trace = torch.compiler.trace
+
+
+def network():
+    torch.manual_seed(5)
+    return nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3))
+
+
+def same(got, want):
+    assert (got is None) == (want is None)
+    if got is not None:
+        assert got.dtype == want.dtype and got.shape == want.shape and got.stride() == want.stride()
+        assert torch.equal(got, want)
+
+
+def losses_of(step, model, optimizer):
+    """What step(x, target) returns in five steps of a training."""
+    torch.manual_seed(9)
+    x, target = torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0])
+    losses = []
+    for _ in range(5):
+        losses.append(step(x + 0.01, target).item())
+        optimizer.step()
+    return losses
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.AdamW])
+@pytest.mark.parametrize("set_to_none", [True, False])
+@pytest.mark.parametrize("clips", [False, True])
+def test_training_has_the_bits_of_single_calls(optimizer, set_to_none, clips):
+    results = []
+    for traced in (True, False):
+        model = network()
+        steps = optimizer(model.parameters(), lr=0.1)
+
+        def step(x, target, model=model, steps=steps):
+            steps.zero_grad(set_to_none=set_to_none)
+            loss = F.cross_entropy(model(x), target)
+            loss.backward()
+            if clips:
+                nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            return loss.detach() * 1
+
+        if not set_to_none:  # the gradients that the function sets to zero
+            step(torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0]))
+        if traced:
+            before = [p.grad for p in model.parameters()]
+            torch.use_deterministic_algorithms(True)
+            try:
+                run = trace(step, torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0]))
+            finally:
+                torch.use_deterministic_algorithms(False)
+            assert all(a.grad is b for a, b in zip(model.parameters(), before)), "a trace changes nothing"
+            step = run
+        results.append((losses_of(step, model, steps), [p.detach().clone() for p in model.parameters()],
+                        [p.grad for p in model.parameters()]))
+    (losses, weights, grads), (other_losses, other_weights, other_grads) = results
+    assert losses == other_losses and losses[4] < losses[0]
+    for a, b in zip([*weights, *grads], [*other_weights, *other_grads]):
+        same(a, b)
+
+
+def test_gradients_accumulate_over_runs():
+    weights = [torch.randn(4, 3), torch.randn(4, 3)]
+    for w in weights:
+        w.requires_grad_()
+    other = weights[1].detach().clone().requires_grad_()
+    weights[0].data.copy_(weights[1].data)
+    for w, run in ((weights[1], None), (other, "trace")):
+
+        def f(x, w=w):
+            ((x @ w).exp().sum() * 0.1).backward()
+
+        call = trace(f, torch.ones(2, 4)) if run else f
+        torch.manual_seed(1)
+        for _ in range(3):
+            assert call(torch.randn(2, 4)) is None
+    same(other.grad, weights[1].grad)
+    held = other.grad
+    call(torch.randn(2, 4))
+    assert other.grad is held, "the gradient is accumulated in place"
+    assert not torch.equal(other.grad, weights[1].grad)
+
+
+def test_inputs_are_leaves_too():
+    def f(x, y):
+        (x * y).sum().backward()
+        return y * 1
+
+    program = trace(f, torch.ones(3, requires_grad=True), torch.ones(3))
+    for _ in range(2):
+        x, y = torch.randn(3, requires_grad=True), torch.randn(3)
+        program(x, y)
+        same(x.grad, y)
+        program(x, y)
+        same(x.grad, y + y)
+    with pytest.raises(RuntimeError, match="expected a leaf"):
+        program(x * 2, y)
+    with pytest.raises(RuntimeError, match="requires_grad=True"):
+        program(y, y)
+    with pytest.raises(RuntimeError, match="requires_grad=False"):
+        program(x, x)
+    with torch.no_grad(), pytest.raises(RuntimeError, match="does not require grad"):
+        program(x, y)
+
+
+def test_grad_returns_what_it_returns_outside():
+    w = torch.randn(3, 3, requires_grad=True)
+
+    def f(x, y):
+        hidden = torch.tanh(x @ w)
+        loss = (hidden * y).sum()
+        gx, gw, gh = torch.autograd.grad(loss, [x, w, hidden], retain_graph=True)
+        (again,) = torch.autograd.grad(loss, w)
+        return gx, gw, gh, again, (gw * gx).sum()
+
+    program = trace(f, torch.randn(3, 3, requires_grad=True), torch.randn(3, 3))
+    for _ in range(2):
+        x, y = torch.randn(3, 3, requires_grad=True), torch.randn(3, 3)
+        for got, want in zip(program(x, y), f(x, y)):
+            same(got, want)
+            assert not got.requires_grad
+    hidden = torch.randn(3, 3, requires_grad=True) * 2  # not a leaf: its gradient is returned, not accumulated
+    for got, want in zip(program(hidden, y), f(hidden, y)):
+        same(got, want)
+    with pytest.raises(ValueError, match="one of them twice"):
+        program(w, y)
+
+
+def test_equal_gradients_are_different_tensors():
+    a, b = torch.ones(3, requires_grad=True), torch.ones(3, requires_grad=True)
+    program = trace(lambda: (a + b).sum().backward())
+    program()
+    a.grad.mul_(5)
+    assert b.grad.tolist() == [1, 1, 1]
+    program()
+    assert a.grad.tolist() == [6, 6, 6] and b.grad.tolist() == [2, 2, 2]
+
+
+def test_assigned_gradients():
+    w = torch.ones(2, requires_grad=True)
+
+    def f(x):
+        w.grad = x * 2
+        (w * x).sum().backward()  # adds to it
+        kept = w.grad.clone()
+        w.grad = None
+        (w * 3).sum().backward()
+        return kept
+
+    program = trace(f, torch.ones(2))
+    for start in (None, torch.full((2,), 100.0)):
+        w.grad = start
+        assert program(torch.tensor([1.0, 2.0])).tolist() == [3, 6]
+        assert w.grad.tolist() == [3, 3]
+
+
+def test_reading_grad_is_noticed():
+    w = torch.ones(2, requires_grad=True)
+
+    def clipped(x):
+        (w * x).sum().backward()
+        w.grad.clamp_(max=1)
+
+    program = trace(clipped, torch.ones(2))
+    program(torch.tensor([3.0, 0.5]))
+    assert w.grad.tolist() == [1, 0.5]
+    with pytest.raises(RuntimeError, match="reads .grad of a leaf that had none"):
+        program(torch.ones(2))
+    w.grad = None
+
+    def zeroed(x):
+        if w.grad is not None:
+            w.grad.zero_()
+        (w * x).sum().backward()
+
+    program = trace(zeroed, torch.ones(2))
+    program(torch.ones(2))
+    with pytest.raises(RuntimeError, match="another one than at the trace"):
+        program(torch.ones(2))
+    program = trace(lambda x: (w * x).sum().backward(), torch.ones(2))  # adds to the gradient that there is
+    program(torch.ones(2))
+    assert w.grad.tolist() == [2, 2]
+    w.grad = None
+    with pytest.raises(RuntimeError, match="another one than at the trace"):
+        program(torch.ones(2))
+
+
+def test_what_is_refused():
+    w = torch.randn(3, requires_grad=True)
+    history = w * 2
+    optimizer = torch.optim.SGD([w], lr=0.1)
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+    def hooked(x):
+        y = w * x
+        y.register_hook(lambda g: g)
+        y.sum().backward()
+
+    def retained(x):
+        y = w * x
+        y.retain_grad()
+
+    refused = {
+        "create_graph=True": lambda x: torch.autograd.grad((w * x).sum(), w, create_graph=True),
+        "computed before": lambda x: (history * x).sum().backward(),
+        "cannot contain": hooked,
+        "stores gradients of leaves only": retained,
+        "cannot contain it": lambda x: Twice.apply(w * x).sum().backward(),
+        "learning rate": lambda x: optimizer.step(),
+        "that it has made itself": lambda x: torch.ones(3).requires_grad_(),
+    }
+    for match, f in refused.items():
+        with pytest.raises(NotImplementedError, match=match if match != "that it has made itself" else "cannot contain it"):
+            trace(f, torch.ones(3))
+    assert w.grad is None
+    program = trace(lambda x: (w * x).sum().backward(), torch.ones(3))
+    handle = w.register_hook(lambda g: g * 10)
+    with pytest.raises(NotImplementedError, match="does not run the hooks"):
+        program(torch.ones(3))
+    handle.remove()
+    program(torch.ones(3))
+    assert w.grad.tolist() == [1, 1, 1]
+
+
+def test_a_failed_run_is_the_error_of_the_gradients():
+    w = torch.randn(4, 3, requires_grad=True)
+
+    def f(index, x):
+        (torch.index_select(w, 0, index) * x).sum().backward()
+
+    program = trace(f, torch.zeros(2, dtype=torch.int64), torch.ones(3))
+    program(torch.tensor([0, 1]), torch.ones(3))
+    good = w.grad.clone()
+    program(torch.tensor([0, 99]), torch.ones(3))
+    with pytest.raises(IndexError, match="instruction"):
+        w.grad.tolist()
+    program(torch.tensor([0, 1]), torch.ones(3))  # adds to a gradient that is incomplete
+    with pytest.raises(IndexError):
+        w.grad.tolist()
+    w.grad = None
+    program(torch.tensor([0, 1]), torch.ones(3))
+    same(w.grad, good)
+
+
+def test_a_graph_is_freed_once():
+    w = torch.randn(3, requires_grad=True)
+
+    def f(x):
+        loss = (w * x).exp().sum()
+        loss.backward()
+        return loss
+
+    with pytest.raises(RuntimeError, match="second time"):
+        trace(lambda x: f(x).backward(), torch.ones(3))
+    loss = trace(f, torch.ones(3))(torch.ones(3))
+    with pytest.raises(RuntimeError, match="second time"):
+        loss.backward()
+        w.grad.tolist()
+
+
+def test_backward_is_expanded_into_its_calls():
+    w = torch.randn(64, 300, requires_grad=True)
+
+    def f(x, y):
+        loss = F.mse_loss(F.gelu(x @ w), y)
+        loss.backward()
+        return loss.detach()
+
+    program = trace(f, torch.ones(5, 64), torch.ones(5, 300))
+    assert "backward(" in program.text
+    last = program.explain(torch.ones(5, 64), torch.ones(5, 300)).split("# after ")[-1]
+    assert "gelu_erf_backward" in last and " backward(" not in last
+    # An output that requires grad depends on the tape.
+    program = trace(lambda x, y: (f(x, y), w * 2), torch.ones(5, 64), torch.ones(5, 300))
+    text = program.explain(torch.ones(5, 64), torch.ones(5, 300))
+    assert "# after expand, which has failed: an output requires grad" in text and " backward(" in text.split("# after ")[-1]
+    w.grad = None
+    f(torch.ones(5, 64), torch.ones(5, 300))
+    want = w.grad
+    w.grad = None
+    loss, doubled = program(torch.ones(5, 64), torch.ones(5, 300))
+    same(w.grad, want)
+    doubled.sum().backward()
+    same(w.grad, want + 2)
