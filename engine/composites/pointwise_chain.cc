@@ -1,7 +1,9 @@
 #include "engine/composites/pointwise_chain.h"
 
+#include <algorithm>
 #include <array>
 
+#include "absl/cleanup/cleanup.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
 #include "engine/dispatch/call_scope.h"
@@ -17,14 +19,15 @@ class ChainRun {
  public:
   ChainRun(const Tensors& inputs, SizesView code) : inputs_(inputs), steps_(read_chain(code, inputs.size())) {
     for (size_t i = 0; i < steps_.size(); ++i) {
-      last_use_[i] = i;
+      last_use_[i] = steps_[i].kept ? steps_.size() : i;
       for_each_tensor(i, [&](size_t, bool is_result, size_t from) {
-        if (is_result) last_use_[from] = i;
+        if (is_result) last_use_[from] = std::max(last_use_[from], i);
       });
     }
   }
 
-  Tensor run() {
+  // The results of the kept steps, and that of the last one.
+  Tensors run() {
     for (size_t i = 0; i < steps_.size();) {
       const size_t length = find_loop(i);
       if (length >= 2 && run_loop(i, length)) {
@@ -36,7 +39,11 @@ class ChainRun {
         if (last_use_[done] < i && done + 1 < steps_.size()) results_[done] = Tensor();
       }
     }
-    return std::move(results_[steps_.size() - 1]);
+    Tensors kept;
+    for (size_t i = 0; i < steps_.size(); ++i) {
+      if (steps_[i].kept || i + 1 == steps_.size()) kept.push_back(std::move(results_[i]));
+    }
+    return kept;
   }
 
  private:
@@ -77,16 +84,23 @@ class ChainRun {
     if (first + 1 >= steps_.size() || !reads_large(first)) return 0;
     size_t end = first, inputs = 0;
     while (end < steps_.size() && joins(end, first, &inputs)) ++end;
-    while (end >= first + 2 && is_read_after(first, end)) --end;
+    while (end >= first + 2 && !stores_what_is_read(first, end)) --end;
     return end - first;
   }
 
-  // Whether a later step reads a result that the loop does not store.
-  bool is_read_after(size_t first, size_t end) const {
+  bool is_read_after(size_t step, size_t end) const { return step + 1 < end && last_use_[step] >= end; }
+  // Whether a loop of the steps [first, end) can store every result that is read after it.
+  bool stores_what_is_read(size_t first, size_t end) const {
+    const TensorMeta& last = inferred_[end - 1].outputs[0];
     for (size_t i = first; i + 1 < end; ++i) {
-      if (last_use_[i] >= end) return true;
+      if (!is_read_after(i, end)) continue;
+      const TensorMeta& result = inferred_[i].outputs[0];
+      if (!keeps_chain_results(inferred_[i].backend) || result.dtype != inferred_[i].compute ||
+          last.dtype != result.dtype || last.strides != result.strides) {
+        return false;
+      }
     }
-    return false;
+    return true;
   }
 
   bool joins(size_t step, size_t first, size_t* inputs) {
@@ -132,11 +146,19 @@ class ChainRun {
       });
       chain.push_back({steps_[i].op, list, inferred_[i].compute});
     }
+    absl::Cleanup forget = [&] {  // unless the loop succeeds
+      for (size_t i = first; i < first + length; ++i) results_[i] = Tensor();
+    };
     CallScope& scope = CallScope::current();
     scope.site = steps_[first].site;
     try {
       if (scope.observes_kernels()) [[unlikely]]
         observe(chain, Tensor());
+      for (size_t i = first; i + 1 < first + length; ++i) {
+        if (!is_read_after(i, first + length)) continue;
+        results_[i] = new_result(inferred_[i].outputs[0]);
+        chain[i - first].kept = &results_[i];
+      }
       Tensor out = new_result(inferred_[first + length - 1].outputs[0]);
       try {
         Dispatcher::instance().chain_kernel(inferred_[first].backend)(chain, out);
@@ -147,6 +169,7 @@ class ChainRun {
       if (scope.observes_kernels()) [[unlikely]]
         observe(chain, out);
       results_[first + length - 1] = std::move(out);
+      std::move(forget).Cancel();
     } catch (const std::exception&) {
       return false;
     }
@@ -196,6 +219,6 @@ class ChainRun {
 
 }  // namespace
 
-Tensors run_chain(const Tensors& inputs, SizesView steps) { return {ChainRun(inputs, steps).run()}; }
+Tensors run_chain(const Tensors& inputs, SizesView steps) { return ChainRun(inputs, steps).run(); }
 
 }  // namespace tt::composites

@@ -13,6 +13,9 @@ int64_t head(Arg::Kind kind, uint32_t size) { return static_cast<int64_t>(kind) 
 
 size_t words_of_string(size_t characters) { return (characters + sizeof(int64_t) - 1) / sizeof(int64_t); }
 
+// In the word with the number of a step's arguments.
+constexpr uint64_t kKept = uint64_t{1} << 32;
+
 class ChainReader {
  public:
   explicit ChainReader(absl::Span<const int64_t> code) : code_(code) {}
@@ -74,8 +77,9 @@ int8_t read_arg(ChainReader& reader, size_t inputs, size_t steps, Arg* arg) {
 
 }  // namespace
 
-void ChainWriter::begin_step(const Op& op, uint32_t site, uint64_t result, size_t args) {
-  code_.insert(code_.end(), {int64_t{op.id}, int64_t{site}, static_cast<int64_t>(result), static_cast<int64_t>(args)});
+void ChainWriter::begin_step(const Op& op, uint32_t site, uint64_t result, size_t args, bool kept) {
+  code_.insert(code_.end(), {int64_t{op.id}, int64_t{site}, static_cast<int64_t>(result),
+                             static_cast<int64_t>(args | (kept ? kKept : 0))});
 }
 
 void ChainWriter::add_input(size_t index) { code_.push_back(head(Arg::Kind::kTensor, static_cast<uint32_t>(index))); }
@@ -117,13 +121,15 @@ CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
           op != nullptr ? op->name : "an unknown operator id");
     const auto site = static_cast<uint32_t>(reader.word());
     const auto result = static_cast<uint64_t>(reader.word());
-    const auto args = static_cast<uint64_t>(reader.word());
+    const auto head = static_cast<uint64_t>(reader.word());
+    const uint64_t args = head & ~kKept;
     check(ErrorKind::kValue, args <= op->params.size(), "[", op->name, "] takes ", op->params.size(),
           " arguments, got ", args);
     CodedStep& step = steps.emplace_back();
     step.op = op;
     step.site = site;
     step.result = result;
+    step.kept = (head & kKept) != 0;
     for (uint64_t i = 0; i < args; ++i) {
       step.from.push_back(read_arg(reader, inputs, steps.size() - 1, &step.args.emplace_back()));
     }

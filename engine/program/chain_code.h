@@ -19,8 +19,9 @@ namespace tt {
 class ChainWriter {
  public:
   void clear() { code_.clear(); }
-  // `result` is the name that the result of the replaced instruction had.
-  void begin_step(const Op& op, uint32_t site, uint64_t result, size_t args);
+  // `result` is the name that the result of the replaced instruction had. The chain returns the results of the steps
+  // that are `kept`, and that of the last step.
+  void begin_step(const Op& op, uint32_t site, uint64_t result, size_t args, bool kept = false);
   void add_input(size_t index);   // an index into the chain's inputs
   void add_result(size_t index);  // an index into the earlier steps
   void add_value(const Arg& arg);
@@ -36,6 +37,7 @@ struct CodedStep {
   const Op* op = nullptr;
   uint32_t site = 0;
   uint64_t result = 0;
+  bool kept = false;
   absl::InlinedVector<Arg, 4> args;
   absl::InlinedVector<int8_t, 4> from;
 };

@@ -8,7 +8,9 @@
 #include "engine/dispatch/new_results.h"
 #include "engine/program/passes/expand.h"
 #include "engine/program/passes/fuse_pointwise.h"
+#include "engine/program/passes/fuse_regions.h"
 #include "engine/program/passes/merge_equal.h"
+#include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/rewrite.h"
 #include "engine/schema/op_ids.h"
@@ -45,6 +47,16 @@ std::vector<const TensorMeta*> metas_of(const ProgramInputs& inputs) {
   for (const Tensor& tensor : inputs.read) metas.push_back(tensor.get());
   for (const Tensor& tensor : inputs.written) metas.push_back(tensor.get());
   return metas;
+}
+
+ProgramTypes types_of(const Program& program, const ProgramInputs& inputs) {
+  return ProgramTypes(program, metas_of(inputs), CallScope::current().grad_enabled);
+}
+
+bool is_recorded(const Program& program, const ProgramTypes& types) {
+  return std::any_of(program.instructions().begin(), program.instructions().end(), [&](const Instruction& one) {
+    return std::any_of(one.results.begin(), one.results.end(), [&](Slot slot) { return types.of(slot).requires_grad; });
+  });
 }
 
 void fuse(const ProgramInputs& inputs, Program* program) {
@@ -87,13 +99,20 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
                                     absl::FunctionRef<void(const char*, const Program&)> visit) const {
   Program program = program_;
   if (!interface_.exact && !writes_in_place(program)) {
-    const ProgramTypes types(program, metas_of(inputs), CallScope::current().grad_enabled);
-    rewrite(&program, types);
+    rewrite(&program, types_of(program, inputs));
     visit("rewrite", program);
   }
   if (has_backward(program)) expand_backward(inputs, &program, visit);
-  fuse(inputs, &program);
-  visit("fuse_pointwise", program);
+  // The tape depends on the order of the calls that it records.
+  if (writes_in_place(program) || is_recorded(program, types_of(program, inputs))) {
+    fuse(inputs, &program);
+    visit("fuse_pointwise", program);
+  } else {
+    remove_identities(&program, types_of(program, inputs));
+    fuse_regions(&program, types_of(program, inputs));
+    remove_unused(&program);
+    visit("remove_identities, fuse_regions and remove_unused", program);
+  }
   return program;
 }
 

@@ -5,31 +5,16 @@
 #include "absl/container/inlined_vector.h"
 #include "engine/dispatch/chain.h"
 #include "engine/program/chain_code.h"
+#include "engine/program/passes/pointwise_call.h"
 #include "engine/schema/autocast.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt {
 namespace {
 
-// Whether the call would pass Op::check_args(). Returns false for long strings, because steps are copied.
-bool has_valid_args(const Instruction& instruction) {
-  constexpr uint32_t kLongString = 64;
-  const absl::Span<const Param> params = instruction.op->params;
-  for (size_t i = 0; i < params.size(); ++i) {
-    if (i >= instruction.args.size()) {
-      if (!params[i].has_default && !params[i].optional) return false;
-      continue;
-    }
-    const Arg& arg = instruction.args[i];
-    if (!params[i].accepts_in_program(arg) || (arg.kind == Arg::Kind::kString && arg.size > kLongString)) return false;
-  }
-  return true;
-}
-
 bool may_join(const Instruction& instruction, bool autocasts) {
   if (autocasts && has_autocast_policy(*instruction.op)) return false;
-  return instruction.op->is_pointwise && instruction.results.size() == 1 &&
-         (instruction.flags & Instruction::kInto) == 0 && instruction.args.size() <= instruction.op->params.size();
+  return is_pointwise_call(instruction);
 }
 
 bool reads(const Instruction& instruction, Slot slot) {

@@ -42,7 +42,14 @@ inline bool run_permuted(absl::Span<const ChainStep> steps, const Tensor& out,
     }
   }
   absl::InlinedVector<ChainStep, kMaxChainSteps> as_views;
-  for (size_t i = 0; i < steps.size(); ++i) as_views.push_back({steps[i].op, args[i], steps[i].compute});
+  Tensors results;
+  results.reserve(steps.size());  // pointers into it must stay valid
+  for (size_t i = 0; i < steps.size(); ++i) {
+    as_views.push_back({steps[i].op, args[i], steps[i].compute});
+    if (steps[i].kept == nullptr) continue;
+    results.push_back(permuted(*steps[i].kept));
+    as_views.back().kept = &results.back();
+  }
   run(as_views, permuted(out));
   return true;
 }

@@ -187,6 +187,7 @@ class Builder {
       }
       steps_.push_back(step);
     }
+    if (from.kept != nullptr) steps_.back().kept = from.kept->data_as<C>();
     results_.push_back(last_result());
   }
 

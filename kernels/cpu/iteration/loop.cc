@@ -108,7 +108,7 @@ void Loop<C>::plan_buffers() {
       if (r.buffer >= 0 && r.last_use == s) free_buffers_ |= uint32_t{1} << r.buffer;
     }
     const bool in_place = s == num_steps - 1 && direct_output_ && !past_cache_;
-    if (!in_place) registers_[num_inputs_ + s].buffer = allocate_buffer();
+    if (!in_place && steps_[s].kept == nullptr) registers_[num_inputs_ + s].buffer = allocate_buffer();
   }
 }
 
@@ -130,7 +130,7 @@ void Loop<C>::run() {
 
 template <typename C>
 int64_t Loop<C>::block_at(int64_t at, int64_t end) const {
-  if (num_buffers_ == 0) return end - at;  // no buffer limits the block size
+  if (num_buffers_ == 0 && steps_.size() <= 1) return end - at;  // no buffer limits the block size
   const int64_t n = std::min(block_, end - at);
   const bool by_rows = space_.sizes.size() > 1 && inner() >= kLongRow;
   return by_rows ? std::min(n, inner() - at % inner()) : n;
@@ -182,7 +182,7 @@ void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kB
     const C* in[kMaxStepInputs];
     for (int a = 0; a < step.num_args; ++a) in[a] = values[step.args[a]];
     const Register& r = registers_[++result];
-    C* to = r.buffer < 0 ? out : buffers[r.buffer];
+    C* to = step.kept != nullptr ? step.kept + at : r.buffer < 0 ? out : buffers[r.buffer];
     if (step.divisor >= 0 && has_zero(in[step.divisor], n)) {
       divided_by_zero_.store(true, std::memory_order_relaxed);
     }

@@ -33,6 +33,8 @@ struct Step {
   int8_t divisor = -1;  // index of the argument that must not contain 0; -1: none
   bool costly = false;  // see PointwiseRow
   ScalarArgs<C> scalar_args;
+  // If not null, the step's result is stored here: as many elements as the loop's space has, without gaps.
+  C* kept = nullptr;
 };
 
 // An input: an operand or, if `access` is null, a number.

@@ -5,8 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/program/passes/fuse_regions.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/pattern.h"
+#include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/program_run.h"
 #include "engine/schema/error.h"
@@ -71,6 +73,94 @@ TEST(MergeEqual, LeavesProgramsThatWriteAlone) {
   program.set_outputs({2, 3});
   const std::string before = to_string(program);
   EXPECT_EQ(merged(program), before);
+}
+
+// The metadata of `count` float32 inputs of these sizes.
+class Inputs {
+ public:
+  Inputs(size_t count, Sizes sizes) {
+    metas_.resize(count);
+    for (TensorMeta& meta : metas_) {
+      meta.sizes = sizes;
+      meta.strides = contiguous_strides(sizes);
+      pointers_.push_back(&meta);
+    }
+  }
+  ProgramTypes types(const Program& program) const { return ProgramTypes(program, pointers_, /*grad_enabled=*/false); }
+
+ private:
+  std::vector<TensorMeta> metas_;
+  std::vector<const TensorMeta*> pointers_;
+};
+
+std::string fused(Program program, const Inputs& inputs) {
+  fuse_regions(&program, inputs.types(program));
+  return to_string(program);
+}
+
+// The text without the code of chains.
+std::string without_steps(std::string text) {
+  for (size_t at; (at = text.find(", steps=[")) != std::string::npos;) text.erase(at, text.find(']', at) + 1 - at);
+  return text;
+}
+
+TEST(FuseRegions, FusesWhatIsNotAdjacentAndKeepsWhatIsRead) {
+  Program program;
+  add(&program, "mul", {slot(1), slot(2)}, {3});
+  add(&program, "matmul", {slot(1), slot(2)}, {4});  // between the members
+  add(&program, "sigmoid", {slot(3)}, {5});
+  add(&program, "sum", {slot(5)}, {6});  // reads a result of the group
+  add(&program, "mul", {slot(5), slot(1)}, {7});
+  add(&program, "add", {slot(7), slot(4)}, {8});
+  program.set_outputs({6, 8});
+  EXPECT_EQ(without_steps(fused(program, Inputs(2, {128, 128}))),
+            "%4 = matmul(%1, %2)\n%5, %8 = pointwise_chain([%1, %2, %4])\n%6 = sum(%5)\nread %6, %8\n");
+}
+
+TEST(FuseRegions, DoesNotWaitForItself) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {2});
+  add(&program, "matmul", {slot(2), slot(1)}, {3});  // reads the first and is read by the last
+  add(&program, "add", {slot(2), slot(3)}, {4});
+  program.set_outputs({4});
+  const std::string before = to_string(program);
+  EXPECT_EQ(fused(program, Inputs(1, {128, 128})), before);
+}
+
+TEST(FuseRegions, LeavesSmallWrittenAndDrawnValues) {
+  Program small, written, drawn;
+  add(&small, "exp", {slot(1)}, {2});
+  add(&small, "neg", {slot(2)}, {3});
+  small.set_outputs({3});
+  add(&written, "exp", {slot(1)}, {2});
+  add(&written, "neg", {slot(2)}, {1}, Instruction::kInto);
+  add(&drawn, "rand_like", {slot(1)}, {2});
+  add(&drawn, "exp", {slot(1)}, {3});
+  add(&drawn, "rand_like", {slot(1)}, {4});
+  drawn.set_outputs({2, 3, 4});
+  EXPECT_EQ(fused(small, Inputs(1, {8})), to_string(small));
+  EXPECT_EQ(fused(written, Inputs(1, {128, 128})), to_string(written));
+  EXPECT_EQ(fused(drawn, Inputs(1, {128, 128})), to_string(drawn));
+}
+
+TEST(FuseRegions, HasTheLimitsOfAChain) {
+  Program program;
+  for (Slot k = 1; k <= 20; ++k) add(&program, "exp", {slot(k)}, {k + 1});
+  program.set_outputs({21});
+  EXPECT_EQ(without_steps(fused(program, Inputs(1, {128, 128}))),
+            "%9 = pointwise_chain([%1])\n%17 = pointwise_chain([%9])\n%21 = pointwise_chain([%17])\nread %21\n");
+}
+
+TEST(RemoveIdentities, RemovesProductsWithOne) {
+  Program program;
+  add(&program, "mul", {slot(1), Arg(1.0)}, {2});
+  add(&program, "mul", {Arg(int64_t{1}), slot(2)}, {3});
+  add(&program, "exp", {slot(3)}, {4});
+  add(&program, "mul", {slot(4), Arg(2.0)}, {5});
+  add(&program, "mul", {slot(5), Arg(1.0)}, {6});  // an output of its own
+  program.set_outputs({6});
+  remove_identities(&program, Inputs(1, {4}).types(program));
+  EXPECT_EQ(to_string(program), "%4 = exp(%1)\n%5 = mul(%4, other=2)\n%6 = mul(%5, other=1)\nread %6\n");
 }
 
 TEST(RemoveUnused, RemovesAndDrops) {

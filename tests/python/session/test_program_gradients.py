@@ -301,3 +301,21 @@ def test_backward_is_expanded_into_its_calls():
     same(w.grad, want)
     doubled.sum().backward()
     same(w.grad, want + 2)
+
+
+@pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
+def test_fused_calls_store_what_others_read(layout):
+    def f(x, y):
+        a = torch.exp(x * 0.1)
+        b = torch.sigmoid(a + y)
+        return a, b, a * b, (b > 0.5), b.sum(2)
+
+    x, y = (torch.randn(4, 8, 32, 33).contiguous(memory_format=layout) for _ in range(2))
+    torch.use_deterministic_algorithms(True)
+    try:
+        program = trace(f, x, y)
+    finally:
+        torch.use_deterministic_algorithms(False)
+    assert "pointwise_chain" in program.explain(x, y)
+    for got, want in zip(program(x, y), f(x, y)):
+        same(got, want)

@@ -467,6 +467,17 @@ def test_random_programs(seed, monkeypatch):
                 if a.grad is not None:
                     same(a.grad, b.grad)
 
+    def differentiated(*leaves):
+        values, loss = f(*leaves)[:2]
+        return values.detach() * 1, *torch.autograd.grad(loss, leaves, allow_unused=True)
+
+    leaves = [x.clone().requires_grad_() for x in inputs]
+    program = trace(differentiated, *leaves)
+    for got, want in zip(program(*leaves), differentiated(*leaves)):
+        assert (got is None) == (want is None)
+        if got is not None:
+            same(got, want)
+
 
 def test_log_has_an_explanation_per_signature():
     script = """if True:
@@ -478,5 +489,5 @@ def test_log_has_an_explanation_per_signature():
     result = run_script(script, TELETENSOR_LOG="other,programs")
     assert result.returncode == 0, result.stderr
     assert result.stderr.count("# <lambda>(float32[3])\n# as traced\n") == 1
-    assert result.stderr.count("# <lambda>(float32[") == 2 and "# after fuse_pointwise" in result.stderr
+    assert result.stderr.count("# <lambda>(float32[") == 2 and "# after merge_equal" in result.stderr
     assert run_script(script).stderr == ""

@@ -1,0 +1,24 @@
+#include "engine/program/passes/pointwise_call.h"
+
+namespace tt {
+
+bool is_pointwise_call(const Instruction& instruction) {
+  return instruction.op->is_pointwise && instruction.results.size() == 1 &&
+         (instruction.flags & Instruction::kInto) == 0 && instruction.args.size() <= instruction.op->params.size();
+}
+
+bool has_valid_args(const Instruction& instruction) {
+  constexpr uint32_t kLongString = 64;
+  const absl::Span<const Param> params = instruction.op->params;
+  for (size_t i = 0; i < params.size(); ++i) {
+    if (i >= instruction.args.size()) {
+      if (!params[i].has_default && !params[i].optional) return false;
+      continue;
+    }
+    const Arg& arg = instruction.args[i];
+    if (!params[i].accepts_in_program(arg) || (arg.kind == Arg::Kind::kString && arg.size > kLongString)) return false;
+  }
+  return true;
+}
+
+}  // namespace tt

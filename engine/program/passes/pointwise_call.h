@@ -1,0 +1,13 @@
+// What the passes that fuse pointwise instructions have in common.
+#pragma once
+
+#include "engine/schema/program.h"
+
+namespace tt {
+
+// Whether the instruction computes one new result by a pointwise operator.
+bool is_pointwise_call(const Instruction& instruction);
+// Whether the call would pass Op::check_args(). Returns false for long strings, because steps are copied.
+bool has_valid_args(const Instruction& instruction);
+
+}  // namespace tt
