@@ -122,6 +122,10 @@ std::vector<Tensor> Program::in_order(absl::Span<const Tensor> inputs) const {
     check(input->session.get() == session_.get(),
           "[run_program] expected tensors of the Program's session, got a tensor of another session");
   }
+  for (const Tensor& tensor : captured_) {
+    check(!tensor->is_replaced, "[run_program] a tensor that the traced function uses was replaced (`x.data = y`, ",
+          "module.to(), x.detach_()); trace the function again");
+  }
   std::vector<Tensor> ordered;
   ordered.reserve(order_.size());
   for (size_t index : order_) ordered.push_back(index < inputs_ ? inputs[index] : captured_[index - inputs_]);

@@ -41,6 +41,9 @@ struct Handle final : public RefCounted, public TensorMeta {
   // recorded operation uses it.
   bool is_data = false;
 
+  // The user's object that had this handle has another one now. Set by a user of the client.
+  bool is_replaced = false;
+
   // A view of a tensor that requires grad has a history, even if its node has not been created yet.
   bool is_leaf() const { return !node && !(base && requires_grad && base->requires_grad); }
   // Identifies the storage: equal for a tensor and its views, unique within the session.

@@ -259,6 +259,8 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   check(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
         call.inferred.device);
   CallScope& scope = CallScope::current();
+  if (scope.recorder != nullptr && key != Key::kMeta) [[unlikely]]
+    fail(ErrorKind::kNotImplemented, "[", call.op->name, "] is executed on ", call.inferred.device);
   if (row.suspends && scope.in_program) [[unlikely]]
     fail(ErrorKind::kNotImplemented, "[", call.op->name, "] waits for something outside the engine; a Program cannot");
   if (call.into || row.writes) check_writable(call);

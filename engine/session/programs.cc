@@ -36,7 +36,8 @@ void add_signature(const Tensor& tensor, std::string* signature) {
 }
 
 std::string signature_of(const ProgramInputs& inputs) {
-  std::string signature(1, CallScope::current().grad_enabled ? 'g' : 'n');
+  const CallScope& scope = CallScope::current();
+  std::string signature = {scope.grad_enabled ? 'g' : 'n', scope.detect_anomaly ? 'a' : '-'};
   for (const Tensor& tensor : inputs.read) add_signature(tensor, &signature);
   for (const Tensor& tensor : inputs.written) add_signature(tensor, &signature);
   return signature;
@@ -102,7 +103,8 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
     rewrite(&program, types_of(program, inputs));
     visit("rewrite", program);
   }
-  if (has_backward(program)) expand_backward(inputs, &program, visit);
+  // The tape checks gradients for NaN if the session asks for it.
+  if (has_backward(program) && !CallScope::current().detect_anomaly) expand_backward(inputs, &program, visit);
   // The tape depends on the order of the calls that it records.
   if (writes_in_place(program) || is_recorded(program, types_of(program, inputs))) {
     fuse(inputs, &program);

@@ -38,7 +38,12 @@ Program on_device(const Program& program, Device device, Device replacement) {
     for (size_t i = 0; i < params.size(); ++i) {
       if (!names_device(i)) continue;
       while (args.size() <= i) args.push_back(params[args.size()].default_value);
-      if (args[i].is_none() || args[i].integer != device.encode()) continue;
+      // Without a device, a new tensor is on that of the arguments, or on the CPU if there are none.
+      const bool is_new = std::none_of(params.begin(), params.end(), [](const Param& param) {
+        return param.type == ParamType::kTensor || param.type == ParamType::kTensors;
+      });
+      if (args[i].is_none() && !is_new) continue;
+      if ((args[i].is_none() ? Device{} : decode_device(args[i].integer)) != device) continue;
       args[i] = Arg(replacement);
       is_changed = true;
     }

@@ -430,7 +430,10 @@ void CallInProgress::free_replaced_handles() { std::vector<client::Tensor>().swa
 void forget_grad(PyObject* o) { Py_CLEAR(self_of(o)->grad); }
 
 void replace_handle(PyObject* o, client::Tensor handle) {
+  check(ErrorKind::kNotImplemented, !client::ProgramTrace::is_active() || client::is_traced(handle_of(o)->id),
+        "[trace] a traced function cannot replace a tensor that exists outside, as `x.data = y` and x.detach_() do");
   std::swap(self_of(o)->handle, handle);
+  handle->is_replaced = true;
   CallInProgress::keep(std::move(handle));
 }
 

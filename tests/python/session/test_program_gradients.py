@@ -277,6 +277,55 @@ def test_a_graph_is_freed_once():
         w.grad.tolist()
 
 
+def test_replaced_parameters_are_noticed():
+    model = network()
+    program = trace(model, torch.ones(2, 6))
+    program(torch.ones(2, 6))
+    model.load_state_dict(network().state_dict())
+    same(program(torch.ones(2, 6)), model(torch.ones(2, 6)))
+    model[0].weight.data = torch.zeros(16, 6)
+    with pytest.raises(RuntimeError, match="was replaced"):
+        program(torch.ones(2, 6))
+    w = torch.ones(3)
+    with pytest.raises(NotImplementedError, match="cannot replace a tensor"):
+        trace(lambda x: setattr(w, "data", x * 2), torch.ones(3))
+
+
+def test_random_numbers_are_those_of_single_calls():
+    w = torch.randn(200, 200, requires_grad=True)
+
+    def f(x):
+        hidden = F.dropout(x @ w, 0.3) * torch.rand(200)
+        loss = (F.dropout(hidden, 0.5) + torch.randn_like(hidden)).pow(2).sum()
+        return loss.detach(), *torch.autograd.grad(loss, w)
+
+    x = torch.randn(200, 200)
+    program = trace(f, x)
+    results = []
+    for call in (program, f):
+        torch.manual_seed(3)
+        results += [call(x), call(x)]
+    for got, want in zip(results[:2], results[2:]):
+        for a, b in zip(got, want):
+            same(a, b)
+    assert not torch.equal(results[0][1], results[1][1])
+
+
+def test_anomalies_are_found():
+    w = torch.zeros(3, requires_grad=True)
+
+    def f(x):
+        (torch.sqrt(w) * x).sum().backward()
+
+    program = trace(f, torch.zeros(3))
+    program(torch.zeros(3))
+    assert w.grad.isnan().all()
+    w.grad = None
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="nan"):
+        program(torch.zeros(3))
+        w.grad.tolist()
+
+
 def test_backward_is_expanded_into_its_calls():
     w = torch.randn(64, 300, requires_grad=True)
 
