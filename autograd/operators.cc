@@ -108,10 +108,16 @@ void accumulate_grads(Call& call) {
     check_gradient(leaves[i], gradients[i]);
     check(leaves[i].requires_grad(), "expected leaves that require grad");
   }
+  const bool replaces = call.args[2].to_bool();
   call.outputs.clear();
   for (size_t i = 0; i < leaves.size(); ++i) {
-    history_of(leaves[i]);  // creates it if there is none
-    call.outputs.push_back(LeafNode::add_to(*leaves[i].get(), std::move(gradients[i]), /*in_place=*/true));
+    History& history = history_of(leaves[i]);  // created if there is none
+    if (replaces) {
+      history.grad = Tensor();
+      history.grad_error = nullptr;
+    }
+    Tensor sum = LeafNode::add_to(*leaves[i].get(), std::move(gradients[i]), /*in_place=*/true);
+    if (!replaces) call.outputs.push_back(std::move(sum));
   }
 }
 

@@ -27,15 +27,21 @@ void set_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, 
   for (size_t i = 0; i < leaves.size(); ++i) leaves[i]->grad = grads[i];
 }
 
-void accumulate_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, uint32_t site) {
+void accumulate_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> grads, bool replace, uint32_t site) {
   if (leaves.empty()) return;
   const ListArg of(leaves), added(grads);
-  const Arg args[] = {of.arg(), added.arg()};
+  const Arg args[] = {of.arg(), added.arg(), replace};
   std::vector<TensorMeta> metas;
-  for (const Tensor& gradient : grads) metas.push_back(*gradient);
+  for (size_t i = 0; i < grads.size() && !replace; ++i) metas.push_back(*grads[i]);
   const Tensors sums = leaves[0]->session->call_with_metas(*find_op(op_id::kAccumulateGrads), args, metas,
                                                            {.grad = false, .site = site});
-  for (size_t i = 0; i < leaves.size(); ++i) keep_accumulated(*leaves[i], sums[i]);
+  for (size_t i = 0; i < leaves.size(); ++i) {
+    if (replace) {
+      leaves[i]->grad = grads[i];
+    } else {
+      keep_accumulated(*leaves[i], sums[i]);
+    }
+  }
 }
 
 void keep_accumulated(Handle& leaf, Tensor gradient) {

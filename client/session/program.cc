@@ -202,20 +202,26 @@ Tensor Program::tensor_of(const Output& output, absl::Span<const Tensor> inputs,
 }
 
 void Program::store_grads(absl::Span<const Tensor> inputs, absl::Span<const Tensor> results, uint32_t site) const {
-  std::vector<Tensor> set_leaves, set, leaves, accumulated;
+  struct Grads {
+    std::vector<Tensor> leaves, grads;
+    void add(const Tensor& leaf, Tensor grad) {
+      leaves.push_back(leaf);
+      grads.push_back(std::move(grad));
+    }
+  };
+  Grads set, replaced, accumulated;
   for (const LeafGrad& grad : grads_) {
     const Tensor leaf = tensor_of(grad.leaf, inputs, results);
-    // Gradients without a leaf's earlier gradient are accumulated, too, because modules may observe it.
-    if (grad.is_set) {
-      set_leaves.push_back(leaf);
-      set.push_back(tensor_of(grad.set, inputs, results));
+    if (grad.accumulated.from == Output::From::kNone) {
+      set.add(leaf, tensor_of(grad.set, inputs, results));
+    } else {
+      Grads& grads = grad.is_set || !leaf->grad ? replaced : accumulated;
+      grads.add(leaf, tensor_of(grad.accumulated, inputs, results));
     }
-    if (grad.accumulated.from == Output::From::kNone) continue;
-    leaves.push_back(leaf);
-    accumulated.push_back(tensor_of(grad.accumulated, inputs, results));
   }
-  set_grads(set_leaves, set, site);
-  accumulate_grads(leaves, accumulated, site);
+  set_grads(set.leaves, set.grads, site);
+  accumulate_grads(replaced.leaves, replaced.grads, /*replace=*/true, site);
+  accumulate_grads(accumulated.leaves, accumulated.grads, /*replace=*/false, site);
 }
 
 std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOptions& options) {

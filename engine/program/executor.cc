@@ -247,7 +247,9 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
     // After a client's own cancellation the tensors keep their values, because the client expects that nothing was
     // written.
     if (reason == CancelReason::kNone) withhold_written(instruction, slots, poison);
-    poison_results(instruction, slots, poison);
+    // While values are unavailable nothing has been written: the tensors have their values when the client has received
+    // the error.
+    if (!into || !unavailable_) poison_results(instruction, slots, poison);
     poison_partial_writes(slots, poison);
     if (reason == CancelReason::kTimeLimit) poison_written(instruction, slots, poison);
     return;

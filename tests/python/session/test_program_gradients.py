@@ -11,6 +11,11 @@ import teletensor.nn.functional as F
 trace = torch.compiler.trace
 
 
+@pytest.fixture(autouse=True)
+def _exact(monkeypatch):
+    monkeypatch.setenv("TELETENSOR_EXACT_PROGRAMS", "1")
+
+
 def network():
     torch.manual_seed(5)
     return nn.Sequential(nn.Linear(6, 16), nn.GELU(), nn.LayerNorm(16), nn.Linear(16, 3))
@@ -55,11 +60,7 @@ def test_training_has_the_bits_of_single_calls(optimizer, set_to_none, clips):
             step(torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0]))
         if traced:
             before = [p.grad for p in model.parameters()]
-            torch.use_deterministic_algorithms(True)
-            try:
-                run = trace(step, torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0]))
-            finally:
-                torch.use_deterministic_algorithms(False)
+            run = trace(step, torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0]))
             assert all(a.grad is b for a, b in zip(model.parameters(), before)), "a trace changes nothing"
             step = run
         results.append((losses_of(step, model, steps), [p.detach().clone() for p in model.parameters()],
@@ -360,11 +361,7 @@ def test_fused_calls_store_what_others_read(layout):
         return a, b, a * b, (b > 0.5), b.sum(2)
 
     x, y = (torch.randn(4, 8, 32, 33).contiguous(memory_format=layout) for _ in range(2))
-    torch.use_deterministic_algorithms(True)
-    try:
-        program = trace(f, x, y)
-    finally:
-        torch.use_deterministic_algorithms(False)
+    program = trace(f, x, y)
     assert "pointwise_chain" in program.explain(x, y)
     for got, want in zip(program(x, y), f(x, y)):
         same(got, want)
