@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/call_scope.h"
@@ -73,43 +74,70 @@ PoisonRef find_targets(const Instruction& instruction, const SlotTable& slots, T
 
 void poison_results(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
   for (Slot slot : instruction.results) {
-    if (instruction.flags & Instruction::kInto) {
-      slots.poison(slot, poison);
-    } else {
+    if ((instruction.flags & Instruction::kInto) == 0) {
       slots.put(slot, {Tensor(), poison});
+    } else if (!poison->keeps_targets) {
+      slots.poison(slot, poison);
     }
   }
 }
 
-// Calls visit(slot) for each `Tensor(w)` argument, which the operator writes in place.
-template <typename Visit>
-void visit_written(const Instruction& instruction, const Visit& visit) {
+// Calls visit(slot) for each tensor among the arguments of parameters that satisfy `is_wanted`.
+template <typename Wanted, typename Visit>
+void visit_args(const Instruction& instruction, const Wanted& is_wanted, const Visit& visit) {
   const auto& params = instruction.op->params;
   for (size_t i = 0; i < instruction.args.size() && i < params.size(); ++i) {
-    if (!params[i].written) continue;
+    if (!is_wanted(params[i])) continue;
     const Arg& arg = instruction.args[i];
     if (arg.kind == Arg::Kind::kSlot) visit(arg.slot);
     for (uint32_t j = 0; arg.kind == Arg::Kind::kSlots && j < arg.size; ++j) visit(arg.slots[j]);
   }
 }
 
+// Calls visit(slot) for each `Tensor(w)` argument, which the operator writes in place.
+template <typename Visit>
+void visit_written(const Instruction& instruction, const Visit& visit) {
+  visit_args(
+      instruction, [](const Param& param) { return param.written; }, visit);
+}
+
 // Withholds the tensors that a failed or skipped instruction should have written, under every name that shares their
 // storages. The results do not suffice to report the error: an optimizer step may have none, and other views of the
 // written tensors are not among them.
 void withhold_written(const Instruction& instruction, SlotTable& slots, const PoisonRef& poison) {
-  absl::flat_hash_set<const Storage*> storages;
+  absl::flat_hash_set<const void*> withheld;  // storages, and tensors without one
+  const auto identity = [](const Tensor& tensor) -> const void* {
+    if (tensor->storage) return tensor->storage.get();
+    return tensor.get();
+  };
   auto add = [&](Slot slot) {
     const SlotValue* value = slots.find(slot);
-    if (value && value->tensor && !value->poison && value->tensor->storage) {
-      storages.insert(value->tensor->storage.get());
-    }
+    if (value && value->tensor && !value->poison) withheld.insert(identity(value->tensor));
   };
   if (instruction.flags & Instruction::kInto) {
     for (Slot slot : instruction.results) add(slot);
   }
-  visit_written(instruction, add);
-  if (storages.empty()) return;
-  slots.withhold_where([&](const Tensor& tensor) { return storages.contains(tensor->storage.get()); }, poison);
+  // An operator without results changes the state of its tensors, such as their gradients.
+  const bool has_no_results = poison->keeps_targets && instruction.results.empty();
+  visit_args(
+      instruction, [&](const Param& param) { return param.written || has_no_results; }, add);
+  if (withheld.empty()) return;
+  slots.withhold_where([&](const Tensor& tensor) { return withheld.contains(identity(tensor)); }, poison);
+}
+
+// Whether the instruction needs the values of tensors, given its resolved arguments. False for views that copy nothing.
+bool needs_values(const Instruction& instruction, Args args) {
+  if (!Executor::uses_tensors(instruction)) return false;
+  const Op& op = *instruction.op;
+  if (!op.is_view || (instruction.flags & Instruction::kInto) != 0) return true;
+  op.check_args(args);
+  Inference inferred;
+  try {
+    infer(op, args, /*grad_enabled=*/false, &inferred);
+  } catch (const Error&) {
+    return false;  // the call fails before it reads a value
+  }
+  return !inferred.alias && !inferred.outputs.empty();
 }
 
 // Poisons the `Tensor(w)` arguments of an instruction that the engine's time limit stopped. The client did not request
@@ -181,14 +209,21 @@ std::shared_ptr<Suspension> Executor::run(const Program& program, SlotTable& slo
   return nullptr;
 }
 
+bool Executor::uses_tensors(const Instruction& instruction) {
+  if (instruction.flags & Instruction::kInto) return true;
+  return absl::c_any_of(instruction.op->params, [](const Param& param) {
+    return param.type == ParamType::kTensor || param.type == ParamType::kTensors;
+  });
+}
+
 bool Executor::has_room(const SlotTable& slots) const {
   return host_room(slots) >= kHostRoomThreshold && !unavailable_;
 }
 
-// Returns null if there is room for the instruction's bookkeeping and nothing is unavailable, otherwise the error for
-// its results.
-PoisonRef Executor::check_room(const Instruction& instruction, const SlotTable& slots) {
-  if (unavailable_) return unavailable_;
+// Returns null if there is room for the instruction's bookkeeping and the values that it needs are available, otherwise
+// the error for its results.
+PoisonRef Executor::check_room(const Instruction& instruction, Args args, const SlotTable& slots) {
+  if (unavailable_ && needs_values(instruction, args)) return unavailable_;
   if (Account* const charged = CallScope::current().account.get(); charged != nullptr && charged->quota()) {
     charged->report();  // earlier instructions of this frame, or other sessions, may have made room
   }
@@ -228,7 +263,7 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
   }
   const bool is_large = instruction.results.size() * SlotTable::kTensorBytes > kHostRoomThreshold;
   if ((!has_host_room_ || is_large) && !poison) [[unlikely]]
-    poison = check_room(instruction, slots);
+    poison = check_room(instruction, resolved.args(), slots);
   if (!poison) op.check_args(resolved.args());
   if (!poison) [[likely]] {
     set_scope(instruction);
@@ -246,12 +281,10 @@ void Executor::run_one(const Instruction& instruction, SlotTable& slots) {
     const CancelReason reason = request != nullptr ? request->reason() : CancelReason::kNone;
     // After a client's own cancellation the tensors keep their values, because the client expects that nothing was
     // written.
-    if (reason == CancelReason::kNone) withhold_written(instruction, slots, poison);
-    // While values are unavailable nothing has been written: the tensors have their values when the client has received
-    // the error.
-    if (!into || !unavailable_) poison_results(instruction, slots, poison);
+    if (reason == CancelReason::kNone || poison->keeps_targets) withhold_written(instruction, slots, poison);
+    poison_results(instruction, slots, poison);
     poison_partial_writes(slots, poison);
-    if (reason == CancelReason::kTimeLimit) poison_written(instruction, slots, poison);
+    if (reason == CancelReason::kTimeLimit && !poison->keeps_targets) poison_written(instruction, slots, poison);
     return;
   }
   if (into) return;

@@ -40,16 +40,20 @@ class Executor {
   const ExecutorStats& stats() const { return stats_; }
   // For a session that another process has begun.
   void set_stats(const ExecutorStats& stats) { stats_ = stats; }
-  // Until it is called with null, every instruction fails with `error`, unless an argument has one already: the values
-  // of the session's tensors are not available.
+  // Until it is called with null, the values of the session's tensors are not available: an instruction that needs
+  // values fails with `error`, unless an argument has an error already. Instructions without tensors, such as
+  // factories, and views are executed. Requires error->keeps_targets: the tensors that a failed instruction should have
+  // changed are withheld and lose nothing; if it has no results, so are all its tensors.
   void set_unavailable(PoisonRef error) { unavailable_ = std::move(error); }
+  // Whether an instruction refers to tensors: its operator has parameters for them, or it writes to existing ones.
+  static bool uses_tensors(const Instruction& instruction);
   // Discards the state kept between programs, including a suspended program.
   void clear();
 
  private:
   void run_one(const Instruction& instruction, SlotTable& slots);
   bool has_room(const SlotTable& slots) const;
-  PoisonRef check_room(const Instruction& instruction, const SlotTable& slots);
+  PoisonRef check_room(const Instruction& instruction, Args args, const SlotTable& slots);
 
   ExecutorStats stats_;
   size_t next_ = 0;  // index of the instruction at which the next call continues

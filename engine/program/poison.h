@@ -20,6 +20,9 @@ struct Poison {
   std::string op;
   uint32_t site = 0;
   bool retriable = false;  // the same call may succeed later (out of memory)
+  // The call was not executed because values were not available (Executor::set_unavailable()). The tensors that it
+  // should have written keep their values.
+  bool keeps_targets = false;
   HostCharge charge = {};  // charge for the strings
 };
 

@@ -14,6 +14,9 @@ namespace {
 // A layout's sizes, strides, offset and extent in elements, so that its extent in bytes is below 2^63.
 constexpr int64_t kMaxExtent = std::numeric_limits<int64_t>::max() >> 5;
 
+// Flags of an error.
+constexpr uint64_t kRetriable = 1, kKeepsTargets = 2;
+
 [[noreturn]] void damaged(const char* what) { fail(ErrorKind::kRuntime, "[image] expected ", what); }
 
 void require(bool ok, const char* what) {
@@ -199,7 +202,7 @@ void ImageTensors::write(ImageOutput* out) const {
     out->text(poison->message);
     out->text(poison->op);
     out->number(poison->site);
-    out->flag(poison->retriable);
+    out->number((poison->retriable ? kRetriable : 0) | (poison->keeps_targets ? kKeepsTargets : 0));
   }
 }
 
@@ -230,7 +233,9 @@ ImageObjects::ImageObjects(ImageInput* in) {
     const std::string_view op = in->view();
     const auto site = static_cast<uint32_t>(in->number(UINT32_MAX));
     auto poison = std::const_pointer_cast<Poison>(make_poison(kind, std::move(message), op, site));
-    poison->retriable = in->flag();
+    const uint64_t flags = in->number(kRetriable | kKeepsTargets);
+    poison->retriable = (flags & kRetriable) != 0;
+    poison->keeps_targets = (flags & kKeepsTargets) != 0;
     poisons_.push_back(std::move(poison));
   }
 }

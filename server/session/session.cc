@@ -5,6 +5,7 @@
 #include <exception>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "distributed/group_service.h"
 #include "distributed/pull_service.h"
@@ -229,6 +230,8 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   delivered_.clear();
   answer_reads(frame, false, &bytes_left, reply);
   release_names();
+  if (is_offloaded()) [[unlikely]]
+    drop_released();
   program_.clear();  // frees the memory of a large program
   account_->set_handles(slots_.size());
   account_->set_program(program_.bytes());
@@ -270,9 +273,7 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   decode_scalar_reads(frame, options_.limits, &scalar_reads_);
   const RunningFrame running(*this, frame.sequence());
   const CancellationScope scope(&cancellation_);
-  // A frame that only releases tensors, or ends the session, does not need their values.
-  const bool uses_tensors = !program_.instructions().empty() || !scalar_reads_.empty() || frame.reads_size() != 0;
-  if (is_offloaded() && uses_tensors) [[unlikely]]
+  if (is_offloaded() && needs_values(frame)) [[unlikely]]
     bring_back();
   const RunningTurn turn(*this);
   fuse_pointwise(&program_, slots_, scalar_reads_, context_.autocast.state.enabled());
@@ -289,6 +290,17 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
     }
   }
   run_instructions(Executor::kAll);
+}
+
+// A frame that only releases tensors, creates some, or ends the session needs no values. Operators without results
+// change the session's state: what they begin, such as the capture of a graph, may not continue while values are
+// absent.
+bool Session::needs_values(const v1::Frame& frame) const {
+  return !scalar_reads_.empty() ||
+         absl::c_any_of(frame.reads(), [](const v1::Read& read) { return !read.meta_only(); }) ||
+         absl::c_any_of(program_.instructions(), [](const Instruction& instruction) {
+           return instruction.op->num_outputs == 0 || Executor::uses_tensors(instruction);
+         });
 }
 
 void Session::run_instructions(size_t count) {

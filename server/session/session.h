@@ -316,6 +316,10 @@ class Session {
   bool is_offloaded() const { return offload_ && offload_->any(); }
   // Brings back what has left a device. On failure, sets unreturned_, the error of what needs it.
   void bring_back() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Whether the frame, whose program is decoded, needs the values of tensors.
+  bool needs_values(const v1::Frame& frame) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Drops what has left a device and was released since.
+  void drop_released() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An attempt to free memory that freed none. It is not repeated for a while, unless the session was used, because it
   // examines all tensors of the session.
   struct FailedOffload {

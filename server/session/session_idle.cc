@@ -95,6 +95,7 @@ void Session::bring_back() {
   ErrorKind kind = ErrorKind::kOutOfMemory;
   std::string reason;
   try {
+    check(!context_.capturing(), "a graph is being captured");
     offload_->bring_back();
   } catch (const Error& error) {
     kind = error.kind();
@@ -103,14 +104,24 @@ void Session::bring_back() {
     reason = "out of memory on the host";
   }
   if (!reason.empty()) {
-    unreturned_ = make_poison(kind,
-                              absl::StrCat("[offload] the tensors of this session were offloaded (", bytes_text(bytes),
-                                           ") while it was idle, and cannot return now: ", reason),
-                              "offload", 0);
+    const auto error = std::const_pointer_cast<Poison>(
+        make_poison(kind,
+                    absl::StrCat("[offload] the tensors of this session were offloaded (", bytes_text(bytes),
+                                 ") while it was idle, and cannot return now: ", reason),
+                    "offload", 0));
+    error->keeps_targets = true;
+    unreturned_ = error;
     log_failures().warn(absl::StrCat("session ", id(), ": offloaded tensors cannot return: ", reason),
                         {id(), principal()});
   }
   executor_.set_unavailable(unreturned_);
+}
+
+void Session::drop_released() {
+  offload_->drop_unused();
+  if (offload_->any()) return;
+  unreturned_ = nullptr;
+  executor_.set_unavailable(nullptr);
 }
 
 // Returns the error that makes `value` unreadable; nothing if it is readable.

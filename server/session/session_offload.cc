@@ -35,16 +35,18 @@ class StagingPiece {
   char* const data_;
 };
 
+// Calls visit(at, size) for the pieces of `bytes` bytes, in order.
+void for_pieces(size_t bytes, absl::FunctionRef<void(size_t, size_t)> visit) {
+  for (size_t at = 0; at < bytes; at += kPieceBytes) visit(at, std::min(kPieceBytes, bytes - at));
+}
+
 // Calls visit(data, size) with the storage's bytes, in order.
 void visit_bytes(const Storage& storage, absl::FunctionRef<void(const char*, size_t)> visit) {
   const char* const data = static_cast<const char*>(storage.data());
-  const auto for_pieces = [&](auto piece) {
-    for (size_t at = 0; at < storage.bytes(); at += kPieceBytes) piece(at, std::min(kPieceBytes, storage.bytes() - at));
-  };
-  if (on_cpu(storage)) return for_pieces([&](size_t at, size_t size) { visit(data + at, size); });
+  if (on_cpu(storage)) return for_pieces(storage.bytes(), [&](size_t at, size_t size) { visit(data + at, size); });
   const StagingPiece staging(storage.device());
   Stream& stream = AllocScope::current().stream(storage.device());
-  for_pieces([&](size_t at, size_t size) {
+  for_pieces(storage.bytes(), [&](size_t at, size_t size) {
     stream.copy(staging.data(), data + at, size);
     stream.synchronize();
     visit(staging.data(), size);
@@ -54,13 +56,10 @@ void visit_bytes(const Storage& storage, absl::FunctionRef<void(const char*, siz
 // Calls fill(into, size) for the storage's bytes, in order.
 void fill_bytes(const Storage& storage, absl::FunctionRef<void(char*, size_t)> fill) {
   char* const data = static_cast<char*>(storage.data());
-  const auto for_pieces = [&](auto piece) {
-    for (size_t at = 0; at < storage.bytes(); at += kPieceBytes) piece(at, std::min(kPieceBytes, storage.bytes() - at));
-  };
-  if (on_cpu(storage)) return for_pieces([&](size_t at, size_t size) { fill(data + at, size); });
+  if (on_cpu(storage)) return for_pieces(storage.bytes(), [&](size_t at, size_t size) { fill(data + at, size); });
   const StagingPiece staging(storage.device());
   Stream& stream = AllocScope::current().stream(storage.device());
-  for_pieces([&](size_t at, size_t size) {
+  for_pieces(storage.bytes(), [&](size_t at, size_t size) {
     fill(staging.data(), size);
     stream.copy(data + at, staging.data(), size);
     stream.synchronize();
@@ -225,7 +224,6 @@ void SessionOffload::copy_back(Part& part, const Record& record) {
   check_checksum(record.checksum, checksum);
 }
 
-// Drops the storages that no tensor uses any more.
 void SessionOffload::drop_unused() {
   uint64_t left = 0;
   for (const std::unique_ptr<Part>& part : parts_) {
@@ -239,20 +237,23 @@ void SessionOffload::drop_unused() {
 void SessionOffload::bring_back() {
   drop_unused();
   if (!any()) return;
-  // Those that have got their bytes, or are about to.
-  std::vector<const Record*> back;
+  std::vector<const Record*> all;
+  for (const std::unique_ptr<Part>& part : parts_) {
+    for (const Record& record : part->records) all.push_back(&record);
+  }
+  std::stable_sort(all.begin(), all.end(),
+                   [](const Record* a, const Record* b) { return a->storage->bytes() > b->storage->bytes(); });
   try {
+    for (const Record* record : all) {
+      if (record->host) record->host->charge_device();
+      record->storage->allocate_bytes();
+    }
     for (const std::unique_ptr<Part>& part : parts_) {
-      for (const Record& record : part->records) {
-        back.push_back(&record);
-        if (record.host) record.host->charge_device();
-        record.storage->allocate_bytes();
-        copy_back(*part, record);
-      }
+      for (const Record& record : part->records) copy_back(*part, record);
       if (part->file) part->file->close();
     }
   } catch (...) {
-    for (const Record* record : back) {
+    for (const Record* record : all) {
       if (record->storage->can_release_bytes()) record->storage->release_bytes();
       if (record->host) record->host->charge_host();
     }

@@ -52,9 +52,11 @@ class SessionOffload {
   // room in the folder. Returns the number of bytes that were freed. Requires Storage::can_release_bytes(), and that
   // nothing else uses the storages. Throws Error without an effect.
   uint64_t move_out(std::vector<Ref<Storage>> storages, uint64_t wanted);
-  // Brings everything back that is still in use. Throws Error, after which everything is where it was: the call may be
-  // repeated.
+  // Brings everything back that is still in use. Allocates all memory first, the largest blocks first, because free
+  // memory may be fragmented. Throws Error, after which everything is where it was: the call may be repeated.
   void bring_back();
+  // Drops what has left and is not in use any more.
+  void drop_unused();
 
   // Calls visit(data, size) with the bytes of a storage that has left, in order. Throws Error, perhaps after some
   // calls.
@@ -75,7 +77,6 @@ class SessionOffload {
   static std::vector<Ref<Storage>> choose(std::vector<Ref<Storage>> storages, uint64_t wanted, uint64_t room);
   void copy_out(Part& part, Record& record);
   void copy_back(Part& part, const Record& record);
-  void drop_unused();
   void set_bytes(uint64_t bytes);
 
   const std::shared_ptr<OffloadPlace> place_;

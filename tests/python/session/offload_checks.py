@@ -32,7 +32,7 @@ warnings.simplefilter("ignore")  # of an interruption
 torch.connect(sys.argv[1])
 
 def fill(mib, seed):  # values that differ between sessions
-    return torch.arange(mib << 18, dtype=torch.float32) * 0.5 + seed
+    return torch.arange(mib << 18, dtype=torch.float32).mul_(0.5).add_(seed)  # without a temporary of the same size
 
 def digest(*tensors):
     return hashlib.sha256(b"".join(t.detach().numpy().tobytes() for t in tensors)).hexdigest()
@@ -238,14 +238,14 @@ def test_a_failing_disk_leaves_tensors_in_memory(start, clients, tmp_path):
     assert first("kept = fill(100, 1); torch.synchronize()") is None
     before = first("digest(kept)")
     # The engine's files may not become larger than 1 MiB: writing fails like on a full disk.
-    subprocess.run(["prlimit", f"--pid={engine.pid}", f"--fsize={MIB}"], check=True)
+    subprocess.run(["prlimit", f"--pid={engine.pid}", f"--fsize={MIB}:"], check=True)
     answer = second(allocate(140))
     assert answer.startswith("OutOfMemoryError"), answer
     assert files(tmp_path) == []
     assert int(status(engine)["offload"]["failures"]) > 0
     assert int(status(engine)["offload"]["file_bytes"]) == 0
     assert first("digest(kept)") == before
-    subprocess.run(["prlimit", f"--pid={engine.pid}", "--fsize=unlimited"], check=True)
+    subprocess.run(["prlimit", f"--pid={engine.pid}", "--fsize=unlimited:"], check=True)
     eventually(lambda: second(allocate(140)) is None)  # a failed move is not repeated at once
     assert first("digest(kept)") == before
 
@@ -376,7 +376,7 @@ def test_an_upgrade_passes_on_what_has_left(start, clients, tmp_path):
 def test_an_image_contains_what_has_left(start, clients, tmp_path):
     engine = start("--state-dir", str(tmp_path / "state"), "--lease", "60")
     first, second = clients(engine), clients(engine)
-    assert first("torch.persist(3600, 600); None") is None
+    assert first("torch.persist(3600); None") is None
     before = make_state(first)
     assert second(allocate(140)) is None
     assert offloaded(engine, first) >= 60 * MIB
@@ -430,14 +430,14 @@ def test_workers(start, clients, tmp_path):
                 stack.callback(each.process.communicate)
                 stack.callback(each.process.kill)
             assert first(f"kept = torch.arange({90 << 18}.0); torch.synchronize()") is None
-            before = first("kept.double().sum().item()")
+            before = first("kept.view(torch.int32).sum().item()")
             assert second(f"taken = torch.ones({120 << 18}); torch.synchronize()") is None
             done = run("--address", of.address, "--token", root, "status", "--json")
             shown = json.loads(done.stdout)
             assert int(shown["offload"]["bytes"]) == 90 * MIB, shown
             assert [int(each["offloaded_bytes"]) for each in shown["principals"] if each["name"] == "alice"] == [90 * MIB]
             assert len(files(tmp_path)) == 1
-            assert first("kept.double().sum().item()") == before
+            assert first("kept.view(torch.int32).sum().item()") == before
             assert second("taken.sum().item()") == 120 << 18
     finally:
         of.stop()
@@ -490,21 +490,24 @@ def test_sessions_at_once(start, clients):
 def test_gpu(start, clients, tmp_path, folder):
     engine = start(limit="64MB", folder=folder, TELETENSOR_CUDA_PLUGIN=SIMULATED)
     first, second = clients(engine), clients(engine)
-    assert first("kept = torch.arange(6 << 20).to('cuda'); view = kept[::7]; x = torch.ones(3)") is None
+    assert first("kept = torch.arange(6 << 20, device='cuda'); view = kept[::7]; x = torch.ones(3)") is None
     assert first("w = torch.ones(40000, device='cuda').requires_grad_(); loss = (w * w).sum(); torch.synchronize()") is None
     before = first("digest(kept.cpu(), view.cpu(), w.cpu())")
     held = status(engine)["sessions"][0]["held_bytes"]
-    assert second("taken = torch.arange(5 << 20).to('cuda'); torch.synchronize()") is None
+    assert second("taken = torch.arange(5 << 20, device='cuda'); torch.synchronize()") is None
     expected = second("digest(taken.cpu())")
     assert offloaded(engine, first) >= 48 * MIB
     assert status(engine)["sessions"][0]["held_bytes"] == held
     assert len(files(tmp_path)) == (1 if folder else 0)
     assert int(status(engine)["offload"]["file_bytes"]) == (offloaded(engine, first) if folder else 0)
+    if not folder:  # the host has the same limit, so that it has no room for the tensors of both
+        assert second("del taken; torch.synchronize()") is None
     assert first("digest(kept.cpu(), view.cpu(), w.cpu())") == before
-    assert offloaded(engine, second) >= 40 * MIB
     assert first("loss.backward()") is None
     assert first("(w.grad == 2).all().item()") is True
-    assert second("digest(taken.cpu())") == expected
+    if folder:
+        assert offloaded(engine, second) >= 40 * MIB
+        assert second("digest(taken.cpu())") == expected
     first.end()
     second.end()
     eventually(lambda: int(status(engine)["offload"]["bytes"]) == 0)
