@@ -601,6 +601,7 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
   }
   std::vector<Program::LeafGrad> leaf_grads = grads(&results);
   std::vector<Program::ReadGrad> read_grads;
+  read_grads.reserve(read_grads_.size());
   for (const auto& [tensor, grad] : read_grads_) read_grads.push_back({source_of(tensor), grad});
   const size_t count = inputs_.size() + captured_.size();
   const auto input = [&](size_t i) -> const Tensor& {

@@ -1,5 +1,5 @@
-// CallRecorder: receives the calls that would be executed if their tensors had data. Set as CallScope::recorder, on whose
-// thread it is called. While it is set, only tensors on the meta device can be computed.
+// CallRecorder: receives the calls that would be executed if their tensors had data. Set as CallScope::recorder, on
+// whose thread it is called. While it is set, only tensors on the meta device can be computed.
 #pragma once
 
 #include "engine/dispatch/dispatcher.h"

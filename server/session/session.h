@@ -317,7 +317,7 @@ class Session {
   // Brings back what has left a device. On failure, sets unreturned_, the error of what needs it.
   void bring_back() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Whether the frame, whose program is decoded, needs the values of tensors.
-  bool needs_values(const v1::Frame& frame) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  bool needs_values(const v1::Frame& frame) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   // Drops what has left a device and was released since.
   void drop_released() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // An attempt to free memory that freed none. It is not repeated for a while, unless the session was used, because it
