@@ -54,7 +54,8 @@ class Transport {
   // Opens or resumes a session. Fails with NOT_FOUND, UNAUTHENTICATED or PERMISSION_DENIED if the engine refuses, with
   // another code if it does not answer.
   virtual absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) = 0;
-  // Whether the engine's process is known to have ended, so that its sessions are gone. Call after hello(). Any thread
+  // Whether the process that answered the last hello() is known to have ended. Its sessions are gone, unless another
+  // process has replaced it, which then answers the next hello(). Any thread
   // may call it.
   virtual bool engine_has_ended() const { return false; }
   // Opens the session stream, or reopens it after a failure.

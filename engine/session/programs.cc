@@ -106,12 +106,13 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
   // The tape checks gradients for NaN if the session asks for it.
   if (has_backward(program) && !CallScope::current().detect_anomaly) expand_backward(inputs, &program, visit);
   // The tape depends on the order of the calls that it records.
-  if (writes_in_place(program) || is_recorded(program, types_of(program, inputs))) {
+  const ProgramTypes types = types_of(program, inputs);
+  if (writes_in_place(program) || is_recorded(program, types)) {
     fuse(inputs, &program);
     visit("fuse_pointwise", program);
   } else {
-    remove_identities(&program, types_of(program, inputs));
-    fuse_regions(&program, types_of(program, inputs));
+    remove_identities(&program, types);
+    fuse_regions(&program, types);  // the names that are left have the same types
     remove_unused(&program);
     visit("remove_identities, fuse_regions and remove_unused", program);
   }
