@@ -55,8 +55,7 @@ class Transport {
   // another code if it does not answer.
   virtual absl::Status hello(const v1::HelloRequest& request, v1::HelloReply* reply) = 0;
   // Whether the process that answered the last hello() is known to have ended. Its sessions are gone, unless another
-  // process has replaced it, which then answers the next hello(). Any thread
-  // may call it.
+  // process has replaced it, which then answers the next hello(). Any thread may call it.
   virtual bool engine_has_ended() const { return false; }
   // Opens the session stream, or reopens it after a failure.
   virtual absl::Status open(const std::string& session_key) = 0;
