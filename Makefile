@@ -152,8 +152,7 @@ format: ## Format C++ and Python
 	@$(PYTHON) -m pip install --quiet ruff && $(PYTHON) -m ruff format python tests benchmarks examples engine/codegen
 
 lint: setup ## Check locks with clang's thread-safety analysis, C++ with clang-tidy, Python with ruff
-	@deploy/install_packages.sh deploy/packages_clang.txt
-	@$(PYTHON) -m pip install --quiet ruff
+	@$(PYTHON) -m pip install --quiet --disable-pip-version-check ruff clang-tidy==23.1.4
 	@$(PYTHON) deploy/build.py release tt_generated tt_proto  # the headers that the sources include
 	@$(PYTHON) deploy/lint.py
 

@@ -46,6 +46,9 @@ def main() -> int:
     environment = {
         **os.environ,
         "NINJA_STATUS": "[%f/%t] ",
+        # What was compiled in one clone serves the others: ccache compares paths relative to the clone.
+        "CCACHE_BASEDIR": str(ROOT),
+        "CCACHE_NOHASHDIR": "1",
         # ccache runs this in front of the compiler; deploy/check_compile_times.py reads the file.
         "CCACHE_PREFIX": str(ROOT / "deploy/record_compile_time.sh"),
         "TT_COMPILE_TIMES": str(folder / "compile_times.txt"),

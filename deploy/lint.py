@@ -1,18 +1,18 @@
 #!/usr/bin/env python3
-"""Checks the C++ sources with clang and clang-tidy, and the Python sources with ruff.
+"""Checks the C++ sources with clang-tidy, and the Python sources with ruff.
 
 Usage: ``deploy/lint.py [--deep] [FILE.cc...]``
 
 * clang's -Wthread-safety over every .cc file that includes base/mutex.h, directly or through other headers: reading or
   writing a member without the mutex that its ABSL_GUARDED_BY names is an error. Locks of the standard library, which
   this analysis does not see, are errors outside base/.
-* clang-tidy with .clang-tidy over the .cc files of client, server, engine and autograd. ``--deep`` adds the other folders
-  and the static analyzer, which take an hour on two cores.
+* clang-tidy with .clang-tidy over the .cc files of client, server, engine and autograd, in the same run. ``--deep`` adds
+  the other folders and the static analyzer, which take an hour on two cores.
 * ruff over the Python sources.
 
-Needs a configured release build with its generated headers. A file that passed is checked again only if it, a project
-header that it includes, or the checks have changed. Prints one line of progress, then the findings; the exit status is 1
-if there are any.
+Needs a configured release build with its generated headers. A file that passed, in this clone or another, is checked again
+only if it, a project header that it includes, or the checks have changed; teletensor/lint-passed.json in the user's cache
+folder has the hashes. Prints one line of progress, then the findings; the exit status is 1 if there are any.
 """
 
 from __future__ import annotations
@@ -38,8 +38,10 @@ INCLUDED_FROM = (ROOT, BUILD / "generated", BUILD / "generated" / "proto")
 FOLDERS = ("autograd", "base", "client", "distributed", "engine", "kernels", "proto", "python", "server")
 TIDY_FOLDERS = ("autograd", "client", "engine", "server")
 RUFF_FOLDERS = ("python", "tests", "benchmarks", "examples", "engine/codegen", "deploy")
-CLANG, TIDY = "clang++-19", "clang-tidy-19"
-LOCKS = ["-fsyntax-only", "-Wno-everything", "-Wthread-safety", "-Werror=thread-safety"]
+TIDY = str(Path(sys.executable).with_name("clang-tidy"))  # PyPI's, which does not try its checks on system headers
+PASSED = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "teletensor" / "lint-passed.json"
+LOCKS = "clang-diagnostic-thread-safety*"
+LOCK_FLAGS = ["-Wno-everything", "-Wthread-safety"]
 
 INCLUDE = re.compile(r'^\s*#\s*include\s+"([^"]+)"', re.MULTILINE)
 FINDING = re.compile(r"^\S+:\d+:\d+: (?:warning|error|fatal error): ")
@@ -83,23 +85,31 @@ def compile_arguments() -> dict[Path, list[str]]:
 
 
 def jobs(files: dict[Path, list[str]], deep: bool) -> list[tuple[Path, list[str]]]:
-    """Returns the commands to run: lock analysis of each file first, then clang-tidy."""
+    """Returns the files to check, each with its command."""
     result = []
     mutex = ROOT / "base" / "mutex.h"
     for path, arguments in files.items():
-        if path.relative_to(ROOT).parts[0] in FOLDERS and mutex in transitive_includes(path):
-            result.append((path, [CLANG, *arguments, *LOCKS, str(path)]))
-    for path in files:
-        name = path.relative_to(ROOT)
-        if name.parts[0] in (FOLDERS if deep else TIDY_FOLDERS):
-            checks = ["--checks=clang-analyzer-*"] if deep else []
-            result.append((path, [TIDY, "-p", str(BUILD), "--quiet", *checks, str(path)]))
+        folder = path.relative_to(ROOT).parts[0]
+        locks = folder in FOLDERS and mutex in transitive_includes(path)
+        if folder in (FOLDERS if deep else TIDY_FOLDERS):
+            checks = f"{'clang-analyzer-*,' if deep else ''}{LOCKS}"  # in addition to those of .clang-tidy
+        elif locks:
+            checks = f"-*,modernize-use-nullptr,{LOCKS}"  # clang-tidy runs only with a check of its own
+        else:
+            continue
+        flags = [argument for argument in arguments if argument != "-Winvalid-pch"]
+        result.append((path, [TIDY, "--quiet", f"--checks={checks}", str(path), "--", *flags, *LOCK_FLAGS]))
     return result
+
+
+def key(command: list[str]) -> str:
+    """Returns the command as it is in every clone."""
+    return " ".join(command).replace(str(ROOT), ".")
 
 
 def digest(path: Path, command: list[str], version: str) -> str:
     """Returns a hash of the project's files that the command's result depends on."""
-    state = hashlib.sha256("\0".join([version, *command, (ROOT / ".clang-tidy").read_text()]).encode())
+    state = hashlib.sha256("\0".join([version, key(command), (ROOT / ".clang-tidy").read_text()]).encode())
     for each in sorted(transitive_includes(path)):
         state.update(each.read_bytes())
     return state.hexdigest()
@@ -109,7 +119,7 @@ def run(command: list[str]) -> list[str]:
     """Returns the command's findings, one text each, with their explanatory lines."""
     done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, errors="replace")
     found: list[list[str]] = []
-    for line in (done.stdout + (done.stderr if command[0] == CLANG else "")).splitlines():
+    for line in done.stdout.splitlines():
         if FINDING.match(line):
             found.append([])
         if found and not SUMMARY.match(line):
@@ -136,13 +146,11 @@ def standard_locks() -> list[str]:
 
 def check(console: Console, work: list[tuple[Path, list[str]]]) -> dict[str, None]:
     """Runs the commands on all cores; returns their findings without duplicates."""
-    passed_file = BUILD / "lint-passed.json"
-    passed = json.loads(passed_file.read_text()) if passed_file.is_file() else {}
-    version = "".join(
-        subprocess.run([tool, "--version"], capture_output=True, text=True).stdout for tool in (CLANG, TIDY)
-    )
-    digests = {" ".join(command): digest(path, command, version) for path, command in work}
-    left = [(path, command) for path, command in work if passed.get(" ".join(command)) != digests[" ".join(command)]]
+    passed = json.loads(PASSED.read_text()) if PASSED.is_file() else {}
+    PASSED.parent.mkdir(parents=True, exist_ok=True)
+    version = subprocess.run([TIDY, "--version"], capture_output=True, text=True, check=True).stdout
+    digests = {key(command): digest(path, command, version) for path, command in work}
+    left = [(path, command) for path, command in work if passed.get(key(command)) != digests[key(command)]]
     found: dict[str, None] = {}
     columns = [
         TextColumn("lint"),
@@ -160,8 +168,10 @@ def check(console: Console, work: list[tuple[Path, list[str]]]) -> dict[str, Non
             if findings := future.result():
                 found.update(dict.fromkeys(findings))
             else:
-                passed[" ".join(command)] = digests[" ".join(command)]
-                passed_file.write_text(json.dumps(passed))
+                passed[key(command)] = digests[key(command)]
+                written = PASSED.with_suffix(f".{os.getpid()}")
+                written.write_text(json.dumps(passed))
+                written.replace(PASSED)  # other clones read it
             if not console.is_terminal and 10 * done // len(left) > 10 * (done - 1) // len(left):
                 console.print(f"lint: {done} of {len(left)} checks", highlight=False)
     return found
