@@ -88,6 +88,8 @@ def jobs(files: dict[Path, list[str]], deep: bool) -> list[tuple[Path, list[str]
     """Returns the files to check, each with its command."""
     result = []
     mutex = ROOT / "base" / "mutex.h"
+    gcc = subprocess.run(["c++", "-print-file-name=include"], capture_output=True, text=True, check=True).stdout.strip()
+    flags = [*LOCK_FLAGS, f"-idirafter{gcc}"]  # omp.h, which PyPI's clang-tidy does not bring
     for path, arguments in files.items():
         folder = path.relative_to(ROOT).parts[0]
         locks = folder in FOLDERS and mutex in transitive_includes(path)
@@ -97,8 +99,8 @@ def jobs(files: dict[Path, list[str]], deep: bool) -> list[tuple[Path, list[str]
             checks = f"-*,modernize-use-nullptr,{LOCKS}"  # clang-tidy runs only with a check of its own
         else:
             continue
-        flags = [argument for argument in arguments if argument != "-Winvalid-pch"]
-        result.append((path, [TIDY, "--quiet", f"--checks={checks}", str(path), "--", *flags, *LOCK_FLAGS]))
+        arguments = [argument for argument in arguments if argument != "-Winvalid-pch"]
+        result.append((path, [TIDY, "--quiet", f"--checks={checks}", str(path), "--", *arguments, *flags]))
     return result
 
 
