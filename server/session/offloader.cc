@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <exception>
+#include <thread>
 #include <utility>
 
 #include "engine/device/cancellation.h"
@@ -13,6 +14,7 @@ using Clock = std::chrono::steady_clock;
 
 // Frees at least this much at a time, because a move examines all tensors of a session.
 constexpr uint64_t kMinWanted = uint64_t{64} << 20;
+constexpr std::chrono::milliseconds kPause{10};  // between two looks for an idle session
 
 struct Candidate {
   Clock::time_point since;
@@ -30,19 +32,35 @@ bool Offloader::make_room(Device device, size_t bytes, const Account* account) t
 }
 
 uint64_t Offloader::move_out(Device device, uint64_t wanted, const Account* account) {
+  const Clock::time_point until = Clock::now() + kPatience;
+  for (;;) {
+    bool may_wait = false;
+    const uint64_t freed = try_move_out(device, wanted, account, &may_wait);
+    if (freed != 0 || !may_wait || cancel_requested() || Clock::now() >= until) return freed;
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
+uint64_t Offloader::try_move_out(Device device, uint64_t wanted, const Account* account, bool* may_wait) {
   const Clock::time_point now = Clock::now();
   std::vector<Candidate> candidates;
   for (std::shared_ptr<Session>& session : sessions_()) {
     if (session->account().get() == account || session->account()->held() == session->offloaded_bytes()) continue;
     const std::optional<Clock::time_point> since = session->idle_since();
-    if (since && now - *since >= after_) candidates.push_back({*since, std::move(session)});
+    if (since && now - *since >= after_) {
+      candidates.push_back({*since, std::move(session)});
+    } else {
+      *may_wait |= (since ? *since - now : Clock::duration(0)) + after_ < kPatience;
+    }
   }
   std::stable_sort(candidates.begin(), candidates.end(),
                    [](const Candidate& a, const Candidate& b) { return a.since < b.since; });
   uint64_t freed = 0;
   for (const Candidate& candidate : candidates) {
     if (freed >= wanted || cancel_requested()) break;
-    freed += candidate.session->offload(device, wanted - freed);
+    bool in_use = false;
+    freed += candidate.session->offload(device, wanted - freed, &in_use);
+    *may_wait |= in_use && after_ < kPatience;
   }
   return freed;
 }

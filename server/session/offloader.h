@@ -1,8 +1,9 @@
 // Offloader: makes room on a device by moving tensors of idle sessions out of it.
 //
 // Registered as the process's RoomMaker by Sessions. Chooses sessions that have not been used for a time, the longest
-// idle first, and never the one that asks. Does not wait for a session: one that is in use is passed over. One thread
-// at a time moves tensors, for as long as the disk takes to write what is needed; others wait for it. Thread-safe.
+// idle first, and never the one that asks. A session that is in use is passed over; if nothing could be moved, waits up
+// to kPatience for one that ends its use and is then idle for long enough. One thread at a time moves tensors, for as
+// long as the disk takes to write what is needed; others wait for it. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -26,8 +27,13 @@ class Offloader final : public RoomMaker {
   // Waits for calls in progress. Later ones return false, and the list is not used any more.
   void close();
 
+  static constexpr std::chrono::seconds kPatience{1};
+
  private:
   uint64_t move_out(Device device, uint64_t wanted, const Account* account) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // As move_out(), once. `may_wait`: whether a session that has something to move may become idle within kPatience.
+  uint64_t try_move_out(Device device, uint64_t wanted, const Account* account, bool* may_wait)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::chrono::milliseconds after_;
   const List sessions_;

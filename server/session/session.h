@@ -223,8 +223,9 @@ class Session {
   std::optional<std::chrono::steady_clock::time_point> idle_since() const;
   // Moves tensors of `device` out of it until `wanted` bytes are free, and returns the number of bytes that were freed:
   // 0 if the session is in use, if an image of it is being written or would lack something, or if nothing can be moved.
-  // Does not wait for a frame or a call. They return before the session is used. Does not throw.
-  uint64_t offload(Device device, uint64_t wanted);
+  // Does not wait for a frame or a call: sets `*in_use` if one, or a transfer, keeps tensors where they are. They
+  // return before the session is used. Does not throw.
+  uint64_t offload(Device device, uint64_t wanted, bool* in_use);
   uint64_t offloaded_bytes() const { return offload_ ? offload_->bytes() : 0; }
 
   // Cancels the running frame, and stops the session. Does not wait: close() frees the session's memory.
@@ -326,8 +327,9 @@ class Session {
     uint64_t executed = 0;
     std::chrono::steady_clock::time_point until{};
   };
-  // The storages of `device` that only this session uses, and whose bytes can leave it.
-  std::vector<Ref<Storage>> movable(Device device) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The storages of `device` that only this session uses, and whose bytes can leave it. Sets `*in_use` if something
+  // else uses another one of its storages.
+  std::vector<Ref<Storage>> movable(Device device, bool* in_use) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::optional<v1::Error> error_of(const SlotValue& value, bool meta_only) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void write_contents_of(const std::vector<Ref<Storage>>& storages, uint32_t* checksum, ImageSink* sink)
       ABSL_LOCKS_EXCLUDED(mutex_);

@@ -37,7 +37,7 @@ std::optional<std::chrono::steady_clock::time_point> Session::idle_since() const
 
 // A storage that anything but the session's tensors refers to stays where it is: a transfer in progress, a content that
 // another session copies, a share, a publication. Every tensor of the session is found as for an image.
-std::vector<Ref<Storage>> Session::movable(Device device) {
+std::vector<Ref<Storage>> Session::movable(Device device, bool* in_use) {
   ImageTensors tensors;
   ImageOutput unused;
   write_context(context_, &tensors, &unused);
@@ -50,19 +50,25 @@ std::vector<Ref<Storage>> Session::movable(Device device) {
   for (const Ref<Storage>& storage : tensors.storages()) {
     if (storage->device() != device || storage->bytes() < kMinMovedBytes || !storage->can_release_bytes()) continue;
     const uint32_t known = references[storage.get()] + 1 + download_states_->references(*storage);
-    if (storage->ref_count() == known) movable.push_back(storage);
+    if (storage->ref_count() == known) {
+      movable.push_back(storage);
+    } else {
+      *in_use = true;
+    }
   }
   // What other threads did before they dropped their references happens before the bytes are freed.
   std::atomic_thread_fence(std::memory_order_acquire);
   return movable;
 }
 
-uint64_t Session::offload(Device device, uint64_t wanted) {
+uint64_t Session::offload(Device device, uint64_t wanted, bool* in_use) {
   if (!offload_ || !offload_->accepts(device)) return 0;
+  *in_use = true;
   if (!execution_mutex_.try_lock()) return 0;
   const MutexLock execution(execution_mutex_, std::adopt_lock);
   if (!mutex_.try_lock()) return 0;
   const MutexLock lock(mutex_, std::adopt_lock);
+  *in_use = false;
   // While the session is held, an image is being written.
   if (has_ended() || is_held_.load(std::memory_order_acquire) || is_parked()) return 0;
   const auto now = std::chrono::steady_clock::now();
@@ -74,8 +80,8 @@ uint64_t Session::offload(Device device, uint64_t wanted) {
     context_.finish_device_work();
     store_async_errors();
     if (!unsaved(context_).empty()) return 0;
-    const uint64_t freed = offload_->move_out(movable(device), wanted);
-    if (freed != 0) failed_offload_ = {};
+    const uint64_t freed = offload_->move_out(movable(device, in_use), wanted);
+    if (freed != 0 || *in_use) failed_offload_ = {};
     return freed;
   } catch (const std::exception& error) {
     options_.offload->failures.fetch_add(1, std::memory_order_relaxed);
