@@ -2,7 +2,7 @@
 
 #include "client/autograd/backward_pass.h"
 #include "client/session/operand.h"
-#include "client/session/program.h"
+#include "client/session/program_trace.h"
 #include "client/session/session.h"
 #include "engine/schema/error.h"
 

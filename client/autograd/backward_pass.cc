@@ -5,7 +5,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "client/session/operand.h"
-#include "client/session/program.h"
+#include "client/session/program_trace.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {

@@ -4,7 +4,7 @@
 #include <vector>
 
 #include "client/session/operand.h"
-#include "client/session/program.h"
+#include "client/session/program_trace.h"
 #include "client/session/session.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"

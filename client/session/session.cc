@@ -14,7 +14,7 @@
 #include "client/session/encode.h"
 #include "client/session/engine_operators.h"
 #include "client/session/graph.h"
-#include "client/session/program.h"
+#include "client/session/program_trace.h"
 #include "client/session/read_only_storages.h"
 #include "client/session/saved_call.h"
 #include "client/session/site_table.h"

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "client/session/program.h"
+#include "client/session/program_trace.h"
 #include "engine/schema/error.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"

@@ -7,7 +7,7 @@
 
 #include "client/autograd/backward.h"
 #include "client/session/default_dtype.h"
-#include "client/session/program.h"
+#include "client/session/program_trace.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/errors.h"

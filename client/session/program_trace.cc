@@ -1,0 +1,401 @@
+#include "client/session/program_trace.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
+#include "client/link/outside.h"
+#include "client/session/encode.h"
+#include "client/session/leaf_grads.h"
+#include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
+
+namespace tt::client {
+namespace {
+
+thread_local ProgramTrace* current_trace = nullptr;
+
+constexpr int kSlotBits = 24;  // of a traced handle, below the trace's serial number
+
+uint64_t next_serial() {
+  static std::atomic<uint64_t> last{0};
+  return ++last & ((uint64_t{1} << (63 - kSlotBits)) - 1);
+}
+
+// Whether a backward pass from the tensor needs what an earlier pass has freed.
+bool has_freed_graph(const Tensor& tensor) {
+  if (!tensor->requires_grad) return false;
+  absl::flat_hash_set<const GraphNode*> visited;
+  std::vector<const GraphNode*> left = {edge_of(tensor).node.get()};
+  while (!left.empty()) {
+    const GraphNode* node = left.back();
+    left.pop_back();
+    if (!visited.insert(node).second) continue;
+    if (node->freed != GraphNode::Freed::kNo) return true;
+    for (const GraphEdge& edge : node->edges) {
+      if (edge.node) left.push_back(edge.node.get());
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::atomic<int> ProgramTrace::active_count_{0};
+
+ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> examples)
+    : session_(std::move(session)),
+      serial_(next_serial()),
+      first_sequence_(Ref<GraphNode>(new GraphNode(nullptr, nullptr))->sequence()) {
+  check(current_trace == nullptr, "[trace] this thread is tracing a Program already");
+  for (const Tensor& example : examples) {
+    check(example->session.get() == session_.get(),
+          "[trace] expected tensors of one session, got a tensor of another session");
+    check(example->id != 0, "[trace] a tensor of a wrapper subclass has no values in the engine");
+    inputs_.push_back(make(*example));
+  }
+  current_trace = this;
+  active_count_.fetch_add(1, std::memory_order_relaxed);
+}
+
+ProgramTrace::~ProgramTrace() { stop(); }
+
+void ProgramTrace::stop() {
+  if (!active_) return;
+  active_ = false;
+  active_count_.fetch_sub(1, std::memory_order_relaxed);
+  if (current_trace == this) current_trace = nullptr;
+  for (ChangedGrad& grad : changed_grads_) grad.leaf->grad = std::move(grad.before);
+}
+
+ProgramTrace* ProgramTrace::current(const Session& session) {
+  return current_trace != nullptr && current_trace->session_.get() == &session ? current_trace : nullptr;
+}
+
+bool ProgramTrace::is_active() { return current_trace != nullptr; }
+
+ProgramTrace::Pause::Pause() : paused_(std::exchange(current_trace, nullptr)) {}
+ProgramTrace::Pause::~Pause() { current_trace = paused_; }
+
+Tensor ProgramTrace::make(TensorMeta meta) {
+  check(ErrorKind::kValue, last_ < tt::Program::kMaxNames, "[trace] a Program has at most ", tt::Program::kMaxNames,
+        " values");
+  return make_ref<Handle>(std::move(meta), session_, kTracedHandle | serial_ << kSlotBits | ++last_);
+}
+
+Slot ProgramTrace::slot_of(const Handle& tensor) {
+  check(tensor.session.get() == session_.get(),
+        "[trace] expected tensors of the traced session, got a tensor of another session");
+  check(ErrorKind::kNotImplemented, tensor.id != 0,
+        "[trace] a tensor of a wrapper subclass has no values in the engine; trace its __torch_dispatch__ instead");
+  if (is_traced(tensor.id)) {
+    const uint64_t serial = (tensor.id & ~kTracedHandle) >> kSlotBits;
+    check(serial == serial_, "[trace] expected a tensor of this trace, got one of an earlier trace");
+    return tensor.id & ((uint64_t{1} << kSlotBits) - 1);
+  }
+  const auto [at, is_new] = captured_slots_.try_emplace(tensor.id, 0);
+  if (is_new) {
+    check(ErrorKind::kValue, last_ < tt::Program::kMaxNames, "[trace] a Program has at most ", tt::Program::kMaxNames,
+          " values");
+    at->second = ++last_;
+    captured_.push_back(Tensor(const_cast<Handle*>(&tensor)));
+  }
+  return at->second;
+}
+
+uint32_t ProgramTrace::site_of(uint32_t site) {
+  if (site == 0) return 0;
+  const auto [at, is_new] = site_numbers_.try_emplace(site, 0);
+  if (is_new) {
+    at->second = static_cast<uint32_t>(sites_.size() + 1);
+    session_->describe_site(site, &sites_.emplace_back());
+    sites_.back().set_id(at->second);
+  }
+  return at->second;
+}
+
+// A call may write to what the trace has computed, and to an input if no gradient depends on the write: the history of
+// a tensor outside cannot be changed by a run.
+void ProgramTrace::check_target(const Op& op, const Handle& target, bool grad, bool records) {
+  slot_of(target);
+  const Handle& root = target.base ? *target.base : target;
+  const uint64_t storage = root.storage_number();
+  const auto has_storage = [&](const Tensor& input) { return input->storage_number() == storage; };
+  const bool is_input = std::any_of(inputs_.begin(), inputs_.end(), has_storage) ||
+                        std::any_of(captured_.begin(), captured_.end(), has_storage) || !is_traced(root.id);
+  if (!is_input) return;
+  check(ErrorKind::kNotImplemented, !records && !(grad && (root.requires_grad || target.requires_grad)), "[", op.name,
+        "] a traced function cannot write to its inputs while gradients are recorded; use torch.no_grad()");
+  written_.push_back(storage);
+}
+
+void ProgramTrace::read_grad(const Tensor& tensor) {
+  const auto is_tensor = [&](const auto& known) { return known.first == tensor; };
+  const bool is_changed = std::any_of(changed_grads_.begin(), changed_grads_.end(),
+                                      [&](const ChangedGrad& grad) { return grad.leaf == tensor; });
+  const bool is_result = is_traced(tensor->id) && std::find(inputs_.begin(), inputs_.end(), tensor) == inputs_.end();
+  if (is_changed || is_result || std::any_of(read_grads_.begin(), read_grads_.end(), is_tensor)) return;
+  slot_of(*tensor);
+  read_grads_.emplace_back(tensor, tensor->grad);
+}
+
+Tensors ProgramTrace::results_of(const Op& op, Args args, Inference& inference) {
+  const Handle* viewed = nullptr;
+  if (inference.alias) {
+    for (const Arg& arg : args) {
+      for_each_tensor(arg, [&](const Handle* tensor) { viewed = viewed ? viewed : tensor; });
+    }
+  }
+  Tensors results;
+  for (TensorMeta& meta : inference.outputs) {
+    results.push_back(make(std::move(meta)));
+    if (!viewed) continue;
+    Handle& view = *results.back();
+    if (op.differentiable) {
+      view.base = viewed->base ? viewed->base : Tensor(const_cast<Handle*>(viewed));
+    } else {
+      view.is_data = true;
+    }
+    view.viewed_storage = viewed->storage_number();
+    view.viewed_storage_bytes = viewed->storage_bytes();
+  }
+  return results;
+}
+
+Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) {
+  op.check_args(args);
+  check(ErrorKind::kNotImplemented, !op.is_dynamic, "[", op.name,
+        "] the sizes of its results depend on values, which do not exist while a Program is traced");
+  check(ErrorKind::kNotImplemented, !reaches_outside(op.name), "[", op.name,
+        "] has effects outside of the session; a Program cannot contain it");
+  check(ErrorKind::kNotImplemented, !options.autocast.enabled(), "[", op.name,
+        "] a Program cannot be traced under autocast; convert tensors with .to()");
+  check(ErrorKind::kNotImplemented, options.saved == nullptr, "[", op.name,
+        "] a Program cannot be traced with hooks of saved tensors");
+  const bool grad = options.grad && !options.inference;
+  const DefaultFloat default_float(options.default_float);
+  Inference inference;
+  infer(op, args, grad, &inference);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!op.params[i].written) continue;
+    for_each_tensor(args[i], [&](const Handle* tensor) { check_target(op, *tensor, grad, /*records=*/false); });
+  }
+  Tensors results;
+  if (options.into.empty()) {
+    results = results_of(op, args, inference);
+  } else {
+    check(options.into.size() == inference.outputs.size(), "[", op.name, "] expected ", inference.outputs.size(),
+          " out tensors, got ", options.into.size());
+    for (size_t i = 0; i < options.into.size(); ++i) {
+      Handle& target = *options.into[i];
+      check_out_variant(op, inference.outputs[i], target, target.is_leaf(), grad);
+      check_target(op, target, grad, inference.outputs[i].requires_grad);
+      if (grad) check_writable(target);
+    }
+    results.assign(options.into.begin(), options.into.end());
+  }
+  add(op, args, absl::MakeConstSpan(results), options);
+  for (size_t i = 0; i < options.into.size(); ++i) {
+    Handle& target = *options.into[i];
+    if (is_traced(target.id)) target.requires_grad |= inference.outputs[i].requires_grad;
+  }
+  if (grad) record(op, args, absl::MakeConstSpan(results), !options.into.empty());
+  return results;
+}
+
+Tensors ProgramTrace::call_with_metas(const Op& op, Args args, const CallOptions& options) {
+  check(ErrorKind::kNotImplemented, op.id == op_id::kBackward, "[", op.name,
+        "] a Program cannot contain it: it changes what the tape records or runs in the client");
+  Inference inference;
+  infer_in_program(op, args, /*grad_enabled=*/false, &inference);
+  for_each_tensor(args[2], [&](const Handle* tensor) { differentiated_.insert(tensor->id); });
+  differentiates_ = true;
+  const Tensors results = results_of(op, args, inference);
+  add(op, args, absl::MakeConstSpan(results), options);
+  return results;
+}
+
+// Appends the instruction.
+void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options) {
+  std::vector<Slot> lists;  // spans into it must stay valid
+  size_t entries = 0;
+  for (const Arg& arg : args) entries += arg.kind == Arg::Kind::kTensors ? arg.size : 0;
+  lists.reserve(entries);
+  std::vector<Arg> named(args.begin(), args.end());
+  for (Arg& arg : named) {
+    if (arg.kind == Arg::Kind::kTensor) {
+      arg = slot_arg(slot_of(*static_cast<const Handle*>(arg.tensor)));
+    } else if (arg.kind == Arg::Kind::kTensors) {
+      const Slot* const first = lists.data() + lists.size();
+      for (const TensorMeta* tensor : arg.list()) {
+        lists.push_back(tensor ? slot_of(*static_cast<const Handle*>(tensor)) : 0);
+      }
+      arg.kind = Arg::Kind::kSlots;
+      arg.slots = first;
+    }
+  }
+  std::vector<Slot> names;
+  for (const Tensor& result : results) names.push_back(slot_of(*result));
+  Instruction& instruction = program_.add(op, absl::MakeConstSpan(named).first(count_given(op, args)), names);
+  instruction.flags = static_cast<uint8_t>(
+      (options.grad ? Instruction::kGrad : 0) | (options.inference ? Instruction::kInference : 0) |
+      (options.into.empty() ? 0 : Instruction::kInto) | Instruction::flags_of(options.default_float));
+  instruction.site = site_of(options.site);
+}
+
+ProgramTrace::ChangedGrad& ProgramTrace::changed(const Tensor& leaf) {
+  check(leaf->is_leaf(),
+        "[trace] expected a leaf whose .grad the function changes, got a result of a recorded operation");
+  for (ChangedGrad& grad : changed_grads_) {
+    if (grad.leaf == leaf) return grad;
+  }
+  slot_of(*leaf);
+  return changed_grads_.emplace_back(ChangedGrad{.leaf = leaf, .before = leaf->grad});
+}
+
+void ProgramTrace::set_grad(const Tensor& leaf, Tensor grad) {
+  ChangedGrad& changed_grad = changed(leaf);
+  if (grad) slot_of(*grad);
+  changed_grad.is_set = true;
+  changed_grad.set = grad;
+  changed_grad.accumulated = Tensor();
+  leaf->grad = std::move(grad);
+}
+
+void ProgramTrace::accumulate_grad(const Tensor& leaf, Tensor gradient, uint32_t site) {
+  if (!leaf->grad) {
+    ChangedGrad& grad = changed(leaf);
+    leaf->grad = grad.accumulated = std::move(gradient);
+    return;
+  }
+  // Runs add to the same tensor: one that the function has set or computed, or one from before the trace.
+  read_grad(leaf);
+  static const Op& op = *find_op(op_id::kAdd);
+  const Arg args[] = {Arg(leaf->grad.get()), Arg(gradient.get()), Arg(int64_t{1})};
+  CallOptions options;
+  options.grad = false;
+  options.site = site;
+  options.into = {&leaf->grad, 1};
+  call(op, args, options);
+}
+
+// Whether a call reads or writes the value, or a view of it.
+bool ProgramTrace::is_read(const Tensor& value) const {
+  const Slot name = value->id & ((uint64_t{1} << kSlotBits) - 1);
+  const auto has_name = [&](absl::Span<const Slot> names) {
+    return std::find(names.begin(), names.end(), name) != names.end();
+  };
+  return std::any_of(program_.instructions().begin(), program_.instructions().end(), [&](const Instruction& one) {
+    return ((one.flags & Instruction::kInto) != 0 && has_name(one.results)) ||
+           std::any_of(one.args.begin(), one.args.end(), [&](const Arg& arg) { return has_name(names_in(arg)); });
+  });
+}
+
+std::vector<Program::LeafGrad> ProgramTrace::grads(std::vector<Slot>* results) {
+  std::vector<Program::LeafGrad> grads;
+  constexpr Program::Output kNone{Program::Output::From::kNone, 0};
+  for (const ChangedGrad& changed : changed_grads_) {
+    Program::LeafGrad& grad = grads.emplace_back();
+    grad.leaf = source_of(changed.leaf);
+    grad.is_set = changed.is_set;
+    grad.set = changed.set ? output_of(changed.set, results) : kNone;
+    grad.accumulated = kNone;
+    if (!changed.accumulated) continue;
+    const size_t before = results->size();
+    grad.accumulated = output_of(changed.accumulated, results);
+    grad.is_read = results->size() == before || is_read(changed.accumulated);
+  }
+  return grads;
+}
+
+Tensor ProgramTrace::without_freed_graph(const Tensor& output) {
+  static const Op& op = *find_op(op_id::kDetach);
+  const Arg args[] = {Arg(output.get())};
+  CallOptions options;
+  options.grad = false;
+  return call(op, args, options)[0];
+}
+
+Program::Output ProgramTrace::source_of(const Tensor& input) const {
+  const auto given = std::find(inputs_.begin(), inputs_.end(), input);
+  if (given != inputs_.end()) return {Program::Output::From::kInput, static_cast<size_t>(given - inputs_.begin())};
+  const auto captured = std::find(captured_.begin(), captured_.end(), input);
+  check(ErrorKind::kNotImplemented, captured != captured_.end(),
+        "[trace] a traced function cannot change .grad of a tensor that it has made itself");
+  return {Program::Output::From::kCaptured, static_cast<size_t>(captured - captured_.begin())};
+}
+
+Program::Output ProgramTrace::output_of(const Tensor& output, std::vector<Slot>* results) {
+  using From = Program::Output::From;
+  const bool is_input = std::find(inputs_.begin(), inputs_.end(), output) != inputs_.end();
+  if (is_input || !is_traced(output->id)) {
+    slot_of(*output);
+    return source_of(output);
+  }
+  const Slot slot = slot_of(*output);
+  const auto found = std::find(results->begin(), results->end(), slot);
+  if (found != results->end()) return {From::kResult, static_cast<size_t>(found - results->begin())};
+  const uint64_t storage = output->storage_number();
+  const auto shares = [&](const Tensor& other) { return other->storage_number() == storage; };
+  check(
+      ErrorKind::kNotImplemented,
+      std::none_of(inputs_.begin(), inputs_.end(), shares) && std::none_of(captured_.begin(), captured_.end(), shares),
+      "[trace] an output of a traced function cannot be a view of an input; return a copy (.clone())");
+  check(ErrorKind::kNotImplemented, storages_.try_emplace(storage, slot).second,
+        "[trace] two outputs of a traced function cannot be views of one tensor; return copies (.clone())");
+  results->push_back(slot);
+  return {From::kResult, results->size() - 1};
+}
+
+Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) {
+  check(active_, "[trace] the trace has ended");
+  const absl::Cleanup stopped = [this] { stop(); };
+  std::vector<Program::Output> returned;
+  std::vector<Slot> results;
+  absl::flat_hash_map<const Handle*, Tensor> freed;  // outputs whose graph was freed: without it
+  for (const Tensor& output : outputs) {
+    if (differentiates_ && is_traced(output->id) && has_freed_graph(output)) {
+      Tensor& plain = freed[output.get()];
+      if (!plain) plain = without_freed_graph(output);
+      returned.push_back(output_of(plain, &results));
+      returned.back().is_freed = true;
+    } else {
+      returned.push_back(output_of(output, &results));
+    }
+  }
+  std::vector<Program::LeafGrad> leaf_grads = grads(&results);
+  std::vector<Program::ReadGrad> read_grads;
+  read_grads.reserve(read_grads_.size());
+  for (const auto& [tensor, grad] : read_grads_) read_grads.push_back({source_of(tensor), grad});
+  const size_t count = inputs_.size() + captured_.size();
+  const auto input = [&](size_t i) -> const Tensor& {
+    return i < inputs_.size() ? inputs_[i] : captured_[i - inputs_.size()];
+  };
+  const auto is_written = [&](size_t i) {
+    return std::find(written_.begin(), written_.end(), input(i)->storage_number()) != written_.end();
+  };
+  std::vector<size_t> order;
+  for (bool written : {false, true}) {
+    for (size_t i = 0; i < count; ++i) {
+      if (is_written(i) == written) order.push_back(i);
+    }
+  }
+  size_t written = 0;
+  std::vector<Program::InputUse> uses;
+  absl::flat_hash_map<Slot, Slot> names;
+  for (size_t i : order) {
+    names.emplace(slot_of(*input(i)), names.size() + 1);
+    written += is_written(i);
+    if (differentiates_) uses.push_back({input(i)->requires_grad, differentiated_.contains(input(i)->id)});
+  }
+  program_.rename([&](Slot slot) { return names.try_emplace(slot, names.size() + 1).first->second; });
+  for (Slot& slot : results) slot = names.at(slot);
+  program_.set_outputs(results);
+  return Ref<Program>(new Program(session_, std::move(program_), inputs_.size(), std::move(captured_), std::move(order),
+                                  written, exact, std::move(returned), std::move(leaf_grads), std::move(read_grads),
+                                  std::move(uses), std::move(sites_)));
+}
+
+}  // namespace tt::client
