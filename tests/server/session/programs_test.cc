@@ -126,10 +126,12 @@ struct BadDefinition {
 };
 
 TEST_F(ProgramsTest, BadDefinitionsFailTheirRuns) {
-  v1::Frame waiting, unknown, nested, sites;
+  v1::Frame waiting, unknown, nested, sites, hooking, saving;
   testing::uploaded(&waiting, 2, 9, {2});
   Instruction(&unknown, 65000).handle(1).result(2);
   Instruction(&nested, "run_program").handles({1}).handles({}).integer(50).result(2);
+  Instruction(&hooking, "hook").integer(7).handle(1);
+  Instruction(&saving, "saved_begin").integer(1);
   sites.add_sites()->set_id(3);
   std::string deep = doubled();
   deep.resize(deep.size() - 3);
@@ -139,6 +141,8 @@ TEST_F(ProgramsTest, BadDefinitionsFailTheirRuns) {
       {"waits", waiting.SerializeAsString(), 1, 0, "waits for something outside"},
       {"operator", unknown.SerializeAsString(), 1, 0, "operator 65000 is unknown"},
       {"nested", nested.SerializeAsString(), 1, 0, "a Program cannot contain it"},
+      {"hooking", hooking.SerializeAsString(), 1, 0, "[hook] changes the session's state"},
+      {"saving", saving.SerializeAsString(), 1, 0, "[saved_begin] changes the session's state"},
       {"sites", sites.SerializeAsString(), 1, 0, "expected source line 1"},
       {"inputs", doubled(), 0, 0, "expected a name that exists, got 1"},
       {"negative", doubled(), -1, 0, "expected a number of inputs"},
