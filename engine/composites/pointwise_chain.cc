@@ -8,8 +8,10 @@
 #include "engine/device/failed_check.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/chain.h"
+#include "engine/dispatch/chain_reduction.h"
 #include "engine/program/chain_code.h"
 #include "engine/program/poison.h"
+#include "engine/schema/rules/shape_rules.h"
 #include "engine/tensor/new_result.h"
 
 namespace tt::composites {
@@ -29,8 +31,10 @@ class ChainRun {
   // The results of the kept steps, and that of the last one.
   Tensors run() {
     for (size_t i = 0; i < steps_.size();) {
-      const size_t length = find_loop(i);
-      if (length >= 2 && run_loop(i, length)) {
+      size_t length = find_loop(i);
+      if (may_reduce(i, length) && run_loop(i, length, /*reduces=*/true)) {
+        i += length + 1;
+      } else if (length >= 2 && run_loop(i, length, /*reduces=*/false)) {
         i += length;
       } else {
         run_step(i++);
@@ -81,9 +85,9 @@ class ChainRun {
 
   // Returns the number of steps from `first` on that run as one loop; less than 2 means no loop.
   size_t find_loop(size_t first) {
-    if (first + 1 >= steps_.size() || !reads_large(first)) return 0;
+    if (first + 1 >= steps_.size() || !steps_[first].op->is_pointwise || !reads_large(first)) return 0;
     size_t end = first, inputs = 0;
-    while (end < steps_.size() && joins(end, first, &inputs)) ++end;
+    while (end < steps_.size() && steps_[end].op->is_pointwise && joins(end, first, &inputs)) ++end;
     while (end >= first + 2 && !stores_what_is_read(first, end)) --end;
     return end - first;
   }
@@ -101,6 +105,42 @@ class ChainRun {
       }
     }
     return true;
+  }
+
+  // Whether the step after a loop is a reduction that the loop can do. Its rows are then long enough, so that the
+  // loop computes them one by one without a loss.
+  bool may_reduce(size_t first, size_t length) {
+    constexpr int64_t kMinRun = 512;  // elements
+    const size_t reduction = first + length;
+    if (length == 0 || reduction + 1 != steps_.size() || steps_[reduction].op->is_pointwise) return false;
+    const Inference& last = inferred_[reduction - 1];
+    const TensorMeta& input = last.outputs[0];
+    if (!reduces_chains(last.backend) || !input.is_contiguous() || input.dtype != last.compute ||
+        (input.dtype != DType::kFloat32 && input.dtype != DType::kFloat64)) {
+      return false;
+    }
+    Inference& inferred = inferred_[reduction];
+    const auto args = arguments(reduction, first);
+    try {
+      steps_[reduction].op->check_args(args);
+      run_with_check_recovery(
+          [&] { infer(*steps_[reduction].op, args, CallScope::current().grad_enabled, &inferred); });
+    } catch (const Error&) {
+      return false;  // run_step() reports the error
+    }
+    if (inferred.requires_grad || inferred.outputs[0].dtype != input.dtype) return false;
+    return shortest_run(input, args[1]) >= kMinRun;
+  }
+
+  // The number of neighbouring elements that are all reduced or all kept.
+  static int64_t shortest_run(const TensorMeta& input, const Arg& dims) {
+    absl::InlinedVector<bool, 8> is_reduced(input.sizes.size(), dims.kind != Arg::Kind::kInts || dims.size == 0);
+    for (uint32_t i = 0; dims.kind == Arg::Kind::kInts && i < dims.size; ++i) {
+      is_reduced[static_cast<size_t>(shape_rules::wrap_dim(dims.integers[i], input.dim()))] = true;
+    }
+    int64_t run = 1;
+    for (size_t d = is_reduced.size(); d-- > 0 && is_reduced[d] == is_reduced.back();) run *= input.sizes[d];
+    return run;
   }
 
   bool joins(size_t step, size_t first, size_t* inputs) {
@@ -132,12 +172,13 @@ class ChainRun {
 
   // Returns false on failure. Nothing has changed then: the caller runs the steps one by one, and the failing step
   // reports its error.
-  bool run_loop(size_t first, size_t length) {
+  bool run_loop(size_t first, size_t length, bool reduces) {
     if (cancel_requested()) return false;
     absl::InlinedVector<absl::InlinedVector<Arg, 4>, kMaxChainSteps> args;
     absl::InlinedVector<ChainStep, kMaxChainSteps> chain;
-    for (size_t i = first; i < first + length; ++i) args.push_back(arguments(i, first));
-    for (size_t i = first; i < first + length; ++i) {
+    const size_t last = first + length - !reduces;  // the step whose result is `out`
+    for (size_t i = first; i <= last; ++i) args.push_back(arguments(i, first));
+    for (size_t i = first; i <= last; ++i) {
       absl::InlinedVector<Arg, 4>& list = args[i - first];
       for_each_tensor(i, [&](size_t a, bool is_result, size_t from) {
         if (!is_result || from < first) return;
@@ -147,19 +188,19 @@ class ChainRun {
       chain.push_back({steps_[i].op, list, inferred_[i].compute});
     }
     absl::Cleanup forget = [&] {  // unless the loop succeeds
-      for (size_t i = first; i < first + length; ++i) results_[i] = Tensor();
+      for (size_t i = first; i <= last; ++i) results_[i] = Tensor();
     };
     CallScope& scope = CallScope::current();
     scope.site = steps_[first].site;
     try {
       if (scope.observes_kernels()) [[unlikely]]
         observe(chain, Tensor());
-      for (size_t i = first; i + 1 < first + length; ++i) {
-        if (!is_read_after(i, first + length)) continue;
+      for (size_t i = first; i < last; ++i) {
+        if (!is_read_after(i, last + 1)) continue;
         results_[i] = new_result(inferred_[i].outputs[0]);
         chain[i - first].kept = &results_[i];
       }
-      Tensor out = new_result(inferred_[first + length - 1].outputs[0]);
+      Tensor out = new_result(inferred_[last].outputs[0]);
       try {
         Dispatcher::instance().chain_kernel(inferred_[first].backend)(chain, out);
       } catch (const std::exception&) {
@@ -168,12 +209,12 @@ class ChainRun {
       }
       if (scope.observes_kernels()) [[unlikely]]
         observe(chain, out);
-      results_[first + length - 1] = std::move(out);
+      results_[last] = std::move(out);
       std::move(forget).Cancel();
     } catch (const std::exception&) {
       return false;
     }
-    scope.fused += length - 1;
+    scope.fused += last - first;
     return true;
   }
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <bit>
 
+#include "engine/dispatch/chain_reduction.h"
 #include "engine/schema/error.h"
 
 namespace tt {
@@ -116,9 +117,11 @@ CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
           " steps, got more");
     const int64_t id = reader.word();
     const Op* op = id >= 0 && id <= UINT16_MAX ? find_op(static_cast<uint16_t>(id)) : nullptr;
-    check(ErrorKind::kValue, op != nullptr && op->is_pointwise,
-          "pointwise_chain accepts only pointwise operators, got ",
+    check(ErrorKind::kValue, op != nullptr && (op->is_pointwise || ends_chain(*op)),
+          "pointwise_chain accepts only pointwise operators and a reduction, got ",
           op != nullptr ? op->name : "an unknown operator id");
+    check(ErrorKind::kValue, steps.empty() || steps.back().op->is_pointwise, "[", op->name,
+          "] expected a reduction to be the last step of pointwise_chain");
     const auto site = static_cast<uint32_t>(reader.word());
     const auto result = static_cast<uint64_t>(reader.word());
     const auto head = static_cast<uint64_t>(reader.word());
@@ -137,6 +140,10 @@ CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
       step.args.push_back(op->params[i].default_value);
       step.from.push_back(-1);
     }
+    const bool reads_last = steps.size() > 1 && step.args[0].kind == Arg::Kind::kSlot &&
+                            step.from[0] == static_cast<int8_t>(steps.size()) - 2;
+    check(ErrorKind::kValue, op->is_pointwise || reads_last, "[", op->name,
+          "] expected a reduction in pointwise_chain to read the result of the step before");
   }
   check(ErrorKind::kValue, !steps.empty(), "pointwise_chain requires at least one step");
   return steps;

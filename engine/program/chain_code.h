@@ -1,4 +1,5 @@
-// ChainCode: the `steps` argument of pointwise_chain, which encodes several pointwise calls as a list of integers.
+// ChainCode: the `steps` argument of pointwise_chain, which encodes several pointwise calls, and perhaps a reduction of
+// the last result (dispatch/chain_reduction.h), as a list of integers.
 //
 // Each step contains its operator's id, its source line, its result's name and its arguments. An argument is an input
 // of the chain, the result of an earlier step, or a value. The pass fuse_pointwise writes the code, and the composite
@@ -45,7 +46,8 @@ struct CodedStep {
 using CodedSteps = absl::InlinedVector<CodedStep, kMaxChainSteps>;
 
 // Decodes `code`; the result points into it. Throws Error (ValueError) unless `code` has 1 to kMaxChainSteps steps of
-// pointwise operators and `inputs`, the number of the chain's inputs, is at most kMaxChainInputs.
+// pointwise operators, of which the last may be a reduction of the one before, and `inputs`, the number of the chain's
+// inputs, is at most kMaxChainInputs.
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs);
 
 }  // namespace tt

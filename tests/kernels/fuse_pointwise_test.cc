@@ -1,11 +1,15 @@
 // Fused pointwise instructions: same values as unfused ones, and no allocation for results that are dropped unread.
 
 #include "engine/program/passes/fuse_pointwise.h"
+
+#include <cstring>
+
 #include "engine/composites/composites.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/ops.h"
 #include "engine/program/chain_code.h"
 #include "engine/program/executor.h"
+#include "engine/program/poison.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 #include "tests/kernels/backend.h"
@@ -248,6 +252,78 @@ TEST_F(FusePointwise, SplitsChainThatOneLoopCannotRun) {
   EXPECT_EQ(run(frame), 1u);
   EXPECT_EQ(instructions_, 1u);
   expect_value(12, ops::neg(ops::add(ops::mul(a_, 2.0), wide)));
+}
+
+// The bits of the operators one by one, for every way in which the driver reads its input.
+TEST_F(FusePointwise, EndsWithAReduction) {
+  const int64_t all[] = {0, 1}, rows[] = {1}, columns[] = {0};
+  const std::vector<absl::Span<const int64_t>> dims = {{}, all, rows, columns};
+  Allocator& memory = Devices::instance().allocator(Device{});
+  for (const DType dtype : {DType::kFloat32, DType::kFloat64}) {
+    for (const Sizes& sizes : {Sizes{64, 1000}, Sizes{700, 1500}, Sizes{3, 40000}, Sizes{2500, 512}}) {
+      const Tensor x = filled(sizes, dtype), y = filled({sizes[1]}, dtype);
+      slots_.put(3, {x, nullptr});
+      slots_.put(4, {y, nullptr});
+      for (const uint16_t op : {op_id::kSum, op_id::kNansum, op_id::kMean, op_id::kProd}) {
+        for (const absl::Span<const int64_t> dim : dims) {
+          if (op == op_id::kProd && dim.size() > 1) continue;  // the same as all dimensions
+          SCOPED_TRACE(::testing::Message()
+                       << name(dtype) << to_string(sizes) << " op " << op << " dims " << dim.size());
+          const Arg dim_arg = dim.empty() ? Arg() : Arg(dim);
+          Frame frame;
+          frame.add(op_id::kMul, 10, {slot(3), slot(4)});
+          frame.add(op_id::kAdd, 11, {slot(10), Arg(0.25)});
+          frame.add(op, 12, {slot(11), dim_arg, Arg(dim.size() == 1), Arg()}, {10});
+          frame.release_at_end({11});
+          const uint64_t allocations = memory.stats().allocations;
+          EXPECT_EQ(run(frame), 2u);
+          EXPECT_EQ(memory.stats().allocations, allocations + 1);
+          const Tensor reduced = ops::add(ops::mul(x, y), 0.25);
+          const std::vector<Arg> args = {Arg(reduced.get()), dim_arg, Arg(dim.size() == 1), Arg()};
+          Call alone;
+          alone.op = find_op(op);
+          alone.args = args;
+          ASSERT_EQ(try_dispatch(alone, 0), nullptr);
+          const Tensor got = slots_.find(12)->tensor, want = alone.outputs[0];
+          ASSERT_EQ(got.sizes(), want.sizes());
+          const size_t bytes = static_cast<size_t>(want.numel()) * item_size(dtype);
+          EXPECT_EQ(std::memcmp(got.data(), want.data(), bytes), 0);
+          slots_.release(12);
+        }
+      }
+      slots_.release(3);
+      slots_.release(4);
+    }
+  }
+}
+
+TEST_F(FusePointwise, LeavesShortRowsAndOtherTypesToTheReduction) {
+  const int64_t dim[] = {1};
+  slots_.put(3, {filled({4096, 16}), nullptr});
+  slots_.put(4, {filled({64, 1000}, DType::kInt64), nullptr});
+  for (const Slot input : {Slot{3}, Slot{4}}) {
+    const Tensor x = slots_.find(input)->tensor;
+    Frame frame;
+    frame.add(op_id::kMul, 10, {slot(input), slot(input)});
+    frame.add(op_id::kNeg, 11, {slot(10)});
+    frame.add(op_id::kSum, 12, {slot(11), Arg(absl::MakeConstSpan(dim)), Arg(false), Arg()}, {10});
+    frame.release_at_end({11});
+    EXPECT_EQ(run(frame), 1u);
+    expect_value(12, ops::sum(ops::neg(ops::mul(x, x)), absl::MakeConstSpan(dim), false, std::nullopt));
+    slots_.release(12);
+  }
+}
+
+TEST_F(FusePointwise, LeavesErrorsToTheReduction) {
+  const int64_t dim[] = {3};
+  Frame frame;
+  frame.add(op_id::kMul, 10, {slot(kA), slot(kB)});
+  frame.add(op_id::kSum, 11, {slot(10), Arg(absl::MakeConstSpan(dim)), Arg(false), Arg()});
+  frame.release_at_end({10});
+  EXPECT_EQ(run(frame), 0u);
+  ASSERT_TRUE(slots_.find(11)->poison);
+  EXPECT_EQ(slots_.find(11)->poison->op, "sum");
+  EXPECT_EQ(slots_.find(11)->poison->site, 2u);
 }
 
 TEST_F(FusePointwise, FusesLargeTensorsAtRunTime) {

@@ -17,6 +17,12 @@ bool may_join(const Instruction& instruction, bool autocasts) {
   return is_pointwise_call(instruction);
 }
 
+// Whether the instruction reduces `result`.
+bool may_end(const Instruction& instruction, Slot result, bool autocasts) {
+  if (autocasts && has_autocast_policy(*instruction.op)) return false;
+  return is_reduction_call(instruction) && instruction.args[0].slot == result;
+}
+
 bool reads(const Instruction& instruction, Slot slot) {
   return std::any_of(instruction.args.begin(), instruction.args.end(),
                      [=](const Arg& arg) { return arg.kind == Arg::Kind::kSlot && arg.slot == slot; });
@@ -101,7 +107,7 @@ class Chain {
   size_t find(Slot newest) {
     const size_t before_read = reads_.empty() ? SIZE_MAX : reads_[0].instruction - first_;
     const size_t max_length = std::min({kMaxChainSteps, instructions_.size(), before_read});
-    while (length_ < max_length && add(instructions_[length_], newest)) ++length_;
+    while (length_ < max_length && !is_reduced() && add(instructions_[length_], newest)) ++length_;
     while (length_ >= 2 && !only_last_remains()) --length_;
     return length_ >= 2 ? length_ : 0;
   }
@@ -151,6 +157,7 @@ class Chain {
 
  private:
   Slot result(size_t i) const { return instructions_[i].results[0]; }
+  bool is_reduced() const { return length_ > 0 && !instructions_[length_ - 1].op->is_pointwise; }
   // Index of the instruction among the first `count` that defines the name; -1 if none.
   int index_of(Slot slot, size_t count) const {
     for (size_t i = 0; i < count; ++i) {
@@ -166,7 +173,8 @@ class Chain {
 
   bool add(const Instruction& instruction, Slot newest) {
     constexpr size_t kMaxReleases = 32;  // searched linearly
-    if (!may_join(instruction, autocasts_) || instruction.flags != instructions_[0].flags) return false;
+    const bool ends = length_ > 0 && may_end(instruction, result(length_ - 1), autocasts_);
+    if (!(ends || may_join(instruction, autocasts_)) || instruction.flags != instructions_[0].flags) return false;
     if (instruction.release.size() > kMaxReleases || !has_valid_args(instruction)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
     // Must be a new name; clients assign ascending names.
@@ -230,8 +238,10 @@ class Chain {
 };
 
 bool may_begin(const std::vector<Instruction>& instructions, size_t first, bool autocasts) {
-  return first + 1 < instructions.size() && may_join(instructions[first], autocasts) &&
-         may_join(instructions[first + 1], autocasts) && reads(instructions[first + 1], instructions[first].results[0]);
+  if (first + 1 >= instructions.size() || !may_join(instructions[first], autocasts)) return false;
+  const Instruction& next = instructions[first + 1];
+  const Slot result = instructions[first].results[0];
+  return may_end(next, result, autocasts) || (may_join(next, autocasts) && reads(next, result));
 }
 
 bool changes_autocast(const std::vector<Instruction>& instructions) {

@@ -21,6 +21,8 @@ struct Group {
   std::vector<size_t> members;  // ascending
   absl::InlinedVector<Slot, kMaxChainInputs> inputs;
   size_t numbers = 0;  // that are passed for tensors
+  // The members that run last: a pointwise instruction and the reduction of its result; both 0 without a reduction.
+  size_t reduced = 0, reduction = 0;
 };
 
 class Groups {
@@ -58,6 +60,9 @@ class Groups {
       for (size_t producer : producers_[i]) {
         if (may_fuse(producer)) merge(group_of_[producer], group_of_[i]);
       }
+    }
+    for (size_t i = 0; i < instructions_.size(); ++i) {
+      if (is_reduction_call(instructions_[i]) && has_valid_args(instructions_[i])) add_reduction(i);
     }
   }
 
@@ -136,6 +141,38 @@ class Groups {
     b = Group();
   }
 
+  // Adds a reduction to the group of what it reduces. A group of pointwise instructions never depends on a result that
+  // depends on the group, so the reduction cannot close a cycle.
+  void add_reduction(size_t i) {
+    if (producers_[i].size() != 1) return;
+    const size_t reduced = producers_[i][0], to = group_of_[reduced];
+    Group& group = groups_[to];
+    const TensorMeta& result = types_.of(instructions_[i].results[0]);
+    if (!may_fuse(reduced) || group.reduction != 0 || group.members.size() == kMaxChainSteps || result.requires_grad ||
+        result.dtype != this->result(reduced).dtype || instructions_[i].flags != instructions_[reduced].flags) {
+      return;
+    }
+    for (size_t member : group.members) {  // the reduced member has to run last
+      if (std::find(producers_[member].begin(), producers_[member].end(), reduced) != producers_[member].end()) return;
+    }
+    group.members.insert(std::upper_bound(group.members.begin(), group.members.end(), i), i);
+    group.reduced = reduced;
+    group.reduction = i;
+    groups_[group_of_[i]].members.clear();
+    group_of_[i] = to;
+  }
+
+  // The members in the order in which a loop runs them.
+  static std::vector<size_t> steps_of(const Group& group) {
+    if (group.reduction == 0) return group.members;
+    std::vector<size_t> steps;
+    for (size_t member : group.members) {
+      if (member != group.reduced && member != group.reduction) steps.push_back(member);
+    }
+    steps.insert(steps.end(), {group.reduced, group.reduction});
+    return steps;
+  }
+
   // Whether the group reads a result that depends on `on` and is computed outside of both. Gives up, with true, after a
   // number of groups.
   bool depends_through_others(size_t group, size_t on) {
@@ -177,17 +214,18 @@ class Groups {
   }
 
   Instruction instruction_of(const Group& group, const std::vector<bool>& read_outside, Program* program) const {
-    Instruction made = instructions_[group.members[0]];
+    const std::vector<size_t> members = steps_of(group);
+    Instruction made = instructions_[members[0]];
     made.release = {};
-    if (group.members.size() == 1) return made;
+    if (members.size() == 1) return made;
     static const Op* const pointwise_chain = find_op(op_id::kPointwiseChain);
     ChainWriter writer;
     std::vector<Slot> results;
     size_t count = 0;
-    for (size_t k = 0; k < group.members.size(); ++k) {
-      const Instruction& step = instructions_[group.members[k]];
-      const bool is_last = k + 1 == group.members.size();
-      const bool is_kept = read_outside[group.members[k]] && !is_last;
+    for (size_t k = 0; k < members.size(); ++k) {
+      const Instruction& step = instructions_[members[k]];
+      const bool is_last = k + 1 == members.size();
+      const bool is_kept = read_outside[members[k]] && !is_last;
       if (is_kept || is_last) results.push_back(step.results[0]);
       writer.begin_step(*step.op, step.site, step.results[0], step.args.size(), is_kept);
       for (const Arg& arg : step.args) {
@@ -199,8 +237,8 @@ class Groups {
         if (input != group.inputs.end()) {
           writer.add_input(static_cast<size_t>(input - group.inputs.begin()));
         } else {
-          const auto member = std::find(group.members.begin(), group.members.end(), definitions_.at(arg.slot));
-          writer.add_result(static_cast<size_t>(member - group.members.begin()));
+          const auto member = std::find(members.begin(), members.end(), definitions_.at(arg.slot));
+          writer.add_result(static_cast<size_t>(member - members.begin()));
         }
       }
       count += step.count;

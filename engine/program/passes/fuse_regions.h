@@ -1,4 +1,5 @@
-// fuse_regions: replaces groups of pointwise instructions of a Program by one pointwise_chain each.
+// fuse_regions: replaces groups of pointwise instructions of a Program, and perhaps a reduction, by one pointwise_chain
+// each.
 //
 // Unlike fuse_pointwise, which reads frames as they arrive, it sees the whole Program: the instructions of a group need
 // not be neighbours, and results that others read are stored by the group's loop. Keeps the bits of single calls. The

@@ -7,6 +7,8 @@ namespace tt {
 
 // Whether the instruction computes one new result by a pointwise operator.
 bool is_pointwise_call(const Instruction& instruction);
+// Whether the instruction computes one new result by a reduction that may end a chain (dispatch/chain_reduction.h).
+bool is_reduction_call(const Instruction& instruction);
 // Whether the call would pass Op::check_args(). Returns false for long strings, because steps are copied.
 bool has_valid_args(const Instruction& instruction);
 

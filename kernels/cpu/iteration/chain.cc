@@ -133,13 +133,18 @@ class Builder {
   }
 
   void run() {
+    const bool past_cache = !reads_output_ && bypasses_cache(space_.numel * static_cast<int64_t>(sizeof(C)));
+    make_loop(past_cache).run();
+  }
+
+  // The builder must outlive the loop.
+  Loop<C> make_loop(bool past_cache) const {
     absl::InlinedVector<LoopInput<C>, kMaxStepInputs> inputs;
     size_t next = 0;
     for (const Operand& operand : operands_) {
       inputs.push_back({operand.is_number ? nullptr : &accesses_[next++], operand.number});
     }
-    const bool past_cache = !reads_output_ && bypasses_cache(space_.numel * static_cast<int64_t>(sizeof(C)));
-    Loop<C>(space_, inputs, steps_, accesses_.back(), past_cache).run();
+    return Loop<C>(space_, inputs, steps_, accesses_.back(), past_cache);
   }
 
  private:
@@ -214,6 +219,19 @@ class Builder {
   Tensors kept_;                             // contiguous copies of operands
 };
 
+template <typename C>
+class ChainValues final : public BlockSource {
+ public:
+  ChainValues(absl::Span<const ChainStep> steps, const Tensor& shape)
+      : shape_(shape), builder_(steps, shape_), loop_(builder_.make_loop(/*past_cache=*/false)) {}
+  void read(int64_t first, int64_t n, void* to) const override { loop_.compute(first, first + n, static_cast<C*>(to)); }
+
+ private:
+  const Tensor shape_;
+  const Builder<C> builder_;
+  mutable Loop<C> loop_;  // of which compute() changes only what is atomic
+};
+
 // Runs a single operator in one call of its block function, if all operands are contiguous and in the type of the
 // computation. Returns false, without writing, otherwise.
 template <typename C>
@@ -266,6 +284,11 @@ void run(absl::Span<const ChainStep> steps, const Tensor& out) {
 }
 
 }  // namespace
+
+std::unique_ptr<BlockSource> chain_values(absl::Span<const ChainStep> steps, const Tensor& shape) {
+  if (shape.dtype() == DType::kFloat64) return std::make_unique<ChainValues<double>>(steps, shape);
+  return std::make_unique<ChainValues<float>>(steps, shape);
+}
 
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {
   if (run_permuted(steps, out, &run_chain)) return;

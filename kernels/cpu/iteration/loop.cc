@@ -117,12 +117,13 @@ void Loop<C>::run() {
   if (space_.numel == 0) return;
   const bool costly = std::any_of(steps_.begin(), steps_.end(), [](const Step<C>& s) { return s.costly; });
   const int64_t least = costly ? kCostlyPieces : kPieces;
+  C* const to = reinterpret_cast<C*>(output_.data);
   if (space_.numel < 2 * least * kPiece) {
-    run_range(0, space_.numel);
+    run_range(0, space_.numel, to);
   } else {
     const int64_t pieces = (space_.numel + kPiece - 1) / kPiece;
-    parallel_for(pieces, least, [this](int64_t begin, int64_t end) {
-      run_range(begin * kPiece, std::min(end * kPiece, space_.numel));
+    parallel_for(pieces, least, [this, to](int64_t begin, int64_t end) {
+      run_range(begin * kPiece, std::min(end * kPiece, space_.numel), to + begin * kPiece);
     });
   }
   check(!divided_by_zero_.load(std::memory_order_relaxed), "ZeroDivisionError");
@@ -151,13 +152,13 @@ void Loop<C>::fill_once(int64_t n, C (*buffers)[kBlock]) const {
 }
 
 template <typename C>
-void Loop<C>::run_range(int64_t begin, int64_t end) {
+void Loop<C>::run_range(int64_t begin, int64_t end, C* to) {
   alignas(64) C buffers[kMaxBuffers][kBlock];
   const C* values[kMaxRegisters];
   fill_once(end - begin, buffers);
   for (int64_t at = begin, n; at < end; at += n) {
     n = block_at(at, end);
-    run_block(at, n, values, buffers);
+    run_block(at, n, to + (at - begin), values, buffers);
   }
   // Streaming stores are not ordered with other stores. The fence makes them visible before this thread reports that
   // it is done.
@@ -165,8 +166,7 @@ void Loop<C>::run_range(int64_t begin, int64_t end) {
 }
 
 template <typename C>
-void Loop<C>::run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kBlock]) {
-  C* out = reinterpret_cast<C*>(output_.data) + at;  // valid only if direct_output_
+void Loop<C>::run_block(int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]) {
   const bool in_place = steps_.empty() && direct_output_ && !past_cache_;
   for (int i = 0; i < num_inputs_; ++i) {
     const Register& r = registers_[i];

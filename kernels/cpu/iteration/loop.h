@@ -56,6 +56,9 @@ class Loop {
   bool fits() const { return num_buffers_ <= kMaxBuffers; }
   // Throws Error (RuntimeError) on an integer division by zero; the output is undefined then.
   void run();
+  // Computes elements [begin, end) on the calling thread and writes them to `to` instead of the output, of which only
+  // the layout counts: it must be contiguous, have C's dtype and not be stored past the caches. Thread-safe.
+  void compute(int64_t begin, int64_t end, C* to) { run_range(begin, end, to); }
 
  private:
   // How a block function reads an input: in place (kDirect), from a block filled once with a number (kConstant), from a
@@ -75,9 +78,9 @@ class Loop {
   Register plan_input(const LoopInput<C>& input) const;
   void plan_buffers();
   int8_t allocate_buffer();
-  // Processes elements [begin, end) on the calling thread.
-  void run_range(int64_t begin, int64_t end);
-  void run_block(int64_t at, int64_t n, const C** values, C (*buffers)[kBlock]);
+  // Processes elements [begin, end) on the calling thread. `to` is where a direct output has the element `begin`.
+  void run_range(int64_t begin, int64_t end, C* to);
+  void run_block(int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]);
   void fill_once(int64_t n, C (*buffers)[kBlock]) const;
   int64_t block_at(int64_t at, int64_t end) const;
   int64_t inner() const { return space_.sizes.empty() ? 1 : space_.sizes.back(); }

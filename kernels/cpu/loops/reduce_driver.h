@@ -23,6 +23,7 @@
 
 #include "engine/device/parallel.h"
 #include "kernels/common/reduce/reduce_plan.h"
+#include "kernels/cpu/loops/block_source.h"
 #include "kernels/cpu/loops/strided_block.h"
 
 namespace tt::cpu {
@@ -36,9 +37,11 @@ class ReduceRun {
   using Value = typename R::Value;
   using Total = typename R::Total;
 
-  ReduceRun(const R& reduction, const Tensor& input, const ReducePlan& plan)
+  // With a source, `input` has no data: it describes what the source computes, and is contiguous and of type Value.
+  ReduceRun(const R& reduction, const Tensor& input, const ReducePlan& plan, const BlockSource* source)
       : reduction_(reduction),
         plan_(plan),
+        source_(source),
         inner_(plan.reduced.back()),
         data_(static_cast<const char*>(input.data())),
         dtype_(input.dtype()),
@@ -136,7 +139,17 @@ class ReduceRun {
     }
   }
 
+  // A function of its own, because of the size of its buffer.
+  [[gnu::noinline]] void reduce_computed_row(Total& total, int64_t base, int64_t begin, int64_t end) const {
+    UninitializedBuffer<kLongestRow> memory;
+    for_each_run(begin, end, kLongestRow, [&](int64_t offset, int64_t position, int64_t n) {
+      source_->read(base + offset, n, memory.elements());
+      reduction_.block(total, memory.elements(), n, position);
+    });
+  }
+
   void reduce_row(Total& total, int64_t base, int64_t begin, int64_t end) const {
+    if (source_ != nullptr) return reduce_computed_row(total, base, begin, end);
     UninitializedBuffer<kLoadedRow> memory;
     Value* buffer = memory.elements();
     for_each_run(begin, end, longest(), [&](int64_t offset, int64_t position, int64_t n) {
@@ -144,7 +157,23 @@ class ReduceRun {
     });
   }
 
+  void reduce_computed_columns(Total* totals, int64_t base, int64_t cols, int64_t begin, int64_t end) const {
+    constexpr int64_t kWidth = kLoaded / R::kRows;  // a column's total does not depend on it
+    UninitializedBuffer<kLoaded> memory;
+    Value* const buffer = memory.elements();
+    for_each_run(begin, end, R::kRows, [&](int64_t offset, int64_t position, int64_t rows) {
+      for (int64_t first = 0; first < cols; first += kWidth) {
+        const int64_t width = std::min(kWidth, cols - first);
+        for (int64_t r = 0; r < rows; ++r) {
+          source_->read(base + offset + r * inner_.stride + first, width, buffer + r * width);
+        }
+        reduction_.columns(totals + first, buffer, width, rows, width, position);
+      }
+    });
+  }
+
   void reduce_columns(Total* totals, int64_t base, int64_t cols, int64_t begin, int64_t end) const {
+    if (source_ != nullptr) return reduce_computed_columns(totals, base, cols, begin, end);
     UninitializedBuffer<kLoaded> memory;
     Value* buffer = memory.elements();
     bool in_place = direct_ && column_.stride == 1;
@@ -220,6 +249,7 @@ class ReduceRun {
 
   const R& reduction_;
   const ReducePlan& plan_;
+  const BlockSource* const source_;  // null: the elements are at data_
   Extent inner_;
   Extent column_{1, 0};
   const char* data_;
@@ -230,8 +260,9 @@ class ReduceRun {
 };
 
 template <typename R>
-void reduce(const R& reduction, const Tensor& input, const ReducePlan& plan, typename ReduceRun<R>::Finish finish) {
-  ReduceRun<R>(reduction, input, plan).run(finish);
+void reduce(const R& reduction, const Tensor& input, const ReducePlan& plan, typename ReduceRun<R>::Finish finish,
+            const BlockSource* source = nullptr) {
+  ReduceRun<R>(reduction, input, plan, source).run(finish);
 }
 
 }  // namespace tt::cpu

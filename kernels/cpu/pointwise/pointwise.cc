@@ -1,6 +1,7 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 
 #include "kernels/cpu/iteration/chain.h"
+#include "kernels/cpu/reduce/chain_reduction.h"
 
 namespace tt::cpu {
 
@@ -25,7 +26,7 @@ void register_pointwise(Dispatcher& dispatcher) {
   for (const Op* op : all_ops()) {
     if (op->is_pointwise) dispatcher.set(op->id, Key::kCPU, &pointwise);
   }
-  dispatcher.set_chain_kernel(DeviceType::kCPU, &run_chain);
+  dispatcher.set_chain_kernel(DeviceType::kCPU, &run_chain_or_reduction);
 }
 
 }  // namespace tt::cpu

@@ -117,6 +117,18 @@ TEST(FuseRegions, FusesWhatIsNotAdjacentAndKeepsWhatIsRead) {
             "%4 = matmul(%1, %2)\n%5, %8 = pointwise_chain([%1, %2, %4])\n%6 = sum(%5)\nread %6, %8\n");
 }
 
+TEST(FuseRegions, EndsWithAReduction) {
+  Program program;
+  add(&program, "mul", {slot(1), slot(2)}, {3});
+  add(&program, "mul", {slot(3), slot(3)}, {4});
+  add(&program, "mean", {slot(4)}, {5});
+  add(&program, "mul", {slot(3), Arg(2.0)}, {6});
+  add(&program, "sum", {slot(6)}, {7});  // a second one
+  program.set_outputs({5, 6, 7});
+  EXPECT_EQ(without_steps(fused(program, Inputs(2, {128, 128}))),
+            "%6, %5 = pointwise_chain([%1, %2])\n%7 = sum(%6)\nread %5, %6, %7\n");
+}
+
 TEST(FuseRegions, DoesNotWaitForItself) {
   Program program;
   add(&program, "exp", {slot(1)}, {2});

@@ -216,6 +216,18 @@ TEST(ChainCodeTest, RejectsInvalidCode) {
   std::vector<int64_t> no_pointwise = code;
   no_pointwise[0] = op_id::kMatmul;
   EXPECT_THROW(read_chain(no_pointwise, 2), Error);
+  const auto chain_of = [](std::vector<uint16_t> ops, int64_t read) {
+    ChainWriter writer;
+    for (size_t i = 0; i < ops.size(); ++i) {
+      writer.begin_step(*find_op(ops[i]), 1, i + 1, 1);
+      i == 0 ? writer.add_input(0) : writer.add_result(read < 0 ? i - 1 : static_cast<size_t>(read));
+    }
+    return std::vector<int64_t>(writer.code().begin(), writer.code().end());
+  };
+  EXPECT_EQ(read_chain(chain_of({op_id::kNeg, op_id::kExp, op_id::kSum}, -1), 1).size(), 3u);
+  EXPECT_THROW(read_chain(chain_of({op_id::kSum}, -1), 1), Error);
+  EXPECT_THROW(read_chain(chain_of({op_id::kNeg, op_id::kSum, op_id::kExp}, -1), 1), Error);
+  EXPECT_THROW(read_chain(chain_of({op_id::kNeg, op_id::kExp, op_id::kSum}, 0), 1), Error) << "skips a step";
   std::vector<int64_t> long_chain;
   for (size_t i = 0; i <= kMaxChainSteps; ++i) long_chain.insert(long_chain.end(), code.begin(), code.begin() + 7);
   EXPECT_THROW(read_chain(long_chain, 2), Error);

@@ -1,0 +1,21 @@
+// Reductions at the end of a chain (chain.h), which read the chain's last result while it is in the cache.
+#pragma once
+
+#include "engine/schema/op.h"
+#include "engine/schema/op_ids.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt {
+
+// Whether the operator may be the last step of a chain. Its first argument is then the result of the step before, its
+// other arguments are values.
+inline bool ends_chain(const Op& op) {
+  return op.id == op_id::kSum || op.id == op_id::kNansum || op.id == op_id::kMean || op.id == op_id::kProd;
+}
+
+// Whether the backend's ChainKernel accepts such a step. It requires that the result of the step before is contiguous
+// and float32 or float64, as the reduction's is. Of the steps before, it stores only results that are kept. The bits
+// are those of the operators one by one.
+inline bool reduces_chains(DeviceType backend) { return backend == DeviceType::kCPU; }
+
+}  // namespace tt
