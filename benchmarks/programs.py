@@ -24,7 +24,9 @@ from benchmarks import peers
 from benchmarks.gpt import make_gpt
 
 CASES = ("100 additions of 8x8", "100 additions of 65,536", "GELU MLP, 64 x 256", "softmax written out, 256 x 1024",
-         "RMS norm written out, 256 x 1024", "attention written out, 8 heads of 64 x 64")  # fmt: skip
+         "RMS norm written out, 256 x 1024", "attention written out, 8 heads of 64 x 64",
+         "(a * b + a).sum() of 100,000", "(a * b + a).sum() of 10,000,000", "(gelu(a) * b).sum() of 1,000,000",
+         "mean of squared differences, rows of 1,000 x 4,096")  # fmt: skip
 
 
 def functions(torch) -> dict[str, tuple[Callable, tuple]]:
@@ -54,10 +56,21 @@ def functions(torch) -> dict[str, tuple[Callable, tuple]]:
         e = torch.exp(s - s.amax(-1, keepdim=True))
         return (e / e.sum(-1, keepdim=True)) @ v
 
+    def total(a, b):
+        return (a * b + a).sum()
+
+    def gelu_total(a, b):
+        return (torch.nn.functional.gelu(a) * b).sum()
+
+    def row_errors(a, b):
+        return ((a - b) ** 2).mean(-1)
+
     heads = tuple(torch.randn(8, 64, 64) for _ in range(3))
+    small, large, middle, matrix = (tuple(torch.randn(*s) for _ in range(2)) for s in ((100_000,), (10_000_000,), (1_000_000,), (1000, 4096)))
     arguments = [(torch.ones(8, 8),), (torch.ones(65_536),), (torch.randn(64, 256),), (torch.randn(256, 1024),),
-                 (torch.randn(256, 1024),), heads]  # fmt: skip
-    return dict(zip(CASES, zip([additions, additions, mlp, softmax, rms_norm, attention], arguments)))
+                 (torch.randn(256, 1024),), heads, small, large, middle, matrix]  # fmt: skip
+    called = [additions, additions, mlp, softmax, rms_norm, attention, total, total, gelu_total, row_errors]
+    return dict(zip(CASES, zip(called, arguments)))
 
 
 TRAINING = ("training: GELU MLP, batch 64", "training: GPT of 4 layers, 16 x 64", "training: 8 residual blocks, 4,096 x 64")
