@@ -96,8 +96,8 @@ deb-test: deb ## Check the Debian packages, and run them in a new Debian system,
 	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements_packaging.txt
 	@deploy/debian/check.sh
 
-cuda: setup ## Compile the CUDA plug-in if a toolkit is installed (needs no GPU)
-	@deploy/gpu/compile.sh
+cuda: setup ## Compile the CUDA plug-in if a toolkit is installed (needs no GPU), for two architectures or ARCHITECTURES=90
+	@$(if $(ARCHITECTURES),ARCHITECTURES="$(ARCHITECTURES)") deploy/gpu/compile.sh
 
 gpu-bundle: setup ## Pack a bundle to run and check teletensor on a GPU machine: dist/gpu-bundle.tar.xz
 	@deploy/gpu/bundle.sh

@@ -14,7 +14,8 @@ using Clock = std::chrono::steady_clock;
 
 // Frees at least this much at a time, because a move examines all tensors of a session.
 constexpr uint64_t kMinWanted = uint64_t{64} << 20;
-constexpr std::chrono::milliseconds kPause{10};  // between two looks for an idle session
+constexpr std::chrono::milliseconds kPause{5};  // between two looks for an idle session
+constexpr int kLooks = 3;  // at a session that is idle, because status and metrics lock sessions for a moment, too
 
 struct Candidate {
   Clock::time_point since;
@@ -59,7 +60,13 @@ uint64_t Offloader::try_move_out(Device device, uint64_t wanted, const Account* 
   for (const Candidate& candidate : candidates) {
     if (freed >= wanted || cancel_requested()) break;
     bool in_use = false;
-    freed += candidate.session->offload(device, wanted - freed, &in_use);
+    uint64_t moved = 0;
+    for (int looks = 0; looks < kLooks && (looks == 0 || (moved == 0 && in_use)); ++looks) {
+      if (looks != 0) std::this_thread::sleep_for(kPause);
+      in_use = false;
+      moved = candidate.session->offload(device, wanted - freed, &in_use);
+    }
+    freed += moved;
     *may_wait |= in_use && after_ < kPatience;
   }
   return freed;
