@@ -66,7 +66,8 @@ def functions(torch) -> dict[str, tuple[Callable, tuple]]:
         return ((a - b) ** 2).mean(-1)
 
     heads = tuple(torch.randn(8, 64, 64) for _ in range(3))
-    small, large, middle, matrix = (tuple(torch.randn(*s) for _ in range(2)) for s in ((100_000,), (10_000_000,), (1_000_000,), (1000, 4096)))
+    sizes = (100_000,), (10_000_000,), (1_000_000,), (1000, 4096)
+    small, large, middle, matrix = (tuple(torch.randn(*each) for _ in range(2)) for each in sizes)
     arguments = [(torch.ones(8, 8),), (torch.ones(65_536),), (torch.randn(64, 256),), (torch.randn(256, 1024),),
                  (torch.randn(256, 1024),), heads, small, large, middle, matrix]  # fmt: skip
     called = [additions, additions, mlp, softmax, rms_norm, attention, total, total, gelu_total, row_errors]
