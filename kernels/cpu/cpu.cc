@@ -7,6 +7,7 @@
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/pointwise/pointwise.h"
+#include "kernels/cpu/reduce/chain_reduction.h"
 
 namespace tt::cpu {
 
@@ -15,6 +16,7 @@ void register_kernels(Dispatcher& dispatcher);  // generated: the operators with
 void register_backend(Dispatcher& dispatcher) {
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
+  dispatcher.set_chain_kernel(DeviceType::kCPU, &run_chain_or_reduction);
   // assign and clone work for every dtype, and are registered here because they have no `kernel:`.
   dispatcher.set(op_id::kAssign, Key::kCPU, &assign);
   dispatcher.set(op_id::kClone, Key::kCPU, &clone);

@@ -1,7 +1,6 @@
 #include "kernels/cpu/pointwise/pointwise.h"
 
 #include "kernels/cpu/iteration/chain.h"
-#include "kernels/cpu/reduce/chain_reduction.h"
 
 namespace tt::cpu {
 
@@ -26,7 +25,6 @@ void register_pointwise(Dispatcher& dispatcher) {
   for (const Op* op : all_ops()) {
     if (op->is_pointwise) dispatcher.set(op->id, Key::kCPU, &pointwise);
   }
-  dispatcher.set_chain_kernel(DeviceType::kCPU, &run_chain_or_reduction);
 }
 
 }  // namespace tt::cpu
