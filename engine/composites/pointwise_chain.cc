@@ -159,6 +159,12 @@ class ChainRun {
       return false;  // run_step() reports the error
     }
     const TensorMeta& meta = inferred.outputs[0];
+    // A loop broadcasts its operands; assign() also drops leading dimensions of one element.
+    const auto has_more_dims = [&](const Arg& arg) {
+      return arg.kind == Arg::Kind::kTensor && arg.tensor->dim() > meta.dim();
+    };
+    const auto args = arguments(step, first);
+    if (std::any_of(args.begin(), args.end(), has_more_dims)) return false;
     if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
     // A loop can store only these dtypes in its blocks. A result has the compute dtype or is boolean.
     const bool is_block_dtype = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||

@@ -140,7 +140,7 @@ CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
       step.args.push_back(op->params[i].default_value);
       step.from.push_back(-1);
     }
-    const bool reads_last = steps.size() > 1 && step.args[0].kind == Arg::Kind::kSlot &&
+    const bool reads_last = steps.size() > 1 && !step.args.empty() && step.args[0].kind == Arg::Kind::kSlot &&
                             step.from[0] == static_cast<int8_t>(steps.size()) - 2;
     check(ErrorKind::kValue, op->is_pointwise || reads_last, "[", op->name,
           "] expected a reduction in pointwise_chain to read the result of the step before");

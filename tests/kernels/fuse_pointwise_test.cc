@@ -314,6 +314,22 @@ TEST_F(FusePointwise, LeavesShortRowsAndOtherTypesToTheReduction) {
   }
 }
 
+// assign() drops leading dimensions of its second argument, which loops do not.
+TEST_F(FusePointwise, LeavesArgumentsOfMoreDimensionsToTheirStep) {
+  const int64_t dim[] = {0};
+  const Tensor wide = filled({1, kLarge});
+  slots_.put(3, {wide, nullptr});
+  Frame frame;
+  frame.add(op_id::kAssign, 10, {slot(kA), slot(3)});
+  frame.add(op_id::kSum, 11, {slot(10), Arg(absl::MakeConstSpan(dim)), Arg(false), Arg()});
+  frame.add(op_id::kNeg, 12, {slot(kA)}, {10});
+  frame.add(op_id::kAssign, 13, {slot(12), slot(3)});
+  frame.release_at_end({12});
+  run(frame);
+  expect_value(11, ops::sum(wide));
+  expect_value(13, ops::reshape(wide, {kLarge}));
+}
+
 TEST_F(FusePointwise, LeavesErrorsToTheReduction) {
   const int64_t dim[] = {3};
   Frame frame;

@@ -1,6 +1,7 @@
 // Dims: strides of several operands over a common index space, with as few dimensions as possible.
 #pragma once
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -12,8 +13,10 @@ namespace tt {
 // Returns the strides of an operand of sizes `from` when it is broadcast to sizes `to`: 0 along broadcast dimensions.
 inline Sizes broadcast_strides(SizesView from, SizesView strides, SizesView to) {
   Sizes result(to.size(), 0);
-  const size_t lead = to.size() - from.size();
-  for (size_t d = 0; d < from.size(); ++d) result[lead + d] = from[d] == 1 ? 0 : strides[d];
+  // From the innermost dimension: what is assigned may have further outer dimensions, of one element.
+  for (size_t d = 1; d <= std::min(from.size(), to.size()); ++d) {
+    result[to.size() - d] = from[from.size() - d] == 1 ? 0 : strides[from.size() - d];
+  }
   return result;
 }
 

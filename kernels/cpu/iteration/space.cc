@@ -11,9 +11,10 @@ Space::Space(SizesView of) : sizes(of.begin(), of.end()) {
 
 Access Space::access(const Tensor& t) const {
   Access a{static_cast<char*>(t.data()), t.dtype(), Strides(sizes.size(), 0)};
-  const size_t missing = sizes.size() - t.sizes().size();
-  for (size_t d = missing; d < sizes.size(); ++d) {
-    if (t.sizes()[d - missing] != 1) a.strides[d] = t.strides()[d - missing];
+  // From the innermost dimension: what is assigned may have further outer dimensions, of one element.
+  const size_t to = sizes.size(), from = t.sizes().size();
+  for (size_t d = 1; d <= std::min(to, from); ++d) {
+    if (t.sizes()[from - d] != 1) a.strides[to - d] = t.strides()[from - d];
   }
   return a;
 }

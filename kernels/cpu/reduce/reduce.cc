@@ -66,6 +66,8 @@ void run_chain_or_reduction(absl::Span<const ChainStep> steps, const Tensor& out
   const Tensor shape = empty(sizes_of(steps[0]), out.dtype(), Device{DeviceType::kMeta});
   const std::unique_ptr<BlockSource> values = chain_values(steps.first(steps.size() - 1), shape);
   const ReducePlan plan(shape, last.args[1].is_none() ? absl::Span<const int64_t>() : last.args[1].ints(), Order::kAny);
+  check(ErrorKind::kValue, plan.outputs == out.numel(), "[", last.op->name, "] expected a chain with ", out.numel(),
+        " results, got ", plan.outputs);
   Tensor to = out;
   switch (last.op->id) {
     case op_id::kSum: return sum_into<PlainSum>(shape, plan, to, values.get());
