@@ -74,10 +74,11 @@ Tensor reduced_gradient(const Tensor& g, const Tensor& group, std::string_view o
 
 Tensor sum_to(const Tensor& g, SizesView sizes) {
   if (SizesView(g.sizes()) == sizes) return g;
-  size_t extra_dims = g.sizes().size() - sizes.size();
+  // Negative for what was assigned with further outer dimensions, of one element.
+  const int64_t extra_dims = g.dim() - static_cast<int64_t>(sizes.size());
   Sizes dims;
-  for (size_t d = 0; d < g.sizes().size(); ++d) {
-    if (d < extra_dims || (sizes[d - extra_dims] == 1 && g.sizes()[d] != 1)) dims.push_back(static_cast<int64_t>(d));
+  for (int64_t d = 0; d < g.dim(); ++d) {
+    if (d < extra_dims || (sizes[static_cast<size_t>(d - extra_dims)] == 1 && g.size(d) != 1)) dims.push_back(d);
   }
   Tensor sum = dims.empty() ? g : ops::sum(g, dims, true);
   return extra_dims == 0 ? sum : ops::reshape(sum, sizes);
