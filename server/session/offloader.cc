@@ -26,23 +26,22 @@ struct Candidate {
 
 bool Offloader::make_room(Device device, size_t bytes, const Account* account) try {
   const Cancellation::Pause pause;  // the time is not the frame's
-  MutexLock lock(mutex_);
-  return !closed_ && move_out(device, std::max<uint64_t>(bytes, kMinWanted), account) != 0;
+  const Clock::time_point until = Clock::now() + kPatience;
+  for (;;) {
+    bool may_wait = false;
+    {
+      MutexLock lock(mutex_);
+      if (closed_) return false;
+      if (move_out(device, std::max<uint64_t>(bytes, kMinWanted), account, &may_wait) != 0) return true;
+    }
+    if (!may_wait || cancel_requested() || Clock::now() >= until) return false;
+    std::this_thread::sleep_for(kPause);  // without the lock, which others need
+  }
 } catch (const std::exception&) {  // the host has no memory left
   return false;
 }
 
-uint64_t Offloader::move_out(Device device, uint64_t wanted, const Account* account) {
-  const Clock::time_point until = Clock::now() + kPatience;
-  for (;;) {
-    bool may_wait = false;
-    const uint64_t freed = try_move_out(device, wanted, account, &may_wait);
-    if (freed != 0 || !may_wait || cancel_requested() || Clock::now() >= until) return freed;
-    std::this_thread::sleep_for(kPause);
-  }
-}
-
-uint64_t Offloader::try_move_out(Device device, uint64_t wanted, const Account* account, bool* may_wait) {
+uint64_t Offloader::move_out(Device device, uint64_t wanted, const Account* account, bool* may_wait) {
   const Clock::time_point now = Clock::now();
   std::vector<Candidate> candidates;
   for (std::shared_ptr<Session>& session : sessions_()) {

@@ -30,9 +30,8 @@ class Offloader final : public RoomMaker {
   static constexpr std::chrono::seconds kPatience{1};
 
  private:
-  uint64_t move_out(Device device, uint64_t wanted, const Account* account) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // As move_out(), once. `may_wait`: whether a session that has something to move may become idle within kPatience.
-  uint64_t try_move_out(Device device, uint64_t wanted, const Account* account, bool* may_wait)
+  // `may_wait`: whether a session that has something to move may become idle within kPatience.
+  uint64_t move_out(Device device, uint64_t wanted, const Account* account, bool* may_wait)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
   const std::chrono::milliseconds after_;
