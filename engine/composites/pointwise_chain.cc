@@ -6,6 +6,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
+#include "engine/device/parallel.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/chain.h"
 #include "engine/dispatch/chain_reduction.h"
@@ -113,6 +114,8 @@ class ChainRun {
     constexpr int64_t kMinRun = 512;  // elements
     const size_t reduction = first + length;
     if (length == 0 || reduction + 1 != steps_.size() || steps_[reduction].op->is_pointwise) return false;
+    // A profile has the sizes of each step's result, which would not exist.
+    if (CallScope::current().observes_kernels()) return false;
     const Inference& last = inferred_[reduction - 1];
     const TensorMeta& input = last.outputs[0];
     if (!reduces_chains(last.backend) || !input.is_contiguous() || input.dtype != last.compute ||
@@ -129,7 +132,11 @@ class ChainRun {
       return false;  // run_step() reports the error
     }
     if (inferred.requires_grad || inferred.outputs[0].dtype != input.dtype) return false;
-    return shortest_run(input, args[1]) >= kMinRun;
+    // The reduction is divided among threads as it would be alone, so that it has the same bits: into outputs, or into
+    // pieces. With fewer of them than threads, the steps before run faster as a loop of their own.
+    constexpr int64_t kPiece = 256 * 1024;
+    const int64_t parts = std::max(inferred.outputs[0].numel(), input.numel() / kPiece);
+    return parts >= num_threads() && shortest_run(input, args[1]) >= kMinRun;
   }
 
   // The number of neighbouring elements that are all reduced or all kept.
