@@ -44,6 +44,7 @@ class Names {
 
 // Whether the operator's effect is on the tape or the settings of the session, instead of a result or a write.
 bool changes_session(const Op& op) {
+  if (op.id == op_id::kBackwardBegin || op.id == op_id::kBackwardFeed) return true;
   if (op.num_outputs != 0 || op.id == op_id::kCountDataWrite) return false;
   if (op.id == op_id::kManualSeed || op.id == op_id::kSetRngState) return false;  // draws are ordered in a Program, too
   return std::none_of(op.params.begin(), op.params.end(), [](const Param& param) { return param.written; });
