@@ -276,7 +276,7 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   if (is_offloaded() && needs_values(frame)) [[unlikely]]
     bring_back();
   const RunningTurn turn(*this);
-  fuse_pointwise(&program_, slots_, scalar_reads_, context_.autocast.state.enabled());
+  fuse_pointwise(&program_, slots_, scalar_reads_, context_.autocast.state.enabled(), context_.observes_kernels());
   account_->set_program(program_.bytes());
   if (Profiler* profiler = context_.profiler()) [[unlikely]]
     profiler->begin_frame({frame.sequence(), arrival_.awaited, arrival_.received});

@@ -350,6 +350,21 @@ TEST_F(FusePointwise, LeavesArgumentsOfMoreDimensionsToTheirStep) {
   expect_value(13, ops::reshape(wide, {kLarge}));
 }
 
+TEST_F(FusePointwise, LeavesReductionsToProfiles) {
+  for (const bool is_observed : {false, true}) {
+    for (const bool starts : {false, true}) {
+      Frame frame;
+      if (starts) frame.add(op_id::kProfilerStart, 9, {Arg(false), Arg(int64_t{10}), Arg(false)});
+      frame.add(op_id::kExp, 10, {slot(kA)});
+      frame.add(op_id::kSum, 11, {slot(10)});
+      frame.release_at_end({10});
+      Program program = frame.program();
+      fuse_pointwise(&program, slots_, {}, /*autocasts=*/false, is_observed);
+      EXPECT_EQ(program.instructions().size(), (starts ? 2u : 1u) + (is_observed || starts ? 1u : 0u));
+    }
+  }
+}
+
 TEST_F(FusePointwise, LeavesErrorsToTheReduction) {
   const int64_t dim[] = {3};
   Frame frame;

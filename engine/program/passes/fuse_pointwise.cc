@@ -17,9 +17,15 @@ bool may_join(const Instruction& instruction, bool autocasts) {
   return is_pointwise_call(instruction);
 }
 
-// Whether the instruction reduces `result`.
-bool may_end(const Instruction& instruction, Slot result, bool autocasts) {
-  if (autocasts && has_autocast_policy(*instruction.op)) return false;
+// What the session does with calls besides executing them.
+struct Modes {
+  bool autocasts = false;
+  bool is_observed = false;
+};
+
+// Whether the instruction reduces `result` and may be part of its loop.
+bool may_end(const Instruction& instruction, Slot result, const Modes& modes) {
+  if (modes.is_observed || (modes.autocasts && has_autocast_policy(*instruction.op))) return false;
   return is_reduction_call(instruction) && instruction.args[0].slot == result;
 }
 
@@ -93,14 +99,14 @@ class Chain {
  public:
   // `reads`: those after instruction `first`.
   Chain(const Program& program, size_t first, absl::Span<const ReadPoint> reads, const SlotTable& slots,
-        const Estimates& estimates, bool autocasts)
+        const Estimates& estimates, const Modes& modes)
       : program_(program),
         instructions_(absl::MakeConstSpan(program.instructions()).subspan(first)),
         first_(first),
         reads_(reads),
         slots_(slots),
         estimates_(estimates),
-        autocasts_(autocasts) {}
+        modes_(modes) {}
 
   // Returns the chain's number of instructions; 0 if there is nothing to fuse. `newest` is the largest handle that the
   // Program has defined so far.
@@ -173,8 +179,8 @@ class Chain {
 
   bool add(const Instruction& instruction, Slot newest) {
     constexpr size_t kMaxReleases = 32;  // searched linearly
-    const bool ends = length_ > 0 && may_end(instruction, result(length_ - 1), autocasts_);
-    if (!(ends || may_join(instruction, autocasts_)) || instruction.flags != instructions_[0].flags) return false;
+    const bool ends = length_ > 0 && may_end(instruction, result(length_ - 1), modes_);
+    if (!(ends || may_join(instruction, modes_.autocasts)) || instruction.flags != instructions_[0].flags) return false;
     if (instruction.release.size() > kMaxReleases || !has_valid_args(instruction)) return false;
     if (length_ > 0 && !reads(instruction, result(length_ - 1))) return false;
     // Must be a new name; clients assign ascending names.
@@ -230,23 +236,22 @@ class Chain {
   const absl::Span<const ReadPoint> reads_;
   const SlotTable& slots_;
   const Estimates& estimates_;
-  const bool autocasts_;
+  const Modes modes_;
   size_t length_ = 0;
   size_t inputs_read_ = 0;
   absl::InlinedVector<Slot, 8> released_;
   absl::InlinedVector<Slot, 8> inputs_;
 };
 
-bool may_begin(const std::vector<Instruction>& instructions, size_t first, bool autocasts) {
-  if (first + 1 >= instructions.size() || !may_join(instructions[first], autocasts)) return false;
+bool may_begin(const std::vector<Instruction>& instructions, size_t first, const Modes& modes) {
+  if (first + 1 >= instructions.size() || !may_join(instructions[first], modes.autocasts)) return false;
   const Instruction& next = instructions[first + 1];
   const Slot result = instructions[first].results[0];
-  return may_end(next, result, autocasts) || (may_join(next, autocasts) && reads(next, result));
+  return may_end(next, result, modes) || (may_join(next, modes.autocasts) && reads(next, result));
 }
 
-bool changes_autocast(const std::vector<Instruction>& instructions) {
-  return std::any_of(instructions.begin(), instructions.end(),
-                     [](const Instruction& i) { return i.op->id == op_id::kSetAutocast; });
+bool has(const std::vector<Instruction>& instructions, uint16_t op) {
+  return std::any_of(instructions.begin(), instructions.end(), [=](const Instruction& i) { return i.op->id == op; });
 }
 
 // Returns `before`, followed by `names` without the intermediate results of `chain`.
@@ -260,11 +265,13 @@ absl::Span<const Slot> merged(ProgramMemory& memory, absl::Span<const Slot> name
 
 }  // namespace
 
-void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const ReadPoint> reads, bool autocasts) {
+void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const ReadPoint> reads, bool autocasts,
+                    bool is_observed) {
   constexpr size_t kMaxOutputs = 32;  // searched linearly
   if (program->outputs().size() > kMaxOutputs) return;
   std::vector<Instruction>& instructions = program->mutable_instructions();
-  autocasts |= changes_autocast(instructions);
+  const Modes modes = {autocasts || has(instructions, op_id::kSetAutocast),
+                       is_observed || has(instructions, op_id::kProfilerStart)};
   Estimates estimates(instructions, slots);
   std::vector<Slot> dropped;
   Slot newest = 0;
@@ -273,8 +280,8 @@ void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const R
     const uint8_t estimate = estimates.of(instructions[i]);
     const bool worthwhile = (estimate & Estimates::kLarge) && !(estimate & Estimates::kRecorded);
     while (!reads.empty() && reads[0].instruction <= i) reads.remove_prefix(1);
-    if (worthwhile && may_begin(instructions, i, autocasts)) {
-      Chain chain(*program, i, reads, slots, estimates, autocasts);
+    if (worthwhile && may_begin(instructions, i, modes)) {
+      Chain chain(*program, i, reads, slots, estimates, modes);
       if (const size_t length = chain.find(newest)) {
         dropped.clear();
         Instruction fused = chain.fuse(program, &dropped);

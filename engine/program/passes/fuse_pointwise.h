@@ -14,8 +14,9 @@ namespace tt {
 // Rewrites `program`, which is about to run over `slots`, in place. `reads` are in ascending order; no chain extends
 // over one, and a result that it reads is not removed. Leaves chains of tensors that are small according
 // to `slots`, and anything invalid, unchanged: the executor reports errors as it would without this pass. `autocasts`:
-// the session uses autocast, so that operators with a policy are executed alone. Does not throw.
+// the session uses autocast, so that operators with a policy are executed alone. `is_observed`: the session records a
+// profile, in which reductions have calls and memory of their own. Does not throw.
 void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const ReadPoint> reads = {},
-                    bool autocasts = false);
+                    bool autocasts = false, bool is_observed = false);
 
 }  // namespace tt
