@@ -32,7 +32,7 @@ class ChainRun {
   // The results of the kept steps, and that of the last one.
   Tensors run() {
     for (size_t i = 0; i < steps_.size();) {
-      size_t length = find_loop(i);
+      const size_t length = find_loop(i);
       if (may_reduce(i, length) && run_loop(i, length, /*reduces=*/true)) {
         i += length + 1;
       } else if (length >= 2 && run_loop(i, length, /*reduces=*/false)) {
@@ -84,7 +84,8 @@ class ChainRun {
     return large;
   }
 
-  // Returns the number of steps from `first` on that run as one loop; less than 2 means no loop.
+  // Returns the number of steps from `first` on that may run as one loop; 1 step is a loop only with a reduction after
+  // it.
   size_t find_loop(size_t first) {
     if (first + 1 >= steps_.size() || !steps_[first].op->is_pointwise || !reads_large(first)) return 0;
     size_t end = first, inputs = 0;
@@ -134,7 +135,7 @@ class ChainRun {
     if (inferred.requires_grad || inferred.outputs[0].dtype != input.dtype) return false;
     // The reduction is divided among threads as it would be alone, so that it has the same bits: into outputs, or into
     // pieces. With fewer of them than threads, the steps before run faster as a loop of their own.
-    constexpr int64_t kPiece = 256 * 1024;
+    constexpr int64_t kPiece = 256 * 1024;  // as in kernels/cpu/loops/reduce_driver.h
     const int64_t parts = std::max(inferred.outputs[0].numel(), input.numel() / kPiece);
     return parts >= num_threads() && shortest_run(input, args[1]) >= kMinRun;
   }
@@ -158,8 +159,8 @@ class ChainRun {
     }
     if (*inputs > kMaxChainInputs) return false;
     Inference& inferred = inferred_[step];
+    const auto args = arguments(step, first);
     try {
-      const auto args = arguments(step, first);
       steps_[step].op->check_args(args);
       run_with_check_recovery([&] { infer(*steps_[step].op, args, CallScope::current().grad_enabled, &inferred); });
     } catch (const Error&) {
@@ -170,7 +171,6 @@ class ChainRun {
     const auto has_more_dims = [&](const Arg& arg) {
       return arg.kind == Arg::Kind::kTensor && arg.tensor->dim() > meta.dim();
     };
-    const auto args = arguments(step, first);
     if (std::any_of(args.begin(), args.end(), has_more_dims)) return false;
     if (inferred.requires_grad || !Dispatcher::instance().chain_kernel(inferred.backend)) return false;
     // A loop can store only these dtypes in its blocks. A result has the compute dtype or is boolean.

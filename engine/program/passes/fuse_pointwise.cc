@@ -250,8 +250,13 @@ bool may_begin(const std::vector<Instruction>& instructions, size_t first, const
   return may_end(next, result, modes) || (may_join(next, modes.autocasts) && reads(next, result));
 }
 
-bool has(const std::vector<Instruction>& instructions, uint16_t op) {
-  return std::any_of(instructions.begin(), instructions.end(), [=](const Instruction& i) { return i.op->id == op; });
+// The session's modes, and those that the instructions set.
+Modes with_changes(Modes modes, const std::vector<Instruction>& instructions) {
+  for (const Instruction& instruction : instructions) {
+    modes.autocasts |= instruction.op->id == op_id::kSetAutocast;
+    modes.is_observed |= instruction.op->id == op_id::kProfilerStart;
+  }
+  return modes;
 }
 
 // Returns `before`, followed by `names` without the intermediate results of `chain`.
@@ -270,8 +275,7 @@ void fuse_pointwise(Program* program, const SlotTable& slots, absl::Span<const R
   constexpr size_t kMaxOutputs = 32;  // searched linearly
   if (program->outputs().size() > kMaxOutputs) return;
   std::vector<Instruction>& instructions = program->mutable_instructions();
-  const Modes modes = {autocasts || has(instructions, op_id::kSetAutocast),
-                       is_observed || has(instructions, op_id::kProfilerStart)};
+  const Modes modes = with_changes({autocasts, is_observed}, instructions);
   Estimates estimates(instructions, slots);
   std::vector<Slot> dropped;
   Slot newest = 0;

@@ -141,8 +141,8 @@ class Groups {
     b = Group();
   }
 
-  // Adds a reduction to the group of what it reduces. A group of pointwise instructions never depends on a result that
-  // depends on the group, so the reduction cannot close a cycle.
+  // Adds a reduction to the group of the instruction whose result it reduces. A group of pointwise instructions never
+  // depends on a result that depends on the group, so the reduction cannot close a cycle.
   void add_reduction(size_t i) {
     if (producers_[i].size() != 1) return;
     const size_t reduced = producers_[i][0], to = group_of_[reduced];
