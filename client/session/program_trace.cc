@@ -11,6 +11,7 @@
 #include "client/session/leaf_grads.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
+#include "engine/schema/read_only.h"
 
 namespace tt::client {
 namespace {
@@ -178,7 +179,7 @@ Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) 
   const DefaultFloat default_float(options.default_float);
   Inference inference;
   infer(op, args, grad, &inference);
-  for (size_t i = 0; i < args.size(); ++i) {
+  for (size_t i = 0; i < args.size() && writes_arguments(op, args); ++i) {
     if (!op.params[i].written) continue;
     for_each_tensor(args[i], [&](const Handle* tensor) { check_target(op, *tensor, grad, /*records=*/false); });
   }

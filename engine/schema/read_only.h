@@ -15,8 +15,8 @@ inline constexpr std::string_view kReadOnly =
 // Whether a call writes to the arguments that its operator declares as written. Norms of batches do so in training
 // only. Requires that check_args has passed.
 inline bool writes_arguments(const Op& op, Args args) {
-  for (size_t i = 0; i < args.size(); ++i) {
-    if (op.params[i].name == "training") return args[i].to_bool();
+  for (size_t i = 0; i < op.params.size(); ++i) {
+    if (op.params[i].name == "training") return (i < args.size() ? args[i] : op.params[i].default_value).to_bool();
   }
   return true;
 }

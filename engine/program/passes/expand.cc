@@ -10,7 +10,7 @@
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
-#include "engine/program/passes/merge_equal.h"
+#include "engine/program/passes/writes.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"

@@ -9,8 +9,8 @@
 #include "absl/container/inlined_vector.h"
 #include "engine/dispatch/chain.h"
 #include "engine/program/chain_code.h"
-#include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/pointwise_call.h"
+#include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt {

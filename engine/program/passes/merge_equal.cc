@@ -5,6 +5,8 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/program/passes/renamed_args.h"
+#include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt {
@@ -42,14 +44,6 @@ struct SameCall {
 
 }  // namespace
 
-bool writes_in_place(const Program& program) {
-  return std::any_of(program.instructions().begin(), program.instructions().end(), [](const Instruction& instruction) {
-    const auto& params = instruction.op->params;
-    return (instruction.flags & Instruction::kInto) != 0 ||
-           std::any_of(params.begin(), params.end(), [](const Param& param) { return param.written; });
-  });
-}
-
 void merge_equal(Program* program) {
   if (writes_in_place(*program)) return;
   absl::flat_hash_set<Slot> outputs(program->outputs().begin(), program->outputs().end());
@@ -59,22 +53,10 @@ void merge_equal(Program* program) {
     const auto found = same.find(slot);
     return found == same.end() ? slot : found->second;
   };
-  ProgramMemory& memory = program->memory();
   std::vector<Instruction> kept;
   kept.reserve(program->instructions().size());  // its elements stay where they are
   for (Instruction instruction : program->instructions()) {
-    absl::Span<Arg> args = memory.allocate<Arg>(instruction.args.size());
-    for (size_t i = 0; i < args.size(); ++i) {
-      Arg arg = instruction.args[i];
-      if (arg.kind == Arg::Kind::kSlot) arg.slot = renamed(arg.slot);
-      if (arg.kind == Arg::Kind::kSlots) {
-        absl::Span<Slot> slots = memory.allocate<Slot>(arg.size);
-        for (uint32_t k = 0; k < arg.size; ++k) slots[k] = renamed(arg.slots[k]);
-        arg.slots = slots.data();
-      }
-      new (&args[i]) Arg(arg);
-    }
-    instruction.args = args;
+    instruction.args = renamed_args(instruction.args, renamed, &program->memory());
     instruction.release = {};
     // Two outputs must stay two tensors, because the client may write to one of them.
     const auto is_output = [&](Slot slot) { return outputs.contains(slot); };

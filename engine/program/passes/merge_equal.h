@@ -13,7 +13,4 @@ namespace tt {
 // to run afterwards. Does not throw.
 void merge_equal(Program* program);
 
-// Whether an instruction of the Program writes to a tensor that existed before.
-bool writes_in_place(const Program& program);
-
 }  // namespace tt

@@ -2,7 +2,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
-#include "engine/program/passes/merge_equal.h"
+#include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt {

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/program/passes/writes.h"
 
 namespace tt {
 namespace {
@@ -20,9 +21,7 @@ void visit_names(const Instruction& instruction, const Visit& visit) {
 }
 
 bool must_run(const Instruction& instruction) {
-  const auto& params = instruction.op->params;
-  return instruction.results.empty() || instruction.op->is_random || (instruction.flags & Instruction::kInto) != 0 ||
-         std::any_of(params.begin(), params.end(), [](const Param& param) { return param.written; });
+  return instruction.results.empty() || instruction.op->is_random || writes_in_place(instruction);
 }
 
 void remove_dead(Program* program) {

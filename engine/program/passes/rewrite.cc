@@ -9,9 +9,9 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/types/span.h"
+#include "engine/program/passes/inferred_call.h"
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_unused.h"
-#include "engine/schema/error.h"
 #include "engine/schema/op.h"
 
 namespace tt {
@@ -191,25 +191,6 @@ const Rules& rules() {
 
 bool has_wide_floats(DType dtype) { return dtype == DType::kFloat32 || dtype == DType::kFloat64; }
 
-// Whether the operator's result has the metadata that the client and later instructions expect.
-bool gives(const TensorMeta& expected, const Op& op, Args args, bool grad, const ProgramTypes& types) {
-  std::vector<Arg> tensors(args.begin(), args.end());
-  for (Arg& arg : tensors) {
-    if (arg.kind == Arg::Kind::kSlot) arg = Arg(&types.of(arg.slot));
-  }
-  for (size_t i = tensors.size(); i < op.params.size(); ++i) tensors.push_back(op.params[i].default_value);
-  try {
-    op.check_args(tensors);
-    Inference inferred;
-    infer(op, tensors, grad, &inferred);
-    const TensorMeta& meta = inferred.outputs[0];
-    return meta.sizes == expected.sizes && meta.strides == expected.strides && meta.dtype == expected.dtype &&
-           meta.device == expected.device;
-  } catch (const Error&) {
-    return false;
-  }
-}
-
 // Replaces instruction `index` if it computes the result of a rule's pattern.
 bool rewrite_instruction(Program* program, size_t index, const UseDefs& uses, const ProgramTypes& types) {
   const Instruction& instruction = program->instructions()[index];
@@ -227,7 +208,7 @@ bool rewrite_instruction(Program* program, size_t index, const UseDefs& uses, co
     if (!replacement) continue;
     const Op& op = *find_op(replacement->op);
     const std::vector<Arg> args = with_list(op, *replacement);
-    if (!gives(result, op, args, (instruction.flags & Instruction::kGrad) != 0, types)) continue;
+    if (!has_result(result, op, args, (instruction.flags & Instruction::kGrad) != 0, types)) continue;
     Instruction& replaced = program->mutable_instructions()[index];
     replaced.op = &op;
     replaced.args = program->copy_args(args);

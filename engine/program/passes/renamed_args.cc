@@ -1,0 +1,21 @@
+#include "engine/program/passes/renamed_args.h"
+
+namespace tt {
+
+Args renamed_args(Args args, absl::FunctionRef<Slot(Slot)> name_of, ProgramMemory* memory) {
+  const auto renamed = [&](Slot slot) { return slot == 0 ? 0 : name_of(slot); };
+  absl::Span<Arg> made = memory->allocate<Arg>(args.size());
+  for (size_t i = 0; i < args.size(); ++i) {
+    Arg arg = args[i];
+    if (arg.kind == Arg::Kind::kSlot) arg.slot = renamed(arg.slot);
+    if (arg.kind == Arg::Kind::kSlots) {
+      absl::Span<Slot> slots = memory->allocate<Slot>(arg.size);
+      for (uint32_t k = 0; k < arg.size; ++k) slots[k] = renamed(arg.slots[k]);
+      arg.slots = slots.data();
+    }
+    new (&made[i]) Arg(arg);
+  }
+  return made;
+}
+
+}  // namespace tt

@@ -1,0 +1,12 @@
+// Arguments with other names.
+#pragma once
+
+#include "absl/functional/function_ref.h"
+#include "engine/schema/program.h"
+
+namespace tt {
+
+// A copy of the arguments in `memory` whose names are those that name_of returns; 0, for no tensor, stays.
+Args renamed_args(Args args, absl::FunctionRef<Slot(Slot)> name_of, ProgramMemory* memory);
+
+}  // namespace tt
