@@ -99,6 +99,9 @@ void run_with_plain_outputs(Call& call, Kernel kernel);
 // results are computed in a temporary and then copied.
 void run_with_separate_outputs(Call& call, Kernel kernel);
 
+// Runs a kernel that writes new results in the layouts that infer() chose, and out tensors that are contiguous.
+void run_with_inferred_outputs(Call& call, Kernel kernel);
+
 // Runs a kernel that copies its first argument and changes elements of the copy, in any layout. An out tensor of the
 // inferred dtype is written directly if it has exactly the first argument's elements, or shares no byte with any
 // argument. `x.index_put_()` then accesses only the elements that it changes.

@@ -118,6 +118,13 @@ void run_with_plain_outputs(Call& call, Kernel kernel) {
   kernel(call);
 }
 
+void run_with_inferred_outputs(Call& call, Kernel kernel) {
+  if (call.into) return run_with_temporaries(call, kernel, &is_plain);
+  call.outputs.clear();
+  for (const TensorMeta& inferred : call.inferred.outputs) call.outputs.push_back(new_result(inferred));
+  kernel(call);
+}
+
 void run_with_separate_outputs(Call& call, Kernel kernel) {
   if (call.into) return run_with_temporaries(call, kernel, &is_separate);
   allocate_outputs(call);

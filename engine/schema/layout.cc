@@ -71,38 +71,14 @@ enum class Follow : uint8_t {
 
 constexpr auto kFollow = [] {
   std::array<Follow, op_id::kMax + 1> table{};
-  for (uint16_t id : {op_id::kToDtype,
-                      op_id::kToDevice,
-                      op_id::kDiv,
-                      op_id::kClamp,
-                      op_id::kFloatPower,
-                      op_id::kNanToNum,
-                      op_id::kRound,
-                      op_id::kLogit,
-                      op_id::kNormalize,
-                      op_id::kRelu6,
-                      op_id::kGelu,
-                      op_id::kPrelu,
-                      op_id::kDropout,
-                      op_id::kDropoutForward,
-                      op_id::kScaleKept,
-                      op_id::kMaxOther,
-                      op_id::kMinOther,
-                      op_id::kEmptyLike,
-                      op_id::kZerosLike,
-                      op_id::kOnesLike,
-                      op_id::kFullLike,
-                      op_id::kRandLike,
-                      op_id::kRandnLike,
-                      op_id::kRandintLike,
-                      op_id::kUniformLike,
-                      op_id::kNormalLike,
-                      op_id::kBernoulliLike,
-                      op_id::kExponentialLike,
-                      op_id::kRandomLike,
-                      op_id::kBernoulli,
-                      op_id::kFlip,
-                      op_id::kRoll}) {
+  for (uint16_t id : {op_id::kToDtype,     op_id::kToDevice,       op_id::kDiv,           op_id::kClamp,
+                      op_id::kFloatPower,  op_id::kNanToNum,       op_id::kRound,         op_id::kLogit,
+                      op_id::kNormalize,   op_id::kRelu6,          op_id::kGelu,          op_id::kPrelu,
+                      op_id::kDropout,     op_id::kDropoutForward, op_id::kScaleKept,     op_id::kMaxOther,
+                      op_id::kMinOther,    op_id::kEmptyLike,      op_id::kZerosLike,     op_id::kOnesLike,
+                      op_id::kFullLike,    op_id::kRandLike,       op_id::kRandnLike,     op_id::kRandintLike,
+                      op_id::kUniformLike, op_id::kNormalLike,     op_id::kBernoulliLike, op_id::kExponentialLike,
+                      op_id::kRandomLike,  op_id::kBernoulli,      op_id::kFlip,          op_id::kRoll}) {
     table[id] = Follow::kElements;
   }
   for (uint16_t id :
@@ -111,8 +87,8 @@ constexpr auto kFollow = [] {
         op_id::kGroupNorm, op_id::kGroupNormForward, op_id::kInterpolate, op_id::kPad}) {
     table[id] = Follow::kInput;
   }
-  for (uint16_t id :
-       {op_id::kConvolution, op_id::kConv2d, op_id::kConv3d, op_id::kConvTranspose2d, op_id::kConvTranspose3d}) {
+  for (uint16_t id : {op_id::kConvolution, op_id::kFusedConvolution, op_id::kConv2d, op_id::kConv3d,
+                      op_id::kConvTranspose2d, op_id::kConvTranspose3d}) {
     table[id] = Follow::kWeight;
   }
   table[op_id::kCat] = Follow::kList;

@@ -7,12 +7,16 @@
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/new_results.h"
 #include "engine/program/passes/expand.h"
+#include "engine/program/passes/functionalise.h"
+#include "engine/program/passes/fuse_convolutions.h"
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/program/passes/fuse_regions.h"
+#include "engine/program/passes/keep_channels_last.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/rewrite.h"
+#include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/program_types.h"
 #include "engine/session/context.h"
@@ -99,6 +103,12 @@ Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
 Program DefinedProgram::specialised(const ProgramInputs& inputs,
                                     absl::FunctionRef<void(const char*, const Program&)> visit) const {
   Program program = program_;
+  if (writes_in_place(program) &&
+      functionalise(&program, types_of(program, inputs), inputs.read.size() + inputs.written.size()) > 0) {
+    merge_equal(&program);
+    remove_unused(&program);
+    visit("functionalise, merge_equal and remove_unused", program);
+  }
   if (!interface_.exact && !writes_in_place(program)) {
     rewrite(&program, types_of(program, inputs));
     visit("rewrite", program);
@@ -106,16 +116,22 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
   // The tape checks gradients for NaN if the session asks for it.
   if (has_backward(program) && !CallScope::current().detect_anomaly) expand_backward(inputs, &program, visit);
   // The tape depends on the order of the calls that it records.
-  const ProgramTypes types = types_of(program, inputs);
-  if (writes_in_place(program) || is_recorded(program, types)) {
+  std::optional<ProgramTypes> types(types_of(program, inputs));
+  if (writes_in_place(program) || is_recorded(program, *types)) {
     fuse(inputs, &program);
     visit("fuse_pointwise", program);
-  } else {
-    remove_identities(&program, types);
-    fuse_regions(&program, types);  // the names that are left have the same types
-    remove_unused(&program);
-    visit("remove_identities, fuse_regions and remove_unused", program);
+    return program;
   }
+  if (has_convolution(program)) {
+    fuse_convolutions(&program, *types);
+    program = keep_channels_last(program, *types, metas_of(inputs));
+    types.emplace(types_of(program, inputs));
+    visit("fuse_convolutions and keep_channels_last", program);
+  }
+  remove_identities(&program, *types);
+  fuse_regions(&program, *types);  // the names that are left have the same types
+  remove_unused(&program);
+  visit("remove_identities, fuse_regions and remove_unused", program);
   return program;
 }
 

@@ -1,4 +1,5 @@
-// overwriting<&f>, updating<&f>: wrap typed kernels as dispatcher Kernels, like boxed<&f> (engine/dispatch/boxed.h).
+// overwriting<&f>, updating<&f>, laid_out<&f>: wrap typed kernels as dispatcher Kernels, like boxed<&f>
+// (engine/dispatch/boxed.h).
 //
 // `x.fill_(0)` and `x.index_put_(...)` have x as both argument and result. boxed<> computes into a temporary and moves
 // it into x; overwriting<> and updating<> may write to x directly. An operator's `out_variant:` selects the wrapper of
@@ -21,6 +22,13 @@ void overwriting(Call& call) {
 template <auto F>
 void updating(Call& call) {
   run_with_updated_output(call, &boxing::Boxed<F, decltype(F)>::run);
+}
+
+// Wraps a kernel that writes new results in the layout that infer() chose, which may be channels last; boxed<> copies
+// its contiguous result then. Out tensors are contiguous, as in boxed<>.
+template <auto F>
+void laid_out(Call& call) {
+  run_with_inferred_outputs(call, &boxing::Boxed<F, decltype(F)>::run);
 }
 
 }  // namespace tt

@@ -3,9 +3,11 @@
 #include "engine/device/devices.h"
 #include "engine/memory/allocator.h"
 #include "engine/schema/op_ids.h"
+#include "kernels/common/out_variant.h"
 #include "kernels/cpu/blas/onednn.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/kernels.h"
 #include "kernels/cpu/pointwise/pointwise.h"
 #include "kernels/cpu/reduce/chain_reduction.h"
 
@@ -16,6 +18,11 @@ void register_kernels(Dispatcher& dispatcher);  // generated: the operators with
 void register_backend(Dispatcher& dispatcher) {
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
+  // These also compute in channels last; their CUDA kernels write contiguous results.
+  dispatcher.set(op_id::kConvolution, Key::kCPU, &laid_out<&convolution_forward>);
+  dispatcher.set(op_id::kFusedConvolution, Key::kCPU, &laid_out<&fused_convolution>);
+  dispatcher.set(op_id::kMaxPool2dWithIndices, Key::kCPU, &laid_out<&max_pool2d_with_indices>);
+  dispatcher.set(op_id::kBatchNormForward, Key::kCPU, &laid_out<&batch_norm>);
   dispatcher.set_chain_kernel(DeviceType::kCPU, &run_chain_or_reduction);
   // assign and clone work for every dtype, and are registered here because they have no `kernel:`.
   dispatcher.set(op_id::kAssign, Key::kCPU, &assign);

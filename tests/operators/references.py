@@ -72,6 +72,23 @@ def batch_norm(input, running_mean, running_var, weight, bias, training: bool, e
     return affine(value, per_channel(weight, n), per_channel(bias, n))
 
 
+ACTIVATIONS = {
+    "none": lambda x: x,
+    "relu": lambda x: np.maximum(x, 0),
+    "relu6": lambda x: np.clip(x, 0, 6),
+    "hardswish": lambda x: x * np.clip(x + 3, 0, 6) / 6,
+}
+
+
+def fused_convolution(input, weight, bias, stride, padding, dilation, groups, running_mean, running_var, norm_weight,
+                      norm_bias, eps: float, added, activation: str):  # fmt: skip
+    """activation(batch_norm(convolution) + added); the norm and the sum are optional."""
+    value = convolution(input, weight, bias, stride, padding, dilation, groups)
+    if running_var is not None:
+        value = batch_norm(value, running_mean, running_var, norm_weight, norm_bias, False, eps)
+    return ACTIVATIONS[activation](value if added is None else value + added)
+
+
 def vector_norm(x, order: float, axis, keepdims: bool):
     """The vector norm of any order, including 0 and infinities."""
     size = np.abs(x)

@@ -186,7 +186,7 @@ Sizes diff(const Arg& input, int64_t n, int64_t dim);
 Sizes trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim);
 Sizes cumulative_trapezoid(const Arg& y, const Arg& x, double dx, int64_t dim);
 
-// Convolutions. The first three require a batch. conv and conv_transpose also accept unbatched inputs, which have a
+// Convolutions. The first four require a batch. conv and conv_transpose also accept unbatched inputs, which have a
 // channel dimension and `space` spatial dimensions.
 Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
                   SizesView dilation, int64_t groups);
@@ -194,6 +194,9 @@ Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, Size
                         SizesView dilation, int64_t groups);
 Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, SizesView stride, SizesView padding,
                          SizesView dilation, int64_t groups);
+Sizes fused_convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+                        SizesView dilation, int64_t groups, const Arg& running_mean, const Arg& running_var,
+                        const Arg& norm_weight, const Arg& norm_bias, const Arg& added, std::string_view activation);
 Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
            SizesView dilation, int64_t groups, int64_t space);
 Sizes conv_tbc(const Arg& input, const Arg& weight, const Arg& bias, int64_t pad);

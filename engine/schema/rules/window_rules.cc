@@ -111,6 +111,27 @@ Sizes convolution_weight(const Arg& grad, const Arg& input, SizesView size, Size
   return sizes(size);
 }
 
+Sizes fused_convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
+                        SizesView dilation, int64_t groups, const Arg& running_mean, const Arg& running_var,
+                        const Arg& norm_weight, const Arg& norm_bias, const Arg& added, std::string_view activation) {
+  Sizes result = convolution(input, weight, bias, stride, padding, dilation, groups);
+  check(running_mean.is_none() == running_var.is_none(),
+        "expected both running_mean and running_var, or neither of them");
+  check(!running_var.is_none() || (norm_weight.is_none() && norm_bias.is_none()),
+        "expected running statistics with norm_weight and norm_bias");
+  if (!running_var.is_none()) {
+    TensorMeta normalised;
+    normalised.sizes = result;
+    batch_norm(Arg(&normalised), running_mean, running_var, norm_weight, norm_bias, /*training=*/false);
+  }
+  check(added.is_none() || sizes_of(added) == result, "expected added to have the result's size ", result);
+  constexpr std::string_view kActivations[] = {"none", "relu", "relu6", "hardswish"};
+  check(ErrorKind::kValue,
+        std::find(std::begin(kActivations), std::end(kActivations), activation) != std::end(kActivations),
+        "expected an activation none, relu, relu6 or hardswish, got ", activation);
+  return result;
+}
+
 Sizes conv(const Arg& input, const Arg& weight, const Arg& bias, SizesView stride, SizesView padding,
            SizesView dilation, int64_t groups, int64_t space) {
   Sizes x = batched(input, weight, space, "conv");

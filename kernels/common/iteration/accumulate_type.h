@@ -32,7 +32,7 @@ void with_reduction_type(DType dtype, F&& f) {
   f(std::type_identity<int64_t>());
 }
 
-// A result in the dtype used for computation: `out` itself if it has that dtype, else a new tensor that
+// A contiguous result in the dtype used for computation: `out` itself if it is that, else a new tensor that
 // copy_to_output() converts into `out`. Each backend defines AccumulateBuffer as this template with the backend's
 // copy(). `out` must outlive this object.
 template <void (*kCopy)(const Tensor& src, const Tensor& dst)>
@@ -40,7 +40,8 @@ class BasicAccumulateBuffer {
  public:
   explicit BasicAccumulateBuffer(const Tensor& out) : BasicAccumulateBuffer(out, accumulate_type(out.dtype())) {}
   BasicAccumulateBuffer(const Tensor& out, DType dtype)
-      : out_(out), buffer_(out.dtype() == dtype ? out : empty(out.sizes(), dtype, out.device())) {}
+      : out_(out),
+        buffer_(out.dtype() == dtype && out.is_contiguous() ? out : empty(out.sizes(), dtype, out.device())) {}
   Tensor& tensor() { return buffer_; }
   const Tensor& tensor() const { return buffer_; }
   template <typename T>

@@ -234,6 +234,16 @@ template <typename T>
   divide(w, divisor, y, w.out[1]);
 }
 
+template <typename T>
+[[gnu::always_inline]] inline void take_larger_of(int64_t n, const T* v, int64_t at, bool is_first, T* y,
+                                                  int64_t* index) {
+  for (int64_t c = 0; c < n; ++c) {
+    const bool takes = is_first || v[c] > y[c] || v[c] != v[c];
+    y[c] = takes ? v[c] : y[c];
+    index[c] = takes ? at : index[c];
+  }
+}
+
 // The next three functions process one window at a time. They are used if is_sparse(w).
 template <typename T>
 void max_sparse(const Window& w, const T* x, T* y, int64_t* index) {
@@ -312,7 +322,31 @@ TT_CLONES void average_back_of(const Window& w, const Divisor& d, const double* 
   average_back(w, d, g, dx);
 }
 
+// y and index become v's where v is greater or NaN. Whether y has a value is the same for all n.
+TT_CLONES void take_larger(int64_t n, const float* v, int64_t at, bool is_first, float* y, int64_t* index) {
+  take_larger_of(n, v, at, is_first, y, index);
+}
+TT_CLONES void take_larger(int64_t n, const double* v, int64_t at, bool is_first, double* y, int64_t* index) {
+  take_larger_of(n, v, at, is_first, y, index);
+}
+
 }  // namespace
+
+template <typename T>
+void max_row_of_channels(const Window& w, int64_t channels, int64_t row, const T* x, T* y, int64_t* index) {
+  const WindowRows rows(w, row);
+  for (int64_t o = 0; o < w.out[1]; ++o, y += channels, index += channels) {
+    std::fill(y, y + channels, kLowest<T>);
+    std::fill(index, index + channels, 0);
+    const WindowRows columns(w, o, 1);
+    for (int64_t i = 0; i < rows.count; ++i) {
+      for (int64_t j = 0; j < columns.count; ++j) {
+        const int64_t at = rows[i] * w.in[1] + columns[j];
+        take_larger(channels, x + at * channels, at, i == 0 && j == 0, y, index);
+      }
+    }
+  }
+}
 
 template <typename T>
 void max_plane(const Window& w, const T* x, T* y, int64_t* index) {
@@ -394,6 +428,8 @@ void adaptive_average_plane_backward(Pair in, Pair out, const T* g, T* dx) {
   template void average_plane_backward<T>(const Window&, const Divisor&, const T*, T*); \
   template void adaptive_average_plane<T>(Pair, Pair, const T*, T*);                    \
   template void adaptive_average_plane_backward<T>(Pair, Pair, const T*, T*);
+template void max_row_of_channels<float>(const Window&, int64_t, int64_t, const float*, float*, int64_t*);
+template void max_row_of_channels<double>(const Window&, int64_t, int64_t, const double*, double*, int64_t*);
 TT_MAX_POOL(float)
 TT_MAX_POOL(double)
 TT_MAX_POOL(uint8_t)

@@ -9,6 +9,9 @@ namespace tt::cpu {
 // element in the plane.
 template <typename T>
 void max_plane(const Window& w, const T* x, T* y, int64_t* index);
+// The same for one row of outputs of an image whose channels are neighbours: row `row` of w.out[0].
+template <typename T>
+void max_row_of_channels(const Window& w, int64_t channels, int64_t row, const T* x, T* y, int64_t* index);
 // dx[index] += g. Requires that every index is inside the plane.
 template <typename T>
 void max_plane_backward(const Window& w, const T* g, const int64_t* index, T* dx);

@@ -3,21 +3,30 @@
 #include <algorithm>
 #include <bit>
 #include <cstring>
+#include <optional>
 #include <string_view>
 
+#include "absl/functional/function_ref.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
+#include "engine/schema/layout.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/cpu/blas/onednn.h"
 #include "kernels/cpu/blas/packed_weights.h"
+#include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/epilogue_loops.h"
+#include "kernels/cpu/norm/running_norm.h"
 
 namespace tt::cpu {
 namespace {
 
 using dnnl::memory;
+
+// Called when `count` images of a result, from image `first`, have been computed.
+using Finish = absl::FunctionRef<void(int64_t first, int64_t count)>;
 
 // The sizes of weights as oneDNN describes them: groups are a separate dimension.
 Sizes grouped(SizesView w, int64_t groups) {
@@ -50,10 +59,21 @@ int64_t space(SizesView sizes) {
   return n;
 }
 
+// Whether activations have the layout that a primitive requires. Strides of dimensions of one element are of no
+// account.
+bool is_laid_out(const Tensor& t, const memory::desc& wanted) {
+  const dnnl_memory_desc_t& d = wanted.data;
+  if (d.format_desc.blocking.inner_nblks != 0) return false;
+  for (size_t i = 0; i < t.sizes().size(); ++i) {
+    if (t.sizes()[i] > 1 && t.strides()[i] != d.format_desc.blocking.strides[i]) return false;
+  }
+  return true;
+}
+
 // Returns activations in the layout that a primitive requires; `t` itself if it already matches. Most of these
 // layouts are only strides (channels last), which our own copy writes at memory speed.
 Tensor lay_out(const Tensor& t, const memory::desc& wanted, int threads) {
-  if (supports_strides(t.sizes(), t.strides()) && strided_desc(t.sizes(), t.strides(), t.dtype()) == wanted) return t;
+  if (is_laid_out(t, wanted)) return t;
   Tensor bytes = bytes_for(wanted, t.dtype());
   if (Tensor view = strided_view(bytes, t.sizes(), wanted)) {
     copy(t, view);
@@ -77,9 +97,10 @@ class ResultBuffer {
   // `sizes` are t's sizes as the primitive describes them: weights may be grouped, and are then contiguous.
   ResultBuffer(Tensor t, SizesView sizes, const memory::desc& given, int threads)
       : target_(std::move(t)), sizes_(sizes), given_(given), threads_(threads) {
-    if (!target_.is_contiguous() || given != plain_desc(sizes, target_.dtype())) {
-      bytes_ = bytes_for(given, target_.dtype());
-    }
+    const bool has_layout = target_.is_contiguous()
+                                ? given == plain_desc(sizes, target_.dtype())
+                                : sizes == SizesView(target_.sizes()) && is_laid_out(target_, given);
+    if (!has_layout) bytes_ = bytes_for(given, target_.dtype());
   }
   void* data() const { return bytes_ ? bytes_.data() : target_.data(); }
   void finish() {
@@ -193,7 +214,7 @@ int64_t images_at_once(const Tensor& x, const Tensor& w, const Tensor& y) {
 }
 
 void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params,
-                        const Tensor& out) {
+                        const Tensor& out, Finish finish) {
   const int64_t count = images_at_once(x, w, out);
   const Tensor some_x = images(x, 0, count), some_y = images(out, 0, count);
   const Problem c(some_x.sizes(), w.sizes(), some_y.sizes(), params, x.dtype());
@@ -218,6 +239,7 @@ void onednn_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, co
     use.set(DNNL_ARG_DST, result_buffer.data());
     use.run();
     result_buffer.finish();
+    finish(n, count);  // while the images are in the caches
   }
 }
 
@@ -362,10 +384,12 @@ void add_columns(const Tensor& piece, int64_t skipped, Tensor& sum, int64_t begi
 }
 
 void wide_convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params,
-                      const Tensor& out) {
+                      const Tensor& out, Finish finish) {
   for_each_piece(x.sizes(), w.sizes(), out.sizes(), params, [&](const Piece& piece) {
-    onednn_convolution(piece.input(x), w, bias, piece.params, column_view(out, piece.out_begin, piece.out_count));
+    onednn_convolution(piece.input(x), w, bias, piece.params, column_view(out, piece.out_begin, piece.out_count),
+                       [](int64_t, int64_t) {});
   });
+  finish(0, out.size(0));
 }
 
 void wide_convolution_data(const Tensor& g, const Tensor& w, const ConvolutionParams& params, const Tensor& dx) {
@@ -442,25 +466,106 @@ void copy_to_output(const Tensor& result, Tensor& out) {
   if (!result.same(out)) copy(result, out);
 }
 
+// Convolves x, w and b of the compute type, none of whose sizes is zero unless w's or x's is.
+void convolve(const Tensor& x, const Tensor& w, const Tensor& b, const ConvolutionParams& params, Tensor& result,
+              Finish finish) {
+  if (x.numel() == 0 || w.numel() == 0) {
+    zero(result);
+    if (b) add_bias(b, result);
+    return finish(0, result.size(0));
+  }
+  with_fallback(
+      x.dtype(),
+      [&] { (is_wide(result, params) ? wide_convolution : onednn_convolution)(x, w, b, params, result, finish); },
+      [&] {
+        patch_convolution(contiguous(x), w, params, result);
+        if (b) add_bias(b, result);
+        finish(0, result.size(0));
+      });
+}
+
+// What the operator fused_convolution computes of a convolution's result.
+template <typename T>
+class Epilogue {
+ public:
+  // Requires sizes that the shape rule accepts. `out` is contiguous or channels last.
+  Epilogue(const Tensor& mean, const Tensor& var, const Tensor& weight, const Tensor& bias, double eps,
+           const Tensor& added, std::string_view activation, const Tensor& out)
+      : out_(out), activation_(activation_of(activation)) {
+    if (added) {
+      if (added.dtype() == out.dtype() && added.strides() == out.strides()) {
+        added_ = added;
+      } else {
+        added_ = view_of(empty(out.sizes(), out.dtype(), Device{}), Geometry{out.sizes(), out.strides(), 0, true});
+        copy(added, added_);
+      }
+    }
+    if (var) norm_.emplace(mean, var, weight, bias, eps, out.dtype());
+  }
+
+  // Of `count` images from image `first`.
+  void apply(int64_t first, int64_t count) const {
+    const int64_t channels = out_.size(1), positions = space(out_.sizes()), at = first * channels * positions;
+    T* y = out_.data_as<T>() + at;
+    const T* a = added_ ? added_.data_as<T>() + at : nullptr;
+    const auto part = [&](int64_t offset) { return a ? a + offset : nullptr; };
+    const ChannelNorm<T> norm = norm_ ? norm_->channels() : ChannelNorm<T>();
+    if (out_.is_contiguous()) {
+      parallel_for(count * channels, grain(positions), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; ++i) {
+          finish_channel(positions, norm, i % channels, part(i * positions), activation_, y + i * positions);
+        }
+      });
+    } else {
+      parallel_for(count * positions, grain(channels), [&](int64_t begin, int64_t end) {
+        finish_rows(end - begin, channels, norm, part(begin * channels), activation_, y + begin * channels);
+      });
+    }
+  }
+
+ private:
+  static int64_t grain(int64_t elements) {
+    constexpr int64_t kGrain = 32 << 10;  // elements per thread
+    return std::max<int64_t>(1, kGrain / std::max<int64_t>(elements, 1));
+  }
+  static Activation activation_of(std::string_view name) {
+    if (name == "relu") return Activation::kRelu;
+    if (name == "relu6") return Activation::kRelu6;
+    return name == "hardswish" ? Activation::kHardswish : Activation::kNone;
+  }
+
+  const Tensor out_;
+  const Activation activation_;
+  Tensor added_;  // undefined, or with the layout of out_
+  std::optional<RunningNorm<T>> norm_;
+};
+
 }  // namespace
 
 void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params, Tensor& out) {
   if (out.numel() == 0) return;
   const DType compute = compute_type(x.dtype());
-  const Tensor input = converted(x, compute), weight = contiguous_as(w, compute), b = contiguous_as(bias, compute);
   Tensor result = computed(out, compute);
-  if (x.numel() == 0 || w.numel() == 0) {
-    zero(result);
-    if (b) add_bias(b, result);
-  } else {
-    with_fallback(
-        compute,
-        [&] { (is_wide(result, params) ? wide_convolution : onednn_convolution)(input, weight, b, params, result); },
-        [&] {
-          patch_convolution(contiguous(input), weight, params, result);
-          if (b) add_bias(b, result);
-        });
-  }
+  convolve(converted(x, compute), contiguous_as(w, compute), contiguous_as(bias, compute), params, result,
+           [](int64_t, int64_t) {});
+  copy_to_output(result, out);
+}
+
+void fused_convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, absl::Span<const int64_t> stride,
+                       absl::Span<const int64_t> padding, absl::Span<const int64_t> dilation, int64_t groups,
+                       const Tensor& running_mean, const Tensor& running_var, const Tensor& norm_weight,
+                       const Tensor& norm_bias, double eps, const Tensor& added, std::string_view activation,
+                       Tensor& out) {
+  if (out.numel() == 0) return;
+  const DType compute = out.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
+  const bool has_simple_layout = out.is_contiguous() || is_channels_last(out.sizes(), out.strides());
+  Tensor result = has_simple_layout ? computed(out, compute) : empty(out.sizes(), compute, Device{});
+  with_real(compute, [&]<typename T>(std::type_identity<T>) {
+    const Epilogue<T> epilogue(running_mean, running_var, norm_weight, norm_bias, eps, added, activation, result);
+    convolve(converted(input, compute), contiguous_as(weight, compute), contiguous_as(bias, compute),
+             ConvolutionParams(stride, padding, dilation, groups), result,
+             [&](int64_t first, int64_t count) { epilogue.apply(first, count); });
+  });
   copy_to_output(result, out);
 }
 

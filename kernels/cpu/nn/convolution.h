@@ -9,7 +9,7 @@
 
 namespace tt::cpu {
 
-// x: N x C x space; w: O x C/groups x kernel; bias: O or undefined; out: N x O x space, contiguous. Requires matching
+// x: N x C x space; w: O x C/groups x kernel; bias: O or undefined; out: N x O x space. Requires matching
 // shapes (checked by the operators' shape rules), which may be empty, and equal dtypes other than bool.
 void convolution(const Tensor& x, const Tensor& w, const Tensor& bias, const ConvolutionParams& params, Tensor& out);
 // Computes dx from the gradient g of out. dx must be contiguous and is overwritten.

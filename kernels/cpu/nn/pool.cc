@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "engine/device/parallel.h"
+#include "engine/schema/layout.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
@@ -76,14 +77,34 @@ void largest(const Tensor& input, Tensor& output, Tensor& indices, F&& find) {
   const Tensor x = as_accumulate_type(input);
   const int64_t from = area(last_two(input.sizes())), to = area(last_two(output.sizes()));
   check(from <= std::numeric_limits<int32_t>::max(), "a plane of ", from, " elements is too large to pool");
-  AccumulateBuffer result(output);
+  AccumulateBuffer result(output), places(indices);
   with_ordered(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* y = result.tensor().data_as<T>();
     for_each_plane(planes(output.sizes()), from, [&](int64_t p) {
-      find(x.data_as<T>() + p * from, y + p * to, indices.data_as<int64_t>() + p * to);
+      find(x.data_as<T>() + p * from, y + p * to, places.tensor().data_as<int64_t>() + p * to);
     });
   });
   result.copy_to_output();
+  places.copy_to_output();
+}
+
+// Max pooling of images whose channels are neighbours, if the results have the same layout. Returns whether it was
+// done.
+bool pool_channels_last(const Window& w, const Tensor& input, const Tensor& output, const Tensor& indices) {
+  const auto is_last = [](const Tensor& t) { return !t.is_contiguous() && is_channels_last(t.sizes(), t.strides()); };
+  const bool has_dtype = input.dtype() == DType::kFloat32 || input.dtype() == DType::kFloat64;
+  if (!has_dtype || input.dim() != 4 || !is_last(input) || !is_channels_last(output.sizes(), output.strides()) ||
+      !is_channels_last(indices.sizes(), indices.strides())) {
+    return false;
+  }
+  const int64_t channels = input.size(1), in = area(w.in) * channels, row = w.out[1] * channels;
+  with_real(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    for_each_plane(input.size(0) * w.out[0], in / std::max<int64_t>(w.out[0], 1), [&](int64_t p) {
+      max_row_of_channels(w, channels, p % w.out[0], input.data_as<T>() + p / w.out[0] * in,
+                          output.data_as<T>() + p * row, indices.data_as<int64_t>() + p * row);
+    });
+  });
+  return true;
 }
 
 // Throws Error (IndexError) unless every index is in [0, size). The first pass has no branch, so that it vectorises;
@@ -103,6 +124,7 @@ void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optiona
                              List dilation, bool, Tensor& output, Tensor& indices) {
   if (output.numel() == 0) return;
   const Window w = window(input.sizes(), output.sizes(), kernel_size, stride, padding, dilation);
+  if (pool_channels_last(w, input, output, indices)) return;
   largest(input, output, indices, [&](auto* x, auto* y, int64_t* index) { max_plane(w, x, y, index); });
 }
 

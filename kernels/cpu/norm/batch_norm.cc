@@ -3,12 +3,14 @@
 #include <utility>
 
 #include "engine/device/parallel.h"
+#include "engine/schema/layout.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/common/norm/norm_shape.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/norm_loops.h"
+#include "kernels/cpu/norm/running_norm.h"
 
 namespace tt::cpu {
 namespace {
@@ -99,12 +101,41 @@ RowStatistics batch_statistics(const Channels& shape, const T* x, int64_t c, con
   return {m.mean, 1 / std::sqrt(m.variance + eps)};
 }
 
+// Normalises images whose channels are neighbours with running statistics, if the result has the same layout. Returns
+// whether it was done.
+bool normalize_channels_last(const Tensor& input, const Tensor& running_mean, const Tensor& running_var,
+                             const Tensor& weight, const Tensor& bias, double eps, const Tensor& output, Tensor& mean,
+                             Tensor& rstd) {
+  const bool has_dtype = input.dtype() == DType::kFloat32 || input.dtype() == DType::kFloat64;
+  if (!has_dtype || output.is_contiguous() || !is_channels_last(input.sizes(), input.strides()) ||
+      !is_channels_last(output.sizes(), output.strides())) {
+    return false;
+  }
+  const int64_t channels = input.size(1), count = input.numel() / channels;
+  with_real(input.dtype(), [&]<typename T>(std::type_identity<T>) {
+    const RunningNorm<T> norm(running_mean, running_var, weight, bias, eps, input.dtype());
+    const T* x = input.data_as<T>();
+    T* y = output.data_as<T>();
+    parallel_for(count, std::max<int64_t>(1, rows::kGrain / channels), [&](int64_t begin, int64_t end) {
+      normalize_rows(end - begin, channels, norm.channels(), x + begin * channels, y + begin * channels);
+    });
+    const Tensor variance = contiguous_as(running_var, input.dtype());
+    for (int64_t c = 0; c < channels; ++c) {
+      mean.data_as<T>()[c] = norm.channels().center[c];
+      rstd.data_as<T>()[c] = static_cast<T>(1 / std::sqrt(static_cast<double>(variance.data_as<T>()[c]) + eps));
+    }
+  });
+  return true;
+}
+
 }  // namespace
 
 void batch_norm(const Tensor& input, const Tensor& running_mean, const Tensor& running_var, const Tensor& weight,
                 const Tensor& bias, bool training, double momentum, double eps, Tensor& output, Tensor& mean,
                 Tensor& rstd) {
   check_batch_norm(input, running_mean, running_var, weight, bias);
+  if (!training && normalize_channels_last(input, running_mean, running_var, weight, bias, eps, output, mean, rstd))
+    return;
   const Channels shape(input);
   const Tensor x = shape.runs(input, accumulate_type(input.dtype())), w = contiguous_as(weight, x.dtype()),
                b = contiguous_as(bias, x.dtype());

@@ -5,7 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "engine/program/passes/functionalise.h"
+#include "engine/program/passes/fuse_convolutions.h"
 #include "engine/program/passes/fuse_regions.h"
+#include "engine/program/passes/keep_channels_last.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_identities.h"
@@ -161,6 +164,163 @@ TEST(FuseRegions, HasTheLimitsOfAChain) {
   program.set_outputs({21});
   EXPECT_EQ(without_steps(fused(program, Inputs(1, {128, 128}))),
             "%9 = pointwise_chain([%1])\n%17 = pointwise_chain([%9])\n%21 = pointwise_chain([%17])\nread %21\n");
+}
+
+// The metadata of inputs of other sizes.
+class MixedInputs {
+ public:
+  explicit MixedInputs(std::vector<Sizes> all) {
+    metas_.resize(all.size());
+    for (size_t i = 0; i < all.size(); ++i) {
+      metas_[i].sizes = all[i];
+      metas_[i].strides = contiguous_strides(all[i]);
+      pointers_.push_back(&metas_[i]);
+    }
+  }
+  absl::Span<const TensorMeta* const> metas() const { return pointers_; }
+  ProgramTypes types(const Program& program) const { return ProgramTypes(program, pointers_, /*grad_enabled=*/false); }
+
+ private:
+  std::vector<TensorMeta> metas_;
+  std::vector<const TensorMeta*> pointers_;
+};
+
+std::string functional(Program program, const MixedInputs& inputs) {
+  functionalise(&program, inputs.types(program), inputs.metas().size());
+  return to_string(program);
+}
+
+TEST(Functionalise, NamesTheValuesOfWrites) {
+  Program program;
+  add(&program, "matmul", {slot(1), slot(1)}, {2});
+  add(&program, "relu", {slot(2)}, {2}, Instruction::kInto);
+  add(&program, "add", {slot(2), slot(1)}, {2}, Instruction::kInto);
+  add(&program, "exp", {slot(2)}, {3});
+  program.set_outputs({3, 2});
+  EXPECT_EQ(functional(program, MixedInputs({{4, 4}})),
+            "%2 = matmul(%1, %1)\n%4 = relu(%2)\n%5 = add(%4, %1)\n%3 = exp(%5)\nread %3, %5\n");
+}
+
+TEST(Functionalise, LeavesMemoryThatOthersMayShare) {
+  Program input, view, viewed, later, promoted;
+  add(&input, "relu", {slot(1)}, {1}, Instruction::kInto);
+  add(&view, "exp", {slot(1)}, {2});
+  add(&view, "transpose", {slot(2), Arg(int64_t{0}), Arg(int64_t{1})}, {3});
+  add(&view, "relu", {slot(3)}, {3}, Instruction::kInto);
+  view.set_outputs({2});
+  add(&viewed, "exp", {slot(1)}, {2});
+  add(&viewed, "transpose", {slot(2), Arg(int64_t{0}), Arg(int64_t{1})}, {3});
+  add(&viewed, "relu", {slot(2)}, {2}, Instruction::kInto);
+  viewed.set_outputs({3});
+  add(&promoted, "exp", {slot(1)}, {2});
+  add(&promoted, "sum", {slot(2)}, {2}, Instruction::kInto);  // a result of other sizes: fails when it runs
+  for (const Program* program : {&input, &view, &viewed}) {
+    EXPECT_EQ(functional(*program, MixedInputs({{4, 4}})), to_string(*program));
+  }
+  add(&later, "exp", {slot(1)}, {2});
+  add(&later, "relu", {slot(2)}, {2}, Instruction::kInto);
+  add(&later, "transpose", {slot(2), Arg(int64_t{0}), Arg(int64_t{1})}, {3});  // of the value after the write
+  add(&later, "neg", {slot(3)}, {3}, Instruction::kInto);
+  later.set_outputs({2});
+  EXPECT_EQ(functional(later, MixedInputs({{4, 4}})),
+            "%2 = exp(%1)\n%4 = relu(%2)\n%3 = transpose(%4, dim0=0, dim1=1)\n%3 <- neg(%3)\nread %4\n");
+}
+
+// A convolution of a 1x3x8x8 image with 4 weights, its norm, a sum and an activation.
+Program residual(const char* activation, bool reads_norm) {
+  Program program;
+  add(&program, "conv2d", {slot(1), slot(2)}, {6});
+  add(&program, "batch_norm", {slot(6), slot(3), slot(3), slot(3), slot(3)}, {7});
+  add(&program, "add", {slot(4), slot(7)}, {8});
+  add(&program, activation, {slot(8)}, {9});
+  if (reads_norm) add(&program, "neg", {slot(7)}, {10});
+  reads_norm ? program.set_outputs({9, 10}) : program.set_outputs({9});
+  return program;
+}
+const Sizes kImage = {1, 3, 8, 8}, kWeight = {4, 3, 3, 3}, kChannels = {4}, kResult = {1, 4, 6, 6};
+
+std::string convolved(Program program, const MixedInputs& inputs) {
+  fuse_convolutions(&program, inputs.types(program));
+  return to_string(program);
+}
+
+TEST(FuseConvolutions, TakesWhatFollows) {
+  const MixedInputs inputs({kImage, kWeight, kChannels, kResult});
+  const std::string common =
+      "fused_convolution(%1, %2, bias=None, stride=[1,1], padding=[0,0], dilation=[1,1], groups=1, ";
+  EXPECT_EQ(convolved(residual("relu", false), inputs),
+            "%9 = " + common +
+                "running_mean=%3, running_var=%3, norm_weight=%3, norm_bias=%3, eps=1e-05, added=%4, "
+                "activation='relu')\nread %9\n");
+  const std::string norm_only = convolved(residual("relu", true), inputs);
+  EXPECT_THAT(norm_only, HasSubstr("%7 = " + common));
+  EXPECT_THAT(norm_only, HasSubstr("added=None, activation='none')"));
+  EXPECT_THAT(convolved(residual("tanh", false), inputs), HasSubstr("%9 = tanh(%8)"));
+}
+
+TEST(FuseConvolutions, DividesASumBetweenTwoConvolutions) {
+  Program program;
+  add(&program, "conv2d", {slot(1), slot(2)}, {6});
+  add(&program, "conv2d", {slot(1), slot(2), slot(3)}, {7});
+  add(&program, "add", {slot(6), slot(7)}, {8});
+  add(&program, "relu", {slot(8)}, {9});
+  program.set_outputs({9});
+  const std::string text = convolved(program, MixedInputs({kImage, kWeight, kChannels}));
+  EXPECT_THAT(text, HasSubstr("%7 = conv2d(%1, %2, bias=%3)"));
+  EXPECT_THAT(text, HasSubstr("added=%7, activation='relu')"));
+}
+
+TEST(FuseConvolutions, LeavesOtherCallsAlone) {
+  Program training, scaled, twice;
+  add(&training, "conv2d", {slot(1), slot(2)}, {6});
+  add(&training, "batch_norm", {slot(6), slot(3), slot(3), slot(3), slot(3), Arg(true)}, {7});
+  training.set_outputs({7});
+  add(&scaled, "conv2d", {slot(1), slot(2)}, {6});
+  add(&scaled, "add", {slot(6), slot(4), Arg(2.0)}, {7});
+  scaled.set_outputs({7});
+  add(&twice, "conv2d", {slot(1), slot(2)}, {6});
+  add(&twice, "add", {slot(6), slot(6)}, {7});
+  twice.set_outputs({7});
+  const MixedInputs inputs({kImage, kWeight, kChannels, kResult});
+  for (const Program* program : {&training, &scaled, &twice}) {
+    EXPECT_EQ(convolved(*program, inputs), to_string(*program));
+  }
+}
+
+std::string laid_out(const Program& program, const MixedInputs& inputs) {
+  return to_string(keep_channels_last(program, inputs.types(program), inputs.metas()));
+}
+
+TEST(KeepChannelsLast, KeepsTheLayoutBetweenConvolutions) {
+  Program program;
+  const std::vector<int64_t> size = {-1};
+  add(&program, "conv2d", {slot(1), slot(2)}, {4});
+  add(&program, "relu", {slot(4)}, {5});
+  add(&program, "conv2d", {slot(5), slot(3)}, {6});
+  add(&program, "reshape", {slot(6), Arg(absl::Span<const int64_t>(size))}, {7});
+  program.set_outputs({7});
+  EXPECT_EQ(laid_out(program, MixedInputs({kImage, kWeight, {5, 4, 3, 3}})),
+            "%8 = permute(%1, dims=[0,2,3,1])\n"
+            "%9 = contiguous(%8)  # drops %1\n"
+            "%10 = permute(%9, dims=[0,3,1,2])  # drops %8\n"
+            "%11 = conv2d(%10, %2)  # drops %9\n"
+            "%12 = relu(%11)  # drops %10, %2\n"
+            "%13 = conv2d(%12, %3)  # drops %11\n"
+            "%14 = contiguous(%13)  # drops %12, %3\n"
+            "%7 = reshape(%14, shape=[-1])  # drops %13\n"
+            "read %7\n");
+}
+
+TEST(KeepChannelsLast, GivesTheCallerTheLayoutThatItExpects) {
+  Program alone, read;
+  add(&alone, "conv2d", {slot(1), slot(2)}, {4});
+  alone.set_outputs({4});
+  add(&read, "conv2d", {slot(1), slot(2)}, {4});
+  add(&read, "relu", {slot(4)}, {5});
+  read.set_outputs({4, 5});
+  const MixedInputs inputs({kImage, kWeight});
+  EXPECT_EQ(laid_out(alone, inputs), to_string(alone));  // nothing else would read its result as it is
+  EXPECT_THAT(laid_out(read, inputs), HasSubstr("%10 = contiguous(%8)"));
 }
 
 TEST(RemoveIdentities, RemovesProductsWithOne) {
