@@ -21,7 +21,7 @@ LAYERS = {
     "bindings": """
         _VF _active_profile _composites _connection _default_group _dlpack _generator _gradients _grad_mode _integers _layouts _lazy
         _mt19937 _not_implemented _options _pending_array _quantized_names _random _script _status_history _status_rows
-        _status_view _tensor_types _threads _version
+        _status_view _tensor_types _threads _trace_runs _version
         futures torch_version utils version
     """,
     # Tensors, storages, functions of tensors, devices.

@@ -1,6 +1,7 @@
 #include "client/session/program.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
@@ -244,6 +245,21 @@ std::string Program::explain(absl::Span<const Tensor> inputs, uint32_t site) {
   const Arg args[] = {Arg(pointers.first(read)), Arg(pointers.subspan(read)), Arg(number_)};
   const Tensors explanation = session_->call(op, args, {.site = site});
   return "# as traced\n" + text() + session_->read(explanation[0], site).bytes;
+}
+
+std::vector<std::vector<int64_t>> program_counters(Session& session, uint32_t site) {
+  static const Op& op = *find_op(op_id::kProgramCounters);
+  const Tensors counters = session.call(op, {}, {.grad = false, .site = site});
+  const Value value = session.read(counters[0], site);
+  const Sizes& sizes = value.meta.sizes;
+  std::vector<std::vector<int64_t>> rows(static_cast<size_t>(sizes[0]),
+                                         std::vector<int64_t>(static_cast<size_t>(sizes[1])));
+  size_t at = 0;
+  for (std::vector<int64_t>& row : rows) {
+    std::memcpy(row.data(), value.bytes.data() + at, row.size() * sizeof(int64_t));
+    at += row.size() * sizeof(int64_t);
+  }
+  return rows;
 }
 
 }  // namespace tt::client

@@ -36,6 +36,8 @@ class Program final : public RefCounted {
   std::string explain(absl::Span<const Tensor> inputs, uint32_t site);
   // The Program as it was traced.
   std::string text() const { return to_string(traced_); }
+  // The session's number of the Program; 0 before its first run.
+  int64_t number() const { return number_; }
   size_t instructions() const { return traced_.instructions().size(); }
   size_t inputs() const { return inputs_; }
   // Tensors that the function used without having received them.
@@ -109,5 +111,8 @@ class Program final : public RefCounted {
   int64_t number_ = 0;                    // in the engine; 0: not defined yet
   std::vector<Signature> signatures_;
 };
+
+// The session's Programs, as the operator program_counters describes them: a row each. Waits for the engine.
+std::vector<std::vector<int64_t>> program_counters(Session& session, uint32_t site);
 
 }  // namespace tt::client

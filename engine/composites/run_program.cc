@@ -1,7 +1,9 @@
 #include "engine/composites/run_program.h"
 
+#include <algorithm>
 #include <cstring>
 #include <string>
+#include <vector>
 
 #include "engine/session/context.h"
 #include "engine/session/programs.h"
@@ -16,7 +18,7 @@ Programs& programs() { return Context::current().services.get<Programs>(); }
 Tensors run_defined(const Tensors& inputs, const Tensors& written, int64_t number) {
   const Programs::Entry program = programs().get(number);  // stays valid if the run drops its number
   Tensors outputs = program->run({inputs, written});
-  programs().count_again(number);
+  programs().count_run(number);
   return outputs;
 }
 
@@ -25,6 +27,16 @@ Tensor explain_defined(const Tensors& inputs, const Tensors& written, int64_t nu
   const Tensor bytes = empty({static_cast<int64_t>(text.size())}, DType::kUInt8, Device{});
   if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
   return bytes;
+}
+
+Tensor count_programs() {
+  std::vector<ProgramCounters> rows = programs().counters();
+  std::sort(rows.begin(), rows.end(),
+            [](const ProgramCounters& a, const ProgramCounters& b) { return a.number < b.number; });
+  constexpr int64_t kColumns = sizeof(ProgramCounters) / sizeof(int64_t);
+  const Tensor counters = empty({static_cast<int64_t>(rows.size()), kColumns}, DType::kInt64, Device{});
+  if (!rows.empty()) std::memcpy(counters.data(), rows.data(), rows.size() * sizeof(ProgramCounters));
+  return counters;
 }
 
 }  // namespace tt::composites

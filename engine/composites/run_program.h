@@ -11,4 +11,7 @@ Tensors run_defined(const Tensors& inputs, const Tensors& written, int64_t numbe
 // Returns the Program before and after each pass, as text in a tensor of bytes.
 Tensor explain_defined(const Tensors& inputs, const Tensors& written, int64_t number);
 
+// One row per Program of the session, as the operator program_counters describes it.
+Tensor count_programs();
+
 }  // namespace tt::composites

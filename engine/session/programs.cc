@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
 #include "engine/dispatch/chain.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/new_results.h"
@@ -12,6 +13,7 @@
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/program/passes/fuse_regions.h"
 #include "engine/program/passes/keep_channels_last.h"
+#include "engine/program/passes/leading_values.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
@@ -74,7 +76,11 @@ void fuse(const ProgramInputs& inputs, Program* program) {
 
 DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites,
                                std::string text)
-    : program_(std::move(program)), interface_(interface), sites_(std::move(sites)), text_(std::move(text)) {
+    : program_(std::move(program)),
+      instructions_(static_cast<int64_t>(program_.instructions().size())),
+      interface_(interface),
+      sites_(std::move(sites)),
+      text_(std::move(text)) {
   check_program(program_, interface_.read + interface_.written);
   merge_equal(&program_);
   remove_unused(&program_);
@@ -109,7 +115,24 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
     remove_unused(&program);
     visit("functionalise, merge_equal and remove_unused", program);
   }
-  if (!interface_.exact && !writes_in_place(program)) {
+  std::optional<LeadingValues> leading(std::in_place, program, inputs.read.size() + inputs.written.size());
+  const bool differentiates_later =
+      leading->are_divided() && has_backward(program) && !has_backward(leading->program());
+  if (differentiates_later && !CallScope::current().detect_anomaly) {
+    expand_backward(inputs, &program, visit);
+    leading.emplace(program, inputs.read.size() + inputs.written.size());
+  }
+  if (!leading->are_divided()) return compiled(inputs, std::move(program), visit);
+  Program whole = leading->joined(compiled(inputs, leading->program(), visit));
+  fuse(inputs, &whole);
+  visit("the passes above of the calls before the first write, and fuse_pointwise", whole);
+  return whole;
+}
+
+// Of a Program that does not write in place.
+Program DefinedProgram::compiled(const ProgramInputs& inputs, Program program,
+                                 absl::FunctionRef<void(const char*, const Program&)> visit) const {
+  if (!interface_.exact) {
     rewrite(&program, types_of(program, inputs));
     visit("rewrite", program);
   }
@@ -117,7 +140,7 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
   if (has_backward(program) && !CallScope::current().detect_anomaly) expand_backward(inputs, &program, visit);
   // The tape depends on the order of the calls that it records.
   std::optional<ProgramTypes> types(types_of(program, inputs));
-  if (writes_in_place(program) || is_recorded(program, *types)) {
+  if (is_recorded(program, *types)) {
     fuse(inputs, &program);
     visit("fuse_pointwise", program);
     return program;
@@ -156,8 +179,10 @@ DefinedProgram::Variant DefinedProgram::variant_for(const ProgramInputs& inputs)
         std::find_if(variants_.begin(), variants_.end(), [&](const auto& v) { return v.first == signature; });
     if (found != variants_.end()) return found->second;
   }
+  const absl::Time start = absl::Now();
   auto made = std::make_shared<Program>(specialised(inputs, [](const char*, const Program&) {}));
   MutexLock lock(mutex_);
+  compiling_ += absl::Now() - start;
   uint64_t bytes = bytes_ + signature.capacity() + made->bytes();
   if (variants_.size() == kMaxVariants) {
     bytes -= variants_.front().first.capacity() + variants_.front().second->bytes();
@@ -166,6 +191,17 @@ DefinedProgram::Variant DefinedProgram::variant_for(const ProgramInputs& inputs)
   variants_.emplace_back(std::move(signature), made);
   bytes_ = bytes;
   return made;
+}
+
+ProgramCounters DefinedProgram::counters() const {
+  MutexLock lock(mutex_);
+  ProgramCounters counters;
+  counters.instructions = instructions_;
+  counters.compiled_instructions =
+      static_cast<int64_t>((variants_.empty() ? program_ : *variants_.back().second).instructions().size());
+  counters.signatures = static_cast<int64_t>(variants_.size());
+  counters.microseconds = absl::ToInt64Microseconds(compiling_);
+  return counters;
 }
 
 std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
@@ -198,9 +234,22 @@ void Programs::count(Named* named) {
   named->bytes = bytes;
 }
 
-void Programs::count_again(int64_t number) {
+void Programs::count_run(int64_t number) {
   const auto found = programs_.find(number);
-  if (found != programs_.end()) count(&found->second);
+  if (found == programs_.end()) return;
+  ++found->second.runs;
+  count(&found->second);
+}
+
+std::vector<ProgramCounters> Programs::counters() const {
+  std::vector<ProgramCounters> all;
+  for (const auto& [number, named] : programs_) {
+    if (!named.program) continue;
+    all.push_back(named.program->counters());
+    all.back().number = number;
+    all.back().runs = named.runs;
+  }
+  return all;
 }
 
 void Programs::define(int64_t number, Entry program) {

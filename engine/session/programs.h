@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/time/time.h"
 #include "base/mutex.h"
 #include "engine/program/program_run.h"
 #include "engine/schema/error.h"
@@ -27,6 +28,16 @@ namespace tt {
 struct ProgramInterface {
   size_t read = 0, written = 0;
   bool exact = false;
+};
+
+// What a Program of a session has done.
+struct ProgramCounters {
+  int64_t number = 0;
+  int64_t instructions = 0;           // as defined
+  int64_t compiled_instructions = 0;  // after the passes, for the latest signature of inputs
+  int64_t runs = 0;                   // by the session
+  int64_t signatures = 0;             // of inputs for which the passes have run
+  int64_t microseconds = 0;           // that the passes took, for all sessions that share the Program
 };
 
 // Thread-safe.
@@ -44,6 +55,8 @@ class DefinedProgram {
   // What the constructor was given.
   const ProgramInterface& interface() const { return interface_; }
   const std::string& text() const { return text_; }
+  // All but the number and the runs.
+  ProgramCounters counters() const;
   // Estimated host memory, including what the passes have made so far.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
@@ -55,17 +68,21 @@ class DefinedProgram {
   void check_inputs(const ProgramInputs& inputs) const;
   // Runs the passes that need the inputs, and calls visit(name, program) after each.
   Program specialised(const ProgramInputs& inputs, absl::FunctionRef<void(const char*, const Program&)> visit) const;
+  Program compiled(const ProgramInputs& inputs, Program program,
+                   absl::FunctionRef<void(const char*, const Program&)> visit) const;
   void expand_backward(const ProgramInputs& inputs, Program* program,
                        absl::FunctionRef<void(const char*, const Program&)> visit) const;
   Variant variant_for(const ProgramInputs& inputs) const;
   std::string describe_site(uint32_t site) const;
 
   Program program_;
+  const int64_t instructions_;  // as defined
   const ProgramInterface interface_;
   const std::vector<std::string> sites_;
   const std::string text_;
   mutable std::atomic<uint64_t> bytes_{0};
   mutable Mutex mutex_;
+  mutable absl::Duration compiling_ ABSL_GUARDED_BY(mutex_);                               // time that the passes took
   mutable std::vector<std::pair<std::string, Variant>> variants_ ABSL_GUARDED_BY(mutex_);  // by signature of the inputs
 };
 
@@ -82,7 +99,8 @@ class Programs final : public SessionService {
   // ValueError if the number is unknown.
   Entry get(int64_t number) const;
   // Call after a run, which may have made the Program larger.
-  void count_again(int64_t number);
+  void count_run(int64_t number);
+  std::vector<ProgramCounters> counters() const;
   // Calls visit(number, program) for every Program whose definition did not fail.
   void visit(absl::FunctionRef<void(int64_t, const DefinedProgram&)> visit) const;
 
@@ -99,6 +117,7 @@ class Programs final : public SessionService {
     Entry program;  // null: the definition failed
     std::optional<Error> error;
     uint64_t bytes = 0;  // counted in bytes_
+    int64_t runs = 0;
   };
   void count(Named* named);
   Named& add(int64_t number);

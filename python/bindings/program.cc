@@ -3,6 +3,7 @@
 #include <pybind11/stl.h>
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -51,6 +52,16 @@ struct Program {
   }
 };
 
+// A context in which calls are sent as usual, although the thread traces.
+class TracePause {
+ public:
+  void enter() { pause_.emplace(); }
+  void exit(const py::args&) { pause_.reset(); }
+
+ private:
+  std::optional<client::ProgramTrace::Pause> pause_;
+};
+
 std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples) {
   const std::vector<client::Tensor> tensors = tensors_of(examples, "trace");
   client::Session& session = tensors.empty() ? current_session() : *tensors[0]->session;
@@ -65,10 +76,22 @@ void bind_program(py::module_& m) {
       .def("explain", &Program::explain, py::arg("inputs"))
       .def_property_readonly("text", [](const Program& p) { return p.program->text(); })
       .def_property_readonly("instructions", [](const Program& p) { return p.program->instructions(); })
+      .def_property_readonly("number", [](const Program& p) { return p.program->number(); })
       .def_property_readonly("inputs", [](const Program& p) { return p.program->inputs(); })
       .def_property_readonly("captured", [](const Program& p) { return wrapped(p.program->captured()); });
   m.def(
+      "program_counters",
+      [] {
+        client::Session& session = current_session();
+        return client::program_counters(session, current_site(session));
+      },
+      "A row of counters per Program of the session (operator program_counters).");
+  m.def(
       "is_tracing", [] { return client::ProgramTrace::is_active(); }, "Whether this thread traces a Program.");
+  py::class_<TracePause>(m, "TracePause", "Calls of this thread are sent, although it traces a Program.")
+      .def(py::init<>())
+      .def("__enter__", &TracePause::enter)
+      .def("__exit__", &TracePause::exit);
   py::class_<client::ProgramTrace>(m, "ProgramTrace")
       .def(py::init(&begin_trace), py::arg("examples"))
       .def_property_readonly("inputs", [](const client::ProgramTrace& t) { return wrapped(t.inputs()); })

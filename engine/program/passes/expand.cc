@@ -149,14 +149,23 @@ bool has_backward(const Program& program) {
 std::optional<Program> expand(const Program& program, const ProgramInputs& inputs, std::string* reason) {
   std::vector<Tensor> tensors(inputs.read.begin(), inputs.read.end());
   tensors.insert(tensors.end(), inputs.written.begin(), inputs.written.end());
-  const Device device = tensors.empty() ? Device{} : tensors[0].device();
+  const UseDefs uses(program);
+  const absl::Span<const Slot> read = uses.inputs();
+  const Device device = read.empty() ? Device{} : tensors[read[0] - 1].device();
+  const bool writes = writes_in_place(program);
   absl::flat_hash_set<const Storage*> storages;
-  for (Tensor& tensor : tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i) {
+    Tensor& tensor = tensors[i];
+    const bool is_read = uses.find(i + 1) != nullptr;
+    if (!is_read) {
+      tensor = without_data(tensor);
+      continue;
+    }
     if (tensor.device() != device || device.type == DeviceType::kMeta) {
       *reason = "the inputs have no data, or are on different devices";
       return std::nullopt;
     }
-    if (!storages.insert(tensor->storage.get()).second && !inputs.written.empty()) {
+    if (!storages.insert(tensor->storage.get()).second && writes) {
       *reason = "inputs share memory, and some are written";
       return std::nullopt;
     }

@@ -47,6 +47,11 @@ class Fusion {
   // Finds what follows the convolution `index`, as far as one call can compute it. Returns those instructions.
   std::vector<size_t> find(size_t index) {
     const Instruction& first = program_.instructions()[index];
+    const auto has_kind = [&](size_t i, Arg::Kind kind) { return arg_of(first, i).kind == kind; };
+    if (!has_kind(0, Arg::Kind::kSlot) || !has_kind(1, Arg::Kind::kSlot)) return {};
+    for (size_t i = 3; i < 6; ++i) {
+      if (!has_kind(i, Arg::Kind::kInts)) return {};
+    }
     const TensorMeta& result = types_.of(first.results[0]);
     const bool has_dtype = result.dtype == DType::kFloat32 || result.dtype == DType::kFloat64;
     const bool is_batch = types_.of(first.args[0].slot).dim() == types_.of(first.args[1].slot).dim();

@@ -42,10 +42,9 @@ class Layouts {
   }
 
   void add(const Instruction& call) {
-    const bool computes_last = !call.results.empty() && !call.args.empty() && is_image(call.results[0]) &&
-                               call.args[0].kind == Arg::Kind::kSlot &&
-                               ((is_convolution(*call.op) && is_image(call.args[0].slot)) || keeps_last(call));
-    if (!computes_last) {
+    const auto reads = [&](size_t i) { return call.args.size() > i && call.args[i].kind == Arg::Kind::kSlot; };
+    const bool convolves = is_convolution(*call.op) && reads(0) && reads(1) && is_image(call.args[0].slot);
+    if (call.results.empty() || !is_image(call.results[0]) || !(convolves || keeps_last(call))) {
       append(call, [&](Slot slot) { return plain(slot, call); });
       return;
     }
@@ -53,7 +52,7 @@ class Layouts {
       for (Slot slot : names_in(arg)) uses_ += slot != 0 && last_.contains(slot);
     }
     // The weights of a convolution have a layout of their own.
-    const Slot weight = is_convolution(*call.op) ? call.args[1].slot : 0;
+    const Slot weight = convolves ? call.args[1].slot : 0;
     append(call, [&](Slot slot) { return is_image(slot) && slot != weight ? last(slot, call) : plain(slot, call); });
     const Slot name = new_name();
     last_[call.results[0]] = name;

@@ -255,9 +255,10 @@ Sizes triplet_margin_loss(const Arg& anchor, const Arg& positive, const Arg& neg
   check_reduction(reduction);
   check(ErrorKind::kValue, margin > 0, "margin must be greater than 0, got ", margin);
   const size_t a = sizes_of(anchor).size(), p = sizes_of(positive).size(), n = sizes_of(negative).size();
-  check(a == p && p == n,
-        "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
-        a, "D, positive ", p, "D, and negative ", n, "D inputs");
+  check(
+      a == p && p == n,
+      "The anchor, positive, and negative tensors are expected to have the same number of dimensions, but got: anchor ",
+      a, "D, positive ", p, "D, and negative ", n, "D inputs");
   Sizes sizes = broadcast_sizes(pairwise_distance(anchor, positive, false), pairwise_distance(anchor, negative, false));
   return reduction == "none" ? sizes : Sizes{};
 }
@@ -292,6 +293,13 @@ Sizes kl_div(const Arg& input, const Arg& target, std::string_view reduction) {
   check(!sizes_of(input).empty(),
         "reduction 'batchmean' requires an input with a batch dimension, got a zero-dimensional input");
   broadcast(input, target);
+  return {};
+}
+
+Checked step_options(const Arg& options, int64_t count) {
+  const TensorMeta& meta = *options.tensor;
+  check(meta.sizes == Sizes{count} && meta.dtype == DType::kFloat64 && meta.device.type == DeviceType::kCPU,
+        "expected options of ", count, " float64 numbers on the CPU, got ", meta);
   return {};
 }
 

@@ -291,6 +291,8 @@ Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, Si
 struct Checked {};
 inline void add(Inference*, DType, Checked) {}
 // The fused optimizer steps: every list in use has one entry per parameter.
+// Of an optimizer step whose numbers are in a tensor: `count` float64 numbers on the CPU.
+Checked step_options(const Arg& options, int64_t count);
 Checked sgd_step(const Arg& params, const Arg& grads, const Arg& momentum_buffers, double momentum,
                  const Arg& found_inf);
 Checked adam_step(const Arg& params, const Arg& grads, const Arg& exp_avgs, const Arg& exp_avg_sqs,

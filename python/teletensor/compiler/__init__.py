@@ -12,16 +12,16 @@ from typing import Any
 
 from .._functions import _BACKENDS, compile  # noqa: A004 - PyTorch's name
 from . import config
-from .programs import TracedProgram, explain, trace
+from .programs import ProgramStats, TracedProgram, explain, stats, trace
 
 __all__ = [
-    "PrecompileError", "TracedProgram", "allow_in_graph", "assume_constant_result", "compile", "config",
+    "PrecompileError", "ProgramStats", "TracedProgram", "allow_in_graph", "assume_constant_result", "compile", "config",
     "cudagraph_mark_step_begin", "cudagraph_mark_warmup_incomplete", "disable", "explain", "get_default_backend",
     "is_compiling", "is_dynamo_compiling", "is_exporting", "keep_portable_guards_unsafe", "keep_tensor_guards_unsafe",
     "list_backends", "load_cache_artifacts", "load_compiled_function", "nested_compile_region", "nonstrict_trace",
     "precompile", "reset", "save_cache_artifacts", "set_default_backend", "set_enable_guard_collectives", "set_stance",
     "skip_all_guards_unsafe", "skip_guard_on_all_nn_modules_unsafe", "skip_guard_on_globals_unsafe",
-    "skip_guard_on_inbuilt_nn_modules_unsafe", "substitute_in_graph", "trace", "wrap_numpy",
+    "skip_guard_on_inbuilt_nn_modules_unsafe", "stats", "substitute_in_graph", "trace", "wrap_numpy",
 ]  # fmt: skip
 
 _STANCES = ("default", "eager_then_compile", "aot_eager_then_compile", "force_eager", "eager_on_recompile", "fail_on_recompile")

@@ -18,16 +18,17 @@ from __future__ import annotations
 
 import os
 import sys
+import weakref
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from .. import _C
+from .. import _C, _trace_runs
 from .._functions import are_deterministic_algorithms_enabled
 from ..utils import _pytree as pytree
 
-__all__ = ["TracedProgram", "explain", "trace"]
+__all__ = ["ProgramStats", "TracedProgram", "explain", "stats", "trace"]
 
 
 class TracedProgram:
@@ -44,8 +45,10 @@ class TracedProgram:
     """
 
     def __init__(self, program: _C.Program, spec: pytree.TreeSpec, constants: list[Any], outputs: pytree.TreeSpec,
-                 results: list[Any], name: str) -> None:  # fmt: skip
+                 results: list[Any], name: str, prepare: list[Callable[[], None]]) -> None:  # fmt: skip
+        self._prepare = prepare  # called before each run
         self._program = program
+        _traced.add(self)
         self._spec = spec
         self._constants = constants  # by position among the leaves; _TENSOR for a tensor
         self._outputs = outputs
@@ -56,7 +59,9 @@ class TracedProgram:
         # The usual cases, in which nothing has to be flattened: only tensors as positional arguments, and one or a tuple
         # of tensors as the result.
         n = len(constants)
-        self._plain = n if spec == pytree.tree_structure(((0,) * n, {})) and all(c is _TENSOR for c in constants) else -1
+        self._plain = (
+            n if spec == pytree.tree_structure(((0,) * n, {})) and all(c is _TENSOR for c in constants) else -1
+        )
         all_tensors = all(r is _TENSOR for r in results)
         self._is_single = all_tensors and outputs.is_leaf()
         self._is_tuple = all_tensors and outputs == pytree.tree_structure((0,) * len(results))
@@ -83,9 +88,13 @@ class TracedProgram:
         for constant, leaf in zip(self._constants, leaves):
             if constant is _TENSOR:
                 if not isinstance(leaf, _C.Tensor):
-                    raise TypeError(f"[{self.__name__}] expected a Tensor where one was traced, got {type(leaf).__name__}")
+                    raise TypeError(
+                        f"[{self.__name__}] expected a Tensor where one was traced, got {type(leaf).__name__}"
+                    )
             elif not _are_equal(leaf, constant):
-                raise ValueError(f"[{self.__name__}] expected {constant!r}, as traced, got {leaf!r}; trace the function again")
+                raise ValueError(
+                    f"[{self.__name__}] expected {constant!r}, as traced, got {leaf!r}; trace the function again"
+                )
         return [leaf for constant, leaf in zip(self._constants, leaves) if constant is _TENSOR]
 
     def _log(self, tensors: list[_C.Tensor] | tuple[_C.Tensor, ...]) -> None:
@@ -99,6 +108,8 @@ class TracedProgram:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._logged is not None:
             self._log(self._tensors(args, kwargs))
+        for prepare in self._prepare:
+            prepare()
         tensors = self._program.run(args if not kwargs and len(args) == self._plain else self._tensors(args, kwargs))
         if self._is_single:
             return tensors[0]
@@ -113,6 +124,7 @@ class TracedProgram:
 
 
 _TENSOR = object()
+_traced: weakref.WeakSet[TracedProgram] = weakref.WeakSet()
 
 
 def _are_equal(a: Any, b: Any) -> bool:
@@ -153,15 +165,61 @@ def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
         inputs = iter(tracing.inputs)
         stand_ins = [next(inputs) if constant is _TENSOR else constant for constant in constants]
         traced_args, traced_kwargs = pytree.tree_unflatten(stand_ins, spec)
-        results, outputs = pytree.tree_flatten(fn(*traced_args, **traced_kwargs))
+        with _trace_runs.collected() as prepare:
+            results, outputs = pytree.tree_flatten(fn(*traced_args, **traced_kwargs))
         program = tracing.finish([r for r in results if isinstance(r, _C.Tensor)], _must_be_exact())
     finally:
         tracing.stop()
     results = [_TENSOR if isinstance(r, _C.Tensor) else r for r in results]
-    return TracedProgram(program, spec, constants, outputs, results, name)
+    return TracedProgram(program, spec, constants, outputs, results, name, prepare)
 
 
 def explain(fn: Callable, *args: Any, **kwargs: Any) -> str:
     """What the engine makes of fn(*args, **kwargs): its operators as traced and after each pass, as text."""
     program = fn if isinstance(fn, TracedProgram) else trace(fn, *args, **kwargs)
     return program.explain(*args, **kwargs)
+
+
+class ProgramStats(NamedTuple):
+    """What a Program of this session has done.
+
+    Attributes:
+        name: the traced function's; empty if another thread or process of the session has defined the Program.
+        instructions: as defined.
+        compiled_instructions: after the engine's passes, for the arguments of the latest new signature.
+        runs: by this session.
+        signatures: the number of signatures for which the passes have run.
+        compile_seconds: that the passes took, for all sessions which share the Program.
+    """
+
+    name: str
+    instructions: int
+    compiled_instructions: int
+    runs: int
+    signatures: int
+    compile_seconds: float
+
+
+class _Stats(list):
+    """Rows that print as a table."""
+
+    def __str__(self) -> str:
+        head = ("program", "instructions", "compiled", "runs", "signatures", "compiling")
+        rows = [head, *((r.name or "?", *map(str, r[1:5]), f"{r.compile_seconds * 1e3:.1f} ms") for r in self)]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
+        lines = [
+            "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]) for row in rows
+        ]
+        return "\n".join(lines)
+
+
+def stats() -> list[ProgramStats]:
+    """The Programs that this session has run and still has, in the order of their definition. Waits for the engine.
+
+    ``print(torch.compiler.stats())`` shows a table.
+    """
+    names = {program._program.number: program.__name__ for program in _traced}
+    return _Stats(
+        ProgramStats(names.get(number, ""), instructions, compiled, runs, signatures, microseconds / 1e6)
+        for number, instructions, compiled, runs, signatures, microseconds in _C.program_counters()
+    )

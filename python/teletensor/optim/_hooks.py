@@ -43,15 +43,13 @@ def hooked(step: Callable) -> Callable:
 
     @functools.wraps(step)
     def wrapper(self, *args: Any, **kwargs: Any) -> Any:
-        if _C.is_tracing():
-            raise NotImplementedError(
-                f"[{type(self).__name__}] step() in a traced function would be the same step in every run, with this learning "
-                "rate; call it after the function, which stores the gradients"
-            )
-        if not (
+        has_hooks = bool(
             self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_optimizer_pre_hooks
             or _global_optimizer_post_hooks
-        ):  # fmt: skip
+        )  # fmt: skip
+        if _C.is_tracing():
+            return self._trace_step(has_hooks, args, kwargs)
+        if not has_hooks:
             with profiled("step", self):
                 return step(self, *args, **kwargs)
         given: tuple = (self, *args)

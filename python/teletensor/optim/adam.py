@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 
 from .. import _C
+from . import _traced
 from ._options import check_betas, check_lr
 from ._per_parameter import real_view
 from ._skipped_steps import are_on, count_in_engine, has_own_step, is_counter
@@ -82,6 +83,38 @@ class Adam(Optimizer):
                 maximize=group["maximize"],
                 found_inf=found_inf,
                 steps=None if isinstance(step, int) else step,
+            )
+
+    # Of steps in traced functions.
+    _trace_step = _traced.record
+    _traced_constants = ("decoupled_weight_decay", "amsgrad", "maximize", "differentiable")
+
+    def _traced_numbers(self, group) -> tuple[float, ...]:
+        return float(group["lr"]), *map(float, group["betas"]), float(group["eps"]), float(group["weight_decay"])
+
+    def _start_traced(self, group, params) -> None:
+        states = [self._start(p, group["amsgrad"]) for p in params]
+        members = set(map(id, params))
+        idle = [self.state[p] for p in group["params"] if id(p) not in members and p in self.state]
+        for device in {p.device for p in params}:
+            count_in_engine([s for p, s in zip(params, states) if p.device == device], idle, device)
+
+    def _record_traced(self, group, params, grads, options) -> None:
+        by_counter = defaultdict(list)
+        for p, grad in zip(params, grads):
+            by_counter[id(self.state[p]["step"])].append((p, grad, self.state[p]))
+        for rows in by_counter.values():
+            _C.ops.adam_step_with(
+                [row[0] for row in rows],
+                [row[1] for row in rows],
+                [row[2]["exp_avg"] for row in rows],
+                [row[2]["exp_avg_sq"] for row in rows],
+                [row[2]["max_exp_avg_sq"] for row in rows] if group["amsgrad"] else [],
+                options,
+                rows[0][2]["step"],
+                decoupled=group["decoupled_weight_decay"],
+                amsgrad=group["amsgrad"],
+                maximize=group["maximize"],
             )
 
     def _record(self, group, p, grad, state) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from . import _traced
 from ._options import check_lr
 from ._per_parameter import real_view
 from ._skipped_steps import are_on, has_own_step
@@ -63,6 +64,28 @@ class SGD(Optimizer):
                 ps, gs = zip(*selected)
                 buffers = [real_view(self.state[p]["momentum_buffer"]) for p in ps]
                 _C.ops.sgd_step([_real(p) for p in ps], gs, buffers, first_step=first, **options)
+
+    # Of steps in traced functions.
+    _trace_step = _traced.record
+    _traced_constants = ("nesterov", "maximize", "differentiable")
+
+    def _traced_numbers(self, group) -> tuple[float, ...]:
+        return tuple(float(group[name]) for name in ("lr", "momentum", "dampening", "weight_decay"))
+
+    def _start_traced(self, group, params) -> None:
+        if group["momentum"] == 0:
+            return
+        fresh = [p for p in params if self.state[p].get("momentum_buffer") is None]
+        if fresh and group["dampening"]:
+            raise NotImplementedError(
+                "[SGD] the first step with momentum and dampening differs from later ones; call step() once before the trace"
+            )
+        for p in fresh:  # from zeros, a step without dampening is a first step
+            self.state[p]["momentum_buffer"] = _C.torch.zeros_like(p)
+
+    def _record_traced(self, group, params, grads, options) -> None:
+        buffers = [self.state[p]["momentum_buffer"] for p in params] if group["momentum"] else []
+        _C.ops.sgd_step_with(params, grads, buffers, options, nesterov=group["nesterov"], maximize=group["maximize"])
 
     def _record(self, group, p, grad) -> None:
         """One parameter's step, recorded for gradients."""

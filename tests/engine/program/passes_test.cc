@@ -3,12 +3,14 @@
 #include <gtest/gtest.h>
 
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/program/passes/functionalise.h"
 #include "engine/program/passes/fuse_convolutions.h"
 #include "engine/program/passes/fuse_regions.h"
 #include "engine/program/passes/keep_channels_last.h"
+#include "engine/program/passes/leading_values.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/remove_identities.h"
@@ -321,6 +323,35 @@ TEST(KeepChannelsLast, GivesTheCallerTheLayoutThatItExpects) {
   const MixedInputs inputs({kImage, kWeight});
   EXPECT_EQ(laid_out(alone, inputs), to_string(alone));  // nothing else would read its result as it is
   EXPECT_THAT(laid_out(read, inputs), HasSubstr("%10 = contiguous(%8)"));
+}
+
+TEST(LeadingValues, DividesAtTheFirstWriteAndJoins) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {3});
+  add(&program, "relu", {slot(3)}, {4});
+  add(&program, "add", {slot(2), slot(4)}, {2}, Instruction::kInto);
+  add(&program, "neg", {slot(3)}, {5});
+  add(&program, "exp", {slot(2)}, {6});
+  program.set_outputs({5, 6});
+  const LeadingValues leading(program, 2);
+  ASSERT_TRUE(leading.are_divided());
+  EXPECT_EQ(to_string(leading.program()), "%3 = exp(%1)\n%4 = relu(%3)  # drops %1\nread %4, %3\n");
+  Program renamed;  // what passes may make of it
+  add(&renamed, "exp", {slot(1)}, {7});
+  add(&renamed, "relu", {slot(7)}, {8});
+  renamed.set_outputs({8, 7});
+  EXPECT_EQ(to_string(leading.joined(std::move(renamed))),
+            "%7 = exp(%1)\n%8 = relu(%7)  # drops %1\n%2 <- add(%2, %8)\n%9 = neg(%7)  # drops %8\n"
+            "%10 = exp(%2)  # drops %7\nread %9, %10\n");
+}
+
+TEST(LeadingValues, AreAllOfAProgramWithoutWrites) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {2});
+  program.set_outputs({2});
+  const LeadingValues leading(program, 1);
+  EXPECT_FALSE(leading.are_divided());
+  EXPECT_EQ(to_string(leading.program()), to_string(program));
 }
 
 TEST(RemoveIdentities, RemovesProductsWithOne) {

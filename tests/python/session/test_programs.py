@@ -491,3 +491,23 @@ def test_log_has_an_explanation_per_signature():
     assert result.stderr.count("# <lambda>(float32[3])\n# as traced\n") == 1
     assert result.stderr.count("# <lambda>(float32[") == 2 and "# after merge_equal" in result.stderr
     assert run_script(script).stderr == ""
+
+
+def test_stats():
+    def counted(x):
+        x = x * 2
+        return (torch.relu(x) + torch.relu(x)).sum()
+
+    known = len(torch.compiler.stats())
+    program = trace(counted, torch.ones(10_000))
+    assert len(torch.compiler.stats()) == known  # not defined yet
+    for size in (10_000, 10_000, 20_000):
+        program(torch.ones(size))
+    row = torch.compiler.stats()[-1]
+    assert row.name == "counted" and row.instructions == 5 and row.compiled_instructions == 1
+    assert row.runs == 3 and row.signatures == 2 and row.compile_seconds > 0
+    table = str(torch.compiler.stats()).splitlines()
+    assert table[0].split() == ["program", "instructions", "compiled", "runs", "signatures", "compiling"]
+    assert table[-1].split()[:5] == ["counted", "5", "1", "3", "2"]
+    del program
+    assert len(torch.compiler.stats()) == known

@@ -1,0 +1,35 @@
+// A Program that writes in place, divided: the leading instructions, which only compute values, form a Program that all
+// passes understand, and what follows is appended to it again. A later detach() of their results is one of them,
+// because it is a view whenever it is called; a loss that is returned detached then needs no tape. So a training step
+// whose optimizer writes the parameters at its end is compiled like a function.
+#pragma once
+
+#include <vector>
+
+#include "engine/schema/program.h"
+
+namespace tt {
+
+class LeadingValues {
+ public:
+  // Of a Program with names 1 to `inputs` for its inputs. Keeps a reference to it.
+  LeadingValues(const Program& program, size_t inputs);
+
+  // The leading instructions. Their outputs are the results that later instructions or the caller read.
+  Program program() const;
+  // The whole Program, with program() as passes have changed it. They may have renamed everything but the inputs; the
+  // outputs have kept their order.
+  Program joined(Program leading) const;
+
+  // Whether other instructions follow.
+  bool are_divided() const { return later_ > 0; }
+
+ private:
+  const Program& program_;
+  const size_t inputs_;
+  std::vector<bool> leads_;  // by instruction
+  size_t later_ = 0;         // instructions that follow
+  std::vector<Slot> outputs_;
+};
+
+}  // namespace tt

@@ -1,0 +1,118 @@
+"""Steps of optimizers in traced functions (torch.compiler.trace): instructions that are the same in every run.
+
+What may change between runs, the learning rate above all, is a tensor in the engine, which is written before a run if a
+number of the group has changed. The number of steps is counted in the engine.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from .. import _C, _trace_runs
+from .._grad_mode import no_grad
+from ._skipped_steps import has_own_step
+
+if TYPE_CHECKING:
+    from .optimizer import Optimizer
+
+
+def _numbers(values: tuple[float, ...]) -> _C.Tensor:
+    return _C.tensor(list(values), dtype=_C.float64)
+
+
+class _Step:
+    """One group's step in a Program; called before each run.
+
+    Attributes:
+        options: the group's numbers, float64 on the CPU.
+    """
+
+    def __init__(self, optimizer: Optimizer, group: dict, params: list[_C.Tensor]) -> None:
+        self.optimizer, self.group, self.params = optimizer, group, params
+        self.numbers = optimizer._traced_numbers(group)
+        self.constants = self._constants()
+        self.options = _numbers(self.numbers)
+        self.states: list[tuple[_C.Tensor, dict, list]] = []
+
+    def _constants(self) -> list:
+        return [self.group.get(name) for name in self.optimizer._traced_constants]
+
+    def remember_state(self) -> None:
+        """Keeps which tensors the Program updates."""
+        state = self.optimizer.state
+        self.states = [(p, state[p], list(state[p].values())) for p in self.params if p in state]
+
+    def __call__(self) -> None:
+        name = type(self.optimizer).__name__
+        state = self.optimizer.state
+        for p, known, values in self.states:
+            if state.get(p) is not known or not all(map(_is, known.values(), values)):
+                raise RuntimeError(
+                    f"[{name}] the optimizer's state was replaced after the function was traced (load_state_dict?); trace the "
+                    "function again"
+                )
+        if self._constants() != self.constants:
+            raise RuntimeError(
+                f"[{name}] expected {dict(zip(self.optimizer._traced_constants, self.constants))} as traced, got "
+                f"{self._constants()}; trace the function again"
+            )
+        numbers = self.optimizer._traced_numbers(self.group)
+        if numbers != self.numbers:
+            with no_grad():
+                self.options.copy_(_numbers(numbers))
+            self.numbers = numbers
+
+
+def _is(a, b) -> bool:
+    return a is b
+
+
+def _is_known(optimizer: Optimizer) -> bool:
+    """Whether the optimizer's step is that of the class which says how it is traced."""
+    for base in type(optimizer).__mro__:
+        if "_record_traced" in vars(base):
+            return type(optimizer)._update is base._update and not has_own_step(optimizer)
+    return False
+
+
+def _why_not(optimizer: Optimizer, has_hooks: bool, args: tuple, kwargs: dict) -> str | None:
+    """Why a traced function cannot contain the optimizer's step."""
+    if not _is_known(optimizer):
+        return "only steps of SGD, Adam and AdamW can be part of it"
+    if has_hooks:
+        return "runs call no hooks"
+    if args or any(v is not None for v in kwargs.values()):
+        return "it takes no closure there"
+    if optimizer.__dict__.get("found_inf") is not None:
+        return "a GradScaler decides in each run whether a step counts"
+    for group in optimizer.param_groups:
+        if group["differentiable"]:
+            return "a differentiable step is recorded"
+        if any(p.is_complex() or _C._is_wrapper(p) for p in group["params"]):
+            return "its parameters are complex or of a wrapper subclass"
+    return None
+
+
+def record(optimizer: Optimizer, has_hooks: bool, args: tuple, kwargs: dict) -> None:
+    """Records a step, and what runs do before it.
+
+    Raises:
+        NotImplementedError: a run cannot repeat the step.
+    """
+    reason = _why_not(optimizer, has_hooks, args, kwargs)
+    if reason is not None:
+        raise NotImplementedError(
+            f"[{type(optimizer).__name__}] step() in a traced function: {reason}; call it after the function, which stores the "
+            "gradients"
+        )
+    with no_grad():
+        for group in optimizer.param_groups:
+            params = [p for p in group["params"] if p.grad is not None]
+            if not params:
+                continue
+            with _C.TracePause():
+                step = _Step(optimizer, group, params)
+                optimizer._start_traced(group, params)
+                step.remember_state()
+            optimizer._record_traced(group, params, [p.grad for p in params], step.options)
+            _trace_runs.before_each_run(step)

@@ -1,0 +1,197 @@
+"""Whole training steps as Programs: forward, backward and the optimizer's step are one instruction."""
+
+from __future__ import annotations
+
+import copy
+
+import pytest
+
+import teletensor as torch
+import teletensor.nn as nn
+import teletensor.nn.functional as F
+from tests.python.session.test_programs import same
+
+trace = torch.compiler.trace
+
+OPTIMIZERS = {
+    "SGD": lambda p: torch.optim.SGD(p, lr=0.1),
+    "momentum": lambda p: torch.optim.SGD(p, lr=0.1, momentum=0.9, weight_decay=0.01, nesterov=True),
+    "Adam": lambda p: torch.optim.Adam(p, lr=0.01, weight_decay=0.1),
+    "AMSGrad": lambda p: torch.optim.Adam(p, lr=0.01, amsgrad=True),
+    "AdamW": lambda p: torch.optim.AdamW(p, lr=0.01, maximize=True),
+    "groups": lambda p: torch.optim.AdamW([{"params": p[:1], "lr": 0.1}, {"params": p[1:], "weight_decay": 0}]),
+}
+
+
+@pytest.fixture(autouse=True)
+def _exact(monkeypatch):
+    monkeypatch.setenv("TELETENSOR_EXACT_PROGRAMS", "1")
+
+
+def make(seed: int = 0) -> nn.Module:
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(8, 32), nn.GELU(), nn.LayerNorm(32), nn.Linear(32, 4))
+
+
+def step_of(model, optimizer, clip=None):
+    def step(x, target):
+        optimizer.zero_grad()
+        loss = F.cross_entropy(model(x), target)
+        loss.backward()
+        if clip is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), clip)
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def batches(count: int):
+    generator = torch.Generator().manual_seed(1)
+    return [
+        (torch.randn(16, 8, generator=generator), torch.randint(0, 4, (16,), generator=generator)) for _ in range(count)
+    ]
+
+
+@pytest.mark.parametrize("clip", [None, 0.5])
+@pytest.mark.parametrize("name", OPTIMIZERS)
+def test_training_has_the_bits_of_single_calls(name, clip):
+    models = make(), make()
+    optimizers = [OPTIMIZERS[name](list(m.parameters())) for m in models]
+    schedules = [torch.optim.lr_scheduler.StepLR(o, 2, 0.5) for o in optimizers]
+    eager = step_of(models[1], optimizers[1], clip)
+    program = trace(step_of(models[0], optimizers[0], clip), *batches(1)[0])
+    for k, (x, target) in enumerate(batches(6)):
+        same(program(x, target), eager(x, target))
+        for schedule in schedules:
+            schedule.step()
+        if k == 3:
+            for optimizer in optimizers:
+                optimizer.param_groups[0]["weight_decay"] = 0.2
+    for p, q in zip(models[0].parameters(), models[1].parameters()):
+        same(p.detach(), q.detach())
+        same(p.grad, q.grad)
+    ours, theirs = (o.state_dict()["state"] for o in optimizers)
+    assert ours.keys() == theirs.keys()
+    for key in ours:
+        for field, value in theirs[key].items():
+            assert torch.equal(ours[key][field], value), field
+
+
+def test_single_calls_continue_a_program_and_the_reverse():
+    model, other = make(), make()
+    ours, theirs = torch.optim.AdamW(model.parameters()), torch.optim.AdamW(other.parameters())
+    one, two = step_of(model, ours), step_of(other, theirs)
+    program = None
+    for k, (x, target) in enumerate(batches(7)):
+        if k == 2:
+            program = trace(one, x, target)
+        same((program if program and k != 4 else one)(x, target), two(x, target))
+    for p, q in zip(model.parameters(), other.parameters()):
+        same(p.detach(), q.detach())
+
+
+def test_one_instruction_and_its_passes():
+    model = make()
+    optimizer = torch.optim.Adam(model.parameters())
+    (x, target), *_ = batches(1)
+    program = trace(step_of(model, optimizer), x, target)
+    text = program.explain(x, target).split("# after")[-1]
+    assert "backward(" not in text and text.count("adam_step_with") == 1
+    program(x, target).item()
+    before = torch.connection().counters()["instructions"]
+    for _ in range(10):
+        program(x, target)
+    assert (
+        torch.connection().counters()["instructions"] - before <= 2 * 10
+    )  # a run, and the drop of the gradients before it
+
+
+def test_a_replaced_state_is_noticed():
+    model = make()
+    optimizer = torch.optim.AdamW(model.parameters())
+    (x, target), *_ = batches(1)
+    program = trace(step_of(model, optimizer), x, target)
+    program(x, target)
+    saved = copy.deepcopy(optimizer.state_dict())
+    optimizer.load_state_dict(saved)
+    with pytest.raises(RuntimeError, match="state was replaced"):
+        program(x, target)
+    program = trace(step_of(model, optimizer), x, target)
+    program(x, target)
+    optimizer.param_groups[0]["amsgrad"] = True
+    with pytest.raises(RuntimeError, match="amsgrad"):
+        program(x, target)
+
+
+class OwnStep(torch.optim.SGD):
+    def step(self, closure=None):
+        return super().step(closure)
+
+
+class OwnUpdate(torch.optim.Adam):
+    def _update(self, group, params, grads):
+        return super()._update(group, params, grads)
+
+
+@pytest.mark.parametrize(
+    "optimizer,match",
+    [
+        (lambda p: torch.optim.RMSprop(p), "only steps of"),
+        (lambda p: OwnStep(p, lr=0.1), "only steps of"),
+        (lambda p: OwnUpdate(p), "only steps of"),
+        (lambda p: torch.optim.Adam(p, differentiable=True), "differentiable"),
+        (lambda p: torch.optim.SGD(p, momentum=0.9, dampening=0.1), "first step"),
+    ],
+)
+def test_what_cannot_be_traced(optimizer, match):
+    model = make()
+    (x, target), *_ = batches(1)
+    with pytest.raises(NotImplementedError, match=match):
+        trace(step_of(model, optimizer(model.parameters())), x, target)
+
+
+def test_hooks_and_closures_are_refused():
+    model = make()
+    (x, target), *_ = batches(1)
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    hook = optimizer.register_step_post_hook(lambda *args: None)
+    with pytest.raises(NotImplementedError, match="hooks"):
+        trace(step_of(model, optimizer), x, target)
+    hook.remove()
+
+    def closing(x):
+        return optimizer.step(lambda: model(x).sum())
+
+    with pytest.raises(NotImplementedError, match="closure"):
+        trace(closing, x)
+
+
+def test_options_of_the_wrong_kind_are_errors():
+    p, g = torch.zeros(3), torch.ones(3)
+    for options in (torch.zeros(3, dtype=torch.float64), torch.zeros(4), torch.zeros(2, 2, dtype=torch.float64)):
+        with pytest.raises(RuntimeError, match="expected options of 4 float64 numbers"):
+            torch._C.ops.sgd_step_with([p], [g], [], options, nesterov=False, maximize=False)
+    torch._C.ops.sgd_step_with(
+        [p], [g], [], torch.tensor([0.5, 0, 0, 0], dtype=torch.float64), nesterov=False, maximize=False
+    )
+    assert p.tolist() == [-0.5] * 3
+
+
+def test_training_of_a_network_with_norms_that_write():
+    """The running statistics are written in the middle of the step, before its backward pass."""
+
+    def network():
+        torch.manual_seed(2)
+        return nn.Sequential(
+            nn.Conv2d(3, 8, 3), nn.BatchNorm2d(8), nn.ReLU(inplace=True), nn.Flatten(), nn.Linear(288, 4)
+        )
+
+    models = network(), network()
+    optimizers = [torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9) for m in models]
+    x, target = torch.randn(4, 3, 8, 8), torch.tensor([0, 1, 2, 3])
+    program, eager = trace(step_of(models[0], optimizers[0]), x, target), step_of(models[1], optimizers[1])
+    for _ in range(3):
+        same(program(x, target), eager(x, target))
+    for p, q in zip(models[0].state_dict().values(), models[1].state_dict().values()):
+        same(p, q)
