@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from . import (
+    aliases,
     api,
     client_api,
     composites,
@@ -27,6 +28,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
     """Maps paths in the generated tree to file contents."""
     files = {
         "engine/schema/op_ids.h": schema.emit_ids(operators),
+        "engine/program/may_return_views.h": aliases.emit(operators),
         "engine/schema/op_table.cc": schema.emit_table(operators),
         "engine/schema/autocast_table.cc": schema.emit_autocast(operators),
         "engine/dispatch/ops.h": api.emit_header(operators),

@@ -66,6 +66,14 @@ bool is_recorded(const Program& program, const ProgramTypes& types) {
   });
 }
 
+// The number of instructions up to the last backward pass.
+size_t end_of_backward(const Program& program) {
+  const auto& instructions = program.instructions();
+  const auto last = std::find_if(instructions.rbegin(), instructions.rend(),
+                                 [](const Instruction& instruction) { return instruction.op->id == op_id::kBackward; });
+  return static_cast<size_t>(instructions.rend() - last);
+}
+
 void fuse(const ProgramInputs& inputs, Program* program) {
   SlotTable slots;
   put_inputs(inputs, &slots);
@@ -115,15 +123,18 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
     remove_unused(&program);
     visit("functionalise, merge_equal and remove_unused", program);
   }
-  std::optional<LeadingValues> leading(std::in_place, program, inputs.read.size() + inputs.written.size());
-  const bool differentiates_later =
-      leading->are_divided() && has_backward(program) && !has_backward(leading->program());
-  if (differentiates_later && !CallScope::current().detect_anomaly) {
-    expand_backward(inputs, &program, visit);
-    leading.emplace(program, inputs.read.size() + inputs.written.size());
+  const size_t count = inputs.read.size() + inputs.written.size();
+  if (has_backward(program) && !has_backward(LeadingValues(program, count).program()) &&
+      !CallScope::current().detect_anomaly) {
+    // Something is written before the backward pass, as running statistics are.
+    const LeadingValues differentiated(program, count, end_of_backward(program));
+    Program expanded = differentiated.program();
+    expand_backward(inputs, &expanded, visit);
+    if (std::optional<Program> whole = differentiated.joined(std::move(expanded))) program = *std::move(whole);
   }
-  if (!leading->are_divided()) return compiled(inputs, std::move(program), visit);
-  Program whole = leading->joined(compiled(inputs, leading->program(), visit));
+  const LeadingValues leading(program, count);
+  if (!leading.are_divided()) return compiled(inputs, std::move(program), visit);
+  Program whole = leading.joined(compiled(inputs, leading.program(), visit)).value_or(program);
   fuse(inputs, &whole);
   visit("the passes above of the calls before the first write, and fuse_pointwise", whole);
   return whole;

@@ -10,6 +10,7 @@
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
+#include "engine/program/passes/shared_memory.h"
 #include "engine/program/passes/writes.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/error.h"
@@ -127,7 +128,7 @@ void remove_copies(size_t inputs, Program* program) {
     for (Slot slot : instruction.results) definitions[slot] = &instruction;
   }
   std::vector<Slot> outputs(program->outputs().begin(), program->outputs().end());
-  absl::flat_hash_set<Slot> returned(outputs.begin(), outputs.end());
+  absl::flat_hash_set<Slot> returned = names_shared_with_outputs(*program);
   for (Slot& output : outputs) {
     const auto copy = definitions.find(output);
     if (copy == definitions.end() || copy->second->op->id != op_id::kClone) continue;

@@ -8,38 +8,10 @@
 #include "absl/container/flat_hash_set.h"
 #include "engine/program/passes/inferred_call.h"
 #include "engine/program/passes/renamed_args.h"
-#include "engine/schema/op_ids.h"
+#include "engine/program/passes/shared_memory.h"
 
 namespace tt {
 namespace {
-
-// Whether no result of the operator shares memory with an argument. Operators that are missing here may have views as
-// results, also if they are composites.
-bool has_fresh_results(const Op& op) {
-  static const auto* const fresh = new absl::flat_hash_set<uint16_t>{op_id::kConv1d,
-                                                                     op_id::kConv2d,
-                                                                     op_id::kConv3d,
-                                                                     op_id::kConvolution,
-                                                                     op_id::kConvTranspose1d,
-                                                                     op_id::kConvTranspose2d,
-                                                                     op_id::kBatchNorm,
-                                                                     op_id::kGroupNorm,
-                                                                     op_id::kLayerNorm,
-                                                                     op_id::kLinear,
-                                                                     op_id::kMatmul,
-                                                                     op_id::kAddmm,
-                                                                     op_id::kBmm,
-                                                                     op_id::kMaxPool2d,
-                                                                     op_id::kAvgPool2d,
-                                                                     op_id::kAdaptiveAvgPool2d,
-                                                                     op_id::kCat,
-                                                                     op_id::kSum,
-                                                                     op_id::kMean,
-                                                                     op_id::kSoftmax,
-                                                                     op_id::kLogSoftmax,
-                                                                     op_id::kEmbedding};
-  return op.is_pointwise || fresh->contains(op.id);
-}
 
 class Functionalised {
  public:
@@ -84,9 +56,12 @@ class Functionalised {
   bool may_replace(const Instruction& instruction) const {
     if (instruction.results.size() != 1 || last_ >= Program::kMaxNames) return false;
     const Slot target = instruction.results[0];
+    // Under no_grad(), a write keeps the gradient of what it changes; a call would have none.
+    const bool is_recorded =
+        (instruction.flags & Instruction::kGrad) != 0 && (instruction.flags & Instruction::kInference) == 0;
     return has_fresh_results(*instruction.op) && !shared_.contains(current(target)) &&
-           has_result(types_.of(target), *instruction.op, instruction.args,
-                      (instruction.flags & Instruction::kGrad) != 0, types_);
+           (is_recorded || !types_.of(target).requires_grad) &&
+           has_result(types_.of(target), *instruction.op, instruction.args, instruction.flags, types_);
   }
 
   const ProgramTypes& types_;

@@ -1,6 +1,7 @@
 #include "engine/program/passes/fuse_convolutions.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -30,8 +31,8 @@ std::optional<std::string_view> activation_of(const Instruction& call) {
     case op_id::kHardswish: return "hardswish";
     case op_id::kHardtanh: {
       const Arg &low = arg_of(call, 1), &high = arg_of(call, 2);
-      const bool is_relu6 =
-          low.is_real_number() && high.is_real_number() && low.to_double() == 0 && high.to_double() == 6;
+      const bool is_relu6 = low.is_real_number() && high.is_real_number() && low.to_double() == 0 &&
+                            !std::signbit(low.to_double()) && high.to_double() == 6;
       return is_relu6 ? std::optional<std::string_view>("relu6") : std::nullopt;
     }
     default: return std::nullopt;
@@ -163,7 +164,7 @@ void fuse_convolutions(Program* program, const ProgramTypes& types) {
     if (following.empty()) continue;
     const std::vector<Arg> args = fusion.args(convolution);
     Instruction& replaced = program->mutable_instructions()[following.back()];
-    if (!has_result(types.of(replaced.results[0]), fused, args, /*grad=*/false, types)) continue;
+    if (!has_result(types.of(replaced.results[0]), fused, args, convolution.flags, types)) continue;
     for (size_t index : following) taken[index] = true;
     replaced.op = &fused;
     replaced.args = program->copy_args(args);

@@ -7,8 +7,9 @@
 
 namespace tt {
 
-// Whether the call's first result has the metadata that the client and later instructions expect. The arguments name
-// tensors that `types` knows. False if the rules reject the call. Does not throw.
-bool has_result(const TensorMeta& expected, const Op& op, Args args, bool grad, const ProgramTypes& types);
+// Whether the first result of a call with the flags of an instruction has the metadata that the client and later
+// instructions expect. The arguments name tensors that `types` knows. False if the rules reject the call. Does not
+// throw.
+bool has_result(const TensorMeta& expected, const Op& op, Args args, uint8_t flags, const ProgramTypes& types);
 
 }  // namespace tt

@@ -8,17 +8,17 @@
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/renamed_args.h"
 #include "engine/program/passes/writes.h"
-#include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt {
 
-LeadingValues::LeadingValues(const Program& program, size_t inputs) : program_(program), inputs_(inputs) {
+LeadingValues::LeadingValues(const Program& program, size_t inputs, size_t at_least)
+    : program_(program), inputs_(inputs) {
   absl::flat_hash_set<Slot> results;
   for (const Instruction& instruction : program.instructions()) {
     const bool is_detach = instruction.op->id == op_id::kDetach && !instruction.args.empty() &&
                            instruction.args[0].kind == Arg::Kind::kSlot && results.contains(instruction.args[0].slot);
-    const bool leads = !writes_in_place(instruction) && (later_ == 0 || is_detach);
+    const bool leads = leads_.size() < at_least || (!writes_in_place(instruction) && (later_ == 0 || is_detach));
     leads_.push_back(leads);
     later_ += !leads;
     if (leads) results.insert(instruction.results.begin(), instruction.results.end());
@@ -49,7 +49,7 @@ Program LeadingValues::program() const {
   return leading;
 }
 
-Program LeadingValues::joined(Program leading) const {
+std::optional<Program> LeadingValues::joined(Program leading) const {
   absl::flat_hash_map<Slot, Slot> names;
   for (size_t i = 0; i < outputs_.size(); ++i) names[outputs_[i]] = leading.outputs()[i];
   Slot last = inputs_;
@@ -72,7 +72,7 @@ Program LeadingValues::joined(Program leading) const {
     instruction.release = {};
     leading.mutable_instructions().push_back(instruction);
   }
-  check(ErrorKind::kValue, last <= Program::kMaxNames, "a Program has at most ", Program::kMaxNames, " names");
+  if (last > Program::kMaxNames) return std::nullopt;
   std::vector<Slot> outputs;
   for (Slot slot : program_.outputs()) outputs.push_back(name_of(slot));
   leading.set_outputs(outputs);

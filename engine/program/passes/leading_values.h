@@ -4,6 +4,7 @@
 // whose optimizer writes the parameters at its end is compiled like a function.
 #pragma once
 
+#include <optional>
 #include <vector>
 
 #include "engine/schema/program.h"
@@ -12,14 +13,15 @@ namespace tt {
 
 class LeadingValues {
  public:
-  // Of a Program with names 1 to `inputs` for its inputs. Keeps a reference to it.
-  LeadingValues(const Program& program, size_t inputs);
+  // Of a Program with names 1 to `inputs` for its inputs. Keeps a reference to it. The first `at_least` instructions
+  // lead even if they write.
+  LeadingValues(const Program& program, size_t inputs, size_t at_least = 0);
 
   // The leading instructions. Their outputs are the results that later instructions or the caller read.
   Program program() const;
   // The whole Program, with program() as passes have changed it. They may have renamed everything but the inputs; the
-  // outputs have kept their order.
-  Program joined(Program leading) const;
+  // outputs have kept their order. Nothing if it would have too many names.
+  std::optional<Program> joined(Program leading) const;
 
   // Whether other instructions follow.
   bool are_divided() const { return later_ > 0; }

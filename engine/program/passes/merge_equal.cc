@@ -6,6 +6,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "engine/program/passes/renamed_args.h"
+#include "engine/program/passes/shared_memory.h"
 #include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 
@@ -46,7 +47,7 @@ struct SameCall {
 
 void merge_equal(Program* program) {
   if (writes_in_place(*program)) return;
-  absl::flat_hash_set<Slot> outputs(program->outputs().begin(), program->outputs().end());
+  const absl::flat_hash_set<Slot> shared = names_shared_with_outputs(*program);
   absl::flat_hash_map<Slot, Slot> same;  // of a removed result: the one that replaces it
   absl::flat_hash_set<SameCall> seen;    // pointers into `kept`
   const auto renamed = [&](Slot slot) {
@@ -59,7 +60,7 @@ void merge_equal(Program* program) {
     instruction.args = renamed_args(instruction.args, renamed, &program->memory());
     instruction.release = {};
     // Two outputs must stay two tensors, because the client may write to one of them.
-    const auto is_output = [&](Slot slot) { return outputs.contains(slot); };
+    const auto is_output = [&](Slot slot) { return shared.contains(slot); };
     const bool merges =
         may_merge(instruction) && std::none_of(instruction.results.begin(), instruction.results.end(), is_output);
     const auto found = merges ? seen.find(SameCall{&instruction}) : seen.end();

@@ -2,6 +2,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/program/passes/shared_memory.h"
 #include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 
@@ -26,7 +27,7 @@ Slot identity_of(const Instruction& instruction, const ProgramTypes& types) {
 
 void remove_identities(Program* program, const ProgramTypes& types) {
   if (writes_in_place(*program)) return;
-  const absl::flat_hash_set<Slot> outputs(program->outputs().begin(), program->outputs().end());
+  const absl::flat_hash_set<Slot> shared = names_shared_with_outputs(*program);
   absl::flat_hash_map<Slot, Slot> same;
   const auto name_of = [&](Slot slot) {
     const auto found = same.find(slot);
@@ -35,7 +36,7 @@ void remove_identities(Program* program, const ProgramTypes& types) {
   std::vector<Instruction> kept;
   for (const Instruction& instruction : program->instructions()) {
     const Slot argument = identity_of(instruction, types);
-    if (argument != 0 && !outputs.contains(instruction.results[0])) {
+    if (argument != 0 && !shared.contains(instruction.results[0])) {
       same[instruction.results[0]] = name_of(argument);
     } else {
       kept.push_back(instruction);

@@ -208,7 +208,7 @@ bool rewrite_instruction(Program* program, size_t index, const UseDefs& uses, co
     if (!replacement) continue;
     const Op& op = *find_op(replacement->op);
     const std::vector<Arg> args = with_list(op, *replacement);
-    if (!has_result(result, op, args, (instruction.flags & Instruction::kGrad) != 0, types)) continue;
+    if (!has_result(result, op, args, instruction.flags, types)) continue;
     Instruction& replaced = program->mutable_instructions()[index];
     replaced.op = &op;
     replaced.args = program->copy_args(args);

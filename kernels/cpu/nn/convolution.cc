@@ -469,19 +469,19 @@ void copy_to_output(const Tensor& result, Tensor& out) {
 // Convolves x, w and b of the compute type, none of whose sizes is zero unless w's or x's is.
 void convolve(const Tensor& x, const Tensor& w, const Tensor& b, const ConvolutionParams& params, Tensor& result,
               Finish finish) {
-  if (x.numel() == 0 || w.numel() == 0) {
-    zero(result);
-    if (b) add_bias(b, result);
-    return finish(0, result.size(0));
-  }
+  // These loops write contiguous results.
+  const auto plainly = [&](auto&& compute) {
+    Tensor plain = result.is_contiguous() ? result : empty(result.sizes(), result.dtype(), Device{});
+    compute(plain);
+    if (b) add_bias(b, plain);
+    if (!plain.same(result)) copy(plain, result);
+    finish(0, result.size(0));
+  };
+  if (x.numel() == 0 || w.numel() == 0) return plainly([](Tensor& out) { zero(out); });
   with_fallback(
       x.dtype(),
       [&] { (is_wide(result, params) ? wide_convolution : onednn_convolution)(x, w, b, params, result, finish); },
-      [&] {
-        patch_convolution(contiguous(x), w, params, result);
-        if (b) add_bias(b, result);
-        finish(0, result.size(0));
-      });
+      [&] { plainly([&](Tensor& out) { patch_convolution(contiguous(x), w, params, out); }); });
 }
 
 // What the operator fused_convolution computes of a convolution's result.
@@ -556,6 +556,8 @@ void fused_convolution(const Tensor& input, const Tensor& weight, const Tensor& 
                        const Tensor& running_mean, const Tensor& running_var, const Tensor& norm_weight,
                        const Tensor& norm_bias, double eps, const Tensor& added, std::string_view activation,
                        Tensor& out) {
+  check(ErrorKind::kNotImplemented, is_floating(out.dtype()), "[fused_convolution] not implemented for ",
+        name(out.dtype()));
   if (out.numel() == 0) return;
   const DType compute = out.dtype() == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32;
   const bool has_simple_layout = out.is_contiguous() || is_channels_last(out.sizes(), out.strides());

@@ -108,8 +108,11 @@ class TracedProgram:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._logged is not None:
             self._log(self._tensors(args, kwargs))
-        for prepare in self._prepare:
-            prepare()
+        if self._prepare:
+            if _C.is_tracing():
+                raise NotImplementedError(f"[{self.__name__}] a Program cannot be run while another one is traced")
+            for prepare in self._prepare:
+                prepare()
         tensors = self._program.run(args if not kwargs and len(args) == self._plain else self._tensors(args, kwargs))
         if self._is_single:
             return tensors[0]

@@ -38,18 +38,22 @@ def profiled(name: str, optimizer: Any) -> Any:
     return _active_profile.record_function(f"Optimizer.{name}#{type(optimizer).__name__}.{name}")
 
 
+def has_step_hooks(optimizer: Any) -> bool:
+    """Whether step() of the optimizer calls hooks."""
+    return bool(
+        optimizer._optimizer_step_pre_hooks or optimizer._optimizer_step_post_hooks or _global_optimizer_pre_hooks
+        or _global_optimizer_post_hooks
+    )  # fmt: skip
+
+
 def hooked(step: Callable) -> Callable:
     """A step method with the hooks before and after it."""
 
     @functools.wraps(step)
     def wrapper(self, *args: Any, **kwargs: Any) -> Any:
-        has_hooks = bool(
-            self._optimizer_step_pre_hooks or self._optimizer_step_post_hooks or _global_optimizer_pre_hooks
-            or _global_optimizer_post_hooks
-        )  # fmt: skip
         if _C.is_tracing():
-            return self._trace_step(has_hooks, args, kwargs)
-        if not has_hooks:
+            return self._trace_step(args, kwargs)
+        if not has_step_hooks(self):
             with profiled("step", self):
                 return step(self, *args, **kwargs)
         given: tuple = (self, *args)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 from .. import _C, _trace_runs
 from .._grad_mode import no_grad
+from ._hooks import has_step_hooks
 from ._skipped_steps import has_own_step
 
 if TYPE_CHECKING:
@@ -30,12 +31,9 @@ class _Step:
     def __init__(self, optimizer: Optimizer, group: dict, params: list[_C.Tensor]) -> None:
         self.optimizer, self.group, self.params = optimizer, group, params
         self.numbers = optimizer._traced_numbers(group)
-        self.constants = self._constants()
+        self.constants = optimizer._traced_constants(group)
         self.options = _numbers(self.numbers)
         self.states: list[tuple[_C.Tensor, dict, list]] = []
-
-    def _constants(self) -> list:
-        return [self.group.get(name) for name in self.optimizer._traced_constants]
 
     def remember_state(self) -> None:
         """Keeps which tensors the Program updates."""
@@ -43,18 +41,23 @@ class _Step:
         self.states = [(p, state[p], list(state[p].values())) for p in self.params if p in state]
 
     def __call__(self) -> None:
-        name = type(self.optimizer).__name__
-        state = self.optimizer.state
-        for p, known, values in self.states:
-            if state.get(p) is not known or not all(map(_is, known.values(), values)):
-                raise RuntimeError(
-                    f"[{name}] the optimizer's state was replaced after the function was traced (load_state_dict?); trace the "
-                    "function again"
-                )
-        if self._constants() != self.constants:
+        optimizer, state = self.optimizer, self.optimizer.state
+        name = type(optimizer).__name__
+        if not any(group is self.group for group in optimizer.param_groups) or any(
+            state.get(p) is not known or not all(map(_is, known.values(), values)) for p, known, values in self.states
+        ):
             raise RuntimeError(
-                f"[{name}] expected {dict(zip(self.optimizer._traced_constants, self.constants))} as traced, got "
-                f"{self._constants()}; trace the function again"
+                f"[{name}] the optimizer's groups or state were replaced after the function was traced: by load_state_dict(), or by a "
+                "step of other parameters; trace the function again"
+            )
+        constants = optimizer._traced_constants(self.group)
+        if constants != self.constants:
+            raise RuntimeError(
+                f"[{name}] expected {self.constants} as traced, got {constants}; trace the function again"
+            )
+        if has_step_hooks(optimizer) or optimizer.__dict__.get("found_inf") is not None:
+            raise RuntimeError(
+                f"[{name}] a Program's step calls no hooks and takes no GradScaler; call step() after the Program"
             )
         numbers = self.optimizer._traced_numbers(self.group)
         if numbers != self.numbers:
@@ -75,11 +78,11 @@ def _is_known(optimizer: Optimizer) -> bool:
     return False
 
 
-def _why_not(optimizer: Optimizer, has_hooks: bool, args: tuple, kwargs: dict) -> str | None:
+def _why_not(optimizer: Optimizer, args: tuple, kwargs: dict) -> str | None:
     """Why a traced function cannot contain the optimizer's step."""
     if not _is_known(optimizer):
         return "only steps of SGD, Adam and AdamW can be part of it"
-    if has_hooks:
+    if has_step_hooks(optimizer):
         return "runs call no hooks"
     if args or any(v is not None for v in kwargs.values()):
         return "it takes no closure there"
@@ -93,13 +96,13 @@ def _why_not(optimizer: Optimizer, has_hooks: bool, args: tuple, kwargs: dict) -
     return None
 
 
-def record(optimizer: Optimizer, has_hooks: bool, args: tuple, kwargs: dict) -> None:
+def record(optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
     """Records a step, and what runs do before it.
 
     Raises:
         NotImplementedError: a run cannot repeat the step.
     """
-    reason = _why_not(optimizer, has_hooks, args, kwargs)
+    reason = _why_not(optimizer, args, kwargs)
     if reason is not None:
         raise NotImplementedError(
             f"[{type(optimizer).__name__}] step() in a traced function: {reason}; call it after the function, which stores the "

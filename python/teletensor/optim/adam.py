@@ -44,14 +44,19 @@ class Adam(Optimizer):
     def _skips_on_device(self, found_inf) -> bool:
         return type(self)._update is Adam._update and not has_own_step(self) and are_on(self, found_inf.device)
 
+    def _count_in_engine(self, group, params, states) -> None:
+        members = set(map(id, params))
+        idle = [self.state[p] for p in group["params"] if id(p) not in members and p in self.state]
+        for device in {p.device for p in params}:
+            count_in_engine([s for p, s in zip(params, states) if p.device == device], idle, device)
+
     def _update(self, group, params, grads) -> None:
         # Bias correction depends on the step. Usually all parameters have the same step and one call is enough.
         found_inf = self.__dict__.get("found_inf")
-        if found_inf is not None:  # only the engine knows whether this step counts
-            states = [self._start(p, group["amsgrad"]) for p in params]
-            members = set(map(id, params))
-            idle = [self.state[p] for p in group["params"] if id(p) not in members and p in self.state]
-            count_in_engine(states, idle, found_inf.device)
+        states = [self._start(p, group["amsgrad"]) for p in params]
+        # Only the engine knows whether a scaled step counts. Once it counts, parameters may share a counter.
+        if found_inf is not None or any(isinstance(state["step"], _C.Tensor) for state in states):
+            self._count_in_engine(group, params, states)
         by_step = defaultdict(list)
         for p, grad in zip(params, grads):
             state = self._start(p, group["amsgrad"])
@@ -87,17 +92,15 @@ class Adam(Optimizer):
 
     # Of steps in traced functions.
     _trace_step = _traced.record
-    _traced_constants = ("decoupled_weight_decay", "amsgrad", "maximize", "differentiable")
+
+    def _traced_constants(self, group) -> dict:
+        return {name: group[name] for name in ("decoupled_weight_decay", "amsgrad", "maximize", "differentiable")}
 
     def _traced_numbers(self, group) -> tuple[float, ...]:
         return float(group["lr"]), *map(float, group["betas"]), float(group["eps"]), float(group["weight_decay"])
 
     def _start_traced(self, group, params) -> None:
-        states = [self._start(p, group["amsgrad"]) for p in params]
-        members = set(map(id, params))
-        idle = [self.state[p] for p in group["params"] if id(p) not in members and p in self.state]
-        for device in {p.device for p in params}:
-            count_in_engine([s for p, s in zip(params, states) if p.device == device], idle, device)
+        self._count_in_engine(group, params, [self._start(p, group["amsgrad"]) for p in params])
 
     def _record_traced(self, group, params, grads, options) -> None:
         by_counter = defaultdict(list)

@@ -173,7 +173,7 @@ class Optimizer(OptimizerHooks):
                     self._update(group, params, [p.grad for p in params])
         return loss
 
-    def _trace_step(self, has_hooks: bool, args: tuple, kwargs: dict) -> None:
+    def _trace_step(self, args: tuple, kwargs: dict) -> None:
         """Called instead of step() while a function is traced."""
         raise NotImplementedError(
             f"[{type(self).__name__}] step() in a traced function: only steps of SGD, Adam and AdamW can be part of it; call it "

@@ -67,7 +67,10 @@ class SGD(Optimizer):
 
     # Of steps in traced functions.
     _trace_step = _traced.record
-    _traced_constants = ("nesterov", "maximize", "differentiable")
+
+    def _traced_constants(self, group) -> dict:
+        names = ("dampening", "nesterov", "maximize", "differentiable")
+        return {"momentum": "0" if group["momentum"] == 0 else "not 0", **{name: group[name] for name in names}}
 
     def _traced_numbers(self, group) -> tuple[float, ...]:
         return tuple(float(group[name]) for name in ("lr", "momentum", "dampening", "weight_decay"))

@@ -115,6 +115,31 @@ def test_other_dimensions_and_dtypes(dims, dtype):
     assert "fused_convolution" in program.explain(x)
 
 
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.int32])
+@pytest.mark.parametrize("size", [9, 0])
+def test_channels_last_inputs(dtype, size):
+    torch.manual_seed(3)
+    x, w, b = torch.randn(2, 4, size, 9) * 3, torch.randn(6, 4, 3, 3) * 3, torch.randn(6) * 3
+    x, w, b = (t.to(dtype) for t in (x, w, b))
+    last = x.contiguous(memory_format=torch.channels_last)
+    padding = (1, 1) if size else (3, 1)
+    same(F.conv2d(last, w, b, padding=padding).contiguous(), F.conv2d(x, w, b, padding=padding))
+    if not dtype.is_floating_point or not size:
+        return
+    norm = trained(nn.BatchNorm2d(6)).to(dtype).eval()
+
+    def f(x):
+        return F.relu(norm(F.conv2d(x, w, b, padding=1)))
+
+    for given in (x, last):
+        same(trace(f, given)(given), f(given))
+        same(norm(F.conv2d(last, w, b)).contiguous(), norm(F.conv2d(x, w, b)))
+    for got, want in zip(
+        F.max_pool2d(last, 3, 2, 1, return_indices=True), F.max_pool2d(x, 3, 2, 1, return_indices=True)
+    ):
+        same(got.contiguous(), want)
+
+
 def test_results_that_others_read_are_kept():
     conv, norm = nn.Conv2d(3, 8, 3), trained(nn.BatchNorm2d(8)).eval()
 
@@ -153,6 +178,64 @@ def test_writes_become_values():
         same(got, want)
     text = program.explain(x).split("# after functionalise")[1]
     assert "<- add(" in text and "<- mul" not in text and "<- relu" not in text
+
+
+def test_writes_through_views_reach_what_they_share():
+    w = torch.ones(3, requires_grad=True)
+
+    def identity(x):
+        h = x + 1
+        v = (h * 1.0).view(-1)
+        v.add_(1)
+        return h, v * 2
+
+    def of_input(x):
+        v = (x * 1.0).view(-1)
+        v.add_(1)
+        return v * 1
+
+    def equal(x):
+        p, q = (x + 1).view(-1), (x + 1).view(-1)
+        p.add_(5)
+        return p * 1, q * 1
+
+    def differentiated(x):
+        p, q, y = (x + 1).view(-1), (x + 1).view(-1), x + 2
+        v, c = y.view(-1), y.clone()
+        (g,) = torch.autograd.grad((w * x).sum(), w)
+        p.add_(5)
+        c.add_(1)
+        return p * 1, q * 1, v * 1, c * 1, g
+
+    def returned(x):
+        return (x + 1).view(-1), (x + 1).view(-1), (x * 1.0).view(-1)
+
+    x = torch.zeros(3)
+    for f in (identity, of_input, equal, returned):
+        got, want = trace(f, x)(x), f(x)
+        for a, b in zip(got, want) if isinstance(got, tuple) else [(got, want)]:
+            same(a, b)
+    with torch.enable_grad():
+        for a, b in zip(trace(differentiated, x)(x), differentiated(x)):
+            same(a, b)
+    p, q, v = trace(returned, x)(x)
+    p += 1
+    v += 1
+    assert q.tolist() == [1, 1, 1] and x.tolist() == [0, 0, 0]
+
+
+def test_writes_without_gradients_keep_those_of_the_value():
+    def f(x, w):
+        h = x @ w
+        with torch.no_grad():
+            h.mul_(3)
+        loss = (h * h).sum() + w.sum()
+        (g,) = torch.autograd.grad(loss, w)
+        return g
+
+    x, w = torch.randn(3, 3), torch.randn(3, 3, requires_grad=True)
+    with torch.enable_grad():
+        same(trace(f, x, w)(x, w), f(x, w))
 
 
 def random_images(draw: random.Random):

@@ -97,7 +97,7 @@ def test_one_instruction_and_its_passes():
     (x, target), *_ = batches(1)
     program = trace(step_of(model, optimizer), x, target)
     text = program.explain(x, target).split("# after")[-1]
-    assert "backward(" not in text and text.count("adam_step_with") == 1
+    assert "= backward(" not in text and text.count("adam_step_with") == 1
     program(x, target).item()
     before = torch.connection().counters()["instructions"]
     for _ in range(10):
@@ -115,12 +115,60 @@ def test_a_replaced_state_is_noticed():
     program(x, target)
     saved = copy.deepcopy(optimizer.state_dict())
     optimizer.load_state_dict(saved)
-    with pytest.raises(RuntimeError, match="state was replaced"):
+    with pytest.raises(RuntimeError, match="state were replaced"):
         program(x, target)
     program = trace(step_of(model, optimizer), x, target)
     program(x, target)
     optimizer.param_groups[0]["amsgrad"] = True
     with pytest.raises(RuntimeError, match="amsgrad"):
+        program(x, target)
+
+
+def test_what_changes_the_step_is_noticed():
+    model = make()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    (x, target), *_ = batches(1)
+    program = trace(step_of(model, optimizer), x, target)
+    optimizer.load_state_dict(optimizer.state_dict())  # other groups
+    with pytest.raises(RuntimeError, match="groups or state were replaced"):
+        program(x, target)
+    program = trace(step_of(model, optimizer), x, target)
+    optimizer.param_groups[0]["momentum"] = 0.9
+    with pytest.raises(RuntimeError, match="'momentum': '0'"):
+        program(x, target)
+    optimizer.param_groups[0]["momentum"] = 0
+    hook = optimizer.register_step_post_hook(lambda *args: None)
+    with pytest.raises(RuntimeError, match="calls no hooks"):
+        program(x, target)
+    hook.remove()
+    optimizer.param_groups[0]["lr"] = 0.5
+    with pytest.raises(NotImplementedError, match="while another one is traced"):
+        trace(lambda x: program(x, target), x)
+    other = copy.deepcopy(model)
+    step_of(other, torch.optim.SGD(other.parameters(), lr=0.5))(x, target)
+    program(x, target)
+    for p, q in zip(model.parameters(), other.parameters()):
+        same(p.detach(), q.detach())
+
+
+def test_steps_of_some_parameters_are_counted_apart():
+    models = make(), make()
+    optimizers = [torch.optim.Adam(m.parameters(), lr=0.1) for m in models]
+    (x, target), *_ = batches(1)
+    program = trace(step_of(models[0], optimizers[0]), x, target)
+    program(x, target)
+    step_of(models[1], optimizers[1])(x, target)
+    for model, optimizer in zip(models, optimizers):
+        for _ in range(2):
+            optimizer.zero_grad()
+            model[3](torch.ones(1, 32)).sum().backward()  # the last layer's
+            optimizer.step()
+        model(x).sum().backward()
+        optimizer.step()
+    for p, q in zip(models[0].parameters(), models[1].parameters()):
+        same(p.detach(), q.detach())
+    assert [s["step"].item() for s in optimizers[0].state_dict()["state"].values()] == [2, 2, 2, 2, 4, 4]
+    with pytest.raises(RuntimeError, match="by a step of other parameters"):
         program(x, target)
 
 
@@ -191,6 +239,7 @@ def test_training_of_a_network_with_norms_that_write():
     optimizers = [torch.optim.SGD(m.parameters(), lr=0.1, momentum=0.9) for m in models]
     x, target = torch.randn(4, 3, 8, 8), torch.tensor([0, 1, 2, 3])
     program, eager = trace(step_of(models[0], optimizers[0]), x, target), step_of(models[1], optimizers[1])
+    assert "= backward(" not in program.explain(x, target).split("# after")[-1]
     for _ in range(3):
         same(program(x, target), eager(x, target))
     for p, q in zip(models[0].state_dict().values(), models[1].state_dict().values()):
