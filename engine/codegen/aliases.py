@@ -19,19 +19,19 @@ PASSING = frozenset({"reduce_loss"})
 
 def _computes(node: ast.expr, operators: Mapping[str, Operator]) -> bool:
     """Whether the value of a composite's expression is new memory."""
-    match node:
-        case ast.Call(func=ast.Name(id=name), args=[first, *_]) if name in PASSING:
-            return _computes(first, operators)
-        case ast.Call(func=ast.Name(id=name)):
-            return makes_new_results(operators[name], operators) if name in operators else name in COMPUTING
-        case ast.List(elts=parts):
-            return all(_computes(part, operators) for part in parts)
-        case ast.IfExp(body=body, orelse=orelse):
-            return _computes(body, operators) and _computes(orelse, operators)
-        case ast.Subscript(value=value):
-            return _computes(value, operators)
-        case ast.BinOp() | ast.UnaryOp() | ast.Compare():
-            return True
+    if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
+        name = node.func.id
+        if name in PASSING:
+            return _computes(node.args[0], operators)
+        return makes_new_results(operators[name], operators) if name in operators else name in COMPUTING
+    if isinstance(node, ast.List):
+        return all(_computes(part, operators) for part in node.elts)
+    if isinstance(node, ast.IfExp):
+        return _computes(node.body, operators) and _computes(node.orelse, operators)
+    if isinstance(node, ast.Subscript):
+        return _computes(node.value, operators)
+    if isinstance(node, (ast.BinOp, ast.UnaryOp, ast.Compare)):
+        return True
     return False  # an argument
 
 
