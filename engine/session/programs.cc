@@ -7,6 +7,7 @@
 #include "engine/dispatch/chain.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/new_results.h"
+#include "engine/program/passes/between_writes.h"
 #include "engine/program/passes/expand.h"
 #include "engine/program/passes/functionalise.h"
 #include "engine/program/passes/fuse_convolutions.h"
@@ -54,10 +55,6 @@ std::vector<const TensorMeta*> metas_of(const ProgramInputs& inputs) {
   for (const Tensor& tensor : inputs.read) metas.push_back(tensor.get());
   for (const Tensor& tensor : inputs.written) metas.push_back(tensor.get());
   return metas;
-}
-
-ProgramTypes types_of(const Program& program, const ProgramInputs& inputs) {
-  return ProgramTypes(program, metas_of(inputs), CallScope::current().grad_enabled);
 }
 
 bool is_recorded(const Program& program, const ProgramTypes& types) {
@@ -117,69 +114,74 @@ Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
 Program DefinedProgram::specialised(const ProgramInputs& inputs,
                                     absl::FunctionRef<void(const char*, const Program&)> visit) const {
   Program program = program_;
-  if (writes_in_place(program) &&
-      functionalise(&program, types_of(program, inputs), inputs.read.size() + inputs.written.size()) > 0) {
-    merge_equal(&program);
+  const std::vector<const TensorMeta*> metas = metas_of(inputs);
+  const bool grad = CallScope::current().grad_enabled;
+  const auto change = [&](PartPass pass) { program = map_between_writes(program, metas, grad, pass); };
+  if (writes_in_place(program)) {
+    functionalise(&program, ProgramTypes(program, metas, grad), metas.size());
     remove_unused(&program);
+    change([](Program part, absl::Span<const TensorMeta* const>) {
+      merge_equal(&part);
+      remove_unused(&part);
+      return part;
+    });
     visit("functionalise, merge_equal and remove_unused", program);
   }
-  const size_t count = inputs.read.size() + inputs.written.size();
-  if (has_backward(program) && !has_backward(LeadingValues(program, count).program()) &&
-      !CallScope::current().detect_anomaly) {
-    // Something is written before the backward pass, as running statistics are.
-    const LeadingValues differentiated(program, count, end_of_backward(program));
-    Program expanded = differentiated.program();
-    expand_backward(inputs, &expanded, visit);
-    if (std::optional<Program> whole = differentiated.joined(std::move(expanded))) program = *std::move(whole);
-  }
-  const LeadingValues leading(program, count);
-  if (!leading.are_divided()) return compiled(inputs, std::move(program), visit);
-  Program whole = leading.joined(compiled(inputs, leading.program(), visit)).value_or(program);
-  fuse(inputs, &whole);
-  visit("the passes above of the calls before the first write, and fuse_pointwise", whole);
-  return whole;
-}
-
-// Of a Program that does not write in place.
-Program DefinedProgram::compiled(const ProgramInputs& inputs, Program program,
-                                 absl::FunctionRef<void(const char*, const Program&)> visit) const {
   if (!interface_.exact) {
-    rewrite(&program, types_of(program, inputs));
+    change([&](Program part, absl::Span<const TensorMeta* const> of) {
+      rewrite(&part, ProgramTypes(part, of, grad));
+      return part;
+    });
     visit("rewrite", program);
   }
   // The tape checks gradients for NaN if the session asks for it.
   if (has_backward(program) && !CallScope::current().detect_anomaly) expand_backward(inputs, &program, visit);
+  const bool writes = writes_in_place(program);
   // The tape depends on the order of the calls that it records.
-  std::optional<ProgramTypes> types(types_of(program, inputs));
-  if (is_recorded(program, *types)) {
+  const bool records = is_recorded(program, ProgramTypes(program, metas, grad));
+  if (writes || !records) {
+    const auto may_change = [&](const Program& part, absl::Span<const TensorMeta* const> of) {
+      return !has_backward(part) && !is_recorded(part, ProgramTypes(part, of, grad));
+    };
+    if (has_convolution(program)) {
+      change([&](Program part, absl::Span<const TensorMeta* const> of) {
+        if (!may_change(part, of)) return part;
+        const ProgramTypes types(part, of, grad);
+        fuse_convolutions(&part, types);
+        return keep_channels_last(part, types, of);
+      });
+      visit("fuse_convolutions and keep_channels_last", program);
+    }
+    change([&](Program part, absl::Span<const TensorMeta* const> of) {
+      if (!may_change(part, of)) return part;
+      const ProgramTypes types(part, of, grad);
+      remove_identities(&part, types);
+      fuse_regions(&part, types);  // the names that are left have the same types
+      remove_unused(&part);
+      return part;
+    });
+    visit("remove_identities, fuse_regions and remove_unused", program);
+  }
+  if (writes || records) {
     fuse(inputs, &program);
     visit("fuse_pointwise", program);
-    return program;
   }
-  if (has_convolution(program)) {
-    fuse_convolutions(&program, *types);
-    program = keep_channels_last(program, *types, metas_of(inputs));
-    types.emplace(types_of(program, inputs));
-    visit("fuse_convolutions and keep_channels_last", program);
-  }
-  remove_identities(&program, *types);
-  fuse_regions(&program, *types);  // the names that are left have the same types
-  remove_unused(&program);
-  visit("remove_identities, fuse_regions and remove_unused", program);
   return program;
 }
 
 // Without the calls of forward and backward, the passes see a backward pass as one call.
 void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* program,
                                      absl::FunctionRef<void(const char*, const Program&)> visit) const {
+  const LeadingValues differentiated(*program, inputs.read.size() + inputs.written.size(), end_of_backward(*program));
   std::string reason;
-  std::optional<Program> expanded = expand(*program, inputs, &reason);
+  std::optional<Program> expanded = expand(differentiated.program(), inputs, &reason);
   if (!expanded) return visit(absl::StrCat("expand, which has failed: ", reason).c_str(), *program);
-  *program = *std::move(expanded);
-  visit("expand", *program);
-  merge_equal(program);
-  remove_unused(program);
-  visit("merge_equal and remove_unused", *program);
+  merge_equal(&*expanded);
+  remove_unused(&*expanded);
+  std::optional<Program> whole = differentiated.joined(*std::move(expanded));
+  if (!whole) return visit("expand, which has failed: too many names", *program);
+  *program = *std::move(whole);
+  visit("expand, merge_equal and remove_unused", *program);
 }
 
 DefinedProgram::Variant DefinedProgram::variant_for(const ProgramInputs& inputs) const {

@@ -68,8 +68,6 @@ class DefinedProgram {
   void check_inputs(const ProgramInputs& inputs) const;
   // Runs the passes that need the inputs, and calls visit(name, program) after each.
   Program specialised(const ProgramInputs& inputs, absl::FunctionRef<void(const char*, const Program&)> visit) const;
-  Program compiled(const ProgramInputs& inputs, Program program,
-                   absl::FunctionRef<void(const char*, const Program&)> visit) const;
   void expand_backward(const ProgramInputs& inputs, Program* program,
                        absl::FunctionRef<void(const char*, const Program&)> visit) const;
   Variant variant_for(const ProgramInputs& inputs) const;

@@ -1,7 +1,9 @@
-// A Program that writes in place, divided: the leading instructions, which only compute values, form a Program that all
-// passes understand, and what follows is appended to it again. A later detach() of their results is one of them,
-// because it is a view whenever it is called; a loss that is returned detached then needs no tape. So a training step
-// whose optimizer writes the parameters at its end is compiled like a function.
+// A Program divided after its last backward pass, so that what follows, such as an optimizer's step, need not be
+// expanded with it.
+//
+// Later calls that write nothing belong to the first part, too, up to the first write, and so does every later detach()
+// of a result of the first part: it is a view whenever it is called, and a loss that is returned detached then needs no
+// tape.
 #pragma once
 
 #include <optional>

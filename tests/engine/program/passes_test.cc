@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/program/passes/between_writes.h"
 #include "engine/program/passes/functionalise.h"
 #include "engine/program/passes/fuse_convolutions.h"
 #include "engine/program/passes/fuse_regions.h"
@@ -349,6 +350,30 @@ TEST(KeepChannelsLast, GivesTheCallerTheLayoutThatItExpects) {
   const MixedInputs inputs({kImage, kWeight});
   EXPECT_EQ(laid_out(alone, inputs), to_string(alone));  // nothing else would read its result as it is
   EXPECT_THAT(laid_out(read, inputs), HasSubstr("%11 = contiguous(%9)\n%12 = contiguous(%10)"));
+}
+
+TEST(MapBetweenWrites, ChangesEachPart) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {3});
+  add(&program, "exp", {slot(1)}, {4});
+  add(&program, "mul", {slot(3), slot(4)}, {5});
+  add(&program, "add", {slot(2), slot(5)}, {2}, Instruction::kInto);
+  add(&program, "exp", {slot(2)}, {6});  // not that of the first part
+  add(&program, "exp", {slot(2)}, {7});
+  add(&program, "sub", {slot(6), slot(7)}, {8});
+  program.set_outputs({8});
+  const MixedInputs inputs({{4}, {4}});
+  std::vector<size_t> counts;
+  const Program changed =
+      map_between_writes(program, inputs.metas(), false, [&](Program part, absl::Span<const TensorMeta* const> metas) {
+        counts.push_back(metas.size());
+        merge_equal(&part);
+        return part;
+      });
+  EXPECT_THAT(counts, ::testing::ElementsAre(1, 1));  // the tensors that each part reads
+  EXPECT_EQ(to_string(changed),
+            "%3 = exp(%1)\n%4 = mul(%3, %3)  # drops %1\n%2 <- add(%2, %4)  # drops %3\n"
+            "%5 = exp(%2)  # drops %4\n%6 = sub(%5, %5)  # drops %2\nread %6\n");
 }
 
 TEST(LeadingValues, DividesAtTheFirstWriteAndJoins) {
