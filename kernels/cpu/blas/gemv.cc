@@ -111,7 +111,7 @@ template <typename T>
 void run(const Gemm& g) {
   const bool by_columns = g.b.row_stride == 1 && (g.a.column_stride == 1 || g.k == 1);
   const int64_t columns = by_columns ? kDots : kColumns, blocks = (g.n + columns - 1) / columns;
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / (std::min(g.n, columns) * std::max<int64_t>(g.k, 1)));
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 16) / (std::min(g.n, columns) * std::max<int64_t>(g.k, 1)));
   parallel_for(g.batch * blocks, grain, [&](int64_t begin, int64_t end) {
     for (int64_t task = begin; task < end; ++task) {
       const int64_t entry = task / blocks, first = task % blocks * columns;
