@@ -1,6 +1,7 @@
 """`python -m benchmarks.programs`: Programs beside the same calls one by one, and beside `torch.compile` (--peers).
 
-The training steps are a Program of forward and backward, and an optimizer's step as a call of its own.
+The training steps are a Program of forward and backward, and an optimizer's step as a call of its own; "whole" ones are
+one Program of all three.
 
 Times on the client's thread are medians until the call returns; others are medians until a number of the result was read.
 PyTorch runs in a process of its own, with as many threads, and its compile time is that of the first call.
@@ -128,6 +129,16 @@ def measure_training(package: str) -> dict[str, dict[str, float]]:
         run(compiled).item()
         rows[name] = {"first call": (time.perf_counter() - start) * 1e6}
         held = []
+
+        def whole(x, target, f=f, update=update):
+            loss = f(x, target)
+            update()
+            return loss
+
+        if package != "torch":
+            program = torch.compiler.trace(whole, *args)
+            rows[name]["whole issue"] = median(lambda: held.append(program(*args)), lambda: held.pop().item(), 4.0)
+            rows[name]["whole result"] = median(lambda: program(*args).item(), lambda: None, 4.0)
         for prefix, call in (("", compiled), ("eager ", f)):
             rows[name][prefix + "issue"] = median(lambda c=call: held.append(run(c)), lambda: held.pop().item(), 4.0)
             rows[name][prefix + "result"] = median(lambda c=call: run(c).item(), lambda: None, 4.0)
@@ -198,7 +209,8 @@ def main() -> None:
                 theirs[name]["eager result"] = row["result"]
     table = Table(title=f"Microseconds per call, {options.threads} thread(s)")
     table.add_column("function")
-    columns = ("first call", "issue", "eager issue", "result", "eager result")
+    columns = ["first call", "issue", "eager issue", "result", "eager result"]
+    columns += ["whole issue", "whole result"] if options.training else []
     for column in columns:
         table.add_column(column, justify="right")
     if theirs:

@@ -56,6 +56,7 @@ class Parts {
       }
     }
     std::vector<Slot> local_outputs;
+    local_outputs.reserve(outputs.size());
     for (Slot slot : outputs) local_outputs.push_back(local.at(slot));
     part.set_outputs(local_outputs);
     remove_unused(&part);
