@@ -36,6 +36,7 @@ class Program final : public RefCounted {
   std::string explain(absl::Span<const Tensor> inputs, uint32_t site);
   // The Program as it was traced.
   std::string text() const { return to_string(traced_); }
+  const Session& session() const { return *session_; }
   // The session's number of the Program; 0 before its first run.
   int64_t number() const { return number_; }
   size_t instructions() const { return traced_.instructions().size(); }

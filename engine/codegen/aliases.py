@@ -17,6 +17,10 @@ COMPUTING = frozenset(
 PASSING = frozenset({"reduce_loss"})
 
 
+# Kernels that may return an argument: a gradient that is passed on as it is.
+RETURNING = frozenset({"backward"})
+
+
 def _computes(node: ast.expr, operators: Mapping[str, Operator]) -> bool:
     """Whether the value of a composite's expression is new memory."""
     if isinstance(node, ast.Call) and isinstance(node.func, ast.Name):
@@ -37,7 +41,7 @@ def _computes(node: ast.expr, operators: Mapping[str, Operator]) -> bool:
 
 def makes_new_results(op: Operator, operators: Mapping[str, Operator]) -> bool:
     """Whether no result of the operator shares memory with an argument."""
-    if op.is_view:
+    if op.is_view or op.name in RETURNING:
         return False
     if not op.is_composite:
         return True

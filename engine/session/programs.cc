@@ -63,6 +63,22 @@ bool is_recorded(const Program& program, const ProgramTypes& types) {
   });
 }
 
+// The number of backward passes that may differentiate calls of the Program: its own, and those from its outputs.
+int64_t count_backward(const Program& program, const ProgramTypes& types) {
+  const auto is_pass = [](const Instruction& instruction) { return instruction.op->id == op_id::kBackward; };
+  const auto requires_grad = [&](Slot slot) { return types.of(slot).requires_grad; };
+  return std::count_if(program.instructions().begin(), program.instructions().end(), is_pass) +
+         std::count_if(program.outputs().begin(), program.outputs().end(), requires_grad);
+}
+
+// Whether a backward pass begins with gradients that the Program has computed: it may return them as they are.
+bool is_given_gradients(const Instruction& instruction) {
+  constexpr size_t kGradients = 1;
+  if (instruction.op->id != op_id::kBackward || instruction.args.size() <= kGradients) return false;
+  const absl::Span<const Slot> names = names_in(instruction.args[kGradients]);
+  return std::any_of(names.begin(), names.end(), [](Slot slot) { return slot != 0; });
+}
+
 // The number of instructions up to the last backward pass.
 size_t end_of_backward(const Program& program) {
   const auto& instructions = program.instructions();
@@ -87,7 +103,6 @@ DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interfac
       sites_(std::move(sites)),
       text_(std::move(text)) {
   check_program(program_, interface_.read + interface_.written);
-  merge_equal(&program_);
   remove_unused(&program_);
   uint64_t bytes = program_.bytes() + text_.capacity();
   for (const std::string& site : sites_) bytes += sizeof(site) + site.capacity();
@@ -120,13 +135,15 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
   if (writes_in_place(program)) {
     functionalise(&program, ProgramTypes(program, metas, grad), metas.size());
     remove_unused(&program);
-    change([](Program part, absl::Span<const TensorMeta* const>) {
-      merge_equal(&part);
-      remove_unused(&part);
-      return part;
-    });
-    visit("functionalise, merge_equal and remove_unused", program);
+    visit("functionalise and remove_unused", program);
   }
+  const bool is_differentiated_once = count_backward(program, ProgramTypes(program, metas, grad)) <= 1;
+  change([&](Program part, absl::Span<const TensorMeta* const> of) {
+    merge_equal(&part, ProgramTypes(part, of, grad), is_differentiated_once);
+    remove_unused(&part);
+    return part;
+  });
+  visit("merge_equal and remove_unused", program);
   if (!interface_.exact) {
     change([&](Program part, absl::Span<const TensorMeta* const> of) {
       rewrite(&part, ProgramTypes(part, of, grad));
@@ -173,10 +190,15 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
 void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* program,
                                      absl::FunctionRef<void(const char*, const Program&)> visit) const {
   const LeadingValues differentiated(*program, inputs.read.size() + inputs.written.size(), end_of_backward(*program));
+  const auto& instructions = program->instructions();
+  if (writes_in_place(*program) && std::any_of(instructions.begin(), instructions.end(), is_given_gradients)) {
+    return visit("expand, which has failed: a write may change gradients that a backward pass was given", *program);
+  }
   std::string reason;
   std::optional<Program> expanded = expand(differentiated.program(), inputs, &reason);
   if (!expanded) return visit(absl::StrCat("expand, which has failed: ", reason).c_str(), *program);
-  merge_equal(&*expanded);
+  merge_equal(&*expanded, ProgramTypes(*expanded, metas_of(inputs), CallScope::current().grad_enabled),
+              /*recorded=*/false);
   remove_unused(&*expanded);
   std::optional<Program> whole = differentiated.joined(*std::move(expanded));
   if (!whole) return visit("expand, which has failed: too many names", *program);
@@ -225,7 +247,6 @@ std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
     check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",
           program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
   };
-  add("merge_equal and remove_unused", program_);
   specialised(inputs, add);
   return text;
 }

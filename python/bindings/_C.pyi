@@ -25,6 +25,7 @@ class Program:
     text: str
     instructions: _int
     number: _int
+    is_in_session: _bool  # of the current connection
     inputs: _int
     captured: tuple[Tensor, ...]
     def run(self, inputs: Sequence[Tensor]) -> tuple[Tensor, ...]: ...

@@ -76,6 +76,8 @@ void bind_program(py::module_& m) {
       .def("explain", &Program::explain, py::arg("inputs"))
       .def_property_readonly("text", [](const Program& p) { return p.program->text(); })
       .def_property_readonly("instructions", [](const Program& p) { return p.program->instructions(); })
+      .def_property_readonly("is_in_session",
+                             [](const Program& p) { return &p.program->session() == &current_session(); })
       .def_property_readonly("number", [](const Program& p) { return p.program->number(); })
       .def_property_readonly("inputs", [](const Program& p) { return p.program->inputs(); })
       .def_property_readonly("captured", [](const Program& p) { return wrapped(p.program->captured()); });

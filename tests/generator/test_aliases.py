@@ -20,7 +20,7 @@ def test_new_results(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["transpose", "reshape", "flatten", "contiguous", "detach", "rot90", "repeat_interleave"]
+    "name", ["transpose", "reshape", "flatten", "contiguous", "detach", "rot90", "repeat_interleave", "backward"]
 )
 def test_possible_views(name):
     assert not makes_new_results(OPERATORS[name], OPERATORS)

@@ -45,9 +45,13 @@ struct SameCall {
 
 }  // namespace
 
-void merge_equal(Program* program) {
+void merge_equal(Program* program, const ProgramTypes& types, bool recorded) {
   if (writes_in_place(*program)) return;
-  const absl::flat_hash_set<Slot> shared = names_shared_with_outputs(*program);
+  absl::flat_hash_set<Slot> shared = names_shared_with_outputs(*program);
+  for (const Instruction& instruction : program->instructions()) {
+    if (instruction.op->id != op_id::kBackward) continue;
+    for (const Arg& arg : instruction.args) shared.insert(names_in(arg).begin(), names_in(arg).end());
+  }
   absl::flat_hash_map<Slot, Slot> same;  // of a removed result: the one that replaces it
   absl::flat_hash_set<SameCall> seen;    // pointers into `kept`
   const auto renamed = [&](Slot slot) {
@@ -60,9 +64,11 @@ void merge_equal(Program* program) {
     instruction.args = renamed_args(instruction.args, renamed, &program->memory());
     instruction.release = {};
     // Two outputs must stay two tensors, because the client may write to one of them.
-    const auto is_output = [&](Slot slot) { return shared.contains(slot); };
+    const auto is_kept = [&](Slot slot) {
+      return shared.contains(slot) || (!recorded && types.of(slot).requires_grad);
+    };
     const bool merges =
-        may_merge(instruction) && std::none_of(instruction.results.begin(), instruction.results.end(), is_output);
+        may_merge(instruction) && std::none_of(instruction.results.begin(), instruction.results.end(), is_kept);
     const auto found = merges ? seen.find(SameCall{&instruction}) : seen.end();
     if (found != seen.end() && found->instruction->results.size() == instruction.results.size()) {
       const absl::Span<const Slot> first = found->instruction->results;

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import os
 import sys
+import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
@@ -48,7 +49,8 @@ class TracedProgram:
                  results: list[Any], name: str, prepare: list[Callable[[], None]]) -> None:  # fmt: skip
         self._prepare = prepare  # called before each run
         self._program = program
-        _traced.add(self)
+        with _traced_lock:
+            _traced.add(self)
         self._spec = spec
         self._constants = constants  # by position among the leaves; _TENSOR for a tensor
         self._outputs = outputs
@@ -128,6 +130,7 @@ class TracedProgram:
 
 _TENSOR = object()
 _traced: weakref.WeakSet[TracedProgram] = weakref.WeakSet()
+_traced_lock = threading.Lock()
 
 
 def _are_equal(a: Any, b: Any) -> bool:
@@ -221,7 +224,9 @@ def stats() -> list[ProgramStats]:
 
     ``print(torch.compiler.stats())`` shows a table.
     """
-    names = {program._program.number: program.__name__ for program in _traced}
+    with _traced_lock:
+        programs = list(_traced)
+    names = {program._program.number: program.__name__ for program in programs if program._program.is_in_session}
     return _Stats(
         ProgramStats(names.get(number, ""), instructions, compiled, runs, signatures, microseconds / 1e6)
         for number, instructions, compiled, runs, signatures, microseconds in _C.program_counters()

@@ -6,6 +6,7 @@ number of the group has changed. The number of steps is counted in the engine.
 
 from __future__ import annotations
 
+import operator
 from typing import TYPE_CHECKING
 
 from .. import _C, _trace_runs
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
 
 
 def _numbers(values: tuple[float, ...]) -> _C.Tensor:
-    return _C.tensor(list(values), dtype=_C.float64)
+    return _C.tensor(list(values), dtype=_C.float64, device="cpu")
 
 
 class _Step:
@@ -30,6 +31,7 @@ class _Step:
 
     def __init__(self, optimizer: Optimizer, group: dict, params: list[_C.Tensor]) -> None:
         self.optimizer, self.group, self.params = optimizer, group, params
+        self.groups, self.members = list(optimizer.param_groups), list(group["params"])
         self.numbers = optimizer._traced_numbers(group)
         self.constants = optimizer._traced_constants(group)
         self.options = _numbers(self.numbers)
@@ -43,12 +45,17 @@ class _Step:
     def __call__(self) -> None:
         optimizer, state = self.optimizer, self.optimizer.state
         name = type(optimizer).__name__
-        if not any(group is self.group for group in optimizer.param_groups) or any(
-            state.get(p) is not known or not all(map(_is, known.values(), values)) for p, known, values in self.states
+        if (
+            not _are_same(optimizer.param_groups, self.groups)
+            or not _are_same(self.group["params"], self.members)
+            or any(
+                state.get(p) is not known or not _are_same(list(known.values()), values)
+                for p, known, values in self.states
+            )
         ):
             raise RuntimeError(
-                f"[{name}] the optimizer's groups or state were replaced after the function was traced: by load_state_dict(), or by a "
-                "step of other parameters; trace the function again"
+                f"[{name}] the optimizer's groups, parameters or state are others than when the function was traced: by "
+                "load_state_dict(), add_param_group(), or a step of other parameters; trace the function again"
             )
         constants = optimizer._traced_constants(self.group)
         if constants != self.constants:
@@ -66,8 +73,9 @@ class _Step:
             self.numbers = numbers
 
 
-def _is(a, b) -> bool:
-    return a is b
+def _are_same(a: list, b: list) -> bool:
+    """Whether the lists contain the same objects."""
+    return len(a) == len(b) and all(map(operator.is_, a, b))
 
 
 def _is_known(optimizer: Optimizer) -> bool:

@@ -36,8 +36,17 @@ Instruction& add(Program* program, std::string_view op, std::vector<Arg> args, s
   return instruction;
 }
 
-std::string merged(Program program) {
-  merge_equal(&program);
+// With float32 inputs of four elements.
+std::string merged(Program program, size_t inputs = 1, bool requires_grad = false, bool recorded = false) {
+  std::vector<TensorMeta> metas(inputs);
+  std::vector<const TensorMeta*> pointers;
+  for (TensorMeta& meta : metas) {
+    meta.sizes = {4};
+    meta.strides = {1};
+    meta.requires_grad = requires_grad;
+    pointers.push_back(&meta);
+  }
+  merge_equal(&program, ProgramTypes(program, pointers, /*grad_enabled=*/true), recorded);
   return to_string(program);
 }
 
@@ -80,6 +89,18 @@ TEST(MergeEqual, KeepsWhatOutputsAreViewsOf) {
   program.set_outputs({4, 5});  // the caller may write to one of them
   const std::string before = to_string(program);
   EXPECT_EQ(merged(program), before);
+}
+
+TEST(MergeEqual, KeepsCallsThatTheTapeRecords) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {2});
+  add(&program, "exp", {slot(1)}, {3});
+  add(&program, "mul", {slot(2), slot(3)}, {4});
+  program.set_outputs({4});
+  const std::string before = to_string(program);
+  EXPECT_EQ(merged(program, 1, /*requires_grad=*/true), before);
+  EXPECT_NE(merged(program), before);
+  EXPECT_NE(merged(program, 1, /*requires_grad=*/true, /*recorded=*/true), before);  // differentiated once
 }
 
 TEST(MergeEqual, LeavesProgramsThatWriteAlone) {
@@ -367,7 +388,7 @@ TEST(MapBetweenWrites, ChangesEachPart) {
   const Program changed =
       map_between_writes(program, inputs.metas(), false, [&](Program part, absl::Span<const TensorMeta* const> metas) {
         counts.push_back(metas.size());
-        merge_equal(&part);
+        merge_equal(&part, ProgramTypes(part, metas, false), /*recorded=*/false);
         return part;
       });
   EXPECT_THAT(counts, ::testing::ElementsAre(1, 1));  // the tensors that each part reads

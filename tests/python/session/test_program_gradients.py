@@ -63,8 +63,13 @@ def test_training_has_the_bits_of_single_calls(optimizer, set_to_none, clips):
             run = trace(step, torch.randn(5, 6), torch.tensor([0, 2, 1, 1, 0]))
             assert all(a.grad is b for a, b in zip(model.parameters(), before)), "a trace changes nothing"
             step = run
-        results.append((losses_of(step, model, steps), [p.detach().clone() for p in model.parameters()],
-                        [p.grad for p in model.parameters()]))
+        results.append(
+            (
+                losses_of(step, model, steps),
+                [p.detach().clone() for p in model.parameters()],
+                [p.grad for p in model.parameters()],
+            )
+        )
     (losses, weights, grads), (other_losses, other_weights, other_grads) = results
     assert losses == other_losses and losses[4] < losses[0]
     for a, b in zip([*weights, *grads], [*other_weights, *other_grads]):
@@ -230,7 +235,9 @@ def test_what_is_refused():
         "that it has made itself": lambda x: torch.ones(3).requires_grad_(),
     }
     for match, f in refused.items():
-        with pytest.raises(NotImplementedError, match=match if match != "that it has made itself" else "cannot contain it"):
+        with pytest.raises(
+            NotImplementedError, match=match if match != "that it has made itself" else "cannot contain it"
+        ):
             trace(f, torch.ones(3))
     assert w.grad is None
     program = trace(lambda x: (w * x).sum().backward(), torch.ones(3))
@@ -342,7 +349,10 @@ def test_backward_is_expanded_into_its_calls():
     # An output that requires grad depends on the tape.
     program = trace(lambda x, y: (f(x, y), w * 2), torch.ones(5, 64), torch.ones(5, 300))
     text = program.explain(torch.ones(5, 64), torch.ones(5, 300))
-    assert "# after expand, which has failed: an output requires grad" in text and " backward(" in text.split("# after ")[-1]
+    assert (
+        "# after expand, which has failed: an output requires grad" in text
+        and " backward(" in text.split("# after ")[-1]
+    )
     w.grad = None
     f(torch.ones(5, 64), torch.ones(5, 300))
     want = w.grad
@@ -365,3 +375,45 @@ def test_fused_calls_store_what_others_read(layout):
     assert "pointwise_chain" in program.explain(x, y)
     for got, want in zip(program(x, y), f(x, y)):
         same(got, want)
+
+
+def test_equal_calls_of_two_passes_stay_two():
+    p = torch.randn(4, requires_grad=True)
+
+    def passes(x):
+        y = x.clone()
+        y.add_(1)
+        first = torch.autograd.grad((y * p).sigmoid().sum(), [p])[0]
+        return first, torch.autograd.grad((y * p).sigmoid().sum(), [p])[0]
+
+    def captured(x):
+        y = x.clone()
+        y.add_(1)
+        a, b = y * p, y * p
+        return torch.autograd.grad((a * b + b).sum(), [a])[0]
+
+    def outputs(x):
+        return (x * p).sigmoid().sum(), (x * p).sigmoid().sum() * 2
+
+    def changed(x):
+        o = x.detach() * 3
+        (g,) = torch.autograd.grad(o * 0 + x * 0 + p, [p], [o])
+        g.mul_(2)
+        return g + 0, o + 0
+
+    def passed_on(x):
+        o, s = x * 3, p + x
+        (g,) = torch.autograd.grad(s, [p], [o])
+        g.mul_(2)
+        return g + 0, o + 0
+
+    x = torch.randn(4)
+    for f in (passes, captured, changed, passed_on):
+        got, want = torch.compiler.trace(f, x)(x), f(x)
+        for a, b in zip(got, want) if isinstance(got, tuple) else [(got, want)]:
+            assert torch.equal(a, b), f.__name__
+    first, second = torch.compiler.trace(outputs, x)(x)
+    first.backward()
+    second.backward()  # of a graph of its own
+    value = (x * p).sigmoid().detach()
+    assert torch.allclose(p.grad, 3 * x * value * (1 - value))

@@ -115,7 +115,7 @@ def test_a_replaced_state_is_noticed():
     program(x, target)
     saved = copy.deepcopy(optimizer.state_dict())
     optimizer.load_state_dict(saved)
-    with pytest.raises(RuntimeError, match="state were replaced"):
+    with pytest.raises(RuntimeError, match="groups, parameters or state"):
         program(x, target)
     program = trace(step_of(model, optimizer), x, target)
     program(x, target)
@@ -130,13 +130,17 @@ def test_what_changes_the_step_is_noticed():
     (x, target), *_ = batches(1)
     program = trace(step_of(model, optimizer), x, target)
     optimizer.load_state_dict(optimizer.state_dict())  # other groups
-    with pytest.raises(RuntimeError, match="groups or state were replaced"):
+    with pytest.raises(RuntimeError, match="groups, parameters or state"):
         program(x, target)
     program = trace(step_of(model, optimizer), x, target)
     optimizer.param_groups[0]["momentum"] = 0.9
     with pytest.raises(RuntimeError, match="'momentum': '0'"):
         program(x, target)
     optimizer.param_groups[0]["momentum"] = 0
+    removed = optimizer.param_groups[0]["params"].pop()
+    with pytest.raises(RuntimeError, match="groups, parameters or state"):
+        program(x, target)
+    optimizer.param_groups[0]["params"].append(removed)
     hook = optimizer.register_step_post_hook(lambda *args: None)
     with pytest.raises(RuntimeError, match="calls no hooks"):
         program(x, target)
@@ -149,6 +153,19 @@ def test_what_changes_the_step_is_noticed():
     program(x, target)
     for p, q in zip(model.parameters(), other.parameters()):
         same(p.detach(), q.detach())
+
+
+def test_a_default_device_does_not_move_the_numbers():
+    model = make()
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    (x, target), *_ = batches(1)
+    with torch.device("meta"):
+        program = trace(step_of(model, optimizer), x, target)
+    optimizer.param_groups[0]["lr"] = 0.2
+    before = model[0].weight.detach().clone()
+    with torch.device("meta"):
+        program(x, target)
+    assert torch.allclose(model[0].weight.detach(), before - 0.2 * model[0].weight.grad)
 
 
 def test_steps_of_some_parameters_are_counted_apart():
@@ -168,7 +185,7 @@ def test_steps_of_some_parameters_are_counted_apart():
     for p, q in zip(models[0].parameters(), models[1].parameters()):
         same(p.detach(), q.detach())
     assert [s["step"].item() for s in optimizers[0].state_dict()["state"].values()] == [2, 2, 2, 2, 4, 4]
-    with pytest.raises(RuntimeError, match="by a step of other parameters"):
+    with pytest.raises(RuntimeError, match="a step of other parameters"):
         program(x, target)
 
 
