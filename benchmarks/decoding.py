@@ -8,11 +8,9 @@ PyTorch runs in a process of its own, with as many threads.
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
-import subprocess
 import sys
 import time
 
@@ -119,31 +117,12 @@ def measure(package: str) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Runs the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--peers", action="store_true", help="compare with PyTorch, installed in a separate environment"
-    )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--package", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    os.environ["BENCH_THREADS"] = str(options.threads)
+    options = peers.parse_options(__doc__)
     if options.package:
         print(json.dumps(measure(options.package)))
         return
-    ours, theirs = measure("teletensor"), {}
-    if options.peers:
-        command = [
-            peers.interpreter("rich"),
-            "-m",
-            "benchmarks.decoding",
-            "--package",
-            "torch",
-            "--threads",
-            str(options.threads),
-        ]
-        theirs = json.loads(
-            subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
-        )
+    ours = measure("teletensor")
+    theirs = peers.measured_with_pytorch("benchmarks.decoding", options.threads) if options.peers else {}
     table = Table(title=f"Tokens per second, {options.threads} thread(s)")
     columns = ["model", "eager", "Program"]
     if theirs:

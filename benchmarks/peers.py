@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import argparse
+import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -23,3 +26,23 @@ def interpreter(*packages: str) -> str:
         names = [INSTALLED_AS.get(name, name) for name in wanted]
         subprocess.run([str(python), "-m", "pip", "install", "--quiet", *names], check=True)
     return str(python)
+
+
+def parse_options(description: str) -> argparse.Namespace:
+    """The options of a benchmark that runs its measurement with either package: --peers, --threads and, for the process
+    of PyTorch, --package. Sets BENCH_THREADS for the measurement.
+    """
+    parser = argparse.ArgumentParser(description=description, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--peers", action="store_true", help="compare with PyTorch, installed in a separate environment")
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--package", help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    os.environ["BENCH_THREADS"] = str(options.threads)
+    return options
+
+
+def measured_with_pytorch(module: str, threads: int) -> dict[str, dict[str, float]]:
+    """What the module prints, as JSON, when it is called with --package torch in the environment of PyTorch."""
+    command = [interpreter("rich"), "-m", module, "--package", "torch", "--threads", str(threads)]
+    output = subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+    return json.loads(output.splitlines()[-1])

@@ -7,11 +7,9 @@ models are written here, as their papers and torchvision describe them, with ran
 
 from __future__ import annotations
 
-import argparse
 import importlib
 import json
 import os
-import subprocess
 import sys
 
 from rich.console import Console
@@ -127,33 +125,13 @@ def measure(package: str) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Runs the benchmark."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument(
-        "--peers", action="store_true", help="compare with PyTorch, installed in a separate environment"
-    )
-    parser.add_argument("--threads", type=int, default=1)
-    parser.add_argument("--package", help=argparse.SUPPRESS)
-    options = parser.parse_args()
-    os.environ["BENCH_THREADS"] = str(options.threads)
+    options = peers.parse_options(__doc__)
     if options.package:
         print(json.dumps(measure(options.package)))
         return
     ours = measure("teletensor")
+    theirs = peers.measured_with_pytorch("benchmarks.vision", options.threads) if options.peers else {}
     columns = ("eager", "channels last", "compiled")
-    theirs = {}
-    if options.peers:
-        command = [
-            peers.interpreter("rich"),
-            "-m",
-            "benchmarks.vision",
-            "--package",
-            "torch",
-            "--threads",
-            str(options.threads),
-        ]
-        theirs = json.loads(
-            subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout.splitlines()[-1]
-        )
     table = Table(title=f"Milliseconds per call, {options.threads} thread(s)")
     table.add_column("model")
     for column in columns:
