@@ -16,6 +16,9 @@ sys.path.insert(0, str(ROOT))
 from engine.codegen.declaration import Operator, load  # noqa: E402
 from engine.codegen.reference import takes_device  # noqa: E402, F401
 
+# Operators that the CPU alone has: torch.linalg.ldl_* copy a GPU's tensors to it, and back; passes write
+# fused_convolution for the CPU only.
+CPU_ONLY = {"fused_convolution", "ldl_factored", "ldl_solved"}
 OPERATORS = load(ROOT / "engine/ops")
 NUMPY_DTYPES = {"bfloat16": "float32"}
 

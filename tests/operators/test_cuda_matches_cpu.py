@@ -7,7 +7,7 @@ import pytest
 
 from engine.codegen.reference import backends
 from tests.conftest import DEVICES
-from tests.operators.samples import OPERATORS, ROOT, SAMPLES, Sample, arguments, call, tensor, values
+from tests.operators.samples import CPU_ONLY, OPERATORS, ROOT, SAMPLES, Sample, arguments, call, tensor, values
 from tests.operators.test_rows import (
     COMPLEX,
     DIFFERENTIABLE,
@@ -23,8 +23,6 @@ from tests.operators.test_rows import (
 if "cuda" not in DEVICES:
     pytest.skip("the engine in this process has no GPU", allow_module_level=True)
 
-# Operators that the CPU alone has: torch.linalg.ldl_* copy a GPU's tensors to it, and back.
-CPU_ONLY = {"ldl_factored", "ldl_solved"}
 CASES = [op for op in OPERATORS if any(p.is_tensor for p in op.params) and not op.is_random and op.name not in CPU_ONLY]
 # Results whose vectors have arbitrary signs or phases: indices by operator.
 FREE_SIGNS = {"eigh_decomposed": (1,), "svd_decomposed": (0, 2), "eig_decomposed": (1,)}

@@ -9,7 +9,7 @@ import pytest
 
 from tests.conftest import DEVICES
 from tests.operators import samples
-from tests.operators.samples import OPERATORS, SAMPLES, arguments, as_list, call, takes_device, tensor, values
+from tests.operators.samples import CPU_ONLY, OPERATORS, SAMPLES, arguments, as_list, call, takes_device, tensor, values
 
 TOLERANCES = {
     **{"float16": 4e-3, "bfloat16": 3e-2, "float32": 2e-5, "float64": 1e-9, "complex64": 2e-5, "complex128": 1e-9},
@@ -39,7 +39,7 @@ def everywhere(cases, operator_of=lambda case: case.operator, name_of=str) -> li
     return [
         pytest.param(case, device, id=name_of(case) if device == "cpu" else f"{name_of(case)}-{device}")
         for device in DEVICES for case in cases
-        if device == "cpu" or takes_device(operator_of(case))
+        if device == "cpu" or (takes_device(operator_of(case)) and operator_of(case).name not in CPU_ONLY)
     ]  # fmt: skip
 
 

@@ -250,7 +250,7 @@ TEST_F(ProgramsTest, NamesOfARunAreLimited) {
   }
   Instruction(&program, "cat").handles(names).integer(0).result(40'001);
   read(&program, 1, 40'001);
-  for (uint64_t limit : {uint64_t{256} << 20, uint64_t{40} << 20}) {
+  for (uint64_t limit : {uint64_t{256} << 20, uint64_t{32} << 20}) {
     Session::Options options;
     options.memory_limit = limit;
     Session session(options);
