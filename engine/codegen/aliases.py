@@ -15,8 +15,6 @@ COMPUTING = frozenset(
 )
 # Those that return their first argument or a result computed from it.
 PASSING = frozenset({"reduce_loss"})
-
-
 # Kernels that may return an argument: a gradient that is passed on as it is.
 RETURNING = frozenset({"backward"})
 
@@ -55,7 +53,7 @@ def emit(operators: list[Operator]) -> str:
 #include <cstdint>
 #include "engine/schema/op_ids.h"
 namespace tt {{
-// Views, and composites that may return one.
+// Views, and operators that may return one or an argument.
 inline constexpr uint16_t kMayReturnViews[] = {{
 {ids}}};
 }}  // namespace tt

@@ -49,7 +49,7 @@ class Parts {
     }
     for (size_t i = begin; i < end; ++i) {
       const Instruction& instruction = program_.instructions()[i];
-      append(
+      append_renamed(
           instruction, [&](Slot slot) { return local.try_emplace(slot, local.size() + 1).first->second; }, &part);
       for (Slot slot : instruction.results) {
         if (last_use_.at(slot) >= end) outputs.push_back(slot);
@@ -64,28 +64,16 @@ class Parts {
     absl::flat_hash_map<Slot, Slot> global;
     for (size_t i = 0; i < inputs.size(); ++i) global[i + 1] = names_.at(inputs[i]);
     for (const Instruction& instruction : changed.instructions()) {
-      append(
-          instruction,
-          [&](Slot slot) {
-            const auto [at, is_new] = global.try_emplace(slot, last_ + 1);
-            last_ += is_new;
-            return at->second;
-          },
-          &result_);
+      append_renamed(
+          instruction, [&](Slot slot) { return name_in(&global, slot); }, &result_);
     }
     for (size_t i = 0; i < outputs.size(); ++i) names_[outputs[i]] = global.at(changed.outputs()[i]);
   }
 
   // An instruction as it is.
   void add(const Instruction& instruction) {
-    append(
-        instruction,
-        [&](Slot slot) {
-          const auto [at, is_new] = names_.try_emplace(slot, last_ + 1);
-          last_ += is_new;
-          return at->second;
-        },
-        &result_);
+    append_renamed(
+        instruction, [&](Slot slot) { return name_in(&names_, slot); }, &result_);
   }
 
   // Nothing if there would be too many names.
@@ -99,13 +87,11 @@ class Parts {
   }
 
  private:
-  static void append(Instruction instruction, absl::FunctionRef<Slot(Slot)> name_of, Program* to) {
-    instruction.args = to->copy_args(renamed_args(instruction.args, name_of, &to->memory()));
-    std::vector<Slot> results;
-    for (Slot slot : instruction.results) results.push_back(name_of(slot));
-    instruction.results = to->memory().copy(absl::MakeConstSpan(results));
-    instruction.release = {};
-    to->mutable_instructions().push_back(instruction);
+  // The name in result_ that `known` has for a value, or a new one.
+  Slot name_in(absl::flat_hash_map<Slot, Slot>* known, Slot slot) {
+    const auto [at, is_new] = known->try_emplace(slot, last_ + 1);
+    last_ += is_new;
+    return at->second;
   }
 
   const Program& program_;

@@ -32,7 +32,6 @@ class Functionalised {
     if (is_replaced) {
       current_[instruction.results[0]] = ++last_;
       instruction.flags = static_cast<uint8_t>(instruction.flags & ~Instruction::kInto);
-      ++count_;
     }
     if (is_write) {
       std::vector<Slot> results;
@@ -50,13 +49,12 @@ class Functionalised {
     const auto found = current_.find(slot);
     return found == current_.end() ? slot : found->second;
   }
-  size_t count() const { return count_; }
 
  private:
   bool may_replace(const Instruction& instruction) const {
     if (instruction.results.size() != 1 || last_ >= Program::kMaxNames) return false;
     const Slot target = instruction.results[0];
-    // Under no_grad(), a write keeps the gradient of what it changes; a call would have none.
+    // A write under no_grad() keeps the graph of the tensor that it changes. The result of a call there has no graph.
     const bool is_recorded =
         (instruction.flags & Instruction::kGrad) != 0 && (instruction.flags & Instruction::kInference) == 0;
     return has_fresh_results(*instruction.op) && !shared_.contains(current(target)) &&
@@ -66,14 +64,13 @@ class Functionalised {
 
   const ProgramTypes& types_;
   Slot last_;
-  size_t count_ = 0;
   absl::flat_hash_set<Slot> shared_;         // names that may share memory with others
   absl::flat_hash_map<Slot, Slot> current_;  // of a name that was written: the one of its value now
 };
 
 }  // namespace
 
-size_t functionalise(Program* program, const ProgramTypes& types, size_t inputs) {
+void functionalise(Program* program, const ProgramTypes& types, size_t inputs) {
   Functionalised names(*program, types, inputs);
   std::vector<Instruction> made;
   made.reserve(program->instructions().size());
@@ -84,7 +81,6 @@ size_t functionalise(Program* program, const ProgramTypes& types, size_t inputs)
   for (Slot slot : program->outputs()) outputs.push_back(names.current(slot));
   program->mutable_instructions() = std::move(made);
   program->set_outputs(outputs);
-  return names.count();
 }
 
 }  // namespace tt

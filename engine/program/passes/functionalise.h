@@ -11,7 +11,7 @@
 namespace tt {
 
 // Rewrites a checked Program in place, for inputs of these types. Call remove_unused() afterwards, which sets the
-// releases. Returns the number of writes replaced. Does not throw.
-size_t functionalise(Program* program, const ProgramTypes& types, size_t inputs);
+// releases. Does not throw.
+void functionalise(Program* program, const ProgramTypes& types, size_t inputs);
 
 }  // namespace tt

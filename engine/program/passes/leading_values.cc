@@ -15,12 +15,13 @@ namespace tt {
 LeadingValues::LeadingValues(const Program& program, size_t inputs, size_t at_least)
     : program_(program), inputs_(inputs) {
   absl::flat_hash_set<Slot> results;
+  bool has_later = false;
   for (const Instruction& instruction : program.instructions()) {
     const bool is_detach = instruction.op->id == op_id::kDetach && !instruction.args.empty() &&
                            instruction.args[0].kind == Arg::Kind::kSlot && results.contains(instruction.args[0].slot);
-    const bool leads = leads_.size() < at_least || (!writes_in_place(instruction) && (later_ == 0 || is_detach));
+    const bool leads = leads_.size() < at_least || (!writes_in_place(instruction) && (!has_later || is_detach));
     leads_.push_back(leads);
-    later_ += !leads;
+    has_later |= !leads;
     if (leads) results.insert(instruction.results.begin(), instruction.results.end());
   }
   const auto keep = [&](Slot slot) {
@@ -64,13 +65,7 @@ std::optional<Program> LeadingValues::joined(Program leading) const {
   };
   for (size_t i = 0; i < leads_.size(); ++i) {
     if (leads_[i]) continue;
-    Instruction instruction = program_.instructions()[i];
-    instruction.args = leading.copy_args(renamed_args(instruction.args, name_of, &leading.memory()));
-    std::vector<Slot> results;
-    for (Slot slot : instruction.results) results.push_back(name_of(slot));
-    instruction.results = leading.memory().copy(absl::MakeConstSpan(results));
-    instruction.release = {};
-    leading.mutable_instructions().push_back(instruction);
+    append_renamed(program_.instructions()[i], name_of, &leading);
   }
   if (last > Program::kMaxNames) return std::nullopt;
   std::vector<Slot> outputs;

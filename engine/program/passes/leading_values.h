@@ -17,7 +17,7 @@ class LeadingValues {
  public:
   // Of a Program with names 1 to `inputs` for its inputs. Keeps a reference to it. The first `at_least` instructions
   // lead even if they write.
-  LeadingValues(const Program& program, size_t inputs, size_t at_least = 0);
+  LeadingValues(const Program& program, size_t inputs, size_t at_least);
 
   // The leading instructions. Their outputs are the results that later instructions or the caller read.
   Program program() const;
@@ -25,14 +25,10 @@ class LeadingValues {
   // outputs have kept their order. Nothing if it would have too many names.
   std::optional<Program> joined(Program leading) const;
 
-  // Whether other instructions follow.
-  bool are_divided() const { return later_ > 0; }
-
  private:
   const Program& program_;
   const size_t inputs_;
   std::vector<bool> leads_;  // by instruction
-  size_t later_ = 0;         // instructions that follow
   std::vector<Slot> outputs_;
 };
 

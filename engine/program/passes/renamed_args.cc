@@ -1,5 +1,7 @@
 #include "engine/program/passes/renamed_args.h"
 
+#include <vector>
+
 namespace tt {
 
 Args renamed_args(Args args, absl::FunctionRef<Slot(Slot)> name_of, ProgramMemory* memory) {
@@ -16,6 +18,15 @@ Args renamed_args(Args args, absl::FunctionRef<Slot(Slot)> name_of, ProgramMemor
     new (&made[i]) Arg(arg);
   }
   return made;
+}
+
+void append_renamed(Instruction instruction, absl::FunctionRef<Slot(Slot)> name_of, Program* to) {
+  instruction.args = to->copy_args(renamed_args(instruction.args, name_of, &to->memory()));
+  std::vector<Slot> results;
+  for (Slot slot : instruction.results) results.push_back(name_of(slot));
+  instruction.results = to->memory().copy(absl::MakeConstSpan(results));
+  instruction.release = {};
+  to->mutable_instructions().push_back(instruction);
 }
 
 }  // namespace tt

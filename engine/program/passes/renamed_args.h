@@ -1,4 +1,4 @@
-// Arguments with other names.
+// Arguments and instructions with other names.
 #pragma once
 
 #include "absl/functional/function_ref.h"
@@ -8,5 +8,9 @@ namespace tt {
 
 // A copy of the arguments in `memory` whose names are those that name_of returns; 0, for no tensor, stays.
 Args renamed_args(Args args, absl::FunctionRef<Slot(Slot)> name_of, ProgramMemory* memory);
+
+// Appends a copy of the instruction with other names, and without releases, to another Program, which then owns
+// everything that it points to.
+void append_renamed(Instruction instruction, absl::FunctionRef<Slot(Slot)> name_of, Program* to);
 
 }  // namespace tt

@@ -13,6 +13,13 @@ from ._stateless import MOMENTS, SCALING, STEPS, flags, stateless
 from .optimizer import Optimizer, implementation, require_non_negative
 
 
+def _lists(rows: list[tuple], amsgrad: bool) -> list[list]:
+    """Parameters, gradients and moments of rows that begin with (parameter, gradient, state)."""
+    moments = ("exp_avg", "exp_avg_sq", *(["max_exp_avg_sq"] if amsgrad else []))
+    lists = [[row[0] for row in rows], [row[1] for row in rows], *([row[2][name] for row in rows] for name in moments)]
+    return lists if amsgrad else [*lists, []]
+
+
 class Adam(Optimizer):
     """Scales steps by running means of the gradients and their squares; see torch.optim.Adam."""
 
@@ -58,8 +65,7 @@ class Adam(Optimizer):
         if found_inf is not None or any(isinstance(state["step"], _C.Tensor) for state in states):
             self._count_in_engine(group, params, states)
         by_step = defaultdict(list)
-        for p, grad in zip(params, grads):
-            state = self._start(p, group["amsgrad"])
+        for p, grad, state in zip(params, grads, states):
             if not is_counter(state["step"], p.device) or group["differentiable"]:
                 state["step"] = int(state["step"]) + 1
             step = state["step"]
@@ -72,11 +78,7 @@ class Adam(Optimizer):
         for rows in by_step.values():
             step = rows[0][3]
             _C.ops.adam_step(
-                [row[0] for row in rows],
-                [row[1] for row in rows],
-                [row[2]["exp_avg"] for row in rows],
-                [row[2]["exp_avg_sq"] for row in rows],
-                [row[2]["max_exp_avg_sq"] for row in rows] if group["amsgrad"] else [],
+                *_lists(rows, group["amsgrad"]),
                 step=step if isinstance(step, int) else 1,
                 lr=float(group["lr"]),
                 beta1=float(group["betas"][0]),
@@ -108,11 +110,7 @@ class Adam(Optimizer):
             by_counter[id(self.state[p]["step"])].append((p, grad, self.state[p]))
         for rows in by_counter.values():
             _C.ops.adam_step_with(
-                [row[0] for row in rows],
-                [row[1] for row in rows],
-                [row[2]["exp_avg"] for row in rows],
-                [row[2]["exp_avg_sq"] for row in rows],
-                [row[2]["max_exp_avg_sq"] for row in rows] if group["amsgrad"] else [],
+                *_lists(rows, group["amsgrad"]),
                 options,
                 rows[0][2]["step"],
                 decoupled=group["decoupled_weight_decay"],

@@ -405,8 +405,7 @@ TEST(LeadingValues, DividesAtTheFirstWriteAndJoins) {
   add(&program, "neg", {slot(3)}, {5});
   add(&program, "exp", {slot(2)}, {6});
   program.set_outputs({5, 6});
-  const LeadingValues leading(program, 2);
-  ASSERT_TRUE(leading.are_divided());
+  const LeadingValues leading(program, 2, /*at_least=*/0);
   EXPECT_EQ(to_string(leading.program()), "%3 = exp(%1)\n%4 = relu(%3)  # drops %1\nread %4, %3\n");
   Program renamed;  // what passes may make of it
   add(&renamed, "exp", {slot(1)}, {7});
@@ -421,8 +420,7 @@ TEST(LeadingValues, AreAllOfAProgramWithoutWrites) {
   Program program;
   add(&program, "exp", {slot(1)}, {2});
   program.set_outputs({2});
-  const LeadingValues leading(program, 1);
-  EXPECT_FALSE(leading.are_divided());
+  const LeadingValues leading(program, 1, /*at_least=*/0);
   EXPECT_EQ(to_string(leading.program()), to_string(program));
 }
 
