@@ -41,6 +41,7 @@ STACKS = (
     (
         *COMMON,
         "kernels/common",
+        "kernels/cpu/compiled",
         "kernels/cpu/loops",
         "kernels/cpu/iteration",
         "kernels/cpu/blas",

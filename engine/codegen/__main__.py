@@ -9,6 +9,7 @@ from pathlib import Path
 from . import (
     aliases,
     api,
+    body_code,
     client_api,
     composites,
     gradients,
@@ -43,6 +44,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         "kernels/cpu/register_kernels.cc": kernels.emit_registration(
             operators, "cpu", "kCPU", kernels.defined_kernels(kernels_folder, "cpu")
         ),
+        "kernels/cpu/compiled_bodies.cc": body_code.emit(operators),
         "kernels/cuda/kernels.h": kernels.emit_declarations(operators, "cuda"),
         "kernels/cuda/register_kernels.cc": kernels.emit_registration(
             operators, "cuda", "kCUDA", kernels.defined_kernels(kernels_folder, "cuda")

@@ -35,7 +35,7 @@ def called(body: str) -> set[str]:
     return set(re.findall(r"([A-Za-z_]\w*)\s*\(", body))
 
 
-def _tokens(body: str) -> list[tuple[str, str]]:
+def tokens_of(body: str) -> list[tuple[str, str]]:
     tokens, at = [], 0
     while at < len(body.rstrip()):
         match = _TOKEN.match(body, at)
@@ -51,7 +51,7 @@ class _Translator:
     """Translates a body to C++: literals have the compute type T, and `a ? b : c` becomes `where(a, b, c)`."""
 
     def __init__(self, op: Operator, body: str, functions: set[str]):
-        self._tokens = _tokens(body)
+        self._tokens = tokens_of(body)
         self._names = {p.name for p in op.params} | {f"has_{p.name}" for p in op.params if p.optional}
         self._functions = functions
         self._at = 0

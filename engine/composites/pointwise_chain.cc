@@ -1,7 +1,6 @@
 #include "engine/composites/pointwise_chain.h"
 
 #include <algorithm>
-#include <array>
 
 #include "absl/cleanup/cleanup.h"
 #include "engine/device/cancellation.h"
@@ -20,7 +19,12 @@ namespace {
 
 class ChainRun {
  public:
-  ChainRun(const Tensors& inputs, SizesView code) : inputs_(inputs), steps_(read_chain(code, inputs.size())) {
+  ChainRun(const Tensors& inputs, SizesView code)
+      : inputs_(inputs),
+        steps_(read_chain(code, inputs.size())),
+        last_use_(steps_.size()),
+        inferred_(steps_.size()),
+        results_(steps_.size()) {
     for (size_t i = 0; i < steps_.size(); ++i) {
       last_use_[i] = steps_[i].kept ? steps_.size() : i;
       for_each_tensor(i, [&](size_t, bool is_result, size_t from) {
@@ -79,7 +83,7 @@ class ChainRun {
   bool reads_large(size_t step) const {
     bool large = false;
     for_each_tensor(step, [&](size_t, bool is_result, size_t from) {
-      large |= (is_result ? results_[from] : inputs_[from]).numel() >= kMinFusedElements;
+      large |= (is_result ? results_[from] : inputs_[from]).numel() >= kMinRegionElements;
     });
     return large;
   }
@@ -89,7 +93,10 @@ class ChainRun {
   size_t find_loop(size_t first) {
     if (first + 1 >= steps_.size() || !steps_[first].op->is_pointwise || !reads_large(first)) return 0;
     size_t end = first, inputs = 0;
-    while (end < steps_.size() && steps_[end].op->is_pointwise && joins(end, first, &inputs)) ++end;
+    size_t longest = kMaxChainSteps;
+    while (end < steps_.size() && end - first < longest && steps_[end].op->is_pointwise && joins(end, first, &inputs)) {
+      if (end++ == first) longest = chain_limits(inferred_[first].backend).steps;
+    }
     while (end >= first + 2 && !stores_what_is_read(first, end)) --end;
     return end - first;
   }
@@ -157,7 +164,6 @@ class ChainRun {
           steps_[step].args[a].kind == Arg::Kind::kSlot && steps_[step].from[a] >= static_cast<int>(first);
       *inputs += !is_inner && (steps_[step].from[a] >= 0 || steps_[step].args[a].is_number());
     }
-    if (*inputs > kMaxChainInputs) return false;
     Inference& inferred = inferred_[step];
     const auto args = arguments(step, first);
     try {
@@ -166,6 +172,7 @@ class ChainRun {
     } catch (const Error&) {
       return false;  // run_step() reports the error
     }
+    if (*inputs > chain_limits(inferred.backend).inputs) return false;
     const TensorMeta& meta = inferred.outputs[0];
     // A loop broadcasts its operands; assign() also drops leading dimensions of one element.
     const auto has_more_dims = [&](const Arg& arg) {
@@ -177,7 +184,7 @@ class ChainRun {
     const bool is_block_dtype = inferred.compute == DType::kFloat32 || inferred.compute == DType::kFloat64 ||
                                 inferred.compute == DType::kInt32 || inferred.compute == DType::kInt64;
     if (!is_block_dtype || (meta.dtype != inferred.compute && meta.dtype != DType::kBool)) return false;
-    if (step == first) return meta.numel() >= kMinFusedElements;
+    if (step == first) return meta.numel() >= kMinRegionElements;
     const Inference& start = inferred_[first];
     return inferred.compute == start.compute && inferred.backend == start.backend &&
            meta.sizes == start.outputs[0].sizes;
@@ -187,8 +194,8 @@ class ChainRun {
   // reports its error.
   bool run_loop(size_t first, size_t length, bool reduces) {
     if (cancel_requested()) return false;
-    absl::InlinedVector<absl::InlinedVector<Arg, 4>, kMaxChainSteps> args;
-    absl::InlinedVector<ChainStep, kMaxChainSteps> chain;
+    absl::InlinedVector<absl::InlinedVector<Arg, 4>, kShortChain.steps> args;
+    absl::InlinedVector<ChainStep, kShortChain.steps> chain;
     const size_t last = first + length - !reduces;  // the step whose result is `out`
     for (size_t i = first; i <= last; ++i) args.push_back(arguments(i, first));
     for (size_t i = first; i <= last; ++i) {
@@ -266,9 +273,10 @@ class ChainRun {
 
   const Tensors& inputs_;
   const CodedSteps steps_;
-  std::array<size_t, kMaxChainSteps> last_use_{};
-  std::array<Inference, kMaxChainSteps> inferred_;
-  std::array<Tensor, kMaxChainSteps> results_;
+  // By step.
+  absl::InlinedVector<size_t, kShortChain.steps> last_use_;
+  absl::InlinedVector<Inference, kShortChain.steps> inferred_;
+  absl::InlinedVector<Tensor, kShortChain.steps> results_;
 };
 
 }  // namespace

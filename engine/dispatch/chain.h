@@ -17,18 +17,26 @@ struct ChainStep {
   const Tensor* kept = nullptr;
 };
 
-// Limits that a backend's loop relies on.
-inline constexpr size_t kMaxChainSteps = 8;
-inline constexpr size_t kMaxChainInputs = 8;  // tensors, and numbers passed for tensors, over all steps
-// Minimum number of elements of a result to fuse. For smaller results, fusing costs more than it saves.
+// Limits of a loop. `inputs` are tensors, and numbers passed for tensors, over all steps.
+struct ChainLimits {
+  size_t steps, inputs;
+};
+inline constexpr size_t kMaxChainSteps = 64, kMaxChainInputs = 48;     // of all backends
+inline constexpr ChainLimits kShortChain = {.steps = 8, .inputs = 8};  // accepted by all backends
+inline constexpr ChainLimits chain_limits(DeviceType backend) {
+  return backend == DeviceType::kCPU ? ChainLimits{kMaxChainSteps, kMaxChainInputs} : kShortChain;
+}
+// Minimum number of elements of a result to fuse: in frames, of which each must be searched for chains, and in
+// Programs. For smaller results, fusing costs more than it saves.
 inline constexpr int64_t kMinFusedElements = 1 << 14;
+inline constexpr int64_t kMinRegionElements = 1 << 11;
 
 // Whether the backend's kernel stores the results of steps other than the last one.
 inline bool keeps_chain_results(DeviceType backend) { return backend == DeviceType::kCPU; }
 
 // Computes the steps in order and writes the last result to `out`. Requires that `out` is contiguous, has the last
-// result's dtype and shares no byte with an argument, that all steps have out's sizes and the same compute dtype, and
-// that each result has that dtype or is boolean. Throws Error.
+// result's dtype and shares no byte with an argument, that all steps have out's sizes and the same compute dtype, that
+// each result has that dtype or is boolean, and that the backend's limits are kept. Throws Error.
 using ChainKernel = void (*)(absl::Span<const ChainStep> steps, const Tensor& out);
 
 }  // namespace tt

@@ -33,6 +33,8 @@ class ChainReader {
   absl::Span<const int64_t> code_;
 };
 
+static_assert(kMaxChainSteps <= INT8_MAX && kMaxChainInputs <= INT8_MAX);  // of CodedStep::from
+
 int8_t index_below(uint32_t index, size_t count) {
   check(ErrorKind::kValue, index < count, "expected a step of pointwise_chain to refer to an index below ", count,
         ", got ", index);

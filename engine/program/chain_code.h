@@ -43,7 +43,7 @@ struct CodedStep {
   absl::InlinedVector<int8_t, 4> from;
 };
 
-using CodedSteps = absl::InlinedVector<CodedStep, kMaxChainSteps>;
+using CodedSteps = absl::InlinedVector<CodedStep, kShortChain.steps>;
 
 // Decodes `code`; the result points into it. Throws Error (ValueError) unless `code` has 1 to kMaxChainSteps steps of
 // pointwise operators, of which the last may be a reduction of the one before, and `inputs`, the number of the chain's

@@ -112,7 +112,7 @@ class Chain {
   // Program has defined so far.
   size_t find(Slot newest) {
     const size_t before_read = reads_.empty() ? SIZE_MAX : reads_[0].instruction - first_;
-    const size_t max_length = std::min({kMaxChainSteps, instructions_.size(), before_read});
+    const size_t max_length = std::min({kShortChain.steps, instructions_.size(), before_read});
     while (length_ < max_length && !is_reduced() && add(instructions_[length_], newest)) ++length_;
     while (length_ >= 2 && !only_last_remains()) --length_;
     return length_ >= 2 ? length_ : 0;
@@ -205,7 +205,7 @@ class Chain {
       }
       inputs_read_ += arg.is_number();  // an overestimate if the number is a parameter
     }
-    return inputs_read_ <= kMaxChainInputs;
+    return inputs_read_ <= kShortChain.inputs;
   }
 
   // Whether all results but the last are dropped before any instruction outside the chain can read them.

@@ -19,7 +19,7 @@ namespace {
 // Instructions that run as one. Its own instruction's group at first.
 struct Group {
   std::vector<size_t> members;  // ascending
-  absl::InlinedVector<Slot, kMaxChainInputs> inputs;
+  absl::InlinedVector<Slot, kShortChain.inputs> inputs;
   size_t numbers = 0;  // that are passed for tensors
   // The members that run last: a pointwise instruction and the reduction of its result; both 0 without a reduction.
   size_t reduced = 0, reduction = 0;
@@ -108,7 +108,7 @@ class Groups {
     if (!is_pointwise_call(instructions_[i]) || !has_valid_args(instructions_[i])) return false;
     const TensorMeta& meta = result(i);
     const bool has_block_dtype = meta.dtype == DType::kFloat32 || meta.dtype == DType::kFloat64;
-    return has_block_dtype && !meta.requires_grad && meta.numel() >= kMinFusedElements &&
+    return has_block_dtype && !meta.requires_grad && meta.numel() >= kMinRegionElements &&
            keeps_chain_results(meta.device.type) && !instructions_[i].op->is_random;
   }
 

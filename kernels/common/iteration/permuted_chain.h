@@ -32,7 +32,7 @@ inline bool run_permuted(absl::Span<const ChainStep> steps, const Tensor& out,
     return view_of(t, view);
   };
   Tensors kept;
-  absl::InlinedVector<absl::InlinedVector<Arg, 4>, kMaxChainSteps> args;
+  absl::InlinedVector<absl::InlinedVector<Arg, 4>, kShortChain.steps> args;
   for (const ChainStep& step : steps) {
     absl::InlinedVector<Arg, 4>& list = args.emplace_back(step.args.begin(), step.args.end());
     for (Arg& arg : list) {
@@ -41,7 +41,7 @@ inline bool run_permuted(absl::Span<const ChainStep> steps, const Tensor& out,
       arg = Arg(kept.back().get());
     }
   }
-  absl::InlinedVector<ChainStep, kMaxChainSteps> as_views;
+  absl::InlinedVector<ChainStep, kShortChain.steps> as_views;
   Tensors results;
   results.reserve(steps.size());  // pointers into it must stay valid
   for (size_t i = 0; i < steps.size(); ++i) {

@@ -67,6 +67,7 @@ Step<C> make_step(uint16_t op, DType compute) {
   Step<C> step;
   step.function = function_of<C>(row, compute);
   check(ErrorKind::kNotImplemented, step.function != nullptr, "not implemented for ", name(compute));
+  if constexpr (std::is_same_v<C, float> || std::is_same_v<C, double>) step.body = body_of(op);
   step.num_args = row.num_inputs;
   step.costly = row.costly;
   if (std::is_integral_v<C>) step.divisor = row.divisor;
@@ -134,7 +135,9 @@ class Builder {
 
   void run() {
     const bool past_cache = !reads_output_ && bypasses_cache(space_.numel * static_cast<int64_t>(sizeof(C)));
-    make_loop(past_cache).run();
+    Loop<C> loop = make_loop(past_cache);
+    check(loop.fits(), "expected a chain with fewer results in use at once");
+    loop.run();
   }
 
   // The builder must outlive the loop.
@@ -223,7 +226,9 @@ template <typename C>
 class ChainValues final : public BlockSource {
  public:
   ChainValues(absl::Span<const ChainStep> steps, const Tensor& shape)
-      : shape_(shape), builder_(steps, shape_), loop_(builder_.make_loop(/*past_cache=*/false)) {}
+      : shape_(shape), builder_(steps, shape_), loop_(builder_.make_loop(/*past_cache=*/false)) {
+    check(loop_.fits(), "expected a chain with fewer results in use at once");
+  }
   void read(int64_t first, int64_t n, void* to) const override { loop_.compute(first, first + n, static_cast<C*>(to)); }
 
  private:

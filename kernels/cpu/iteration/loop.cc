@@ -17,6 +17,10 @@ constexpr int64_t kPiece = 32 * kBlock;
 // work. Costly steps process a few elements per nanosecond, other steps about ten.
 constexpr int64_t kCostlyPieces = 2;
 constexpr int64_t kPieces = 8;
+// Loops of fewer elements run their steps one by one: finding compiled code would take longer.
+constexpr int64_t kMinCompiled = 1 << 10;
+// The maximum number of constants that keep a block for the whole loop.
+constexpr int kMaxConstants = 8;
 // Rows of at least this length are processed one by one, and are read in place if possible.
 constexpr int64_t kLongRow = kBlock / 2;
 
@@ -50,6 +54,7 @@ Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::S
       past_cache_(past_cache && direct_output_) {
   for (const LoopInput<C>& input : inputs) registers_.push_back(plan_input(input));
   registers_.resize(inputs.size() + steps.size());
+  if constexpr (std::is_same_v<C, float> || std::is_same_v<C, double>) find_compiled();
   plan_buffers();
 }
 
@@ -79,6 +84,87 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
   return r;
 }
 
+// Forms runs of consecutive steps with compiled bodies.
+template <typename C>
+void Loop<C>::find_compiled() {
+  if (space_.numel < kMinCompiled) return;
+  const int num_steps = static_cast<int>(steps_.size());
+  for (int begin = 0; begin < num_steps;) {
+    int end = begin;
+    while (end < num_steps && steps_[end].body != nullptr) ++end;
+    if (end - begin >= 2) add_compiled(begin, end);
+    begin = std::max(end, begin + 1);
+  }
+}
+
+template <typename C>
+bool Loop<C>::is_read_outside(int step, int begin, int end) const {
+  const int num_steps = static_cast<int>(steps_.size());
+  if (step == num_steps - 1 || steps_[step].kept != nullptr) return true;
+  for (int s = 0; s < num_steps; ++s) {
+    if (s >= begin && s < end) continue;
+    for (int a = 0; a < steps_[s].num_args; ++a) {
+      if (steps_[s].args[a] == num_inputs_ + step) return true;
+    }
+  }
+  return false;
+}
+
+// Adds the code of the steps, or, if there are too few registers for it, that of each half.
+template <typename C>
+void Loop<C>::add_compiled(int begin, int end) {
+  Compiled compiled;
+  compiled.begin = begin;
+  compiled.end = end;
+  StepSource source;
+  source.is_double = std::is_same_v<C, double>;
+  absl::InlinedVector<uint8_t, 8> constants;  // registers, in the order of the numbers
+  const auto index_of = [](auto& list, uint8_t wanted) {
+    const auto found = std::find(list.begin(), list.end(), wanted);
+    if (found == list.end()) list.push_back(wanted);
+    return static_cast<uint8_t>(std::find(list.begin(), list.end(), wanted) - list.begin());
+  };
+  for (int s = begin; s < end; ++s) {
+    SourceStep& step = source.steps.emplace_back();
+    step.body = steps_[s].body;
+    for (int a = 0; a < steps_[s].num_args; ++a) {
+      const uint8_t from = steps_[s].args[a];
+      const bool is_inner = from >= num_inputs_ + begin;
+      const bool is_constant = from < num_inputs_ && registers_[from].mode == Mode::kConstant;
+      step.args[a].kind = is_inner      ? StepOperand::Kind::kResult
+                          : is_constant ? StepOperand::Kind::kNumber
+                                        : StepOperand::Kind::kInput;
+      step.args[a].index = is_inner      ? static_cast<uint8_t>(from - num_inputs_ - begin)
+                           : is_constant ? index_of(constants, from)
+                                         : index_of(compiled.inputs, from);
+    }
+    step.is_stored = is_read_outside(s, begin, end);
+    if (step.is_stored) compiled.outputs.push_back(static_cast<uint8_t>(num_inputs_ + s));
+  }
+  for (uint8_t from : constants) compiled.numbers.push_back(registers_[from].number);
+  for (int s = begin; s < end; ++s) {
+    source.steps[s - begin].first_number = static_cast<uint8_t>(compiled.numbers.size());
+    const Body& body = *steps_[s].body;
+    for (int k = 0; k < body.num_numbers; ++k) compiled.numbers.push_back(steps_[s].scalar_args.value[k]);
+    for (double constant : body.constants) compiled.numbers.push_back(static_cast<C>(constant));
+  }
+  constexpr size_t kMaxNumbers = 200;  // of the indices of StepSource
+  bool never = compiled.numbers.size() > kMaxNumbers;
+  if (!never) {
+    source.num_inputs = static_cast<uint8_t>(compiled.inputs.size());
+    source.num_numbers = static_cast<uint8_t>(compiled.numbers.size());
+    constexpr int64_t kMany = 1 << 20;  // elements of which one pass takes longer than compiling
+    compiled.code = find_code(source, blocks().isa, space_.numel >= kMany, &never);
+  }
+  if (compiled.code != nullptr) {
+    compiled_.push_back(std::move(compiled));
+  } else if (never && end - begin >= 4) {
+    const int middle = begin + (end - begin) / 2;
+    add_compiled(begin, middle);
+    add_compiled(middle, end);
+  }
+}
+
 template <typename C>
 int8_t Loop<C>::allocate_buffer() {
   const int b = __builtin_ctz(free_buffers_);
@@ -92,23 +178,50 @@ int8_t Loop<C>::allocate_buffer() {
 template <typename C>
 void Loop<C>::plan_buffers() {
   const int num_steps = static_cast<int>(steps_.size());
+  for (int i = 0; i < num_inputs_; ++i)
+    registers_[i].is_number = registers_[i].mode == Mode::kConstant && num_steps > 0;
+  auto next = compiled_.begin();
   for (int s = 0; s < num_steps; ++s) {
-    for (int a = 0; a < steps_[s].num_args; ++a) registers_[steps_[s].args[a]].last_use = static_cast<int16_t>(s);
+    if (next != compiled_.end() && s == next->end) ++next;
+    const bool is_compiled = next != compiled_.end() && s >= next->begin;
+    for (int a = 0; a < steps_[s].num_args; ++a) {
+      registers_[steps_[s].args[a]].last_use = static_cast<int16_t>(is_compiled ? next->end - 1 : s);
+      if (!is_compiled) registers_[steps_[s].args[a]].is_number = false;
+    }
+  }
+  const auto needs_constant = [](const Register& r) { return r.mode == Mode::kConstant && !r.is_number; };
+  if (std::count_if(registers_.begin(), registers_.begin() + num_inputs_, needs_constant) > kMaxConstants) {
+    refilled_ = allocate_buffer();
+    for (int i = 1; i < kMaxStepInputs; ++i) allocate_buffer();
   }
   for (int i = 0; i < num_inputs_; ++i) {
     Register& r = registers_[i];
+    if (r.mode == Mode::kConstant && (r.is_number || refilled_ >= 0)) continue;
     if (r.mode != Mode::kDirect) r.buffer = allocate_buffer();
     if (r.mode == Mode::kConstant || r.mode == Mode::kPeriodic) r.last_use = kMaxRegisters;  // filled once and reused
     if (r.mode == Mode::kPeriodic) block_ = kBlock - inner();                                // read at any offset
   }
-  for (int s = 0; s < num_steps; ++s) {
-    // A result may overwrite an argument that is not read again: block functions permit it.
-    for (int a = 0; a < steps_[s].num_args; ++a) {
-      Register& r = registers_[steps_[s].args[a]];
-      if (r.buffer >= 0 && r.last_use == s) free_buffers_ |= uint32_t{1} << r.buffer;
-    }
+  const auto give_buffer = [&](int s) {
     const bool in_place = s == num_steps - 1 && direct_output_ && !past_cache_;
     if (!in_place && steps_[s].kept == nullptr) registers_[num_inputs_ + s].buffer = allocate_buffer();
+  };
+  const auto drop_arguments = [&](int s, int at) {
+    for (int a = 0; a < steps_[s].num_args; ++a) {
+      Register& r = registers_[steps_[s].args[a]];
+      if (r.buffer >= 0 && r.last_use == at) free_buffers_ |= uint32_t{1} << r.buffer;
+    }
+  };
+  next = compiled_.begin();
+  for (int s = 0; s < num_steps; ++s) {
+    if (next != compiled_.end() && s == next->begin) {  // the code may store a result before it reads an input
+      for (uint8_t output : next->outputs) give_buffer(output - num_inputs_);
+      for (; s < next->end; ++s) drop_arguments(s, next->end - 1);
+      --s;
+      ++next;
+      continue;
+    }
+    drop_arguments(s, s);  // a result may overwrite an argument that is not read again: block functions permit it
+    give_buffer(s);
   }
 }
 
@@ -131,7 +244,9 @@ void Loop<C>::run() {
 
 template <typename C>
 int64_t Loop<C>::block_at(int64_t at, int64_t end) const {
-  if (num_buffers_ == 0 && steps_.size() <= 1) return end - at;  // no buffer limits the block size
+  const bool is_one_pass = steps_.size() <= 1 || (!compiled_.empty() && compiled_[0].begin == 0 &&
+                                                  compiled_[0].end == static_cast<int>(steps_.size()));
+  if (num_buffers_ == 0 && is_one_pass) return end - at;  // no buffer limits the block size
   const int64_t n = std::min(block_, end - at);
   const bool by_rows = space_.sizes.size() > 1 && inner() >= kLongRow;
   return by_rows ? std::min(n, inner() - at % inner()) : n;
@@ -141,7 +256,7 @@ template <typename C>
 void Loop<C>::fill_once(int64_t n, C (*buffers)[kBlock]) const {
   for (const Register& r : absl::MakeConstSpan(registers_).first(num_inputs_)) {
     if (r.mode == Mode::kConstant) {
-      std::fill_n(buffers[r.buffer], std::min(kBlock, n), r.number);
+      if (r.buffer >= 0) std::fill_n(buffers[r.buffer], std::min(kBlock, n), r.number);
     } else if (r.mode == Mode::kPeriodic) {
       const int64_t times = kBlock / inner();
       r.load(r.access->data, {times, 0, inner(), r.access->strides.back()}, buffers[r.buffer]);
@@ -172,30 +287,63 @@ void Loop<C>::run_block(int64_t at, int64_t n, C* out, const C** values, C (*buf
     const Register& r = registers_[i];
     switch (r.mode) {
       case Mode::kDirect: values[i] = reinterpret_cast<const C*>(r.access->data) + at; break;
-      case Mode::kConstant: values[i] = buffers[r.buffer]; break;
+      case Mode::kConstant: values[i] = r.buffer >= 0 ? buffers[r.buffer] : nullptr; break;
       case Mode::kPeriodic: values[i] = buffers[r.buffer] + at % inner(); break;
       case Mode::kGather: values[i] = gather(r, at, n, in_place ? out : buffers[r.buffer]);
     }
   }
-  int result = num_inputs_ - 1;
-  for (const Step<C>& step : steps_) {
+  const int num_steps = static_cast<int>(steps_.size());
+  auto next = compiled_.begin();
+  for (int s = 0; s < num_steps; ++s) {
+    if (next != compiled_.end() && s == next->begin) {
+      run_compiled(*next, at, n, out, values, buffers);
+      s = next->end - 1;
+      ++next;
+      continue;
+    }
+    const Step<C>& step = steps_[s];
     const C* in[kMaxStepInputs];
-    for (int a = 0; a < step.num_args; ++a) in[a] = values[step.args[a]];
-    const Register& r = registers_[++result];
-    C* to = step.kept != nullptr ? step.kept + at : r.buffer < 0 ? out : buffers[r.buffer];
+    for (int a = 0; a < step.num_args; ++a) {
+      in[a] = values[step.args[a]];
+      if (in[a] != nullptr) continue;
+      C* const filled = buffers[refilled_ + a];
+      std::fill_n(filled, n, registers_[step.args[a]].number);
+      in[a] = filled;
+    }
+    C* const to = result_of(s, at, out, buffers);
     if (step.divisor >= 0 && has_zero(in[step.divisor], n)) {
       divided_by_zero_.store(true, std::memory_order_relaxed);
     }
     step.function(n, in, to, step.scalar_args);
-    values[result] = to;
+    values[num_inputs_ + s] = to;
   }
-  const C* last = values[result];
+  const C* last = values[num_inputs_ + num_steps - 1];
   if (!direct_output_)
     scatter(last, at, n);
   else if (past_cache_)
     conversions_.stream(last, n, out);
   else if (last != out)
     std::copy_n(last, n, out);  // a constant, or a row read in place
+}
+
+template <typename C>
+C* Loop<C>::result_of(int step, int64_t at, C* out, C (*buffers)[kBlock]) const {
+  const int8_t buffer = registers_[num_inputs_ + step].buffer;
+  return steps_[step].kept != nullptr ? steps_[step].kept + at : buffer < 0 ? out : buffers[buffer];
+}
+
+template <typename C>
+void Loop<C>::run_compiled(const Compiled& steps, int64_t at, int64_t n, C* out, const C** values,
+                           C (*buffers)[kBlock]) const {
+  const void* in[kMaxRegisters];
+  void* results[kMaxRegisters];
+  for (size_t i = 0; i < steps.inputs.size(); ++i) in[i] = values[steps.inputs[i]];
+  for (size_t i = 0; i < steps.outputs.size(); ++i) {
+    C* const to = result_of(steps.outputs[i] - num_inputs_, at, out, buffers);
+    results[i] = to;
+    values[steps.outputs[i]] = to;
+  }
+  steps.code->run(n, in, results, steps.numbers.data());
 }
 
 template <typename C>

@@ -1,16 +1,19 @@
 // Loop<C>: runs a chain of block functions over an index space, one block at a time.
 //
 // A single operator is a chain of one step; a copy is a chain without steps. Contiguous operands of C's dtype are read
-// and written in place. All other operands are converted in blocks in the L1 cache. A loop is created on its caller's
-// stack; run() uses the thread pool.
+// and written in place. All other operands are converted in blocks in the L1 cache. Consecutive steps of a few
+// instructions run as compiled code (compiled/step_code.h), if there is any. A loop is created on its caller's stack;
+// run() uses the thread pool.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 
 #include "absl/container/inlined_vector.h"
 #include "absl/types/span.h"
+#include "kernels/cpu/compiled/step_code.h"
 #include "kernels/cpu/iteration/block.h"
 #include "kernels/cpu/iteration/space.h"
 
@@ -20,14 +23,18 @@ namespace tt::cpu {
 // last-level cache.
 bool bypasses_cache(int64_t bytes);
 
-inline constexpr int kMaxRegisters = 26;  // inputs and steps of a loop, in total
-inline constexpr int kMaxBuffers = 18;    // blocks in use at once, for the longest chain (engine/dispatch/chain.h)
+// Inputs and steps of a loop, in total. The longest chain has less (engine/dispatch/chain.h): a power is up to two
+// steps.
+inline constexpr int kMaxRegisters = kMaxCodeOperands;
+static_assert(kMaxStepInputs == kMaxBodyTensors);
+inline constexpr int kMaxBuffers = 18;  // blocks in use at once
 
 // One block function of a chain. Registers are numbered: first the loop's inputs in order, then the results of its
 // steps.
 template <typename C>
 struct Step {
   BlockFunction<C> function = nullptr;
+  const Body* body = nullptr;  // null: not compiled
   std::array<uint8_t, kMaxStepInputs> args{};
   int8_t num_args = 0;
   int8_t divisor = -1;  // index of the argument that must not contain 0; -1: none
@@ -52,7 +59,7 @@ class Loop {
   // past the caches; requires that the loop does not read the output. Requires at most kMaxRegisters inputs and steps.
   Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps, const Access& output,
        bool past_cache);
-  // Whether all blocks in use at once fit into kMaxBuffers; run() requires it.
+  // Whether all blocks in use at once fit into kMaxBuffers; run() and compute() require it.
   bool fits() const { return num_buffers_ <= kMaxBuffers; }
   // Throws Error (RuntimeError) on an integer division by zero; the output is undefined then.
   void run();
@@ -61,13 +68,14 @@ class Loop {
   void compute(int64_t begin, int64_t end, C* to) { run_range(begin, end, to); }
 
  private:
-  // How a block function reads an input: in place (kDirect), from a block filled once with a number (kConstant), from a
-  // block filled once with repetitions of the inner dimension (kPeriodic), or from a block that is filled for each call
-  // (kGather).
+  // How a block function reads an input: in place (kDirect), from a block filled with a number (kConstant; once, or for
+  // each step if there are many), from a block filled once with repetitions of the inner dimension (kPeriodic), or from
+  // a block that is filled for each call (kGather).
   enum class Mode : uint8_t { kDirect, kConstant, kPeriodic, kGather };
   struct Register {
     Mode mode = Mode::kGather;  // inputs only
     bool flat = false;          // its elements are contiguous
+    bool is_number = false;     // only compiled steps read it, as a number
     int8_t buffer = -1;
     int16_t last_use = -1;
     C number{};
@@ -75,12 +83,27 @@ class Loop {
     LoadFunction<C> load = nullptr;
   };
 
+  // Steps that run as compiled code.
+  struct Compiled {
+    int begin = 0, end = 0;  // steps
+    std::shared_ptr<const StepCode> code;
+    absl::InlinedVector<uint8_t, 8> inputs;   // registers
+    absl::InlinedVector<uint8_t, 4> outputs;  // registers
+    absl::InlinedVector<C, 8> numbers;
+  };
+
   Register plan_input(const LoopInput<C>& input) const;
+  void find_compiled();
+  void add_compiled(int begin, int end);
+  bool is_read_outside(int step, int begin, int end) const;
   void plan_buffers();
   int8_t allocate_buffer();
   // Processes elements [begin, end) on the calling thread. `to` is where a direct output has the element `begin`.
   void run_range(int64_t begin, int64_t end, C* to);
   void run_block(int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]);
+  void run_compiled(const Compiled& steps, int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]) const;
+  // Where a step writes its result.
+  C* result_of(int step, int64_t at, C* out, C (*buffers)[kBlock]) const;
   void fill_once(int64_t n, C (*buffers)[kBlock]) const;
   int64_t block_at(int64_t at, int64_t end) const;
   int64_t inner() const { return space_.sizes.empty() ? 1 : space_.sizes.back(); }
@@ -97,6 +120,8 @@ class Loop {
   const BlockConversions<C>& conversions_;
   int num_inputs_;
   absl::InlinedVector<Register, 6> registers_;
+  absl::InlinedVector<Compiled, 1> compiled_;  // in order
+  int8_t refilled_ = -1;  // the first of kMaxStepInputs buffers for constants; -1: they keep theirs
   uint32_t free_buffers_ = ~uint32_t{0};
   int num_buffers_ = 0;
   int64_t block_ = kBlock;  // maximum number of elements per block

@@ -79,7 +79,7 @@ bool run_fused(const ChainPlan& plan, const Tensor& out) {
 bool divides_integers(const ChainStep& step) { return !is_floating(step.compute) && divides(step.op->id); }
 
 void run_one_by_one(absl::Span<const ChainStep> steps, const Tensor& out) {
-  absl::InlinedVector<Tensor, kMaxChainSteps> results;
+  absl::InlinedVector<Tensor, kShortChain.steps> results;
   for (const ChainStep& step : steps) {
     absl::InlinedVector<Arg, 6> args(step.args.begin(), step.args.end());
     for (Arg& arg : args) {

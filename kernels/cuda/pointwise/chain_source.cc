@@ -184,7 +184,7 @@ std::string ChainPlan::operand(const Arg& arg) {
   if (arg.kind == Arg::Kind::kSlot) return absl::StrCat("r", arg.slot);
   if (arg.is_number()) return number(arg);
   const Tensor t = Tensor::from(arg.tensor);
-  if (t.device() != out_.device() || inputs_.size() == kMaxChainInputs || t.dtype() >= DType::kComplex64) {
+  if (t.device() != out_.device() || inputs_.size() == kShortChain.inputs || t.dtype() >= DType::kComplex64) {
     possible_ = false;
     return "";
   }
@@ -199,13 +199,13 @@ std::string ChainPlan::number(const Arg& arg) {
 
 void ChainPlan::merge_dims() {
   const Sizes plain = contiguous_strides(out_.sizes());
-  std::array<Sizes, kMaxChainInputs> own;
-  std::array<SizesView, kMaxChainInputs> views;
-  for (size_t k = 0; k < kMaxChainInputs; ++k) {
+  std::array<Sizes, kShortChain.inputs> own;
+  std::array<SizesView, kShortChain.inputs> views;
+  for (size_t k = 0; k < kShortChain.inputs; ++k) {
     own[k] = k < inputs_.size() ? broadcast_strides(inputs_[k].sizes(), inputs_[k].strides(), out_.sizes()) : plain;
     views[k] = own[k];
   }
-  const auto dims = merged_dims<kMaxChainInputs>(out_.sizes(), views);
+  const auto dims = merged_dims<kShortChain.inputs>(out_.sizes(), views);
   strides_.resize(inputs_.size());
   for (const auto& dim : dims) {
     possible_ = possible_ && dim.size <= std::numeric_limits<int32_t>::max();

@@ -31,11 +31,11 @@ template <typename T>
 struct ChainParameters {
   int64_t numel = 0;
   void* out = nullptr;
-  const void* in[kMaxChainInputs] = {};
+  const void* in[kShortChain.inputs] = {};
   T number[kChainNumbers] = {};
   int32_t dims = 0;
   int32_t sizes[kChainDims] = {};
-  int64_t strides[kMaxChainInputs][kChainDims] = {};
+  int64_t strides[kShortChain.inputs][kChainDims] = {};
 };
 
 // Must not outlive the steps and the output.

@@ -207,7 +207,8 @@ TEST(ChainCodeTest, RejectsInvalidCode) {
     }
   }
   EXPECT_THROW(read_chain(code, kMaxChainInputs + 1), Error);
-  for (int64_t index : {8, 127, 128, 255, 256, 300}) {
+  for (int64_t index :
+       {static_cast<int64_t>(kMaxChainInputs), int64_t{127}, int64_t{128}, int64_t{255}, int64_t{256}, int64_t{300}}) {
     std::vector<int64_t> far = code;
     far[4] = 1 | index << 8;  // the input of the first step
     EXPECT_THROW(read_chain(far, kMaxChainInputs), Error) << index;
