@@ -43,11 +43,13 @@ void infer_in_program(const Op& op, Args args, bool grad_enabled, Inference* inf
   infer(op, args, grad_enabled, inferred);
 }
 
-ProgramTypes::ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled)
+ProgramTypes::ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled,
+                           InferCall infer_call)
     : metas_(count_names(program, inputs.size())), known_(metas_.size()) {
   for (size_t i = 0; i < inputs.size(); ++i) set(i + 1, *inputs[i]);
   const DefaultFloat restored;
-  for (const Instruction& instruction : program.instructions()) infer_instruction(instruction, grad_enabled);
+  for (const Instruction& instruction : program.instructions())
+    infer_instruction(instruction, grad_enabled, infer_call);
 }
 
 void ProgramTypes::set(Slot slot, TensorMeta meta) {
@@ -60,7 +62,7 @@ const TensorMeta* ProgramTypes::find(Slot slot) const {
   return &metas_[slot];
 }
 
-void ProgramTypes::infer_instruction(const Instruction& instruction, bool grad_enabled) {
+void ProgramTypes::infer_instruction(const Instruction& instruction, bool grad_enabled, InferCall infer_call) {
   const Op& op = *instruction.op;
   size_t entries = 0;
   for (const Arg& arg : instruction.args) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
@@ -82,7 +84,7 @@ void ProgramTypes::infer_instruction(const Instruction& instruction, bool grad_e
   const bool grad = grad_enabled && (instruction.flags & Instruction::kGrad) != 0 &&
                     (instruction.flags & Instruction::kInference) == 0;
   Inference inferred;
-  infer_in_program(op, args, grad, &inferred);
+  infer_call(op, args, grad, &inferred);
   check(ErrorKind::kValue, inferred.outputs.size() == instruction.results.size(), "[", op.name, "] expected ",
         inferred.outputs.size(), " result names, got ", instruction.results.size());
   for (size_t i = 0; i < instruction.results.size(); ++i) {

@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "engine/schema/meta.h"
 #include "engine/schema/op.h"
@@ -18,19 +19,24 @@ namespace tt {
 // depend on values.
 void infer_in_program(const Op& op, Args args, bool grad_enabled, Inference* inferred);
 
+// Infers the results of a call.
+using InferCall = absl::FunctionRef<void(const Op& op, Args args, bool grad_enabled, Inference* inferred)>;
+
 class ProgramTypes {
  public:
   // `inputs` describe the names 1, 2, ...; gradients are recorded where the instruction's flags and `grad_enabled` say
   // so. Throws Error of the first instruction whose rules reject its arguments, and Error (ValueError) if the Program
-  // has a name that it does not define, or an operator whose results depend on values.
-  ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled);
+  // has a name that it does not define, or an operator whose results depend on values. `infer_call` replaces
+  // infer_in_program(), for Programs with operators that only passes write.
+  ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled,
+               InferCall infer_call = infer_in_program);
 
   // Requires that the Program defines the name, or that it is an input's.
   const TensorMeta& of(Slot slot) const { return metas_[slot]; }
   bool contains(Slot slot) const { return slot < metas_.size() && known_[slot]; }
 
  private:
-  void infer_instruction(const Instruction& instruction, bool grad_enabled);
+  void infer_instruction(const Instruction& instruction, bool grad_enabled, InferCall infer_call);
   void set(Slot slot, TensorMeta meta);
   const TensorMeta* find(Slot slot) const;
 

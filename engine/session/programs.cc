@@ -16,6 +16,7 @@
 #include "engine/program/passes/keep_channels_last.h"
 #include "engine/program/passes/leading_values.h"
 #include "engine/program/passes/merge_equal.h"
+#include "engine/program/passes/peak_memory.h"
 #include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/rewrite.h"
@@ -122,7 +123,7 @@ void DefinedProgram::check_inputs(const ProgramInputs& inputs) const {
 
 Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
   check_inputs(inputs);
-  const Variant program = variant_for(inputs);
+  const std::shared_ptr<const Program> program = variant_for(inputs);
   return run_program(*program, inputs, [this](uint32_t site) { return describe_site(site); });
 }
 
@@ -206,24 +207,25 @@ void DefinedProgram::expand_backward(const ProgramInputs& inputs, Program* progr
   visit("expand, merge_equal and remove_unused", *program);
 }
 
-DefinedProgram::Variant DefinedProgram::variant_for(const ProgramInputs& inputs) const {
+std::shared_ptr<const Program> DefinedProgram::variant_for(const ProgramInputs& inputs) const {
   std::string signature = signature_of(inputs);
   {
     MutexLock lock(mutex_);
     const auto found =
-        std::find_if(variants_.begin(), variants_.end(), [&](const auto& v) { return v.first == signature; });
-    if (found != variants_.end()) return found->second;
+        std::find_if(variants_.begin(), variants_.end(), [&](const Variant& v) { return v.signature == signature; });
+    if (found != variants_.end()) return found->program;
   }
   const absl::Time start = absl::Now();
   auto made = std::make_shared<Program>(specialised(inputs, [](const char*, const Program&) {}));
+  const int64_t peak = peak_bytes(*made, metas_of(inputs), CallScope::current().grad_enabled);
   MutexLock lock(mutex_);
   compiling_ += absl::Now() - start;
   uint64_t bytes = bytes_ + signature.capacity() + made->bytes();
   if (variants_.size() == kMaxVariants) {
-    bytes -= variants_.front().first.capacity() + variants_.front().second->bytes();
+    bytes -= variants_.front().signature.capacity() + variants_.front().program->bytes();
     variants_.erase(variants_.begin());  // the oldest
   }
-  variants_.emplace_back(std::move(signature), made);
+  variants_.push_back({std::move(signature), made, peak});
   bytes_ = bytes;
   return made;
 }
@@ -233,7 +235,8 @@ ProgramCounters DefinedProgram::counters() const {
   ProgramCounters counters;
   counters.instructions = instructions_;
   counters.compiled_instructions =
-      static_cast<int64_t>((variants_.empty() ? program_ : *variants_.back().second).instructions().size());
+      static_cast<int64_t>((variants_.empty() ? program_ : *variants_.back().program).instructions().size());
+  counters.peak_bytes = variants_.empty() ? 0 : variants_.back().peak_bytes;
   counters.signatures = static_cast<int64_t>(variants_.size());
   counters.microseconds = absl::ToInt64Microseconds(compiling_);
   return counters;
@@ -247,7 +250,12 @@ std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
     check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",
           program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
   };
-  specialised(inputs, add);
+  const auto peak = [&](const Program& program) {
+    return peak_bytes(program, metas_of(inputs), CallScope::current().grad_enabled);
+  };
+  const Program program = specialised(inputs, add);
+  absl::StrAppend(&text, "# memory of the values: at most ", peak(program), " bytes, and ", peak(program_),
+                  " bytes one by one", has_backward(program) ? ", without what the tape saves" : "", "\n");
   return text;
 }
 

@@ -38,6 +38,7 @@ struct ProgramCounters {
   int64_t runs = 0;                   // by the session
   int64_t signatures = 0;             // of inputs for which the passes have run
   int64_t microseconds = 0;           // that the passes took, for all sessions that share the Program
+  int64_t peak_bytes = 0;             // of the values of a run (passes/peak_memory.h), for the latest signature
 };
 
 // Thread-safe.
@@ -63,14 +64,18 @@ class DefinedProgram {
  private:
   // The Programs for different inputs.
   static constexpr size_t kMaxVariants = 16;
-  using Variant = std::shared_ptr<const Program>;
+  struct Variant {
+    std::string signature;  // of the inputs
+    std::shared_ptr<const Program> program;
+    int64_t peak_bytes = 0;
+  };
 
   void check_inputs(const ProgramInputs& inputs) const;
   // Runs the passes that need the inputs, and calls visit(name, program) after each.
   Program specialised(const ProgramInputs& inputs, absl::FunctionRef<void(const char*, const Program&)> visit) const;
   void expand_backward(const ProgramInputs& inputs, Program* program,
                        absl::FunctionRef<void(const char*, const Program&)> visit) const;
-  Variant variant_for(const ProgramInputs& inputs) const;
+  std::shared_ptr<const Program> variant_for(const ProgramInputs& inputs) const;
   std::string describe_site(uint32_t site) const;
 
   Program program_;
@@ -80,8 +85,8 @@ class DefinedProgram {
   const std::string text_;
   mutable std::atomic<uint64_t> bytes_{0};
   mutable Mutex mutex_;
-  mutable absl::Duration compiling_ ABSL_GUARDED_BY(mutex_);                               // time that the passes took
-  mutable std::vector<std::pair<std::string, Variant>> variants_ ABSL_GUARDED_BY(mutex_);  // by signature of the inputs
+  mutable absl::Duration compiling_ ABSL_GUARDED_BY(mutex_);  // time that the passes took
+  mutable std::vector<Variant> variants_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Used by the thread on which the Context is current. Functions throw Error.

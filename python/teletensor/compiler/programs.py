@@ -196,6 +196,8 @@ class ProgramStats(NamedTuple):
         runs: by this session.
         signatures: the number of signatures for which the passes have run.
         compile_seconds: that the passes took, for all sessions which share the Program.
+        peak_bytes: of the values that a run computes, at most, without its inputs and without what the tape saves; for the
+            arguments of the latest new signature.
     """
 
     name: str
@@ -204,14 +206,17 @@ class ProgramStats(NamedTuple):
     runs: int
     signatures: int
     compile_seconds: float
+    peak_bytes: int
 
 
 class _Stats(list):
     """Rows that print as a table."""
 
     def __str__(self) -> str:
-        head = ("program", "instructions", "compiled", "runs", "signatures", "compiling")
-        rows = [head, *((r.name or "?", *map(str, r[1:5]), f"{r.compile_seconds * 1e3:.1f} ms") for r in self)]
+        head = ("program", "instructions", "compiled", "runs", "signatures", "compiling", "memory")
+        rows = [head]
+        for r in self:
+            rows.append((r.name or "?", *map(str, r[1:5]), f"{r.compile_seconds * 1e3:.1f} ms", f"{r.peak_bytes / 2**20:.2f} MiB"))
         widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
         lines = [
             "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]) for row in rows
@@ -228,6 +233,6 @@ def stats() -> list[ProgramStats]:
         programs = list(_traced)
     names = {program._program.number: program.__name__ for program in programs if program._program.is_in_session}
     return _Stats(
-        ProgramStats(names.get(number, ""), instructions, compiled, runs, signatures, microseconds / 1e6)
-        for number, instructions, compiled, runs, signatures, microseconds in _C.program_counters()
+        ProgramStats(names.get(number, ""), instructions, compiled, runs, signatures, microseconds / 1e6, peak)
+        for number, instructions, compiled, runs, signatures, microseconds, peak in _C.program_counters()
     )

@@ -14,6 +14,7 @@
 #include "engine/program/passes/leading_values.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/pattern.h"
+#include "engine/program/passes/peak_memory.h"
 #include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/program_run.h"
@@ -125,6 +126,7 @@ class Inputs {
     }
   }
   ProgramTypes types(const Program& program) const { return ProgramTypes(program, pointers_, /*grad_enabled=*/false); }
+  absl::Span<const TensorMeta* const> metas() const { return pointers_; }
 
  private:
   std::vector<TensorMeta> metas_;
@@ -195,10 +197,40 @@ TEST(FuseRegions, LeavesSmallWrittenAndDrawnValues) {
 
 TEST(FuseRegions, HasTheLimitsOfAChain) {
   Program program;
-  for (Slot k = 1; k <= 20; ++k) add(&program, "exp", {slot(k)}, {k + 1});
-  program.set_outputs({21});
+  for (Slot k = 1; k <= 150; ++k) add(&program, "exp", {slot(k)}, {k + 1});
+  program.set_outputs({151});
   EXPECT_EQ(without_steps(fused(program, Inputs(1, {128, 128}))),
-            "%9 = pointwise_chain([%1])\n%17 = pointwise_chain([%9])\n%21 = pointwise_chain([%17])\nread %21\n");
+            "%65 = pointwise_chain([%1])\n%129 = pointwise_chain([%65])\n%151 = pointwise_chain([%129])\nread %151\n");
+}
+
+int64_t peak_of(const Program& program, const Inputs& inputs) { return peak_bytes(program, inputs.metas(), true); }
+
+TEST(PeakMemory, CountsWhatExistsAtOnce) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {2});
+  add(&program, "exp", {slot(2)}, {3});
+  add(&program, "add", {slot(3), slot(3)}, {4});
+  add(&program, "sum", {slot(4)}, {5});
+  program.set_outputs({5});
+  const int64_t each = 8 * 8 * 4;
+  EXPECT_EQ(peak_of(program, Inputs(1, {8, 8})), 3 * each + 4) << "nothing is dropped";
+  remove_unused(&program);
+  EXPECT_EQ(peak_of(program, Inputs(1, {8, 8})), 2 * each);
+  const Inputs large(1, {128, 128});
+  fuse_regions(&program, large.types(program));
+  EXPECT_EQ(peak_of(program, large), 4) << "one loop stores the sum";
+}
+
+TEST(PeakMemory, ViewsKeepTheirBase) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {2});
+  add(&program, "transpose", {slot(2), Arg(0), Arg(1)}, {3});
+  add(&program, "transpose", {slot(1), Arg(0), Arg(1)}, {4});  // of an input
+  add(&program, "exp", {slot(3)}, {5});
+  add(&program, "add", {slot(5), slot(4)}, {6});
+  program.set_outputs({6});
+  remove_unused(&program);
+  EXPECT_EQ(peak_of(program, Inputs(1, {8, 8})), 2 * 8 * 8 * 4);
 }
 
 // The metadata of inputs of other sizes.

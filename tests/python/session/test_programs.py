@@ -506,8 +506,9 @@ def test_stats():
     row = torch.compiler.stats()[-1]
     assert row.name == "counted" and row.instructions == 5 and row.compiled_instructions == 1
     assert row.runs == 3 and row.signatures == 2 and row.compile_seconds > 0
+    assert row.peak_bytes == 4  # one loop, of which only the sum is stored
     table = str(torch.compiler.stats()).splitlines()
-    assert table[0].split() == ["program", "instructions", "compiled", "runs", "signatures", "compiling"]
+    assert table[0].split() == ["program", "instructions", "compiled", "runs", "signatures", "compiling", "memory"]
     assert table[-1].split()[:5] == ["counted", "5", "1", "3", "2"]
     del program
     assert len(torch.compiler.stats()) == known

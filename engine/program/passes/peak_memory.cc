@@ -1,0 +1,101 @@
+#include "engine/program/passes/peak_memory.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "engine/program/chain_code.h"
+#include "engine/program/passes/shared_memory.h"
+#include "engine/program/passes/writes.h"
+#include "engine/schema/op_ids.h"
+#include "engine/schema/program_types.h"
+
+namespace tt {
+namespace {
+
+// Memory of one or more names.
+class Values {
+ public:
+  void add(Slot slot, int64_t bytes) {
+    roots_[slot] = slot;
+    memory_[slot] = {bytes, 1};
+    bytes_ += bytes;
+  }
+  void add_shared(Slot slot, Slot with) {
+    const auto found = roots_.find(with);
+    if (found == roots_.end()) return;  // an input
+    const Slot root = found->second;
+    roots_[slot] = root;
+    ++memory_.at(root).names;
+  }
+  void drop(Slot slot) {
+    const auto root = roots_.find(slot);
+    if (root == roots_.end()) return;
+    Memory& memory = memory_.at(root->second);
+    if (--memory.names == 0) bytes_ -= memory.bytes;
+    roots_.erase(root);
+  }
+  int64_t bytes() const { return bytes_; }
+
+ private:
+  struct Memory {
+    int64_t bytes;
+    int names;  // that are not dropped
+  };
+  absl::flat_hash_map<Slot, Slot> roots_;  // by name: the name that the memory was computed for
+  absl::flat_hash_map<Slot, Memory> memory_;
+  int64_t bytes_ = 0;
+};
+
+// The first tensor among the arguments; 0 if there is none.
+Slot first_name(const Instruction& instruction) {
+  for (const Arg& arg : instruction.args) {
+    for (Slot slot : names_in(arg)) {
+      if (slot != 0) return slot;
+    }
+  }
+  return 0;
+}
+
+// As infer_in_program(); also the results of chains, step by step.
+void infer_with_chains(const Op& op, Args args, bool grad_enabled, Inference* inferred) {
+  if (op.id != op_id::kPointwiseChain) return infer_in_program(op, args, grad_enabled, inferred);
+  const absl::Span<const TensorMeta* const> inputs = args[0].list();
+  const CodedSteps steps = read_chain(args[1].ints(), inputs.size());
+  std::vector<Inference> made(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    absl::InlinedVector<Arg, 4> given = steps[i].args;
+    for (size_t a = 0; a < given.size(); ++a) {
+      if (steps[i].from[a] < 0) continue;
+      const auto from = static_cast<size_t>(steps[i].from[a]);
+      given[a] = Arg(given[a].kind == Arg::Kind::kSlot ? &made[from].outputs[0] : inputs[from]);
+    }
+    steps[i].op->check_args(given);
+    infer(*steps[i].op, given, grad_enabled, &made[i]);
+    if (steps[i].kept || i + 1 == steps.size()) inferred->outputs.push_back(made[i].outputs[0]);
+  }
+}
+
+}  // namespace
+
+int64_t peak_bytes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled) {
+  const ProgramTypes types(program, inputs, grad_enabled, infer_with_chains);
+  Values values;
+  int64_t peak = 0;
+  for (const Instruction& instruction : program.instructions()) {
+    for (Slot slot : instruction.release) values.drop(slot);
+    if (writes_in_place(instruction)) continue;
+    const bool is_fresh = has_fresh_results(*instruction.op);
+    for (Slot slot : instruction.results) {
+      const TensorMeta& meta = types.of(slot);
+      if (is_fresh)
+        values.add(slot, meta.numel() * static_cast<int64_t>(item_size(meta.dtype)));
+      else
+        values.add_shared(slot, first_name(instruction));
+    }
+    peak = std::max(peak, values.bytes());
+  }
+  return peak;
+}
+
+}  // namespace tt
