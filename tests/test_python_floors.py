@@ -21,7 +21,7 @@ LAYERS = {
     "bindings": """
         _VF _active_profile _composites _connection _default_group _dlpack _generator _gradients _grad_mode _integers _layouts _lazy
         _mt19937 _not_implemented _options _pending_array _quantized_names _random _script _status_history _status_rows
-        _status_view _tensor_types _threads _trace_runs _version
+        _status_view _tensor_types _threads _trace_runs _transforms _version
         futures torch_version utils version
     """,
     # Tensors, storages, functions of tensors, devices.
@@ -43,7 +43,8 @@ LAYERS = {
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
         _torch_c_compat/_profiler _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit
-        library ops profiler utils/benchmark utils/bottleneck utils/flop_counter utils/tensorboard
+        func/_batch_rules func/_batched func/batching func/derivatives library ops profiler utils/benchmark utils/bottleneck
+        utils/flop_counter utils/tensorboard
     """,
     # Several processes and engines.
     "distributed": "distributed nn/parallel utils/data/distributed",

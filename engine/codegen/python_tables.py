@@ -38,6 +38,15 @@ def sharding(op: Operator, operators: Mapping[str, Operator]) -> str | None:
     return "along dim" if rule == f"require_dim({first}, dim)" else None
 
 
+def _evaluated(op: Operator) -> str | None:
+    """The expression of a composite that reads no sizes, so that it also holds for tensors with a further dimension."""
+    if not op.is_composite:
+        return None
+    text = " ".join(str(op.entry["composite"]).split())
+    attributes = [node.attr for node in ast.walk(ast.parse(text, mode="eval")) if isinstance(node, ast.Attribute)]
+    return text if all(name == "dtype" for name in attributes) else None
+
+
 def _table(name: str, comment: str, rows: Mapping[str, object]) -> str:
     listed = "".join(f"    {key!r}: {value!r},\n" for key, value in sorted(rows.items()))
     return f"\n# {comment}\n{name} = {{\n{listed}}}\n"
@@ -52,5 +61,7 @@ def emit(operators: list[Operator]) -> str:
         + _table("ATEN_NAMES", "Names in torch.ops.aten that differ from the engine's.",
                  {op.name: aten_name(op) for op in operators if aten_name(op) != op.name})
         + _table("OLDER_ORDERS", "Older orders of arguments, by function.", orders)
+        + _table("COMPOSITES", "Operators that are expressions of others, without those that read sizes.",
+                 {op.name: text for op in operators if (text := _evaluated(op))})
         + _table("SHARDING", "Sharding rules of DTensor that follow from shape rules and composites.", shardings)
     )  # fmt: skip

@@ -47,9 +47,9 @@ def _get_accelerator() -> _C.device:
 
 def _are_functorch_transforms_active() -> bool:
     """Whether a function transform of torch.func, such as vmap or grad, is running."""
-    from ..func import batching, derivatives
+    from .._transforms import running
 
-    return batching._running > 0 or derivatives._depth > 0
+    return bool(running.levels) or running.derivatives > 0
 
 
 def _cuda_clearCublasWorkspaces() -> None:  # noqa: N802 - PyTorch's name

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 
-from .. import _C, _active_profile
+from .. import _C, _active_profile, _transforms
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
 from ._saved_tensors import PackedTensor, pack_current
@@ -85,6 +85,8 @@ class Function:
     @classmethod
     def apply(cls, *args):
         """Runs forward and records the operation."""
+        if _transforms.running.levels and (apply := next((a.apply_function for a in args if hasattr(a, "apply_function")), None)):
+            return apply(cls, args)
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         with no_grad():

@@ -33,7 +33,8 @@ def _wrapper(tensors: list) -> Tensor | None:
 
 
 def _check_no_dispatch_mode(name: str) -> None:
-    if _C._len_torch_dispatch_stack():
+    modes = map(_C._get_dispatch_stack_at, range(_C._len_torch_dispatch_stack()))
+    if not all(getattr(mode, "runs_backward", False) for mode in modes):
         raise NotImplementedError(
             f"[{name}] the operators of a backward pass run in the engine and do not reach the active TorchDispatchMode; leave "
             "the mode before the pass"
@@ -78,25 +79,42 @@ def backward(
             call()
 
 
+def _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize) -> tuple[Tensor, ...]:
+    """A backward pass for each entry of the gradients' first dimension; the results are stacked."""
+    batches = [g for g in given if g is not None]
+    if not batches or any(g.dim() == 0 for g in batches):
+        raise RuntimeError("[grad] is_grads_batched=True requires grad_outputs with a first dimension of gradients")
+    count = len(batches[0])
+    rows = []
+    for i in range(count):
+        gradients = [g if g is None else g[i] for g in given]
+        retain = retain_graph or create_graph or i + 1 < count
+        rows.append(grad(roots, targets, gradients, retain, create_graph, allow_unused=unused, materialize_grads=materialize))
+    return tuple(None if any(g is None for g in column) else _C.torch.stack(column) for column in zip(*rows))
+
+
 def grad(
     outputs, inputs, grad_outputs=None, retain_graph=None, create_graph: bool = False, only_inputs: bool = True,
     allow_unused: bool | None = None, is_grads_batched: bool = False, materialize_grads: bool = False,
 ) -> tuple[Tensor, ...]:  # fmt: skip
     """Returns the gradients of the outputs with respect to the inputs, without accumulating them.
 
+    With is_grads_batched, each of grad_outputs has a first dimension of gradients; so have the results.
+
     Raises:
         RuntimeError: no output depends on one of the inputs, and allow_unused is not set.
     """
-    if is_grads_batched:
-        raise NotImplementedError("grad(is_grads_batched=True) is not supported: call grad() once per gradient")
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
     roots, targets = _sequence(outputs), _sequence(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused
     _check_no_dispatch_mode("grad")
-    run = getattr(_wrapper([*roots, *targets]), "run_grad", _C.grad)
-    gradients = run_pass(run, roots, _gradients(grad_outputs, len(roots)), targets, retain, create_graph, unused)
+    given = _gradients(grad_outputs, len(roots))
+    if is_grads_batched:
+        return _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize_grads)
+    run = getattr(_wrapper([*roots, *targets, *given]), "run_grad", _C.grad)
+    gradients = run_pass(run, roots, given, targets, retain, create_graph, unused)
     if materialize_grads:
         gradients = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(gradients, targets)]
     return tuple(gradients)

@@ -1,8 +1,6 @@
 """torch.func: derivatives of functions, maps over batches, and modules as functions of their parameters."""
 
 from .._lazy import lazy_attributes
-from .batching import vmap
-from .derivatives import grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp
 from .modules import functional_call, stack_module_state
 
 __all__ = [  # noqa: F822 - some are imported at their first use
@@ -11,5 +9,9 @@ __all__ = [  # noqa: F822 - some are imported at their first use
 ]  # fmt: skip
 
 __getattr__, __dir__ = lazy_attributes(
-    globals(), (), {"_batch_norm": "replace_all_batch_norm_modules_", "_names": "debug_unwrap functionalize", "_rearrange": "rearrange"}
-)
+    globals(), (), {
+        "batching": "vmap", "derivatives": "grad grad_and_value hessian jacfwd jacrev jvp linearize vjp",
+        "_batch_norm": "replace_all_batch_norm_modules_", "_names": "debug_unwrap functionalize",
+        "_rearrange": "rearrange",
+    }
+)  # fmt: skip

@@ -1,8 +1,7 @@
 """vmap: maps a function over a batch.
 
-The function runs once per entry of the batch, and the results are stacked. This is correct for any function, whatever
-its control flow. Entries are independent, so no round trip is needed between them. Operators are not batched: each
-operator is called once per entry.
+The function runs once, with tensors that have one entry's sizes and the values of all entries (_batched.py). Operators
+compute all entries at once; those without a rule (_batch_rules.py) are called once per entry, and say so once.
 """
 
 from __future__ import annotations
@@ -10,11 +9,13 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Callable
 
-from .. import _C
+from .. import _C, _transforms
 from .._C import Tensor
+from .._library.dispatch import engine_call
+from .._library.engine_operators import operator_named
+from ..utils._python_dispatch import TorchDispatchMode
 from . import tree
-
-_running = 0  # nesting depth of vmap
+from ._batched import Batched, VmapLevel, draw_for_entries
 
 
 def _is_dim(value: Any) -> bool:
@@ -38,26 +39,51 @@ def _batch_size(args: list, dims: list) -> int:
     return sizes.pop()
 
 
+class _RandomMode(TorchDispatchMode):
+    """Random operators without mapped arguments, such as torch.rand(), in a function that is mapped."""
+
+    runs_backward = True  # handlers need not see the operators of backward passes
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        call = engine_call(args)
+        if any(issubclass(t, Batched) for t in types):
+            return Batched.__torch_dispatch__(func, types, args, kwargs)
+        level = _transforms.running.levels[-1]
+        if call is None or level.randomness == "same" or not operator_named(call[0]).is_random:
+            return func(*args, **(kwargs or {}))
+        name, arguments, into = call
+        if name == "dropout" and (not arguments[2] or arguments[1] == 0):
+            return func(*args, **(kwargs or {}))
+        if level.randomness == "error":
+            raise RuntimeError(
+                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+                "randomness flags on vmap or perform the randomness operation out of vmap"
+            )
+        if into is not None:
+            raise RuntimeError(f"vmap: {name} cannot write different numbers to a tensor that is not mapped")
+        return draw_for_entries(name, arguments, level)
+
+
 def vmap(
     func: Callable, in_dims: Any = 0, out_dims: Any = 0, randomness: str = "error", *, chunk_size: int | None = None
 ) -> Callable:
     """Returns a function that maps `func` over a dimension of its arguments and stacks the results.
 
-    Keyword arguments are not mapped: every call receives them unchanged.
+    Keyword arguments are not mapped: every entry receives them unchanged.
 
     Args:
         in_dims: the mapped dimension of each input, in the arguments' structure; None for an input that is not mapped.
         out_dims: the position of the batch dimension in each output.
-        randomness: "different": each entry draws its own numbers; "same" is not implemented; "error" means "different".
-        chunk_size: has no effect, since entries are computed one by one.
+        randomness: "error": random operators raise RuntimeError; "different": each entry has its own numbers; "same": all
+            entries have the same numbers.
+        chunk_size: the number of entries to compute at once; by default all.
     Raises:
         ValueError: an input lacks its mapped dimension, the mapped dimensions' sizes differ, the batch is empty, or an
             output with an out_dim of None differs between the entries.
+        RuntimeError: `func` reads the values of a mapped tensor, or writes in place to a tensor that is not mapped.
     """
     if randomness not in ("error", "different", "same"):
-        raise RuntimeError(f"[vmap] expected randomness to be 'error', 'different' or 'same', got {randomness!r}")
-    if randomness == "same":
-        raise NotImplementedError("[vmap] randomness='same' is not implemented")
+        raise RuntimeError(f"Only allowed values for randomness are 'error', 'different', or 'same'. Got {randomness}")
     if chunk_size is not None and chunk_size <= 0:
         raise ValueError(f"vmap: chunk_size should be None or greater than 0. (got {chunk_size})")
 
@@ -68,25 +94,40 @@ def vmap(
         size = _batch_size(given, dims)
         if size == 0:
             raise ValueError("[vmap] expected a batch of at least one entry, got 0")
-        entries = [x.unbind(dim) if dim is not None else [x] * size for x, dim in zip(given, dims)]
-        global _running
-        _running += 1
-        try:
-            outputs = [func(*tree.rebuild(args, [e[i] for e in entries]), **kwargs) for i in range(size)]
-        finally:
-            _running -= 1
-        columns = list(zip(*(tree.leaves(o) for o in outputs)))
-        stack_dims = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, outputs[0], _is_dim)
-        return tree.rebuild(outputs[0], [_stack(c, dim) for c, dim in zip(columns, stack_dims)])
+        values = [x if dim is None else x.movedim(dim, 0) for x, dim in zip(given, dims)]
+        step = chunk_size or size
+        chunks = []
+        for start in range(0, size, step):
+            part = [v if dim is None else v[start : start + step] for v, dim in zip(values, dims)] if step < size else values
+            chunks.append(_run(func, args, part, dims, kwargs, out_dims, randomness, min(step, size - start)))
+        output, columns, places = chunks[0][0], list(zip(*(c[1] for c in chunks))), chunks[0][2]
+        return tree.rebuild(output, [_join(column, dim) for column, dim in zip(columns, places)])
 
     return mapped
 
 
-def _stack(values: tuple, dim: int | None) -> Any:
+def _run(func: Callable, args: Any, values: list, dims: list, kwargs: dict, out_dims: Any, randomness: str, size: int) -> tuple:
+    """Maps over one chunk. Returns the output's structure, the outputs with their batch, and their out_dims."""
+    with VmapLevel(size, randomness) as level, _RandomMode():
+        wrapped = [v if dim is None else level.wrap(v) for v, dim in zip(values, dims)]
+        output = func(*tree.rebuild(args, wrapped), **kwargs)
+    places = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, output, _is_dim)
+    return output, [_unwrapped(level, o, dim) for o, dim in zip(tree.leaves(output), places)], places
+
+
+def _unwrapped(level: VmapLevel, output: Any, dim: int | None) -> Any:
     if dim is None:
-        if any(v is not values[0] and (isinstance(v, Tensor) or v != values[0]) for v in values):
-            raise ValueError("[vmap] expected an output with out_dim=None to be the same object in all entries")
-        return values[0]
-    if not isinstance(values[0], Tensor):
-        raise ValueError(f"[vmap] expected the function to return tensors, got {type(values[0]).__name__}")
-    return _C.torch.stack(list(values), dim)
+        if level.has(output):
+            raise ValueError("vmap: an output with an out_dim of None differs between the entries: give its out_dim")
+        return output
+    if not isinstance(output, Tensor):
+        raise ValueError(f"vmap: expected tensors as outputs with an out_dim, got {type(output).__name__}")
+    if not -output.dim() - 1 <= dim <= output.dim():
+        raise IndexError(
+            f"Dimension out of range (expected to be in range of [{-output.dim() - 1}, {output.dim()}], but got {dim})"
+        )
+    return level.expanded(output).movedim(0, dim)
+
+
+def _join(parts: tuple, dim: int | None) -> Any:
+    return parts[0] if len(parts) == 1 or dim is None else _C.torch.cat(parts, dim)

@@ -11,26 +11,23 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Callable
 
-from .. import _C
+from .. import _C, _transforms
 from .._C import Tensor
 from .._grad_mode import enable_grad
 from .._options import check_flags
 from ..autograd.gradients import grad as _gradients
 from . import tree
-
-_depth = 0  # nesting depth of active derivatives
+from .batching import vmap
 
 
 class _NestingLevel:
     """Counts nested derivatives: within another derivative, results must stay differentiable."""
 
     def __enter__(self) -> None:
-        global _depth
-        _depth += 1
+        _transforms.running.derivatives += 1
 
     def __exit__(self, *_) -> None:
-        global _depth
-        _depth -= 1
+        _transforms.running.derivatives -= 1
 
 
 def _copy_inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
@@ -44,8 +41,8 @@ def _copy_inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
             raise RuntimeError(f"[func] expected tensors as inputs, got {type(x).__name__}")
         if not (x.is_floating_point() or x.is_complex()):
             raise RuntimeError(f"[func] expected floating-point or complex inputs, got {x.dtype}")
-    outer = _depth > 1 or any(x.requires_grad for x in given)
-    copies = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in given]
+    outer = _transforms.running.derivatives > 1 or any(x.requires_grad for x in given)
+    copies = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in map(_transforms.batched, given)]
     return tree.rebuild(args, copies), copies, outer
 
 
@@ -80,7 +77,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
         if len(tree.leaves(vectors)) != len(tree.leaves(outputs)):
             raise RuntimeError(f"[vjp] expected {len(tree.leaves(outputs))} cotangents, got {len(tree.leaves(vectors))}")
         found = _vector_jacobian_products(outputs, inputs, vectors)
-        differentiable = outer or _depth > 0 or any(v.requires_grad for v in tree.leaves(vectors))
+        differentiable = outer or _transforms.running.derivatives > 0 or any(v.requires_grad for v in tree.leaves(vectors))
         return _detach_unless_nested(tree.rebuild(primals, found), differentiable)
 
     results = _detach_unless_nested(outputs, outer)
@@ -103,7 +100,7 @@ def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False
     for x, t in zip(tree.leaves(primals), tree.leaves(tangents)):
         if x.shape != t.shape:
             raise RuntimeError(f"[jvp] expected a tangent of its primal's size {tuple(x.shape)}, got {tuple(t.shape)}")
-    outer = _depth > 0 or any(x.requires_grad for x in tree.leaves((primals, tangents)))
+    outer = _transforms.running.derivatives > 0 or any(x.requires_grad for x in tree.leaves((primals, tangents)))
     with enable_grad(), _NestingLevel():
         args, inputs, _ = _copy_inputs(primals)
         outputs, aux = _split_aux(func(*args), has_aux, "jvp")
@@ -199,45 +196,50 @@ def jacrev(
 
 
 def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
-    """Same as jacrev, but with one pass per input element: for functions with fewer inputs than outputs.
+    """Same as jacrev, but in one pass for all elements of an input: for functions with fewer inputs than outputs.
 
     Args:
-        randomness: see vmap.
+        randomness: see vmap, which maps over the elements.
     """
-    if randomness not in ("error", "different"):
-        raise NotImplementedError(f"[jacfwd] expected randomness to be 'error' or 'different', got {randomness!r}")
-
     @wraps(func)
     def differentiated(*args: Any):
         selected, substitute = _select_arguments(args, argnums)
         given = tree.leaves(selected)
-        columns: list[list[list[Tensor]]] = []  # indexed by input, input element and output
-        output = aux = None
-        for position, x in enumerate(given):
+        columns: list[list[Tensor]] = []  # by input and output, with a dimension of the input's elements
+        seen: list[Any] = []  # the structure of the output, and aux
+
+        def derivative(unit: Tensor, position: int) -> tuple:
             zeros = [_C.torch.zeros_like(v) for v in given]
-            of_input = []
-            for unit in _basis(x):
-                tangents = tree.rebuild(selected, [*zeros[:position], unit, *zeros[position + 1 :]])
-                results = jvp(lambda xs: func(*substitute(xs)), (selected,), (tangents,), has_aux=has_aux)
-                output, aux = results[0], results[2] if has_aux else None
-                of_input.append(tree.leaves(results[1]))
-            columns.append(of_input)
+            tangents = tree.rebuild(selected, [*zeros[:position], unit, *zeros[position + 1 :]])
+            results = jvp(lambda xs: func(*substitute(xs)), (selected,), (tangents,), has_aux=has_aux)
+            aux = results[2] if has_aux else ()
+            seen[:] = results[0], aux
+            return (*tree.leaves(results[1]), *(a for a in tree.leaves(aux) if isinstance(a, Tensor)))
 
-        def by_inputs(position: int, o: Tensor) -> Any:
-            return tree.rebuild(selected, [
-                _C.torch.stack([parts[position] for parts in of_input], -1).reshape(*o.shape, *x.shape)
-                for of_input, x in zip(columns, given)
-            ])  # fmt: skip
+        for position, x in enumerate(given):
+            units = _C.torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape)
+            if len(units) == 0:
+                raise RuntimeError("[jacfwd] expected inputs with elements, got an empty tensor")
+            columns.append(list(vmap(derivative, (0, None), randomness=randomness)(units, position)))
+        output, aux = seen
+        count = len(tree.leaves(output))
 
-        found = tree.rebuild(output, [by_inputs(i, o) for i, o in enumerate(tree.leaves(output))])
-        return (found, aux) if has_aux else found
+        def by_inputs(position: int) -> Any:
+            rows = [of_input[position].movedim(0, -1) for of_input in columns]
+            return tree.rebuild(selected, [row.reshape(*row.shape[:-1], *x.shape) for row, x in zip(rows, given)])
+
+        found = tree.rebuild(output, [by_inputs(i) for i in range(count)])
+        if not has_aux:
+            return found
+        tensors = iter(columns[0][count:])
+        return found, tree.map_leaves(lambda a: next(tensors)[0] if isinstance(a, Tensor) else a, aux)
 
     return differentiated
 
 
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
     """Returns a function that computes the second derivatives of a scalar function."""
-    return jacrev(jacrev(func, argnums), argnums)
+    return jacfwd(jacrev(func, argnums), argnums)
 
 
 def linearize(func: Callable, *primals: Any):

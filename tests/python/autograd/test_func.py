@@ -126,8 +126,8 @@ def test_vmap_rejects_invalid_arguments(torch):
         torch.vmap(torch.sin)(torch.tensor(1.0))
     with pytest.raises(ValueError, match="at least one input"):
         torch.vmap(torch.sin, in_dims=None)(torch.ones(2))
-    with pytest.raises(NotImplementedError, match="randomness='same'"):
-        torch.vmap(torch.sin, randomness="same")
+    with pytest.raises(RuntimeError, match="'error', 'different', or 'same'"):
+        torch.vmap(torch.sin, randomness="equal")
 
 
 def test_functional_call_does_not_change_the_module(torch, func):
@@ -173,7 +173,7 @@ def test_vmap_of_an_output_that_is_not_mapped(torch):
     x, shared = torch.arange(6.0).reshape(2, 3), torch.ones(2)
     rows, same, number = torch.vmap(lambda row: (row, shared, 3), out_dims=(0, None, None))(x)
     assert rows.tolist() == x.tolist() and same is shared and number == 3
-    with pytest.raises(ValueError, match="same object in all entries"):
+    with pytest.raises(ValueError, match="differs between the entries"):
         torch.vmap(lambda row: row, out_dims=None)(x)
     with pytest.raises(ValueError, match=r"greater than 0. \(got 0\)"):
         torch.vmap(torch.sin, chunk_size=0)

@@ -1,0 +1,668 @@
+"""How vmap computes an operator for all entries at once.
+
+Most rules follow from declarations: pointwise operators are aligned, reductions and operators along a dimension have theirs
+moved behind the batch, and composites are computed from their parts. The tables below contain the others. A rule returns
+the results with the batch as their first dimension, or raises NoRule: the operator is then called once per entry.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .._declarations import COMPOSITES, SHARDING
+from .._library.engine_operators import Operator, operator_named
+
+
+class NoRule(Exception):
+    """The call has no rule, although its operator may have one."""
+
+
+class Call:
+    """A call with mapped arguments: `values` have the function's view of them, one entry's sizes."""
+
+    def __init__(self, op: Operator, arguments: Sequence[Any], level: Any):
+        self.op, self.level, self.size = op, level, level.size
+        self.args = dict(zip(op.names, arguments, strict=True))
+
+    def __getitem__(self, name: str) -> Any:
+        return self.args[name]
+
+    def is_mapped(self, name: str) -> bool:
+        return self.level.has(self.args[name])
+
+    def value(self, tensor: Any) -> Any:
+        """A mapped tensor's values, whose first dimension is the batch; other arguments as they are."""
+        return tensor._value if self.level.has(tensor) else tensor
+
+    def expanded(self, tensor: Tensor, ndim: int = 0) -> Tensor:
+        """The values for all entries, of at least `ndim` dimensions besides the batch."""
+        value = self.level.expanded(tensor)
+        return value.reshape(self.size, *[1] * (ndim - tensor.dim()), *tensor.shape) if tensor.dim() < ndim else value
+
+    def aligned(self, tensor: Tensor, ndim: int) -> Tensor:
+        """The values, as an operand that is broadcast with others of `ndim` dimensions besides the batch."""
+        return self.expanded(tensor, ndim) if self.level.has(tensor) else tensor
+
+    def run(self, **changed: Any) -> Any:
+        """Calls the operator with the values of its arguments, of which some are changed."""
+        arguments = [changed[n] if n in changed else self._values(v) for n, v in self.args.items()]
+        results = self.op.call(arguments)
+        return results[0] if self.op.num_outputs == 1 else results
+
+    def _values(self, argument: Any) -> Any:
+        return [self.value(v) for v in argument] if isinstance(argument, list) else self.value(argument)
+
+    def result_sizes(self) -> list:
+        sizes = self.op.result_sizes(list(self.args.values()))
+        if sizes is None:
+            raise NoRule
+        return sizes
+
+    def tensors(self) -> list[Tensor]:
+        return [v for v in self.args.values() if isinstance(v, Tensor)]
+
+    def only_maps(self, *names: str) -> None:
+        """NoRule if other arguments than these are mapped."""
+        for name, value in self.args.items():
+            values = value if isinstance(value, list) else [value]
+            if name not in names and any(map(self.level.has, values)):
+                raise NoRule
+
+
+Rule = Callable[[Call], Any]
+RULES: dict[str, Rule] = {}
+
+
+def _rule(names: str) -> Callable[[Rule], Rule]:
+    def register(rule: Rule) -> Rule:
+        RULES.update(dict.fromkeys(names.split(), rule))
+        return rule
+
+    return register
+
+
+def behind_batch(dim: int, ndim: int) -> int:
+    """A dimension of one entry as a dimension of the values."""
+    count = max(ndim, 1)
+    if not -count <= dim < count:
+        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
+    return dim % count + 1
+
+
+# ---- Operators whose entries are computed apart
+
+
+def pointwise(call: Call) -> Any:
+    """Each element depends on the same elements of the arguments."""
+    tensors = call.tensors()
+    ndim = max(t.dim() for t in tensors)
+    values = {n: call.aligned(v, ndim) if isinstance(v, Tensor) else v for n, v in call.args.items()}
+    # A number takes part in the promotion of dtypes in another way than an entry of a vector.
+    numbers = [n for n, v in call.args.items() if isinstance(v, Tensor) and v.dim() == 0 and call.level.has(v)]
+    if numbers and ndim > 0:
+        wanted = functools.reduce(_C.promote_types, [t.dtype for t in tensors if t.dim() > 0])
+        for name in numbers:
+            if values[name].dtype == _C.bool or values[name].dtype == wanted:
+                continue
+            if _kind(values[name].dtype) > _kind(wanted):
+                raise NoRule
+            values[name] = values[name].to(wanted)
+    return call.run(**values)
+
+
+def _kind(dtype: Any) -> int:
+    return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == _C.bool else 1
+
+
+_rule("clamp float_power nan_to_num round logit ldexp to_dtype to_device")(pointwise)
+
+
+@_rule("assign")
+def _assign(call: Call) -> Tensor:
+    x = call["input"]
+    src = call["src"]
+    if not isinstance(src, Tensor):
+        return call.run()
+    if src.dim() > x.dim():
+        raise NoRule
+    return call.run(input=call.expanded(x), src=call.aligned(src, x.dim()))
+
+
+@_rule("masked_fill")
+def _masked_fill(call: Call) -> Tensor:
+    value = call["value"]
+    if not call.level.has(value):
+        return pointwise(call)
+    x, mask = call["input"], call["mask"]
+    ndim = max(x.dim(), mask.dim())
+    return _C.ops.where(call.aligned(mask, ndim), call.aligned(value, ndim).to(x.dtype), call.aligned(x, ndim))
+
+
+@_rule("as_strided")
+def _as_strided(_call: Call) -> Tensor:
+    raise NotImplementedError("vmap: as_strided() of a mapped tensor is not supported: use views, or unfold()")
+
+
+def direct(call: Call) -> Any:
+    """The operator computes the entries of leading dimensions apart."""
+    call.only_maps("input")
+    return call.run()
+
+
+_rule(
+    "detach alias contiguous one_hot pixel_shuffle pixel_unshuffle matrix_exp view_as_real view_as_complex real imag "
+    "zeros_like ones_like full_like empty_like fill cholesky_factored qr_factored householder_factored lu_factored ldl_factored "
+    "tril triu pad"
+)(direct)
+
+
+@_rule("eigh_decomposed svd_decomposed eig_decomposed")
+def _decomposition(call: Call) -> list[Tensor]:
+    """Results that are not wanted are empty vectors."""
+    sizes = call.result_sizes()
+    return [r.expand(call.size, 0) if tuple(s) == (0,) else r for r, s in zip(call.run(), sizes, strict=True)]
+
+
+def along_dim(call: Call) -> Any:
+    """The operator reduces a dimension, or computes along it."""
+    call.only_maps("input")
+    x = call["input"]
+    value, ndim = call.value(x), x.dim()
+    if ndim == 0:  # a number is a vector of one element
+        value, ndim = value.unsqueeze(1), 1
+    if "dim" not in call.args:
+        raise NoRule
+    dim, sizes = call["dim"], call.result_sizes()
+    if isinstance(dim, list) and dim:
+        dim = [behind_batch(d, ndim) for d in dim]
+    elif isinstance(dim, int):
+        dim = behind_batch(dim, ndim)
+    elif _takes_list(call.op.name):
+        dim = list(range(1, ndim + 1))
+    else:
+        value, dim = value.flatten(1), 1
+    found = call.run(input=value, dim=dim)
+    results = found if isinstance(found, (list, tuple)) else [found]
+    return [r.reshape(call.size, *s) for r, s in zip(results, sizes, strict=True)]
+
+
+@functools.cache
+def _takes_list(name: str) -> bool:
+    """Whether an operator reduces several dimensions at once."""
+    return name not in ("prod", "argmax", "argmin", "aminmax", "quantile", "nanquantile", "median", "nanmedian")
+
+
+_rule("topk glu diff logcumsumexp kthvalue mode nanmedian_dim vector_norm prod")(along_dim)
+
+
+@_rule("roll")
+def _roll(call: Call) -> Any:
+    x, dims = call["input"], call["dims"]
+    if not dims:
+        return call.run(input=call.value(x).flatten(1), dims=[1]).reshape(call.size, *x.shape)
+    return call.run(dims=[behind_batch(d, x.dim()) for d in dims])
+
+
+# ---- Views
+
+
+@_rule("view reshape flatten unflatten ravel squeeze squeeze_dim unsqueeze view_as reshape_as")
+def _reshaped(call: Call) -> Tensor:
+    if not call.is_mapped("input"):
+        raise NoRule
+    value, sizes = call.value(call["input"]), [call.size, *call.result_sizes()[0]]
+    return value.view(sizes) if call.op.is_view and call.op.name not in ("reshape", "flatten") else value.reshape(sizes)
+
+
+@_rule("expand broadcast_to expand_as")
+def _expanded(call: Call) -> Tensor:
+    if not call.is_mapped("input"):
+        raise NoRule
+    sizes = call.result_sizes()[0]
+    return call.expanded(call["input"], len(sizes)).expand(call.size, *sizes)
+
+
+# Parameters that are dimensions of the input.
+_DIMS = {
+    "permute": "dims", "transpose": "dim0 dim1", "narrow": "dim", "select": "dim", "slice": "dim", "split": "dim",
+    "split_with_sizes": "dim", "chunk": "dim", "tensor_split": "dim", "unbind": "dim", "movedim": "source destination",
+    "diagonal": "dim1 dim2", "unfold": "dimension", "flip": "dims", "fft_c2c": "dim", "fft_r2c": "dim", "fft_c2r": "dim",
+    "cummax": "dim", "cummin": "dim", "repeat_interleave": "dim",
+}  # fmt: skip
+
+
+def _with_dims(call: Call) -> Any:
+    call.only_maps("input")
+    ndim = call["input"].dim()
+    if ndim == 0:
+        raise NoRule
+    changed: dict[str, Any] = {}
+    for name in _DIMS[call.op.name].split():
+        given = call[name]
+        if given is None:
+            raise NoRule
+        changed[name] = [behind_batch(d, ndim) for d in given] if isinstance(given, list) else behind_batch(given, ndim)
+    if call.op.name == "permute":
+        changed["dims"] = [0, *changed["dims"]]
+    return call.run(**changed)
+
+
+RULES.update(dict.fromkeys(_DIMS, _with_dims))
+
+
+@_rule("t")
+def _transposed(call: Call) -> Tensor:
+    x = call["input"]
+    return call.value(x).transpose(1, 2) if x.dim() == 2 else call.value(x).view_as(call.value(x))
+
+
+@_rule("diag_embed")
+def _diag_embed(call: Call) -> Tensor:
+    ndim = call["input"].dim() + 1
+    return call.run(dim1=behind_batch(call["dim1"], ndim), dim2=behind_batch(call["dim2"], ndim))
+
+
+@_rule("repeat")
+def _repeat(call: Call) -> Tensor:
+    repeats = call["repeats"]
+    return call.run(input=call.expanded(call["input"], len(repeats)), repeats=[1, *repeats])
+
+
+@_rule("cat stack")
+def _join(call: Call) -> Tensor:
+    tensors = call["tensors"]
+    ndim = tensors[0].dim()
+    if any(t.dim() != ndim for t in tensors):
+        raise NoRule  # cat ignores empty vectors
+    dim = behind_batch(call["dim"], ndim + (call.op.name == "stack"))
+    return call.run(tensors=[call.expanded(t) for t in tensors], dim=dim)
+
+
+@_rule("new_empty new_zeros new_ones new_full")
+def _new(call: Call) -> Tensor:
+    return call.run(size=[call.size, *call["size"]])
+
+
+# ---- Products
+
+
+@_rule("matmul")
+def _matmul(call: Call) -> Tensor:
+    a, b = call["input"], call["other"]
+    ndim = max(a.dim(), b.dim(), 2)
+
+    def operand(x: Tensor, column: bool) -> Tensor:
+        value = call.value(x)
+        if x.dim() == 1:
+            value = value.unsqueeze(-1 if column else -2)
+        if not call.level.has(x):
+            return value
+        return value.reshape(call.size, *[1] * (ndim - max(x.dim(), 2)), *value.shape[1:])
+
+    if a.dim() == 0 or b.dim() == 0:
+        raise NoRule  # raises the operator's error
+    result = _C.ops.matmul(operand(a, False), operand(b, True))
+    if b.dim() == 1:
+        result = result.squeeze(-1)
+    return result.squeeze(-1 if b.dim() == 1 else -2) if a.dim() == 1 else result
+
+
+@_rule("attention")
+def _attention(call: Call) -> Tensor:
+    names = [n for n in ("query", "key", "value", "attn_mask") if call[n] is not None]
+    ndim = call["query"].dim()
+    if any(call[n].dim() != ndim for n in ("query", "key", "value")):
+        raise NoRule
+    return call.run(**{n: call.expanded(call[n], ndim) for n in names})
+
+
+@_rule("lu_solved lu_determinant lu_log_determinant triangular_solved ldl_solved pseudo_inverse_of lu_permutation")
+def _matrices(call: Call) -> Any:
+    if any(t.dim() > 2 for t in call.tensors()):
+        raise NoRule
+    return call.run(**{n: call.expanded(v) for n, v in call.args.items() if isinstance(v, Tensor)})
+
+
+# ---- Indexing
+
+
+@_rule("gather scatter scatter_value scatter_add take_along_dim")
+def _gather(call: Call) -> Tensor:
+    if any(t.dim() == 0 for t in call.tensors()) or len({t.dim() for t in call.tensors()}) > 1:
+        raise NoRule
+    tensors = {n: call.expanded(v) for n, v in call.args.items() if isinstance(v, Tensor)}
+    return call.run(dim=behind_batch(call["dim"], call["input"].dim()), **tensors)
+
+
+@_rule("index_select")
+def _index_select(call: Call) -> Tensor:
+    x, index = call["input"], call["index"]
+    if x.dim() == 0 or index.dim() != 1:
+        raise NoRule
+    dim = behind_batch(call["dim"], x.dim())
+    if not call.is_mapped("index"):
+        return call.run(dim=dim)
+    sizes = [call.size, *x.shape]
+    sizes[dim] = index.shape[0]
+    places = [call.size, *[1] * x.dim()]
+    places[dim] = index.shape[0]
+    return _C.ops.gather(call.expanded(x), dim, call.value(index).reshape(places).expand(sizes))
+
+
+@_rule("index_add index_copy index_fill")
+def _index_write(call: Call) -> Tensor:
+    if call.is_mapped("index") or call["input"].dim() == 0:
+        raise NoRule
+    tensors = {n: call.expanded(call[n]) for n in ("input", "source") if n in call.args}
+    return call.run(dim=behind_batch(call["dim"], call["input"].dim()), **tensors)
+
+
+def _positions(indices: list) -> tuple[int, bool, int]:
+    """Where the first index is, whether others are apart from it, and the dimensions that the indices have together."""
+    places = [i for i, index in enumerate(indices) if index is not None]
+    return places[0], places[-1] - places[0] + 1 != len(places), max(indices[i].dim() for i in places)
+
+
+@_rule("index")
+def _index(call: Call) -> Tensor:
+    x, indices = call["input"], call["indices"]
+    first, apart, ndim = _positions(indices)
+    if not any(map(call.level.has, indices)):
+        result = _C.ops.index(call.value(x), [None, *indices])
+        return result.movedim(ndim, 0) if apart else result
+    given = [i if i is None else call.aligned(i, ndim) for i in indices]
+    if not call.is_mapped("input"):
+        result = _C.ops.index(x, given)
+        return result if apart else result.movedim(first, 0)
+    entries = _C.torch.arange(call.size, device=x.device).reshape(call.size, *[1] * ndim)
+    result = _C.ops.index(call.value(x), [entries, *given])
+    if apart or first == 0:
+        return result  # the dimensions of the indices come first
+    return result.movedim(list(range(1, 1 + ndim)), list(range(1 + first, 1 + first + ndim)))
+
+
+@_rule("index_put")
+def _index_put(call: Call) -> Tensor:
+    x, indices, values = call["input"], call["indices"], call["values"]
+    first, apart, ndim = _positions(indices)
+    if apart or first != 0 or any(i is not None and i.dtype == _C.bool for i in indices):
+        raise NoRule
+    entries = _C.torch.arange(call.size, device=x.device).reshape(call.size, *[1] * ndim)
+    given = [i if i is None else call.aligned(i, ndim) for i in indices]
+    written = ndim + x.dim() - sum(i is not None for i in indices)
+    return call.run(input=call.expanded(x).clone(), indices=[entries, *given], values=call.aligned(values, written))
+
+
+@_rule("embedding")
+def _embedding(call: Call) -> Tensor:
+    if not call.is_mapped("weight"):
+        return call.run()
+    if call["padding_idx"] >= 0:
+        raise NoRule
+    indices = call["indices"]
+    entries = _C.torch.arange(call.size, device=indices.device).reshape(call.size, *[1] * indices.dim())
+    return _C.ops.index(call.value(call["weight"]), [entries, call.aligned(indices, indices.dim())])
+
+
+@_rule("searchsorted bucketize")
+def _search(call: Call) -> Tensor:
+    call.only_maps("input")
+    if any(call[n].dim() != 1 for n in ("sorted_sequence", "boundaries") if n in call.args):
+        raise NoRule
+    return call.run()
+
+
+# ---- Layers
+
+# Layers that compute the entries of their first dimension apart: the dimensions of their inputs, with that one.
+_BATCHED_LAYERS = {
+    "max_pool2d": 4, "avg_pool2d": 4, "adaptive_avg_pool2d": 4, "adaptive_max_pool2d": 4, "max_pool3d": 5, "avg_pool3d": 5,
+    "adaptive_avg_pool3d": 5, "im2col": 4, "col2im": 3, "max_pool2d_with_indices": 4,
+    "adaptive_max_pool2d_with_indices": 4,
+}  # fmt: skip
+
+
+def _folded(value: Tensor) -> Tensor:
+    """Values with the batch and the next dimension as one."""
+    return value.flatten(0, 1)
+
+
+def _unfolded(call: Call, result: Any) -> Any:
+    if isinstance(result, (list, tuple)):
+        return [_unfolded(call, r) for r in result]
+    return result.unflatten(0, (call.size, result.shape[0] // call.size))
+
+
+def _layer(call: Call) -> Any:
+    call.only_maps("input")
+    x, ndim = call["input"], _BATCHED_LAYERS[call.op.name]
+    value = call.value(x)
+    if x.dim() == ndim - 1:
+        return call.run()
+    if x.dim() != ndim or 0 in value.shape:
+        raise NoRule
+    return _unfolded(call, call.run(input=_folded(value)))
+
+
+RULES.update(dict.fromkeys(_BATCHED_LAYERS, _layer))
+
+
+@_rule("channel_shuffle")
+def _channel_shuffle(call: Call) -> Tensor:
+    return _unfolded(call, call.run(input=_folded(call.value(call["input"]))))
+
+
+@_rule("interpolate grid_sample")
+def _resampled(call: Call) -> Any:
+    if any(0 in t.shape for t in call.tensors()):
+        raise NoRule
+    tensors = {n: _folded(call.expanded(v)) for n, v in call.args.items() if isinstance(v, Tensor)}
+    return _unfolded(call, call.run(**tensors))
+
+
+@_rule("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")
+def _convolution(call: Call) -> Tensor:
+    x, weight, bias = call["input"], call["weight"], call["bias"]
+    spatial = int(call.op.name[-2])
+    one = x.dim() == spatial + 1  # without a dimension of images
+    if x.dim() not in (spatial + 1, spatial + 2) or any(0 in t.shape for t in call.tensors()):
+        raise NoRule
+    plain_bias = bias if not call.is_mapped("bias") and not call.is_mapped("weight") else None
+    if not call.is_mapped("weight"):
+        if not call.is_mapped("input"):
+            result = call.run(bias=None)
+            result = result.expand(call.size, *result.shape)
+        elif one:
+            result = call.run(bias=plain_bias)
+        else:
+            result = _unfolded(call, call.run(input=_folded(call.value(x)), bias=plain_bias))
+    else:  # each entry is a group of channels
+        value = call.expanded(x if not one else x.unsqueeze(0)).movedim(0, 1).flatten(1, 2)
+        groups = call.size * call["groups"]
+        result = call.run(input=value, weight=_folded(call.value(weight)), bias=None, groups=groups)
+        result = result.unflatten(1, (call.size, result.shape[1] // call.size)).movedim(1, 0)
+        result = result.squeeze(1) if one else result
+    if bias is None or plain_bias is not None:
+        return result
+    channels = bias.shape[0]
+    sizes = [*([] if one else [1]), channels, *[1] * spatial]
+    return result + (call.value(bias).reshape(call.size, *sizes) if call.is_mapped("bias") else bias.reshape(sizes))
+
+
+@_rule("batch_norm")
+def _batch_norm(call: Call) -> Tensor:
+    x, training = call["input"], call["training"]
+    if training and call["running_mean"] is not None:
+        raise NoRule
+    if x.dim() < 2 or 0 in x.shape:
+        raise NoRule
+    value = call.expanded(x).movedim(0, 1).flatten(1, 2)  # each entry has its own channels
+    names = ("running_mean", "running_var", "weight", "bias")
+    given = {n: call.expanded(call[n]).reshape(-1) for n in names if call[n] is not None}
+    return call.run(input=value, **given).unflatten(1, (call.size, x.shape[1])).movedim(1, 0)
+
+
+@_rule("group_norm")
+def _group_norm(call: Call) -> Tensor:
+    x = call["input"]
+    if x.dim() < 2 or 0 in x.shape:
+        raise NoRule
+    result = _unfolded(call, call.run(input=_folded(call.expanded(x)), weight=None, bias=None))
+    sizes = [1, x.shape[1], *[1] * (x.dim() - 2)]
+    for name, combine in (("weight", _C.ops.mul), ("bias", _C.ops.add)):
+        p = call[name]
+        if p is not None:
+            result = combine(result, call.value(p).reshape(call.size, *sizes) if call.is_mapped(name) else p.reshape(sizes))
+    return result
+
+
+@_rule("layer_norm rms_norm")
+def _norm(call: Call) -> Tensor:
+    x = call["input"]
+    parts = {n: call[n] for n in ("weight", "bias") if call.args.get(n) is not None}
+    if call.is_mapped("input") and not any(map(call.level.has, parts.values())):
+        return call.run()
+    if not call.is_mapped("input"):
+        raise NoRule
+    result = call.run(**dict.fromkeys(parts))
+    for name, combine in (("weight", _C.ops.mul), ("bias", _C.ops.add)):
+        if name in parts:
+            result = combine(result, call.aligned(parts[name], x.dim()))
+    return result
+
+
+@_rule("cross_entropy nll_loss")
+def _class_loss(call: Call) -> Tensor:
+    x, target, reduction = call["input"], call["target"], call["reduction"]
+    if call.is_mapped("weight") or target.dtype.is_floating_point or call.args.get("label_smoothing", 0.0) != 0:
+        raise NoRule
+    if reduction not in ("none", "mean", "sum") or 0 in x.shape:
+        raise NoRule
+    value, classes = call.expanded(x), call.expanded(target)
+    if x.dim() > 1:
+        losses = _unfolded(call, call.run(input=_folded(value), target=_folded(classes), reduction="none"))
+    else:
+        losses = call.run(input=value, target=classes, reduction="none")
+    if reduction == "none":
+        return losses
+    total = losses.flatten(1).sum(1)
+    if reduction == "sum":
+        return total
+    kept = classes != call["ignore_index"]
+    if call["weight"] is None:
+        weights = kept.to(losses.dtype)
+    else:
+        weights = _C.ops.index(call["weight"], [_C.torch.where(kept, classes, 0)]) * kept.to(losses.dtype)
+    return total / weights.flatten(1).sum(1)
+
+
+# ---- Composites
+
+
+def _add_product(x: Tensor, product: Tensor, beta: Any, alpha: Any) -> Tensor:
+    product = product if alpha == 1 else product * alpha
+    return product if beta == 0 else (x if beta == 1 else x * beta) + product
+
+
+def _reduce_loss(losses: Tensor, reduction: str) -> Tensor:
+    if reduction not in ("none", "mean", "sum"):
+        raise NoRule  # raises the operator's error
+    return losses if reduction == "none" else losses.mean() if reduction == "mean" else losses.sum()
+
+
+# C++ functions that composites call.
+_FUNCTIONS: dict[str, Callable] = {
+    "add_product": _add_product,
+    "add_outer": _add_product,
+    "reduce_loss": _reduce_loss,
+    "apply_weight": lambda losses, weight: losses if weight is None else losses * weight,
+    "given_or": lambda value, default: default if value is None else value,
+    "first_half": lambda x, dim: x.chunk(2, dim)[0],
+    "second_half": lambda x, dim: x.chunk(2, dim)[1],
+    "inner_product": lambda a, b: _C.ops.matmul(a, b.transpose(-1, -2)) if a.dim() and b.dim() > 1 else _none(),
+}
+
+
+def _none() -> Any:
+    raise NoRule
+
+
+_CALLED = "called_"
+
+
+class _MarkCalls(ast.NodeTransformer):
+    """Gives called names a prefix: an argument may have an operator's name."""
+
+    def visit_Call(self, node: ast.Call) -> ast.Call:
+        self.generic_visit(node)
+        node.func = ast.Name(_CALLED + node.func.id, ast.Load())
+        return node
+
+
+class _Names(dict):
+    """The names of a composite's expression: its arguments, operators, and functions."""
+
+    def __missing__(self, name: str) -> Any:
+        name = name.removeprefix(_CALLED)
+        if name in _FUNCTIONS:
+            return _FUNCTIONS[name]
+        if not hasattr(_C.ops, name) or name in _C.__dict__:
+            raise NoRule
+        op = operator_named(name)
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            count = op.num_positional
+            return op.function(*args[:count], **dict(zip(op.names[count:], args[count:])), **kwargs)
+
+        return call
+
+
+@functools.cache
+def _compiled(name: str) -> Any:
+    tree = ast.fix_missing_locations(_MarkCalls().visit(ast.parse(COMPOSITES[name], mode="eval")))
+    return compile(tree, f"<composite {name}>", "eval")
+
+
+def _composite(call: Call) -> Any:
+    return eval(_compiled(call.op.name), {"__builtins__": {}}, _Names(call.args))  # the declaration's own expression
+
+
+def _linear(call: Call) -> Tensor:
+    x, weight, bias = (call[n] for n in ("input", "weight", "bias"))
+    if not call.is_mapped("weight") and not call.is_mapped("bias"):
+        return call.level.wrap(call.run())
+    product = _C.ops.matmul(x, weight.transpose(0, 1) if weight.dim() == 2 else weight)
+    return product if bias is None else product + bias
+
+
+# Operators that are computed from others, which receive the mapped tensors.
+_DERIVED: dict[str, Rule] = {
+    "linear": _linear,
+    "max_all": lambda call: _C.ops.amax(call["input"], list(range(call["input"].dim()))),
+    "min_all": lambda call: _C.ops.amin(call["input"], list(range(call["input"].dim()))),
+    "dot": lambda call: _C.ops.matmul(call["input"], call["tensor"]),
+    "hstack": lambda call: _C.torch.cat(
+        [t.reshape(1) if t.dim() == 0 else t for t in call["tensors"]], 0 if call["tensors"][0].dim() < 2 else 1
+    ),
+}
+
+_DECLARED = {"pointwise": pointwise, "reduction": along_dim, "along dim": along_dim}
+
+
+def rule_of(op: Operator) -> Rule | None:
+    """The rule that computes an operator's results from the values, or None."""
+    if op.name in RULES:
+        return RULES[op.name]
+    if op.is_pointwise:
+        return pointwise
+    return None if op.name in _DERIVED else _DECLARED.get(SHARDING.get(op.name, ""))
+
+
+def derive(op: Operator) -> Rule | None:
+    """The computation of an operator from others on the mapped tensors, or None."""
+    return _DERIVED.get(op.name) or (_composite if op.name in COMPOSITES else None)

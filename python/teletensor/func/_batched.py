@@ -1,0 +1,348 @@
+"""Batched: what a function sees of a tensor that vmap maps over: one entry's sizes, and the values of all entries.
+
+The batch dimension is the first one of the tensor inside. Operators are computed once for all entries by the rules of
+_batch_rules.py, and entry by entry where there is no rule.
+"""
+
+from __future__ import annotations
+
+import itertools
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+from .. import _C, _transforms
+from .._C import Tensor
+from .._library.dispatch import engine_call
+from .._library.engine_operators import Operator, operator_named
+from .._library.operators import OpOverload
+from ..autograd import gradients
+from . import tree
+from ._batch_rules import Call, NoRule, derive, rule_of
+
+_numbers = itertools.count(1)
+
+
+def _refuse_values(name: str):
+    def refuse(self, *args, **kwargs):
+        raise RuntimeError(
+            f"vmap: {name} needs the values of a tensor that is mapped, of which each entry has others. Control flow that depends on "
+            "values is not supported: use torch.where(), or a loop over the entries"
+        )
+
+    return refuse
+
+
+class Batched(Tensor):
+    """A tensor without values of its own, which vmap passes to the function."""
+
+    _value: Tensor  # the entries, along the first dimension; itself Batched if an outer vmap maps over it
+    _level: VmapLevel
+
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        """Computes an operator for all entries."""
+        return _dispatch(func, args, kwargs or {})
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._value.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._value.requires_grad = value
+
+    def requires_grad_(self, requires_grad: bool = True) -> Batched:
+        self._value.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._value.is_leaf
+
+    @property
+    def grad_fn(self):
+        return self._value.grad_fn
+
+    @property
+    def _version(self) -> int:
+        return self._value._version
+
+    @property
+    def data(self) -> Batched:
+        return self.detach()
+
+    @staticmethod
+    def apply_function(function: type, args: tuple) -> Any:
+        """Function.apply() with mapped arguments: by the function's vmap(), or once per entry."""
+        return _apply_function(function, args)
+
+    @staticmethod
+    def run_backward(*_args) -> None:
+        """Gradients of one entry cannot be accumulated in `.grad`."""
+        raise RuntimeError("vmap: backward() of a tensor that is mapped is not supported: use torch.func.grad() or torch.func.vjp()")
+
+    @staticmethod
+    def run_grad(outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
+        """autograd.grad() of which outputs, gradients or inputs are mapped."""
+        return _gradients(outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
+
+    def __repr__(self, *, tensor_contents=None) -> str:
+        return f"Batched(level={self._level.number}, size={self._level.size}, value={self._value!r})"
+
+    def __deepcopy__(self, memo: dict) -> Batched:
+        return memo.setdefault(id(self), self.detach().clone())
+
+
+for _name in (
+    "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "__contains__",
+    "untyped_storage", "data_ptr",
+):  # fmt: skip
+    setattr(Batched, _name, _refuse_values(_name))
+
+
+class VmapLevel:
+    """One vmap in progress: a context in which tensors of its batch exist."""
+
+    def __init__(self, size: int, randomness: str):
+        self.number, self.size, self.randomness = next(_numbers), size, randomness
+
+    def __enter__(self) -> VmapLevel:
+        _transforms.running.levels.append(self)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        _transforms.running.levels.pop()
+
+    def wrap(self, value: Tensor) -> Batched:
+        """A tensor whose first dimension is the batch, as the function sees it."""
+        made = _C._make_wrapper(Batched, value.shape[1:], list(value.stride())[1:], 0, value.dtype, value.device)
+        made._value, made._level = value, self
+        return made
+
+    def has(self, tensor: Any) -> bool:
+        """Whether the tensor differs between the entries of this vmap."""
+        return isinstance(tensor, Batched) and tensor._level is self
+
+    def expanded(self, tensor: Tensor) -> Tensor:
+        """The values of all entries, as a tensor whose first dimension is the batch."""
+        return tensor._value if self.has(tensor) else tensor.expand(self.size, *tensor.shape)
+
+    def batched(self, tensor: Tensor) -> Tensor:
+        """See _transforms.batched()."""
+        value, levels = self.expanded(tensor), _transforms.running.levels
+        outer = levels.index(self)
+        return self.wrap(levels[outer - 1].batched(value) if outer else value)
+
+    def entries(self, value: Any) -> list:
+        """An argument for each entry: lists of tensors stay lists."""
+        if isinstance(value, (list, tuple)):
+            if not any(map(self.has, value)):
+                return [value] * self.size
+            return [list(row) for row in zip(*map(self.entries, value))]
+        return list(value._value.unbind(0)) if self.has(value) else [value] * self.size
+
+
+def _innermost(values: Sequence[Any]) -> VmapLevel | None:
+    """The level of the innermost vmap that maps over one of the tensors."""
+    found = None
+    for value in values:
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, Batched) and (found is None or tensor._level.number > found.number):
+                found = tensor._level
+    return found
+
+
+def _dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    call = engine_call(args)
+    if call is None:  # an operator whose kernel is a Python function
+        return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
+    name, arguments, into = call
+    results = _compute(name, arguments, into)
+    if into is not None:
+        return into[0] if len(into) == 1 else tuple(into)
+    count = operator_named(name).num_outputs
+    return None if count == 0 else results[0] if count == 1 else tuple(results)
+
+
+def _compute(name: str, arguments: list, into: list | None) -> list:
+    op, level = operator_named(name), _innermost([*arguments, *(into or ())])
+    assert level is not None
+    if into is not None:
+        if not all(map(level.has, into)):
+            raise RuntimeError(
+                f"vmap: {name} cannot write in place to a tensor that is not mapped, because the value differs between the entries; "
+                "write to a copy that is made of a mapped tensor, such as with new_zeros() or torch.zeros_like()"
+            )
+        if op.is_random and name.endswith("_like") and into[0] is arguments[0]:
+            results = _draw(op, arguments, level)
+        else:
+            results = _results(op, arguments, level)
+        for target, result in zip(into, results, strict=True):
+            value = _aligned(level, result, target.dim())
+            _C.ops.assign(target._value, value, out=target._value)
+        return into
+    return _draw(op, arguments, level) if op.is_random else _results(op, arguments, level)
+
+
+def _aligned(level: VmapLevel, tensor: Tensor, ndim: int) -> Tensor:
+    """The values of a result, with as many dimensions as a target of `ndim` dimensions has with its batch."""
+    if not level.has(tensor):
+        return tensor
+    value = tensor._value
+    return value.reshape(level.size, *[1] * (ndim - tensor.dim()), *tensor.shape) if tensor.dim() < ndim else value
+
+
+def _results(op: Operator, arguments: list, level: VmapLevel) -> list:
+    if any(op.written[i] and _innermost([value]) is not None for i, value in enumerate(arguments)):
+        return _run_entries(op, arguments, level)  # writes through views of the entries
+    call = Call(op, arguments, level)
+    try:
+        if (rule := rule_of(op)) is not None:
+            found = rule(call)
+            values = list(found) if isinstance(found, (list, tuple)) else [found]
+            results = [level.wrap(v) for v in values]
+            _check_sizes(op, arguments, results)
+            return results
+        if (derived := derive(op)) is not None:
+            found = derived(call)
+            return list(found) if isinstance(found, (list, tuple)) else [found]
+    except NoRule:
+        pass
+    _warn_once(op.name)
+    return _run_entries(op, arguments, level)
+
+
+def _check_sizes(op: Operator, arguments: list, results: list) -> None:
+    """A rule must give the sizes that the operator gives for one entry."""
+    sizes = op.result_sizes(arguments)
+    if sizes is not None and [tuple(r.shape) for r in results] != [tuple(s) for s in sizes]:
+        raise AssertionError(f"[vmap] {op.name}: expected results of sizes {sizes}, got {[tuple(r.shape) for r in results]}")
+
+
+_warned: set[str] = set()
+_PACKAGE = __package__.split(".")[0]
+
+
+def _warn_once(name: str) -> None:
+    if name in _warned:
+        return
+    _warned.add(name)
+    depth, frame = 1, sys._getframe()  # the caller of the package's functions
+    while frame.f_back is not None and (frame.f_globals.get("__package__") or "").startswith(_PACKAGE):
+        depth, frame = depth + 1, frame.f_back
+    warnings.warn(f"vmap: {name} has no batching rule and is called once per entry", UserWarning, stacklevel=depth)
+
+
+def _run_entries(op: Operator, arguments: list, level: VmapLevel) -> list:
+    rows = [op.call(list(entry)) for entry in zip(*map(level.entries, arguments))]
+    columns = list(zip(*rows))
+    if any(len({tuple(t.shape) for t in column}) > 1 for column in columns):
+        raise RuntimeError(f"vmap: the sizes of the results of {op.name} depend on values, and differ between the entries")
+    return [level.wrap(_C.torch.stack(column)) for column in columns]
+
+
+# ---- Random numbers
+
+# Operators that draw for each element of their arguments.
+_ELEMENTWISE_DRAWS = frozenset((
+    "uniform_like", "normal_like", "bernoulli_like", "bernoulli", "exponential_like", "random_like", "rand_like", "randn_like",
+    "randint_like", "cauchy_like", "geometric_like", "log_normal_like", "dropout", "standard_gamma", "poisson",
+))  # fmt: skip
+
+
+def _draw(op: Operator, arguments: list, level: VmapLevel) -> list:
+    if op.name == "dropout" and (not arguments[2] or arguments[1] == 0):
+        return [level.wrap(r) for r in op.call(_values(level, arguments))]
+    if level.randomness == "error":
+        raise RuntimeError(
+            "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
+            "flags on vmap or perform the randomness operation out of vmap"
+        )
+    if level.randomness == "different":
+        if op.name in _ELEMENTWISE_DRAWS:
+            return [level.wrap(r) for r in op.call(_values(level, arguments))]
+        return _run_entries(op, arguments, level)
+    if op.name == "dropout":  # the same elements of all entries
+        x = arguments[0]
+        return [x * op.call([_C.torch.ones(x.shape, dtype=x.dtype, device=x.device), *arguments[1:]])[0]]
+    if op.name.endswith("_like"):  # of the argument only the sizes count
+        x = arguments[0]
+        return op.call([_C.torch.empty(x.shape, dtype=x.dtype, device=x.device), *arguments[1:]])
+    raise NotImplementedError(f"vmap: randomness='same' is not supported for {op.name}, whose numbers depend on values")
+
+
+def _values(level: VmapLevel, arguments: Sequence[Any]) -> list:
+    return [v._value if level.has(v) else v for v in arguments]
+
+
+def draw_for_entries(name: str, arguments: list, level: VmapLevel) -> Tensor | list:
+    """Random numbers without mapped arguments, of which each entry has its own."""
+    op = operator_named(name)
+    if "size" in op.names:
+        at = op.names.index("size")
+        return level.wrap(op.call([*arguments[:at], [level.size, *arguments[at]], *arguments[at + 1 :]])[0])
+    columns = zip(*(op.call(arguments) for _ in range(level.size)))
+    found = [level.wrap(_C.torch.stack(column)) for column in columns]
+    return found[0] if op.num_outputs == 1 else found
+
+
+# ---- Gradients
+
+
+def _gradients(outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
+    level = _innermost([*outputs, *grad_outputs, *inputs])
+    if level is None:
+        return _C.grad(outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
+    if not all(map(level.has, [*outputs, *inputs])):
+        return _gradients_of_entries(level, outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
+    given = [_gradient_of(level, o, g) for o, g in zip(outputs, grad_outputs, strict=True)]
+    # The entries are computed apart, so that the gradient of one entry's outputs is that of all entries' outputs.
+    found = _gradients([o._value for o in outputs], given, [x._value for x in inputs], retain_graph, create_graph, allow_unused)
+    return [g if g is None else level.wrap(g) for g in found]
+
+
+def _gradient_of(level: VmapLevel, output: Tensor, gradient: Tensor | None) -> Tensor:
+    if gradient is not None:
+        return level.expanded(gradient)
+    if output.numel() != 1:
+        raise RuntimeError("grad can be implicitly created only for scalar outputs")
+    return _C.torch.ones_like(output._value)
+
+
+def _gradients_of_entries(level: VmapLevel, outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused) -> list:
+    """A backward pass for each entry, because the graph of some tensor is shared by all entries."""
+    rows = []
+    for i in range(level.size):
+        roots, given = ([t._value.select(0, i) if level.has(t) else t for t in list_] for list_ in (outputs, grad_outputs))
+        targets = [t._value if level.has(t) else t for t in inputs]
+        retain = retain_graph or i + 1 < level.size
+        found = gradients.grad(roots, targets, given, retain, create_graph, allow_unused=allow_unused)
+        rows.append([g if g is None or not level.has(t) else g.select(0, i) for g, t in zip(found, inputs, strict=True)])
+    return [None if any(g is None for g in column) else level.wrap(_C.torch.stack(column)) for column in zip(*rows)]
+
+
+class VmapInfo(NamedTuple):
+    """What Function.vmap() receives of the vmap."""
+
+    batch_size: int
+    randomness: str
+
+
+def _apply_function(function: type, args: tuple) -> Any:
+    level = _innermost(args)
+    assert level is not None
+    if (rule := getattr(function, "vmap", None)) is not None:
+        in_dims = tuple(0 if level.has(a) else None for a in args)
+        results, out_dims = rule(VmapInfo(level.size, level.randomness), in_dims, *_values(level, args))
+        dims = tree.broadcast(out_dims, results, lambda d: d is None or isinstance(d, int))
+        leaves = [r if d is None else level.wrap(r.movedim(d, 0)) for r, d in zip(tree.leaves(results), dims, strict=True)]
+        return tree.rebuild(results, leaves)
+    results = [function.apply(*entry) for entry in zip(*map(level.entries, args))]
+    columns = zip(*map(tree.leaves, results))
+    return tree.rebuild(results[0], [
+        level.wrap(_C.torch.stack(c)) if isinstance(c[0], Tensor) else c[0] for c in columns
+    ])  # fmt: skip

@@ -1,0 +1,352 @@
+"""vmap computes all entries at once: what functions see, gradients, random numbers, writes, and what is refused."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+
+
+@pytest.fixture
+def func(torch):
+    return torch.func
+
+
+def close(got, want, tolerance=1e-5) -> None:
+    np.testing.assert_allclose(got.detach().numpy(), want.detach().numpy(), rtol=tolerance, atol=tolerance)
+
+
+def calls_of(torch, function) -> int:
+    """The number of operators that a function calls."""
+    from teletensor.utils._python_dispatch import TorchDispatchMode
+
+    class Count(TorchDispatchMode):
+        calls = 0
+        runs_backward = True
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            Count.calls += 1
+            return func(*args, **(kwargs or {}))
+
+    with Count():
+        function()
+    return Count.calls
+
+
+def test_operators_are_called_once_for_all_entries(torch):
+    def f(x, w):
+        return torch.softmax(torch.relu(x @ w), -1).sum()
+
+    w = torch.randn(4, 3)
+    counts = [calls_of(torch, lambda n=n: torch.vmap(f, (0, None))(torch.randn(n, 2, 4), w)) for n in (2, 64)]
+    assert counts[0] == counts[1]
+
+
+def test_functions_see_one_entry(torch):
+    seen = []
+
+    def f(x, y):
+        seen.append((tuple(x.shape), x.dim(), x.stride(), x.is_contiguous(), x.dtype, tuple(y.shape)))
+        return x.reshape(-1)[1:3] + y[0]
+
+    x, y = torch.arange(24.0).reshape(2, 3, 4), torch.arange(6.0).reshape(3, 2)
+    got = torch.vmap(f, in_dims=(1, 0))(x, y)
+    assert seen == [((2, 4), 2, (12, 1), False, torch.float32, (2,))]
+    close(got, torch.stack([x[:, i].reshape(-1)[1:3] + y[i, 0] for i in range(3)]))
+    torch.vmap(lambda x: seen.append(repr(x)) or x)(x)
+    assert seen[-1].startswith("Batched(level=") and "size=2" in seen[-1]
+
+
+def test_nested(torch):
+    x, y = torch.randn(3, 4), torch.randn(5, 4)
+    pairs = torch.vmap(lambda a: torch.vmap(lambda b: (a - b).square().sum())(y))(x)
+    close(pairs, (x[:, None] - y[None]).square().sum(-1))
+    products = torch.vmap(torch.vmap(lambda a, b: a @ b, (0, None)), (None, 0))(x, y)
+    close(products, y @ x.T)
+
+
+@pytest.mark.parametrize("chunk", [1, 2, 5, 7])
+def test_chunks(torch, chunk):
+    x = torch.randn(5, 3)
+    a, b = torch.vmap(lambda r: (r.sum(), r * 2), out_dims=(0, 1), chunk_size=chunk)(x)
+    close(a, x.sum(1))
+    close(b, (x * 2).T)
+
+
+class TestIndexing:
+    """Indices and values, with either mapped."""
+
+    def test_reads(self, torch):
+        x, i, j = torch.arange(120.0).reshape(2, 3, 4, 5), torch.tensor([[0, 2], [1, 1]]), torch.tensor([[1, 3], [2, 0]])
+        functions = {
+            "x[i]": lambda x, i, j: x[i], "x[:, i]": lambda x, i, j: x[:, i], "x[i, :, j]": lambda x, i, j: x[i, :, j],
+            "x[i, j]": lambda x, i, j: x[i, j], "x[:, i, j]": lambda x, i, j: x[:, i, j], "x[..., i]": lambda x, i, j: x[..., i],
+            "x[1:, i[:, None], j]": lambda x, i, j: x[1:, i[:, None], j], "x[0, ..., None, -1]": lambda x, i, j: x[0, ..., None, -1],
+        }  # fmt: skip
+        for name, f in functions.items():
+            for dims in ((0, 0, 0), (0, None, None), (None, 0, 0), (0, 0, None), (None, 0, None)):
+                if all(d is None for d in dims) or (name.startswith("x[0") and dims[0] is None):
+                    continue
+                args = [t if d == 0 else t[0] for t, d in zip((x, i, j), dims)]
+                got = torch.vmap(f, dims)(*args)
+                want = [f(*(a[e] if d == 0 else a for a, d in zip(args, dims))) for e in range(2)]
+                if dims[0] is None and got.shape[1:] != want[0].shape:
+                    raise AssertionError(name)
+                close(got, torch.stack(want))
+
+    def test_writes(self, torch):
+        def f(x, i):
+            x = x.clone()
+            x[i] = 7.0
+            x[1:] += 1
+            x[0, :2] = x[1, :2] * 2
+            return x
+
+        x, i = torch.arange(24.0).reshape(2, 3, 4), torch.tensor([2, 0])
+        close(torch.vmap(f)(x, i), torch.stack([f(x[e], i[e]) for e in range(2)]))
+
+
+def test_writes_reach_the_mapped_argument(torch):
+    x, y = torch.zeros(3, 2), torch.arange(3.0)
+
+    def f(x, y):
+        x.add_(y)
+        x[0].mul_(2)
+        return x.sum()
+
+    sums = torch.vmap(f)(x, y)
+    assert x.tolist() == [[0, 0], [2, 1], [4, 2]] and sums.tolist() == [0, 3, 6]
+
+
+def test_refuses_writes_to_what_entries_share(torch):
+    shared = torch.zeros(2)
+    with pytest.raises(RuntimeError, match="in place to a tensor that is not mapped"):
+        torch.vmap(lambda x: shared.add_(x))(torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="in place to a tensor that is not mapped"):
+        torch.vmap(lambda x: torch.add(x, 1, out=shared))(torch.ones(3, 2))
+    assert shared.tolist() == [0, 0]
+    made = torch.vmap(lambda x: torch.zeros_like(x).add_(x))(torch.ones(3, 2))
+    assert made.tolist() == [[1, 1]] * 3
+
+
+@pytest.mark.parametrize("read", ["item", "bool", "tolist", "numpy", "int"])
+def test_refuses_to_read_values(torch, read):
+    functions = {
+        "item": lambda x: x.sum().item(), "bool": lambda x: x if x.sum() > 0 else -x, "tolist": lambda x: x.tolist(),
+        "numpy": lambda x: x.numpy(), "int": lambda x: torch.zeros(3)[int(x[0])],
+    }  # fmt: skip
+    with pytest.raises(RuntimeError, match="needs the values of a tensor that is mapped"):
+        torch.vmap(functions[read])(torch.ones(2, 3))
+    assert torch.vmap(torch.sin)(torch.zeros(2)).tolist() == [0, 0]  # the transform has ended
+
+
+def test_numbers_keep_their_part_in_promotion(torch):
+    double, vector = torch.ones(3, dtype=torch.float64), torch.ones(2)
+    assert torch.vmap(lambda n: n * vector)(double).dtype == torch.float32
+    assert torch.vmap(lambda n, v: n * v)(double, torch.ones(3, 2)).dtype == torch.float32
+    assert torch.vmap(lambda n: n * torch.ones(2, dtype=torch.int64))(torch.ones(3)).dtype == torch.float32
+
+
+class TestGradients:
+    """Derivatives of one entry."""
+
+    def test_per_sample_gradients_of_a_network(self, torch, func):
+        nn = torch.nn
+        model = nn.Sequential(nn.Conv2d(1, 4, 3), nn.GroupNorm(2, 4), nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(36, 8),
+                              nn.LayerNorm(8), nn.GELU(), nn.Linear(8, 3))  # fmt: skip
+        params = {k: v.detach() for k, v in model.named_parameters()}
+        x, target = torch.randn(5, 1, 8, 8), torch.tensor([0, 2, 1, 1, 0])
+
+        def loss(p, image, label):
+            return nn.functional.cross_entropy(func.functional_call(model, p, (image[None],)), label[None])
+
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")  # no operator is called entry by entry
+            found = torch.vmap(func.grad(loss), (None, 0, 0))(params, x, target)
+        for i in range(5):
+            for name, g in func.grad(loss)(params, x[i], target[i]).items():
+                close(found[name][i], g)
+
+    def test_models_with_their_own_parameters(self, torch, func):
+        nn = torch.nn
+        models = [nn.Sequential(nn.Conv1d(2, 4, 3, padding=1, groups=2), nn.BatchNorm1d(4), nn.Tanh(), nn.Flatten(), nn.Linear(20, 2))
+                  for _ in range(3)]  # fmt: skip
+        for model in models:
+            model[1].running_mean.normal_()
+            model.eval()
+        params, buffers = func.stack_module_state(models)
+        x = torch.randn(4, 2, 5)
+        with warnings.catch_warnings():
+            warnings.simplefilter("error")
+            got = torch.vmap(lambda p, b: func.functional_call(models[0], (p, b), (x,)))(params, buffers)
+        close(got, torch.stack([m(x) for m in models]))
+
+    def test_attention_and_embedding(self, torch, func):
+        nn = torch.nn
+        layer, table = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), nn.Embedding(11, 8)
+        params = {k: v.detach() for k, v in layer.named_parameters()}
+        tokens = torch.randint(0, 11, (3, 6))
+
+        def loss(p, weight, row):
+            x = nn.functional.embedding(row, weight)
+            return func.functional_call(layer, p, (x[None],)).square().mean()
+
+        found = torch.vmap(func.grad(loss, (0, 1)), (None, None, 0))(params, table.weight.detach(), tokens)
+        for i in range(3):
+            want = func.grad(loss, (0, 1))(params, table.weight.detach(), tokens[i])
+            close(found[1][i], want[1])
+            for name, g in want[0].items():
+                close(found[0][name][i], g)
+
+    def test_of_what_the_entries_share(self, torch, func):
+        """A graph from outside of the vmap has one backward pass per entry."""
+        w = torch.randn(3, requires_grad=True)
+        y = torch.sin(w) * 2
+        rows = torch.vmap(lambda u: torch.autograd.grad(y, w, u, retain_graph=True)[0])(torch.eye(3))
+        close(rows, torch.diag(2 * torch.cos(w.detach())))
+        x = torch.randn(4, 3)
+        each = torch.vmap(lambda row: torch.autograd.grad((row * w).sum() ** 2, w)[0])(x)
+        close(each, torch.stack([2 * (r * w.detach()).sum() * r for r in x]))
+        value, product = func.vjp(torch.sin, w.detach())
+        close(torch.vmap(product)(torch.eye(3))[0], torch.diag(torch.cos(w.detach())))
+
+    def test_higher_derivatives(self, torch, func):
+        def f(x):
+            return (torch.sin(x) * x.sum()).sum()
+
+        x = torch.randn(4, 3)
+        hessians = torch.vmap(func.hessian(f))(x)
+        for i in range(4):
+            close(hessians[i], torch.stack([torch.stack([func.grad(lambda z, b=b: func.grad(f)(z)[b])(x[i])[a] for b in range(3)])
+                                            for a in range(3)]), 1e-4)  # fmt: skip
+        jacobians = torch.vmap(func.jacfwd(lambda z: z[None] * torch.outer(z, z)))(x)
+        assert tuple(jacobians.shape) == (4, 3, 3, 3)
+        close(jacobians, torch.vmap(func.jacrev(lambda z: z[None] * torch.outer(z, z)))(x))
+        value, tangent = torch.vmap(lambda a, t: func.jvp(f, (a,), (t,)))(x, torch.ones(4, 3))
+        close(tangent, torch.stack([func.grad(f)(r).sum() for r in x]))
+
+    def test_jacfwd_passes_aux_on(self, torch, func):
+        x = torch.randn(3)
+        jacobian, (aux, name) = func.jacfwd(lambda z: (z * z, (z.sum(), "text")), has_aux=True)(x)
+        close(jacobian, torch.diag(2 * x))
+        close(aux, x.sum())
+        assert name == "text"
+
+    def test_batched_gradients(self, torch):
+        x = torch.randn(3, requires_grad=True)
+        y, z = torch.sin(x), x * x
+        units = torch.eye(3)
+        (found,) = torch.autograd.grad((y, z), x, (units, 2 * units), is_grads_batched=True)
+        close(found, torch.diag(torch.cos(x.detach()) + 4 * x.detach()))
+        with pytest.raises(RuntimeError, match="already|second time|freed"):
+            torch.autograd.grad(y, x, torch.ones(3))
+        with pytest.raises(RuntimeError, match="first dimension of gradients"):
+            torch.autograd.grad(x.sum(), x, is_grads_batched=True)
+
+    def test_outside_of_vmap(self, torch):
+        x, w = torch.randn(4, 3), torch.randn(3, requires_grad=True)
+        torch.vmap(lambda r: (r * w).sum() ** 2)(x).sum().backward()
+        close(w.grad, (2 * (x @ w.detach())[:, None] * x).sum(0))
+
+    def test_refuses_backward(self, torch):
+        w = torch.ones(2, requires_grad=True)
+        with pytest.raises(RuntimeError, match="torch.func.grad"):
+            torch.vmap(lambda x: (x * w).sum().backward())(torch.ones(3, 2))
+
+
+class TestFunction:
+    """autograd.Function under vmap."""
+
+    def test_runs_once_per_entry(self, torch):
+        class Cube(torch.autograd.Function):
+            @staticmethod
+            def forward(ctx, x):
+                ctx.save_for_backward(x)
+                assert x.dim() == 1
+                return x**3
+
+            @staticmethod
+            def backward(ctx, g):
+                return 3 * g * ctx.saved_tensors[0] ** 2
+
+        x = torch.randn(4, 2, requires_grad=True)
+        out = torch.vmap(Cube.apply)(x)
+        out.sum().backward()
+        close(out, x.detach() ** 3)
+        close(x.grad, 3 * x.detach() ** 2)
+
+    def test_has_its_own_rule(self, torch):
+        class Twice(torch.autograd.Function):
+            @staticmethod
+            def forward(x):
+                raise AssertionError
+
+            @staticmethod
+            def setup_context(ctx, inputs, output):
+                pass
+
+            @staticmethod
+            def vmap(info, in_dims, x):
+                assert info.batch_size == 3 and info.randomness == "error" and in_dims == (0,)
+                return x * 2, 0
+
+        assert torch.vmap(Twice.apply)(torch.ones(3, 2)).tolist() == [[2, 2]] * 3
+
+
+class TestRandomness:
+    """randomness= of vmap."""
+
+    DRAWS = {
+        "rand": lambda torch, x: torch.rand(2), "randn_like": lambda torch, x: torch.randn_like(x),
+        "dropout": lambda torch, x: torch.nn.functional.dropout(x, 0.5), "normal_": lambda torch, x: x.clone().normal_(),
+        "randperm": lambda torch, x: torch.randperm(16), "uniform_": lambda torch, x: torch.empty_like(x).uniform_(),
+    }  # fmt: skip
+
+    @pytest.mark.parametrize("name", DRAWS)
+    def test_modes(self, torch, name):
+        x = torch.ones(3, 64)
+        rows = torch.vmap(lambda r: r * 0 + self.DRAWS[name](torch, r).sum(), randomness="different")(x)[:, 0].tolist()
+        assert len(set(rows)) > 1 or name == "randperm"
+        same = torch.vmap(lambda r: r * 0 + self.DRAWS[name](torch, r).sum(), randomness="same")(x)[:, 0].tolist()
+        assert len(set(same)) == 1
+        with pytest.raises(RuntimeError, match="randomness error mode"):
+            torch.vmap(lambda r: r + self.DRAWS[name](torch, r).sum())(x)
+
+    def test_permutations_differ(self, torch):
+        rows = torch.vmap(lambda x: torch.randperm(64) + x.long() * 0, randomness="different")(torch.zeros(3))
+        assert len({tuple(r) for r in rows.tolist()}) == 3 and all(sorted(r) == list(range(64)) for r in rows.tolist())
+
+    def test_dropout_that_drops_nothing(self, torch):
+        x = torch.randn(3, 2)
+        close(torch.vmap(lambda r: torch.nn.functional.dropout(r, 0.5, training=False))(x), x)
+
+
+def test_operators_without_a_rule_say_so_once(torch):
+    x = torch.arange(12.0).reshape(3, 4)
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        for _ in range(2):
+            got = torch.vmap(lambda r: torch.histc(r, 3, 0.0, 12.0))(x)
+    assert got.tolist() == [[4, 0, 0], [0, 4, 0], [0, 0, 4]]
+    (told,) = [w for w in caught if "histc has no batching rule" in str(w.message)]
+    assert told.filename == __file__
+
+
+def test_sizes_that_depend_on_values(torch):
+    x = torch.tensor([[0.0, 1.0, 2.0], [1.0, 0.0, 3.0]])
+    assert torch.vmap(lambda r: torch.nonzero(r).squeeze(1))(x).tolist() == [[1, 2], [0, 2]]
+    with pytest.raises(RuntimeError, match="depend on values, and differ"):
+        torch.vmap(torch.nonzero)(torch.tensor([[0.0, 1.0], [1.0, 1.0]]))
+
+
+def test_errors_name_dimensions_of_an_entry(torch):
+    x = torch.ones(2, 3)
+    with pytest.raises(IndexError, match=r"range of \[-1, 0\], but got -2"):
+        torch.vmap(lambda r: r.sum(-2))(x)
+    with pytest.raises(IndexError, match=r"range of \[-1, 0\], but got 1"):
+        torch.vmap(lambda r: r.softmax(1))(x)
+    with pytest.raises(IndexError):
+        torch.vmap(lambda r: r, out_dims=2)(x)
+    with pytest.raises((RuntimeError, ValueError)):
+        torch.vmap(lambda r: r @ torch.ones(4))(x)
