@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
 #include "engine/dispatch/call_recorder.h"
@@ -259,7 +260,10 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   check(ErrorKind::kNotImplemented, kernel != nullptr, "[", call.op->name, "] is not implemented for ",
         call.inferred.device);
   CallScope& scope = CallScope::current();
-  if (scope.recorder != nullptr && key != Key::kMeta) [[unlikely]]
+  // Calls within the kernel are part of this one.
+  CallRecorder* const recorder = std::exchange(scope.recorder, nullptr);
+  const absl::Cleanup resume = [&] { scope.recorder = recorder; };
+  if (recorder != nullptr && key != Key::kMeta) [[unlikely]]
     fail(ErrorKind::kNotImplemented, "[", call.op->name, "] is executed on ", call.inferred.device);
   if (row.suspends && scope.in_program) [[unlikely]]
     fail(ErrorKind::kNotImplemented, "[", call.op->name, "] waits for something outside the engine; a Program cannot");
@@ -283,8 +287,8 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   }
   observe();
   if (call.into || row.writes) bump_versions(call);
-  if (scope.recorder != nullptr) [[unlikely]]
-    scope.recorder->record(call);
+  if (recorder != nullptr) [[unlikely]]
+    recorder->record(call);
 }
 
 }  // namespace tt

@@ -246,16 +246,13 @@ std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
   check_inputs(inputs);
   std::string text;
   const auto add = [&](const char* pass, const Program& program) {
-    absl::StrAppend(&text, "# after ", pass, "\n", to_string(program));
+    const int64_t peak = peak_bytes(program, metas_of(inputs), CallScope::current().grad_enabled);
+    absl::StrAppend(&text, "# after ", pass, "; values of at most ", peak, " bytes",
+                    has_backward(program) ? " without what the tape saves" : "", "\n", to_string(program));
     check(text.size() <= kMaxExplanation, "[explain_program] the text of a Program with ",
           program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
   };
-  const auto peak = [&](const Program& program) {
-    return peak_bytes(program, metas_of(inputs), CallScope::current().grad_enabled);
-  };
-  const Program program = specialised(inputs, add);
-  absl::StrAppend(&text, "# memory of the values: at most ", peak(program), " bytes, and ", peak(program_),
-                  " bytes one by one", has_backward(program) ? ", without what the tape saves" : "", "\n");
+  specialised(inputs, add);
   return text;
 }
 

@@ -363,6 +363,26 @@ def test_backward_is_expanded_into_its_calls():
     same(w.grad, want + 2)
 
 
+def test_kernels_that_copy_are_one_call():
+    """A view kernel that copies, as flatten of a transposed tensor, is expanded as itself, not as its copy."""
+    qkv = torch.randn(2, 6, 3 * 8, requires_grad=True)
+
+    def attend():
+        q, k, v = (part.unflatten(-1, (2, 4)).transpose(1, 2) for part in qkv.chunk(3, -1))
+        out = F.scaled_dot_product_attention(q, k, v, is_causal=True).transpose(1, 2).flatten(2)
+        loss = out.square().sum()
+        loss.backward()
+        return loss.detach()
+
+    want = attend()
+    gradient, qkv.grad = qkv.grad, None
+    program = trace(attend)
+    last = program.explain().split("# after ")[-1]
+    assert "attention_backward" in last and " backward(" not in last and "assign" not in last
+    same(program(), want)
+    same(qkv.grad, gradient)
+
+
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_fused_calls_store_what_others_read(layout):
     def f(x, y):
