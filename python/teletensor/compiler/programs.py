@@ -17,13 +17,12 @@ signature of the arguments.
 from __future__ import annotations
 
 import os
+import struct
 import sys
 import threading
 import weakref
 from collections.abc import Callable
 from typing import Any, NamedTuple
-
-import numpy as np
 
 from .. import _C, _trace_runs
 from .._functions import are_deterministic_algorithms_enabled
@@ -139,10 +138,12 @@ def _are_equal(a: Any, b: Any) -> bool:
         return True
     if type(a) is not type(b):
         return False
-    if isinstance(a, np.ndarray):
+    numpy = sys.modules.get("numpy")  # its import takes 0.1 s, which a program without arrays need not wait for
+    if numpy is not None and isinstance(a, numpy.ndarray):
         return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
     if isinstance(a, (float, complex)):
-        return np.array(a).tobytes() == np.array(b).tobytes()  # -0.0 and 0.0 are different constants
+        parts = [(x.real, x.imag) for x in (a, b)]
+        return struct.pack("2d", *parts[0]) == struct.pack("2d", *parts[1])  # -0.0 and 0.0 are different constants
     return bool(a == b)
 
 
