@@ -118,7 +118,7 @@ _OWN: dict[str, Callable] = {
     "broadcast_tensors": lambda tensors: _public("broadcast_tensors")(*tensors),
     "cartesian_prod": lambda tensors: _public("cartesian_prod")(*tensors),
     "einsum": lambda equation, tensors, path=None: _public("einsum")(equation, *tensors),
-    "expand": lambda self, size, implicit=False: self.expand(*size),
+    "expand": lambda self, size, implicit=False: self.expand(size),
     "tensordot": lambda self, other, dims_self, dims_other: _public("tensordot")(self, other, (dims_self, dims_other)),
     "result_type": lambda a, b: _public("result_type")(a, b),
 }  # fmt: skip

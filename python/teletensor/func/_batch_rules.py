@@ -22,6 +22,13 @@ class NoRule(Exception):
     """The call has no rule, although its operator may have one."""
 
 
+class Unmapped:
+    """Results that are equal for all entries."""
+
+    def __init__(self, results: list[Tensor]):
+        self.results = results
+
+
 class Call:
     """A call with mapped arguments: `values` have the function's view of them, one entry's sizes."""
 
@@ -104,7 +111,9 @@ def pointwise(call: Call) -> Any:
     values = {n: call.aligned(v, ndim) if isinstance(v, Tensor) else v for n, v in call.args.items()}
     # A number takes part in the promotion of dtypes in another way than an entry of a vector.
     numbers = [n for n, v in call.args.items() if isinstance(v, Tensor) and v.dim() == 0 and call.level.has(v)]
-    if numbers and ndim > 0:
+    if ndim == 0:  # numbers that are not mapped become vectors, as those that are
+        values |= {n: v.reshape(1) for n, v in call.args.items() if isinstance(v, Tensor) and not call.level.has(v)}
+    elif numbers:
         wanted = functools.reduce(_C.promote_types, [t.dtype for t in tensors if t.dim() > 0])
         for name in numbers:
             if values[name].dtype == _C.bool or values[name].dtype == wanted:
@@ -212,18 +221,19 @@ def _roll(call: Call) -> Any:
 
 
 @_rule("view reshape flatten unflatten ravel squeeze squeeze_dim unsqueeze view_as reshape_as")
-def _reshaped(call: Call) -> Tensor:
+def _reshaped(call: Call) -> Tensor | Unmapped:
+    sizes = call.result_sizes()[0]
     if not call.is_mapped("input"):
-        raise NoRule
-    value, sizes = call.value(call["input"]), [call.size, *call.result_sizes()[0]]
+        return Unmapped([call["input"].reshape(sizes) if call.op.name == "reshape_as" else call["input"].view(sizes)])
+    value, sizes = call.value(call["input"]), [call.size, *sizes]
     return value.view(sizes) if call.op.is_view and call.op.name not in ("reshape", "flatten") else value.reshape(sizes)
 
 
 @_rule("expand broadcast_to expand_as")
-def _expanded(call: Call) -> Tensor:
-    if not call.is_mapped("input"):
-        raise NoRule
+def _expanded(call: Call) -> Tensor | Unmapped:
     sizes = call.result_sizes()[0]
+    if not call.is_mapped("input"):
+        return Unmapped([call["input"].expand(sizes)])
     return call.expanded(call["input"], len(sizes)).expand(call.size, *sizes)
 
 
@@ -236,23 +246,41 @@ _DIMS = {
 }  # fmt: skip
 
 
+# Those of them that accept a number, as a vector of one element.
+_OF_NUMBERS = frozenset(("permute", "transpose", "movedim", "unfold", "flip", "cummax", "cummin", "repeat_interleave"))
+
+
 def _with_dims(call: Call) -> Any:
     call.only_maps("input")
     ndim = call["input"].dim()
-    if ndim == 0:
-        raise NoRule
     changed: dict[str, Any] = {}
+    if ndim == 0:
+        if call.op.name not in _OF_NUMBERS:
+            raise NoRule  # raises the operator's error
+        sizes, ndim = call.result_sizes(), 1
+        changed["input"] = call.value(call["input"]).unsqueeze(1)
     for name in _DIMS[call.op.name].split():
         given = call[name]
         if given is None:
             raise NoRule
         changed[name] = [behind_batch(d, ndim) for d in given] if isinstance(given, list) else behind_batch(given, ndim)
     if call.op.name == "permute":
-        changed["dims"] = [0, *changed["dims"]]
-    return call.run(**changed)
+        changed["dims"] = [0, *(changed["dims"] or [1])]
+    found = call.run(**changed)
+    if "input" not in changed:
+        return found
+    results = found if isinstance(found, (list, tuple)) else [found]
+    return [r.view(call.size, *s) for r, s in zip(results, sizes, strict=True)]
 
 
 RULES.update(dict.fromkeys(_DIMS, _with_dims))
+
+
+@_rule("view_of_dtype")
+def _view_of_dtype(call: Call) -> Tensor:
+    if call["input"].dim() == 0 and call["input"].dtype.itemsize != call["dtype"].itemsize:
+        raise NoRule  # raises the operator's error
+    return call.run()
 
 
 @_rule("t")
@@ -404,9 +432,12 @@ def _embedding(call: Call) -> Tensor:
         return call.run()
     if call["padding_idx"] >= 0:
         raise NoRule
-    indices = call["indices"]
+    indices, weight = call["indices"], call.value(call["weight"])
+    rows = weight.shape[1]
     entries = _C.torch.arange(call.size, device=indices.device).reshape(call.size, *[1] * indices.dim())
-    return _C.ops.index(call.value(call["weight"]), [entries, call.aligned(indices, indices.dim())])
+    places = call.aligned(indices, indices.dim()).long()
+    places = _C.torch.where((places < 0) | (places >= rows), call.size * rows, places + entries * rows)  # stay out of range
+    return _C.ops.embedding(weight.flatten(0, 1), places)
 
 
 @_rule("searchsorted bucketize")
@@ -498,7 +529,7 @@ def _convolution(call: Call) -> Tensor:
 def _batch_norm(call: Call) -> Tensor:
     x, training = call["input"], call["training"]
     if training and call["running_mean"] is not None:
-        raise NoRule
+        raise NoRule  # writes
     if x.dim() < 2 or 0 in x.shape:
         raise NoRule
     value = call.expanded(x).movedim(0, 1).flatten(1, 2)  # each entry has its own channels
@@ -550,7 +581,7 @@ def _class_loss(call: Call) -> Tensor:
         losses = call.run(input=value, target=classes, reduction="none")
     if reduction == "none":
         return losses
-    total = losses.flatten(1).sum(1)
+    total = losses.flatten(1).sum(1) if losses.dim() > 1 else losses
     if reduction == "sum":
         return total
     kept = classes != call["ignore_index"]
@@ -558,7 +589,7 @@ def _class_loss(call: Call) -> Tensor:
         weights = kept.to(losses.dtype)
     else:
         weights = _C.ops.index(call["weight"], [_C.torch.where(kept, classes, 0)]) * kept.to(losses.dtype)
-    return total / weights.flatten(1).sum(1)
+    return total / (weights.flatten(1).sum(1) if weights.dim() > 1 else weights)
 
 
 # ---- Composites
@@ -629,6 +660,7 @@ def _compiled(name: str) -> Any:
 
 
 def _composite(call: Call) -> Any:
+    call.op.result_sizes(list(call.args.values()))  # raises the operator's errors
     return eval(_compiled(call.op.name), {"__builtins__": {}}, _Names(call.args))  # the declaration's own expression
 
 
@@ -645,7 +677,6 @@ _DERIVED: dict[str, Rule] = {
     "linear": _linear,
     "max_all": lambda call: _C.ops.amax(call["input"], list(range(call["input"].dim()))),
     "min_all": lambda call: _C.ops.amin(call["input"], list(range(call["input"].dim()))),
-    "dot": lambda call: _C.ops.matmul(call["input"], call["tensor"]),
     "hstack": lambda call: _C.torch.cat(
         [t.reshape(1) if t.dim() == 0 else t for t in call["tensors"]], 0 if call["tensors"][0].dim() < 2 else 1
     ),

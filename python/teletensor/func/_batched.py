@@ -19,7 +19,7 @@ from .._library.engine_operators import Operator, operator_named
 from .._library.operators import OpOverload
 from ..autograd import gradients
 from . import tree
-from ._batch_rules import Call, NoRule, derive, rule_of
+from ._batch_rules import Call, NoRule, Unmapped, derive, rule_of
 
 _numbers = itertools.count(1)
 
@@ -93,6 +93,9 @@ class Batched(Tensor):
     def __repr__(self, *, tensor_contents=None) -> str:
         return f"Batched(level={self._level.number}, size={self._level.size}, value={self._value!r})"
 
+    def __copy__(self) -> Batched:
+        return self._level.wrap(self._value)
+
     def __deepcopy__(self, memo: dict) -> Batched:
         return memo.setdefault(id(self), self.detach().clone())
 
@@ -109,13 +112,17 @@ class VmapLevel:
 
     def __init__(self, size: int, randomness: str):
         self.number, self.size, self.randomness = next(_numbers), size, randomness
+        self.is_running = False
+        self.runs_entries = False  # whether a function is being called once per entry
 
     def __enter__(self) -> VmapLevel:
         _transforms.running.levels.append(self)
+        self.is_running = True
         return self
 
     def __exit__(self, *_: object) -> None:
         _transforms.running.levels.pop()
+        self.is_running = False
 
     def wrap(self, value: Tensor) -> Batched:
         """A tensor whose first dimension is the batch, as the function sees it."""
@@ -171,21 +178,28 @@ def _dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 def _compute(name: str, arguments: list, into: list | None) -> list:
     op, level = operator_named(name), _innermost([*arguments, *(into or ())])
     assert level is not None
+    if not level.is_running:
+        raise RuntimeError(f"vmap: {name} received a tensor that vmap has passed to a function which has ended")
+    if op.is_random:
+        return draw(op, arguments, into, level)
     if into is not None:
         if not all(map(level.has, into)):
             raise RuntimeError(
                 f"vmap: {name} cannot write in place to a tensor that is not mapped, because the value differs between the entries; "
                 "write to a copy that is made of a mapped tensor, such as with new_zeros() or torch.zeros_like()"
             )
-        if op.is_random and name.endswith("_like") and into[0] is arguments[0]:
-            results = _draw(op, arguments, level)
-        else:
-            results = _results(op, arguments, level)
-        for target, result in zip(into, results, strict=True):
-            value = _aligned(level, result, target.dim())
-            _C.ops.assign(target._value, value, out=target._value)
-        return into
-    return _draw(op, arguments, level) if op.is_random else _results(op, arguments, level)
+        results = _results(op, arguments, level) if _innermost(arguments) is level else op.call(arguments)
+        return _assign(name, into, results, level)
+    return _results(op, arguments, level)
+
+
+def _assign(name: str, into: list, results: list, level: VmapLevel) -> list:
+    for target, result in zip(into, results, strict=True):
+        if name != "assign" and not _C.can_cast(result.dtype, target.dtype):
+            raise RuntimeError(f"[{name}] result type {result.dtype} can't be cast to the desired output type {target.dtype}")
+        value = _aligned(level, result, target.dim())
+        _C.ops.assign(target._value, value, out=target._value)
+    return into
 
 
 def _aligned(level: VmapLevel, tensor: Tensor, ndim: int) -> Tensor:
@@ -197,12 +211,12 @@ def _aligned(level: VmapLevel, tensor: Tensor, ndim: int) -> Tensor:
 
 
 def _results(op: Operator, arguments: list, level: VmapLevel) -> list:
-    if any(op.written[i] and _innermost([value]) is not None for i, value in enumerate(arguments)):
-        return _run_entries(op, arguments, level)  # writes through views of the entries
     call = Call(op, arguments, level)
     try:
         if (rule := rule_of(op)) is not None:
             found = rule(call)
+            if isinstance(found, Unmapped):
+                return found.results
             values = list(found) if isinstance(found, (list, tuple)) else [found]
             results = [level.wrap(v) for v in values]
             _check_sizes(op, arguments, results)
@@ -212,6 +226,12 @@ def _results(op: Operator, arguments: list, level: VmapLevel) -> list:
             return list(found) if isinstance(found, (list, tuple)) else [found]
     except NoRule:
         pass
+    for value, written in zip(arguments, op.written, strict=True):  # through views of the entries
+        tensors = [v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, Tensor)]
+        if written and not all(map(level.has, tensors)):
+            raise RuntimeError(f"vmap: {op.name} writes to a tensor that is not mapped, and the value differs between the entries")
+    if op.is_view:
+        raise NotImplementedError(f"vmap: {op.name} of this mapped tensor is not supported: its result would not be a view of it")
     _warn_once(op.name)
     return _run_entries(op, arguments, level)
 
@@ -254,9 +274,27 @@ _ELEMENTWISE_DRAWS = frozenset((
 ))  # fmt: skip
 
 
-def _draw(op: Operator, arguments: list, level: VmapLevel) -> list:
+def draw(op: Operator, arguments: list, into: list | None, level: VmapLevel) -> list:
+    """The results of a random operator in a vmap, whose arguments need not be mapped by it."""
+    if level.runs_entries:
+        if level.randomness == "same":
+            raise NotImplementedError("vmap: randomness='same' is not supported in an autograd.Function without a vmap() of its own")
+        if level.randomness == "different":
+            return op.call(arguments, into)
+    if into is not None and level.randomness == "different" and not all(map(level.has, into)):
+        raise RuntimeError(f"vmap: {op.name} cannot write different numbers to a tensor that is not mapped")
+    results = _drawn(op, arguments, level)
+    if into is None:
+        return results
+    if not any(map(level.has, into)):
+        return op.call(arguments, into)
+    return _assign(op.name, into, results, level)
+
+
+def _drawn(op: Operator, arguments: list, level: VmapLevel) -> list:
+    is_mapped = any(map(level.has, arguments))
     if op.name == "dropout" and (not arguments[2] or arguments[1] == 0):
-        return [level.wrap(r) for r in op.call(_values(level, arguments))]
+        return [level.wrap(r) for r in op.call(_values(level, arguments))] if is_mapped else op.call(arguments)
     if level.randomness == "error":
         raise RuntimeError(
             "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' randomness "
@@ -264,8 +302,14 @@ def _draw(op: Operator, arguments: list, level: VmapLevel) -> list:
         )
     if level.randomness == "different":
         if op.name in _ELEMENTWISE_DRAWS:
-            return [level.wrap(r) for r in op.call(_values(level, arguments))]
+            first = level.expanded(arguments[0])
+            return [level.wrap(r) for r in op.call([first, *_values(level, arguments[1:])])]
+        if "size" in op.names and not is_mapped:
+            at = op.names.index("size")
+            return [level.wrap(r) for r in op.call([*arguments[:at], [level.size, *arguments[at]], *arguments[at + 1 :]])]
         return _run_entries(op, arguments, level)
+    if not is_mapped:
+        return op.call(arguments)
     if op.name == "dropout":  # the same elements of all entries
         x = arguments[0]
         return [x * op.call([_C.torch.ones(x.shape, dtype=x.dtype, device=x.device), *arguments[1:]])[0]]
@@ -277,17 +321,6 @@ def _draw(op: Operator, arguments: list, level: VmapLevel) -> list:
 
 def _values(level: VmapLevel, arguments: Sequence[Any]) -> list:
     return [v._value if level.has(v) else v for v in arguments]
-
-
-def draw_for_entries(name: str, arguments: list, level: VmapLevel) -> Tensor | list:
-    """Random numbers without mapped arguments, of which each entry has its own."""
-    op = operator_named(name)
-    if "size" in op.names:
-        at = op.names.index("size")
-        return level.wrap(op.call([*arguments[:at], [level.size, *arguments[at]], *arguments[at + 1 :]])[0])
-    columns = zip(*(op.call(arguments) for _ in range(level.size)))
-    found = [level.wrap(_C.torch.stack(column)) for column in columns]
-    return found[0] if op.num_outputs == 1 else found
 
 
 # ---- Gradients
@@ -341,7 +374,11 @@ def _apply_function(function: type, args: tuple) -> Any:
         dims = tree.broadcast(out_dims, results, lambda d: d is None or isinstance(d, int))
         leaves = [r if d is None else level.wrap(r.movedim(d, 0)) for r, d in zip(tree.leaves(results), dims, strict=True)]
         return tree.rebuild(results, leaves)
-    results = [function.apply(*entry) for entry in zip(*map(level.entries, args))]
+    before, level.runs_entries = level.runs_entries, True
+    try:
+        results = [function.apply(*entry) for entry in zip(*map(level.entries, args))]
+    finally:
+        level.runs_entries = before
     columns = zip(*map(tree.leaves, results))
     return tree.rebuild(results[0], [
         level.wrap(_C.torch.stack(c)) if isinstance(c[0], Tensor) else c[0] for c in columns

@@ -9,13 +9,13 @@ from __future__ import annotations
 from functools import wraps
 from typing import Any, Callable
 
-from .. import _C, _transforms
+from .. import _C
 from .._C import Tensor
 from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
 from ..utils._python_dispatch import TorchDispatchMode
 from . import tree
-from ._batched import Batched, VmapLevel, draw_for_entries
+from ._batched import Batched, VmapLevel, draw
 
 
 def _is_dim(value: Any) -> bool:
@@ -40,28 +40,22 @@ def _batch_size(args: list, dims: list) -> int:
 
 
 class _RandomMode(TorchDispatchMode):
-    """Random operators without mapped arguments, such as torch.rand(), in a function that is mapped."""
+    """Random operators in a function that is mapped, also without mapped arguments, such as torch.rand()."""
 
     runs_backward = True  # handlers need not see the operators of backward passes
 
+    def __init__(self, level: VmapLevel):
+        super().__init__()
+        self._level = level
+
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         call = engine_call(args)
+        if call is not None and (op := operator_named(call[0])).is_random:
+            results = draw(op, call[1], call[2], self._level)
+            return results[0] if len(results) == 1 else tuple(results)
         if any(issubclass(t, Batched) for t in types):
             return Batched.__torch_dispatch__(func, types, args, kwargs)
-        level = _transforms.running.levels[-1]
-        if call is None or level.randomness == "same" or not operator_named(call[0]).is_random:
-            return func(*args, **(kwargs or {}))
-        name, arguments, into = call
-        if name == "dropout" and (not arguments[2] or arguments[1] == 0):
-            return func(*args, **(kwargs or {}))
-        if level.randomness == "error":
-            raise RuntimeError(
-                "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
-                "randomness flags on vmap or perform the randomness operation out of vmap"
-            )
-        if into is not None:
-            raise RuntimeError(f"vmap: {name} cannot write different numbers to a tensor that is not mapped")
-        return draw_for_entries(name, arguments, level)
+        return func(*args, **(kwargs or {}))
 
 
 def vmap(
@@ -108,7 +102,7 @@ def vmap(
 
 def _run(func: Callable, args: Any, values: list, dims: list, kwargs: dict, out_dims: Any, randomness: str, size: int) -> tuple:
     """Maps over one chunk. Returns the output's structure, the outputs with their batch, and their out_dims."""
-    with VmapLevel(size, randomness) as level, _RandomMode():
+    with VmapLevel(size, randomness) as level, _RandomMode(level):
         wrapped = [v if dim is None else level.wrap(v) for v, dim in zip(values, dims)]
         output = func(*tree.rebuild(args, wrapped), **kwargs)
     places = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, output, _is_dim)

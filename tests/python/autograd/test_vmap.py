@@ -322,6 +322,131 @@ class TestRandomness:
         close(torch.vmap(lambda r: torch.nn.functional.dropout(r, 0.5, training=False))(x), x)
 
 
+    @pytest.mark.parametrize("draw", ["rand", "rand_like", "rand_like of the outer", "dropout"])
+    @pytest.mark.parametrize("outer", ["same", "different"])
+    @pytest.mark.parametrize("inner", ["same", "different"])
+    def test_nested_modes(self, torch, outer, inner, draw):
+        draws = {
+            "rand": lambda a, b: torch.rand(32), "rand_like": lambda a, b: torch.rand_like(b),
+            "rand_like of the outer": lambda a, b: torch.rand_like(a), "dropout": lambda a, b: torch.nn.functional.dropout(b + 1, 0.5),
+        }  # fmt: skip
+
+        def of_outer(x):
+            return torch.vmap(lambda b: draws[draw](x[0], b) + b * 0, randomness=inner)(x)
+
+        numbers = torch.vmap(of_outer, randomness=outer)(torch.zeros(2, 3, 32))
+        rows = [[tuple(n) for n in row] for row in numbers.tolist()]
+        assert (rows[0] == rows[1]) == (outer == "same")
+        assert len(set(rows[0])) == (1 if inner == "same" else 3)
+
+    def test_the_outer_mode_counts(self, torch):
+        with pytest.raises(RuntimeError, match="randomness error mode"):
+            torch.vmap(lambda a: torch.vmap(lambda b: torch.rand(()) + b, randomness="same")(a))(torch.zeros(2, 3))
+
+    def test_functions_of_one_entry(self, torch):
+        a = torch.full((3,), 2.0)
+        assert len(set(torch.vmap(torch._standard_gamma, randomness="different")(a).tolist())) == 3
+        with pytest.raises(NotImplementedError, match="randomness='same'"):
+            torch.vmap(torch._standard_gamma, randomness="same")(a)
+
+
+def test_numbers_of_several_dtypes(torch):
+    big = torch.tensor(2**40)
+    got = torch.vmap(lambda a: a + big)(torch.ones(3, dtype=torch.int32))
+    assert got.dtype == torch.int64 and got.tolist() == [2**40 + 1] * 3
+    assert torch.vmap(lambda a: a + torch.tensor(1.0, dtype=torch.float64))(torch.ones(3)).dtype == torch.float64
+    assert not torch.vmap(lambda a: a > torch.tensor(300))(torch.full((3,), 200, dtype=torch.uint8)).any()
+
+
+def test_running_statistics_that_entries_share(torch):
+    norm = torch.nn.BatchNorm1d(3)
+    with pytest.raises(RuntimeError, match="writes to a tensor that is not mapped"):
+        torch.vmap(norm)(torch.ones(3, 4, 3))
+    assert norm.running_mean.tolist() == [0, 0, 0]
+    norm.eval()
+    close(torch.vmap(norm)(torch.ones(3, 4, 3)), norm(torch.ones(12, 3)).reshape(3, 4, 3))
+    mean, var = torch.zeros(2, 3), torch.ones(2, 3)
+    x = torch.randn(2, 5, 3)
+    got = torch.vmap(lambda x, m, v: torch.nn.functional.batch_norm(x, m, v, training=True))(x, mean, var)
+    for i in range(2):
+        m, v = torch.zeros(3), torch.ones(3)
+        close(got[i], torch.nn.functional.batch_norm(x[i], m, v, training=True))
+        close(mean[i], m)
+        close(var[i], v)
+
+
+@pytest.mark.parametrize("write", ["add_", "mul_", "div_", "out"])
+def test_in_place_results_must_fit(torch, write):
+    functions = {
+        "add_": lambda a: a.add_(1.5), "mul_": lambda a: a.mul_(torch.tensor(2.5)), "div_": lambda a: a.div_(2),
+        "out": lambda a: torch.add(a, 0.5, out=a),
+    }  # fmt: skip
+    x = torch.arange(3)
+    with pytest.raises(RuntimeError, match="can't be cast"):
+        torch.vmap(functions[write])(x)
+    assert x.tolist() == [0, 1, 2]
+
+
+def test_writes_through_views(torch):
+    x = torch.ones(3, 2)
+    torch.vmap(lambda a: a.view(torch.int32).zero_())(x)
+    assert x.tolist() == [[0, 0]] * 3
+    views = {
+        "movedim": lambda b: b.movedim(0, 0), "permute": lambda b: b.permute([]), "transpose": lambda b: b.transpose(0, -1),
+        "unfold": lambda b: b.unfold(0, 1, 1), "expand": lambda b: b.expand(1), "reshape": lambda b: b.reshape(1, 1),
+    }  # fmt: skip
+    for view in views.values():
+
+        def f(a, view=view):
+            b = a.clone()
+            view(b).fill_(7)
+            return b
+
+        assert torch.vmap(f)(torch.zeros(3)).tolist() == [7, 7, 7]
+    u = torch.zeros(3)
+    torch.vmap(lambda b: (u.view_as(b).add_(1), u.expand_as(b).add_(1), b * 1)[2])(torch.ones(2, 3))
+    assert u.tolist() == [2, 2, 2]
+    out = torch.vmap(lambda a: torch.sin(torch.ones(2), out=a))(torch.zeros(3, 2))
+    close(out, torch.sin(torch.ones(3, 2)))
+
+
+def test_operators_check_one_entry(torch):
+    a, b = torch.ones(3, 3, 3), torch.ones(3, 3, 3)
+    for f in (torch.bmm, torch.dot, torch.addmv, torch.mv, torch.addr):
+        args = (a, b) if f in (torch.bmm, torch.dot, torch.mv) else (a[0], a, b)
+        with pytest.raises(RuntimeError):
+            torch.vmap(f, (0,) * len(args))(*args)
+    with pytest.raises(IndexError):
+        torch.vmap(lambda w: torch.nn.functional.embedding(torch.tensor([-1, 0]), w))(torch.ones(2, 3, 4)).sum().item()
+    got = torch.vmap(lambda w: torch.nn.functional.embedding(torch.tensor([2, 0]), w))(torch.arange(24.0).reshape(2, 3, 4))
+    assert got[:, :, 0].tolist() == [[8, 0], [20, 12]]
+
+
+@pytest.mark.parametrize("reduction", ["mean", "sum", "none"])
+def test_losses_of_one_sample(torch, reduction):
+    scores, labels = torch.randn(4, 3), torch.tensor([0, 2, -100, 1])
+    got = torch.vmap(lambda a, t: torch.nn.functional.cross_entropy(a, t, reduction=reduction))(scores, labels)
+    want = [torch.nn.functional.cross_entropy(a, t, reduction=reduction) for a, t in zip(scores, labels)]
+    close(got, torch.stack(want))
+
+
+def test_distributions(torch):
+    x = torch.randn(4)
+    got = torch.vmap(lambda a: torch.distributions.Normal(a, 1.0, validate_args=False).log_prob(a + 1))(x)
+    close(got, torch.distributions.Normal(x, 1.0).log_prob(x + 1))
+
+
+def test_tensors_that_escape(torch):
+    import copy
+
+    kept = []
+    torch.vmap(lambda a: kept.append(a) or copy.copy(a) + copy.deepcopy(a))(torch.ones(2))
+    with pytest.raises(RuntimeError, match="a function which has ended"):
+        kept[0] + 1
+    with pytest.raises(RuntimeError, match="a function which has ended"):
+        torch.vmap(lambda b: b * kept[0])(torch.ones(2))
+
+
 def test_operators_without_a_rule_say_so_once(torch):
     x = torch.arange(12.0).reshape(3, 4)
     with warnings.catch_warnings(record=True) as caught:
