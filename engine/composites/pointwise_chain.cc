@@ -36,13 +36,16 @@ class ChainRun {
   // The results of the kept steps, and that of the last one.
   Tensors run() {
     for (size_t i = 0; i < steps_.size();) {
-      const size_t length = find_loop(i);
+      size_t length = find_loop(i);
       if (may_reduce(i, length) && run_loop(i, length, /*reduces=*/true)) {
         i += length + 1;
-      } else if (length >= 2 && run_loop(i, length, /*reduces=*/false)) {
-        i += length;
       } else {
-        run_step(i++);
+        // A loop of many steps may need more blocks at once than a backend has.
+        while (length >= 2 && !run_loop(i, length, /*reduces=*/false)) length = shorter_loop(i, length);
+        if (length >= 2)
+          i += length;
+        else
+          run_step(i++);
       }
       for (size_t done = 0; done < i; ++done) {
         if (last_use_[done] < i && done + 1 < steps_.size()) results_[done] = Tensor();
@@ -99,6 +102,13 @@ class ChainRun {
     }
     while (end >= first + 2 && !stores_what_is_read(first, end)) --end;
     return end - first;
+  }
+
+  // The number of steps to try after a loop of `length` has failed; 0: only single ones are left.
+  size_t shorter_loop(size_t first, size_t length) const {
+    size_t half = length > kShortChain.steps ? length / 2 : 0;
+    while (half >= 2 && !stores_what_is_read(first, first + half)) --half;
+    return half;
   }
 
   bool is_read_after(size_t step, size_t end) const { return step + 1 < end && last_use_[step] >= end; }

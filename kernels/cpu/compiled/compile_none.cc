@@ -3,6 +3,8 @@
 
 namespace tt::cpu {
 
+bool compiles_for(const char*) { return false; }
+
 std::unique_ptr<StepCode> compile_steps(const StepSource&, const char*) { return nullptr; }
 
 }  // namespace tt::cpu

@@ -5,6 +5,7 @@
 #include <xbyak/xbyak.h>
 
 #include <algorithm>
+#include <cstdlib>
 #include <optional>
 #include <string_view>
 #include <vector>
@@ -323,6 +324,7 @@ class CompiledCode final : public StepCode {
  public:
   CompiledCode(const StepSource& source, std::unique_ptr<Compiler> code)
       : StepCode(source, code->getCode<Function>()), code_(std::move(code)) {}
+  size_t bytes() const override { return code_->getSize(); }
 
  private:
   const std::unique_ptr<Compiler> code_;  // owns the pages
@@ -330,9 +332,16 @@ class CompiledCode final : public StepCode {
 
 }  // namespace
 
+bool compiles_for(const char* isa) {
+  static const bool is_off = [] {
+    const char* setting = std::getenv("TELETENSOR_COMPILE");
+    return setting != nullptr && std::string_view(setting) == "0";
+  }();
+  return !is_off && (std::string_view(isa) == "avx512" || std::string_view(isa) == "avx2");
+}
+
 std::unique_ptr<StepCode> compile_steps(const StepSource& source, const char* isa) {
   const bool is_avx512 = std::string_view(isa) == "avx512";
-  if (!is_avx512 && std::string_view(isa) != "avx2") return nullptr;
   try {
     auto compiler = std::make_unique<Compiler>(source, is_avx512);
     if (!compiler->make()) return nullptr;

@@ -1,8 +1,6 @@
 #include "kernels/cpu/compiled/step_code.h"
 
 #include <algorithm>
-#include <cstdlib>
-#include <string_view>
 #include <vector>
 
 #include "absl/base/thread_annotations.h"
@@ -85,13 +83,18 @@ class CodeCache {
         return found->second.code;
       }
     }
+    Entries forgotten;  // freed after the lock
     const absl::MutexLock lock(&mutex_);
-    if (entries_.size() >= kMaxCodes && !entries_.contains(key)) entries_.clear();
+    if ((entries_.size() >= kMaxCodes || bytes_ >= kMaxCodeBytes) && !entries_.contains(key)) {
+      forgotten.swap(entries_);
+      bytes_ = 0;
+    }
     Entry& entry = entries_[key];
     constexpr int kUses = 3;  // before compiling takes less time than it will save
     if (!entry.compiled && (at_once || ++entry.uses >= kUses)) {
       entry.code = compile_steps(source, isa);
       entry.compiled = true;
+      bytes_ += entry.code == nullptr ? 0 : entry.code->bytes();
     }
     *never = entry.compiled && entry.code == nullptr;
     return entry.code;
@@ -103,19 +106,16 @@ class CodeCache {
     bool compiled = false;
     std::shared_ptr<const StepCode> code;  // null: not compiled, or impossible
   };
+  using Entries = absl::flat_hash_map<std::string, Entry>;
+
   absl::Mutex mutex_;  // for a lookup, once per loop of at least kMinRegionElements elements
-  absl::flat_hash_map<std::string, Entry> entries_ ABSL_GUARDED_BY(mutex_);
+  Entries entries_ ABSL_GUARDED_BY(mutex_);
+  size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the entries' code
 };
 
 }  // namespace
 
 std::shared_ptr<const StepCode> find_code(const StepSource& source, const char* isa, bool at_once, bool* never) {
-  static const bool is_off = [] {
-    const char* setting = std::getenv("TELETENSOR_COMPILE");
-    return setting != nullptr && std::string_view(setting) == "0";
-  }();
-  *never = is_off;
-  if (is_off) return nullptr;
   static CodeCache* const cache = new CodeCache;  // never destroyed: threads may use it until the process ends
   return cache->find(source, isa, at_once, never);
 }

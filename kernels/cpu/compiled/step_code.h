@@ -44,6 +44,7 @@ class StepCode {
   // Computes elements [0, n) of each output, of any n. in[i], out[i] and numbers have the source's type; the inputs'
   // elements are contiguous. An output may be an input only if it is the last one. Thread-safe.
   void run(int64_t n, const void* const* in, void* const* out, const void* numbers) const;
+  virtual size_t bytes() const = 0;  // of machine code
 
  protected:
   using Function = void (*)(int64_t n, const void* const* in, void* const* out, const void* numbers);
@@ -61,17 +62,21 @@ class StepCode {
   int num_inputs_, num_outputs_;
 };
 
+// Whether code is made for the instruction set: not on other machines, nor with TELETENSOR_COMPILE=0 in the
+// environment.
+bool compiles_for(const char* isa);
+
 // Compiles for an instruction set, "avx2" or "avx512" (BlockTable::isa). Returns null if there are too few registers,
 // or if the machine or this build cannot make such code.
 std::unique_ptr<StepCode> compile_steps(const StepSource& source, const char* isa);
 
 // The code of `source` for an instruction set, always the same one, shared by all loops of the process. Null if there
-// is none yet; *never is set to whether there will not be any, as with TELETENSOR_COMPILE=0 in the environment. With
-// `at_once`, the first call compiles. Thread-safe.
+// is none yet; *never is set to whether there will not be any. With `at_once`, the first call compiles. Requires
+// compiles_for(isa). Thread-safe.
 //
-// Keeps at most kMaxCodes pieces of at most a few pages each, and forgets all when it is full: this memory belongs to
-// no session.
+// Keeps at most kMaxCodes pieces and kMaxCodeBytes, and forgets all when it is full: this memory belongs to no session.
 std::shared_ptr<const StepCode> find_code(const StepSource& source, const char* isa, bool at_once, bool* never);
 inline constexpr size_t kMaxCodes = 1024;
+inline constexpr size_t kMaxCodeBytes = size_t{8} << 20;
 
 }  // namespace tt::cpu

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstring>
 #include <vector>
 
 #include "engine/schema/error.h"
@@ -127,7 +128,7 @@ template <typename C>
 class Builder {
  public:
   Builder(absl::Span<const ChainStep> steps, const Tensor& out) : out_(out), space_(out.sizes()) {
-    for (const ChainStep& step : steps) num_inputs_ += count_inputs(step);
+    for (const ChainStep& step : steps) add_operands(step);
     for (const ChainStep& step : steps) add(step);
     accesses_.push_back(space_.access(out));
     space_.collapse(absl::MakeSpan(accesses_));
@@ -145,31 +146,37 @@ class Builder {
     absl::InlinedVector<LoopInput<C>, kMaxStepInputs> inputs;
     size_t next = 0;
     for (const Operand& operand : operands_) {
-      inputs.push_back({operand.is_number ? nullptr : &accesses_[next++], operand.number});
+      inputs.push_back({operand.tensor == nullptr ? nullptr : &accesses_[next++], operand.number});
     }
     return Loop<C>(space_, inputs, steps_, accesses_.back(), past_cache);
   }
 
  private:
   struct Operand {
-    bool is_number;
+    const TensorMeta* tensor;  // null: a number
     C number;
   };
 
-  static int count_inputs(const ChainStep& step) {
-    int count = 0;
-    for (size_t i = 0; i < step.args.size(); ++i) {
-      count += step.op->params[i].type == ParamType::kTensor && step.args[i].kind != Arg::Kind::kSlot;
-    }
-    return count;
+  // The register of an operand of the loop; the number of registers if there is none yet.
+  size_t find(const Arg& arg) const {
+    const C number = arg.is_number() ? number_as<C>(arg) : C{};
+    const auto is_operand = [&](const Operand& known) {
+      return arg.is_number() ? known.tensor == nullptr && std::memcmp(&known.number, &number, sizeof(C)) == 0
+                             : known.tensor == arg.tensor;
+    };
+    return static_cast<size_t>(std::find_if(operands_.begin(), operands_.end(), is_operand) - operands_.begin());
   }
 
-  // Returns the register that holds an argument.
-  uint8_t operand(const Arg& arg) {
-    if (arg.kind == Arg::Kind::kSlot) return results_[arg.slot];
-    if (arg.is_number()) {
-      operands_.push_back({true, number_as<C>(arg)});
-    } else {
+  // An operand that several steps read has one register.
+  void add_operands(const ChainStep& step) {
+    for (size_t i = 0; i < step.args.size(); ++i) {
+      const Arg& arg = step.args[i];
+      if (step.op->params[i].type != ParamType::kTensor || arg.kind == Arg::Kind::kSlot) continue;
+      if (find(arg) != operands_.size()) continue;
+      if (arg.is_number()) {
+        operands_.push_back({nullptr, number_as<C>(arg)});
+        continue;
+      }
       Tensor t = Tensor::from(arg.tensor);
       reads_output_ |= t->storage.get() == out_->storage.get();
       if (needs_contiguous_copy(t, out_)) {
@@ -177,10 +184,14 @@ class Builder {
         copy(t, kept_.back());
         t = kept_.back();
       }
-      operands_.push_back({false, C{}});
+      operands_.push_back({arg.tensor, C{}});
       accesses_.push_back(space_.access(t));
     }
-    return static_cast<uint8_t>(operands_.size() - 1);
+  }
+
+  // Returns the register that holds an argument.
+  uint8_t operand(const Arg& arg) const {
+    return arg.kind == Arg::Kind::kSlot ? results_[arg.slot] : static_cast<uint8_t>(find(arg));
   }
 
   void add(const ChainStep& from) {
@@ -201,7 +212,6 @@ class Builder {
 
   void add_power(const ChainStep& from, absl::Span<const uint16_t> ops) {
     const uint8_t base = operand(from.args[0]);
-    operand(from.args[1]);  // reserves the exponent's register, which is never read
     for (size_t i = 0; i < ops.size(); ++i) {
       Step<C> step = make_step<C>(ops[i], from.compute);
       step.args = {i == 0 ? base : last_result(), base};
@@ -209,11 +219,10 @@ class Builder {
     }
   }
 
-  uint8_t last_result() const { return static_cast<uint8_t>(num_inputs_ + steps_.size() - 1); }
+  uint8_t last_result() const { return static_cast<uint8_t>(operands_.size() + steps_.size() - 1); }
 
   const Tensor& out_;
   Space space_;
-  int num_inputs_ = 0;
   bool reads_output_ = false;
   absl::InlinedVector<Operand, kMaxStepInputs> operands_;
   absl::InlinedVector<Access, kMaxStepInputs> accesses_;  // accesses to the tensor operands, then to the output

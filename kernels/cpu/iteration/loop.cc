@@ -87,7 +87,7 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
 // Forms runs of consecutive steps with compiled bodies.
 template <typename C>
 void Loop<C>::find_compiled() {
-  if (space_.numel < kMinCompiled) return;
+  if (space_.numel < kMinCompiled || !compiles_for(blocks().isa)) return;
   const int num_steps = static_cast<int>(steps_.size());
   for (int begin = 0; begin < num_steps;) {
     int end = begin;
@@ -167,6 +167,10 @@ void Loop<C>::add_compiled(int begin, int end) {
 
 template <typename C>
 int8_t Loop<C>::allocate_buffer() {
+  if (free_buffers_ == 0) {
+    num_buffers_ = kMaxBuffers + 1;
+    return 0;  // the loop does not fit
+  }
   const int b = __builtin_ctz(free_buffers_);
   free_buffers_ &= ~(uint32_t{1} << b);
   num_buffers_ = std::max(num_buffers_, b + 1);
