@@ -108,6 +108,8 @@ void encode_program(const tt::Program& program, v1::Frame* frame) {
     wire->set_inference((instruction.flags & Instruction::kInference) != 0);
     if (const DType t = instruction.default_float(); t != kDefaultFloat)
       wire->set_default_dtype(static_cast<uint32_t>(t));
+    if ((instruction.flags & Instruction::kRecompute) != 0)
+      wire->set_recompute((instruction.flags & Instruction::kRecomputeOdd) != 0 ? 1 : 2);
     wire->set_site(instruction.site);
   }
   uint64_t request = 0;

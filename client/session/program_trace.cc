@@ -76,6 +76,7 @@ ProgramTrace* ProgramTrace::current(const Session& session) {
 }
 
 bool ProgramTrace::is_active() { return current_trace != nullptr; }
+ProgramTrace* ProgramTrace::active() { return current_trace; }
 
 ProgramTrace::Pause::Pause() : paused_(std::exchange(current_trace, nullptr)) {}
 ProgramTrace::Pause::~Pause() { current_trace = paused_; }
@@ -242,7 +243,10 @@ void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results
   Instruction& instruction = program_.add(op, absl::MakeConstSpan(named).first(count_given(op, args)), names);
   instruction.flags = static_cast<uint8_t>(
       (options.grad ? Instruction::kGrad : 0) | (options.inference ? Instruction::kInference : 0) |
-      (options.into.empty() ? 0 : Instruction::kInto) | Instruction::flags_of(options.default_float));
+      (options.into.empty() ? 0 : Instruction::kInto) | Instruction::flags_of(options.default_float) |
+      (depth_ == 0        ? 0
+       : region_ % 2 == 1 ? Instruction::kRecomputeOdd
+                          : Instruction::kRecomputeEven));
   instruction.site = site_of(options.site);
 }
 

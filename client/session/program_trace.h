@@ -56,6 +56,12 @@ class ProgramTrace {
   void accumulate_grad(const Tensor& leaf, Tensor gradient, uint32_t site);
   // Call before the function reads `.grad`, so that runs are refused in which it would read another tensor.
   void read_grad(const Tensor& tensor);
+  // The calls until end_region() are a region of which backward computes the results again instead of keeping them.
+  // Regions may be nested: the outer one counts.
+  void begin_region() { region_ += depth_++ == 0; }
+  void end_region() { --depth_; }
+  // The calling thread's trace, or null.
+  static ProgramTrace* active();
   // Whether the node belongs to a call of the trace.
   bool has_recorded(const GraphNode& node) const { return node.sequence() > first_sequence_; }
 
@@ -110,6 +116,7 @@ class ProgramTrace {
   const uint64_t first_sequence_;  // of nodes of the client's graph that exist when the trace begins
   tt::Program program_;
   Slot last_ = 0;
+  int depth_ = 0, region_ = 0;  // nested regions; all regions so far
   std::vector<v1::Site> sites_;
   absl::flat_hash_map<uint32_t, uint32_t> site_numbers_;  // the session's to the Program's
   bool active_ = true;

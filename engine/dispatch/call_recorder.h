@@ -3,12 +3,15 @@
 #pragma once
 
 #include "engine/dispatch/dispatcher.h"
+#include "engine/schema/program.h"
 
 namespace tt {
 
 class CallRecorder {
  public:
   virtual ~CallRecorder() = default;
+  // The calls that follow are those of an instruction of a Program.
+  virtual void begin(const Instruction& instruction) = 0;
   // `call` has been executed: its outputs are the results, or with `into` the tensors that it has written.
   virtual void record(const Call& call) = 0;
 };

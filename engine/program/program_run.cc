@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "engine/device/cancellation.h"
+#include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/dispatch/written_tensors.h"
@@ -114,6 +115,8 @@ class Modes {
     scope_.grad_enabled = grad_enabled_ && (instruction.flags & Instruction::kGrad) != 0 && !scope_.inference;
     scope_.autocasts = false;  // the Program contains its casts
     DefaultFloat::set(instruction.default_float());
+    if (scope_.recorder != nullptr) [[unlikely]]
+      scope_.recorder->begin(instruction);
   }
 
  private:

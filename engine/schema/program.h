@@ -45,6 +45,11 @@ struct Instruction {
     kFloat64 = 8,
     kFloat16 = 16,
     kBFloat16 = kFloat64 | kFloat16,
+    // The mark of a region of which backward computes the results again instead of keeping them: one bit or the other,
+    // in turn.
+    kRecomputeOdd = 32,
+    kRecomputeEven = 64,
+    kRecompute = kRecomputeOdd | kRecomputeEven,
   };
   // The flags of a default dtype, and the reverse.
   static uint8_t flags_of(DType default_float) {

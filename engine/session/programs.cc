@@ -17,6 +17,7 @@
 #include "engine/program/passes/leading_values.h"
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/peak_memory.h"
+#include "engine/program/passes/recompute.h"
 #include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/rewrite.h"
@@ -154,6 +155,7 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
   }
   // The tape checks gradients for NaN if the session asks for it.
   if (has_backward(program) && !CallScope::current().detect_anomaly) expand_backward(inputs, &program, visit);
+  remove_marks(&program);
   const bool writes = writes_in_place(program);
   // The tape depends on the order of the calls that it records.
   const bool records = is_recorded(program, ProgramTypes(program, metas, grad));

@@ -62,6 +62,20 @@ class TracePause {
   std::optional<client::ProgramTrace::Pause> pause_;
 };
 
+class TraceRegion {
+ public:
+  void enter() {
+    trace_ = client::ProgramTrace::active();
+    if (trace_ != nullptr) trace_->begin_region();
+  }
+  void exit(const py::args&) {
+    if (trace_ != nullptr && trace_ == client::ProgramTrace::active()) trace_->end_region();
+  }
+
+ private:
+  client::ProgramTrace* trace_ = nullptr;  // not used after its end
+};
+
 std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples) {
   const std::vector<client::Tensor> tensors = tensors_of(examples, "trace");
   client::Session& session = tensors.empty() ? current_session() : *tensors[0]->session;
@@ -94,6 +108,10 @@ void bind_program(py::module_& m) {
       .def(py::init<>())
       .def("__enter__", &TracePause::enter)
       .def("__exit__", &TracePause::exit);
+  py::class_<TraceRegion>(m, "TraceRegion", "Backward of the Program that this thread traces computes results again.")
+      .def(py::init<>())
+      .def("__enter__", &TraceRegion::enter)
+      .def("__exit__", &TraceRegion::exit);
   py::class_<client::ProgramTrace>(m, "ProgramTrace")
       .def(py::init(&begin_trace), py::arg("examples"))
       .def_property_readonly("inputs", [](const client::ProgramTrace& t) { return wrapped(t.inputs()); })

@@ -10,6 +10,7 @@
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
+#include "engine/program/passes/recompute.h"
 #include "engine/program/passes/shared_memory.h"
 #include "engine/program/passes/writes.h"
 #include "engine/schema/default_float.h"
@@ -61,6 +62,11 @@ class Recorder final : public CallRecorder {
     for (const Tensor& input : inputs) name(input);
   }
 
+  void begin(const Instruction& instruction) override {
+    in_backward_ = instruction.op->id == op_id::kBackward;
+    mark_ = instruction.flags & Instruction::kRecompute;
+  }
+
   void record(const Call& call) override {
     std::vector<Slot> lists;  // spans into it must stay valid
     size_t entries = 0;
@@ -85,7 +91,8 @@ class Recorder final : public CallRecorder {
     for (const Tensor& output : call.outputs) results.push_back(call.into ? find(output) : name(output));
     Instruction& instruction = program_.add(*call.op, args, results);
     instruction.flags =
-        static_cast<uint8_t>((call.into ? Instruction::kInto : 0) | Instruction::flags_of(default_float()));
+        static_cast<uint8_t>((call.into ? Instruction::kInto : 0) | Instruction::flags_of(default_float()) | mark_);
+    is_backward_.push_back(in_backward_);
     instruction.site = CallScope::current().site;
   }
 
@@ -102,6 +109,8 @@ class Recorder final : public CallRecorder {
     fail(ErrorKind::kRuntime, "a view does not come from a call");
   }
   Program& program() { return program_; }
+  // By instruction: whether a backward pass has called it.
+  const std::vector<bool>& is_backward() const { return is_backward_; }
 
  private:
   Slot name(const Tensor& tensor) {
@@ -114,6 +123,9 @@ class Recorder final : public CallRecorder {
 
   const Device device_;
   Program program_;
+  bool in_backward_ = false;
+  uint8_t mark_ = 0;
+  std::vector<bool> is_backward_;
   Slot last_ = 0;
   absl::flat_hash_map<const Storage*, std::vector<std::pair<TensorMeta, Slot>>> values_;
   std::vector<Ref<Storage>> storages_;  // so that no address is used twice
@@ -189,6 +201,7 @@ std::optional<Program> expand(const Program& program, const ProgramInputs& input
     Program expanded = std::move(recorder.program());
     expanded.set_outputs(names);
     remove_copies(tensors.size(), &expanded);
+    if (!writes_in_place(expanded)) recompute(recorder.is_backward(), &expanded);
     check_program(expanded, tensors.size());
     return expanded;
   } catch (const Cancelled&) {

@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 from typing import Callable
 
+from .. import _C
 from .._C import Tensor
 from .._functions import tensor
 from .._grad_mode import enable_grad, no_grad
@@ -107,6 +108,9 @@ def checkpoint(
 ):  # fmt: skip
     """Calls function(*args); intermediate results are not stored but recomputed in backward.
 
+    In a function that torch.compiler.trace() traces, backward of the Program recomputes them in the engine. Random numbers
+    are kept.
+
     Args:
         context_fn: returns two context managers: one for the first run, one for the runs in backward.
         early_stop: has no effect: the engine drops what is recomputed but not needed.
@@ -117,6 +121,11 @@ def checkpoint(
     check_flags("checkpoint", early_stop=early_stop)
     if respect_saved_tensors_hooks:
         raise NotImplementedError("[checkpoint] expected respect_saved_tensors_hooks to be False, got True")
+    if _C.is_tracing():
+        if context_fn is not None:
+            raise NotImplementedError("[checkpoint] context_fn is not supported in a traced function: it runs in the client")
+        with _C.TraceRegion():
+            return function(*args, **kwargs)
     if context_fn is not None:
         if use_reentrant is not False:
             raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")

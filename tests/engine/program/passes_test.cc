@@ -15,6 +15,7 @@
 #include "engine/program/passes/merge_equal.h"
 #include "engine/program/passes/pattern.h"
 #include "engine/program/passes/peak_memory.h"
+#include "engine/program/passes/recompute.h"
 #include "engine/program/passes/remove_identities.h"
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/program_run.h"
@@ -231,6 +232,50 @@ TEST(PeakMemory, ViewsKeepTheirBase) {
   program.set_outputs({6});
   remove_unused(&program);
   EXPECT_EQ(peak_of(program, Inputs(1, {8, 8})), 2 * 8 * 8 * 4);
+}
+
+// Marks the latest instruction as one of a region.
+void mark(Program* program, uint8_t mark) { program->mutable_instructions().back().flags |= mark; }
+
+TEST(Recompute, ComputesInnerValuesBeforeBackwardReadsThem) {
+  Program program;
+  add(&program, "exp", {slot(1)}, {2});
+  mark(&program, Instruction::kRecomputeOdd);
+  add(&program, "sin", {slot(2)}, {3});
+  mark(&program, Instruction::kRecomputeOdd);
+  add(&program, "neg", {slot(3)}, {4});  // the region's result
+  mark(&program, Instruction::kRecomputeOdd);
+  add(&program, "tanh", {slot(4)}, {5});
+  mark(&program, Instruction::kRecomputeEven);
+  add(&program, "exp", {slot(5)}, {6});  // of the next region, of which the caller gets the result
+  mark(&program, Instruction::kRecomputeEven);
+  add(&program, "mul", {slot(6), slot(5)}, {7});
+  add(&program, "mul", {slot(7), slot(4)}, {8});
+  add(&program, "mul", {slot(8), slot(3)}, {9});
+  add(&program, "mul", {slot(9), slot(2)}, {10});
+  program.set_outputs({6, 10});
+  recompute({false, false, false, false, false, true, true, true, true}, &program);
+  EXPECT_EQ(to_string(program),
+            "%2 = exp(%1)\n%3 = sin(%2)\n%4 = neg(%3)\n%5 = tanh(%4)\n%6 = exp(%5)\n"
+            "%11 = tanh(%4)\n%7 = mul(%6, %11)\n%8 = mul(%7, %4)\n"
+            "%12 = exp(%1)\n%13 = sin(%12)\n%9 = mul(%8, %13)\n%10 = mul(%9, %12)\nread %6, %10\n");
+  remove_marks(&program);
+  for (const Instruction& instruction : program.instructions())
+    EXPECT_EQ(instruction.flags & Instruction::kRecompute, 0);
+}
+
+TEST(Recompute, KeepsRandomNumbersAndUnmarkedValues) {
+  Program program;
+  add(&program, "rand_like", {slot(1)}, {2});
+  mark(&program, Instruction::kRecomputeOdd);
+  add(&program, "mul", {slot(1), slot(2)}, {3});
+  mark(&program, Instruction::kRecomputeOdd);
+  add(&program, "exp", {slot(3)}, {4});
+  add(&program, "mul", {slot(4), slot(2)}, {5});
+  program.set_outputs({5});
+  const std::string before = to_string(program);
+  recompute({false, false, false, true}, &program);
+  EXPECT_EQ(to_string(program), before);
 }
 
 // The metadata of inputs of other sizes.

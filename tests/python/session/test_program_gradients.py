@@ -383,6 +383,62 @@ def test_kernels_that_copy_are_one_call():
     same(qkv.grad, gradient)
 
 
+def memory_of(text):
+    """The bytes of a Program's values after each pass, as its explanation says."""
+    return [int(line.split(" bytes")[0].split()[-1]) for line in text.splitlines() if " values of at most " in line]
+
+
+@pytest.mark.parametrize("dropout", [0.0, 0.5])
+def test_checkpoints_compute_again(dropout):
+    from teletensor.utils.checkpoint import checkpoint, checkpoint_sequential
+
+    torch.manual_seed(4)
+    blocks = [nn.Sequential(nn.Linear(16, 64), nn.Tanh(), nn.Dropout(dropout), nn.Linear(64, 16)) for _ in range(4)]
+    model = nn.Sequential(*blocks)
+    x, target = torch.randn(32, 16), torch.randn(32, 16)
+
+    def step(forward):
+        model.zero_grad()
+        loss = F.mse_loss(forward(x), target)
+        loss.backward()
+        return loss.detach()
+
+    def each(h):
+        for block in blocks:
+            h = checkpoint(block, h, use_reentrant=False)
+        return h
+
+    torch.manual_seed(5)
+    want = step(model)
+    gradients = [p.grad for p in model.parameters()]
+    memory, calls = [], []
+    for forward in (model, each, lambda h: checkpoint_sequential(blocks, 2, h, use_reentrant=False)):
+        program = trace(lambda forward=forward: step(forward))
+        torch.manual_seed(5)
+        same(program(), want)
+        for p, g in zip(model.parameters(), gradients):
+            same(p.grad, g)
+        text = program.explain()
+        assert " backward(" not in text.split("# after ")[-1]
+        memory.append(memory_of(text)[-1])
+        calls.append(text.split("# after expand")[1].split("# after ")[0].count(" tanh("))
+    assert calls == [4, 8, 6]
+    assert memory[1] < memory[0] and memory[2] < memory[0]
+
+
+def test_checkpoints_without_backward_in_the_program():
+    from teletensor.utils.checkpoint import checkpoint
+
+    w = torch.randn(8, 8, requires_grad=True)
+    program = trace(lambda x: checkpoint(lambda y: torch.tanh(y @ w).exp(), x, use_reentrant=True).sum(), torch.ones(4, 8))
+    program(torch.ones(4, 8)).backward()
+    gradient, w.grad = w.grad, None
+    torch.tanh(torch.ones(4, 8) @ w).exp().sum().backward()
+    same(gradient, w.grad)
+    with pytest.raises(NotImplementedError, match="context_fn"):
+        trace(lambda x: checkpoint(torch.sin, x, use_reentrant=False, context_fn=lambda: None), torch.ones(2))
+
+
 @pytest.mark.parametrize("layout", [torch.contiguous_format, torch.channels_last])
 def test_fused_calls_store_what_others_read(layout):
     def f(x, y):
