@@ -117,7 +117,9 @@ def measure_training(package: str) -> dict[str, dict[str, float]]:
     torch = importlib.import_module(package)
     torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
     rows = {}
-    for name, (f, args, update) in training_steps(torch).items():
+    steps = training_steps(torch)
+    torch.zeros(1).item()  # waits until the parameters exist
+    for name, (f, args, update) in steps.items():
         compiled = f if package == "torch" else torch.compiler.trace(f, *args)
 
         def run(call, args=args, update=update):
@@ -163,7 +165,9 @@ def measure(package: str) -> dict[str, dict[str, float]]:
     torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
     rows: dict[str, dict[str, float]] = {}
     torch.set_grad_enabled(False)
-    for name, (f, args) in functions(torch).items():
+    cases = functions(torch)
+    torch.zeros(1).item()  # waits until the arguments exist
+    for name, (f, args) in cases.items():
         compiled = torch.compile(f) if package == "torch" else torch.compiler.trace(f, *args)
         start = time.perf_counter()
         first = compiled(*args).flatten()[0].item()
