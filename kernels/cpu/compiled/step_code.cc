@@ -5,7 +5,7 @@
 
 #include "absl/base/thread_annotations.h"
 #include "absl/container/flat_hash_map.h"
-#include "absl/synchronization/mutex.h"
+#include "base/mutex.h"
 #include "engine/schema/op_ids.h"
 
 namespace tt::cpu {
@@ -76,15 +76,8 @@ class CodeCache {
  public:
   std::shared_ptr<const StepCode> find(const StepSource& source, const char* isa, bool at_once, bool* never) {
     const std::string key = source.key();
-    {
-      const absl::ReaderMutexLock lock(&mutex_);
-      if (const auto found = entries_.find(key); found != entries_.end() && found->second.compiled) {
-        *never = found->second.code == nullptr;
-        return found->second.code;
-      }
-    }
     Entries forgotten;  // freed after the lock
-    const absl::MutexLock lock(&mutex_);
+    const MutexLock lock(mutex_);
     if ((entries_.size() >= kMaxCodes || bytes_ >= kMaxCodeBytes) && !entries_.contains(key)) {
       forgotten.swap(entries_);
       bytes_ = 0;
@@ -108,7 +101,7 @@ class CodeCache {
   };
   using Entries = absl::flat_hash_map<std::string, Entry>;
 
-  absl::Mutex mutex_;  // for a lookup, once per loop of at least kMinRegionElements elements
+  Mutex mutex_;  // for a lookup, which also allocates its key: once per loop of many elements
   Entries entries_ ABSL_GUARDED_BY(mutex_);
   size_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;  // of the entries' code
 };
