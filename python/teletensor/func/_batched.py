@@ -281,14 +281,13 @@ def draw(op: Operator, arguments: list, into: list | None, level: VmapLevel) -> 
             raise NotImplementedError("vmap: randomness='same' is not supported in an autograd.Function without a vmap() of its own")
         if level.randomness == "different":
             return op.call(arguments, into)
-    if into is not None and level.randomness == "different" and not all(map(level.has, into)):
-        raise RuntimeError(f"vmap: {op.name} cannot write different numbers to a tensor that is not mapped")
+    if into is not None and not all(map(level.has, into)):
+        if level.randomness == "different" or any(map(level.has, [*arguments, *into])):
+            raise RuntimeError(f"vmap: {op.name} cannot write different numbers to a tensor that is not mapped")
+        if level.randomness == "same":
+            return op.call(arguments, into)
     results = _drawn(op, arguments, level)
-    if into is None:
-        return results
-    if not any(map(level.has, into)):
-        return op.call(arguments, into)
-    return _assign(op.name, into, results, level)
+    return results if into is None else _assign(op.name, into, results, level)
 
 
 def _drawn(op: Operator, arguments: list, level: VmapLevel) -> list:

@@ -339,6 +339,21 @@ class TestRandomness:
         assert (rows[0] == rows[1]) == (outer == "same")
         assert len(set(rows[0])) == (1 if inner == "same" else 3)
 
+    def test_writes_to_what_entries_share(self, torch):
+        shared = torch.zeros(4)
+
+        def f(x):
+            shared.normal_()
+            return x + shared
+
+        torch.manual_seed(1)
+        rows = torch.vmap(f, randomness="same")(torch.zeros(2, 4))
+        torch.manual_seed(1)
+        assert rows.tolist() == [torch.zeros(4).normal_().tolist()] * 2 and rows[0].tolist() == shared.tolist()
+        for mode, match in (("different", "not mapped"), ("error", "randomness error mode")):
+            with pytest.raises(RuntimeError, match=match):
+                torch.vmap(f, randomness=mode)(torch.zeros(2, 4))
+
     def test_the_outer_mode_counts(self, torch):
         with pytest.raises(RuntimeError, match="randomness error mode"):
             torch.vmap(lambda a: torch.vmap(lambda b: torch.rand(()) + b, randomness="same")(a))(torch.zeros(2, 3))
