@@ -56,28 +56,53 @@ TT_INLINE void fold_short(typename M::Total& total, const T* __restrict x, int64
   for (int64_t l = 0; l < lanes; ++l) M::add(total, lane[l]);
 }
 
+// The elements after which the lanes are added to the wide totals.
+template <typename Value>
+inline constexpr int64_t kFoldChunk = kRounds* kFoldLanes<Value>;
+
 template <typename M, typename T>
-TT_CLONES void fold_block(typename M::Total& total, const T* __restrict x, int64_t n) {
+TT_CLONES void fold_few(typename M::Total& total, const T* __restrict x, int64_t n) {
+  fold_short<M>(total, x, n);
+}
+
+// Adds n <= kFoldChunk elements to the wide totals of the lanes.
+template <typename M, typename T>
+TT_CLONES void fold_chunk(typename M::Total* __restrict wide, const T* __restrict x, int64_t n) {
   using Value = typename M::Value;
   constexpr int64_t kLanes = kFoldLanes<Value>;
-  if (n < 8 * kLanes) return fold_short<M>(total, x, n);
-  typename M::Total wide[kLanes];
-  for (int64_t l = 0; l < kLanes; ++l) wide[l] = M::init();
   int64_t i = 0;
-  while (i + kLanes <= n) {
+  if (n >= kLanes) {
     Value lane[kLanes];
-    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(static_cast<Value>(x[i + l]));
-    const int64_t end = std::min(n - kLanes, i + (kRounds - 1) * kLanes);
-    for (i += kLanes; i <= end; i += kLanes) {
+    for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::lift(static_cast<Value>(x[l]));
+    for (i = kLanes; i + kLanes <= n; i += kLanes) {
       for (int64_t l = 0; l < kLanes; ++l) lane[l] = M::combine(lane[l], M::lift(static_cast<Value>(x[i + l])));
     }
     for (int64_t l = 0; l < kLanes; ++l) M::add(wide[l], lane[l]);
   }
   for (int64_t l = 0; i < n; ++i, ++l) M::add(wide[l], M::lift(static_cast<Value>(x[i])));
+}
+
+// Reduces n elements; read(first, count) returns those from `first` on, of which at most kFoldChunk are read at a time.
+template <typename M, typename T, typename Read>
+void fold_read(typename M::Total& total, int64_t n, Read read) {
+  using Value = typename M::Value;
+  constexpr int64_t kLanes = kFoldLanes<Value>;
+  if (n < 8 * kLanes) return fold_few<M, T>(total, read(int64_t{0}, n), n);
+  typename M::Total wide[kLanes];
+  for (int64_t l = 0; l < kLanes; ++l) wide[l] = M::init();
+  for (int64_t first = 0; first < n; first += kFoldChunk<Value>) {
+    const int64_t count = std::min(kFoldChunk<Value>, n - first);
+    fold_chunk<M, T>(wide, read(first, count), count);
+  }
   for (int64_t half = kLanes / 2; half > 0; half /= 2) {
     for (int64_t l = 0; l < half; ++l) M::merge(wide[l], wide[l + half]);
   }
   M::merge(total, wide[0]);
+}
+
+template <typename M, typename T>
+void fold_block(typename M::Total& total, const T* x, int64_t n) {
+  fold_read<M, T>(total, n, [x](int64_t first, int64_t) { return x + first; });
 }
 
 // Processes columns [j, ...) in groups of kLanes, which stay in registers over all rows. Returns the first remaining
@@ -123,7 +148,13 @@ struct Fold {
   static constexpr int64_t kRows = 32;
   static constexpr bool kRawBytes = M::kRawBytes;
   Total init() const { return M::init(); }
+  static constexpr int64_t kChunk = kFoldChunk<typename M::Value>;
   void block(Total& total, const Value* x, int64_t n, int64_t) const { fold_block<M>(total, x, n); }
+  // As block(), of elements that read(first, count) returns, at most kChunk at a time.
+  template <typename Read>
+  void block_of(Total& total, int64_t n, Read read) const {
+    fold_read<M, T>(total, n, read);
+  }
   void columns(Total* totals, const Value* x, int64_t stride, int64_t rows, int64_t cols, int64_t) const {
     fold_columns<M>(totals, x, stride, rows, cols);
   }
