@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import ctypes
 import importlib
-import json
 import math
 import os
 import subprocess
@@ -136,12 +135,8 @@ def measure_loops() -> dict[str, float]:
 
 def main() -> None:
     """Runs the benchmark."""
-    options = peers.parse_options(__doc__)
-    if options.package:
-        print(json.dumps(measure(options.package)))
-        return
-    ours, loops = measure("teletensor"), measure_loops() if options.threads == 1 else {}
-    theirs = peers.measured_with_pytorch("benchmarks.chains", options.threads) if options.peers else {}
+    options, ours, theirs = peers.measured(__doc__, "benchmarks.chains", measure)
+    loops = measure_loops() if options.threads == 1 else {}
     table = Table(title=f"Microseconds per call, {options.threads} thread(s)")
     table.add_column("chain")
     columns = ["Program", "one by one", *(["loop in C++", "Program / loop"] if loops else [])]

@@ -9,7 +9,6 @@ PyTorch runs in a process of its own, with as many threads.
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
 import time
@@ -117,12 +116,7 @@ def measure(package: str) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Runs the benchmark."""
-    options = peers.parse_options(__doc__)
-    if options.package:
-        print(json.dumps(measure(options.package)))
-        return
-    ours = measure("teletensor")
-    theirs = peers.measured_with_pytorch("benchmarks.decoding", options.threads) if options.peers else {}
+    options, ours, theirs = peers.measured(__doc__, "benchmarks.decoding", measure)
     table = Table(title=f"Tokens per second, {options.threads} thread(s)")
     columns = ["model", "eager", "Program"]
     if theirs:

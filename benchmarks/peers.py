@@ -7,6 +7,7 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -39,6 +40,18 @@ def parse_options(description: str) -> argparse.Namespace:
     options = parser.parse_args()
     os.environ["BENCH_THREADS"] = str(options.threads)
     return options
+
+
+def measured(description: str, module: str, measure: Callable[[str], dict]) -> tuple[argparse.Namespace, dict, dict]:
+    """The options, and what measure(package) returns with teletensor and, with --peers, with PyTorch in a process of its own
+    (else nothing). Does not return in that process.
+    """
+    options = parse_options(description)
+    if options.package:
+        print(json.dumps(measure(options.package)))
+        sys.exit()
+    ours = measure("teletensor")
+    return options, ours, measured_with_pytorch(module, options.threads) if options.peers else {}
 
 
 def measured_with_pytorch(module: str, threads: int) -> dict[str, dict[str, float]]:

@@ -7,7 +7,6 @@ was read. PyTorch runs in a process of its own, with as many threads.
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
 import time
@@ -91,12 +90,7 @@ def measure(package: str) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Runs the benchmark."""
-    options = peers.parse_options(__doc__)
-    if options.package:
-        print(json.dumps(measure(options.package)))
-        return
-    ours = measure("teletensor")
-    theirs = peers.measured_with_pytorch("benchmarks.transforms", options.threads) if options.peers else {}
+    options, ours, theirs = peers.measured(__doc__, "benchmarks.transforms", measure)
     table = Table(title=f"Milliseconds per call, {options.threads} thread(s)")
     table.add_column("function")
     columns = ["transform", "loop", *(["PyTorch: transform", "PyTorch: loop", "transform / PyTorch's"] if theirs else [])]

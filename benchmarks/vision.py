@@ -8,7 +8,6 @@ models are written here, as their papers and torchvision describe them, with ran
 from __future__ import annotations
 
 import importlib
-import json
 import os
 import sys
 
@@ -125,12 +124,7 @@ def measure(package: str) -> dict[str, dict[str, float]]:
 
 def main() -> None:
     """Runs the benchmark."""
-    options = peers.parse_options(__doc__)
-    if options.package:
-        print(json.dumps(measure(options.package)))
-        return
-    ours = measure("teletensor")
-    theirs = peers.measured_with_pytorch("benchmarks.vision", options.threads) if options.peers else {}
+    options, ours, theirs = peers.measured(__doc__, "benchmarks.vision", measure)
     columns = ("eager", "channels last", "compiled")
     table = Table(title=f"Milliseconds per call, {options.threads} thread(s)")
     table.add_column("model")
