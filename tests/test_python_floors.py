@@ -43,7 +43,8 @@ LAYERS = {
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
         _torch_c_compat/_profiler _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit
-        func/_batch_rules func/_batched func/batching func/derivatives library ops profiler utils/benchmark utils/bottleneck
+        func/_batch_call func/_batch_layers func/_batch_rules func/_batched func/batching func/derivatives library ops profiler
+        utils/benchmark utils/bottleneck
         utils/flop_counter utils/tensorboard
     """,
     # Several processes and engines.

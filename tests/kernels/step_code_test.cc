@@ -241,7 +241,8 @@ TEST(StepCode, RandomChainsHaveTheBitsOfTheirSteps) {
   EXPECT_GT(ran, 900);
 }
 
-StepSource sums(size_t inputs, size_t steps) {  // of the inputs, and of what is left
+// Adds the inputs in turn to a running sum.
+StepSource sums(size_t inputs, size_t steps) {
   StepSource source;
   source.num_inputs = static_cast<uint8_t>(inputs);
   source.num_numbers = 1;

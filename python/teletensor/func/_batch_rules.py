@@ -9,97 +9,15 @@ from __future__ import annotations
 
 import ast
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .. import _C
 from .._C import Tensor
 from .._declarations import COMPOSITES, SHARDING
 from .._library.engine_operators import Operator, operator_named
-
-
-class NoRule(Exception):
-    """The call has no rule, although its operator may have one."""
-
-
-class Unmapped:
-    """Results that are equal for all entries."""
-
-    def __init__(self, results: list[Tensor]):
-        self.results = results
-
-
-class Call:
-    """A call with mapped arguments: `values` have the function's view of them, one entry's sizes."""
-
-    def __init__(self, op: Operator, arguments: Sequence[Any], level: Any):
-        self.op, self.level, self.size = op, level, level.size
-        self.args = dict(zip(op.names, arguments, strict=True))
-
-    def __getitem__(self, name: str) -> Any:
-        return self.args[name]
-
-    def is_mapped(self, name: str) -> bool:
-        return self.level.has(self.args[name])
-
-    def value(self, tensor: Any) -> Any:
-        """A mapped tensor's values, whose first dimension is the batch; other arguments as they are."""
-        return tensor._value if self.level.has(tensor) else tensor
-
-    def expanded(self, tensor: Tensor, ndim: int = 0) -> Tensor:
-        """The values for all entries, of at least `ndim` dimensions besides the batch."""
-        value = self.level.expanded(tensor)
-        return value.reshape(self.size, *[1] * (ndim - tensor.dim()), *tensor.shape) if tensor.dim() < ndim else value
-
-    def aligned(self, tensor: Tensor, ndim: int) -> Tensor:
-        """The values, as an operand that is broadcast with others of `ndim` dimensions besides the batch."""
-        return self.expanded(tensor, ndim) if self.level.has(tensor) else tensor
-
-    def run(self, **changed: Any) -> Any:
-        """Calls the operator with the values of its arguments, of which some are changed."""
-        arguments = [changed[n] if n in changed else self._values(v) for n, v in self.args.items()]
-        results = self.op.call(arguments)
-        return results[0] if self.op.num_outputs == 1 else results
-
-    def _values(self, argument: Any) -> Any:
-        return [self.value(v) for v in argument] if isinstance(argument, list) else self.value(argument)
-
-    def result_sizes(self) -> list:
-        sizes = self.op.result_sizes(list(self.args.values()))
-        if sizes is None:
-            raise NoRule
-        return sizes
-
-    def tensors(self) -> list[Tensor]:
-        return [v for v in self.args.values() if isinstance(v, Tensor)]
-
-    def only_maps(self, *names: str) -> None:
-        """NoRule if other arguments than these are mapped."""
-        for name, value in self.args.items():
-            values = value if isinstance(value, list) else [value]
-            if name not in names and any(map(self.level.has, values)):
-                raise NoRule
-
-
-Rule = Callable[[Call], Any]
-RULES: dict[str, Rule] = {}
-
-
-def _rule(names: str) -> Callable[[Rule], Rule]:
-    def register(rule: Rule) -> Rule:
-        RULES.update(dict.fromkeys(names.split(), rule))
-        return rule
-
-    return register
-
-
-def behind_batch(dim: int, ndim: int) -> int:
-    """A dimension of one entry as a dimension of the values."""
-    count = max(ndim, 1)
-    if not -count <= dim < count:
-        raise IndexError(f"Dimension out of range (expected to be in range of [{-count}, {count - 1}], but got {dim})")
-    return dim % count + 1
-
+from . import _batch_layers  # noqa: F401 - adds its rules
+from ._batch_call import RULES, Call, NoRule, Rule, Unmapped, behind_batch, rule
 
 # ---- Operators whose entries are computed apart
 
@@ -128,10 +46,10 @@ def _kind(dtype: Any) -> int:
     return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == _C.bool else 1
 
 
-_rule("clamp float_power nan_to_num round logit ldexp to_dtype to_device")(pointwise)
+rule("clamp float_power nan_to_num round logit ldexp to_dtype to_device")(pointwise)
 
 
-@_rule("assign")
+@rule("assign")
 def _assign(call: Call) -> Tensor:
     x = call["input"]
     src = call["src"]
@@ -142,7 +60,7 @@ def _assign(call: Call) -> Tensor:
     return call.run(input=call.expanded(x), src=call.aligned(src, x.dim()))
 
 
-@_rule("masked_fill")
+@rule("masked_fill")
 def _masked_fill(call: Call) -> Tensor:
     value = call["value"]
     if not call.level.has(value):
@@ -152,7 +70,7 @@ def _masked_fill(call: Call) -> Tensor:
     return _C.ops.where(call.aligned(mask, ndim), call.aligned(value, ndim).to(x.dtype), call.aligned(x, ndim))
 
 
-@_rule("as_strided")
+@rule("as_strided")
 def _as_strided(_call: Call) -> Tensor:
     raise NotImplementedError("vmap: as_strided() of a mapped tensor is not supported: use views, or unfold()")
 
@@ -163,14 +81,14 @@ def direct(call: Call) -> Any:
     return call.run()
 
 
-_rule(
+rule(
     "detach alias contiguous one_hot pixel_shuffle pixel_unshuffle matrix_exp view_as_real view_as_complex real imag "
     "zeros_like ones_like full_like empty_like fill cholesky_factored qr_factored householder_factored lu_factored ldl_factored "
     "tril triu pad"
 )(direct)
 
 
-@_rule("eigh_decomposed svd_decomposed eig_decomposed")
+@rule("eigh_decomposed svd_decomposed eig_decomposed")
 def _decomposition(call: Call) -> list[Tensor]:
     """Results that are not wanted are empty vectors."""
     sizes = call.result_sizes()
@@ -184,8 +102,6 @@ def along_dim(call: Call) -> Any:
     value, ndim = call.value(x), x.dim()
     if ndim == 0:  # a number is a vector of one element
         value, ndim = value.unsqueeze(1), 1
-    if "dim" not in call.args:
-        raise NoRule
     dim, sizes = call["dim"], call.result_sizes()
     if isinstance(dim, list) and dim:
         dim = [behind_batch(d, ndim) for d in dim]
@@ -206,10 +122,10 @@ def _takes_list(name: str) -> bool:
     return name not in ("prod", "argmax", "argmin", "aminmax", "quantile", "nanquantile", "median", "nanmedian")
 
 
-_rule("topk glu diff logcumsumexp kthvalue mode nanmedian_dim vector_norm prod")(along_dim)
+rule("topk glu diff logcumsumexp kthvalue mode nanmedian_dim vector_norm prod")(along_dim)
 
 
-@_rule("roll")
+@rule("roll")
 def _roll(call: Call) -> Any:
     x, dims = call["input"], call["dims"]
     if not dims:
@@ -220,7 +136,7 @@ def _roll(call: Call) -> Any:
 # ---- Views
 
 
-@_rule("view reshape flatten unflatten ravel squeeze squeeze_dim unsqueeze view_as reshape_as")
+@rule("view reshape flatten unflatten ravel squeeze squeeze_dim unsqueeze view_as reshape_as")
 def _reshaped(call: Call) -> Tensor | Unmapped:
     sizes = call.result_sizes()[0]
     if not call.is_mapped("input"):
@@ -229,7 +145,7 @@ def _reshaped(call: Call) -> Tensor | Unmapped:
     return value.view(sizes) if call.op.is_view and call.op.name not in ("reshape", "flatten") else value.reshape(sizes)
 
 
-@_rule("expand broadcast_to expand_as")
+@rule("expand broadcast_to expand_as")
 def _expanded(call: Call) -> Tensor | Unmapped:
     sizes = call.result_sizes()[0]
     if not call.is_mapped("input"):
@@ -276,32 +192,32 @@ def _with_dims(call: Call) -> Any:
 RULES.update(dict.fromkeys(_DIMS, _with_dims))
 
 
-@_rule("view_of_dtype")
+@rule("view_of_dtype")
 def _view_of_dtype(call: Call) -> Tensor:
     if call["input"].dim() == 0 and call["input"].dtype.itemsize != call["dtype"].itemsize:
         raise NoRule  # raises the operator's error
     return call.run()
 
 
-@_rule("t")
+@rule("t")
 def _transposed(call: Call) -> Tensor:
     x = call["input"]
     return call.value(x).transpose(1, 2) if x.dim() == 2 else call.value(x).view_as(call.value(x))
 
 
-@_rule("diag_embed")
+@rule("diag_embed")
 def _diag_embed(call: Call) -> Tensor:
     ndim = call["input"].dim() + 1
     return call.run(dim1=behind_batch(call["dim1"], ndim), dim2=behind_batch(call["dim2"], ndim))
 
 
-@_rule("repeat")
+@rule("repeat")
 def _repeat(call: Call) -> Tensor:
     repeats = call["repeats"]
     return call.run(input=call.expanded(call["input"], len(repeats)), repeats=[1, *repeats])
 
 
-@_rule("cat stack")
+@rule("cat stack")
 def _join(call: Call) -> Tensor:
     tensors = call["tensors"]
     ndim = tensors[0].dim()
@@ -311,7 +227,7 @@ def _join(call: Call) -> Tensor:
     return call.run(tensors=[call.expanded(t) for t in tensors], dim=dim)
 
 
-@_rule("new_empty new_zeros new_ones new_full")
+@rule("new_empty new_zeros new_ones new_full")
 def _new(call: Call) -> Tensor:
     return call.run(size=[call.size, *call["size"]])
 
@@ -319,7 +235,7 @@ def _new(call: Call) -> Tensor:
 # ---- Products
 
 
-@_rule("matmul")
+@rule("matmul")
 def _matmul(call: Call) -> Tensor:
     a, b = call["input"], call["other"]
     ndim = max(a.dim(), b.dim(), 2)
@@ -340,7 +256,7 @@ def _matmul(call: Call) -> Tensor:
     return result.squeeze(-1 if b.dim() == 1 else -2) if a.dim() == 1 else result
 
 
-@_rule("attention")
+@rule("attention")
 def _attention(call: Call) -> Tensor:
     names = [n for n in ("query", "key", "value", "attn_mask") if call[n] is not None]
     ndim = call["query"].dim()
@@ -349,7 +265,7 @@ def _attention(call: Call) -> Tensor:
     return call.run(**{n: call.expanded(call[n], ndim) for n in names})
 
 
-@_rule("lu_solved lu_determinant lu_log_determinant triangular_solved ldl_solved pseudo_inverse_of lu_permutation")
+@rule("lu_solved lu_determinant lu_log_determinant triangular_solved ldl_solved pseudo_inverse_of lu_permutation")
 def _matrices(call: Call) -> Any:
     if any(t.dim() > 2 for t in call.tensors()):
         raise NoRule
@@ -359,7 +275,7 @@ def _matrices(call: Call) -> Any:
 # ---- Indexing
 
 
-@_rule("gather scatter scatter_value scatter_add take_along_dim")
+@rule("gather scatter scatter_value scatter_add take_along_dim")
 def _gather(call: Call) -> Tensor:
     if any(t.dim() == 0 for t in call.tensors()) or len({t.dim() for t in call.tensors()}) > 1:
         raise NoRule
@@ -367,7 +283,7 @@ def _gather(call: Call) -> Tensor:
     return call.run(dim=behind_batch(call["dim"], call["input"].dim()), **tensors)
 
 
-@_rule("index_select")
+@rule("index_select")
 def _index_select(call: Call) -> Tensor:
     x, index = call["input"], call["index"]
     if x.dim() == 0 or index.dim() != 1:
@@ -382,7 +298,7 @@ def _index_select(call: Call) -> Tensor:
     return _C.ops.gather(call.expanded(x), dim, call.value(index).reshape(places).expand(sizes))
 
 
-@_rule("index_add index_copy index_fill")
+@rule("index_add index_copy index_fill")
 def _index_write(call: Call) -> Tensor:
     if call.is_mapped("index") or call["input"].dim() == 0:
         raise NoRule
@@ -396,7 +312,7 @@ def _positions(indices: list) -> tuple[int, bool, int]:
     return places[0], places[-1] - places[0] + 1 != len(places), max(indices[i].dim() for i in places)
 
 
-@_rule("index")
+@rule("index")
 def _index(call: Call) -> Tensor:
     x, indices = call["input"], call["indices"]
     first, apart, ndim = _positions(indices)
@@ -414,7 +330,7 @@ def _index(call: Call) -> Tensor:
     return result.movedim(list(range(1, 1 + ndim)), list(range(1 + first, 1 + first + ndim)))
 
 
-@_rule("index_put")
+@rule("index_put")
 def _index_put(call: Call) -> Tensor:
     x, indices, values = call["input"], call["indices"], call["values"]
     first, apart, ndim = _positions(indices)
@@ -426,7 +342,7 @@ def _index_put(call: Call) -> Tensor:
     return call.run(input=call.expanded(x).clone(), indices=[entries, *given], values=call.aligned(values, written))
 
 
-@_rule("embedding")
+@rule("embedding")
 def _embedding(call: Call) -> Tensor:
     if not call.is_mapped("weight"):
         return call.run()
@@ -440,156 +356,12 @@ def _embedding(call: Call) -> Tensor:
     return _C.ops.embedding(weight.flatten(0, 1), places)
 
 
-@_rule("searchsorted bucketize")
+@rule("searchsorted bucketize")
 def _search(call: Call) -> Tensor:
     call.only_maps("input")
     if any(call[n].dim() != 1 for n in ("sorted_sequence", "boundaries") if n in call.args):
         raise NoRule
     return call.run()
-
-
-# ---- Layers
-
-# Layers that compute the entries of their first dimension apart: the dimensions of their inputs, with that one.
-_BATCHED_LAYERS = {
-    "max_pool2d": 4, "avg_pool2d": 4, "adaptive_avg_pool2d": 4, "adaptive_max_pool2d": 4, "max_pool3d": 5, "avg_pool3d": 5,
-    "adaptive_avg_pool3d": 5, "im2col": 4, "col2im": 3, "max_pool2d_with_indices": 4,
-    "adaptive_max_pool2d_with_indices": 4,
-}  # fmt: skip
-
-
-def _folded(value: Tensor) -> Tensor:
-    """Values with the batch and the next dimension as one."""
-    return value.flatten(0, 1)
-
-
-def _unfolded(call: Call, result: Any) -> Any:
-    if isinstance(result, (list, tuple)):
-        return [_unfolded(call, r) for r in result]
-    return result.unflatten(0, (call.size, result.shape[0] // call.size))
-
-
-def _layer(call: Call) -> Any:
-    call.only_maps("input")
-    x, ndim = call["input"], _BATCHED_LAYERS[call.op.name]
-    value = call.value(x)
-    if x.dim() == ndim - 1:
-        return call.run()
-    if x.dim() != ndim or 0 in value.shape:
-        raise NoRule
-    return _unfolded(call, call.run(input=_folded(value)))
-
-
-RULES.update(dict.fromkeys(_BATCHED_LAYERS, _layer))
-
-
-@_rule("channel_shuffle")
-def _channel_shuffle(call: Call) -> Tensor:
-    return _unfolded(call, call.run(input=_folded(call.value(call["input"]))))
-
-
-@_rule("interpolate grid_sample")
-def _resampled(call: Call) -> Any:
-    if any(0 in t.shape for t in call.tensors()):
-        raise NoRule
-    tensors = {n: _folded(call.expanded(v)) for n, v in call.args.items() if isinstance(v, Tensor)}
-    return _unfolded(call, call.run(**tensors))
-
-
-@_rule("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")
-def _convolution(call: Call) -> Tensor:
-    x, weight, bias = call["input"], call["weight"], call["bias"]
-    spatial = int(call.op.name[-2])
-    one = x.dim() == spatial + 1  # without a dimension of images
-    if x.dim() not in (spatial + 1, spatial + 2) or any(0 in t.shape for t in call.tensors()):
-        raise NoRule
-    plain_bias = bias if not call.is_mapped("bias") and not call.is_mapped("weight") else None
-    if not call.is_mapped("weight"):
-        if not call.is_mapped("input"):
-            result = call.run(bias=None)
-            result = result.expand(call.size, *result.shape)
-        elif one:
-            result = call.run(bias=plain_bias)
-        else:
-            result = _unfolded(call, call.run(input=_folded(call.value(x)), bias=plain_bias))
-    else:  # each entry is a group of channels
-        value = call.expanded(x if not one else x.unsqueeze(0)).movedim(0, 1).flatten(1, 2)
-        groups = call.size * call["groups"]
-        result = call.run(input=value, weight=_folded(call.value(weight)), bias=None, groups=groups)
-        result = result.unflatten(1, (call.size, result.shape[1] // call.size)).movedim(1, 0)
-        result = result.squeeze(1) if one else result
-    if bias is None or plain_bias is not None:
-        return result
-    channels = bias.shape[0]
-    sizes = [*([] if one else [1]), channels, *[1] * spatial]
-    return result + (call.value(bias).reshape(call.size, *sizes) if call.is_mapped("bias") else bias.reshape(sizes))
-
-
-@_rule("batch_norm")
-def _batch_norm(call: Call) -> Tensor:
-    x, training = call["input"], call["training"]
-    if training and call["running_mean"] is not None:
-        raise NoRule  # writes
-    if x.dim() < 2 or 0 in x.shape:
-        raise NoRule
-    value = call.expanded(x).movedim(0, 1).flatten(1, 2)  # each entry has its own channels
-    names = ("running_mean", "running_var", "weight", "bias")
-    given = {n: call.expanded(call[n]).reshape(-1) for n in names if call[n] is not None}
-    return call.run(input=value, **given).unflatten(1, (call.size, x.shape[1])).movedim(1, 0)
-
-
-@_rule("group_norm")
-def _group_norm(call: Call) -> Tensor:
-    x = call["input"]
-    if x.dim() < 2 or 0 in x.shape:
-        raise NoRule
-    result = _unfolded(call, call.run(input=_folded(call.expanded(x)), weight=None, bias=None))
-    sizes = [1, x.shape[1], *[1] * (x.dim() - 2)]
-    for name, combine in (("weight", _C.ops.mul), ("bias", _C.ops.add)):
-        p = call[name]
-        if p is not None:
-            result = combine(result, call.value(p).reshape(call.size, *sizes) if call.is_mapped(name) else p.reshape(sizes))
-    return result
-
-
-@_rule("layer_norm rms_norm")
-def _norm(call: Call) -> Tensor:
-    x = call["input"]
-    parts = {n: call[n] for n in ("weight", "bias") if call.args.get(n) is not None}
-    if call.is_mapped("input") and not any(map(call.level.has, parts.values())):
-        return call.run()
-    if not call.is_mapped("input"):
-        raise NoRule
-    result = call.run(**dict.fromkeys(parts))
-    for name, combine in (("weight", _C.ops.mul), ("bias", _C.ops.add)):
-        if name in parts:
-            result = combine(result, call.aligned(parts[name], x.dim()))
-    return result
-
-
-@_rule("cross_entropy nll_loss")
-def _class_loss(call: Call) -> Tensor:
-    x, target, reduction = call["input"], call["target"], call["reduction"]
-    if call.is_mapped("weight") or target.dtype.is_floating_point or call.args.get("label_smoothing", 0.0) != 0:
-        raise NoRule
-    if reduction not in ("none", "mean", "sum") or 0 in x.shape:
-        raise NoRule
-    value, classes = call.expanded(x), call.expanded(target)
-    if x.dim() > 1:
-        losses = _unfolded(call, call.run(input=_folded(value), target=_folded(classes), reduction="none"))
-    else:
-        losses = call.run(input=value, target=classes, reduction="none")
-    if reduction == "none":
-        return losses
-    total = losses.flatten(1).sum(1) if losses.dim() > 1 else losses
-    if reduction == "sum":
-        return total
-    kept = classes != call["ignore_index"]
-    if call["weight"] is None:
-        weights = kept.to(losses.dtype)
-    else:
-        weights = _C.ops.index(call["weight"], [_C.torch.where(kept, classes, 0)]) * kept.to(losses.dtype)
-    return total / (weights.flatten(1).sum(1) if weights.dim() > 1 else weights)
 
 
 # ---- Composites
@@ -675,8 +447,6 @@ def _linear(call: Call) -> Tensor:
 # Operators that are computed from others, which receive the mapped tensors.
 _DERIVED: dict[str, Rule] = {
     "linear": _linear,
-    "max_all": lambda call: _C.ops.amax(call["input"], list(range(call["input"].dim()))),
-    "min_all": lambda call: _C.ops.amin(call["input"], list(range(call["input"].dim()))),
     "hstack": lambda call: _C.torch.cat(
         [t.reshape(1) if t.dim() == 0 else t for t in call["tensors"]], 0 if call["tensors"][0].dim() < 2 else 1
     ),
@@ -691,7 +461,10 @@ def rule_of(op: Operator) -> Rule | None:
         return RULES[op.name]
     if op.is_pointwise:
         return pointwise
-    return None if op.name in _DERIVED else _DECLARED.get(SHARDING.get(op.name, ""))
+    declared = SHARDING.get(op.name, "")
+    if op.name in _DERIVED or (declared != "pointwise" and "dim" not in op.names):
+        return None
+    return _DECLARED.get(declared)
 
 
 def derive(op: Operator) -> Rule | None:

@@ -19,7 +19,8 @@ from .._library.engine_operators import Operator, operator_named
 from .._library.operators import OpOverload
 from ..autograd import gradients
 from . import tree
-from ._batch_rules import Call, NoRule, Unmapped, derive, rule_of
+from ._batch_call import Call, NoRule, Unmapped
+from ._batch_rules import derive, rule_of
 
 _numbers = itertools.count(1)
 
@@ -213,8 +214,8 @@ def _aligned(level: VmapLevel, tensor: Tensor, ndim: int) -> Tensor:
 def _results(op: Operator, arguments: list, level: VmapLevel) -> list:
     call = Call(op, arguments, level)
     try:
-        if (rule := rule_of(op)) is not None:
-            found = rule(call)
+        if (compute := rule_of(op)) is not None:
+            found = compute(call)
             if isinstance(found, Unmapped):
                 return found.results
             values = list(found) if isinstance(found, (list, tuple)) else [found]

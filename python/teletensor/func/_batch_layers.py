@@ -1,0 +1,150 @@
+"""How vmap computes layers and losses for all entries at once (_batch_rules.py)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from ._batch_call import RULES, Call, NoRule, rule
+
+# Layers that compute the entries of their first dimension apart: the dimensions of their inputs, with that one.
+_BATCHED_LAYERS = {
+    "max_pool2d": 4, "avg_pool2d": 4, "adaptive_avg_pool2d": 4, "adaptive_max_pool2d": 4, "max_pool3d": 5, "avg_pool3d": 5,
+    "adaptive_avg_pool3d": 5, "im2col": 4, "col2im": 3, "max_pool2d_with_indices": 4,
+    "adaptive_max_pool2d_with_indices": 4,
+}  # fmt: skip
+
+
+def _folded(value: Tensor) -> Tensor:
+    """Values with the batch and the next dimension as one."""
+    return value.flatten(0, 1)
+
+
+def _unfolded(call: Call, result: Any) -> Any:
+    if isinstance(result, (list, tuple)):
+        return [_unfolded(call, r) for r in result]
+    return result.unflatten(0, (call.size, result.shape[0] // call.size))
+
+
+def _layer(call: Call) -> Any:
+    call.only_maps("input")
+    x, ndim = call["input"], _BATCHED_LAYERS[call.op.name]
+    value = call.value(x)
+    if x.dim() == ndim - 1:
+        return call.run()
+    if x.dim() != ndim or 0 in value.shape:
+        raise NoRule
+    return _unfolded(call, call.run(input=_folded(value)))
+
+
+RULES.update(dict.fromkeys(_BATCHED_LAYERS, _layer))
+
+
+@rule("channel_shuffle")
+def _channel_shuffle(call: Call) -> Tensor:
+    return _unfolded(call, call.run(input=_folded(call.value(call["input"]))))
+
+
+@rule("interpolate grid_sample")
+def _resampled(call: Call) -> Any:
+    if any(0 in t.shape for t in call.tensors()):
+        raise NoRule
+    tensors = {n: _folded(call.expanded(v)) for n, v in call.args.items() if isinstance(v, Tensor)}
+    return _unfolded(call, call.run(**tensors))
+
+
+@rule("conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d")
+def _convolution(call: Call) -> Tensor:
+    x, weight, bias = call["input"], call["weight"], call["bias"]
+    spatial = int(call.op.name[-2])
+    one = x.dim() == spatial + 1  # without a dimension of images
+    if x.dim() not in (spatial + 1, spatial + 2) or any(0 in t.shape for t in call.tensors()):
+        raise NoRule
+    plain_bias = bias if not call.is_mapped("bias") and not call.is_mapped("weight") else None
+    if not call.is_mapped("weight"):
+        if not call.is_mapped("input"):
+            result = call.run(bias=None)
+            result = result.expand(call.size, *result.shape)
+        elif one:
+            result = call.run(bias=plain_bias)
+        else:
+            result = _unfolded(call, call.run(input=_folded(call.value(x)), bias=plain_bias))
+    else:  # each entry is a group of channels
+        value = call.expanded(x if not one else x.unsqueeze(0)).movedim(0, 1).flatten(1, 2)
+        groups = call.size * call["groups"]
+        result = call.run(input=value, weight=_folded(call.value(weight)), bias=None, groups=groups)
+        result = result.unflatten(1, (call.size, result.shape[1] // call.size)).movedim(1, 0)
+        result = result.squeeze(1) if one else result
+    if bias is None or plain_bias is not None:
+        return result
+    channels = bias.shape[0]
+    sizes = [*([] if one else [1]), channels, *[1] * spatial]
+    return result + (call.value(bias).reshape(call.size, *sizes) if call.is_mapped("bias") else bias.reshape(sizes))
+
+
+@rule("batch_norm")
+def _batch_norm(call: Call) -> Tensor:
+    x, training = call["input"], call["training"]
+    if training and call["running_mean"] is not None:
+        raise NoRule  # writes
+    if x.dim() < 2 or 0 in x.shape:
+        raise NoRule
+    value = call.expanded(x).movedim(0, 1).flatten(1, 2)  # each entry has its own channels
+    names = ("running_mean", "running_var", "weight", "bias")
+    given = {n: call.expanded(call[n]).reshape(-1) for n in names if call[n] is not None}
+    return call.run(input=value, **given).unflatten(1, (call.size, x.shape[1])).movedim(1, 0)
+
+
+@rule("group_norm")
+def _group_norm(call: Call) -> Tensor:
+    x = call["input"]
+    if x.dim() < 2 or 0 in x.shape:
+        raise NoRule
+    result = _unfolded(call, call.run(input=_folded(call.expanded(x)), weight=None, bias=None))
+    sizes = [1, x.shape[1], *[1] * (x.dim() - 2)]
+    for name, combine in (("weight", _C.ops.mul), ("bias", _C.ops.add)):
+        p = call[name]
+        if p is not None:
+            result = combine(result, call.value(p).reshape(call.size, *sizes) if call.is_mapped(name) else p.reshape(sizes))
+    return result
+
+
+@rule("layer_norm rms_norm")
+def _norm(call: Call) -> Tensor:
+    x = call["input"]
+    parts = {n: call[n] for n in ("weight", "bias") if call.args.get(n) is not None}
+    if call.is_mapped("input") and not any(map(call.level.has, parts.values())):
+        return call.run()
+    if not call.is_mapped("input"):
+        raise NoRule
+    result = call.run(**dict.fromkeys(parts))
+    for name, combine in (("weight", _C.ops.mul), ("bias", _C.ops.add)):
+        if name in parts:
+            result = combine(result, call.aligned(parts[name], x.dim()))
+    return result
+
+
+@rule("cross_entropy nll_loss")
+def _class_loss(call: Call) -> Tensor:
+    x, target, reduction = call["input"], call["target"], call["reduction"]
+    if call.is_mapped("weight") or target.dtype.is_floating_point or call.args.get("label_smoothing", 0.0) != 0:
+        raise NoRule
+    if reduction not in ("none", "mean", "sum") or 0 in x.shape:
+        raise NoRule
+    value, classes = call.expanded(x), call.expanded(target)
+    if x.dim() > 1:
+        losses = _unfolded(call, call.run(input=_folded(value), target=_folded(classes), reduction="none"))
+    else:
+        losses = call.run(input=value, target=classes, reduction="none")
+    if reduction == "none":
+        return losses
+    total = losses.flatten(1).sum(1) if losses.dim() > 1 else losses
+    if reduction == "sum":
+        return total
+    kept = classes != call["ignore_index"]
+    if call["weight"] is None:
+        weights = kept.to(losses.dtype)
+    else:
+        weights = _C.ops.index(call["weight"], [_C.torch.where(kept, classes, 0)]) * kept.to(losses.dtype)
+    return total / (weights.flatten(1).sum(1) if weights.dim() > 1 else weights)
