@@ -143,9 +143,10 @@ void CallAdmission::watch() {
 grpc::Status CallAdmission::refuse(grpc::ServerContext& context, const absl::Status& status) const {
   static LogLimit limit;
   const std::string message(status.message()), peer = context.peer();
+  // Logged first: a client that has received the status finds the line in the log.
+  limit.warn(absl::StrCat("refused ", peer, ": ", message), {.peer = peer});
   grpc_call_cancel_with_status(context.c_call(), static_cast<grpc_status_code>(status.code()), message.c_str(),
                                nullptr);
-  limit.warn(absl::StrCat("refused ", peer, ": ", message), {.peer = peer});
   observer_.refused(peer, status);
   return grpc::Status(static_cast<grpc::StatusCode>(status.code()), message);
 }
