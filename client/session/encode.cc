@@ -112,6 +112,17 @@ void encode_program(const tt::Program& program, v1::Frame* frame) {
       wire->set_recompute((instruction.flags & Instruction::kRecomputeOdd) != 0 ? 1 : 2);
     wire->set_site(instruction.site);
   }
+  for (const SizeArgument& size : program.sizes()) {
+    v1::SizeArgument* wire = frame->add_sizes();
+    wire->set_instruction(size.instruction);
+    wire->set_arg(size.arg);
+    wire->set_element(size.element);
+    for (const SizeTerm& term : size.expression) {
+      wire->add_terms(static_cast<int64_t>(term.kind));
+      wire->add_terms(term.number);
+      wire->add_terms(static_cast<int64_t>(term.name));
+    }
+  }
   uint64_t request = 0;
   for (Slot slot : program.outputs()) {
     v1::Read* read = frame->add_reads();

@@ -11,6 +11,7 @@
 #include "client/session/program_trace.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
+#include "engine/schema/sized_program.h"
 
 namespace tt::client {
 namespace {
@@ -53,7 +54,8 @@ std::vector<const TensorMeta*> pointers_to(absl::Span<const Tensor> tensors) {
 Program::Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
                  std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
                  std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads, std::vector<InputUse> uses,
-                 std::vector<v1::Site> sites)
+                 std::vector<v1::Site> sites, std::vector<SizeRequirement> requirements,
+                 std::vector<std::pair<Slot, size_t>> ranks)
     : session_(std::move(session)),
       traced_(std::move(traced)),
       inputs_(inputs),
@@ -66,7 +68,9 @@ Program::Program(Ref<Session> session, tt::Program traced, size_t inputs, std::v
       read_grads_(std::move(read_grads)),
       uses_(std::move(uses)),
       has_gradient_(inputs_with_gradients(traced_, order_.size())),
-      sites_(std::move(sites)) {}
+      sites_(std::move(sites)),
+      requirements_(std::move(requirements)),
+      ranks_(std::move(ranks)) {}
 
 Program::~Program() {
   if (number_ == 0) return;
@@ -104,6 +108,51 @@ std::vector<Tensor> Program::in_order(absl::Span<const Tensor> inputs) const {
   return ordered;
 }
 
+// The expression with arguments of the function by their numbers.
+std::string Program::describe(SizeExpression expression) const {
+  return to_string(expression, [this](uint64_t name) {
+    const bool is_given = name <= order_.size() && order_[name - 1] < inputs_;
+    return is_given ? absl::StrCat("input ", order_[name - 1]) : absl::StrCat("%", name);
+  });
+}
+
+void Program::check_requirement(const SizeRequirement& requirement, const ProgramTypes& types) const {
+  using Relation = SizeRequirement::Relation;
+  const auto size_of = [&](uint64_t name, int64_t dim) {
+    const Sizes& sizes = types.of(name).sizes;
+    check(ErrorKind::kValue, dim < static_cast<int64_t>(sizes.size()),
+          "[run_program] expected the number of dimensions ", "of each value as traced");
+    return sizes[static_cast<size_t>(dim)];
+  };
+  const int64_t left = evaluate(requirement.left, size_of), right = evaluate(requirement.right, size_of);
+  const Relation relation = requirement.relation;
+  const bool holds = relation == Relation::kEqual  ? left == right
+                     : relation == Relation::kLess ? left < right
+                                                   : left <= right;
+  if (holds == requirement.expected) return;
+  const char* const symbol = relation == Relation::kEqual  ? (requirement.expected ? " == " : " != ")
+                             : relation == Relation::kLess ? (requirement.expected ? " < " : " >= ")
+                                                           : (requirement.expected ? " <= " : " > ");
+  fail(ErrorKind::kValue, "[run_program] the traced function requires ", describe(requirement.left), symbol,
+       describe(requirement.right), requirement.where.empty() ? "" : absl::StrCat(" (", requirement.where, ")"),
+       ", got ", left, " and ", right, "; trace it again with such inputs");
+}
+
+ProgramTypes Program::infer_types(absl::Span<const TensorMeta* const> inputs, bool grad) const {
+  absl::Span<const SizeRequirement> left = requirements_;
+  const auto visit = [&](size_t instruction, const ProgramTypes& types) {
+    for (; !left.empty() && left[0].instruction <= instruction; left.remove_prefix(1))
+      check_requirement(left[0], types);
+  };
+  ProgramTypes types = with_sizes(traced_, inputs, grad, visit).types;
+  for (const auto& [name, rank] : ranks_) {
+    const size_t dims = types.of(name).sizes.size();
+    check(ErrorKind::kValue, dims == rank, "[run_program] expected ", rank, " dimensions of %", name,
+          " of the Program, as traced, got ", dims, "; trace the function again with such inputs");
+  }
+  return types;
+}
+
 const std::vector<TensorMeta>& Program::infer_results(absl::Span<const Tensor> ordered, bool grad) {
   for (const Signature& signature : signatures_) {
     if (signature.grad == grad &&
@@ -113,7 +162,7 @@ const std::vector<TensorMeta>& Program::infer_results(absl::Span<const Tensor> o
     }
   }
   const std::vector<const TensorMeta*> metas = pointers_to(ordered);
-  const ProgramTypes types(traced_, metas, grad);
+  const ProgramTypes types = infer_types(metas, grad);
   if (signatures_.size() == kMaxSignatures) signatures_.erase(signatures_.begin());  // the oldest
   Signature& made = signatures_.emplace_back();
   made.grad = grad;

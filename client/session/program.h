@@ -13,6 +13,7 @@
 #include "absl/types/span.h"
 #include "client/session/session.h"
 #include "client/session/tensor.h"
+#include "client/session/traced_sizes.h"
 #include "engine/schema/program.h"
 #include "engine/schema/program_types.h"
 #include "proto/wire.h"
@@ -26,7 +27,8 @@ class Program final : public RefCounted {
   ~Program() override;
 
   // The outputs for these inputs, of which there are as many as when the Program was traced; their sizes and dtypes may
-  // differ if the rules accept them. Calls of the Program are recorded for backward where they were when it was traced,
+  // differ if the rules accept them and what the function has required of sizes holds: otherwise throws Error
+  // (ValueError). Calls of the Program are recorded for backward where they were when it was traced,
   // unless `options.grad` is false. Tensors that the function used without having received them are inputs, too, with
   // the values that they have at the run. Sets or accumulates `.grad` of leaves as the function has. Throws Error as a
   // call does; an error of an instruction of the Program is stored in all outputs and gradients.
@@ -85,7 +87,11 @@ class Program final : public RefCounted {
   Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
           std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
           std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads, std::vector<InputUse> uses,
-          std::vector<v1::Site> sites);
+          std::vector<v1::Site> sites, std::vector<SizeRequirement> requirements,
+          std::vector<std::pair<Slot, size_t>> ranks);
+  ProgramTypes infer_types(absl::Span<const TensorMeta* const> inputs, bool grad) const;
+  void check_requirement(const SizeRequirement& requirement, const ProgramTypes& types) const;
+  std::string describe(SizeExpression expression) const;
   void define(uint32_t site);
   void check_differentiated(absl::Span<const Tensor> ordered, bool grad) const;
   void check_grads(absl::Span<const Tensor> inputs) const;
@@ -106,10 +112,12 @@ class Program final : public RefCounted {
   const std::vector<Output> outputs_;
   const std::vector<LeafGrad> grads_;
   const std::vector<ReadGrad> read_grads_;
-  const std::vector<InputUse> uses_;      // by input in order; empty if the function differentiates nothing
-  const std::vector<bool> has_gradient_;  // by input in order: whether an output's gradient depends on it
-  std::vector<v1::Site> sites_;           // until the Program is defined
-  int64_t number_ = 0;                    // in the engine; 0: not defined yet
+  const std::vector<InputUse> uses_;                  // by input in order; empty if the function differentiates nothing
+  const std::vector<bool> has_gradient_;              // by input in order: whether an output's gradient depends on it
+  std::vector<v1::Site> sites_;                       // until the Program is defined
+  const std::vector<SizeRequirement> requirements_;   // by instruction
+  const std::vector<std::pair<Slot, size_t>> ranks_;  // the number of dimensions of each value
+  int64_t number_ = 0;                                // in the engine; 0: not defined yet
   std::vector<Signature> signatures_;
 };
 

@@ -17,7 +17,9 @@ namespace tt::client {
 namespace {
 
 thread_local ProgramTrace* current_trace = nullptr;
+thread_local ProgramTrace* open_trace = nullptr;  // the same, but also while it is paused
 
+constexpr uint64_t kTracedHandle = ProgramTrace::kTracedHandle;
 constexpr int kSlotBits = 24;  // of a traced handle, below the trace's serial number
 
 uint64_t next_serial() {
@@ -46,10 +48,18 @@ bool has_freed_graph(const Tensor& tensor) {
 
 std::atomic<int> ProgramTrace::active_count_{0};
 
-ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> examples)
+// The trace of numbers; null after it.
+struct ProgramTrace::Number::Scope {
+  explicit Scope(ProgramTrace* of) : trace(of) {}
+  std::atomic<ProgramTrace*> trace;
+};
+
+ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> examples, const TraceOptions& options)
     : session_(std::move(session)),
       serial_(next_serial()),
-      first_sequence_(Ref<GraphNode>(new GraphNode(nullptr, nullptr))->sequence()) {
+      first_sequence_(Ref<GraphNode>(new GraphNode(nullptr, nullptr))->sequence()),
+      sizes_(!options.are_sizes_constant && session_->engine().size_expressions()),
+      current_site_(options.current_site) {
   check(current_trace == nullptr, "[trace] this thread is tracing a Program already");
   for (const Tensor& example : examples) {
     check(example->session.get() == session_.get(),
@@ -57,7 +67,13 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
     check(example->id != 0, "[trace] a tensor of a wrapper subclass has no values in the engine");
     inputs_.push_back(make(*example));
   }
-  current_trace = this;
+  std::vector<const TensorMeta*> metas;
+  for (const Tensor& input : inputs_) metas.push_back(input.get());
+  sizes_.add_inputs(metas, [&](size_t input, size_t dim) {
+    return std::any_of(options.constant_sizes.begin(), options.constant_sizes.end(),
+                       [&](const TraceOptions::Size& size) { return size.input == input && size.dim == dim; });
+  });
+  current_trace = open_trace = this;
   active_count_.fetch_add(1, std::memory_order_relaxed);
 }
 
@@ -68,12 +84,72 @@ void ProgramTrace::stop() {
   active_ = false;
   active_count_.fetch_sub(1, std::memory_order_relaxed);
   if (current_trace == this) current_trace = nullptr;
+  if (open_trace == this) open_trace = nullptr;
+  if (scope_) scope_->trace.store(nullptr, std::memory_order_relaxed);
   for (ChangedGrad& grad : changed_grads_) grad.leaf->grad = std::move(grad.before);
 }
 
 ProgramTrace* ProgramTrace::current(const Session& session) {
   return current_trace != nullptr && current_trace->session_.get() == &session ? current_trace : nullptr;
 }
+
+ProgramTrace* ProgramTrace::Number::trace() const {
+  ProgramTrace* const trace = scope_ ? scope_->trace.load(std::memory_order_relaxed) : nullptr;
+  check(trace == nullptr || trace == open_trace, "[trace] a size belongs to a trace of another thread");
+  return trace;
+}
+
+int64_t ProgramTrace::Number::constant() const {
+  ProgramTrace* const at = trace();
+  if (at == nullptr) return number_.value;
+  return at->sizes_.constant(number_, at->program_.instructions().size(), [at] { return at->where(); });
+}
+
+int64_t ProgramTrace::Number::mark() const {
+  ProgramTrace* const at = trace();
+  if (at == nullptr) return number_.value;
+  return at->sizes_.mark(number_, at->program_.instructions().size(), [at] { return at->where(); });
+}
+
+ProgramTrace::Number ProgramTrace::Number::combine(SizeTerm::Kind kind, const Number& a, const Number& b) {
+  ProgramTrace* const in_a = a.trace();
+  ProgramTrace* const at = in_a != nullptr ? in_a : b.trace();
+  if (at == nullptr) {
+    const SizeTerm terms[] = {{SizeTerm::Kind::kConstant, a.value()}, {SizeTerm::Kind::kConstant, b.value()}, {kind}};
+    return Number(evaluate(terms, [](uint64_t, int64_t) { return int64_t{0}; }));
+  }
+  const auto of = [&](const Number& n) { return n.trace() == nullptr ? TracedNumber{n.value()} : n.number_; };
+  return Number(
+      at->sizes_.combine(kind, of(a), of(b), at->program_.instructions().size(), [at] { return at->where(); }),
+      at->scope_);
+}
+
+bool ProgramTrace::Number::compare(SizeRequirement::Relation relation, const Number& a, const Number& b) {
+  ProgramTrace* const in_a = a.trace();
+  ProgramTrace* const at = in_a != nullptr ? in_a : b.trace();
+  if (at == nullptr) return TracedSizes(false).compare(relation, {a.value()}, {b.value()}, 0, [] { return ""; });
+  const auto of = [&](const Number& n) { return n.trace() == nullptr ? TracedNumber{n.value()} : n.number_; };
+  return at->sizes_.compare(relation, of(a), of(b), at->program_.instructions().size(), [at] { return at->where(); });
+}
+
+ProgramTrace* ProgramTrace::open_trace_of(const Handle& tensor) {
+  if (open_trace == nullptr || tensor.session.get() != open_trace->session_.get()) return nullptr;
+  return (tensor.id & ~kTracedHandle) >> kSlotBits == open_trace->serial_ ? open_trace : nullptr;
+}
+
+ProgramTrace::Number ProgramTrace::size_of(const Handle& tensor, size_t dim) {
+  const TracedNumber size =
+      sizes_.size_of(slot_of(tensor), tensor, dim, program_.instructions().size(), [this] { return where(); });
+  if (size.is_constant()) return Number(size.value);
+  if (!scope_) scope_ = std::make_shared<Number::Scope>(this);
+  return Number(size, scope_);
+}
+
+void ProgramTrace::require_sizes(const Handle& tensor) {
+  for (size_t dim = 0; dim < tensor.sizes.size(); ++dim) size_of(tensor, dim).constant();
+}
+
+std::string ProgramTrace::where() const { return current_site_ ? session_->site_name(current_site_()) : ""; }
 
 bool ProgramTrace::is_active() { return current_trace != nullptr; }
 ProgramTrace* ProgramTrace::active() { return current_trace; }
@@ -102,6 +178,7 @@ Slot ProgramTrace::slot_of(const Handle& tensor) {
     check(ErrorKind::kValue, last_ < tt::Program::kMaxNames, "[trace] a Program has at most ", tt::Program::kMaxNames,
           " values");
     at->second = ++last_;
+    sizes_.add_captured(last_, tensor);
     captured_.push_back(Tensor(const_cast<Handle*>(&tensor)));
   }
   return at->second;
@@ -167,6 +244,16 @@ Tensors ProgramTrace::results_of(const Op& op, Args args, Inference& inference) 
 }
 
 Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) {
+  if (!sizes_.has_marks(args)) [[likely]]
+    return call_sized(op, args, options, {});
+  std::vector<Arg> numbers(args.begin(), args.end());
+  std::vector<std::vector<int64_t>> lists;
+  const std::vector<SizeArgument> sizes = sizes_.take_marks(&numbers, &lists);
+  return call_sized(op, numbers, options, sizes);
+}
+
+Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& options,
+                                 absl::Span<const SizeArgument> sizes) {
   op.check_args(args);
   check(ErrorKind::kNotImplemented, !op.is_dynamic, "[", op.name,
         "] the sizes of its results depend on values, which do not exist while a Program is traced");
@@ -198,7 +285,7 @@ Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) 
     }
     results.assign(options.into.begin(), options.into.end());
   }
-  add(op, args, absl::MakeConstSpan(results), options);
+  add(op, args, absl::MakeConstSpan(results), options, sizes);
   for (size_t i = 0; i < options.into.size(); ++i) {
     Handle& target = *options.into[i];
     if (is_traced(target.id)) target.requires_grad |= inference.outputs[i].requires_grad;
@@ -215,12 +302,13 @@ Tensors ProgramTrace::call_with_metas(const Op& op, Args args, const CallOptions
   for_each_tensor(args[2], [&](const Handle* tensor) { differentiated_.insert(tensor->id); });
   differentiates_ = true;
   const Tensors results = results_of(op, args, inference);
-  add(op, args, absl::MakeConstSpan(results), options);
+  add(op, args, absl::MakeConstSpan(results), options, {});
   return results;
 }
 
 // Appends the instruction.
-void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options) {
+void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options,
+                       absl::Span<const SizeArgument> sizes) {
   std::vector<Slot> lists;  // spans into it must stay valid
   size_t entries = 0;
   for (const Arg& arg : args) entries += arg.kind == Arg::Kind::kTensors ? arg.size : 0;
@@ -240,7 +328,8 @@ void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results
   }
   std::vector<Slot> names;
   for (const Tensor& result : results) names.push_back(slot_of(*result));
-  Instruction& instruction = program_.add(op, absl::MakeConstSpan(named).first(count_given(op, args)), names);
+  const size_t given = std::max(count_given(op, args), sizes.empty() ? size_t{0} : sizes.back().arg + size_t{1});
+  Instruction& instruction = program_.add(op, absl::MakeConstSpan(named).first(given), names);
   instruction.flags = static_cast<uint8_t>(
       (options.grad ? Instruction::kGrad : 0) | (options.inference ? Instruction::kInference : 0) |
       (options.into.empty() ? 0 : Instruction::kInto) | Instruction::flags_of(options.default_float) |
@@ -248,6 +337,13 @@ void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results
        : region_ % 2 == 1 ? Instruction::kRecomputeOdd
                           : Instruction::kRecomputeEven));
   instruction.site = site_of(options.site);
+  for (SizeArgument size : sizes) {
+    size.instruction = static_cast<uint32_t>(program_.instructions().size() - 1);
+    program_.add_size(size);
+  }
+  std::vector<const TensorMeta*> metas;
+  for (const Tensor& result : results) metas.push_back(result.get());
+  sizes_.add_call(program_, metas);
 }
 
 ProgramTrace::ChangedGrad& ProgramTrace::changed(const Tensor& leaf) {
@@ -398,9 +494,10 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
   program_.rename([&](Slot slot) { return names.try_emplace(slot, names.size() + 1).first->second; });
   for (Slot& slot : results) slot = names.at(slot);
   program_.set_outputs(results);
+  std::vector<SizeRequirement> requirements = sizes_.take_requirements([&](Slot slot) { return names.at(slot); });
   return Ref<Program>(new Program(session_, std::move(program_), inputs_.size(), std::move(captured_), std::move(order),
                                   written, exact, std::move(returned), std::move(leaf_grads), std::move(read_grads),
-                                  std::move(uses), std::move(sites_)));
+                                  std::move(uses), std::move(sites_), std::move(requirements), sizes_.ranks()));
 }
 
 }  // namespace tt::client

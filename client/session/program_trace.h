@@ -3,6 +3,9 @@
 
 #include <atomic>
 #include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -13,21 +16,36 @@
 #include "client/session/program.h"
 #include "client/session/session.h"
 #include "client/session/tensor.h"
+#include "client/session/traced_sizes.h"
 #include "engine/schema/program.h"
 #include "proto/wire.h"
 
 namespace tt::client {
 
+// Which sizes are constants of a traced Program.
+struct TraceOptions {
+  struct Size {
+    size_t input;
+    size_t dim;
+  };
+  bool are_sizes_constant = false;  // those of all inputs
+  std::vector<Size> constant_sizes = {};
+  // The number of the line of the function that is running now (Session::site()); for messages. May be null.
+  std::function<uint32_t()> current_site = nullptr;
+};
+
 // Records the calls of this thread for one session, from its construction to finish() or its destruction. Traces do not
 // nest.
 //
 // Tensors computed meanwhile have metadata but no value: reading one throws. Tensors that exist outside can be read,
-// and become inputs of the Program when a call uses them. What Python computes from values or metadata becomes
-// constant.
+// and become inputs of the Program when a call uses them. What the function computes from sizes is computed again for
+// every run, or required of it (traced_sizes.h). What it computes from values and other metadata becomes constant.
 class ProgramTrace {
  public:
+  // In the handles of values of traces.
+  static constexpr uint64_t kTracedHandle = uint64_t{1} << 63;
   // `examples` determine the metadata of the inputs. Throws Error (RuntimeError) if this thread is tracing already.
-  ProgramTrace(Ref<Session> session, absl::Span<const Tensor> examples);
+  ProgramTrace(Ref<Session> session, absl::Span<const Tensor> examples, const TraceOptions& options = {});
   ~ProgramTrace();
   ProgramTrace(const ProgramTrace&) = delete;
   ProgramTrace& operator=(const ProgramTrace&) = delete;
@@ -65,6 +83,42 @@ class ProgramTrace {
   // Whether the node belongs to a call of the trace.
   bool has_recorded(const GraphNode& node) const { return node.sequence() > first_sequence_; }
 
+  // A number that the function has computed from sizes. After the trace it is the example's number. Used on the trace's
+  // thread until then. Throws Error (RuntimeError) on another one.
+  class Number {
+   public:
+    int64_t value() const { return number_.value; }
+    bool is_constant() const { return number_.is_constant() || !trace(); }
+    // The number, which runs are required to have.
+    int64_t constant() const;
+    // Replaces the number among a call's arguments.
+    int64_t mark() const;
+    // Throws Error (ValueError) for a division by zero, or a result beyond 64 bits.
+    static Number combine(SizeTerm::Kind kind, const Number& a, const Number& b);
+    static bool compare(SizeRequirement::Relation relation, const Number& a, const Number& b);
+    explicit Number(int64_t value) : number_{value} {}
+
+   private:
+    friend class ProgramTrace;
+    struct Scope;
+    Number(const TracedNumber& number, std::shared_ptr<const Scope> scope)
+        : number_(number), scope_(std::move(scope)) {}
+    ProgramTrace* trace() const;
+
+    TracedNumber number_;
+    std::shared_ptr<const Scope> scope_;  // null for a constant
+  };
+  // The trace to which a tensor belongs if it is this thread's, which may be paused; or null.
+  static ProgramTrace* of_tensor(const Handle& tensor) {
+    return (tensor.id & kTracedHandle) == 0 ? nullptr : open_trace_of(tensor);
+  }
+  // The size of a tensor of this trace as the function reads it.
+  Number size_of(const Handle& tensor, size_t dim);
+  // Requires of runs that the tensor has the sizes that it has in the trace.
+  void require_sizes(const Handle& tensor);
+  // Whether the function has received sizes that differ from run to run.
+  bool gave_sizes() const { return sizes_.gave_expressions(); }
+
   // While it exists, calls of the thread are sent as usual: for an upload, whose result becomes an input.
   class Pause {
    public:
@@ -79,6 +133,10 @@ class ProgramTrace {
 
  private:
   static ProgramTrace* current(const Session& session);
+  static ProgramTrace* open_trace_of(const Handle& tensor);
+  // Describes the line of the function that is running now.
+  std::string where() const;
+  Tensors call_sized(const Op& op, Args args, const CallOptions& options, absl::Span<const SizeArgument> sizes);
   Tensor make(TensorMeta meta);
   Slot slot_of(const Handle& tensor);
   void check_target(const Op& op, const Handle& target, bool grad, bool records);
@@ -96,7 +154,8 @@ class ProgramTrace {
     bool is_set = false;
   };
   ChangedGrad& changed(const Tensor& leaf);
-  void add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options);
+  void add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options,
+           absl::Span<const SizeArgument> sizes);
   bool is_read(const Tensor& value) const;
   std::vector<Program::LeafGrad> grads(std::vector<Slot>* results);
 
@@ -115,6 +174,9 @@ class ProgramTrace {
   bool differentiates_ = false;
   const uint64_t first_sequence_;  // of nodes of the client's graph that exist when the trace begins
   tt::Program program_;
+  TracedSizes sizes_;
+  const std::function<uint32_t()> current_site_;
+  std::shared_ptr<Number::Scope> scope_;  // of the numbers; null until the first
   Slot last_ = 0;
   int depth_ = 0, region_ = 0;  // nested regions; all regions so far
   std::vector<v1::Site> sites_;
@@ -123,7 +185,6 @@ class ProgramTrace {
 };
 
 // Whether a handle stands for a value of a trace, which the engine does not have.
-inline constexpr uint64_t kTracedHandle = uint64_t{1} << 63;
-inline bool is_traced(uint64_t handle) { return (handle & kTracedHandle) != 0; }
+inline bool is_traced(uint64_t handle) { return (handle & ProgramTrace::kTracedHandle) != 0; }
 
 }  // namespace tt::client

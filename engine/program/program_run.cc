@@ -24,6 +24,7 @@ class Names {
  public:
   explicit Names(size_t inputs) : states_(inputs + 1, State::kExists) { states_[0] = State::kUnused; }
 
+  bool was_defined(Slot slot) const { return slot < states_.size() && states_[slot] != State::kUnused; }
   bool exists(Slot slot) const { return slot < states_.size() && states_[slot] == State::kExists; }
   void require(Slot slot) const { check(ErrorKind::kValue, exists(slot), "expected a name that exists, got ", slot); }
   void define(Slot slot) {
@@ -89,6 +90,14 @@ void check_instruction(const Instruction& instruction, Names* names) {
         outputs, " result names, got ", instruction.results.size());
   for (Slot slot : instruction.results) {
     (instruction.flags & Instruction::kInto) != 0 ? names->require(slot) : names->define(slot);
+  }
+}
+
+void check_size(const SizeArgument& size, const Names& names) {
+  check_size_expression(size.expression);
+  for (const SizeTerm& term : size.expression) {
+    check(ErrorKind::kValue, term.kind != SizeTerm::Kind::kSize || names.was_defined(term.name),
+          "expected the size of a value that the Program has defined, got %", term.name);
   }
 }
 
@@ -201,8 +210,10 @@ void check_program(const Program& program, size_t inputs) {
         inputs);
   Names names(inputs);
   size_t index = 0;
+  absl::Span<const SizeArgument> sizes = program.sizes();
   for (const Instruction& instruction : program.instructions()) {
     try {
+      for (; !sizes.empty() && sizes[0].instruction == index; sizes.remove_prefix(1)) check_size(sizes[0], names);
       check_instruction(instruction, &names);
     } catch (Error& error) {
       error.append(absl::StrCat(" (instruction ", index, " of a Program)"));
@@ -210,6 +221,8 @@ void check_program(const Program& program, size_t inputs) {
     }
     ++index;
   }
+  check(ErrorKind::kValue, sizes.empty(), "expected sizes of a Program in the order of its instructions, got ",
+        sizes.size(), " others");
   absl::flat_hash_set<Slot> outputs;
   for (Slot slot : program.outputs()) {
     check(ErrorKind::kValue, names.exists(slot) && slot > inputs,

@@ -37,6 +37,10 @@ bool equal(const Instruction& a, const Instruction& b) {
   return is_same_call(a, b) && a.results == b.results && a.release == b.release;
 }
 
+bool equal(const SizeArgument& a, const SizeArgument& b) {
+  return a.instruction == b.instruction && a.arg == b.arg && a.element == b.element && a.expression == b.expression;
+}
+
 // FNV-1a over words, with a final mix. Not resistant to hostile keys.
 class Fingerprint {
  public:
@@ -71,7 +75,9 @@ std::string names_text(absl::Span<const Slot> slots) {
   return absl::StrJoin(slots, ", ", [](std::string* out, Slot slot) { out->append(name_text(slot)); });
 }
 
-std::string arg_text(const Arg& arg) {
+// `sizes` are those of the argument.
+std::string arg_text(const Arg& arg, absl::Span<const SizeArgument> sizes) {
+  if (!sizes.empty() && sizes[0].element == SizeArgument::kNumber) return to_string(sizes[0].expression);
   switch (arg.kind) {
     case Arg::Kind::kNone: return "None";
     case Arg::Kind::kTensor:
@@ -81,7 +87,15 @@ std::string arg_text(const Arg& arg) {
       return arg.size == 0 ? absl::StrCat(arg.integer) : absl::StrCat(static_cast<uint64_t>(arg.integer));
     case Arg::Kind::kFloat: return absl::StrCat(arg.real);
     case Arg::Kind::kComplex: return absl::StrCat("(", arg.real, " + ", arg.imaginary, "j)");
-    case Arg::Kind::kInts: return absl::StrCat("[", absl::StrJoin(arg.ints(), ", "), "]");
+    case Arg::Kind::kInts: {
+      std::vector<std::string> texts;
+      for (int64_t number : arg.ints()) texts.push_back(absl::StrCat(number));
+      for (const SizeArgument& size : sizes) {
+        if (static_cast<size_t>(size.element) < texts.size())
+          texts[static_cast<size_t>(size.element)] = to_string(size.expression);
+      }
+      return absl::StrCat("[", absl::StrJoin(texts, ", "), "]");
+    }
     case Arg::Kind::kFloats: return absl::StrCat("[", absl::StrJoin(arg.floats(), ", "), "]");
     case Arg::Kind::kString: return absl::StrCat("'", absl::CHexEscape(message_part(arg.string())), "'");
     case Arg::Kind::kSlot: return name_text(arg.slot);
@@ -149,6 +163,11 @@ Instruction& Program::add(const Op& op, Args args, absl::Span<const Slot> result
   return instruction;
 }
 
+void Program::add_size(const SizeArgument& size) {
+  sizes_.push_back(size);
+  sizes_.back().expression = memory_.copy(size.expression);
+}
+
 Program& Program::operator=(const Program& other) {
   if (this == &other) return *this;
   clear();
@@ -160,6 +179,7 @@ Program& Program::operator=(const Program& other) {
   }
   set_outputs(other.outputs_);
   set_release(other.release_);
+  for (const SizeArgument& size : other.sizes_) add_size(size);
   return *this;
 }
 
@@ -167,6 +187,7 @@ void Program::clear() {
   instructions_.clear();
   if (instructions_.capacity() > kMaxKeptInstructions) std::vector<Instruction>().swap(instructions_);
   outputs_ = release_ = {};
+  sizes_.clear();
   memory_.clear();
 }
 
@@ -190,12 +211,22 @@ void Program::rename(absl::FunctionRef<Slot(Slot)> name_of) {
   }
   outputs_ = renamed(outputs_);
   release_ = renamed(release_);
+  for (SizeArgument& size : sizes_) {
+    absl::Span<SizeTerm> terms = memory_.allocate<SizeTerm>(size.expression.size());
+    std::uninitialized_copy(size.expression.begin(), size.expression.end(), terms.begin());
+    for (SizeTerm& term : terms) {
+      if (term.kind == SizeTerm::Kind::kSize) term.name = name_of(term.name);
+    }
+    size.expression = terms;
+  }
 }
 
 bool operator==(const Program& a, const Program& b) {
   return a.outputs_ == b.outputs_ && a.release_ == b.release_ &&
          std::equal(a.instructions_.begin(), a.instructions_.end(), b.instructions_.begin(), b.instructions_.end(),
-                    [](const Instruction& x, const Instruction& y) { return equal(x, y); });
+                    [](const Instruction& x, const Instruction& y) { return equal(x, y); }) &&
+         std::equal(a.sizes_.begin(), a.sizes_.end(), b.sizes_.begin(), b.sizes_.end(),
+                    [](const SizeArgument& x, const SizeArgument& y) { return equal(x, y); });
 }
 
 uint64_t Program::fingerprint() const {
@@ -209,6 +240,15 @@ uint64_t Program::fingerprint() const {
   }
   sum.add(outputs_);
   sum.add(release_);
+  for (const SizeArgument& size : sizes_) {
+    sum.add(uint64_t{size.instruction} | uint64_t{size.arg} << 32);
+    sum.add(static_cast<uint64_t>(size.element));
+    for (const SizeTerm& term : size.expression) {
+      sum.add(static_cast<uint64_t>(term.kind));
+      sum.add(static_cast<uint64_t>(term.number));
+      sum.add(term.name);
+    }
+  }
   return sum.value();
 }
 
@@ -221,7 +261,16 @@ Program canonical(const Program& program) {
 
 std::string to_string(const Program& program) {
   std::string text;
-  for (const Instruction& instruction : program.instructions()) {
+  absl::Span<const SizeArgument> sizes = program.sizes();
+  const auto take_sizes = [&](size_t instruction, size_t arg) {
+    size_t count = 0;
+    while (count < sizes.size() && sizes[count].instruction == instruction && sizes[count].arg == arg) ++count;
+    const absl::Span<const SizeArgument> taken = sizes.first(count);
+    sizes.remove_prefix(count);
+    return taken;
+  };
+  for (size_t n = 0; n < program.instructions().size(); ++n) {
+    const Instruction& instruction = program.instructions()[n];
     const bool into = (instruction.flags & Instruction::kInto) != 0;
     if (!instruction.results.empty()) absl::StrAppend(&text, names_text(instruction.results), into ? " <- " : " = ");
     absl::StrAppend(&text, message_part(instruction.op->name), "(");
@@ -229,7 +278,7 @@ std::string to_string(const Program& program) {
       const Arg& arg = instruction.args[i];
       const bool named = names_in(arg).empty() && i < instruction.op->params.size();
       absl::StrAppend(&text, i == 0 ? "" : ", ", message_part(named ? instruction.op->params[i].name : ""),
-                      named ? "=" : "", arg_text(arg));
+                      named ? "=" : "", arg_text(arg, take_sizes(n, i)));
     }
     absl::StrAppend(&text, ")");
     if (!instruction.release.empty()) absl::StrAppend(&text, "  # drops ", names_text(instruction.release));

@@ -16,6 +16,7 @@
 #include "engine/schema/arg.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/op.h"
+#include "engine/schema/size_expression.h"
 
 namespace tt {
 
@@ -73,6 +74,17 @@ struct Instruction {
 
 // Whether two instructions have the same operator, flags and arguments. Floating-point numbers are compared bitwise.
 bool is_same_call(const Instruction& a, const Instruction& b);
+
+// An integer among an instruction's arguments that depends on the sizes of values: with_sizes() (sized_program.h)
+// replaces the argument.
+struct SizeArgument {
+  static constexpr int32_t kNumber = -1;
+
+  uint32_t instruction = 0;
+  uint32_t arg = 0;
+  int32_t element = kNumber;  // of a list of integers; kNumber if the argument is a number
+  SizeExpression expression;
+};
 
 // Arena for the data that instructions point to. Addresses stay valid until clear(), which keeps enough memory for an
 // ordinary frame.
@@ -146,6 +158,7 @@ class Program {
     instructions_ = std::exchange(other.instructions_, {});
     outputs_ = std::exchange(other.outputs_, {});
     release_ = std::exchange(other.release_, {});
+    sizes_ = std::exchange(other.sizes_, {});
     memory_ = std::move(other.memory_);
     return *this;
   }
@@ -155,6 +168,9 @@ class Program {
   // that.
   absl::Span<const Slot> outputs() const { return outputs_; }
   absl::Span<const Slot> release() const { return release_; }
+  // In ascending order of their instructions. Only of Programs that a client defines; passes require that there are
+  // none.
+  absl::Span<const SizeArgument> sizes() const { return sizes_; }
 
   // These functions build a Program. Instructions must point into memory().
   ProgramMemory& memory() { return memory_; }
@@ -164,13 +180,18 @@ class Program {
   Instruction& add(const Op& op, Args args, absl::Span<const Slot> results, absl::Span<const Slot> release = {});
   void set_outputs(absl::Span<const Slot> names) { outputs_ = memory_.copy(names); }
   void set_release(absl::Span<const Slot> names) { release_ = memory_.copy(names); }
+  // Copies the expression. Call in ascending order of instructions.
+  void add_size(const SizeArgument& size);
+  void clear_sizes() { sizes_.clear(); }
   // Copies `args` with their lists and strings into memory().
   Args copy_args(Args args);
   // Called by passes, which replace instructions in place.
   std::vector<Instruction>& mutable_instructions() { return instructions_; }
   void clear();
   // Host memory in use.
-  uint64_t bytes() const { return memory_.bytes() + instructions_.capacity() * sizeof(Instruction); }
+  uint64_t bytes() const {
+    return memory_.bytes() + instructions_.capacity() * sizeof(Instruction) + sizes_.capacity() * sizeof(SizeArgument);
+  }
 
   // Replaces every name except 0.
   void rename(absl::FunctionRef<Slot(Slot)> name_of);
@@ -188,6 +209,7 @@ class Program {
   std::vector<Instruction> instructions_;
   absl::Span<const Slot> outputs_;
   absl::Span<const Slot> release_;
+  std::vector<SizeArgument> sizes_;
   ProgramMemory memory_;
 };
 

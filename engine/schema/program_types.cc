@@ -47,12 +47,20 @@ ProgramTypes::ProgramTypes(const Program& program, absl::Span<const TensorMeta* 
                            InferCall infer_call)
     : metas_(count_names(program, inputs.size())), known_(metas_.size()) {
   for (size_t i = 0; i < inputs.size(); ++i) set(i + 1, *inputs[i]);
-  const DefaultFloat restored;
-  for (const Instruction& instruction : program.instructions())
-    infer_instruction(instruction, grad_enabled, infer_call);
+  for (const Instruction& instruction : program.instructions()) add(instruction, grad_enabled, infer_call);
+}
+
+ProgramTypes::ProgramTypes(absl::Span<const TensorMeta* const> inputs) {
+  for (size_t i = 0; i < inputs.size(); ++i) set(i + 1, *inputs[i]);
 }
 
 void ProgramTypes::set(Slot slot, TensorMeta meta) {
+  if (slot >= metas_.size()) {
+    check(ErrorKind::kValue, slot <= Program::kMaxNames, "a Program has at most ", Program::kMaxNames,
+          " names, got the name ", slot);
+    metas_.resize(slot + 1);
+    known_.resize(slot + 1);
+  }
   metas_[slot] = std::move(meta);
   known_[slot] = true;
 }
@@ -62,7 +70,7 @@ const TensorMeta* ProgramTypes::find(Slot slot) const {
   return &metas_[slot];
 }
 
-void ProgramTypes::infer_instruction(const Instruction& instruction, bool grad_enabled, InferCall infer_call) {
+void ProgramTypes::add(const Instruction& instruction, bool grad_enabled, InferCall infer_call) {
   const Op& op = *instruction.op;
   size_t entries = 0;
   for (const Arg& arg : instruction.args) entries += arg.kind == Arg::Kind::kSlots ? arg.size : 0;
@@ -80,7 +88,7 @@ void ProgramTypes::infer_instruction(const Instruction& instruction, bool grad_e
   }
   for (size_t i = args.size(); i < op.params.size(); ++i) args.push_back(op.params[i].default_value);
   op.check_args(args);
-  DefaultFloat::set(instruction.default_float());
+  const DefaultFloat default_float(instruction.default_float());
   const bool grad = grad_enabled && (instruction.flags & Instruction::kGrad) != 0 &&
                     (instruction.flags & Instruction::kInference) == 0;
   Inference inferred;

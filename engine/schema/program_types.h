@@ -1,7 +1,7 @@
 // ProgramTypes: the metadata of every value of a Program, inferred by the operators' rules.
 //
 // A client infers the results of a Program that it has defined with it, and the engine knows the sizes of all values
-// before the Program runs. Immutable after construction.
+// before the Program runs. Not thread-safe while it changes.
 #pragma once
 
 #include <vector>
@@ -24,6 +24,8 @@ using InferCall = absl::FunctionRef<void(const Op& op, Args args, bool grad_enab
 
 class ProgramTypes {
  public:
+  // Describes only the inputs; add() describes results.
+  explicit ProgramTypes(absl::Span<const TensorMeta* const> inputs);
   // `inputs` describe the names 1, 2, ...; gradients are recorded where the instruction's flags and `grad_enabled` say
   // so. Throws Error of the first instruction whose rules reject its arguments, and Error (ValueError) if the Program
   // has a name that it does not define, or an operator whose results depend on values. `infer_call` replaces
@@ -31,13 +33,16 @@ class ProgramTypes {
   ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled,
                InferCall infer_call = infer_in_program);
 
+  // Infers the results of the next instruction. Throws like the constructor.
+  void add(const Instruction& instruction, bool grad_enabled, InferCall infer_call = infer_in_program);
+  // Sets the metadata of a name. Throws Error (ValueError) for a name above Program::kMaxNames.
+  void set(Slot slot, TensorMeta meta);
+
   // Requires that the Program defines the name, or that it is an input's.
   const TensorMeta& of(Slot slot) const { return metas_[slot]; }
   bool contains(Slot slot) const { return slot < metas_.size() && known_[slot]; }
 
  private:
-  void infer_instruction(const Instruction& instruction, bool grad_enabled, InferCall infer_call);
-  void set(Slot slot, TensorMeta meta);
   const TensorMeta* find(Slot slot) const;
 
   std::vector<TensorMeta> metas_;  // by name

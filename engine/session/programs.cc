@@ -24,6 +24,7 @@
 #include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/program_types.h"
+#include "engine/schema/sized_program.h"
 #include "engine/session/context.h"
 
 namespace tt {
@@ -105,7 +106,7 @@ DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interfac
       sites_(std::move(sites)),
       text_(std::move(text)) {
   check_program(program_, interface_.read + interface_.written);
-  remove_unused(&program_);
+  if (program_.sizes().empty()) remove_unused(&program_);
   uint64_t bytes = program_.bytes() + text_.capacity();
   for (const std::string& site : sites_) bytes += sizeof(site) + site.capacity();
   bytes_ = bytes;
@@ -130,9 +131,16 @@ Tensors DefinedProgram::run(const ProgramInputs& inputs) const {
 
 Program DefinedProgram::specialised(const ProgramInputs& inputs,
                                     absl::FunctionRef<void(const char*, const Program&)> visit) const {
-  Program program = program_;
   const std::vector<const TensorMeta*> metas = metas_of(inputs);
   const bool grad = CallScope::current().grad_enabled;
+  Program program;
+  if (program_.sizes().empty()) {
+    program = program_;
+  } else {
+    program = with_sizes(program_, metas, grad).program;
+    remove_unused(&program);
+    visit("the computation of sizes and remove_unused", program);
+  }
   const auto change = [&](PartPass pass) { program = map_between_writes(program, metas, grad, pass); };
   if (writes_in_place(program)) {
     functionalise(&program, ProgramTypes(program, metas, grad), metas.size());

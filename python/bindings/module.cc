@@ -28,6 +28,7 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/symbolic_int.h"
 #include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
@@ -306,8 +307,9 @@ void bind(py::module_& m) {
     }
   });
   init_waits();
-  if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_tensor_type(m.ptr()) || !init_pending_item_type(m.ptr()) ||
-      !init_torch_function(m.ptr()) || !init_overridable(m.ptr()) || !init_function_log(m.ptr()))
+  if (!init_errors(m.ptr()) || !init_types(m.ptr()) || !init_symbolic_int(m.ptr()) || !init_tensor_type(m.ptr()) ||
+      !init_pending_item_type(m.ptr()) || !init_torch_function(m.ptr()) || !init_overridable(m.ptr()) ||
+      !init_function_log(m.ptr()))
     throw py::error_already_set();
   MethodTables tables = method_tables();
   add_functions(m, "torch", tables.torch);

@@ -76,10 +76,19 @@ class TraceRegion {
   client::ProgramTrace* trace_ = nullptr;  // not used after its end
 };
 
-std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples) {
+// `constant_sizes`: True for all sizes, or a list of (number of the tensor, dimension).
+std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples, const py::object& constant_sizes) {
   const std::vector<client::Tensor> tensors = tensors_of(examples, "trace");
   client::Session& session = tensors.empty() ? current_session() : *tensors[0]->session;
-  return std::make_unique<client::ProgramTrace>(Ref<client::Session>(&session), tensors);
+  client::TraceOptions options;
+  options.current_site = [&session] { return current_site(session); };  // the trace keeps the session
+  if (py::isinstance<py::bool_>(constant_sizes)) {
+    options.are_sizes_constant = constant_sizes.cast<bool>();
+  } else {
+    for (const auto& [input, dim] : constant_sizes.cast<std::vector<std::pair<size_t, size_t>>>())
+      options.constant_sizes.push_back({input, dim});
+  }
+  return std::make_unique<client::ProgramTrace>(Ref<client::Session>(&session), tensors, options);
 }
 
 }  // namespace
@@ -113,7 +122,8 @@ void bind_program(py::module_& m) {
       .def("__enter__", &TraceRegion::enter)
       .def("__exit__", &TraceRegion::exit);
   py::class_<client::ProgramTrace>(m, "ProgramTrace")
-      .def(py::init(&begin_trace), py::arg("examples"))
+      .def(py::init(&begin_trace), py::arg("examples"), py::arg("constant_sizes") = false)
+      .def_property_readonly("gave_sizes", &client::ProgramTrace::gave_sizes)
       .def_property_readonly("inputs", [](const client::ProgramTrace& t) { return wrapped(t.inputs()); })
       .def("stop", &client::ProgramTrace::stop)
       .def(

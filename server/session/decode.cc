@@ -141,6 +141,25 @@ void decode(const v1::Frame& frame, const Limits& limits, Program* program) {
   program->set_release(span_of<Slot>(frame.release()));
 }
 
+void decode_sizes(const v1::Frame& frame, Program* program) {
+  constexpr int kNumbers = 3;  // per term
+  std::vector<SizeTerm> terms;
+  for (const v1::SizeArgument& wire : frame.sizes()) {
+    check(ErrorKind::kValue,
+          wire.terms_size() % kNumbers == 0 && wire.terms_size() <= kNumbers * static_cast<int>(kMaxSizeTerms),
+          "expected three numbers per term, and at most ", kMaxSizeTerms, " terms, got ", wire.terms_size(),
+          " numbers");
+    terms.clear();
+    for (int i = 0; i < wire.terms_size(); i += kNumbers) {
+      const int64_t kind = wire.terms(i);
+      check(ErrorKind::kValue, kind >= 0 && kind < SizeTerm::kKinds, "expected a kind of term below ", SizeTerm::kKinds,
+            ", got ", kind);
+      terms.push_back({static_cast<SizeTerm::Kind>(kind), wire.terms(i + 1), static_cast<uint64_t>(wire.terms(i + 2))});
+    }
+    program->add_size({wire.instruction(), wire.arg(), wire.element(), terms});
+  }
+}
+
 void decode_scalar_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads) {
   reads->clear();
   const auto& fields = frame.scalar_reads();

@@ -17,6 +17,10 @@ namespace tt::server {
 // is warm. Throws ProgramFault on an invalid frame, before anything has been executed.
 void decode(const v1::Frame& frame, const Limits& limits, Program* program);
 
+// Adds the sizes of a Program's definition. Throws Error if an expression is malformed; check_program() checks the
+// rest.
+void decode_sizes(const v1::Frame& frame, Program* program);
+
 // Clears and fills `reads` with the frame's reads between instructions. Throws Error if they are invalid.
 void decode_scalar_reads(const v1::Frame& frame, const Limits& limits, std::vector<ReadPoint>* reads);
 

@@ -19,6 +19,7 @@ constexpr uint64_t kInstructionBytes = sizeof(v1::Instruction) + kPointerBytes +
 constexpr uint64_t kArgumentBytes = sizeof(v1::Argument) + kPointerBytes + sizeof(Arg);
 constexpr uint64_t kListBytes = sizeof(v1::Integers) + 16;
 constexpr uint64_t kReadBytes = sizeof(v1::Read) + kPointerBytes;
+constexpr uint64_t kSizeBytes = sizeof(v1::SizeArgument) + kPointerBytes + 2 * sizeof(tt::SizeArgument);
 constexpr uint64_t kSiteBytes = sizeof(v1::Site) + kPointerBytes + 2 * sizeof(std::string);
 // Memory per number of a list. A list grows by doubling, in an arena that does not free the outgrown arrays.
 constexpr uint64_t kNumberBytes = 5 * sizeof(uint64_t);  // includes the copy in the Program
@@ -53,6 +54,7 @@ class FrameMeasurer {
         case v1::Frame::kReadsFieldNumber: ++size_.reads; return count(kReadBytes) && bytes(1);
         case v1::Frame::kSitesFieldNumber: return count(kSiteBytes) && bytes(2);
         case v1::Frame::kTraceparentFieldNumber: return bytes(2);
+        case v1::Frame::kSizesFieldNumber: return count(kSizeBytes) && nested([this] { return size(); });
         default: return unknown();
       }
     });
@@ -138,6 +140,14 @@ class FrameMeasurer {
         case v1::Instruction::kReleaseFieldNumber: return bytes(3);
         default: return unknown();
       }
+    });
+  }
+
+  bool size() {
+    return fields([this](int field, WireFormat::WireType type) {
+      if (type != WireFormat::WIRETYPE_LENGTH_DELIMITED)
+        return number(field < v1::SizeArgument::kTermsFieldNumber && type == kVarint, type);
+      return field == v1::SizeArgument::kTermsFieldNumber ? numbers() : unknown();
     });
   }
 

@@ -48,6 +48,7 @@ Programs::Entry decode_definition(const Limits& limits, std::string text, const 
   Program program;
   try {
     decode(frame, limits, &program);
+    decode_sizes(frame, &program);
   } catch (const ProgramFault& fault) {
     Error error = fault.error;
     error.append(absl::StrCat(" (instruction ", fault.instruction, " of a Program)"));

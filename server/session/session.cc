@@ -269,6 +269,8 @@ class Session::RunningTurn {
 void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Reply* reply) {
   set_phase(SessionActivity::Phase::kPrepare);
   sites_->add(frame);
+  check(ErrorKind::kValue, frame.sizes().empty(), "sizes are part of the definition of a Program, got ",
+        frame.sizes_size(), " in a frame");
   decode(frame, options_.limits, &program_);
   decode_scalar_reads(frame, options_.limits, &scalar_reads_);
   const RunningFrame running(*this, frame.sequence());

@@ -82,6 +82,28 @@ void mutate_instruction(v1::Instruction* instruction, Random& random) {
   }
 }
 
+// An expression of a few terms that are more likely valid than not, for an argument of an existing instruction.
+void add_random_size(v1::Frame* frame, Random& random) {
+  if (frame->instructions().empty()) return;
+  v1::SizeArgument* size = frame->add_sizes();
+  const auto count = static_cast<uint64_t>(frame->instructions_size());
+  size->set_instruction(static_cast<uint32_t>(random() % (count + random() % 2)));
+  size->set_arg(static_cast<uint32_t>(random() % 4));
+  size->set_element(static_cast<int32_t>(random() % 4) - 1);
+  const auto add_term = [&](int64_t kind, int64_t number) {
+    size->add_terms(kind);
+    size->add_terms(number);
+    size->add_terms(static_cast<int64_t>(random() % 16));
+  };
+  add_term(1, static_cast<int64_t>(random() % 3));
+  for (uint64_t i = 0, terms = random() % 3; i < terms; ++i) {
+    add_term(static_cast<int64_t>(random() % 2), odd_number(random));
+    add_term(2 + static_cast<int64_t>(random() % 8), 0);
+  }
+  std::sort(frame->mutable_sizes()->begin(), frame->mutable_sizes()->end(),
+            [](const v1::SizeArgument& a, const v1::SizeArgument& b) { return a.instruction() < b.instruction(); });
+}
+
 void mutate_bytes(v1::Frame* frame, Random& random) {
   std::string bytes = frame->SerializeAsString();
   if (bytes.empty()) return;
@@ -143,7 +165,11 @@ size_t mutate_serialized(uint8_t* data, size_t size, size_t max_size, unsigned s
   v1::Frame frame;
   if (random() % 4 == 0 || !frame.ParseFromArray(data, static_cast<int>(size)))
     return mutate_bytes(data, size, max_size);
-  mutate_fields(&frame, random);
+  if (random() % 12 == 0) {
+    add_random_size(&frame, random);
+  } else {
+    mutate_fields(&frame, random);
+  }
   const size_t bytes = frame.ByteSizeLong();
   if (bytes > max_size) return mutate_bytes(data, size, max_size);
   frame.SerializeToArray(data, static_cast<int>(bytes));

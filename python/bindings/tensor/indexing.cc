@@ -9,6 +9,7 @@
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/symbolic_int.h"
 #include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 
@@ -130,6 +131,8 @@ class Indexer {
       put(result_.view->session->upload({reinterpret_cast<const char*>(&zero), static_cast<size_t>(count) * 8},
                                         DType::kInt64, {&count, 1}, result_.view->device));
       ++dim_;
+    } else if (is_symbolic(item)) {
+      view(op_id::kSelect, {Arg(dim_), Arg(marked_int(item))});
     } else {
       Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError);
       if (i == -1 && PyErr_Occurred()) throw PythonErrorSet();
@@ -142,7 +145,28 @@ class Indexer {
     }
   }
 
+  // A bound of a slice as an argument: of a traced tensor it is not adjusted to the size, which differs between runs.
+  static int64_t bound(PyObject* o, int64_t otherwise) {
+    if (o == Py_None) return otherwise;
+    if (is_symbolic(o)) return marked_int(o);
+    const Py_ssize_t number = PyNumber_AsSsize_t(o, nullptr);  // bounds beyond 64 bits are clipped
+    if (number == -1 && PyErr_Occurred()) throw PythonErrorSet();
+    return number;
+  }
+
+  void traced_slice(const PySliceObject& slice) {
+    const int64_t start = bound(slice.start, 0), stop = bound(slice.stop, INT64_MAX);
+    const int64_t step = slice.step == Py_None ? 1 : int_from(slice.step);
+    check(ErrorKind::kValue, step > 0, "step must be greater than zero");
+    if (start == 0 && stop == INT64_MAX && step == 1) return;
+    view(op_id::kSlice, {Arg(dim_), Arg(start), Arg(stop), Arg(step)});
+  }
+
   void slice(PyObject* item) {
+    auto* bounds = reinterpret_cast<PySliceObject*>(item);
+    const bool is_traced = client::ProgramTrace::of_tensor(*result_.view) != nullptr;
+    if (is_traced || is_symbolic(bounds->start) || is_symbolic(bounds->stop)) [[unlikely]]
+      return traced_slice(*bounds);
     Py_ssize_t start = 0, stop = 0, step = 0;
     if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw PythonErrorSet();
     check(ErrorKind::kValue, step > 0, "step must be greater than zero");

@@ -17,6 +17,7 @@
 #include "python/bindings/tensor/operators.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/symbolic_int.h"
 #include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
@@ -52,7 +53,8 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
     PyObject* given = count == 1 && is_size(first) ? first : args;
     absl::InlinedVector<int64_t, 6> sizes;
     if (count > 1 || given == first || !first || PyLong_Check(first)) {
-      check(ErrorKind::kType, ints_from(given, &sizes), "Tensor(): expected a tensor, data, or sizes as ints");
+      check(ErrorKind::kType, ints_from(given, &sizes, /*for_call=*/true),
+            "Tensor(): expected a tensor, data, or sizes as ints");
       if (!first) sizes.push_back(0);
       const Arg empty[] = {Arg(absl::Span<const int64_t>(sizes)), Arg(client::default_dtype()), Arg(default_device())};
       return wrap(call_op(op_id::kEmpty, empty, session)[0], type);
@@ -61,7 +63,14 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   });
 }
 
-PyObject* get_shape(PyObject* o, void*) { return size_object(handle_of(o)->sizes); }
+PyObject* shape_of(PyObject* o) {
+  const client::Handle& tensor = *handle_of(o);
+  if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(tensor)) [[unlikely]]
+    return guard([&] { return traced_shape(*trace, tensor); });
+  return size_object(tensor.sizes);
+}
+
+PyObject* get_shape(PyObject* o, void*) { return shape_of(o); }
 PyObject* get_dtype(PyObject* o, void*) { return Py_NewRef(dtype_object(handle_of(o)->dtype)); }
 PyObject* get_device(PyObject* o, void*) { return device_object(handle_of(o)->device); }
 PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLongLong(handle_of(o)->dim()); }
@@ -154,18 +163,30 @@ PyObject* size(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* names[] = {"dim", nullptr};
   PyObject* dim = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:size", const_cast<char**>(names), &dim)) return nullptr;
-  if (!dim || dim == Py_None) return size_object(handle_of(o)->sizes);
+  if (!dim || dim == Py_None) return shape_of(o);
   return guard([&]() -> PyObject* {
     const int64_t d = int_from(dim), n = handle_of(o)->dim();
     check(ErrorKind::kIndex, d >= -n && d < n, "Dimension out of range (expected to be in range of [", -n, ", ", n - 1,
           "], but got ", d, ")");
-    return PyLong_FromLongLong(handle_of(o)->sizes[static_cast<size_t>(d < 0 ? d + n : d)]);
+    const client::Handle& tensor = *handle_of(o);
+    const auto at = static_cast<size_t>(d < 0 ? d + n : d);
+    if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(tensor)) [[unlikely]]
+      return number_object(trace->size_of(tensor, at));
+    return PyLong_FromLongLong(tensor.sizes[at]);
   });
+}
+// Strides and offsets of a traced tensor are constants, which require its sizes. False with a Python exception.
+bool require_traced_sizes(PyObject* o) {
+  client::ProgramTrace* const trace = client::ProgramTrace::of_tensor(*handle_of(o));
+  if (trace == nullptr) [[likely]]
+    return true;
+  return guard([&] { return trace->require_sizes(*handle_of(o)), true; }, false);
 }
 PyObject* stride(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* names[] = {"dim", nullptr};
   PyObject* dim = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:stride", const_cast<char**>(names), &dim)) return nullptr;
+  if (!require_traced_sizes(o)) return nullptr;
   const Sizes& strides = handle_of(o)->strides;
   Owned tuple(PyTuple_New(static_cast<Py_ssize_t>(strides.size())));
   if (!tuple) return nullptr;
@@ -175,9 +196,16 @@ PyObject* stride(PyObject* o, PyObject* args, PyObject* keywords) {
   return dim && dim != Py_None ? PyObject_GetItem(tuple.get(), dim) : tuple.release();
 }
 PyObject* dim(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->dim()); }
-PyObject* numel(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->numel()); }
+PyObject* numel(PyObject* o, PyObject*) {
+  const client::Handle& tensor = *handle_of(o);
+  if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(tensor)) [[unlikely]]
+    return guard([&] { return traced_numel(*trace, tensor); });
+  return PyLong_FromLongLong(tensor.numel());
+}
 PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromSize_t(item_size(handle_of(o)->dtype)); }
-PyObject* storage_offset(PyObject* o, PyObject*) { return PyLong_FromLongLong(handle_of(o)->offset); }
+PyObject* storage_offset(PyObject* o, PyObject*) {
+  return require_traced_sizes(o) ? PyLong_FromLongLong(handle_of(o)->offset) : nullptr;
+}
 
 PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* names[] = {"memory_format", nullptr};
@@ -291,7 +319,10 @@ Py_ssize_t length(PyObject* o) {
     PyErr_SetString(PyExc_TypeError, "len() of a 0-d tensor");
     return -1;
   }
-  return handle_of(o)->sizes[0];
+  const client::Handle& tensor = *handle_of(o);
+  if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(tensor)) [[unlikely]]
+    return guard([&] { return static_cast<Py_ssize_t>(trace->size_of(tensor, 0).constant()); }, Py_ssize_t{-1});
+  return tensor.sizes[0];
 }
 
 Py_hash_t hash(PyObject* o) { return _Py_HashPointer(o); }

@@ -311,14 +311,14 @@ const char* slot_name(uint16_t op, bool is_reflected, bool in_place) {
 // Converts an operand of a number slot, a tensor or a Python number. Returns false for other objects.
 bool operand(PyObject* o, Arg* out) {
   if (is_tensor(o)) return *out = Arg(static_cast<const TensorMeta*>(handle_of(o).get())), true;
-  return plain_number(o, out);
+  return argument_number(o, out);
 }
 
 // Same, but also returns false for tensors that may override the slot.
 bool plain_operand(PyObject* o, Arg* out) {
   if (is_plain_tensor(o)) [[likely]]
     return *out = Arg(static_cast<const TensorMeta*>(handle_of(o).get())), true;
-  return !is_tensor(o) && plain_number(o, out);
+  return !is_tensor(o) && argument_number(o, out);
 }
 
 // Computes a number slot with converted operands.

@@ -9,6 +9,7 @@
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/read.h"
+#include "python/bindings/tensor/symbolic_int.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
 
@@ -69,7 +70,7 @@ bool is_number_object(PyObject* o) {
 
 // Like plain_number, but also accepts a one-element tensor, whose value is read from the engine.
 bool number_from(PyObject* o, Arg* out) {
-  if (!is_tensor(o)) return plain_number(o, out);
+  if (!is_tensor(o)) return argument_number(o, out);
   if (handle_of(o)->numel() != 1) return false;
   Scalar value = read_scalar(handle_of(o));
   return *out = Arg(value), true;
@@ -115,7 +116,7 @@ class Binder {
           if (!PyIndex_Check(item) || PyBool_Check(item) || is_foreign(item)) {
             return refuse(type_error(op_.params[param], item));
           }
-          list.push_back(int_from(item));
+          list.push_back(argument_int(item));
         }
         out_->args[param] = Arg(absl::Span<const int64_t>(list));
         filled_[param] = true;
@@ -253,6 +254,7 @@ class Binder {
       case ParamType::kTensors: return set_list(p, value, arg);
       case ParamType::kScalar: return is_number_object(value) && number_from(value, arg);
       case ParamType::kFloat:
+        if (is_symbolic(value)) return plain_number(value, arg) && (*arg = Arg(arg->to_double()), true);
         return is_number_object(value) && number_from(value, arg) && arg->is_real_number() &&
                (*arg = Arg(arg->to_double()), true);
       case ParamType::kInt:
@@ -309,8 +311,8 @@ class Binder {
     // NumPy's integers have an index, too.
     const bool is_int = PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value) && !is_tensor(value));
     if (is_int && p.list_size > 0) {
-      list.assign(static_cast<size_t>(p.list_size), int_from(value));
-    } else if (!ints_from(value, &list)) {
+      list.assign(static_cast<size_t>(p.list_size), argument_int(value));
+    } else if (!ints_from(value, &list, /*for_call=*/true)) {
       return false;
     } else if (p.list_size > 1 && list.size() == 1) {  // (3,) means 3x3, as in PyTorch
       list.resize(static_cast<size_t>(p.list_size), list[0]);
@@ -401,7 +403,15 @@ bool plain_number(PyObject* o, Arg* out) {
   return *out = Arg(PyFloat_AS_DOUBLE(value.get())), true;
 }
 
-bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
+bool argument_number(PyObject* o, Arg* out) {
+  if (is_symbolic(o)) [[unlikely]]
+    return *out = Arg(marked_int(o)), true;
+  return plain_number(o, out);
+}
+
+int64_t argument_int(PyObject* o) { return is_symbolic(o) ? marked_int(o) : int_from(o); }
+
+bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out, bool for_call) {
   if (is_tensor(o) || PyUnicode_Check(o)) return false;
   if (!PyTuple_Check(o) && !PyList_Check(o)) {
     if (!PySequence_Check(o)) return false;
@@ -416,7 +426,7 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out) {
       continue;
     }
     if (!PyIndex_Check(item) || is_foreign(item)) return false;
-    out->push_back(int_from(item));
+    out->push_back(for_call ? argument_int(item) : int_from(item));
   }
   return true;
 }

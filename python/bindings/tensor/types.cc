@@ -13,6 +13,7 @@
 #include "engine/schema/error.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/parse.h"
+#include "python/bindings/tensor/symbolic_int.h"
 
 namespace tt::python {
 namespace {
@@ -198,7 +199,7 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   if (!self) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-    if (PyLong_Check(item)) continue;
+    if (PyLong_Check(item) || is_symbolic(item)) continue;
     if (!PyIndex_Check(item) || PySequence_Check(item)) {
       return PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                           Py_TYPE(item)->tp_name);
@@ -212,6 +213,13 @@ PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
 }
 PyObject* size_numel(PyObject* self, PyObject*) {
   return guard([&]() -> PyObject* {
+    PyObject** const items = PySequence_Fast_ITEMS(self);
+    if (std::any_of(items, items + PyTuple_GET_SIZE(self), is_symbolic)) [[unlikely]] {
+      Owned product(throw_if_null(PyLong_FromLong(1)));
+      for (PyObject* item : absl::MakeSpan(items, static_cast<size_t>(PyTuple_GET_SIZE(self))))
+        product = Owned(throw_if_null(PyNumber_Multiply(product.get(), item)));
+      return product.release();
+    }
     int64_t n = 1;
     for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self); ++i) {
       const bool overflows = __builtin_mul_overflow(n, int_from(PyTuple_GET_ITEM(self, i)), &n);
@@ -229,7 +237,8 @@ PyObject* as_size(PyObject* tuple) {
 PyObject* size_concat(PyObject* a, PyObject* b) {
   if (!PyTuple_Check(b)) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(b); ++i) {  // a Size contains only ints
-    if (!PyLong_Check(PyTuple_GET_ITEM(b, i))) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
+    PyObject* item = PyTuple_GET_ITEM(b, i);
+    if (!PyLong_Check(item) && !is_symbolic(item)) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
   }
   return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
 }
@@ -307,6 +316,7 @@ PyObject* size_object(SizesView sizes) {
   return tuple;
 }
 
+PyObject* size_class() { return reinterpret_cast<PyObject*>(size_type); }
 bool is_size(PyObject* o) { return PyObject_TypeCheck(o, size_type); }
 
 bool init_types(PyObject* module) {

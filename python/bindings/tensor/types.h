@@ -11,6 +11,7 @@ namespace tt::python {
 bool init_types(PyObject* module);
 PyObject* size_object(SizesView sizes);  // new reference to a teletensor.Size, a tuple
 bool is_size(PyObject* o);
+PyObject* size_class();                  // borrowed reference to Size
 PyObject* device_object(Device device);  // new reference
 
 // Returns the device of new tensors without an explicit device: initially the CPU.

@@ -1,5 +1,5 @@
-"""Symbolic numbers. Sizes are integers here, so there are no values of these types, and functions of them are those of
-Python.
+"""Symbolic numbers: integers that a traced function has computed from sizes. Floats and bools that it computes from them are
+Python's, and required of every run of its Program, so there are no values of those types.
 """
 
 from __future__ import annotations
@@ -7,18 +7,20 @@ from __future__ import annotations
 import builtins
 import enum
 import math
+import numbers
 from typing import Any
+
+from .._C import SymInt
 
 
 class _Symbolic:
     """A number without a value. Its constructor raises NotImplementedError."""
 
     def __init__(self, node: Any):
-        raise NotImplementedError(f"{type(self).__name__}: sizes are integers; there are no symbolic numbers")
+        raise NotImplementedError(f"{type(self).__name__}: floats and bools of sizes are numbers of Python")
 
 
-class SymInt(_Symbolic):
-    """The type of symbolic integers, for isinstance()."""
+numbers.Integral.register(SymInt)
 
 
 class SymFloat(_Symbolic):
@@ -41,8 +43,8 @@ Tag.__doc__ = "Properties of operators, for torch.library."
 
 
 def sym_int(a: Any) -> int:
-    """int(a)."""
-    return builtins.int(a)
+    """int(a); a SymInt itself."""
+    return a if isinstance(a, SymInt) else builtins.int(a)
 
 
 def sym_float(a: Any) -> float:
@@ -56,8 +58,12 @@ def sym_not(a: Any) -> bool:
 
 
 def _extremum(function: Any, a: float, b: float) -> float:
+    if isinstance(a, SymInt) and isinstance(b, (int, SymInt)):
+        return a.__sym_max__(b) if function is builtins.max else a.__sym_min__(b)
+    if isinstance(b, SymInt) and isinstance(a, int):
+        return _extremum(function, b, a)
     for value in (a, b):
-        if not isinstance(value, (int, float)):
+        if not isinstance(value, (int, float, SymInt)):
             raise AssertionError(f"expected an int or a float, got {type(value)}")
     either_float = isinstance(a, float) or isinstance(b, float)
     return float(function(a, b)) if either_float else function(a, b)

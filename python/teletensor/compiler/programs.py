@@ -5,8 +5,9 @@
         loss = program(x, y)                    # one instruction, whatever step does
     print(program.explain(x, y))                # what the engine makes of it
 
-A trace records the operators that a function calls. What Python computes itself, from numbers, sizes or values of tensors
-that exist outside, becomes constant: a branch is taken in every run as it was in the trace.
+A trace records the operators that a function calls. Sizes of traced tensors are SymInts: what the function computes from
+them is computed again in every run, and what it decides by them is required of every run. What Python computes from other
+numbers, or from values of tensors that exist outside, becomes constant: a branch is taken in every run as in the trace.
 
 The engine replaces calls that write out softmax, a norm, GELU, SiLU or attention by the operator, whose values differ by
 rounding. use_deterministic_algorithms(True), or TELETENSOR_EXACT_PROGRAMS=1 in the environment, at the time of the trace
@@ -26,6 +27,7 @@ from typing import Any, NamedTuple
 
 from .. import _C, _trace_runs
 from .._functions import are_deterministic_algorithms_enabled
+from ..nn.parameter import Parameter
 from ..utils import _pytree as pytree
 
 __all__ = ["ProgramStats", "TracedProgram", "explain", "stats", "trace"]
@@ -35,7 +37,8 @@ class TracedProgram:
     """A function as a Program in the engine; made by trace().
 
     Calls take arguments of the structure that the function was traced with. Tensors may have other sizes if the recorded
-    calls accept them; everything else must be equal. Parameters and other tensors that the function used are read at every
+    calls accept them and what the function has decided by sizes holds; otherwise a call raises ValueError. Everything else
+    must be equal. Parameters and other tensors that the function used are read at every
     call, so an optimizer's updates count. Gradients are recorded as in the function itself.
 
     Attributes:
@@ -155,7 +158,8 @@ def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
     """Calls fn(*args, **kwargs) without computing anything, and returns its operators as a Program.
 
     Args:
-        fn: a function or a module. It may return nested containers of tensors.
+        fn: a function or a module. It may return nested containers of tensors. If it raises an exception after it has read
+            a size, it is called once more with ints as sizes, which are then the Program's only sizes.
         args, kwargs: examples of its arguments. Tensors stand for the inputs; everything else becomes constant.
 
     Raises:
@@ -165,9 +169,29 @@ def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
         What the function raises.
     """
     leaves, spec = pytree.tree_flatten((args, kwargs))
+    tensors = [leaf for leaf in leaves if isinstance(leaf, _C.Tensor)]
+    tracing = _C.ProgramTrace(tensors, _static_sizes(tensors))
+    try:
+        return _traced_with(tracing, fn, leaves, spec)
+    except Exception:
+        if not tracing.gave_sizes:
+            raise
+    # Perhaps the function needs an int where it has got a SymInt: without them it raises an error of its own, if any.
+    return _traced_with(_C.ProgramTrace(tensors, True), fn, leaves, spec)
+
+
+def _static_sizes(tensors: list[_C.Tensor]) -> list[tuple[int, int]]:
+    """The sizes that torch._dynamo.mark_static() has marked, and those of parameters."""
+    static = []
+    for i, tensor in enumerate(tensors):
+        dims = range(tensor.dim()) if isinstance(tensor, Parameter) else getattr(tensor, "_dynamo_static_indices", ())
+        static += [(i, dim) for dim in dims]
+    return static
+
+
+def _traced_with(tracing: _C.ProgramTrace, fn: Callable, leaves: list[Any], spec: pytree.TreeSpec) -> TracedProgram:
     constants = [_TENSOR if isinstance(leaf, _C.Tensor) else leaf for leaf in leaves]
     name = getattr(fn, "__name__", type(fn).__name__)
-    tracing = _C.ProgramTrace([leaf for leaf in leaves if isinstance(leaf, _C.Tensor)])
     try:
         inputs = iter(tracing.inputs)
         stand_ins = [next(inputs) if constant is _TENSOR else constant for constant in constants]

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -76,6 +77,19 @@ std::string doubled() {
 std::string accumulate() {
   v1::Frame program;
   Instruction(&program, "add").handle(2).handle(1).into(2);
+  return program.SerializeAsString();
+}
+
+// y = reshape(x, [size(x, 0) * size(x, 1)]) of one input; `change` may invalidate the size.
+std::string flattened(const std::function<void(v1::SizeArgument*)>& change = [](v1::SizeArgument*) {}) {
+  v1::Frame program;
+  Instruction(&program, "view").handle(1).integers({6}).result(2);
+  Instruction(&program, "add").handle(2).handle(2).result(3);
+  read(&program, 1, 3);
+  v1::SizeArgument* size = program.add_sizes();
+  size->set_arg(1);
+  for (int64_t number : {1, 0, 1, 1, 1, 1, 4, 0, 0}) size->add_terms(number);
+  change(size);
   return program.SerializeAsString();
 }
 
@@ -165,6 +179,66 @@ TEST_F(ProgramsTest, BadDefinitionsFailTheirRuns) {
     EXPECT_THAT(reply.reads(0).error().message(), HasSubstr(bad.message));
     EXPECT_EQ(floats_of(reply.reads(1).data()), (std::vector<float>{2, 4}));
   }
+}
+
+TEST_F(ProgramsTest, SizesAreComputedForEachRun) {
+  Session session({});
+  v1::Frame frame;
+  define(&frame, 50, flattened(), 1, 0);
+  literal(&frame, 1, {2, 3}, {1, 2, 3, 4, 5, 6});
+  literal(&frame, 2, {2, 1}, {1, 2});
+  literal(&frame, 3, {2}, {1, 2});
+  for (uint64_t input : {1, 2, 3}) {
+    Instruction(&frame, "run_program").handles({input}).handles({}).integer(50).result(10 + input);
+    read(&frame, input, 10 + input);
+  }
+  const v1::Reply reply = run(session, frame);
+  ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
+  EXPECT_EQ(floats_of(reply.reads(0).data()), (std::vector<float>{2, 4, 6, 8, 10, 12}));
+  EXPECT_EQ(floats_of(reply.reads(1).data()), (std::vector<float>{2, 4}));
+  EXPECT_THAT(reply.reads(2).error().message(), HasSubstr("expected a dimension of %1, which has 1, got 1"));
+}
+
+TEST_F(ProgramsTest, BadSizesFailTheirRuns) {
+  struct BadSize {
+    std::function<void(v1::SizeArgument*)> change;
+    const char* message;
+  };
+  const std::vector<BadSize> sizes = {
+      {[](v1::SizeArgument* size) { size->set_instruction(2); }, "in the order of its instructions"},
+      {[](v1::SizeArgument* size) { size->set_arg(7); }, "expected an argument below 2, got 7"},
+      {[](v1::SizeArgument* size) { size->set_arg(0); }, "expected an element of a list of integers"},
+      {[](v1::SizeArgument* size) { size->set_element(1); }, "expected an element of a list of integers"},
+      {[](v1::SizeArgument* size) { size->set_element(-1); }, "expected an integer"},
+      {[](v1::SizeArgument* size) { size->set_terms(2, 2); }, "a value that the Program has defined, got %2"},
+      {[](v1::SizeArgument* size) { size->set_terms(1, -1); }, "expected a dimension of %1"},
+      {[](v1::SizeArgument* size) { size->set_terms(6, 9); }, "expected a kind of term below 9, got 9"},
+      {[](v1::SizeArgument* size) { size->set_terms(6, 0); }, "expected one expression of sizes, got 3"},
+      {[](v1::SizeArgument* size) { size->set_terms(3, 2); }, "lacks an operand"},
+      {[](v1::SizeArgument* size) { size->clear_terms(); }, "expected one expression of sizes, got 0"},
+      {[](v1::SizeArgument* size) { size->add_terms(1); }, "expected three numbers per term"},
+      {[](v1::SizeArgument* size) { size->mutable_terms()->Resize(3 * 65, 0); }, "at most 64 terms"},
+  };
+  for (const BadSize& bad : sizes) {
+    SCOPED_TRACE(bad.message);
+    Session session({});
+    v1::Frame frame;
+    define(&frame, 50, flattened(bad.change), 1, 0);
+    literal(&frame, 1, {2, 3}, {1, 2, 3, 4, 5, 6});
+    Instruction(&frame, "run_program").handles({1}).handles({}).integer(50).result(2);
+    read(&frame, 1, 2);
+    const v1::Reply reply = run(session, frame);
+    ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
+    EXPECT_THAT(reply.reads(0).error().message(), HasSubstr(bad.message));
+  }
+}
+
+TEST_F(ProgramsTest, FramesHaveNoSizes) {
+  Session session({});
+  v1::Frame frame;
+  literal(&frame, 1, {2}, {1, 2});
+  frame.add_sizes();
+  EXPECT_THAT(run(session, frame).fault().message(), HasSubstr("sizes are part of the definition of a Program"));
 }
 
 TEST_F(ProgramsTest, PoisonedDefinitionIsTheErrorOfRuns) {

@@ -1,0 +1,230 @@
+#include "client/session/traced_sizes.h"
+
+#include <algorithm>
+#include <map>
+
+#include "engine/schema/error.h"
+#include "engine/schema/sized_program.h"
+
+namespace tt::client {
+namespace {
+
+using Relation = SizeRequirement::Relation;
+
+// A marked number: "Size" in the upper half; below it the expression's number and a pattern, so that sums and products
+// with it are no marks.
+constexpr uint64_t kMark = uint64_t{0x53697a65} << 32;
+constexpr uint64_t kUpper = ~uint64_t{0} << 32;
+constexpr int kPatternBits = 12;
+constexpr uint64_t kPattern = 0x5a5;
+// Sizes beyond those of so many probes are constants.
+constexpr size_t kMaxProbes = 32;
+constexpr size_t kMaxMarks = size_t{1} << (32 - kPatternBits);
+
+bool is_marked(int64_t number) { return (static_cast<uint64_t>(number) & kUpper) == kMark; }
+
+bool holds(Relation relation, int64_t a, int64_t b) {
+  switch (relation) {
+    case Relation::kEqual: return a == b;
+    case Relation::kLess: return a < b;
+    case Relation::kLessEqual: return a <= b;
+  }
+  return false;
+}
+
+}  // namespace
+
+void TracedSizes::add_inputs(absl::Span<const TensorMeta* const> inputs,
+                             absl::FunctionRef<bool(size_t, size_t)> is_static) {
+  std::map<int64_t, Dims> by_size;  // equal sizes are likely to be one size of the function, such as that of a batch
+  for (size_t input = 0; input < inputs.size(); ++input) {
+    const Sizes& sizes = inputs[input]->sizes;
+    ranks_.emplace_back(input + 1, sizes.size());
+    for (size_t dim = 0; dim < sizes.size(); ++dim) {
+      if (has_expressions_ && sizes[dim] > 1 && !is_static(input, dim)) by_size[sizes[dim]].emplace_back(input, dim);
+    }
+  }
+  for (const auto& [size, dims] : by_size) add_probes(inputs, dims);
+  for (const auto& [size, dims] : by_size) {
+    if (dims.size() == 1) continue;
+    for (const auto& dim : dims) add_probes(inputs, {dim});
+  }
+}
+
+void TracedSizes::add_probes(absl::Span<const TensorMeta* const> inputs, const Dims& dims) {
+  if (probes_.size() >= kMaxProbes) return;
+  for (int64_t (*const other_size)(int64_t) :
+       {+[](int64_t n) { return 2 * n + 3; }, +[](int64_t n) { return n - 1; }}) {
+    ProgramTypes& probe = probes_.emplace_back(inputs);
+    for (const auto& [input, dim] : dims) {
+      TensorMeta other = probe.of(input + 1);
+      other.sizes[dim] = other_size(inputs[input]->sizes[dim]);
+      other.strides = contiguous_strides(other.sizes);
+      probe.set(input + 1, std::move(other));
+    }
+  }
+}
+
+void TracedSizes::add_captured(Slot name, const TensorMeta& meta) {
+  ranks_.emplace_back(name, meta.sizes.size());
+  for (ProgramTypes& probe : probes_) probe.set(name, meta);
+}
+
+void TracedSizes::add_call(const Program& program, absl::Span<const TensorMeta* const> results) {
+  const Instruction& instruction = program.instructions().back();
+  const auto index = static_cast<uint32_t>(program.instructions().size() - 1);
+  if ((instruction.flags & Instruction::kInto) == 0) {
+    for (size_t i = 0; i < results.size(); ++i) ranks_.emplace_back(instruction.results[i], results[i]->sizes.size());
+  }
+  absl::Span<const SizeArgument> sizes = program.sizes();
+  while (!sizes.empty() && sizes.front().instruction != index) sizes.remove_prefix(1);
+  const auto rejects = [&](ProgramTypes& probe) {
+    try {
+      ProgramMemory memory;
+      Instruction other = instruction;
+      set_sizes(sizes, probe, memory, &other);
+      probe.add(other, /*grad_enabled=*/false);
+      return false;
+    } catch (const Error&) {
+      return true;
+    }
+  };
+  probes_.erase(std::remove_if(probes_.begin(), probes_.end(), rejects), probes_.end());
+}
+
+bool TracedSizes::depends(Slot name, size_t dim, int64_t size) const {
+  return std::any_of(probes_.begin(), probes_.end(), [&](const ProgramTypes& probe) {
+    if (!probe.contains(name)) return false;
+    const Sizes& sizes = probe.of(name).sizes;
+    return dim < sizes.size() && sizes[dim] != size;
+  });
+}
+
+TracedNumber TracedSizes::size_of(Slot name, const TensorMeta& meta, size_t dim, size_t instruction, Where where) {
+  const int64_t size = meta.sizes[dim];
+  if (!depends(name, dim, size)) {
+    if (constant_sizes_.emplace(name, dim).second) {
+      requirements_.push_back({.left = {{SizeTerm::Kind::kSize, static_cast<int64_t>(dim), name}},
+                               .right = {{SizeTerm::Kind::kConstant, size}},
+                               .instruction = instruction,
+                               .where = where()});
+    }
+    return {size};
+  }
+  const auto [at, is_new] = by_size_.try_emplace({name, dim}, static_cast<int32_t>(expressions_.size()));
+  if (is_new) {
+    expressions_.push_back({{SizeTerm::Kind::kSize, static_cast<int64_t>(dim), name}});
+    values_.push_back(size);
+  }
+  return {size, at->second};
+}
+
+std::vector<SizeTerm> TracedSizes::terms_of(const TracedNumber& number) const {
+  if (number.is_constant()) return {{SizeTerm::Kind::kConstant, number.value}};
+  return expressions_[static_cast<size_t>(number.expression)];
+}
+
+TracedNumber TracedSizes::combine(SizeTerm::Kind kind, const TracedNumber& a, const TracedNumber& b, size_t instruction,
+                                  Where where) {
+  const std::vector<SizeTerm> example = {
+      {SizeTerm::Kind::kConstant, a.value}, {SizeTerm::Kind::kConstant, b.value}, {kind}};
+  TracedNumber result{evaluate(example, [](uint64_t, int64_t) { return int64_t{0}; })};
+  if (a.is_constant() && b.is_constant()) return result;
+  const auto is_neutral = [&](const TracedNumber& number) {
+    const bool is_product = kind == SizeTerm::Kind::kMultiply;
+    return number.is_constant() &&
+           ((is_product && number.value == 1) || (kind == SizeTerm::Kind::kAdd && number.value == 0));
+  };
+  if (is_neutral(a)) return b;
+  if (is_neutral(b)) return a;
+  std::vector<SizeTerm> terms = terms_of(a);
+  const std::vector<SizeTerm> others = terms_of(b);
+  terms.insert(terms.end(), others.begin(), others.end());
+  terms.push_back({kind});
+  if (terms.size() > kMaxSizeTerms) {
+    constant(a, instruction, where);
+    constant(b, instruction, where);
+    return result;
+  }
+  result.expression = static_cast<int32_t>(expressions_.size());
+  expressions_.push_back(std::move(terms));
+  values_.push_back(result.value);
+  return result;
+}
+
+void TracedSizes::require(const TracedNumber& left, const TracedNumber& right, Relation relation, bool expected,
+                          size_t instruction, Where where) {
+  SizeRequirement requirement{terms_of(left), terms_of(right), relation, expected, instruction, {}};
+  const auto is_same = [&](const SizeRequirement& other) {
+    return other.relation == relation && other.left == requirement.left && other.right == requirement.right;
+  };
+  if (std::any_of(requirements_.begin(), requirements_.end(), is_same)) return;
+  requirement.where = where();
+  requirements_.push_back(std::move(requirement));
+}
+
+bool TracedSizes::compare(Relation relation, const TracedNumber& a, const TracedNumber& b, size_t instruction,
+                          Where where) {
+  const bool result = holds(relation, a.value, b.value);
+  if (!a.is_constant() || !b.is_constant()) require(a, b, relation, result, instruction, where);
+  return result;
+}
+
+int64_t TracedSizes::constant(const TracedNumber& number, size_t instruction, Where where) {
+  compare(Relation::kEqual, number, {number.value}, instruction, where);
+  return number.value;
+}
+
+int64_t TracedSizes::mark(const TracedNumber& number, size_t instruction, Where where) {
+  if (number.is_constant() || static_cast<size_t>(number.expression) >= kMaxMarks)
+    return constant(number, instruction, where);
+  return static_cast<int64_t>(kMark | static_cast<uint64_t>(number.expression) << kPatternBits | kPattern);
+}
+
+bool TracedSizes::has_marks(Args args) const {
+  if (expressions_.empty()) return false;
+  return std::any_of(args.begin(), args.end(), [](const Arg& arg) {
+    if (arg.kind == Arg::Kind::kInt) return is_marked(arg.integer);
+    return arg.kind == Arg::Kind::kInts && std::any_of(arg.ints().begin(), arg.ints().end(), is_marked);
+  });
+}
+
+std::vector<SizeArgument> TracedSizes::take_marks(std::vector<Arg>* args,
+                                                  std::vector<std::vector<int64_t>>* lists) const {
+  std::vector<SizeArgument> sizes;
+  const auto take = [&](int64_t number, size_t arg, int32_t element) {
+    if (!is_marked(number)) return number;
+    const uint64_t low = static_cast<uint64_t>(number) & ~kUpper;
+    const uint64_t expression = low >> kPatternBits;
+    check((low & ((uint64_t{1} << kPatternBits) - 1)) == kPattern && expression < expressions_.size(),
+          "[trace] a size that a trace computes was used in arithmetic that the trace cannot follow");
+    sizes.push_back({0, static_cast<uint32_t>(arg), element, expressions_[expression]});
+    return values_[expression];
+  };
+  lists->reserve(args->size());
+  for (size_t i = 0; i < args->size(); ++i) {
+    Arg& arg = (*args)[i];
+    if (arg.kind == Arg::Kind::kInt) {
+      arg.integer = take(arg.integer, i, SizeArgument::kNumber);
+    } else if (arg.kind == Arg::Kind::kInts) {
+      std::vector<int64_t>& list = lists->emplace_back(arg.ints().begin(), arg.ints().end());
+      for (size_t j = 0; j < list.size(); ++j) list[j] = take(list[j], i, static_cast<int32_t>(j));
+      arg.integers = list.data();
+    }
+  }
+  return sizes;
+}
+
+std::vector<SizeRequirement> TracedSizes::take_requirements(absl::FunctionRef<Slot(Slot)> name_of) {
+  for (SizeRequirement& requirement : requirements_) {
+    for (std::vector<SizeTerm>* terms : {&requirement.left, &requirement.right}) {
+      for (SizeTerm& term : *terms) {
+        if (term.kind == SizeTerm::Kind::kSize) term.name = name_of(term.name);
+      }
+    }
+  }
+  for (auto& [name, rank] : ranks_) name = name_of(name);
+  return std::move(requirements_);
+}
+
+}  // namespace tt::client

@@ -1,0 +1,103 @@
+// client::TracedSizes: how the numbers of a trace depend on the sizes of its inputs.
+//
+// What a traced function computes from sizes is an expression, which every run evaluates for its own inputs, as long as
+// it is used in arithmetic and as an argument of operators. Where the function needs a number (a comparison, a loop, a
+// list's length), the trace continues with the number of the example, and its Program requires the same answer of every
+// run: a SizeRequirement.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
+#include "engine/schema/program.h"
+#include "engine/schema/program_types.h"
+#include "engine/schema/size_expression.h"
+
+namespace tt::client {
+
+// What runs of a Program must have in common with the trace: `left relation right` is `expected`.
+struct SizeRequirement {
+  enum class Relation : uint8_t { kEqual, kLess, kLessEqual };
+
+  std::vector<SizeTerm> left, right;
+  Relation relation = Relation::kEqual;
+  bool expected = true;
+  size_t instruction = 0;  // the number of instructions before which it was needed
+  std::string where;       // the line of the function
+};
+
+// A number of a trace.
+struct TracedNumber {
+  static constexpr int32_t kConstant = -1;
+
+  int64_t value = 0;               // for the example
+  int32_t expression = kConstant;  // a number of TracedSizes
+  bool is_constant() const { return expression == kConstant; }
+};
+
+// Owned by a ProgramTrace, on its thread. Names are those of the trace.
+class TracedSizes {
+ public:
+  // Without expressions, all numbers are constants, and sizes that the function reads are requirements.
+  explicit TracedSizes(bool has_expressions) : has_expressions_(has_expressions) {}
+
+  // Inputs 0, 1, ... have the names 1, 2, .... Sizes of at least 2 are variables unless `is_static(input, dim)`: other
+  // ones decide which dimensions are broadcast. Call once, first.
+  void add_inputs(absl::Span<const TensorMeta* const> inputs,
+                  absl::FunctionRef<bool(size_t input, size_t dim)> is_static);
+  void add_captured(Slot name, const TensorMeta& meta);
+  // Follows a call of the trace. `program` ends with its instruction and its sizes().
+  void add_call(const Program& program, absl::Span<const TensorMeta* const> results);
+
+  // `where` describes the line of the function, if it is needed.
+  using Where = absl::FunctionRef<std::string()>;
+  // The size that the function reads. `instruction`: the number of calls so far.
+  TracedNumber size_of(Slot name, const TensorMeta& meta, size_t dim, size_t instruction, Where where);
+  // Throws Error (ValueError) as evaluate() does.
+  TracedNumber combine(SizeTerm::Kind kind, const TracedNumber& a, const TracedNumber& b, size_t instruction,
+                       Where where);
+  bool compare(SizeRequirement::Relation relation, const TracedNumber& a, const TracedNumber& b, size_t instruction,
+               Where where);
+  int64_t constant(const TracedNumber& number, size_t instruction, Where where);
+
+  // A number that stands for an expression in the arguments of a call of this trace, and the reverse for all integers
+  // among the arguments, which it replaces by their values for the example. Arithmetic with such a number gives one
+  // that stands for nothing: then throws Error (RuntimeError).
+  int64_t mark(const TracedNumber& number, size_t instruction, Where where);
+  bool has_marks(Args args) const;
+  // `args` and `lists` must stay valid until add_sizes().
+  std::vector<SizeArgument> take_marks(std::vector<Arg>* args, std::vector<std::vector<int64_t>>* lists) const;
+
+  // Whether the function has received an expression.
+  bool gave_expressions() const { return !expressions_.empty(); }
+  // The requirements and the rank of each value by its name, after all names are replaced.
+  std::vector<SizeRequirement> take_requirements(absl::FunctionRef<Slot(Slot)> name_of);
+  const std::vector<std::pair<Slot, size_t>>& ranks() const { return ranks_; }
+
+ private:
+  // The types of all values if some sizes of the inputs differ, which show the sizes that depend on these. A probe ends
+  // at a call that rejects its sizes.
+  using Dims = std::vector<std::pair<size_t, size_t>>;  // of inputs
+  void add_probes(absl::Span<const TensorMeta* const> inputs, const Dims& dims);
+  bool depends(Slot name, size_t dim, int64_t size) const;
+  std::vector<SizeTerm> terms_of(const TracedNumber& number) const;
+  void require(const TracedNumber& left, const TracedNumber& right, SizeRequirement::Relation relation, bool expected,
+               size_t instruction, Where where);
+
+  const bool has_expressions_;
+  std::vector<ProgramTypes> probes_;
+  std::vector<std::vector<SizeTerm>> expressions_;
+  std::vector<int64_t> values_;  // of the expressions, for the example
+  absl::flat_hash_map<std::pair<Slot, size_t>, int32_t> by_size_;
+  absl::flat_hash_set<std::pair<Slot, size_t>> constant_sizes_;  // that are requirements
+  std::vector<SizeRequirement> requirements_;
+  std::vector<std::pair<Slot, size_t>> ranks_;
+};
+
+}  // namespace tt::client

@@ -1,0 +1,233 @@
+#include "python/bindings/tensor/symbolic_int.h"
+
+#include <new>
+#include <optional>
+#include <utility>
+
+#include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/types.h"
+
+namespace tt::python {
+namespace {
+
+using client::SizeRequirement;
+using Number = client::ProgramTrace::Number;
+using Relation = SizeRequirement::Relation;
+using Kind = SizeTerm::Kind;
+
+struct SymbolicInt {
+  PyObject_HEAD;
+  Number number;
+};
+
+PyTypeObject* symbolic_type = nullptr;
+
+const Number& number_of(PyObject* o) { return reinterpret_cast<SymbolicInt*>(o)->number; }
+
+void deallocate(PyObject* o) {
+  PyTypeObject* type = Py_TYPE(o);
+  reinterpret_cast<SymbolicInt*>(o)->number.~Number();
+  type->tp_free(o);
+  Py_DECREF(type);
+}
+
+// The object as a plain Python object: a SymInt becomes an int, which runs must have.
+PyObject* plain(PyObject* o) {
+  return throw_if_null(is_symbolic(o) ? PyLong_FromLongLong(number_of(o).constant()) : Py_NewRef(o));
+}
+
+// The number of a SymInt or of an int of 64 bits.
+std::optional<Number> integer(PyObject* o) {
+  if (is_symbolic(o)) return number_of(o);
+  if (!PyLong_Check(o)) return std::nullopt;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  return overflow != 0 ? std::nullopt : std::optional<Number>(Number(value));
+}
+
+bool is_number(PyObject* o) { return PyLong_Check(o) || PyFloat_Check(o) || PyComplex_Check(o) || is_symbolic(o); }
+
+using Binary = PyObject* (*)(PyObject*, PyObject*);
+
+// The operator of Python's numbers. For other objects, such as tensors and lists, their own.
+template <Binary python>
+PyObject* of_ints(PyObject* a, PyObject* b) noexcept {
+  return guard([&]() -> PyObject* {
+    if (!is_number(a) || !is_number(b)) Py_RETURN_NOTIMPLEMENTED;
+    const Owned left(plain(a)), right(plain(b));
+    return python(left.get(), right.get());
+  });
+}
+
+template <Kind kind, Binary python>
+PyObject* combined(PyObject* a, PyObject* b) noexcept {
+  return guard([&] {
+    const std::optional<Number> left = integer(a), right = integer(b);
+    const bool divides = kind == Kind::kFloorDivide || kind == Kind::kModulo;
+    if (!left || !right || (divides && right->value() == 0)) return of_ints<python>(a, b);
+    return number_object(Number::combine(kind, *left, *right));
+  });
+}
+
+template <Kind kind>
+PyObject* extremum(PyObject* self, PyObject* other) noexcept {
+  return guard([&]() -> PyObject* {
+    const std::optional<Number> right = integer(other);
+    check(ErrorKind::kType, right.has_value(), "expected an int, got ", Py_TYPE(other)->tp_name);
+    return number_object(Number::combine(kind, number_of(self), *right));
+  });
+}
+
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) noexcept {
+  return guard([&]() -> PyObject* {
+    if (!is_number(a) || !is_number(b)) Py_RETURN_NOTIMPLEMENTED;
+    const Owned base(plain(a)), exponent(plain(b)), by(plain(modulus));
+    return PyNumber_Power(base.get(), exponent.get(), by.get());
+  });
+}
+
+PyObject* negative(PyObject* o) noexcept {
+  return guard([&] { return number_object(Number::combine(Kind::kSubtract, Number(0), number_of(o))); });
+}
+
+PyObject* absolute(PyObject* o) noexcept {
+  return guard([&] { return Number::compare(Relation::kLess, number_of(o), Number(0)) ? negative(o) : Py_NewRef(o); });
+}
+
+PyObject* same(PyObject* o, PyObject*) { return Py_NewRef(o); }
+PyObject* positive(PyObject* o) { return Py_NewRef(o); }
+
+template <PyObject* (*python)(PyObject*)>
+PyObject* of_int(PyObject* o) noexcept {
+  return guard([&] {
+    const Owned value(plain(o));
+    return python(value.get());
+  });
+}
+
+int is_true(PyObject* o) noexcept {
+  return guard([&] { return Number::compare(Relation::kEqual, number_of(o), Number(0)) ? 0 : 1; }, -1);
+}
+
+PyObject* to_plain(PyObject* o) noexcept {
+  return guard([&] { return plain(o); });
+}
+
+PyObject* compare(PyObject* self, PyObject* other, int op) noexcept {
+  return guard([&]() -> PyObject* {
+    const std::optional<Number> left = integer(self), right = integer(other);
+    if (!right) {
+      if (!PyFloat_Check(other) && !PyLong_Check(other)) Py_RETURN_NOTIMPLEMENTED;
+      const Owned value(plain(self));
+      return PyObject_RichCompare(value.get(), other, op);
+    }
+    const auto result = [&](Relation relation, const Number& a, const Number& b, bool expected) {
+      return PyBool_FromLong(Number::compare(relation, a, b) == expected);
+    };
+    switch (op) {
+      case Py_EQ: return result(Relation::kEqual, *left, *right, true);
+      case Py_NE: return result(Relation::kEqual, *left, *right, false);
+      case Py_LT: return result(Relation::kLess, *left, *right, true);
+      case Py_LE: return result(Relation::kLessEqual, *left, *right, true);
+      case Py_GT: return result(Relation::kLessEqual, *left, *right, false);
+      default: return result(Relation::kLess, *left, *right, false);
+    }
+  });
+}
+
+Py_hash_t hash(PyObject* o) noexcept {
+  return guard([&] { return PyObject_Hash(Owned(plain(o)).get()); }, Py_hash_t{-1});
+}
+
+// Attributes of int, such as bit_length, are those of the plain number.
+PyObject* attribute(PyObject* o, PyObject* name) noexcept {
+  PyObject* const own = PyObject_GenericGetAttr(o, name);
+  if (own || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
+  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyLong_Type), name) == 0) return nullptr;
+  PyErr_Clear();
+  return guard([&] { return PyObject_GetAttr(Owned(plain(o)).get(), name); });
+}
+
+PyObject* format(PyObject* o, PyObject* spec) noexcept {
+  return guard([&] { return PyObject_Format(Owned(plain(o)).get(), spec); });
+}
+
+PyObject* reduce(PyObject* o, PyObject*) noexcept {
+  return guard([&] { return Py_BuildValue("O(N)", &PyLong_Type, plain(o)); });
+}
+
+}  // namespace
+
+bool is_symbolic(PyObject* o) { return Py_TYPE(o) == symbolic_type; }
+
+int64_t marked_int(PyObject* o) { return number_of(o).mark(); }
+
+PyObject* number_object(const Number& number) {
+  if (number.is_constant()) return throw_if_null(PyLong_FromLongLong(number.value()));
+  auto* const self = reinterpret_cast<SymbolicInt*>(throw_if_null(symbolic_type->tp_alloc(symbolic_type, 0)));
+  new (&self->number) Number(number);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* traced_shape(client::ProgramTrace& trace, const client::Handle& tensor) {
+  Owned tuple(throw_if_null(PyTuple_New(static_cast<Py_ssize_t>(tensor.sizes.size()))));
+  for (size_t dim = 0; dim < tensor.sizes.size(); ++dim) {
+    PyTuple_SET_ITEM(tuple.get(), static_cast<Py_ssize_t>(dim), number_object(trace.size_of(tensor, dim)));
+  }
+  return throw_if_null(PyObject_CallOneArg(size_class(), tuple.get()));
+}
+
+PyObject* traced_numel(client::ProgramTrace& trace, const client::Handle& tensor) {
+  Number product(1);
+  for (size_t dim = 0; dim < tensor.sizes.size(); ++dim) {
+    product = Number::combine(Kind::kMultiply, product, trace.size_of(tensor, dim));
+  }
+  return number_object(product);
+}
+
+bool init_symbolic_int(PyObject* module) {
+  static PyMethodDef methods[] = {
+      {"__format__", format, METH_O, nullptr},
+      {"__reduce__", reduce, METH_NOARGS, nullptr},
+      {"__copy__", same, METH_NOARGS, nullptr},
+      {"__deepcopy__", same, METH_O, nullptr},
+      {"__sym_max__", extremum<Kind::kMaximum>, METH_O, "The larger of this number and an int or a SymInt."},
+      {"__sym_min__", extremum<Kind::kMinimum>, METH_O, "The smaller of this number and an int or a SymInt."},
+      {}};
+  static PyType_Slot slots[] = {
+      {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+      {Py_tp_methods, methods},
+      {Py_tp_getattro, reinterpret_cast<void*>(attribute)},
+      {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+      {Py_tp_hash, reinterpret_cast<void*>(hash)},
+      {Py_tp_repr, reinterpret_cast<void*>(of_int<PyObject_Repr>)},
+      {Py_nb_add, reinterpret_cast<void*>(combined<Kind::kAdd, PyNumber_Add>)},
+      {Py_nb_subtract, reinterpret_cast<void*>(combined<Kind::kSubtract, PyNumber_Subtract>)},
+      {Py_nb_multiply, reinterpret_cast<void*>(combined<Kind::kMultiply, PyNumber_Multiply>)},
+      {Py_nb_floor_divide, reinterpret_cast<void*>(combined<Kind::kFloorDivide, PyNumber_FloorDivide>)},
+      {Py_nb_remainder, reinterpret_cast<void*>(combined<Kind::kModulo, PyNumber_Remainder>)},
+      {Py_nb_true_divide, reinterpret_cast<void*>(of_ints<PyNumber_TrueDivide>)},
+      {Py_nb_divmod, reinterpret_cast<void*>(of_ints<PyNumber_Divmod>)},
+      {Py_nb_lshift, reinterpret_cast<void*>(of_ints<PyNumber_Lshift>)},
+      {Py_nb_rshift, reinterpret_cast<void*>(of_ints<PyNumber_Rshift>)},
+      {Py_nb_and, reinterpret_cast<void*>(of_ints<PyNumber_And>)},
+      {Py_nb_or, reinterpret_cast<void*>(of_ints<PyNumber_Or>)},
+      {Py_nb_xor, reinterpret_cast<void*>(of_ints<PyNumber_Xor>)},
+      {Py_nb_power, reinterpret_cast<void*>(power)},
+      {Py_nb_negative, reinterpret_cast<void*>(negative)},
+      {Py_nb_positive, reinterpret_cast<void*>(positive)},
+      {Py_nb_absolute, reinterpret_cast<void*>(absolute)},
+      {Py_nb_invert, reinterpret_cast<void*>(of_int<PyNumber_Invert>)},
+      {Py_nb_bool, reinterpret_cast<void*>(is_true)},
+      {Py_nb_int, reinterpret_cast<void*>(to_plain)},
+      {Py_nb_index, reinterpret_cast<void*>(to_plain)},
+      {Py_nb_float, reinterpret_cast<void*>(of_int<PyNumber_Float>)},
+      {Py_tp_doc, const_cast<char*>("An integer that a traced function has computed from sizes.")},
+      {0, nullptr}};
+  PyType_Spec spec{"teletensor.SymInt", sizeof(SymbolicInt), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                   slots};
+  symbolic_type = reinterpret_cast<PyTypeObject*>(PyType_FromSpec(&spec));
+  return symbolic_type && PyModule_AddType(module, symbolic_type) == 0;
+}
+
+}  // namespace tt::python

@@ -1,0 +1,28 @@
+// SymInt: an integer that a traced function has computed from sizes (client/session/traced_sizes.h).
+//
+// Sums, differences, products, quotients rounded down and remainders of SymInts and ints are SymInts, and operators
+// take them as arguments, so that each run of the Program computes them for its inputs. Every other use (a comparison,
+// int(), range(), a format) has the result for the trace's example, and is required of the runs. After the trace it is
+// an int.
+#pragma once
+
+#include <Python.h>
+
+#include "client/session/program_trace.h"
+
+namespace tt::python {
+
+// Adds SymInt to the module.
+bool init_symbolic_int(PyObject* module);
+
+bool is_symbolic(PyObject* o);
+// Requires is_symbolic(o). The number that stands for it among the arguments of a call. Throws Error.
+int64_t marked_int(PyObject* o);
+// An int or a SymInt. New reference.
+PyObject* number_object(const client::ProgramTrace::Number& number);
+// The sizes of a tensor of `trace`, as a Size. New reference; throws Error.
+PyObject* traced_shape(client::ProgramTrace& trace, const client::Handle& tensor);
+// Their product.
+PyObject* traced_numel(client::ProgramTrace& trace, const client::Handle& tensor);
+
+}  // namespace tt::python
