@@ -116,7 +116,7 @@ ProgramTrace::Number ProgramTrace::Number::combine(SizeTerm::Kind kind, const Nu
   ProgramTrace* const at = in_a != nullptr ? in_a : b.trace();
   if (at == nullptr) {
     const SizeTerm terms[] = {{SizeTerm::Kind::kConstant, a.value()}, {SizeTerm::Kind::kConstant, b.value()}, {kind}};
-    return Number(evaluate(terms, [](uint64_t, int64_t) { return int64_t{0}; }));
+    return Number(evaluate(terms, [](const SizeTerm&) { return int64_t{0}; }));
   }
   const auto of = [&](const Number& n) { return n.trace() == nullptr ? TracedNumber{n.value()} : n.number_; };
   return Number(
@@ -140,9 +140,30 @@ ProgramTrace* ProgramTrace::open_trace_of(const Handle& tensor) {
 ProgramTrace::Number ProgramTrace::size_of(const Handle& tensor, size_t dim) {
   const TracedNumber size =
       sizes_.size_of(slot_of(tensor), tensor, dim, program_.instructions().size(), [this] { return where(); });
-  if (size.is_constant()) return Number(size.value);
+  return number(size);
+}
+
+ProgramTrace::Number ProgramTrace::number(const TracedNumber& traced) {
+  if (traced.is_constant()) return Number(traced.value);
   if (!scope_) scope_ = std::make_shared<Number::Scope>(this);
-  return Number(size, scope_);
+  return Number(traced, scope_);
+}
+
+ProgramTrace::Number ProgramTrace::number_of(int64_t marked) { return number(sizes_.number_of(marked)); }
+
+void ProgramTrace::require(SizeTerm::Kind kind, const Handle& tensor, size_t dim, int64_t value) {
+  sizes_.require_value({kind, static_cast<int64_t>(dim), slot_of(tensor)}, value, program_.instructions().size(),
+                       [this] { return where(); });
+}
+
+void ProgramTrace::require_stride(const Handle& tensor, size_t dim) {
+  require(SizeTerm::Kind::kStride, tensor, dim, tensor.strides[dim]);
+}
+
+void ProgramTrace::require_offset(const Handle& tensor) { require(SizeTerm::Kind::kOffset, tensor, 0, tensor.offset); }
+
+void ProgramTrace::require_contiguity(const Handle& tensor) {
+  require(SizeTerm::Kind::kIsContiguous, tensor, 0, tensor.is_contiguous());
 }
 
 void ProgramTrace::require_sizes(const Handle& tensor) {
@@ -250,6 +271,13 @@ Tensors ProgramTrace::call(const Op& op, Args args, const CallOptions& options) 
   std::vector<std::vector<int64_t>> lists;
   const std::vector<SizeArgument> sizes = sizes_.take_marks(&numbers, &lists);
   return call_sized(op, numbers, options, sizes);
+}
+
+void ProgramTrace::infer_example(const Op& op, Args args, Inference* inferred) const {
+  std::vector<Arg> numbers(args.begin(), args.end());
+  std::vector<std::vector<int64_t>> lists;
+  sizes_.take_marks(&numbers, &lists);
+  infer(op, numbers, /*grad_enabled=*/false, inferred);
 }
 
 Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& options,

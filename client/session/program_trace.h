@@ -78,6 +78,8 @@ class ProgramTrace {
   // Regions may be nested: the outer one counts.
   void begin_region() { region_ += depth_++ == 0; }
   void end_region() { --depth_; }
+  // Infers the results of a call for the example, without gradients.
+  void infer_example(const Op& op, Args args, Inference* inferred) const;
   // The calling thread's trace, or null.
   static ProgramTrace* active();
   // Whether the node belongs to a call of the trace.
@@ -114,8 +116,13 @@ class ProgramTrace {
   }
   // The size of a tensor of this trace as the function reads it.
   Number size_of(const Handle& tensor, size_t dim);
-  // Requires of runs that the tensor has the sizes that it has in the trace.
+  // The number that mark() has given, or another one.
+  Number number_of(int64_t marked);
+  // These require of runs what the tensor has in the trace.
   void require_sizes(const Handle& tensor);
+  void require_stride(const Handle& tensor, size_t dim);
+  void require_offset(const Handle& tensor);
+  void require_contiguity(const Handle& tensor);
   // Whether the function has received sizes that differ from run to run.
   bool gave_sizes() const { return sizes_.gave_expressions(); }
 
@@ -134,6 +141,8 @@ class ProgramTrace {
  private:
   static ProgramTrace* current(const Session& session);
   static ProgramTrace* open_trace_of(const Handle& tensor);
+  void require(SizeTerm::Kind kind, const Handle& tensor, size_t dim, int64_t value);
+  Number number(const TracedNumber& traced);
   // Describes the line of the function that is running now.
   std::string where() const;
   Tensors call_sized(const Op& op, Args args, const CallOptions& options, absl::Span<const SizeArgument> sizes);

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
 #include "engine/schema/sized_program.h"
 
@@ -77,7 +78,9 @@ void TracedSizes::add_call(const Program& program, absl::Span<const TensorMeta* 
     for (size_t i = 0; i < results.size(); ++i) ranks_.emplace_back(instruction.results[i], results[i]->sizes.size());
   }
   absl::Span<const SizeArgument> sizes = program.sizes();
-  while (!sizes.empty() && sizes.front().instruction != index) sizes.remove_prefix(1);
+  size_t count = 0;
+  while (count < sizes.size() && sizes[sizes.size() - count - 1].instruction == index) ++count;
+  sizes.remove_prefix(sizes.size() - count);
   const auto rejects = [&](ProgramTypes& probe) {
     try {
       ProgramMemory memory;
@@ -103,12 +106,7 @@ bool TracedSizes::depends(Slot name, size_t dim, int64_t size) const {
 TracedNumber TracedSizes::size_of(Slot name, const TensorMeta& meta, size_t dim, size_t instruction, Where where) {
   const int64_t size = meta.sizes[dim];
   if (!depends(name, dim, size)) {
-    if (constant_sizes_.emplace(name, dim).second) {
-      requirements_.push_back({.left = {{SizeTerm::Kind::kSize, static_cast<int64_t>(dim), name}},
-                               .right = {{SizeTerm::Kind::kConstant, size}},
-                               .instruction = instruction,
-                               .where = where()});
-    }
+    require_value({SizeTerm::Kind::kSize, static_cast<int64_t>(dim), name}, size, instruction, where);
     return {size};
   }
   const auto [at, is_new] = by_size_.try_emplace({name, dim}, static_cast<int32_t>(expressions_.size()));
@@ -128,7 +126,7 @@ TracedNumber TracedSizes::combine(SizeTerm::Kind kind, const TracedNumber& a, co
                                   Where where) {
   const std::vector<SizeTerm> example = {
       {SizeTerm::Kind::kConstant, a.value}, {SizeTerm::Kind::kConstant, b.value}, {kind}};
-  TracedNumber result{evaluate(example, [](uint64_t, int64_t) { return int64_t{0}; })};
+  TracedNumber result{evaluate(example, [](const SizeTerm&) { return int64_t{0}; })};
   if (a.is_constant() && b.is_constant()) return result;
   const auto is_neutral = [&](const TracedNumber& number) {
     const bool is_product = kind == SizeTerm::Kind::kMultiply;
@@ -152,21 +150,26 @@ TracedNumber TracedSizes::combine(SizeTerm::Kind kind, const TracedNumber& a, co
   return result;
 }
 
-void TracedSizes::require(const TracedNumber& left, const TracedNumber& right, Relation relation, bool expected,
-                          size_t instruction, Where where) {
-  SizeRequirement requirement{terms_of(left), terms_of(right), relation, expected, instruction, {}};
-  const auto is_same = [&](const SizeRequirement& other) {
-    return other.relation == relation && other.left == requirement.left && other.right == requirement.right;
-  };
-  if (std::any_of(requirements_.begin(), requirements_.end(), is_same)) return;
+void TracedSizes::add_requirement(SizeRequirement requirement, Where where) {
+  std::string key(1, static_cast<char>(requirement.relation));
+  for (const std::vector<SizeTerm>* terms : {&requirement.left, &requirement.right}) {
+    absl::StrAppend(&key, to_string(*terms), ";");
+  }
+  if (!required_.insert(std::move(key)).second) return;
   requirement.where = where();
   requirements_.push_back(std::move(requirement));
+}
+
+void TracedSizes::require_value(const SizeTerm& term, int64_t value, size_t instruction, Where where) {
+  add_requirement(
+      {.left = {term}, .right = {{SizeTerm::Kind::kConstant, value}}, .instruction = instruction, .where = {}}, where);
 }
 
 bool TracedSizes::compare(Relation relation, const TracedNumber& a, const TracedNumber& b, size_t instruction,
                           Where where) {
   const bool result = holds(relation, a.value, b.value);
-  if (!a.is_constant() || !b.is_constant()) require(a, b, relation, result, instruction, where);
+  if (!a.is_constant() || !b.is_constant())
+    add_requirement({terms_of(a), terms_of(b), relation, result, instruction, {}}, where);
   return result;
 }
 
@@ -189,17 +192,24 @@ bool TracedSizes::has_marks(Args args) const {
   });
 }
 
+TracedNumber TracedSizes::number_of(int64_t number) const {
+  if (!is_marked(number) || expressions_.empty()) return {number};
+  const uint64_t low = static_cast<uint64_t>(number) & ~kUpper;
+  const uint64_t expression = low >> kPatternBits;
+  check((low & ((uint64_t{1} << kPatternBits) - 1)) == kPattern && expression < expressions_.size(),
+        "[trace] a size that a trace computes was used in arithmetic that the trace cannot follow");
+  return {values_[expression], static_cast<int32_t>(expression)};
+}
+
 std::vector<SizeArgument> TracedSizes::take_marks(std::vector<Arg>* args,
                                                   std::vector<std::vector<int64_t>>* lists) const {
   std::vector<SizeArgument> sizes;
   const auto take = [&](int64_t number, size_t arg, int32_t element) {
-    if (!is_marked(number)) return number;
-    const uint64_t low = static_cast<uint64_t>(number) & ~kUpper;
-    const uint64_t expression = low >> kPatternBits;
-    check((low & ((uint64_t{1} << kPatternBits) - 1)) == kPattern && expression < expressions_.size(),
-          "[trace] a size that a trace computes was used in arithmetic that the trace cannot follow");
-    sizes.push_back({0, static_cast<uint32_t>(arg), element, expressions_[expression]});
-    return values_[expression];
+    const TracedNumber traced = number_of(number);
+    if (!traced.is_constant()) {
+      sizes.push_back({0, static_cast<uint32_t>(arg), element, expressions_[static_cast<size_t>(traced.expression)]});
+    }
+    return traced.value;
   };
   lists->reserve(args->size());
   for (size_t i = 0; i < args->size(); ++i) {
@@ -219,7 +229,7 @@ std::vector<SizeRequirement> TracedSizes::take_requirements(absl::FunctionRef<Sl
   for (SizeRequirement& requirement : requirements_) {
     for (std::vector<SizeTerm>* terms : {&requirement.left, &requirement.right}) {
       for (SizeTerm& term : *terms) {
-        if (term.kind == SizeTerm::Kind::kSize) term.name = name_of(term.name);
+        if (term.describes_value()) term.name = name_of(term.name);
       }
     }
   }

@@ -57,6 +57,8 @@ class TracedSizes {
 
   // `where` describes the line of the function, if it is needed.
   using Where = absl::FunctionRef<std::string()>;
+  // Requires of runs what a term describes: `value` for the example.
+  void require_value(const SizeTerm& term, int64_t value, size_t instruction, Where where);
   // The size that the function reads. `instruction`: the number of calls so far.
   TracedNumber size_of(Slot name, const TensorMeta& meta, size_t dim, size_t instruction, Where where);
   // Throws Error (ValueError) as evaluate() does.
@@ -71,6 +73,8 @@ class TracedSizes {
   // that stands for nothing: then throws Error (RuntimeError).
   int64_t mark(const TracedNumber& number, size_t instruction, Where where);
   bool has_marks(Args args) const;
+  // The number of a mark; another number itself. Throws as take_marks() does.
+  TracedNumber number_of(int64_t number) const;
   // `args` and `lists` must stay valid until add_sizes().
   std::vector<SizeArgument> take_marks(std::vector<Arg>* args, std::vector<std::vector<int64_t>>* lists) const;
 
@@ -86,17 +90,16 @@ class TracedSizes {
   using Dims = std::vector<std::pair<size_t, size_t>>;  // of inputs
   void add_probes(absl::Span<const TensorMeta* const> inputs, const Dims& dims);
   bool depends(Slot name, size_t dim, int64_t size) const;
+  void add_requirement(SizeRequirement requirement, Where where);
   std::vector<SizeTerm> terms_of(const TracedNumber& number) const;
-  void require(const TracedNumber& left, const TracedNumber& right, SizeRequirement::Relation relation, bool expected,
-               size_t instruction, Where where);
 
   const bool has_expressions_;
   std::vector<ProgramTypes> probes_;
   std::vector<std::vector<SizeTerm>> expressions_;
   std::vector<int64_t> values_;  // of the expressions, for the example
   absl::flat_hash_map<std::pair<Slot, size_t>, int32_t> by_size_;
-  absl::flat_hash_set<std::pair<Slot, size_t>> constant_sizes_;  // that are requirements
   std::vector<SizeRequirement> requirements_;
+  absl::flat_hash_set<std::string> required_;  // the bytes of their terms and relations
   std::vector<std::pair<Slot, size_t>> ranks_;
 };
 

@@ -1,6 +1,7 @@
 #include "engine/program/program_run.h"
 
 #include <algorithm>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -91,6 +92,14 @@ void check_instruction(const Instruction& instruction, Names* names) {
   for (Slot slot : instruction.results) {
     (instruction.flags & Instruction::kInto) != 0 ? names->require(slot) : names->define(slot);
   }
+}
+
+// Each integer has one expression at most, and those of a list are neighbours, so that it is copied once.
+void check_order(absl::Span<const SizeArgument> sizes) {
+  const auto place = [](const SizeArgument& size) { return std::tuple(size.instruction, size.arg, size.element); };
+  const auto is_misplaced = [&](const SizeArgument& a, const SizeArgument& b) { return place(a) >= place(b); };
+  check(ErrorKind::kValue, std::adjacent_find(sizes.begin(), sizes.end(), is_misplaced) == sizes.end(),
+        "expected sizes of a Program in ascending order of instructions, arguments and elements");
 }
 
 void check_size(const SizeArgument& size, const Names& names) {
@@ -211,6 +220,7 @@ void check_program(const Program& program, size_t inputs) {
   Names names(inputs);
   size_t index = 0;
   absl::Span<const SizeArgument> sizes = program.sizes();
+  check_order(sizes);
   for (const Instruction& instruction : program.instructions()) {
     try {
       for (; !sizes.empty() && sizes[0].instruction == index; sizes.remove_prefix(1)) check_size(sizes[0], names);
@@ -221,8 +231,8 @@ void check_program(const Program& program, size_t inputs) {
     }
     ++index;
   }
-  check(ErrorKind::kValue, sizes.empty(), "expected sizes of a Program in the order of its instructions, got ",
-        sizes.size(), " others");
+  check(ErrorKind::kValue, sizes.empty(), "expected sizes of instructions below ", index, ", got ",
+        sizes.empty() ? 0 : sizes[0].instruction);
   absl::flat_hash_set<Slot> outputs;
   for (Slot slot : program.outputs()) {
     check(ErrorKind::kValue, names.exists(slot) && slot > inputs,

@@ -215,7 +215,7 @@ void Program::rename(absl::FunctionRef<Slot(Slot)> name_of) {
     absl::Span<SizeTerm> terms = memory_.allocate<SizeTerm>(size.expression.size());
     std::uninitialized_copy(size.expression.begin(), size.expression.end(), terms.begin());
     for (SizeTerm& term : terms) {
-      if (term.kind == SizeTerm::Kind::kSize) term.name = name_of(term.name);
+      if (term.describes_value()) term.name = name_of(term.name);
     }
     size.expression = terms;
   }

@@ -180,7 +180,7 @@ class Program {
   Instruction& add(const Op& op, Args args, absl::Span<const Slot> results, absl::Span<const Slot> release = {});
   void set_outputs(absl::Span<const Slot> names) { outputs_ = memory_.copy(names); }
   void set_release(absl::Span<const Slot> names) { release_ = memory_.copy(names); }
-  // Copies the expression. Call in ascending order of instructions.
+  // Copies the expression. Call in ascending order of instructions, arguments and elements.
   void add_size(const SizeArgument& size);
   void clear_sizes() { sizes_.clear(); }
   // Copies `args` with their lists and strings into memory().

@@ -13,7 +13,7 @@ namespace {
 
 using Kind = SizeTerm::Kind;
 
-bool is_operand(const SizeTerm& term) { return term.kind == Kind::kConstant || term.kind == Kind::kSize; }
+bool is_operand(const SizeTerm& term) { return term.kind == Kind::kConstant || term.describes_value(); }
 
 int64_t floor_divide(int64_t a, int64_t b) {
   const int64_t quotient = a / b;
@@ -35,8 +35,7 @@ int64_t combine(Kind kind, int64_t a, int64_t b) {
       break;
     case Kind::kMinimum: result = std::min(a, b); break;
     case Kind::kMaximum: result = std::max(a, b); break;
-    case Kind::kConstant:
-    case Kind::kSize: break;
+    default: break;
   }
   check(ErrorKind::kValue, !overflows, "a size of a Program is beyond 64 bits");
   return result;
@@ -63,6 +62,10 @@ const char* symbol(Kind kind) {
     case Kind::kModulo: return " % ";
     case Kind::kMinimum: return "min";
     case Kind::kMaximum: return "max";
+    case Kind::kSize: return "size";
+    case Kind::kStride: return "stride";
+    case Kind::kOffset: return "storage_offset";
+    case Kind::kIsContiguous: return "is_contiguous";
     default: return "?";
   }
 }
@@ -82,12 +85,12 @@ void check_size_expression(SizeExpression terms) {
   check(ErrorKind::kValue, depth == 1, "expected one expression of sizes, got ", depth);
 }
 
-int64_t evaluate(SizeExpression terms, absl::FunctionRef<int64_t(uint64_t, int64_t)> size_of) {
+int64_t evaluate(SizeExpression terms, absl::FunctionRef<int64_t(const SizeTerm&)> value_of) {
   std::array<int64_t, kMaxSizeTerms> stack{};
   size_t depth = 0;
   for (const SizeTerm& term : terms) {
     if (is_operand(term)) {
-      stack[depth++] = term.kind == Kind::kConstant ? term.number : size_of(term.name, term.number);
+      stack[depth++] = term.kind == Kind::kConstant ? term.number : value_of(term);
     } else {
       --depth;
       stack[depth - 1] = combine(term.kind, stack[depth - 1], stack[depth]);
@@ -107,8 +110,11 @@ std::string to_string(SizeExpression terms, absl::FunctionRef<std::string(uint64
       stack.emplace_back(absl::StrCat(term.number), 2);
       continue;
     }
-    if (term.kind == Kind::kSize) {
-      stack.emplace_back(absl::StrCat("size(", describe(term.name), ", ", term.number, ")"), 2);
+    if (term.describes_value()) {
+      const bool has_dim = term.kind == Kind::kSize || term.kind == Kind::kStride;
+      stack.emplace_back(absl::StrCat(symbol(term.kind), "(", describe(term.name),
+                                      has_dim ? absl::StrCat(", ", term.number) : "", ")"),
+                         2);
       continue;
     }
     if (stack.size() < 2) return "?";

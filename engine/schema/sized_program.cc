@@ -12,7 +12,8 @@ void set_sizes(absl::Span<const SizeArgument> sizes, const ProgramTypes& types, 
   if (sizes.empty()) return;
   absl::Span<Arg> args = memory.allocate<Arg>(instruction->args.size());
   std::uninitialized_copy(instruction->args.begin(), instruction->args.end(), args.begin());
-  const auto size_of = [&](uint64_t name, int64_t dim) {
+  const auto size_of = [&](const SizeTerm& term) {
+    const auto [name, dim] = std::pair(term.name, term.number);
     check(ErrorKind::kValue, types.contains(name), "expected the size of a value that the Program has defined, got %",
           name);
     const Sizes& all = types.of(name).sizes;

@@ -182,13 +182,23 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
     }
     change([&](Program part, absl::Span<const TensorMeta* const> of) {
       if (!may_change(part, of)) return part;
-      const ProgramTypes types(part, of, grad);
-      remove_identities(&part, types);
-      fuse_regions(&part, types);  // the names that are left have the same types
+      remove_identities(&part, ProgramTypes(part, of, grad));
       remove_unused(&part);
       return part;
     });
-    visit("remove_identities, fuse_regions and remove_unused", program);
+    const Program single = program;
+    change([&](Program part, absl::Span<const TensorMeta* const> of) {
+      if (!may_change(part, of)) return part;
+      fuse_regions(&part, ProgramTypes(part, of, grad));
+      remove_unused(&part);
+      return part;
+    });
+    // A loop keeps the operands of its first call until its place.
+    const bool takes_more = peak_bytes(program, metas, grad) > peak_bytes(single, metas, grad);
+    if (takes_more) program = single;
+    visit(takes_more ? "remove_identities; not fuse_regions, which would take more memory"
+                     : "remove_identities, fuse_regions and remove_unused",
+          program);
   }
   if (writes || records) {
     fuse(inputs, &program);

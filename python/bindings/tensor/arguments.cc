@@ -1,8 +1,10 @@
 #include "python/bindings/tensor/arguments.h"
 
+#include "client/session/program_trace.h"
 #include "client/session/tensor.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/parse.h"
+#include "python/bindings/tensor/symbolic_int.h"
 #include "python/bindings/tensor/types.h"
 
 namespace py = pybind11;
@@ -12,18 +14,18 @@ namespace {
 
 py::object steal(PyObject* o) { return py::reinterpret_steal<py::object>(throw_if_null(o)); }
 
-template <typename T>
-py::list list_of(absl::Span<const T> values) {
-  py::list list;
-  for (const T& value : values) list.append(value);
-  return list;
+// Of a traced function's call, perhaps a SymInt.
+py::object integer(int64_t value) {
+  client::ProgramTrace* const trace = client::ProgramTrace::active();
+  return trace == nullptr ? py::int_(value) : steal(number_object(trace->number_of(value)));
 }
 
 py::object number(const Arg& arg) {
   if (arg.kind == Arg::Kind::kBool) return py::bool_(arg.to_bool());
   if (arg.kind == Arg::Kind::kFloat) return py::float_(arg.real);
   if (arg.kind == Arg::Kind::kComplex) return steal(PyComplex_FromDoubles(arg.real, arg.imaginary));
-  return arg.size == 1 ? py::int_(static_cast<uint64_t>(arg.integer)) : py::int_(arg.integer);
+  if (arg.size == 1) return py::int_(static_cast<uint64_t>(arg.integer));
+  return integer(arg.integer);
 }
 
 }  // namespace
@@ -43,8 +45,16 @@ py::object to_python(const Param& param, const Arg& arg, const TensorObjects& te
       for (const TensorMeta* t : arg.list()) list.append(tensor(t));
       return list;
     }
-    case Arg::Kind::kInts: return list_of(arg.ints());
-    case Arg::Kind::kFloats: return list_of(arg.floats());
+    case Arg::Kind::kInts: {
+      py::list list;
+      for (int64_t value : arg.ints()) list.append(integer(value));
+      return list;
+    }
+    case Arg::Kind::kFloats: {
+      py::list list;
+      for (double value : arg.floats()) list.append(value);
+      return list;
+    }
     case Arg::Kind::kString: return py::str(arg.characters, arg.size);
     default: break;
   }

@@ -51,7 +51,15 @@ bool has_format(const TensorMeta& tensor, MemoryFormat format) {
   }
 }
 
+void require_format(client::ProgramTrace& trace, const client::Handle& tensor, MemoryFormat format) {
+  if (format == MemoryFormat::kNone) return;
+  const bool is_plain = format == MemoryFormat::kContiguous || format == MemoryFormat::kPreserve;
+  is_plain ? trace.require_contiguity(tensor) : trace.require_sizes(tensor);
+}
+
 client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format) {
+  if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(*tensor)) [[unlikely]]
+    require_format(*trace, *tensor, format);
   if (has_format(*tensor, format)) return tensor;
   check(format != MemoryFormat::kPreserve, "preserve memory format is unsupported by the contiguous operator");
   if (format == MemoryFormat::kContiguous) return contiguous(tensor);

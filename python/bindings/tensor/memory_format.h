@@ -5,6 +5,7 @@
 
 #include <cstdint>
 
+#include "client/session/program_trace.h"
 #include "client/session/tensor.h"
 
 namespace tt::python {
@@ -16,6 +17,8 @@ bool memory_format_from(PyObject* value, MemoryFormat* format);
 // Whether the tensor has the format. True for kNone; kPreserve means kContiguous here, as in PyTorch; false with
 // another number of dimensions than the format's.
 bool has_format(const TensorMeta& tensor, MemoryFormat format);
+// Requires of runs of the traced Program that has_format() has the same result as now.
+void require_format(client::ProgramTrace& trace, const client::Handle& tensor, MemoryFormat format);
 // Returns the tensor if it has the format, otherwise a copy in that format, whose gradient is recorded. Throws Error
 // (RuntimeError) if the tensor has another number of dimensions, and for kPreserve, which says nothing about the copy.
 client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format);

@@ -63,6 +63,15 @@ PyObject* make(PyTypeObject* type, PyObject* args, PyObject*) {
   });
 }
 
+// Of a traced tensor, calls require(trace, tensor), because what Python reads is a constant of the Program. False with
+// a Python exception.
+template <typename Require>
+bool require_traced(PyObject* o, const Require& require) {
+  client::ProgramTrace* const trace = client::ProgramTrace::of_tensor(*handle_of(o));
+  if (trace == nullptr) [[likely]]
+    return true;
+  return guard([&] { return require(*trace, *handle_of(o)), true; }, false);
+}
 PyObject* shape_of(PyObject* o) {
   const client::Handle& tensor = *handle_of(o);
   if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(tensor)) [[unlikely]]
@@ -80,6 +89,11 @@ PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(handl
 PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
 // Returns the (number, bytes) of the tensor's storage, which its views share.
 PyObject* get_storage(PyObject* o, void*) {
+  const bool is_required = require_traced(o, [](auto& trace, const client::Handle& tensor) {
+    const client::Handle& root = tensor.base ? *tensor.base : tensor;
+    if (client::ProgramTrace::of_tensor(root) != nullptr) trace.require_sizes(root);
+  });
+  if (!is_required) return nullptr;
   return Py_BuildValue("(KK)", static_cast<unsigned long long>(handle_of(o)->storage_number()),
                        static_cast<unsigned long long>(handle_of(o)->storage_bytes()));
 }
@@ -175,19 +189,14 @@ PyObject* size(PyObject* o, PyObject* args, PyObject* keywords) {
     return PyLong_FromLongLong(tensor.sizes[at]);
   });
 }
-// Strides and offsets of a traced tensor are constants, which require its sizes. False with a Python exception.
-bool require_traced_sizes(PyObject* o) {
-  client::ProgramTrace* const trace = client::ProgramTrace::of_tensor(*handle_of(o));
-  if (trace == nullptr) [[likely]]
-    return true;
-  return guard([&] { return trace->require_sizes(*handle_of(o)), true; }, false);
-}
 PyObject* stride(PyObject* o, PyObject* args, PyObject* keywords) {
   static const char* names[] = {"dim", nullptr};
   PyObject* dim = nullptr;
   if (!PyArg_ParseTupleAndKeywords(args, keywords, "|O:stride", const_cast<char**>(names), &dim)) return nullptr;
-  if (!require_traced_sizes(o)) return nullptr;
   const Sizes& strides = handle_of(o)->strides;
+  for (size_t i = 0; i < strides.size(); ++i) {
+    if (!require_traced(o, [i](auto& trace, const auto& tensor) { trace.require_stride(tensor, i); })) return nullptr;
+  }
   Owned tuple(PyTuple_New(static_cast<Py_ssize_t>(strides.size())));
   if (!tuple) return nullptr;
   for (size_t i = 0; i < strides.size(); ++i) {
@@ -204,7 +213,8 @@ PyObject* numel(PyObject* o, PyObject*) {
 }
 PyObject* element_size(PyObject* o, PyObject*) { return PyLong_FromSize_t(item_size(handle_of(o)->dtype)); }
 PyObject* storage_offset(PyObject* o, PyObject*) {
-  return require_traced_sizes(o) ? PyLong_FromLongLong(handle_of(o)->offset) : nullptr;
+  const bool is_required = require_traced(o, [](auto& trace, const auto& tensor) { trace.require_offset(tensor); });
+  return is_required ? PyLong_FromLongLong(handle_of(o)->offset) : nullptr;
 }
 
 PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* keywords) {
@@ -217,6 +227,8 @@ PyObject* is_contiguous(PyObject* o, PyObject* args, PyObject* keywords) {
     MemoryFormat wanted = MemoryFormat::kNone;
     if (memory_format_from(format, &wanted)) {
       if (format == Py_None) wanted = MemoryFormat::kContiguous;
+      if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(*handle_of(o))) [[unlikely]]
+        require_format(*trace, *handle_of(o), wanted);
       return PyBool_FromLong(has_format(*handle_of(o), wanted));
     }
     fail(ErrorKind::kType, "is_contiguous(): argument 'memory_format' must be torch.memory_format, not ",

@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "client/autograd/backward.h"
+#include "client/session/program_trace.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
@@ -68,6 +69,25 @@ PyObject* given_out(const PythonCall& call) {
   return Py_None;
 }
 
+// A call with `out=` that replaces the tensor of a traced function is for the sizes of the trace.
+void require_sizes(client::ProgramTrace& trace, ParsedArgs* parsed) {
+  const auto require = [&](const TensorMeta* tensor) {
+    const auto* handle = static_cast<const client::Handle*>(tensor);
+    if (client::ProgramTrace::of_tensor(*handle) != nullptr) trace.require_sizes(*handle);
+  };
+  for (auto& list : parsed->ints) {
+    for (int64_t& number : list) number = trace.number_of(number).constant();
+  }
+  for (Arg& arg : parsed->args) {
+    if (arg.kind == Arg::Kind::kInt && arg.size == 0) arg.integer = trace.number_of(arg.integer).constant();
+    if (arg.kind == Arg::Kind::kTensor) require(arg.tensor);
+    for (size_t i = 0; arg.kind == Arg::Kind::kTensors && i < arg.size; ++i) {
+      if (arg.list()[i] != nullptr) require(arg.list()[i]);
+    }
+  }
+  for (const client::Tensor& out : parsed->into) require(out.get());
+}
+
 // Checks `out=` before the call: rejects tensors that the operator's rule rejects. Returns whether the results have
 // their sizes; false if the sizes depend on data and are not known yet.
 bool fits_out(const Op& op, ParsedArgs* parsed) {
@@ -77,7 +97,12 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   }
   const DefaultFloat default_float(client::default_dtype());
   thread_local Inference inferred;
-  infer(op, parsed->args, false, &inferred);
+  client::ProgramTrace* const trace = client::ProgramTrace::active();
+  if (trace == nullptr) [[likely]] {
+    infer(op, parsed->args, false, &inferred);
+  } else {
+    trace->infer_example(op, parsed->args, &inferred);
+  }
   if (inferred.outputs.size() != out.size()) return !op.is_dynamic;  // a wrong number is rejected by the call
   bool same_sizes = !op.is_dynamic;
   for (size_t i = 0; i < out.size(); ++i) {
@@ -87,6 +112,7 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
     }
     same_sizes &= inferred.outputs[i].sizes == out[i]->sizes;
   }
+  if (!same_sizes && trace != nullptr) require_sizes(*trace, parsed);
   return same_sizes;
 }
 
@@ -225,6 +251,8 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
       const MemoryFormat format = parsed.memory_format;
       if (format != MemoryFormat::kNone && copies(id)) {
         const client::Tensor input = first_tensor(parsed);
+        if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(*input)) [[unlikely]]
+          require_format(*trace, *input, format);
         if (!has_format(*input, format)) return wrap(in_format(input, format));
         if (id == op_id::kContiguous) return call.self ? Py_NewRef(call.self) : wrap(input);
       }

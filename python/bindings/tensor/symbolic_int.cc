@@ -65,7 +65,13 @@ PyObject* combined(PyObject* a, PyObject* b) noexcept {
     const std::optional<Number> left = integer(a), right = integer(b);
     const bool divides = kind == Kind::kFloorDivide || kind == Kind::kModulo;
     if (!left || !right || (divides && right->value() == 0)) return of_ints<python>(a, b);
-    return number_object(Number::combine(kind, *left, *right));
+    std::optional<Number> result;
+    try {
+      result = Number::combine(kind, *left, *right);
+    } catch (const Error&) {  // beyond 64 bits
+      return of_ints<python>(a, b);
+    }
+    return number_object(*result);
   });
 }
 
@@ -117,7 +123,7 @@ PyObject* compare(PyObject* self, PyObject* other, int op) noexcept {
   return guard([&]() -> PyObject* {
     const std::optional<Number> left = integer(self), right = integer(other);
     if (!right) {
-      if (!PyFloat_Check(other) && !PyLong_Check(other)) Py_RETURN_NOTIMPLEMENTED;
+      if (!PyNumber_Check(other) || is_tensor(other)) Py_RETURN_NOTIMPLEMENTED;  // such as None
       const Owned value(plain(self));
       return PyObject_RichCompare(value.get(), other, op);
     }
@@ -143,13 +149,21 @@ Py_hash_t hash(PyObject* o) noexcept {
 PyObject* attribute(PyObject* o, PyObject* name) noexcept {
   PyObject* const own = PyObject_GenericGetAttr(o, name);
   if (own || !PyErr_ExceptionMatches(PyExc_AttributeError)) return own;
-  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyLong_Type), name) == 0) return nullptr;
   PyErr_Clear();
+  if (PyObject_HasAttr(reinterpret_cast<PyObject*>(&PyLong_Type), name) == 0) return PyObject_GenericGetAttr(o, name);
   return guard([&] { return PyObject_GetAttr(Owned(plain(o)).get(), name); });
 }
 
 PyObject* format(PyObject* o, PyObject* spec) noexcept {
   return guard([&] { return PyObject_Format(Owned(plain(o)).get(), spec); });
+}
+
+PyObject* rounded(PyObject* o, PyObject* args) noexcept {
+  if (PyTuple_GET_SIZE(args) == 0) return Py_NewRef(o);
+  return guard([&] {
+    const Owned value(plain(o)), method(throw_if_null(PyObject_GetAttrString(value.get(), "__round__")));
+    return PyObject_CallObject(method.get(), args);
+  });
 }
 
 PyObject* reduce(PyObject* o, PyObject*) noexcept {
@@ -189,6 +203,10 @@ bool init_symbolic_int(PyObject* module) {
   static PyMethodDef methods[] = {
       {"__format__", format, METH_O, nullptr},
       {"__reduce__", reduce, METH_NOARGS, nullptr},
+      {"__trunc__", same, METH_NOARGS, nullptr},
+      {"__floor__", same, METH_NOARGS, nullptr},
+      {"__ceil__", same, METH_NOARGS, nullptr},
+      {"__round__", rounded, METH_VARARGS, nullptr},
       {"__copy__", same, METH_NOARGS, nullptr},
       {"__deepcopy__", same, METH_O, nullptr},
       {"__sym_max__", extremum<Kind::kMaximum>, METH_O, "The larger of this number and an int or a SymInt."},

@@ -83,7 +83,7 @@ def sym_ite(b: bool, t: Any, f: Any) -> Any:
     """t if b else f; t and f must have the same type."""
     if not isinstance(b, builtins.bool):
         raise AssertionError(f"expected SymBool or bool, got {type(b)}")
-    if type(t) is not type(f):
+    if type(t) is not type(f) and not all(isinstance(n, (int, SymInt)) for n in (t, f)):
         raise AssertionError(f"type mismatch: {type(t)} vs {type(f)}")
     return t if b else f
 

@@ -173,11 +173,15 @@ def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
     tracing = _C.ProgramTrace(tensors, _static_sizes(tensors))
     try:
         return _traced_with(tracing, fn, leaves, spec)
-    except Exception:
+    except Exception as error:
         if not tracing.gave_sizes:
             raise
+        first = error
     # Perhaps the function needs an int where it has got a SymInt: without them it raises an error of its own, if any.
-    return _traced_with(_C.ProgramTrace(tensors, True), fn, leaves, spec)
+    try:
+        return _traced_with(_C.ProgramTrace(tensors, True), fn, leaves, spec)
+    except Exception as error:
+        raise error from first
 
 
 def _static_sizes(tensors: list[_C.Tensor]) -> list[tuple[int, int]]:
@@ -198,6 +202,7 @@ def _traced_with(tracing: _C.ProgramTrace, fn: Callable, leaves: list[Any], spec
         traced_args, traced_kwargs = pytree.tree_unflatten(stand_ins, spec)
         with _trace_runs.collected() as prepare:
             results, outputs = pytree.tree_flatten(fn(*traced_args, **traced_kwargs))
+        results = [int(r) if isinstance(r, _C.SymInt) else r for r in results]  # a constant of the Program
         program = tracing.finish([r for r in results if isinstance(r, _C.Tensor)], _must_be_exact())
     finally:
         tracing.stop()

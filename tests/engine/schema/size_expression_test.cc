@@ -19,7 +19,7 @@ SizeTerm op(Kind kind) { return {kind}; }
 // Sizes are 100 * name + dim.
 int64_t value_of(const std::vector<SizeTerm>& terms) {
   check_size_expression(terms);
-  return evaluate(terms, [](uint64_t name, int64_t dim) { return static_cast<int64_t>(name) * 100 + dim; });
+  return evaluate(terms, [](const SizeTerm& term) { return static_cast<int64_t>(term.name) * 100 + term.number; });
 }
 
 int64_t of_two(int64_t a, int64_t b, Kind kind) { return value_of({number(a), number(b), op(kind)}); }
@@ -50,7 +50,7 @@ TEST(SizeExpression, RefusesWhatHasNoValue) {
   EXPECT_THROW(check_size_expression({}), Error);
   EXPECT_THROW(check_size_expression({number(1), number(2)}), Error);
   EXPECT_THROW(check_size_expression({number(1), op(Kind::kAdd)}), Error);
-  EXPECT_THROW(check_size_expression(std::vector<SizeTerm>{{static_cast<Kind>(9)}}), Error);
+  EXPECT_THROW(check_size_expression(std::vector<SizeTerm>{{static_cast<Kind>(9)}}), Error) << "no term of Programs";
   std::vector<SizeTerm> longest(kMaxSizeTerms / 2, number(1));
   longest.resize(kMaxSizeTerms - 1, op(Kind::kAdd));
   EXPECT_EQ(value_of(longest), static_cast<int64_t>(kMaxSizeTerms / 2));

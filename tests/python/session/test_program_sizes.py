@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import copy
+import math
+import pickle
 import random
 import threading
 
+import numpy as np
 import pytest
 
 import teletensor as torch
@@ -133,7 +137,7 @@ def root(x):
         (loop, (4, 9), (5, 3), r"size\(input 0, 0\) == 4"),
         (formatted, (4, 9), (5, 3), r"size\(input 0, 0\) == 4"),
         (square, (7, 3), (5, 5), r"size\(input 0, 0\) != size\(input 0, 1\)"),
-        (strided, (4, 3), (4, 5), r"size\(input 0, 1\) == 3"),
+        (strided, (9, 3), (4, 5), r"stride\(input 0, 0\) == 3"),
         (root, (9, 3), (4, 5), r"size\(input 0, 1\) == 3"),
     ],
 )  # fmt: skip
@@ -291,3 +295,81 @@ def test_random_functions(seed):
         torch.testing.assert_close(*gradients)
     example = torch.randn(4, 5, 6)
     assert torch.equal(program(example), function(example)) and ran > 0
+
+
+class Doubling(torch.utils._python_dispatch.TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if "mul" in str(func):
+            assert isinstance(args[1], torch.SymInt)
+            return func(args[0], args[1] * 2)
+        return func(*args, **(kwargs or {}))
+
+
+def dispatched(x):
+    with Doubling():
+        return x * x.shape[0]
+
+
+def test_dispatch_modes_receive_sizes():
+    assert trace(dispatched, torch.ones(4))(torch.ones(3)).tolist() == [6, 6, 6]
+
+
+@pytest.mark.parametrize(
+    "function, message",
+    [
+        (lambda x: (x * 1, x.shape[0]), r"size\(input 0, 0\) == 4"),
+        (lambda x: x[:, :2] * x[:, :2].stride(0), r"stride\(%\d, 0\) == 6"),
+        (lambda x: x * x[x.shape[0] // 2 :].storage_offset(), r"storage_offset\(%\d\) == 12"),
+        (lambda x: x * 2 if x.t().is_contiguous() else x * 3, r"is_contiguous\(%\d\) == 0"),
+        (lambda x: x * x.untyped_storage().nbytes(), r"size\(input 0, \d\) == "),
+        (lambda x: torch.add(x, 1, out=torch.zeros(3, 6)), r"size\(input 0, \d\) == "),
+        (lambda x: x * 2 if x.shape[0] == 4 + 0j else x * 3, r"size\(input 0, 0\) == 4"),
+    ],
+)  # fmt: skip
+def test_what_else_depends_on_sizes_is_required(function, message):
+    program = trace(function, torch.ones(4, 6))
+    for got, want in zip(program(torch.ones(4, 6)), function(torch.ones(4, 6))):
+        assert torch.equal(got, want) if isinstance(want, torch.Tensor) else (type(got), got) == (int, want)
+    with pytest.raises(ValueError, match=message):
+        program(torch.ones(1, 7))
+
+
+def test_uses_of_sizes_beside_arithmetic():
+    def step(x):
+        n = x.shape[0]
+        assert not hasattr(n, "foo") and getattr(n, "foo", 3) == 3
+        assert (round(n), math.trunc(n), math.floor(n), math.ceil(n), round(n, -1)) == (4, 4, 4, 4, 0)
+        assert n * 2**62 == 2**64 and np.asarray(x.shape).tolist() == [4] and np.int64(2) * n == 8
+        assert copy.copy(n) == 4 and pickle.loads(pickle.dumps(n)) == 4 and torch.sym_ite(n > 2, n, 3) == 4
+        return x * 1.0
+
+    calls = []
+    trace(lambda x: (calls.append(0), step(x))[1], torch.ones(4))
+    assert len(calls) == 1
+
+
+def test_an_error_of_the_second_call_shows_the_first():
+    def step(x):
+        if not isinstance(x.shape[0], int):
+            raise TypeError("expected an int")
+        raise KeyError("none")
+
+    with pytest.raises(KeyError) as raised:
+        trace(step, torch.ones(4))
+    assert str(raised.value.__cause__) == "expected an int"
+
+
+def test_many_requirements():
+    def step(x):
+        return x * sum(x.shape[0] > 2 * i for i in range(20_000))
+
+    program = trace(step, torch.ones(8))
+    assert program(torch.ones(8))[0] == 4
+    with pytest.raises(ValueError, match=r"size\(input 0, 0\) > 6"):
+        program(torch.ones(6))
+
+
+def test_group_norm_in_a_program():
+    norm = torch.nn.GroupNorm(2, 4)
+    x = torch.randn(3, 4, 5)
+    assert torch.equal(trace(norm, torch.randn(2, 4, 7))(x), norm(x))

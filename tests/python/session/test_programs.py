@@ -6,6 +6,7 @@ import copy
 import functools
 import math
 import random
+import re
 
 import numpy as np
 import pytest
@@ -512,3 +513,18 @@ def test_stats():
     assert table[-1].split()[:5] == ["counted", "5", "1", "3", "2"]
     del program
     assert len(torch.compiler.stats()) == known
+
+
+def test_loops_do_not_take_more_memory():
+    """A loop for the product and the sum would keep both factors while the products of matrices are computed."""
+    w = [torch.randn(64, 64) for _ in range(4)]
+
+    def function(x):
+        y = (x @ w[0]) * (x @ w[1])
+        return y + (x @ w[2]) @ w[3]
+
+    x = torch.randn(64, 64)
+    text = explain(function, x)
+    peaks = [int(n) for n in re.findall(r"values of at most (\d+) bytes", text)]
+    assert peaks[-1] == peaks[0] == 3 * x.nbytes and "not fuse_regions, which would take more memory" in text
+    assert torch.equal(trace(function, x)(x), function(x))

@@ -205,7 +205,7 @@ TEST_F(ProgramsTest, BadSizesFailTheirRuns) {
     const char* message;
   };
   const std::vector<BadSize> sizes = {
-      {[](v1::SizeArgument* size) { size->set_instruction(2); }, "in the order of its instructions"},
+      {[](v1::SizeArgument* size) { size->set_instruction(2); }, "expected sizes of instructions below 2, got 2"},
       {[](v1::SizeArgument* size) { size->set_arg(7); }, "expected an argument below 2, got 7"},
       {[](v1::SizeArgument* size) { size->set_arg(0); }, "expected an element of a list of integers"},
       {[](v1::SizeArgument* size) { size->set_element(1); }, "expected an element of a list of integers"},
