@@ -1,0 +1,166 @@
+"""Transformed: the tensors that a transform passes to its function, and how operator calls reach the innermost transform."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .._library.dispatch import engine_call
+from .._library.engine_operators import operator_named
+from .._library.operators import OpOverload
+
+
+class Level:
+    """One transform in progress. Levels are numbered in the order in which they begin (_transforms.next_number)."""
+
+    number: int
+
+    def compute(self, name: str, arguments: list, into: list | None) -> list:
+        """The results of a call of the engine's operator `name`; `into` are the tensors that receive them."""
+        raise NotImplementedError
+
+    def apply_function(self, function: type, args: tuple) -> Any:
+        """Function.apply() of which an argument belongs to this transform, and none to one that began later."""
+        raise NotImplementedError
+
+    def gradients(self, outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
+        """autograd.grad() of which an output, a gradient or an input belongs to this transform."""
+        raise NotImplementedError
+
+    def backward(self, outputs, grad_outputs, retain_graph: bool, create_graph: bool, inputs: list) -> None:
+        """backward() of which an output, a gradient or an input belongs to this transform."""
+        raise NotImplementedError
+
+
+class Transformed(Tensor):
+    """A tensor without values of its own in the engine. Its operators are computed by its transform."""
+
+    _value: Tensor  # the tensor inside, of a transform around this one, or without a transform
+    _level: Level
+
+    __torch_function__ = _C._disabled_torch_function_impl
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        """Passes an operator to the innermost transform."""
+        return dispatch(func, args, kwargs or {})
+
+    @property
+    def requires_grad(self) -> bool:
+        return self._value.requires_grad
+
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._value.requires_grad = value
+
+    def requires_grad_(self, requires_grad: bool = True) -> Transformed:
+        self._value.requires_grad_(requires_grad)
+        return self
+
+    @property
+    def is_leaf(self) -> bool:
+        return self._value.is_leaf
+
+    @property
+    def grad_fn(self):
+        return self._value.grad_fn
+
+    @property
+    def _version(self) -> int:
+        return self._value._version
+
+    @property
+    def data(self) -> Tensor:
+        return self.detach()
+
+    @staticmethod
+    def apply_function(function: type, args: tuple) -> Any:
+        """Function.apply() with such arguments, as the innermost transform computes it."""
+        return required(args).apply_function(function, args)
+
+    @staticmethod
+    def run_backward(outputs, grad_outputs, retain_graph: bool, create_graph: bool, inputs: list) -> None:
+        """backward() with such tensors, as the innermost transform computes it."""
+        required([*outputs, *grad_outputs, *inputs]).backward(outputs, grad_outputs, retain_graph, create_graph, inputs)
+
+    @staticmethod
+    def run_grad(outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
+        """autograd.grad() with such tensors."""
+        return run_grad(outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
+
+    def with_value(self, change: Callable[[Tensor], Tensor]) -> Transformed:
+        """The same tensor of this transform, with `change` applied to the tensor inside."""
+        raise NotImplementedError
+
+    def as_leaf(self) -> Transformed:
+        """See _transforms.leaf()."""
+        raise NotImplementedError
+
+    def as_untaped(self) -> Transformed:
+        """See _transforms.untaped()."""
+        raise NotImplementedError
+
+    def __deepcopy__(self, memo: dict) -> Tensor:
+        return memo.setdefault(id(self), self.detach().clone())
+
+
+# Methods that read a tensor's values, or expose its memory.
+VALUE_METHODS = (
+    "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "__contains__",
+    "untyped_storage", "data_ptr",
+)  # fmt: skip
+
+
+def read_inside(cls: type) -> None:
+    """Lets a class's tensors have the values of the tensors inside them."""
+
+    def method(name: str) -> Callable:
+        return lambda self, *args, **kwargs: getattr(self._value, name)(*args, **kwargs)
+
+    for name in VALUE_METHODS:
+        setattr(cls, name, method(name))
+
+
+def innermost(values: Iterable[Any]) -> Level | None:
+    """The transform that began last of those to which the tensors belong."""
+    found = None
+    for value in values:
+        for tensor in value if isinstance(value, (list, tuple)) else (value,):
+            if isinstance(tensor, Transformed) and (found is None or tensor._level.number > found.number):
+                found = tensor._level
+    return found
+
+
+def required(values: Iterable[Any]) -> Level:
+    level = innermost(values)
+    assert level is not None
+    return level
+
+
+def root(tensor: Tensor) -> Tensor:
+    """The tensor in the engine inside those of transforms."""
+    while isinstance(tensor, Transformed):
+        tensor = tensor._value
+    return tensor
+
+
+def run_grad(outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
+    """autograd.grad(), as the innermost transform computes it."""
+    level = innermost([*outputs, *grad_outputs, *inputs])
+    run = _C.grad if level is None else level.gradients
+    return run(outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
+
+
+def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """Computes a call that a handler received, by the innermost transform of its tensors."""
+    call = engine_call(args)
+    if call is None:  # an operator whose kernel is a Python function
+        return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
+    name, arguments, into = call
+    results = required([*arguments, *(into or ())]).compute(name, arguments, into)
+    if into is not None:
+        return into[0] if len(into) == 1 else tuple(into)
+    count = operator_named(name).num_outputs
+    return None if count == 0 else results[0] if count == 1 else tuple(results)
