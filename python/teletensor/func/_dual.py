@@ -164,9 +164,6 @@ class ForwardLevel(Level):
     # ---- Writes
 
     def _write(self, op: Operator, arguments: list, into: list) -> list:
-        if op.is_view and any(a is into[0] for a in arguments):
-            self._view_in_place(op, arguments, into[0])
-            return into
         has_tangent = any(
             self.unpack(t)[1] is not None for a in arguments for t in (a if isinstance(a, (list, tuple)) else [a])
         )
@@ -196,17 +193,6 @@ class ForwardLevel(Level):
             if self.has(target):
                 self._set(target, tangent)
         return into
-
-    def _view_in_place(self, op: Operator, arguments: list, target: Dual) -> None:
-        """Operators such as transpose_()."""
-        before = target._value
-        if isinstance(before, Transformed):
-            raise NotImplementedError(f"[{op.name}] forward mode: in-place views of nested transforms are not supported")
-        made = self._results(op, arguments)[0]
-        arguments = [self.primal(a) for a in arguments]
-        op.call(arguments, [before])
-        _C._set_wrapper(target, made)
-        target._tangent, target._path, target._seen, target._view = made._tangent, made._path, made._seen, made._view
 
     def _set(self, target: Dual, tangent: Tensor | None) -> None:
         """Replaces the tangent of a tensor that was written, and of the tensors that share its memory."""

@@ -12,6 +12,7 @@ from .._library.engine_operators import Operator
 from ..autograd import gradients
 from ._batch_call import NoRule
 from ._batched import Batched
+from ._transformed import Transformed
 
 
 def is_continuous(tensor: Tensor) -> bool:
@@ -24,7 +25,11 @@ def batched_like(tensor: Tensor, other: Tensor) -> Tensor:
     if not isinstance(other, Batched):
         return tensor
     level = other._level
-    return level.wrap(batched_like(level.expanded(tensor), other._value))
+    if isinstance(tensor, Transformed) and tensor._level.number > level.number:
+        return tensor.with_value(lambda value: batched_like(value, other))
+    value = level.expanded(tensor)
+    inside = batched_like(value, other._value)
+    return tensor if level.has(tensor) and inside is value else level.wrap(inside)
 
 
 class ForwardCall:

@@ -19,6 +19,7 @@ from .._grad_mode import enable_grad
 from ..autograd import gradients
 from ._batch_call import NoRule
 from ._batch_rules import CompositeNames, MarkCalls, composite
+from ._batched import Batched
 from ._forward_call import ForwardCall, batched_like, fitted, is_continuous, tangent_view, total, twice_backward
 from ._forward_table import RULES, Parts
 
@@ -130,9 +131,11 @@ def _recorded(call: ForwardCall, change: Any = lambda x: x) -> tuple[list, dict[
     like = next(iter(call.tangents.values()))
     if isinstance(like, list):
         raise NoRule
-    copies = {p: _transforms.leaf(change(batched_like(call[p], like))) for p in call.tangents}
+    batched = {p: batched_like(call[p], like) for p in call.tangents}
+    copies = {p: _transforms.leaf(change(x)) for p, x in batched.items()}
     results = call.run(**copies)
-    call.results = results if call.is_recorded() else [_transforms.untaped(r) for r in results]
+    if all(x is call[p] for p, x in batched.items()):  # otherwise the results have a batch that the primals lack
+        call.results = results if call.is_recorded() else [_transforms.untaped(r) for r in results]
     return results, copies
 
 
@@ -221,7 +224,9 @@ def _twice(call: ForwardCall) -> list[Tensor | None]:
 
         return call.op.call([given(v) for v in call.args.values()])
 
-    call.results, tangents = twice_backward(compute, [p for p, _ in pairs], [t for _, t in pairs])
+    results, tangents = twice_backward(compute, [p for p, _ in pairs], [t for _, t in pairs])
+    if not any(isinstance(t, Batched) and batched_like(p, t) is not p for p, t in pairs):  # as in _recorded()
+        call.results = results
     return tangents
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 from .. import _C, _transforms
 from .._C import Tensor
+from .._grad_mode import set_grad_enabled
 from .._library.engine_operators import operator_named
 from . import tree
 from ._transformed import Level, Transformed, read_inside, run_grad
@@ -41,6 +42,7 @@ class _Step(NamedTuple):
     places: list[int]
     results: list[int]
     writes: bool
+    records_grad: bool
 
 
 class LinearLevel(Level):
@@ -80,7 +82,7 @@ class LinearLevel(Level):
         found = compute([x._value for x in inputs])
         made = [self._wrap(r) if isinstance(r, Tensor) else r for r in found]
         results = [m._place if isinstance(m, Recorded) else -1 for m in made]
-        self._steps.append(_Step(compute, [x._place for x in inputs], results, writes))
+        self._steps.append(_Step(compute, [x._place for x in inputs], results, writes, _C.is_grad_enabled()))
         return made
 
     def _keep(self, values: Sequence[Any]) -> None:
@@ -112,17 +114,17 @@ class LinearLevel(Level):
         return made if into is None else into
 
     def gradients(self, outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
-        """The product of a vector with a Jacobian of recorded values, which is linear in the vector."""
-        if any(map(self._has, (*outputs, *inputs))):
+        """Gradients of tangents with respect to recorded values, or products of tangents with their Jacobians."""
+        if any(map(self._has, inputs)):
             raise NotImplementedError("linearize: gradients with respect to tangents are not supported in the function")
-        given = [g for g in grad_outputs if self._has(g)]
+        given = [t for t in (*outputs, *grad_outputs) if self._has(t)]
         del retain_graph  # for repetitions the graph is always kept
 
         def call(values: list) -> list:
             rest = iter(values)
-            vectors = [next(rest) if self._has(g) else g for g in grad_outputs]
+            roots, vectors = ([next(rest) if self._has(t) else t for t in group] for group in (outputs, grad_outputs))
             recorded = create_graph or _C.is_grad_enabled() and any(v is not None and v.requires_grad for v in vectors)
-            return run_grad(outputs, vectors, inputs, True, recorded, allow_unused)
+            return run_grad(roots, vectors, inputs, True, recorded, allow_unused)
 
         return self.step(call, given)
 
@@ -160,7 +162,8 @@ class LinearLevel(Level):
                 raise RuntimeError("linearize: a tensor that the function used was changed in place afterwards")
             values: dict[int, Any] = dict(enumerate(tangents[:count]))
             for step in steps:
-                found = step.compute([values[p] for p in step.places])
+                with set_grad_enabled(step.records_grad or _C.is_grad_enabled()):
+                    found = step.compute([values[p] for p in step.places])
                 values.update((p, r) for p, r in zip(step.results, found) if p >= 0)
             return [
                 values[p] if p is not None else _C.torch.zeros(z[0], dtype=z[1], device=z[2]) for p, z in zip(places, zeros)

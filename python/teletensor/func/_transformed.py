@@ -106,6 +106,24 @@ class Transformed(Tensor):
         return memo.setdefault(id(self), self.detach().clone())
 
 
+def _view_in_place(name: str) -> Callable:
+    """A method that gives the object another view, such as transpose_()."""
+
+    def view(self: Transformed, *args: Any, **kwargs: Any) -> Transformed:
+        if self.requires_grad and self.is_leaf and _C.is_grad_enabled():
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        made = getattr(self, name)(*args, **kwargs)
+        _C._set_wrapper(self, made)
+        self.__dict__.update(made.__dict__)
+        return self
+
+    return view
+
+
+for _name in ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims"):
+    setattr(Transformed, f"{_name}_", _view_in_place(_name))
+
+
 # Methods that read a tensor's values, or expose its memory.
 VALUE_METHODS = (
     "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "__contains__",
