@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Iterable
 from typing import Any
 
@@ -10,6 +11,7 @@ from .._C import Tensor
 from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
 from .._library.operators import OpOverload
+from ..utils._python_dispatch import TorchDispatchMode
 
 
 class Level:
@@ -164,11 +166,38 @@ def root(tensor: Tensor) -> Tensor:
     return tensor
 
 
+def debug_unwrap(tensor: Tensor, *, recurse: bool = True) -> Tensor:
+    """The tensor inside one that a transform passes to its function; other tensors as they are.
+
+    Args:
+        recurse: whether to remove the tensors of all nested transforms, or of the innermost one only.
+    """
+    if not isinstance(recurse, bool):
+        raise TypeError(f"debug_unwrap: expected recurse to be a bool, got {type(recurse).__name__}")
+    if not isinstance(tensor, Transformed):
+        return tensor
+    return root(tensor) if recurse else tensor._value
+
+
 def run_grad(outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
     """autograd.grad(), as the innermost transform computes it."""
     level = innermost([*outputs, *grad_outputs, *inputs])
     run = _C.grad if level is None else level.gradients
     return run(outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
+
+
+class _InnerMode(TorchDispatchMode):
+    """Passes the calls of a transform's function to it, before the modes around it receive the operators that it calls."""
+
+    runs_backward = True  # as if there were no mode
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return dispatch(func, args, kwargs or {}) if any(issubclass(t, Transformed) for t in types) else func(*args, **(kwargs or {}))
+
+
+def inside_modes() -> Any:
+    """A context for a transform's function, in which modes from outside receive the operators that the transform calls."""
+    return _InnerMode() if _C._len_torch_dispatch_stack() else contextlib.nullcontext()
 
 
 def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:

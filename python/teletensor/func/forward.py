@@ -13,6 +13,7 @@ from .._C import Tensor
 from . import tree
 from ._dual import ForwardLevel, make_dual
 from ._linearized import LinearLevel
+from ._transformed import inside_modes
 from .batching import vmap
 from .derivatives import NestingLevel, jacrev, select_arguments, split_aux
 
@@ -45,7 +46,7 @@ def _run(level: ForwardLevel, func: Callable, duals: Any, has_aux: bool) -> tupl
     """Calls the function with dual tensors. Returns its output, and aux without tangents."""
     before, _transforms.running.forward_enabled = _transforms.running.forward_enabled, True
     try:
-        with NestingLevel():
+        with NestingLevel(), inside_modes():
             output, aux = split_aux(func(*duals), has_aux, "jvp")
     finally:
         _transforms.running.forward_enabled = before

@@ -141,6 +141,21 @@ class TestJvp:
         assert tangent.dtype == torch.float32 and tangent.shape == (2, 3) and tangent.sum().item() == 12
         assert func.jvp(lambda p: p.long(), (a,), (a,))[1].tolist() == [0, 0]
 
+    def test_modes_receive_the_operators_of_primals_and_tangents(self, torch, func, x, t):
+        from teletensor.utils._python_dispatch import TorchDispatchMode
+
+        seen = []
+
+        class Names(TorchDispatchMode):
+            def __torch_dispatch__(self, f, types, args=(), kwargs=None):
+                seen.append(f._schema.name)
+                assert all(type(a) is torch.Tensor for a in args)
+                return f(*args, **(kwargs or {}))
+
+        with Names():
+            func.jvp(torch.sin, (x,), (t,))
+        assert seen == ["aten::sin", "aten::cos", "aten::mul"]
+
     def test_values_can_be_read(self, torch, func, x, t):
         _, tangent = func.jvp(lambda z: z * 2 if z.sum() > 0 and z[0].item() == 0.5 and len(z.tolist()) == 4 else z, (x,), (t,))
         close(torch, tangent, 2 * t)
