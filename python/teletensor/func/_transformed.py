@@ -49,6 +49,11 @@ class Transformed(Tensor):
         """Passes an operator to the innermost transform."""
         return dispatch(func, args, kwargs or {})
 
+    @staticmethod
+    def run_engine_call(name: str, arguments: list, into: list | None) -> Any:
+        """The same for an operator of the engine, by its own name."""
+        return compute(name, arguments, into)
+
     @property
     def requires_grad(self) -> bool:
         return self._value.requires_grad
@@ -205,7 +210,11 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     call = engine_call(args)
     if call is None:  # an operator whose kernel is a Python function
         return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
-    name, arguments, into = call
+    return compute(*call)
+
+
+def compute(name: str, arguments: list, into: list | None) -> Any:
+    """Computes a call of an operator of the engine. Returns its result, or a tuple."""
     results = required([*arguments, *(into or ())]).compute(name, arguments, into)
     if into is not None:
         return into[0] if len(into) == 1 else tuple(into)

@@ -16,7 +16,7 @@ from .._library.engine_operators import operator_named
 from ..utils._python_dispatch import TorchDispatchMode
 from . import tree
 from ._batched import VmapLevel, draw
-from ._transformed import Transformed, innermost
+from ._transformed import Transformed, compute, innermost
 
 
 def _is_dim(value: Any) -> bool:
@@ -61,6 +61,18 @@ class _RandomMode(TorchDispatchMode):
         if any(issubclass(t, Transformed) for t in types):
             return Transformed.__torch_dispatch__(func, types, args, kwargs)
         return func(*args, **(kwargs or {}))
+
+    def run_engine_call(self, name: str, arguments: list, into: list | None) -> Any:
+        """The same for an operator of the engine, by its own name. Other handlers receive calls without mapped tensors."""
+        op, inner = operator_named(name), innermost([*arguments, *(into or ())])
+        if op.is_random:
+            return NotImplemented
+        if inner is not None:
+            return compute(name, arguments, into)
+        if _C._len_torch_dispatch_stack() or _C._is_dispatched((*arguments, *(into or ()))):
+            return NotImplemented
+        results = op.call(arguments, into)
+        return None if op.num_outputs == 0 else results[0] if op.num_outputs == 1 else tuple(results)
 
 
 def vmap(
