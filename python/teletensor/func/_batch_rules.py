@@ -125,6 +125,14 @@ def _takes_list(name: str) -> bool:
 rule("topk glu diff logcumsumexp kthvalue mode nanmedian_dim vector_norm prod")(along_dim)
 
 
+@rule("softmax_backward log_softmax_backward")
+def _along_dim_of_both(call: Call) -> Any:
+    ndim = call["grad"].dim()
+    if ndim == 0:
+        raise NoRule
+    return call.run(grad=call.expanded(call["grad"]), output=call.expanded(call["output"]), dim=behind_batch(call["dim"], ndim))
+
+
 @rule("roll")
 def _roll(call: Call) -> Any:
     x, dims = call["input"], call["dims"]

@@ -81,6 +81,19 @@ class Dual(Transformed):
 read_inside(Dual)
 
 
+def _as_array(name: str) -> Callable:
+    def read(self: Dual, *args: Any, **kwargs: Any) -> Any:
+        if self._level.is_running and self.tangent is not None:
+            raise RuntimeError(f"[{name}] an array would lose the tangent of a dual tensor: call detach() first")
+        return getattr(self._value, name)(*args, **kwargs)
+
+    return read
+
+
+for _name in ("numpy", "__array__"):
+    setattr(Dual, _name, _as_array(_name))
+
+
 class ForwardLevel(Level):
     """One derivative in forward mode in progress: a context in which dual tensors exist."""
 

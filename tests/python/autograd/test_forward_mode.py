@@ -159,6 +159,9 @@ class TestJvp:
     def test_values_can_be_read(self, torch, func, x, t):
         _, tangent = func.jvp(lambda z: z * 2 if z.sum() > 0 and z[0].item() == 0.5 and len(z.tolist()) == 4 else z, (x,), (t,))
         close(torch, tangent, 2 * t)
+        assert func.jvp(lambda z: z * float(z.detach().numpy()[0]), (x,), (t,))[1].tolist() == (t * 0.5).tolist()
+        with pytest.raises(RuntimeError, match="lose the tangent"):
+            func.jvp(lambda z: torch.from_numpy(z.numpy()), (x,), (t,))
 
     def test_modules(self, torch, func):
         nn = torch.nn
