@@ -79,6 +79,8 @@ _MORE_LINEAR: dict[str, dict[str, tuple[str, ...]]] = {
     "affine_grid": {"theta": ()},
     "complex": {"real": ("imag",), "imag": ("real",)},
 }  # fmt: skip
+# Views of which the argument `other` only has the sizes.
+_LIKE_OTHER = frozenset(("view_as", "reshape_as", "expand_as"))
 # Numbers that an affine operator adds.
 _OFFSETS = {"pad": "value", "index_fill": "value", "scatter_value": "value", "fill_diagonal": "fill_value"}
 
@@ -86,6 +88,10 @@ _OFFSETS = {"pad": "value", "index_fill": "value", "scatter_value": "value", "fi
 def _affine(call: ForwardCall) -> list[Tensor | None]:
     """The operator, applied to the tangents: at once to those of arguments that are added, and without other summands."""
     name, table = call.op.name, LINEAR.get(call.op.name) or _MORE_LINEAR[call.op.name]
+    if name in _LIKE_OTHER:
+        call.tangents.pop("other", None)
+        if not call.tangents:
+            return [None]
     if any(p not in table for p in call.tangents):
         raise NoRule
     if call.op.is_view:

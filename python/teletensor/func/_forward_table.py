@@ -10,7 +10,7 @@ from .._C import Tensor
 from .._grad_mode import enable_grad
 from ..autograd import gradients
 from ._batch_call import NoRule
-from ._forward_call import ForwardCall, batched_like, total
+from ._forward_call import ForwardCall, batched_like, total, twice_backward
 
 
 class Parts(list):
@@ -200,6 +200,18 @@ def _attention(call: ForwardCall) -> list[Tensor | None] | Parts:
     # A row without allowed keys has no weights.
     weights = weights.masked_fill((scores == float("-inf")).all(-1, keepdim=True), 0.0)
     return Parts([weights @ value])
+
+
+@_rule("eigh_decomposed eig_decomposed svd_decomposed")
+def _values_of_matrices(call: ForwardCall) -> list[Tensor | None]:
+    """The derivatives of eigenvalues and singular values depend on the vectors."""
+    if call["vectors"]:
+        raise NoRule
+    place, x, tangent = int(call.op.name.startswith("svd")), call["input"], call.tangents["input"]
+    found, tangents = twice_backward(lambda matrix: call.run(input=matrix, vectors=True), [x], [tangent])
+    if call.is_recorded() and found[place].shape == call.results[place].shape and type(found[place]) is type(x):
+        call.results = [found[place] if i == place else r for i, r in enumerate(call.results)]
+    return [tangents[place] if i == place else None for i in range(len(call.results))]
 
 
 @_rule("lu_solved")

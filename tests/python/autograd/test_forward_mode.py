@@ -186,6 +186,26 @@ class TestJvp:
         gradients = func.grad(loss, (0, 1))(parameters, image)
         close(torch, tangent, sum((gradients[0][k] * directions[k]).sum() for k in parameters) + (gradients[1] * image).sum())
 
+    def test_values_of_matrices(self, torch, func, x, t):
+        a, b = torch.outer(x, t) + torch.diag(t), torch.outer(t, t)
+        linalg = torch.linalg
+        for f in (lambda z: linalg.eigvalsh(z + z.t()), linalg.svdvals, lambda z: linalg.matrix_norm(z, "nuc")):
+            close(torch, func.jvp(f, (a,), (b,))[1], numeric(torch, f, a, b), rtol=1e-5)
+
+    def test_parameters_that_require_gradients(self, torch, func):
+        torch.manual_seed(0)
+        layer = torch.nn.TransformerEncoderLayer(4, 2, 8, dropout=0.0, batch_first=True).double()
+        z, d = torch.randn(2, 3, 4, dtype=torch.float64), torch.randn(2, 3, 4, dtype=torch.float64)
+
+        def total(w):
+            return layer(w).sin().sum()
+
+        product = func.jvp(func.grad(total), (z,), (d,))[1]
+        close(torch, product, func.grad(lambda w: (func.grad(total)(w) * d).sum())(z))
+        value, tangent = func.jvp(total, (z,), (d,))
+        found = torch.autograd.grad(tangent, layer.linear1.weight)[0]
+        assert tangent.requires_grad and found.abs().sum() > 0
+
     def test_attention(self, torch, func):
         q, k, v = (torch.randn(2, 3, 4, dtype=torch.float64) for _ in range(3))
         for kwargs in ({}, {"is_causal": True}, {"attn_mask": torch.randn(3, 3, dtype=torch.float64)}):
