@@ -1,6 +1,7 @@
 """`python -m benchmarks.transforms`: function transforms, beside a loop over the entries and beside PyTorch (--peers).
 
-Per-sample gradients, models with their own parameters, and Hessians. Medians in milliseconds until a number of the result
+Per-sample gradients, models with their own parameters, Jacobians and Hessians; and forward mode beside two backward passes,
+for which "loop" is the derivative of a backward pass, and beside the function itself. Medians in milliseconds until a number of the result
 was read. PyTorch runs in a process of its own, with as many threads.
 """
 
@@ -57,7 +58,41 @@ def cases(torch) -> dict[str, tuple[Callable, Callable]]:
     def hessian_rows():
         return torch.stack([func.grad(lambda z, i=i: func.grad(energy)(z)[i])(point) for i in range(16)])
 
+    deep = nn.Sequential(*(layer for n in (256, 512, 512) for layer in (nn.Linear(n, 512), nn.GELU())), nn.Linear(512, 10))
+    network = nn.Sequential(nn.Conv2d(3, 16, 3), nn.ReLU(), nn.MaxPool2d(2), nn.Conv2d(16, 32, 3), nn.ReLU(), nn.Flatten(),
+                            nn.Linear(32 * 13 * 13, 10))  # fmt: skip
+
+    def forward_mode(model, x):
+        """The derivative of a network along a direction of its input, and the same by two backward passes."""
+        model.requires_grad_(False)
+        direction = torch.randn_like(x)
+
+        def twice():
+            leaf = x.detach().requires_grad_()
+            output = model(leaf)
+            vector = torch.zeros_like(output).requires_grad_()
+            product = torch.autograd.grad(output, leaf, vector, create_graph=True)[0]
+            return torch.autograd.grad(product, vector, direction)[0]
+
+        return lambda: func.jvp(model, (x,), (direction,))[1], twice
+
+    def function_itself(model, x):
+        model.requires_grad_(False)
+        return lambda: model(x), lambda: model(x)
+
+    def layer(x):
+        return torch.tanh(weight @ x)
+
+    def columns():
+        return torch.stack([func.jvp(layer, (point,), (unit,))[1] for unit in torch.eye(16)], 1)
+
+    batch, pictures = torch.randn(64, 256), torch.randn(16, 3, 32, 32)
     return {
+        "MLP of 4 layers": function_itself(deep, batch),
+        "jvp of it": forward_mode(deep, batch),
+        "CNN": function_itself(network, pictures),
+        "jvp of the CNN": forward_mode(network, pictures),
+        "jacfwd, 16 x 16": (lambda: func.jacfwd(layer)(point), columns),
         "per-sample gradients of an MLP, 64": per_sample(mlp, rows),
         "per-sample gradients of a CNN, 32": per_sample(cnn, images),
         "16 models with 64 inputs": (ensemble, lambda: torch.stack([m(rows) for m in models])),

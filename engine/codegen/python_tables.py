@@ -6,6 +6,7 @@ import ast
 from collections.abc import Mapping
 
 from .declaration import Operator
+from .expression import names_in
 from .python_bindings import names_of
 from .stubs import HEADER
 
@@ -47,6 +48,30 @@ def _evaluated(op: Operator) -> str | None:
     return text if all(name == "dtype" for name in attributes) else None
 
 
+def _formulas(op: Operator) -> dict[str, str]:
+    """The gradient formula of each parameter that has one of its own."""
+    rows = {key: " ".join(str(formula).split()) for key, formula in op.gradients.items() if len(op.gradient_keys(key)) == 1}
+    return {key: text for key, text in rows.items() if not text.startswith(("not_differentiable(", "no_second_derivative("))}
+
+
+def _multipliers(op: Operator) -> dict[str, str]:
+    """The formulas of a pointwise operator: its Jacobian is diagonal, so that they also are the derivative along `g`."""
+    return {key: " ".join(str(formula).split()) for key, formula in op.gradients.items()} if op.is_pointwise else {}
+
+
+def _linear(op: Operator) -> dict[str, tuple[str, ...]]:
+    """The parameters in which an operator is affine, since their gradients read neither them nor results; for each one, the
+    others of these that are added to it, and not multiplied."""
+    formulas = {} if op.is_random else _formulas(op)
+    read = {key: names_in(text)[0] for key, text in formulas.items()}
+    results = {"result", *(f"result{i}" for i in range(10))}
+    found = [
+        key for key, names in read.items()
+        if key not in names and results.isdisjoint(names) and formulas[key] != "zeros_like(g)"
+    ]  # fmt: skip
+    return {p: tuple(q for q in found if q != p and not (q in read[p] and p in read[q])) for p in found}
+
+
 def _table(name: str, comment: str, rows: Mapping[str, object]) -> str:
     listed = "".join(f"    {key!r}: {value!r},\n" for key, value in sorted(rows.items()))
     return f"\n# {comment}\n{name} = {{\n{listed}}}\n"
@@ -63,5 +88,11 @@ def emit(operators: list[Operator]) -> str:
         + _table("OLDER_ORDERS", "Older orders of arguments, by function.", orders)
         + _table("COMPOSITES", "Operators that are expressions of others, without those that read sizes.",
                  {op.name: text for op in operators if (text := _evaluated(op))})
+        + _table("MULTIPLIERS", "Gradient formulas of pointwise operators by parameter; `g` is the result's gradient.",
+                 {op.name: rows for op in operators if (rows := _multipliers(op))})
+        + _table("NOT_HOLOMORPHIC", "Those of which the formulas of complex arguments are no derivatives of a holomorphic function.",
+                 {op.name: True for op in operators if op.is_pointwise and not op.entry.get("holomorphic", True)})
+        + _table("LINEAR", "Parameters in which an operator that is not pointwise is affine, with those that are added to each.",
+                 {op.name: rows for op in operators if not op.is_pointwise and (rows := _linear(op))})
         + _table("SHARDING", "Sharding rules of DTensor that follow from shape rules and composites.", shardings)
     )  # fmt: skip

@@ -16,7 +16,7 @@ from .._C import Tensor
 from .._declarations import ATEN_NAMES
 from ..overrides import documented_parameters
 from . import aten
-from .handlers import call_dispatch_handlers
+from .handlers import call_dispatch_handlers, flat
 from .operators import OpOverload
 from .schema import Argument, Schema
 
@@ -168,6 +168,25 @@ def engine_call(args: tuple) -> tuple[str, list[Any], list | None] | None:
     return _running.call if _running.args is args else None
 
 
+def _direct(name: str, arguments: list[Any], into: list | None) -> Any:
+    """The result of a handler that receives the engine's operators themselves, by ``run_engine_call``, which function
+    transforms have; NotImplemented if the first handler is another one."""
+    if _C._len_torch_dispatch_stack():
+        mode = _C._get_dispatch_stack_at(_C._len_torch_dispatch_stack() - 1)
+        if (run := getattr(mode, "run_engine_call", None)) is None:
+            return NotImplemented
+        _C._pop_torch_dispatch_stack()
+        try:
+            return run(name, arguments, into)
+        finally:
+            _C._push_on_torch_dispatch_stack(mode)
+    run = None
+    for value in flat((*arguments, *(into or ()))):
+        if _C._handles_dispatch(value) and (run := getattr(type(value), "run_engine_call", None)) is None:
+            return NotImplemented
+    return NotImplemented if run is None else run(name, arguments, into)
+
+
 def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requires_grad: bool) -> Any:
     """Passes a call of an operator of the engine to the handlers.
 
@@ -178,13 +197,16 @@ def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requ
         in_place: whether the first argument receives the result.
         requires_grad: whether the results require gradients, for operators that create tensors.
     """
-    overload, args, kwargs = resolve(name, arguments, out, in_place)
-    before = _running.args, _running.call
-    _running.args, _running.call = args, (name, arguments, arguments[:1] if in_place else out)
-    try:
-        result = call_dispatch_handlers(overload, args, kwargs)
-    finally:
-        _running.args, _running.call = before
+    into = arguments[:1] if in_place else out
+    result = _direct(name, arguments, into)
+    if result is NotImplemented:
+        overload, args, kwargs = resolve(name, arguments, out, in_place)
+        before = _running.args, _running.call
+        _running.args, _running.call = args, (name, arguments, into)
+        try:
+            result = call_dispatch_handlers(overload, args, kwargs)
+        finally:
+            _running.args, _running.call = before
     if requires_grad:
         for tensor in (result,) if isinstance(result, Tensor) else result:
             tensor.requires_grad_()

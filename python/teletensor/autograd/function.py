@@ -6,9 +6,12 @@ a user-defined backward runs, and waits only for values that the user's code rea
 
 from __future__ import annotations
 
+import contextlib
 import functools
+from collections.abc import Iterator
+from typing import Any
 
-from .. import _C, _active_profile, _transforms
+from .. import _C, _active_profile
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
 from ._saved_tensors import PackedTensor, pack_current
@@ -20,6 +23,8 @@ class FunctionCtx:
     def __init__(self) -> None:
         self._saved: tuple = ()
         self._saved_versions: list[int | None] = []
+        self._for_forward: tuple | None = None  # what jvp() receives in place of the tensors for backward()
+        self._in_jvp = False
         self._constant: set[int] = set()
         self._dirty: set[int] = set()
         self._materialize = True
@@ -32,6 +37,22 @@ class FunctionCtx:
                 raise TypeError(f"save_for_backward can only save variables, but argument {i} is of type {type(t).__name__}")
         self._saved = tensors
 
+    def save_for_forward(self, *tensors) -> None:
+        """Saves inputs or outputs for jvp(), which otherwise receives the tensors that are saved for backward()."""
+        for i, t in enumerate(tensors):
+            if t is not None and not isinstance(t, Tensor):
+                raise TypeError(f"save_for_forward can only save variables, but argument {i} is of type {type(t).__name__}")
+        self._for_forward = tensors
+
+    @contextlib.contextmanager
+    def _saved_for_forward(self) -> Iterator[None]:
+        """A context in which jvp() runs."""
+        self._in_jvp = True
+        try:
+            yield
+        finally:
+            self._in_jvp, self._for_forward = False, None
+
     def _finish_forward(self) -> None:
         """Records the versions of the saved tensors: forward may still change a tensor after saving it."""
         self._saved_versions = [None if t is None else t._version for t in self._saved]
@@ -40,6 +61,8 @@ class FunctionCtx:
     @property
     def saved_tensors(self) -> tuple:
         """The tensors passed to save_for_backward. Raises RuntimeError if one was changed in place since forward."""
+        if self._in_jvp and self._for_forward is not None:
+            return self._for_forward
         for t, version in zip(self._saved, self._saved_versions):
             if isinstance(t, Tensor) and t._version != version:
                 raise RuntimeError(
@@ -85,8 +108,14 @@ class Function:
     @classmethod
     def apply(cls, *args):
         """Runs forward and records the operation."""
-        if _transforms.running.levels and (apply := next((a.apply_function for a in args if hasattr(a, "apply_function")), None)):
-            return apply(cls, args)
+        for argument in args:
+            if hasattr(argument, "apply_function"):
+                return argument.apply_function(cls, args)
+        return cls._applied(args)[0]
+
+    @classmethod
+    def _applied(cls, args: tuple) -> tuple[Any, FunctionCtx]:
+        """Runs forward and records the operation. Returns the result and the state that forward saved."""
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         with no_grad():
@@ -97,7 +126,7 @@ class Function:
                     result = cls._run_forward(ctx, args)
         ctx._finish_forward()
         if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
-            return result
+            return result, ctx
         if any(isinstance(a, Tensor) and a._handle in ctx._dirty and a.requires_grad and a.is_leaf for a in args):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         many = isinstance(result, (tuple, list))
@@ -113,7 +142,7 @@ class Function:
             _C.custom_function(
                 inputs, [outputs[i] for i in indices], backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize
             )
-        return tuple(outputs) if many else outputs[0]
+        return tuple(outputs) if many else outputs[0], ctx
 
     @classmethod
     def _run_forward(cls, ctx: FunctionCtx, args: tuple):

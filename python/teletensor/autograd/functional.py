@@ -1,9 +1,10 @@
-"""Jacobians and Hessians, computed row by row, and their products with vectors."""
+"""Jacobians and Hessians, computed row by row or forward, and their products with vectors."""
 
 from __future__ import annotations
 
-from .. import _C
+from .. import _C, _transforms
 from .._C import Tensor
+from ..func import derivatives, forward, tree
 from .gradients import grad
 
 
@@ -32,22 +33,30 @@ def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
 
 
 def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
-    """Returns (func(inputs), J v), where J is the Jacobian. v may be None if the inputs have one element each."""
-    from .. import func as functions
+    """Returns (func(inputs), J v), where J is the Jacobian, in one forward pass.
 
-    _reject_strict("jvp", strict)
+    Args:
+        func: a function of tensors that returns a tensor or several.
+        inputs: its argument, or a sequence of arguments.
+        v: the direction, of the inputs' structure; may be None for one input with one element.
+        create_graph: whether the results can be differentiated further.
+        strict: whether an output that does not depend on the inputs is an error.
+    """
     many = isinstance(inputs, (tuple, list))
     primals = tuple(inputs) if many else (inputs,)
     several = many and isinstance(v, (tuple, list))
     tangents = tuple(_C.torch.ones_like(x) for x in primals) if v is None else tuple(v) if several else (v,)
-    if v is None and any(x.numel() != 1 for x in primals):
+    if v is None and (len(primals) != 1 or primals[0].numel() != 1):
         raise RuntimeError(
             "The vector v can only be None if the input to the user-provided function is a single Tensor "
             "with a single element."
         )
     if not create_graph:
-        primals, tangents = tuple(x.detach() for x in primals), tuple(t.detach() for t in tangents)
-    return functions.jvp(func, primals, tangents)
+        primals, tangents = tuple(map(_transforms.untaped, primals)), tuple(map(_transforms.untaped, tangents))
+    outputs, products = forward.jvp(func, primals, tangents, strict=strict)
+    if create_graph:
+        return outputs, products
+    return tree.map_leaves(_transforms.untaped, outputs), tree.map_leaves(_transforms.untaped, products)
 
 
 def jacobian(
@@ -55,10 +64,19 @@ def jacobian(
 ):
     """Returns the derivatives of the output with respect to each input, of size (*output.shape, *input.shape).
 
-    ``vectorize`` and ``strategy`` select how PyTorch computes the same result.
+    Args:
+        func: a function of tensors that returns a tensor; with "forward-mode" it may return several.
+        inputs: its argument, or a sequence of arguments.
+        create_graph: whether the result can be differentiated further; only for "reverse-mode".
+        strict: not supported: independent inputs have a derivative of zero.
+        vectorize: required for "forward-mode", which computes all elements of an input at once; "reverse-mode" issues a pass
+            per element in either case.
+        strategy: "reverse-mode", a backward pass per element of the output, or "forward-mode".
     """
+    _check_strategy("jacobian", "strategy", strategy, create_graph, vectorize, strict)
+    if strategy == "forward-mode":
+        return _forward_jacobian(func, inputs)
     _reject_strict("jacobian", strict)
-    _check_strategy("strategy", strategy, create_graph, vectorize)
     leaves, many = _prepare(inputs, create_graph)
     output = func(*leaves)
     flat = output.reshape(-1)
@@ -72,14 +90,32 @@ def jacobian(
     return stacked if many else stacked[0]
 
 
-def _check_strategy(name: str, strategy: str, create_graph: bool, vectorize: bool) -> None:
+def _forward_jacobian(func, inputs):
+    many = isinstance(inputs, (tuple, list))
+    given = tuple(map(_transforms.untaped, inputs if many else (inputs,)))
+    found = forward.jacfwd(func, tuple(range(len(given))))(*given)
+    rows = tree.map_leaves(_transforms.untaped, found)
+    if many:
+        return rows
+    single = isinstance(rows, tuple) and all(isinstance(r, Tensor) for r in rows)  # of one output
+    return rows[0] if single else tuple(r[0] for r in rows)
+
+
+def _check_strategy(name: str, option: str, strategy: str, create_graph: bool, vectorize: bool, strict: bool) -> None:
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError(f"Expected {name} to be either 'reverse-mode' or 'forward-mode', got {strategy!r}")
-    if strategy == "forward-mode" and create_graph:
+        raise AssertionError(f"Expected {option} to be either 'reverse-mode' or 'forward-mode', got {strategy!r}")
+    if strategy == "reverse-mode":
+        return
+    if create_graph:
         raise NotImplementedError(
-            'torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported together (yet).'
+            f'torch.autograd.functional.{name}: `create_graph=True` and `{option}="forward-mode"` are not supported together (yet).'
         )
-    if strategy == "forward-mode" and not vectorize:
+    if strict:
+        raise RuntimeError(
+            f'torch.autograd.functional.{name}: `strict=True` and `{option}="forward-mode"` are not supported together (yet). '
+            f'Please either set `strict=False` or `{option}="reverse-mode"`.'
+        )
+    if not vectorize:
         raise NotImplementedError("Computing Jacobian using forward-AD requires vectorize=True")
 
 
@@ -87,9 +123,15 @@ def hessian(
     func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ):  # fmt: skip
-    """Returns the second derivatives of a scalar function."""
+    """Returns the second derivatives of a scalar function.
+
+    ``outer_jacobian_strategy`` selects how the gradient is differentiated, as ``strategy`` of jacobian() does.
+    """
+    _check_strategy("hessian", "outer_jacobian_strategy", outer_jacobian_strategy, create_graph, vectorize, strict)
+    if outer_jacobian_strategy == "forward-mode":
+        numbers = tuple(range(len(inputs))) if isinstance(inputs, (tuple, list)) else 0
+        return _forward_jacobian(derivatives.grad(func, numbers), inputs)
     _reject_strict("hessian", strict)
-    _check_strategy("outer_jacobian_strategy", outer_jacobian_strategy, create_graph, vectorize)
     return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
 
 

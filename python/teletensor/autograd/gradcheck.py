@@ -118,7 +118,7 @@ def gradgradcheck(
 ) -> bool:  # fmt: skip
     """Checks second derivatives by gradcheck of the gradients, by default with fixed pseudorandom grad_outputs. Waits for the engine."""
     if check_fwd_over_rev or not check_rev_over_rev:
-        raise NotImplementedError("[gradgradcheck] expected check_rev_over_rev only: there is no forward mode over reverse mode")
+        raise NotImplementedError("[gradgradcheck] expected check_rev_over_rev only: forward mode over reverse mode is not checked")
     check_flags("gradgradcheck", gen_non_contig_grad_outputs=gen_non_contig_grad_outputs)  # results do not depend on strides
     options = {
         "eps": eps, "atol": atol, "rtol": rtol, "raise_exception": raise_exception, "nondet_tol": nondet_tol,

@@ -10,8 +10,8 @@ __all__ = [  # noqa: F822 - some are imported at their first use
 
 __getattr__, __dir__ = lazy_attributes(
     globals(), (), {
-        "batching": "vmap", "derivatives": "grad grad_and_value hessian jacfwd jacrev jvp linearize vjp",
-        "_batch_norm": "replace_all_batch_norm_modules_", "_names": "debug_unwrap functionalize",
+        "batching": "vmap", "derivatives": "grad grad_and_value jacrev vjp", "forward": "hessian jacfwd jvp linearize",
+        "_batch_norm": "replace_all_batch_norm_modules_", "_functionalized": "functionalize", "_transformed": "debug_unwrap",
         "_rearrange": "rearrange",
     }
 )  # fmt: skip

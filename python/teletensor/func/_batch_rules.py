@@ -125,6 +125,14 @@ def _takes_list(name: str) -> bool:
 rule("topk glu diff logcumsumexp kthvalue mode nanmedian_dim vector_norm prod")(along_dim)
 
 
+@rule("softmax_backward log_softmax_backward")
+def _along_dim_of_both(call: Call) -> Any:
+    ndim = call["grad"].dim()
+    if ndim == 0:
+        raise NoRule
+    return call.run(grad=call.expanded(call["grad"]), output=call.expanded(call["output"]), dim=behind_batch(call["dim"], ndim))
+
+
 @rule("roll")
 def _roll(call: Call) -> Any:
     x, dims = call["input"], call["dims"]
@@ -398,7 +406,7 @@ def _none() -> Any:
 _CALLED = "called_"
 
 
-class _MarkCalls(ast.NodeTransformer):
+class MarkCalls(ast.NodeTransformer):
     """Gives called names a prefix: an argument may have an operator's name."""
 
     def visit_Call(self, node: ast.Call) -> ast.Call:
@@ -407,7 +415,7 @@ class _MarkCalls(ast.NodeTransformer):
         return node
 
 
-class _Names(dict):
+class CompositeNames(dict):
     """The names of a composite's expression: its arguments, operators, and functions."""
 
     def __missing__(self, name: str) -> Any:
@@ -427,13 +435,13 @@ class _Names(dict):
 
 @functools.cache
 def _compiled(name: str) -> Any:
-    tree = ast.fix_missing_locations(_MarkCalls().visit(ast.parse(COMPOSITES[name], mode="eval")))
+    tree = ast.fix_missing_locations(MarkCalls().visit(ast.parse(COMPOSITES[name], mode="eval")))
     return compile(tree, f"<composite {name}>", "eval")
 
 
-def _composite(call: Call) -> Any:
+def composite(call: Any) -> Any:
     call.op.result_sizes(list(call.args.values()))  # raises the operator's errors
-    return eval(_compiled(call.op.name), {"__builtins__": {}}, _Names(call.args))  # the declaration's own expression
+    return eval(_compiled(call.op.name), {"__builtins__": {}}, CompositeNames(call.args))  # the declaration's own expression
 
 
 def _linear(call: Call) -> Tensor:
@@ -469,4 +477,4 @@ def rule_of(op: Operator) -> Rule | None:
 
 def derive(op: Operator) -> Rule | None:
     """The computation of an operator from others on the mapped tensors, or None."""
-    return _DERIVED.get(op.name) or (_composite if op.name in COMPOSITES else None)
+    return _DERIVED.get(op.name) or (composite if op.name in COMPOSITES else None)

@@ -6,23 +6,19 @@ _batch_rules.py, and entry by entry where there is no rule.
 
 from __future__ import annotations
 
-import itertools
 import sys
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
 from .. import _C, _transforms
 from .._C import Tensor
-from .._library.dispatch import engine_call
 from .._library.engine_operators import Operator, operator_named
-from .._library.operators import OpOverload
 from ..autograd import gradients
 from . import tree
 from ._batch_call import Call, NoRule, Unmapped
 from ._batch_rules import derive, rule_of
-
-_numbers = itertools.count(1)
+from ._transformed import VALUE_METHODS, Level, Transformed, innermost, run_grad
 
 
 def _refuse_values(name: str):
@@ -35,61 +31,19 @@ def _refuse_values(name: str):
     return refuse
 
 
-class Batched(Tensor):
-    """A tensor without values of its own, which vmap passes to the function."""
+class Batched(Transformed):
+    """A tensor that vmap passes to the function. Its value has the entries along the first dimension."""
 
-    _value: Tensor  # the entries, along the first dimension; itself Batched if an outer vmap maps over it
     _level: VmapLevel
 
-    __torch_function__ = _C._disabled_torch_function_impl
+    def with_value(self, change: Callable[[Tensor], Tensor]) -> Batched:
+        return self._level.wrap(change(self._value))
 
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        """Computes an operator for all entries."""
-        return _dispatch(func, args, kwargs or {})
+    def as_leaf(self) -> Batched:
+        return self._level.wrap(_transforms.leaf(self._value))
 
-    @property
-    def requires_grad(self) -> bool:
-        return self._value.requires_grad
-
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._value.requires_grad = value
-
-    def requires_grad_(self, requires_grad: bool = True) -> Batched:
-        self._value.requires_grad_(requires_grad)
-        return self
-
-    @property
-    def is_leaf(self) -> bool:
-        return self._value.is_leaf
-
-    @property
-    def grad_fn(self):
-        return self._value.grad_fn
-
-    @property
-    def _version(self) -> int:
-        return self._value._version
-
-    @property
-    def data(self) -> Batched:
-        return self.detach()
-
-    @staticmethod
-    def apply_function(function: type, args: tuple) -> Any:
-        """Function.apply() with mapped arguments: by the function's vmap(), or once per entry."""
-        return _apply_function(function, args)
-
-    @staticmethod
-    def run_backward(*_args) -> None:
-        """Gradients of one entry cannot be accumulated in `.grad`."""
-        raise RuntimeError("vmap: backward() of a tensor that is mapped is not supported: use torch.func.grad() or torch.func.vjp()")
-
-    @staticmethod
-    def run_grad(outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
-        """autograd.grad() of which outputs, gradients or inputs are mapped."""
-        return _gradients(outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
+    def as_untaped(self) -> Batched:
+        return self._level.wrap(_transforms.untaped(self._value))
 
     def __repr__(self, *, tensor_contents=None) -> str:
         return f"Batched(level={self._level.number}, size={self._level.size}, value={self._value!r})"
@@ -97,22 +51,16 @@ class Batched(Tensor):
     def __copy__(self) -> Batched:
         return self._level.wrap(self._value)
 
-    def __deepcopy__(self, memo: dict) -> Batched:
-        return memo.setdefault(id(self), self.detach().clone())
 
-
-for _name in (
-    "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "__contains__",
-    "untyped_storage", "data_ptr",
-):  # fmt: skip
+for _name in VALUE_METHODS:
     setattr(Batched, _name, _refuse_values(_name))
 
 
-class VmapLevel:
+class VmapLevel(Level):
     """One vmap in progress: a context in which tensors of its batch exist."""
 
     def __init__(self, size: int, randomness: str):
-        self.number, self.size, self.randomness = next(_numbers), size, randomness
+        self.number, self.size, self.randomness = _transforms.next_number(), size, randomness
         self.is_running = False
         self.runs_entries = False  # whether a function is being called once per entry
 
@@ -141,6 +89,8 @@ class VmapLevel:
 
     def batched(self, tensor: Tensor) -> Tensor:
         """See _transforms.batched()."""
+        if isinstance(tensor, Transformed) and tensor._level.number > self.number:  # the batch is inside
+            return tensor.with_value(self.batched)
         value, levels = self.expanded(tensor), _transforms.running.levels
         outer = levels.index(self)
         return self.wrap(levels[outer - 1].batched(value) if outer else value)
@@ -153,32 +103,24 @@ class VmapLevel:
             return [list(row) for row in zip(*map(self.entries, value))]
         return list(value._value.unbind(0)) if self.has(value) else [value] * self.size
 
+    def compute(self, name: str, arguments: list, into: list | None) -> list:
+        """Computes an operator for all entries."""
+        return _compute(self, name, arguments, into)
 
-def _innermost(values: Sequence[Any]) -> VmapLevel | None:
-    """The level of the innermost vmap that maps over one of the tensors."""
-    found = None
-    for value in values:
-        for tensor in value if isinstance(value, (list, tuple)) else (value,):
-            if isinstance(tensor, Batched) and (found is None or tensor._level.number > found.number):
-                found = tensor._level
-    return found
+    def apply_function(self, function: type, args: tuple) -> Any:
+        """Function.apply() with mapped arguments: by the function's vmap(), or once per entry."""
+        return _apply_function(self, function, args)
 
+    def gradients(self, outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
+        return _gradients(self, outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
 
-def _dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-    call = engine_call(args)
-    if call is None:  # an operator whose kernel is a Python function
-        return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
-    name, arguments, into = call
-    results = _compute(name, arguments, into)
-    if into is not None:
-        return into[0] if len(into) == 1 else tuple(into)
-    count = operator_named(name).num_outputs
-    return None if count == 0 else results[0] if count == 1 else tuple(results)
+    def backward(self, *_: Any) -> None:
+        """Gradients of one entry cannot be accumulated in `.grad`."""
+        raise RuntimeError("vmap: backward() of a tensor that is mapped is not supported: use torch.func.grad() or torch.func.vjp()")
 
 
-def _compute(name: str, arguments: list, into: list | None) -> list:
-    op, level = operator_named(name), _innermost([*arguments, *(into or ())])
-    assert level is not None
+def _compute(level: VmapLevel, name: str, arguments: list, into: list | None) -> list:
+    op = operator_named(name)
     if not level.is_running:
         raise RuntimeError(f"vmap: {name} received a tensor that vmap has passed to a function which has ended")
     if op.is_random:
@@ -189,7 +131,7 @@ def _compute(name: str, arguments: list, into: list | None) -> list:
                 f"vmap: {name} cannot write in place to a tensor that is not mapped, because the value differs between the entries; "
                 "write to a copy that is made of a mapped tensor, such as with new_zeros() or torch.zeros_like()"
             )
-        results = _results(op, arguments, level) if _innermost(arguments) is level else op.call(arguments)
+        results = _results(op, arguments, level) if innermost(arguments) is level else op.call(arguments)
         return _assign(name, into, results, level)
     return _results(op, arguments, level)
 
@@ -326,15 +268,12 @@ def _values(level: VmapLevel, arguments: Sequence[Any]) -> list:
 # ---- Gradients
 
 
-def _gradients(outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
-    level = _innermost([*outputs, *grad_outputs, *inputs])
-    if level is None:
-        return _C.grad(outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
+def _gradients(level: VmapLevel, outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused) -> list:
     if not all(map(level.has, [*outputs, *inputs])):
         return _gradients_of_entries(level, outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
     given = [_gradient_of(level, o, g) for o, g in zip(outputs, grad_outputs, strict=True)]
     # The entries are computed apart, so that the gradient of one entry's outputs is that of all entries' outputs.
-    found = _gradients([o._value for o in outputs], given, [x._value for x in inputs], retain_graph, create_graph, allow_unused)
+    found = run_grad([o._value for o in outputs], given, [x._value for x in inputs], retain_graph, create_graph, allow_unused)
     return [g if g is None else level.wrap(g) for g in found]
 
 
@@ -365,9 +304,7 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
-def _apply_function(function: type, args: tuple) -> Any:
-    level = _innermost(args)
-    assert level is not None
+def _apply_function(level: VmapLevel, function: type, args: tuple) -> Any:
     if (rule := getattr(function, "vmap", None)) is not None:
         in_dims = tuple(0 if level.has(a) else None for a in args)
         results, out_dims = rule(VmapInfo(level.size, level.randomness), in_dims, *_values(level, args))

@@ -15,7 +15,8 @@ from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
 from ..utils._python_dispatch import TorchDispatchMode
 from . import tree
-from ._batched import Batched, VmapLevel, draw
+from ._batched import VmapLevel, draw
+from ._transformed import Transformed, compute, innermost
 
 
 def _is_dim(value: Any) -> bool:
@@ -51,11 +52,27 @@ class _RandomMode(TorchDispatchMode):
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         call = engine_call(args)
         if call is not None and (op := operator_named(call[0])).is_random:
+            inner = innermost([*call[1], *(call[2] or ())])
+            if inner is not None and inner.number > self._level.number:
+                with self:  # for the random operators by which it computes this one
+                    return Transformed.__torch_dispatch__(func, types, args, kwargs)
             results = draw(op, call[1], call[2], self._level)
             return results[0] if len(results) == 1 else tuple(results)
-        if any(issubclass(t, Batched) for t in types):
-            return Batched.__torch_dispatch__(func, types, args, kwargs)
+        if any(issubclass(t, Transformed) for t in types):
+            return Transformed.__torch_dispatch__(func, types, args, kwargs)
         return func(*args, **(kwargs or {}))
+
+    def run_engine_call(self, name: str, arguments: list, into: list | None) -> Any:
+        """The same for an operator of the engine, by its own name. Other handlers receive calls without mapped tensors."""
+        op, inner = operator_named(name), innermost([*arguments, *(into or ())])
+        if op.is_random:
+            return NotImplemented
+        if inner is not None:
+            return compute(name, arguments, into)
+        if _C._len_torch_dispatch_stack() or _C._is_dispatched((*arguments, *(into or ()))):
+            return NotImplemented
+        results = op.call(arguments, into)
+        return None if op.num_outputs == 0 else results[0] if op.num_outputs == 1 else tuple(results)
 
 
 def vmap(

@@ -1,9 +1,6 @@
-"""Function transforms that differentiate, to any order.
+"""Function transforms that differentiate backward, to any order: vjp, grad and jacrev.
 
-All transforms run the function on copies of its arguments and differentiate it with the tape. The product of the
-Jacobian with a vector (forward mode) is the derivative of the vector-Jacobian product, which is linear in its vector:
-J v = d(u^T J)/du v ("Automatic differentiation in machine learning", Baydin et al., 2018, and R. Townsend's double-vjp
-trick, 2017). This needs two passes; forward mode would need one.
+They run the function on copies of its arguments and differentiate it with the tape. Forward mode is in forward.py.
 """
 
 from __future__ import annotations
@@ -17,10 +14,9 @@ from .._grad_mode import enable_grad
 from .._options import check_flags
 from ..autograd.gradients import grad as _gradients
 from . import tree
-from .batching import vmap
 
 
-class _NestingLevel:
+class NestingLevel:
     """Counts nested derivatives: within another derivative, results must stay differentiable."""
 
     def __enter__(self) -> None:
@@ -31,7 +27,7 @@ class _NestingLevel:
 
 
 def _copy_inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
-    """Copies the inputs to differentiate. Call it within a _NestingLevel.
+    """Copies the inputs to differentiate. Call it within a NestingLevel.
 
     Returns (args with copies in place of the inputs, list of the copies, whether results must stay differentiable).
     """
@@ -42,15 +38,15 @@ def _copy_inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
         if not (x.is_floating_point() or x.is_complex()):
             raise RuntimeError(f"[func] expected floating-point or complex inputs, got {x.dtype}")
     outer = _transforms.running.derivatives > 1 or any(x.requires_grad for x in given)
-    copies = [x.view_as(x) if x.requires_grad else x.detach().requires_grad_() for x in map(_transforms.batched, given)]
+    copies = [_transforms.leaf(_transforms.batched(x)) for x in given]
     return tree.rebuild(args, copies), copies, outer
 
 
 def _detach_unless_nested(values: Any, outer: bool) -> Any:
-    return values if outer else tree.map_leaves(lambda v: v.detach() if isinstance(v, Tensor) else v, values)
+    return values if outer else tree.map_leaves(lambda v: _transforms.untaped(v) if isinstance(v, Tensor) else v, values)
 
 
-def _split_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
+def split_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
     if not has_aux:
         return output, None
     if not isinstance(output, tuple) or len(output) != 2:
@@ -68,9 +64,9 @@ def _vector_jacobian_products(outputs: Any, inputs: list[Tensor], vectors: Any) 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
     """Returns func(*primals) and a function that maps cotangents u of the outputs to u^T J for each primal."""
-    with enable_grad(), _NestingLevel():
+    with enable_grad(), NestingLevel():
         args, inputs, outer = _copy_inputs(primals)
-        outputs, aux = _split_aux(func(*args), has_aux, "vjp")
+        outputs, aux = split_aux(func(*args), has_aux, "vjp")
 
     def product(*cotangents: Any) -> Any:
         vectors = cotangents[0] if len(cotangents) == 1 else cotangents
@@ -84,34 +80,7 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
     return (results, product, aux) if has_aux else (results, product)
 
 
-def jvp(func: Callable, primals: tuple, tangents: tuple, *, strict: bool = False, has_aux: bool = False):
-    """Returns (func(*primals), J v), where v are the tangents."""
-    if strict:
-        raise NotImplementedError("[jvp] strict=True is not supported: independent outputs have a derivative of zero")
-    if not isinstance(primals, (tuple, list)) or not isinstance(tangents, (tuple, list)):
-        raise RuntimeError(
-            f"[jvp] expected tuples of primals and tangents, got {type(primals).__name__} and {type(tangents).__name__}"
-        )
-    if len(tree.leaves(primals)) != len(tree.leaves(tangents)):
-        raise RuntimeError(
-            f"[jvp] expected one tangent per primal, got {len(tree.leaves(primals))} primals, "
-            f"{len(tree.leaves(tangents))} tangents"
-        )
-    for x, t in zip(tree.leaves(primals), tree.leaves(tangents)):
-        if x.shape != t.shape:
-            raise RuntimeError(f"[jvp] expected a tangent of its primal's size {tuple(x.shape)}, got {tuple(t.shape)}")
-    outer = _transforms.running.derivatives > 0 or any(x.requires_grad for x in tree.leaves((primals, tangents)))
-    with enable_grad(), _NestingLevel():
-        args, inputs, _ = _copy_inputs(primals)
-        outputs, aux = _split_aux(func(*args), has_aux, "jvp")
-        vectors = tree.map_leaves(lambda o: _C.torch.zeros_like(o).requires_grad_(), outputs)
-        products = _vector_jacobian_products(outputs, inputs, vectors)
-        found = _vector_jacobian_products(products, tree.leaves(vectors), tree.leaves(tangents))
-    results = _detach_unless_nested((outputs, tree.rebuild(outputs, found)), outer)
-    return (*results, aux) if has_aux else results
-
-
-def _select_arguments(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[[Any], tuple]]:
+def select_arguments(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, Callable[[Any], tuple]]:
     """Returns the arguments to differentiate, and a function that replaces them in the argument list."""
     positions = [argnums] if isinstance(argnums, int) else list(argnums)
     for position in positions:
@@ -133,10 +102,10 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
     @wraps(func)
     def differentiated(*args: Any, **kwargs: Any):
-        with enable_grad(), _NestingLevel():
-            selected, substitute = _select_arguments(args, argnums)
+        with enable_grad(), NestingLevel():
+            selected, substitute = select_arguments(args, argnums)
             copies, inputs, outer = _copy_inputs(selected)
-            value, aux = _split_aux(func(*substitute(copies), **kwargs), has_aux, "grad")
+            value, aux = split_aux(func(*substitute(copies), **kwargs), has_aux, "grad")
             if not isinstance(value, Tensor) or value.dim() != 0:
                 got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise RuntimeError(f"[grad] expected the function to return one number (0 dimensions), got {got}")
@@ -175,7 +144,7 @@ def jacrev(
 
     @wraps(func)
     def differentiated(*args: Any):
-        selected, substitute = _select_arguments(args, argnums)
+        selected, substitute = select_arguments(args, argnums)
         results = vjp(lambda *xs: func(*substitute(xs[0])), selected, has_aux=has_aux)
         output, product = results[0], results[1]
 
@@ -193,55 +162,3 @@ def jacrev(
         return (found, results[2]) if has_aux else found
 
     return differentiated
-
-
-def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = False, *, randomness: str = "error") -> Callable:
-    """Same as jacrev, but in one pass for all elements of an input: for functions with fewer inputs than outputs.
-
-    Args:
-        randomness: see vmap, which maps over the elements.
-    """
-    @wraps(func)
-    def differentiated(*args: Any):
-        selected, substitute = _select_arguments(args, argnums)
-        given = tree.leaves(selected)
-        columns: list[list[Tensor]] = []  # by input and output, with a dimension of the input's elements
-        seen: list[Any] = []  # the structure of the output, and aux
-
-        def derivative(unit: Tensor, position: int) -> tuple:
-            zeros = [_C.torch.zeros_like(v) for v in given]
-            tangents = tree.rebuild(selected, [*zeros[:position], unit, *zeros[position + 1 :]])
-            results = jvp(lambda xs: func(*substitute(xs)), (selected,), (tangents,), has_aux=has_aux)
-            aux = results[2] if has_aux else ()
-            seen[:] = results[0], aux
-            return (*tree.leaves(results[1]), *(a for a in tree.leaves(aux) if isinstance(a, Tensor)))
-
-        for position, x in enumerate(given):
-            units = _C.torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape)
-            if len(units) == 0:
-                raise RuntimeError("[jacfwd] expected inputs with elements, got an empty tensor")
-            columns.append(list(vmap(derivative, (0, None), randomness=randomness)(units, position)))
-        output, aux = seen
-        count = len(tree.leaves(output))
-
-        def by_inputs(position: int) -> Any:
-            rows = [of_input[position].movedim(0, -1) for of_input in columns]
-            return tree.rebuild(selected, [row.reshape(*row.shape[:-1], *x.shape) for row, x in zip(rows, given)])
-
-        found = tree.rebuild(output, [by_inputs(i) for i in range(count)])
-        if not has_aux:
-            return found
-        tensors = iter(columns[0][count:])
-        return found, tree.map_leaves(lambda a: next(tensors)[0] if isinstance(a, Tensor) else a, aux)
-
-    return differentiated
-
-
-def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """Returns a function that computes the second derivatives of a scalar function."""
-    return jacfwd(jacrev(func, argnums), argnums)
-
-
-def linearize(func: Callable, *primals: Any):
-    """Returns func(*primals) and a function that maps tangents v to J v at the primals."""
-    return func(*primals), lambda *tangents: jvp(func, primals, tangents)[1]

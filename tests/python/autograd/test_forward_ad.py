@@ -60,8 +60,8 @@ def test_levels_and_errors(torch, fwd):
         (lambda: fwd.make_dual(x.long(), t), ValueError, "Expected primal to be floating point or complex, but got: torch.int64"),
         (lambda: fwd.make_dual(x, t.double()), RuntimeError, "expected a tangent of dtype"),
         (lambda: fwd.enter_dual_level(), RuntimeError, "Nested forward mode AD"),
-        (lambda: torch.no_grad()(fwd.make_dual)(x, t), NotImplementedError, "outside of no_grad"),
-        (lambda: fwd.unpack_dual(torch.no_grad()(torch.sin)(fwd.make_dual(x, t))), NotImplementedError, "to be recorded"),
+        (lambda: x.add_(fwd.make_dual(x, t)), RuntimeError, "cannot be written to a tensor that is no dual tensor"),
+        (lambda: fwd.make_dual(x.clone().requires_grad_(), t).sin().sum().backward(), NotImplementedError, "lose their tangents"),
     ]
     with fwd.dual_level():
         for run, kind, text in cases:
@@ -69,6 +69,37 @@ def test_levels_and_errors(torch, fwd):
                 run()
         with fwd.set_fwd_grad_enabled(False):
             assert fwd.make_dual(x, t) is x
+        dual = fwd.make_dual(x, t)
+        with fwd.set_fwd_grad_enabled(False):
+            assert fwd.unpack_dual(dual * 2).tangent is None
+        with torch.no_grad():
+            assert fwd.unpack_dual(dual.sin()).tangent.tolist() == torch.ones(2).cos().tolist()
+        assert fwd.unpack_dual(dual.detach()).tangent is None
     for run in (lambda: fwd.make_dual(x, t), fwd.exit_dual_level):
         with pytest.raises(RuntimeError, match="Trying to"):
             run()
+
+
+def test_after_the_level(torch, fwd):
+    x = torch.tensor([1.0, 2.0])
+    with fwd.dual_level():
+        y = fwd.make_dual(x, torch.ones(2)) * 3
+    assert y.tolist() == [3, 6] and (y + 1).tolist() == [4, 7] and type(y + 1) is torch.Tensor
+    with fwd.dual_level():
+        assert fwd.unpack_dual(y * fwd.make_dual(x, torch.ones(2))).tangent.tolist() == [3, 6]
+
+
+def test_gradients_and_maps_of_dual_tensors(torch, fwd):
+    x, t = torch.tensor([0.5, -1.0, 2.0]), torch.tensor([1.0, 2.0, -1.0])
+    with fwd.dual_level():
+        dual = fwd.make_dual(x.clone().requires_grad_(), t)
+        y = dual.exp()
+        value, tangent = fwd.unpack_dual(torch.autograd.grad((y**3).sum(), dual)[0])
+        assert torch.allclose(value, 3 * (3 * x).exp()) and torch.allclose(tangent, 9 * (3 * x).exp() * t)
+        y = dual.exp()  # with respect to a result on which the tangent depends
+        value, tangent = fwd.unpack_dual(torch.autograd.grad(y.sin().sum(), y)[0])
+        assert torch.allclose(value, x.exp().cos()) and torch.allclose(tangent, -x.exp().sin() * x.exp() * t)
+        value, tangent = fwd.unpack_dual(torch.func.grad(lambda z: (z**3).sum())(dual))
+        assert torch.allclose(value, 3 * x**2) and torch.allclose(tangent, 6 * x * t)
+        value, tangent = fwd.unpack_dual(torch.vmap(lambda z: z.sin() * z)(dual))
+        assert torch.allclose(tangent, (x.sin() + x * x.cos()) * t)

@@ -87,7 +87,7 @@ def test_misuse_is_an_error(torch, func):
         func.grad(lambda x: x)(torch.tensor(3))
     with pytest.raises(RuntimeError, match="argnums=2"):
         func.grad(lambda x: x, argnums=2)(torch.tensor(3.0))
-    with pytest.raises(RuntimeError, match="expected a tangent of its primal's size"):
+    with pytest.raises(RuntimeError, match="different size"):
         func.jvp(torch.sin, (torch.ones(2),), (torch.ones(3),))
 
 
