@@ -485,6 +485,12 @@ UNUSED |= {
 }  # fmt: skip
 
 
+# Handlers of calls and copies of recorded tensors; options of graph partitions that select among equal results.
+UNUSED |= {
+    ("fx/experimental/_recorded.py", "tensor_contents"), ("fx/experimental/_recording.py", "types"), ("fx/experimental/_sizes.py", "memo"),
+}  # fmt: skip
+
+
 def unused_arguments(source: str) -> list[str]:
     """The parameters of functions whose bodies never use them, except of bodies that only raise."""
     found = []
