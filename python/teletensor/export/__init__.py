@@ -1,14 +1,13 @@
-"""torch.export: programs of modules. Importable; not implemented yet."""
+"""torch.export: programs of modules, as fx graphs of operators."""
 
 from __future__ import annotations
 
-from .._not_implemented import not_implemented
+from ._export import draft_export, export
+from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
+from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, default_decompositions
+from .graph_signature import ExportBackwardSignature, ExportGraphSignature
 
-Constraint = object  # a type in annotations
-
-not_implemented(
-    globals(), "programs are not exported yet; torch.fx traces modules and torch.save stores state dicts",
-    "default_decompositions dims draft_export export load register_dataclass save unflatten",
-    "AdditionalInputs CustomDecompTable Dim ExportBackwardSignature ExportGraphSignature ExportedProgram FlatArgsAdapter "
-    "ModuleCallEntry ModuleCallSignature ShapesCollection UnflattenedModule",
-)  # fmt: skip
+__all__ = [
+    "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry",
+    "ModuleCallSignature", "ShapesCollection", "default_decompositions", "dims", "draft_export", "export",
+]  # fmt: skip

@@ -49,6 +49,7 @@ class Recording(TorchDispatchMode):
         self.constants: dict[int, tuple[Tensor, RecordedTensor]] = {}  # by handle
         self.captured: dict[int, tuple[RecordedTensor, RecordedTensor]] = {}  # tensors of outer recordings, and ours
         self.on_constant: Callable[[Tensor], Node] | None = None
+        self.lifts_constants = False  # whether on_constant also receives tensors that the function creates from numbers
         self.module_stack: list[tuple[str, type]] = []
         self.keeps_mode_changes, self.is_grad_enabled = keeps_mode_changes, _C.is_grad_enabled()
         self._first_new = _C.torch.empty(0, device="meta")._handle
@@ -106,7 +107,7 @@ class Recording(TorchDispatchMode):
             raise NotImplementedError(f"[make_fx] a {type(tensor).__name__} that the function uses without having received it")
         fresh = self.is_new(tensor) if fresh is None else fresh
         value = self.without_values(tensor.detach() if detached else tensor) if self.fake else tensor
-        if self.on_constant is not None and not fresh:
+        if self.on_constant is not None and (not fresh or self.lifts_constants):
             node = self.on_constant(tensor)
         else:
             is_parameter = isinstance(tensor, nn.Parameter)

@@ -94,7 +94,7 @@ def _recorded(f: Callable, args: tuple, fake: bool, table: dict, keeps_modes: bo
     leaves, spec = pytree.tree_flatten(args)
     names = _input_names(f, args)
     made = [recording.placeholder(f"{n}_1", x) if isinstance(x, Tensor) else x for n, x in zip(names, leaves)]
-    with _module_stack(f, recording) if stacks and isinstance(f, nn.Module) else contextlib.nullcontext(), recording:
+    with module_stack(f, recording) if stacks and isinstance(f, nn.Module) else contextlib.nullcontext(), recording:
         result = f(*pytree.tree_unflatten(made, spec))
     return finished(recording, result, args)
 
@@ -112,7 +112,7 @@ def _input_names(f: Callable, args: tuple) -> list[str]:
 
 
 @contextlib.contextmanager
-def _module_stack(root: nn.Module, recording: Recording) -> Iterator[None]:
+def module_stack(root: nn.Module, recording: Recording) -> Iterator[None]:
     """Keeps the names and types of the modules that are being called in the recording."""
     handles = []
     for name, module in root.named_modules():
