@@ -127,4 +127,4 @@ def _has_no_root(difference: Expression, ranges: dict[str, tuple[int, int | None
     return root.denominator != 1 or root < low or (high is not None and root > high)
 
 
-NEGATED: dict[str, Any] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<"}
+NEGATED: dict[str, Any] = {"==": "!=", "!=": "==", "<": ">=", "<=": ">", ">": "<=", ">=": "<", "constant": "constant"}

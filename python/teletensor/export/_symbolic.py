@@ -220,6 +220,9 @@ def violated_guards(captures: list[Captured], samples: list[dict[str, int]], ran
         if any(g.relation != first.relation for g in row):
             found.append(first.text)
             break
+        if first.relation == "constant" and len(set(values)) > 1:
+            found.append(first.text)
+            continue
         relation = first.relation if first.outcome else NEGATED[first.relation]
         if len(set(values)) == 1:
             continue
@@ -233,8 +236,8 @@ def violated_guards(captures: list[Captured], samples: list[dict[str, int]], ran
 
 def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:
     """Sizes of the symbols for the recordings: the hints first, then others within the ranges, different for each symbol."""
-    count = 6 if len(symbols) == 1 else len(symbols) + 1 + min(len(symbols) * (len(symbols) + 1) // 2, 9) + 2
-    offsets = (1, 4, 9, 22, 37, 58, 83, 120, 161, 204, 257, 310, 371, 440, 517, 600, 691, 790, 897, 1012)
+    count = 8 if len(symbols) == 1 else len(symbols) + 1 + min(len(symbols) * (len(symbols) + 1) // 2, 9) + 2
+    offsets = (0, 1, 2, 3, 9, 22, 37, 58, 83, 120, 161, 204, 257, 310, 371, 440, 517, 600, 691, 790, 897, 1012)
     points = [{s.name: s.hint for s in symbols}]
     for k in range(count):
         point = {}

@@ -235,30 +235,17 @@ class _Unlifted:
                 self._output(node, copies)
             else:
                 copies[node] = graph.node_copy(node, copies.__getitem__)
-        for name, tensor in program.state_dict.items():  # other names of shared tensors
-            self._shared(name, tensor)
         signature = program.module_call_graph[0].signature
         assert signature is not None
         names = signature.forward_arg_names or [f"arg_{i}" for i in range(signature.in_spec.child(0).num_children)]
         graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(list(names), signature.in_spec, signature.out_spec)))
         made = GraphModule(self.root, graph)
+        for name, tensor in program.state_dict.items():  # other names of shared tensors
+            _add_tensor(made, name, tensor)
         if check_guards and program._input_check is not None:
             made.register_forward_pre_hook(program._input_check, with_kwargs=True)
         made.train, made.eval = _refuse_mode("train"), _refuse_mode("eval")
         return made
-
-    def _shared(self, name: str, tensor: Tensor) -> None:
-        path, _, last = name.rpartition(".")
-        owner = self.root
-        for part in filter(None, path.split(".")):
-            if not hasattr(owner, part):
-                owner.add_module(part, Module())
-            owner = getattr(owner, part)
-        if not hasattr(owner, last):
-            if isinstance(tensor, Parameter):
-                owner.register_parameter(last, tensor)
-            else:
-                owner.register_buffer(last, tensor)
 
     def _output(self, node: Any, copies: dict) -> None:
         """Stores the new values of tensors, and returns the user's results."""
@@ -279,6 +266,21 @@ class _Unlifted:
             else:
                 results.append(value)
         self.graph.output(tuple(results))
+
+
+def _add_tensor(root: Module, target: str, tensor: Tensor) -> None:
+    """Registers a tensor under a path, if the path has none."""
+    path, _, name = target.rpartition(".")
+    owner = root
+    for part in filter(None, path.split(".")):
+        if not hasattr(owner, part):
+            owner.add_module(part, Module())
+        owner = getattr(owner, part)
+    if name not in owner._parameters and name not in owner._buffers:
+        if isinstance(tensor, Parameter):
+            owner.register_parameter(name, tensor)
+        else:
+            owner.register_buffer(name, tensor)
 
 
 def _refuse_mode(name: str) -> Callable:

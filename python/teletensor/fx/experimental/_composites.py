@@ -29,10 +29,10 @@ def _linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor
     if input.dim() < 2 or weight.dim() != 2:
         return NotImplemented
     if bias is None:
-        return _matmul(input, call_one("t.default", weight))
+        return call_one("matmul.default", input, call_one("t.default", weight))
     flat = input if input.dim() == 2 else call_one("view.default", input, [-1, input.size(-1)]) if input.is_contiguous() else None
     if flat is None:
-        return call_one("add.Tensor", _matmul(input, call_one("t.default", weight)), bias)
+        return call_one("add.Tensor", call_one("matmul.default", input, call_one("t.default", weight)), bias)
     result = call_one("addmm.default", bias, flat, call_one("t.default", weight))
     return result if input.dim() == 2 else call_one("view.default", result, [*input.shape[:-1], weight.size(0)])
 

@@ -8,6 +8,7 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
+from ..._higher_order_ops._operator import HigherOrderOperator
 from ..._library import aten
 from ..._library.dispatch import EngineOverload
 from ..._library.engine_operators import operator_named
@@ -137,7 +138,7 @@ class Functionaliser:
             value = getattr(value, part)
         if not isinstance(value, Tensor):
             setattr(self.recording.root, node.target, value)
-            return self.recording.graph.get_attr(node.target)
+            return value
         with self.recording.unrecorded():
             return self._memory(self.recording.constant(value, fresh=False, detached=True))
 
@@ -161,6 +162,8 @@ class Functionaliser:
         written = _written_arguments(target, args, kwargs)
         if target is _set_grad_enabled:
             return None
+        if isinstance(target, HigherOrderOperator):
+            return self._higher_order(node)
         if not written:
             return self._pure(target, args, kwargs)
         if getattr(target, "_opname", "") == "batch_norm":
@@ -173,6 +176,39 @@ class Functionaliser:
             new = new if new.dtype == old.dtype else new.to(old.dtype)
             value.write(new if tuple(new.shape) == tuple(old.shape) else new.expand(old.shape))
         return self.values[written[0]] if len(written) == 1 else tuple(self.values[w] for w in written)
+
+    def _higher_order(self, node: Node) -> Any:
+        """Keeps a call with graphs as it is; a region without gradients becomes a part of this graph."""
+        modules = [self.values[a] for a in node.all_input_nodes if isinstance(self.values[a], GraphModule)]
+        if any(_written_arguments(n.target, n.args, n.kwargs) for m in modules for n in m.graph.nodes if n.op == "call_function"):
+            raise NotImplementedError(f"[functional] writes in the functions of {node.target}")
+        if node.target.name() == "wrap_with_set_grad_enabled":
+            return self._inlined(modules[0], [self.values[a] for a in node.args[2:]])
+        recording = self.recording
+
+        def argument(found: Any) -> Any:
+            if isinstance(found, GraphModule):
+                name = next(n for n, m in recording.root.named_children() if m is found)
+                return recording.graph.get_attr(name)
+            return recording.own(found.read())._node
+
+        def result(value: Any) -> Any:
+            with _C.DisableTorchFunction():
+                return _C.torch.empty(0, dtype=value.dtype, device="meta").new_empty_strided(value.shape, value.stride())
+
+        args = map_arg(node.args, lambda n: argument(self.values[n]))
+        with recording.unrecorded():
+            made = recording.add(node.target, args, {})
+            values = tuple(map(result, node.meta["val"]))
+            return self._wrapped(recording.result(made, values, node.meta["val"][0].device))
+
+    def _inlined(self, module: GraphModule, arguments: list[Any]) -> Any:
+        given = iter(arguments)
+        for node in module.graph.nodes:
+            if node.op == "output":
+                return tuple(self.values[n] for n in node.args[0])
+            self.values[node] = next(given) if node.op == "placeholder" else self._call(node)
+        raise AssertionError("[functional] expected an output node")
 
     def _pure(self, target: Any, args: tuple, kwargs: dict) -> Any:
         positional, keyword = self._read(args), self._read(kwargs)

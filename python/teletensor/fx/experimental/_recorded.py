@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import operator
 from typing import Any
 
 from ... import _C
@@ -65,10 +67,7 @@ class RecordedTensor(Tensor):
     def numel(self) -> int:
         if self._recording.log is None:
             return Tensor.numel(self)
-        product: int = 1
-        for n in self._sizes():
-            product = n * product if product != 1 or not isinstance(product, int) else n
-        return product
+        return self.shape.numel()
 
     nelement = numel
 
@@ -131,10 +130,7 @@ class RecordedShape(tuple):
 
     def numel(self) -> int:
         """The product of the sizes."""
-        product: int = 1
-        for n in self:
-            product = n * product
-        return product
+        return functools.reduce(operator.mul, self) if self else 1
 
     def __getitem__(self, key: Any) -> Any:
         found = super().__getitem__(key)

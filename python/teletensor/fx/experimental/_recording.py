@@ -21,6 +21,7 @@ from ...utils._python_dispatch import TorchDispatchMode
 from ...utils._pytree import tree_map
 from ..graph import Graph
 from ..node import Node
+from ._aten_names import in_aten
 from ._recorded import RecordedTensor
 from ._sizes import RecordedSize, SizeLog, value_of
 
@@ -189,14 +190,15 @@ class Recording(TorchDispatchMode):
     # ---- Calls
 
     def __torch_dispatch__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
-        kwargs = kwargs or {}
+        kwargs, call = kwargs or {}, engine_call(args)
+        if call is not None and (renamed := in_aten(func, call, operator_named(call[0]).names)):
+            func, args, kwargs = renamed
         rule = self.decompositions.get(func)
         if rule is not None:
             with self:
                 result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return result
-        call = engine_call(args)
         leaves = [t for t in _tensors([*args, *kwargs.values()])]
         for tensor in leaves:
             self.own(tensor)

@@ -150,8 +150,7 @@ def _while_loop(outer: Recording, cond_fn: Callable, body_fn: Callable, carried:
 
 def _scan(outer: Recording, combine_fn: Callable, init: list, xs: list, additional: tuple) -> Any:
     init, xs, additional = (_own_in_outer(outer, list(v)) for v in (init, xs, additional))
-    with outer:
-        rows = [x.select(0, 0) for x in xs]
+    rows = [x.select(0, 0) for x in xs]
     inputs = [*init, *rows, *additional]
     parts, node = _record(
         outer, OPERATORS["scan"], [init, xs, additional], [(combine_fn, inputs, "scan_combine_graph")], inputs,

@@ -8,7 +8,10 @@ from typing import Any, NamedTuple
 
 
 class Guard(NamedTuple):
-    """A question about sizes that Python code has asked: `left <relation> right` was `outcome`."""
+    """A question about sizes that Python code has asked: `left <relation> right` was `outcome`.
+
+    The relation "constant" says that Python code has used the number `left`.
+    """
 
     relation: str
     left: int
@@ -48,7 +51,7 @@ class RecordedSize(int):
 
     def _specialised(self) -> int:
         value = self.plain()
-        self.log.guards.append(Guard("==", value, value, True, f"{text_of(self)} == {value}"))
+        self.log.guards.append(Guard("constant", value, 0, True, f"{text_of(self)} == {value}"))
         return value
 
     def __int__(self) -> int:
