@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ._archive import load, save
 from ._export import draft_export, export
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, default_decompositions
@@ -9,5 +10,5 @@ from .graph_signature import ExportBackwardSignature, ExportGraphSignature
 
 __all__ = [
     "AdditionalInputs", "Constraint", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram", "ModuleCallEntry",
-    "ModuleCallSignature", "ShapesCollection", "default_decompositions", "dims", "draft_export", "export",
+    "ModuleCallSignature", "ShapesCollection", "default_decompositions", "dims", "draft_export", "export", "load", "save",
 ]  # fmt: skip

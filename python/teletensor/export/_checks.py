@@ -29,8 +29,9 @@ class InputCheck:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != self.in_spec:
             raise ValueError(
-                f"Trying to flatten user inputs with exported input tree spec: \n{self.in_spec}\nbut actually got inputs with tree spec of: "
-                f"\n{spec}.\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
+                f"Trying to flatten user inputs with exported input tree spec: \n{self.in_spec}\n"
+                f"but actually got inputs with tree spec of: \n{spec}.\n"
+                "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
             )
         values: dict[str, tuple[int, str]] = {}
         for (name, expected), value in zip(self.leaves, leaves):
@@ -48,6 +49,8 @@ class InputCheck:
             raise AssertionError(f"Guard failed: {name}.dtype == {expected.dtype}, got {value.dtype}")
         for dim, (size, actual) in enumerate(zip(expected.sizes, tuple(value.shape))):
             text = f"{name}.size()[{dim}]"
+            if size is None:
+                continue
             if isinstance(size, int):
                 if size != actual:
                     raise AssertionError(f"Guard failed: {text} == {size}, got {actual}")
@@ -58,7 +61,8 @@ class InputCheck:
                 raise AssertionError(f"Guard failed: {text} == {factor}*{symbol} + {offset}, got {actual}")
             known, where = values.setdefault(symbol, (int(solved), text))
             if known != solved:
-                raise AssertionError(f"Guard failed: {text} == {factor}*{symbol} + {offset} with {symbol} = {known} of {where}, got {actual}")
+                rule = f"{text} == {factor}*{symbol} + {offset}"
+                raise AssertionError(f"Guard failed: {rule} with {symbol} = {known} of {where}, got {actual}")
             low, high = self.ranges[symbol]
             if known < low or (high is not None and known > high):
                 limits = f"{low} <= {symbol}" if high is None else f"{low} <= {symbol} <= {high}"
@@ -66,7 +70,7 @@ class InputCheck:
 
 
 class TensorInput:
-    """The sizes and dtype that a tensor must have."""
+    """The sizes and dtype that a tensor must have: a size is an int, (symbol, factor, offset), or None for any."""
 
     def __init__(self, sizes: list[Any], dtype: Any) -> None:
         self.sizes, self.dtype = sizes, dtype

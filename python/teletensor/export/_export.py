@@ -77,7 +77,8 @@ class _Attempt:
                 break
         if guards:
             texts = "".join(f"\n  - Not all values of {names} in the specified range satisfy the generated guard {g}" for g in guards)
-            raise UserError(f"Constraints violated ({names})!{texts}\nSuggested fixes: declare a smaller range (min, max), or a static size.")
+            fixes = "\nSuggested fixes: declare a smaller range (min, max), or a static size."
+            raise UserError(f"Constraints violated ({names})!{texts}{fixes}")
         try:
             merge(captures, points)
         except StructureError as e:

@@ -91,7 +91,8 @@ class ExportedProgram:
 
     @example_inputs.setter
     def example_inputs(self, value: Any) -> None:
-        if value is not None and not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], dict)):
+        is_pair = isinstance(value, tuple) and len(value) == 2
+        if value is not None and not (is_pair and isinstance(value[0], tuple) and isinstance(value[1], dict)):
             raise ValueError("[ExportedProgram] expected example inputs as a tuple of a tuple and a dict")
         self._example_inputs = value
 
@@ -156,7 +157,9 @@ class ExportedProgram:
         """
         return _Unlifted(self).module(check_guards)
 
-    def run_decompositions(self, decomp_table: dict[Any, Callable] | None = None, decompose_custom_triton_ops: bool = False) -> ExportedProgram:
+    def run_decompositions(
+        self, decomp_table: dict[Any, Callable] | None = None, decompose_custom_triton_ops: bool = False
+    ) -> ExportedProgram:
         """The program without writes, divided into operators that PyTorch's core set contains as far as rules exist.
 
         New values of buffers and of the user's inputs are results of the graph, which the program's module() stores.

@@ -77,7 +77,9 @@ def cases(torch: ModuleType) -> dict[str, Case]:
         "attention": Case(Attention(), lambda n: (torch.randn(2, n, 8),), ({1: batch},)),
         "written": Case(Written(), lambda n: (torch.randn(n, 3), {"shift": torch.randn(3)}), ({0: batch}, {"shift": None})),
         "lstm_cell": Case(Cell(), lambda n: (torch.randn(n, 3, 4),), ({0: batch},)),
-        "encoder": Case(nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), lambda n: (torch.randn(n, 5, 8),), ({0: batch},)),
+        "encoder": Case(
+            nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True), lambda n: (torch.randn(n, 5, 8),), ({0: batch},)
+        ),
     }  # fmt: skip
 
 

@@ -226,7 +226,7 @@ def without_mode_changes(graph: Graph, root: Any, enabled: bool) -> None:
             items = [graph.call_function(operator.getitem, (call, j)) for j in range(len(outputs))]
         for n, item in zip(outputs, items):
             item.meta = dict(n.meta)
-            n.replace_all_uses_with(item, delete_user_cb=lambda user: user not in inside)
+            n.replace_all_uses_with(item, delete_user_cb=lambda user, inside=inside: user not in inside)
         for n in reversed(nodes):
             graph.erase_node(n)
 
