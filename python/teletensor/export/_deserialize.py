@@ -29,7 +29,7 @@ from .graph_signature import (
 )
 
 _ARITHMETIC = {
-    f"_operator.{name}": getattr(operator, name) for name in ("add", "sub", "mul", "floordiv", "mod", "neg", "eq", "ne", "lt", "le", "gt", "ge")
+    f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg eq ne lt le gt ge".split()
 }  # fmt: skip
 
 
@@ -183,7 +183,8 @@ def _input_spec(data: dict) -> InputSpec:
 def _output_spec(data: dict, i: int) -> OutputSpec:
     kind, content = _union(data)
     names = {
-        "buffer_mutation": (OutputKind.BUFFER_MUTATION, "buffer_name"), "parameter_mutation": (OutputKind.PARAMETER_MUTATION, "parameter_name"),
+        "buffer_mutation": (OutputKind.BUFFER_MUTATION, "buffer_name"),
+        "parameter_mutation": (OutputKind.PARAMETER_MUTATION, "parameter_name"),
         "user_input_mutation": (OutputKind.USER_INPUT_MUTATION, "user_input_name"),
     }  # fmt: skip
     if kind in names:

@@ -15,7 +15,7 @@ from ..utils import _pytree as pytree
 from ._checks import InputCheck
 from .graph_signature import ExportGraphSignature, InputKind, OutputKind
 
-__all__ = ["ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
+__all__ = ["CustomDecompTable", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
 
 
 @dataclasses.dataclass
@@ -185,6 +185,17 @@ class CallSpec:
     out_spec: pytree.TreeSpec | None
 
 
+class CustomDecompTable(dict):
+    """The decompositions of default_decompositions(), which a program may change before run_decompositions()."""
+
+    def __init__(self) -> None:
+        super().__init__(default_decompositions())
+
+    def materialize(self) -> dict[Any, Callable]:
+        """A plain dict of the functions by overload."""
+        return dict(self)
+
+
 def default_decompositions() -> dict[Any, Callable]:
     """A new dict of the decompositions that run_decompositions() applies, by overload."""
     from .._decomp import core_aten_decompositions
@@ -244,7 +255,7 @@ class _Unlifted:
         graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo(list(names), signature.in_spec, signature.out_spec)))
         made = GraphModule(self.root, graph)
         for name, tensor in program.state_dict.items():  # other names of shared tensors
-            _add_tensor(made, name, tensor)
+            add_tensor(made, name, tensor)
         if check_guards and program._input_check is not None:
             made.register_forward_pre_hook(program._input_check, with_kwargs=True)
         made.train, made.eval = _refuse_mode("train"), _refuse_mode("eval")
@@ -271,7 +282,7 @@ class _Unlifted:
         self.graph.output(tuple(results))
 
 
-def _add_tensor(root: Module, target: str, tensor: Tensor) -> None:
+def add_tensor(root: Module, target: str, tensor: Tensor) -> None:
     """Registers a tensor under a path, if the path has none."""
     path, _, name = target.rpartition(".")
     owner = root

@@ -271,3 +271,48 @@ def test_draft_export(torch):
     module.forward = lambda x: x.view(3, 4)
     program = torch.export.draft_export(module, (torch.randn(3, 4),), dynamic_shapes=[{0: torch.export.Dim("b")}])
     assert not program.range_constraints and "Constraints violated" in program._report[0]
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_unflatten(torch, name):
+    case = cases(torch)[name]
+    reference = copy.deepcopy(case.module)
+    program = torch.export.export(case.module, case.arguments(4), dynamic_shapes=case.dynamic)
+    module = torch.export.unflatten(program)
+    for n in (4, 9):
+        args = case.arguments(n)
+        check_equal(torch, module(*args), reference(*args))
+    assert {k.split("@")[0] for k, _ in module.named_modules()} >= {k.rpartition(".")[0] for k, _ in reference.named_parameters()}
+    assert {id(p) for p in module.parameters()} == {id(p) for p in case.module.parameters()}
+
+
+def test_dataclasses_are_arguments(torch):
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Pair:
+        a: torch.Tensor
+        b: int
+
+    torch.export.register_dataclass(Pair)
+
+    class Net(torch.nn.Module):
+        def forward(self, pair):
+            return Pair(pair.a * pair.b, 3)
+
+    program = torch.export.export(Net(), (Pair(torch.ones(2), 2),))
+    result = program.module()(Pair(torch.ones(2) * 2, 2))
+    assert isinstance(result, Pair) and result.a.tolist() == [4, 4] and result.b == 3
+
+
+def test_other_sources_of_dynamic_sizes(torch):
+    net = torch.nn.Linear(3, 2)
+    x = torch.randn(4, 3)
+    shapes = torch.export.ShapesCollection()
+    shapes[x] = {0: torch.export.Dim("n")}
+    assert list(torch.export.export(net, (x,), dynamic_shapes=shapes).range_constraints) == ["n"]
+    more = torch.export.AdditionalInputs()
+    more.add((torch.randn(7, 3),))
+    program = torch.export.export(net, (x,), dynamic_shapes=more)
+    more.verify(program)
+    check_equal(torch, program.module()(torch.ones(9, 3)), net(torch.ones(9, 3)))
