@@ -8,7 +8,6 @@ from typing import Any
 from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
 from ..fx.node import Node
-from .exported_program import ExportedProgram
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -25,8 +24,8 @@ _WRITTEN = {
 }  # fmt: skip
 
 
-def decomposed(program: ExportedProgram, table: dict[Any, Callable]) -> ExportedProgram:
-    """The program in functional form, with the table's functions in place of operators."""
+def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
+    """An ExportedProgram in functional form, with the table's functions in place of operators."""
     if program.range_constraints and any(not isinstance(n.meta.get("val"), Tensor) and n.op == "call_function" and n.users
                                          and "symbolic_value" in n.meta for n in program.graph.nodes):  # fmt: skip
         raise NotImplementedError("[run_decompositions] programs that compute with dynamic sizes")
@@ -48,7 +47,7 @@ def decomposed(program: ExportedProgram, table: dict[Any, Callable]) -> Exported
     for old, value in zip(signature.output_specs, returned[len(written) :], strict=True):
         arg = TensorArgument(value.name) if isinstance(value, Node) else ConstantArgument(old.arg.name, value)
         outputs.append(OutputSpec(old.kind, arg, old.target))
-    return ExportedProgram(
+    return type(program)(
         module, module.graph, ExportGraphSignature(inputs, outputs), program.state_dict, program.range_constraints,
         program.module_call_graph, program.example_inputs, program.constants, input_check=program._input_check, verifier="ATEN",
     )  # fmt: skip

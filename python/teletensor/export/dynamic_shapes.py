@@ -77,7 +77,7 @@ class Dim:
             self._refuse(f"Attempted to subtract {other} from {self.__name__}, where an integer was expected.")
         return self._derived(1, -other)
 
-    def __rsub__(self, other: Any) -> NoReturn:
+    def __rsub__(self, _other: Any) -> NoReturn:
         self._refuse(f"Attempted to negate {self.__name__}.")
 
     def __mul__(self, other: Any) -> Dim:

@@ -12,6 +12,7 @@ from ..fx.graph import CodeGen, Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph_module import GraphModule
 from ..nn import Module, Parameter
 from ..utils import _pytree as pytree
+from . import _decompose
 from ._checks import InputCheck
 from .graph_signature import ExportGraphSignature, InputKind, OutputKind
 
@@ -172,9 +173,7 @@ class ExportedProgram:
         """
         if decompose_custom_triton_ops:
             raise NotImplementedError("[run_decompositions] there are no operators of Triton")
-        from ._decompose import decomposed
-
-        return decomposed(self, default_decompositions() if decomp_table is None else decomp_table)
+        return _decompose.decomposed(self, default_decompositions() if decomp_table is None else decomp_table)
 
 
 @dataclasses.dataclass
@@ -199,9 +198,25 @@ class CustomDecompTable(dict):
 def default_decompositions() -> dict[Any, Callable]:
     """A new dict of the decompositions that run_decompositions() applies, by overload."""
     from .._decomp import core_aten_decompositions
+    from .._library import aten
     from ..fx.experimental._composites import COMPOSITES
+    from ..fx.experimental._recording import call_one
+    from ..fx.experimental._sizes import value_of
 
-    return {**core_aten_decompositions(), **COMPOSITES}
+    def batch_norm(x: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *_: Any) -> Any:
+        if training or mean is None:
+            return NotImplemented
+        return call_one("_native_batch_norm_legit_no_training.default", x, weight, bias, mean, var, momentum, eps)[0]
+
+    def split(self: Tensor, split_size: int, dim: int = 0) -> Any:
+        size = value_of(self.size(dim))
+        if not split_size or not size:
+            return NotImplemented
+        sizes = [min(split_size, size - start) for start in range(0, size, split_size)]
+        return call_one("split_with_sizes.default", self, sizes, dim)
+
+    changed = {aten.packet("batch_norm").default: batch_norm, aten.packet("split").Tensor: split}
+    return {**core_aten_decompositions(), **COMPOSITES, **changed}
 
 
 class _Unlifted:

@@ -5,11 +5,14 @@ from __future__ import annotations
 import io
 import json
 import zipfile
+from pathlib import Path
 
 import pytest
 
 from tests.python.export.modules import NAMES, cases
 from tests.python.export.test_export import check_equal
+
+DATA = Path(__file__).parent / "data"
 
 
 @pytest.mark.parametrize("functional", [False, True], ids=["training", "functional"])
@@ -39,6 +42,21 @@ def test_round_trip(torch, tmp_path, name, functional):
     if not functional:
         with pytest.raises(AssertionError, match="Guard failed"):
             loaded.module()(*case.arguments(65))
+
+
+@pytest.mark.parametrize("name", ["attention", "written"])
+def test_files_of_pytorch(torch, name):
+    """data/ contains programs of modules.py and their results, as PyTorch 2.15's torch.export.save and torch.save wrote them."""
+    program = torch.export.load(DATA / f"{name}.pt2")
+    args, kwargs = program.example_inputs
+    expected = torch.load(DATA / f"{name}.pt")
+    found = [x.detach() for x in torch.utils._pytree.tree_leaves(program.module()(*args, **kwargs))]
+    check_equal(torch, found, expected)
+    (symbol,) = program.range_constraints
+    case = cases(torch)[name]
+    program.module()(*case.arguments(9))
+    with pytest.raises(AssertionError, match=f"{symbol} of"):
+        program.module()(*case.arguments(65))
 
 
 def test_control_flow_and_dtypes(torch):

@@ -10,6 +10,7 @@ from ..._library.dispatch import EngineOverload
 _REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
 # By the engine's operator: PyTorch's overload, and its arguments by the names of the engine's parameters.
 _LOSS = "input target reduction"
+_RECURRENT = "input hx params has_biases num_layers dropout train bidirectional batch_first"
 _OPERATORS = {
     "attention": ("scaled_dot_product_attention.default", "query key value attn_mask =0.0 is_causal scale"),
     "avg_pool2d": ("avg_pool2d.default", "input kernel_size stride padding ceil_mode count_include_pad divisor_override"),
@@ -19,6 +20,7 @@ _OPERATORS = {
     "cross_entropy": ("cross_entropy_loss.default", "input target weight reduction ignore_index label_smoothing"),
     "huber_loss": ("huber_loss.default", f"{_LOSS} delta"),
     "l1_loss": ("l1_loss.default", _LOSS),
+    "gru": ("gru.input", _RECURRENT), "lstm": ("lstm.input", _RECURRENT),
     "logsigmoid": ("log_sigmoid.default", "input"),
     "max_pool2d": ("max_pool2d.default", "input kernel_size stride padding dilation ceil_mode"),
     "mse_loss": ("mse_loss.default", _LOSS),
@@ -47,6 +49,8 @@ def in_aten(overload: Any, call: tuple[str, list[Any], list | None] | None, name
     """
     if not isinstance(overload, EngineOverload) or call is None or call[2] is not None or call[0] not in _OPERATORS:
         return None
+    if call[0] in ("gru", "lstm") and dict(zip(names, call[1]))["batch_sizes"]:
+        return None  # packed sequences
     found, order = _OPERATORS[call[0]]
     base, _, name = found.partition(".")
     packet = aten.packet(base)

@@ -6,8 +6,10 @@ from collections.abc import Callable
 from typing import Any
 
 from ..._C import Tensor
+from ..._layouts import contiguous_format
 from ..._library import aten
-from ._recording import call_one
+from ._recording import call_one, can_view
+from ._sizes import value_of
 
 COMPOSITES: dict[Any, Callable] = {}
 
@@ -69,6 +71,33 @@ for _n in (1, 2, 3):
     _rule(f"conv{_n}d.default")(_convolution(_n))
 
 
+def _transposed(n: int) -> Callable:
+    def rule(
+        input: Tensor, weight: Tensor, bias: Any = None, stride: Any = 1, padding: Any = 0, output_padding: Any = 0, groups: int = 1,  # noqa: A002
+        dilation: Any = 1,
+    ) -> Any:  # fmt: skip
+        if input.dim() != n + 2:
+            return NotImplemented
+        stride, padding, output_padding, dilation = (
+            list(v) if isinstance(v, (list, tuple)) and len(v) == n else [v if isinstance(v, int) else v[0]] * n
+            for v in (stride, padding, output_padding, dilation)
+        )
+        return call_one("convolution.default", input, weight, bias, stride, padding, dilation, True, output_padding, groups)
+
+    return rule
+
+
+_rule("conv_transpose1d.default")(_transposed(1))
+for _n in (2, 3):
+    _rule(f"conv_transpose{_n}d.input")(_transposed(_n))
+
+
+@_rule("chunk.default")
+def _chunk(self: Tensor, chunks: int, dim: int = 0) -> Any:
+    size = value_of(self.size(dim))
+    return call_one("split.Tensor", self, -(-size // chunks), dim) if size else NotImplemented
+
+
 @_rule("softmax.int")
 def _softmax(self: Tensor, dim: int, dtype: Any = None) -> Tensor:
     return NotImplemented if dtype is not None else call_one("_softmax.default", self, dim, False)
@@ -104,9 +133,10 @@ def _batch_norm(
 
 @_rule("reshape.default")
 def _reshape(self: Tensor, shape: list) -> Tensor:
-    if not self.is_contiguous():
-        return NotImplemented
-    return call_one("view.default", self, shape)
+    if can_view(self, shape):
+        return call_one("view.default", self, shape)
+    copied = call_one("clone.default", self, memory_format=contiguous_format)
+    return call_one("_unsafe_view.default", copied, shape)
 
 
 @_rule("flatten.using_ints")

@@ -51,6 +51,7 @@ class Recording(TorchDispatchMode):
         self.captured: dict[int, tuple[RecordedTensor, RecordedTensor]] = {}  # tensors of outer recordings, and ours
         self.on_constant: Callable[[Tensor], Node] | None = None
         self.lifts_constants = False  # whether on_constant also receives tensors that the function creates from numbers
+        self.divided: list[Any] = []  # overloads whose decompositions are running
         self.module_stack: list[tuple[str, type]] = []
         self.keeps_mode_changes, self.is_grad_enabled = keeps_mode_changes, _C.is_grad_enabled()
         self._first_new = _C.torch.empty(0, device="meta")._handle
@@ -189,13 +190,28 @@ class Recording(TorchDispatchMode):
 
     # ---- Calls
 
+    def rule_of(self, overload: Any) -> Callable | None:
+        """The function that is recorded in place of an overload; None within that function."""
+        return None if overload in self.divided else self.decompositions.get(overload)
+
+    @contextmanager
+    def within(self, overload: Any) -> Iterator[None]:
+        """A context in which the overload is not divided."""
+        self.divided.append(overload)
+        try:
+            yield
+        finally:
+            self.divided.pop()
+
     def __torch_dispatch__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if _C.autocast_dtype("cpu") is not None or _C.autocast_dtype("cuda") is not None:
+            raise NotImplementedError("[make_fx] autocast while operators are recorded: convert with .to() instead")
         kwargs, call = kwargs or {}, engine_call(args)
         if call is not None and (renamed := in_aten(func, call, operator_named(call[0]).names)):
             func, args, kwargs = renamed
-        rule = self.decompositions.get(func)
+        rule = self.rule_of(func)
         if rule is not None:
-            with self:
+            with self, self.within(func):
                 result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return result
@@ -207,9 +223,10 @@ class Recording(TorchDispatchMode):
 
     def one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         """Calls an overload and adds one node for it, even if it calls several operators here."""
-        rule = self.decompositions.get(overload)
+        rule = self.rule_of(overload)
         if rule is not None and active() is self:
-            result = rule(*args, **kwargs)
+            with self.within(overload):
+                result = rule(*args, **kwargs)
             if result is not NotImplemented:
                 return result
         with self.unrecorded():
@@ -335,6 +352,19 @@ def call_one(name: str, *args: Any, **kwargs: Any) -> Any:
     recording = active()
     assert recording is not None
     return recording.one(getattr(aten.packet(base), overload), args, kwargs)
+
+
+def can_view(tensor: Tensor, shape: list[int]) -> bool:
+    """Whether a tensor has a view of these sizes."""
+    recording = active()
+    assert recording is not None
+    own = recording.own(tensor)
+    with recording.unrecorded():
+        try:
+            own._value.detach().view(list(map(value_of, shape)))
+        except RuntimeError:
+            return False
+    return True
 
 
 def is_recorded_size(value: Any) -> bool:
