@@ -95,6 +95,11 @@ def joint_graph(f: Callable, args: tuple, states: list[Tensor], decompositions: 
     recording = Recording(True, {**COMPOSITES, **(decompositions or {})})
     placed = {t._handle: recording.placeholder(f"primals_{i}", t.detach()) for i, t in enumerate(primals, 1)}
     placed |= {t._handle: recording.placeholder(f"tangents_{i}", t) for i, t in enumerate(tangents, 1)}
+    if _C.is_grad_enabled() and any(t.requires_grad and t._handle not in placed for t in expanded.sources):
+        raise NotImplementedError(
+            "[aot_function] the function uses a tensor that requires grad without receiving it, so that it would get no gradient: pass it "
+            "as an argument, or use aot_module()"
+        )
     made = [placed[t._handle] if t._handle in placed else recording.constant(t, fresh=False, detached=True) for t in expanded.sources]
     with recording:
         outputs = expanded.replay(made)

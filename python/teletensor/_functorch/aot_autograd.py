@@ -87,6 +87,8 @@ class _Compiled:
 
             @staticmethod
             def backward(ctx: Any, *tangents: Tensor) -> tuple:
+                if _C.is_grad_enabled():  # the saved values have no history
+                    raise RuntimeError("aot_autograd does not support double backward: a backward pass with create_graph=True")
                 given = [tangents[i].contiguous() for i in joint.differentiable]
                 return tuple(_call(compiled.backward, [*ctx.saved_tensors, *given]))
 

@@ -125,8 +125,28 @@ def test_module_simplified(torch, aot):
         compiled(torch.randn(5, 3))
 
 
+def test_random_numbers_are_saved_for_backward(torch, aot, partition):
+    x = torch.ones(1000, requires_grad=True)
+    compiled = aot.aot_function(lambda x: torch.nn.functional.dropout(x.exp(), 0.5, True), Collector(), partition_fn=partition)
+    first, second = compiled(x), compiled(x)
+    assert not torch.equal(first, second)
+    for result in (first, second):
+        (gradient,) = torch.autograd.grad(result.sum(), x)
+        torch.testing.assert_close(gradient, result.detach())
+
+
+def test_second_derivatives_raise(torch, aot):
+    x = torch.randn(3, requires_grad=True)
+    result = aot.aot_function(lambda x: x.sin(), Collector())(x)
+    with pytest.raises(RuntimeError, match="double backward"):
+        torch.autograd.grad(result.sum(), x, create_graph=True)
+
+
 def test_what_is_refused(torch, aot):
     with pytest.raises(NotImplementedError, match="dynamic"):
         aot.aot_function(lambda x: x, Collector(), dynamic=True)
+    layer = torch.nn.Linear(3, 2)
+    with pytest.raises(NotImplementedError, match="without receiving it"):
+        aot.aot_function(lambda x: layer(x), Collector())(torch.randn(2, 3))
     with pytest.raises(RuntimeError):
         aot.aot_function(lambda x: x if x.sum() > 0 else -x, Collector())(torch.randn(3, requires_grad=True))

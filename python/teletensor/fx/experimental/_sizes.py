@@ -63,8 +63,11 @@ class RecordedSize(int):
     def __float__(self) -> float:
         return float(self._specialised())
 
-    def __hash__(self) -> int:
-        return int.__hash__(self)
+    def __hash__(self) -> int:  # a set or dict compares no others than those with an equal hash
+        return hash(self._specialised())
+
+    def __divmod__(self, other: Any) -> tuple:
+        return self // other, self % other
 
     def __bool__(self) -> bool:
         return _compared("!=", self, 0)
@@ -159,4 +162,15 @@ for _symbol, _name in (("+", "add"), ("-", "sub"), ("*", "mul"), ("//", "floordi
     setattr(RecordedSize, f"__r{_name}__", _arithmetic(_symbol, True))
 for _symbol, _function in _RELATIONS.items():
     setattr(RecordedSize, _function.__name__, lambda self, other, relation=_symbol: _compared(relation, self, other))
+def _of_number(name: str) -> Callable:
+    method = getattr(int, name)
+    return lambda self, *args: method(self._specialised(), *map(_plain, args))
+
+
+for _name in (
+    "__abs__", "__and__", "__ceil__", "__floor__", "__invert__", "__lshift__", "__or__", "__pos__", "__rand__", "__rdivmod__",
+    "__rlshift__", "__ror__", "__round__", "__rrshift__", "__rshift__", "__rxor__", "__trunc__", "__xor__", "as_integer_ratio",
+    "bit_count", "bit_length", "to_bytes",
+):  # fmt: skip
+    setattr(RecordedSize, _name, _of_number(_name))
 RecordedSize.__neg__ = lambda self: RecordedSize.of(-self.plain(), ("neg", self), self.log)
