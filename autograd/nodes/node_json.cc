@@ -1,65 +1,13 @@
 // OperatorNode::to_json(): a JSON object for the client's access to saved values.
 
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_format.h"
 #include "absl/strings/str_join.h"
 #include "autograd/nodes/operator_node.h"
 #include "engine/schema/error.h"
+#include "engine/schema/json_text.h"
 
 namespace tt::autograd {
 namespace {
-
-std::string json_string(std::string_view text) {
-  std::string result = "\"";
-  for (char c : text) {
-    if (static_cast<unsigned char>(c) < 0x20) {
-      absl::StrAppendFormat(&result, "\\u%04x", static_cast<int>(c));
-      continue;
-    }
-    if (c == '"' || c == '\\') result += '\\';
-    result += c;
-  }
-  return result + '"';
-}
-
-// JSON as Python reads it: with NaN, Infinity and -Infinity.
-std::string text_of(double value) {
-  if (value != value) return "NaN";
-  if (value - value != 0) return value > 0 ? "Infinity" : "-Infinity";
-  return absl::StrFormat("%.17e", value);
-}
-
-template <typename List>
-std::string text_of_list(const List& list) {
-  return absl::StrCat("[",
-                      absl::StrJoin(list, ",",
-                                    [](std::string* out, auto value) {
-                                      if constexpr (std::is_integral_v<decltype(value)>)
-                                        absl::StrAppend(out, value);
-                                      else
-                                        absl::StrAppend(out, text_of(value));
-                                    }),
-                      "]");
-}
-
-std::string text_of(const Param& param, const Arg& arg, bool conjugated) {
-  switch (arg.kind) {
-    case Arg::Kind::kBool: return arg.to_bool() ? "true" : "false";
-    case Arg::Kind::kInt:
-      if (param.type == ParamType::kDType) return absl::StrCat("{\"dtype\":", json_string(name(arg.dtype())), "}");
-      if (param.type == ParamType::kDevice)
-        return absl::StrCat("{\"device\":", json_string(to_string(decode_device(arg.integer))), "}");
-      return arg.size == 1 ? absl::StrCat(static_cast<uint64_t>(arg.integer)) : absl::StrCat(arg.integer);
-    case Arg::Kind::kFloat: return text_of(arg.real);
-    case Arg::Kind::kComplex:
-      return absl::StrCat("{\"complex\":[", text_of(arg.real), ",",
-                          text_of(conjugated ? -arg.imaginary : arg.imaginary), "]}");
-    case Arg::Kind::kInts: return text_of_list(arg.ints());
-    case Arg::Kind::kFloats: return text_of_list(arg.floats());
-    case Arg::Kind::kString: return json_string(arg.string());
-    default: return "null";
-  }
-}
 
 bool is_tensor(const Param& param) { return param.type == ParamType::kTensor || param.type == ParamType::kTensors; }
 
@@ -101,10 +49,10 @@ std::string OperatorNode::describe_saved() const {
                                  one.is_stored() ? 1 : 0, ",", one.meta && !one.is_stored() ? 1 : 0, "]"));
     if (!one.tensor && !one.meta) continue;
     const TensorMeta& meta = one.meta ? *one.meta : one.tensor.meta();
-    sizes.push_back(absl::StrCat(json_string(place_name(*op_, one.at)), ":", text_of_list(meta.sizes)));
+    sizes.push_back(absl::StrCat(json_string(place_name(*op_, one.at)), ":", json_list(meta.sizes)));
   }
   for (const Shape* shape = shapes_.get(); shape; shape = shape->next.get()) {
-    sizes.push_back(absl::StrCat(json_string(place_name(*op_, shape->at)), ":", text_of_list(shape->sizes)));
+    sizes.push_back(absl::StrCat(json_string(place_name(*op_, shape->at)), ":", json_list(shape->sizes)));
   }
   return absl::StrCat("\"reads\":[", absl::StrJoin(reads, ","), "],\"others\":[", absl::StrJoin(others, ","),
                       "],\"saved\":[", absl::StrJoin(saved, ","), "],\"sizes\":{", absl::StrJoin(sizes, ","), "}");
@@ -118,7 +66,7 @@ std::string OperatorNode::to_json() const {
     const bool is_read = (gradient_->plain >> i & 1) != 0;
     if (arg.kind == Arg::Kind::kTensors || (arg.is_none() && (is_tensor(param) || (is_dropped(param) && !is_read))))
       continue;
-    args.push_back(absl::StrCat(json_string(param.name), ":", text_of(param, arg, gradient_->conjugates)));
+    args.push_back(absl::StrCat(json_string(param.name), ":", json_value(param, arg, gradient_->conjugates)));
   }
   return absl::StrCat("{\"op\":", json_string(op_->name), ",\"released\":", released_ ? "true" : "false", ",\"args\":{",
                       absl::StrJoin(args, ","), "},", describe_saved(), "}");

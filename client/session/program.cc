@@ -286,8 +286,8 @@ std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOpti
   return outputs;
 }
 
-std::string Program::explain(absl::Span<const Tensor> inputs, uint32_t site) {
-  static const Op& op = *find_op(op_id::kExplainProgram);
+// Calls an operator that returns text about the Program.
+std::string Program::describe(uint16_t op, absl::Span<const Tensor> inputs, uint32_t site) {
   const std::vector<Tensor> ordered = in_order(inputs);
   infer_results(ordered, /*grad=*/true);  // throws what a run would throw
   define(site);
@@ -295,8 +295,17 @@ std::string Program::explain(absl::Span<const Tensor> inputs, uint32_t site) {
   const absl::Span<const TensorMeta* const> pointers(all);
   const size_t read = all.size() - written_;
   const Arg args[] = {Arg(pointers.first(read)), Arg(pointers.subspan(read)), Arg(number_)};
-  const Tensors explanation = session_->call(op, args, {.site = site});
-  return "# as traced\n" + text() + session_->read(explanation[0], site).bytes;
+  const Tensors text = session_->call(*find_op(op), args, {.site = site});
+  return session_->read(text[0], site).bytes;
+}
+
+std::string Program::explain(absl::Span<const Tensor> inputs, uint32_t site) {
+  const std::string passes = describe(op_id::kExplainProgram, inputs, site);
+  return "# as traced\n" + text() + passes;
+}
+
+std::string Program::expanded(absl::Span<const Tensor> inputs, uint32_t site) {
+  return describe(op_id::kExpandProgram, inputs, site);
 }
 
 std::vector<std::vector<int64_t>> program_counters(Session& session, uint32_t site) {

@@ -36,6 +36,11 @@ class Program final : public RefCounted {
 
   // The Program before and after the engine's passes, as text. Waits for the engine.
   std::string explain(absl::Span<const Tensor> inputs, uint32_t site);
+  // The calls that backends execute for forward and backward, as JSON (engine/schema/json_text.h). The names 1, 2, ...
+  // are the inputs in the order of `order()`. Waits for the engine. Throws Error (NotImplementedError).
+  std::string expanded(absl::Span<const Tensor> inputs, uint32_t site);
+  // By name: numbers below inputs() are the caller's inputs, larger ones captured tensors.
+  const std::vector<size_t>& order() const { return order_; }
   // The Program as it was traced.
   std::string text() const { return to_string(traced_); }
   const Session& session() const { return *session_; }
@@ -93,6 +98,7 @@ class Program final : public RefCounted {
   void check_requirement(const SizeRequirement& requirement, const ProgramTypes& types) const;
   std::string describe(SizeExpression expression) const;
   void define(uint32_t site);
+  std::string describe(uint16_t op, absl::Span<const Tensor> inputs, uint32_t site);
   void check_differentiated(absl::Span<const Tensor> ordered, bool grad) const;
   void check_grads(absl::Span<const Tensor> inputs) const;
   void store_grads(absl::Span<const Tensor> inputs, absl::Span<const Tensor> results, uint32_t site) const;

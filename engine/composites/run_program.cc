@@ -13,6 +13,12 @@ namespace {
 
 Programs& programs() { return Context::current().services.get<Programs>(); }
 
+Tensor bytes_of(const std::string& text) {
+  const Tensor bytes = empty({static_cast<int64_t>(text.size())}, DType::kUInt8, Device{});
+  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
+  return bytes;
+}
+
 }  // namespace
 
 Tensors run_defined(const Tensors& inputs, const Tensors& written, int64_t number) {
@@ -23,10 +29,11 @@ Tensors run_defined(const Tensors& inputs, const Tensors& written, int64_t numbe
 }
 
 Tensor explain_defined(const Tensors& inputs, const Tensors& written, int64_t number) {
-  const std::string text = programs().get(number)->explain({inputs, written});
-  const Tensor bytes = empty({static_cast<int64_t>(text.size())}, DType::kUInt8, Device{});
-  if (!text.empty()) std::memcpy(bytes.data(), text.data(), text.size());
-  return bytes;
+  return bytes_of(programs().get(number)->explain({inputs, written}));
+}
+
+Tensor expand_defined(const Tensors& inputs, const Tensors& written, int64_t number) {
+  return bytes_of(programs().get(number)->expanded({inputs, written}));
 }
 
 Tensor count_programs() {

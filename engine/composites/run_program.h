@@ -11,6 +11,9 @@ Tensors run_defined(const Tensors& inputs, const Tensors& written, int64_t numbe
 // Returns the Program before and after each pass, as text in a tensor of bytes.
 Tensor explain_defined(const Tensors& inputs, const Tensors& written, int64_t number);
 
+// Returns the calls that backends execute for the Program, as JSON in a tensor of bytes.
+Tensor expand_defined(const Tensors& inputs, const Tensors& written, int64_t number);
+
 // One row per Program of the session, as the operator program_counters describes it.
 Tensor count_programs();
 

@@ -22,6 +22,7 @@
 #include "engine/program/passes/remove_unused.h"
 #include "engine/program/passes/rewrite.h"
 #include "engine/program/passes/writes.h"
+#include "engine/schema/json_text.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/program_types.h"
 #include "engine/schema/sized_program.h"
@@ -273,6 +274,19 @@ std::string DefinedProgram::explain(const ProgramInputs& inputs) const {
           program.instructions().size(), " instructions exceeds ", kMaxExplanation, " bytes");
   };
   specialised(inputs, add);
+  return text;
+}
+
+std::string DefinedProgram::expanded(const ProgramInputs& inputs) const {
+  check_inputs(inputs);
+  std::string reason;
+  Program program = program_;
+  remove_marks(&program);
+  const std::optional<Program> calls = expand(program, inputs, &reason);
+  check(ErrorKind::kNotImplemented, calls.has_value(), "[expand_program] ", reason);
+  std::string text = to_json(*calls);
+  check(text.size() <= kMaxExplanation, "[expand_program] the text of a Program with ", calls->instructions().size(),
+        " instructions exceeds ", kMaxExplanation, " bytes");
   return text;
 }
 

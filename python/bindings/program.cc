@@ -45,6 +45,10 @@ struct Program {
     const std::vector<client::Tensor> tensors = tensors_of(inputs, "explain_program");
     return program->explain(tensors, current_site(session_for(tensors)));
   }
+  std::string expanded(const py::sequence& inputs) const {
+    const std::vector<client::Tensor> tensors = tensors_of(inputs, "expand_program");
+    return program->expanded(tensors, current_site(session_for(tensors)));
+  }
 
  private:
   static client::Session& session_for(const std::vector<client::Tensor>& tensors) {
@@ -97,6 +101,8 @@ void bind_program(py::module_& m) {
   py::class_<Program>(m, "Program")
       .def("run", &Program::run, py::arg("inputs"))
       .def("explain", &Program::explain, py::arg("inputs"))
+      .def("expanded", &Program::expanded, py::arg("inputs"))
+      .def_property_readonly("order", [](const Program& p) { return p.program->order(); })
       .def_property_readonly("text", [](const Program& p) { return p.program->text(); })
       .def_property_readonly("instructions", [](const Program& p) { return p.program->instructions(); })
       .def_property_readonly("is_in_session",

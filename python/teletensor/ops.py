@@ -5,7 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from ._active_profile import record_function
+from ._higher_order_ops import _operator
 from ._library import aten as _aten
+from ._library import dispatch as _dispatch
 from ._library import registry
 from ._library.operators import OpOverload, OpOverloadPacket
 
@@ -68,6 +70,10 @@ class _Namespace:
         found = registry.packet(self.name, name)
         if found is None and self.name == "aten":
             found = _aten.packet(name)
+        if found is None and self.name == "teletensor":
+            found = _dispatch.engine_packet(name)
+        if found is None and self.name == "higher_order":
+            found = _operator.OPERATORS.get(name)
         if found is None and self.name == "profiler":
             found = _PROFILER.get(name)
         if found is None:

@@ -14,8 +14,8 @@ from tests.operators.test_rows import DIFFERENTIABLE
 EFFECTS = (
     "group_", "reducer_", "pull", "store_", "checkpoint_", "share_", "publish", "unpublish", "opened_", "open_", "list_publications",
     "graph_", "event_", "profiler_", "memory_", "backward", "saved_", "hook", "unhook", "custom_function", "set_", "requires_grad",
-    "manual_seed", "get_", "run_program", "define_program", "drop_program", "explain_program", "program_counters", "replay_",
-    "uploaded", "move_leaf", "count_data_write", "accumulate_grads", "clear_", "empty_cache", "reset_", "pointwise_chain",
+    "manual_seed", "get_", "run_program", "define_program", "drop_program", "explain_program", "expand_program", "program_counters",
+    "replay_", "uploaded", "move_leaf", "count_data_write", "accumulate_grads", "clear_", "empty_cache", "reset_", "pointwise_chain",
 )  # fmt: skip
 ENTRIES = (1.0, 0.5, 0.75)  # factors of floating-point arguments
 # Decompositions of which the vectors are determined up to a factor: the result to compare.

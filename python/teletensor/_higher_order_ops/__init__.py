@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from .associative_scan import associative_scan
-from .control import cond, while_loop
+from .control import cond, map, scan, while_loop  # noqa: A004 - PyTorch's name
 
-__all__ = ["associative_scan", "cond", "while_loop"]
+__all__ = ["associative_scan", "cond", "map", "scan", "while_loop"]

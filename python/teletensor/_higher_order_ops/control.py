@@ -1,14 +1,66 @@
-"""Control flow as functions: the branch or loop runs immediately, as in Python."""
+"""Control flow as functions and operators: a call runs immediately, as in Python; a recording adds a node with graphs."""
 
 from __future__ import annotations
 
-from typing import Any, Callable
+from collections.abc import Callable
+from typing import Any
 
-from .._C import Tensor
+from .._C import Tensor, torch
+from .._grad_mode import set_grad_enabled
+from ..utils import _pytree as pytree
+from ._operator import HigherOrderOperator
+
+
+def _results(value: Any) -> tuple:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: Any = ()) -> Any:
+    """The results of one of two functions."""
+    return (true_fn if bool(pred) else false_fn)(*operands)
+
+
+def _while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple, additional_inputs: tuple = ()) -> tuple:
+    """Values that a function replaces while another one is true."""
+    values = tuple(carried_inputs)
+    while bool(_results(cond_fn(*values, *additional_inputs))[0]):
+        values = _results(body_fn(*values, *additional_inputs))
+        if len(values) != len(carried_inputs):
+            raise RuntimeError(f"body_fn should return the same number of elements as carried_inputs, got {len(values)}")
+    return values
+
+
+def _scan(combine_fn: Callable, init: list, xs: list, additional_inputs: tuple = ()) -> tuple:
+    """The last carried values, and the stacked results of a function of carried values and rows."""
+    carried, rows = list(init), []
+    for i in range(xs[0].shape[0]):
+        found = _results(combine_fn(*carried, *(x[i] for x in xs), *additional_inputs))
+        carried = list(found[: len(init)])
+        rows.append(found[len(init) :])
+    return (*carried, *(torch.stack(list(column)) for column in zip(*rows)))
+
+
+def _map(function: Callable, xs: list, pos_args: Any = ()) -> tuple:
+    """The stacked results of a function of rows."""
+    rows = [_results(function(*(x[i] for x in xs), *pos_args)) for i in range(xs[0].shape[0])]
+    return tuple(torch.stack(list(column)) for column in zip(*rows))
+
+
+def _with_grad_enabled(enabled: bool, function: Callable, *args: Any) -> Any:
+    """The results of a function with gradients enabled or not."""
+    with set_grad_enabled(enabled):
+        return function(*args)
+
+
+_COND, _WHILE_LOOP = HigherOrderOperator("cond", _cond), HigherOrderOperator("while_loop", _while_loop)
+_SCAN, _MAP = HigherOrderOperator("scan", _scan), HigherOrderOperator("map_impl", _map)
+WRAP_WITH_SET_GRAD_ENABLED = HigherOrderOperator("wrap_with_set_grad_enabled", _with_grad_enabled)
 
 
 def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | list = ()) -> Any:
     """Returns true_fn(*operands) if pred is true, else false_fn(*operands). Waits for a tensor's value.
+
+    In torch.export, the graphs of both functions are recorded.
 
     Args:
         pred: a bool, a number, or a tensor with one element.
@@ -22,22 +74,81 @@ def cond(pred: Any, true_fn: Callable, false_fn: Callable, operands: tuple | lis
         raise RuntimeError(f"Expected pred to be bool or single-element tensor, but got {pred}.")
     if not callable(true_fn) or not callable(false_fn):
         raise RuntimeError("Expect both branches to be callable.")
-    from ..utils import _pytree
-
-    if not isinstance(operands, (tuple, list)) or not all(isinstance(t, Tensor) for t in _pytree.tree_leaves(operands)):
+    if not isinstance(operands, (tuple, list)) or not all(isinstance(t, Tensor) for t in pytree.tree_leaves(operands)):
         raise RuntimeError(
             "Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got "
             f"{operands}."
         )
-    return true_fn(*operands) if bool(pred) else false_fn(*operands)
+    return _COND(pred, true_fn, false_fn, tuple(operands))
 
 
 def while_loop(cond_fn: Callable, body_fn: Callable, carried_inputs: tuple | list) -> tuple:
-    """Replaces the values by body_fn(*values) while cond_fn(*values) is true. Waits for each condition."""
-    values = tuple(carried_inputs)
-    while bool(cond_fn(*values)):
-        result = body_fn(*values)
-        values = tuple(result) if isinstance(result, (tuple, list)) else (result,)
-        if len(values) != len(carried_inputs):
-            raise RuntimeError(f"body_fn should return the same number of elements as carried_inputs, got {len(values)}")
-    return values
+    """Replaces the values by body_fn(*values) while cond_fn(*values) is true. Waits for each condition.
+
+    In torch.export, the graphs of both functions are recorded.
+    """
+    return _WHILE_LOOP(cond_fn, body_fn, tuple(carried_inputs))
+
+
+def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: bool = False) -> tuple[Any, Any]:
+    """Calls combine_fn(carried, x) for each slice x of xs, with the value that the former call returned as `carried`.
+
+    Args:
+        combine_fn: returns the next carried value, like `init`, and a result for this slice.
+        init: the first carried value: tensors in nested lists, tuples and dicts.
+        xs: tensors, in containers, with the same size along `dim`.
+        dim: the dimension of the slices.
+        reverse: begin at the last slice.
+
+    Returns:
+        the last carried value, and the results of all slices, stacked along dimension 0.
+    """
+    carried, init_spec = pytree.tree_flatten(init)
+    leaves, xs_spec = pytree.tree_flatten(xs)
+    if not leaves or not carried:
+        raise RuntimeError("scan() operator requires initial values and tensors to scan over.")
+    rows = [x.movedim(dim, 0) for x in leaves]
+    rows = [x.flip(0) for x in rows] if reverse else rows
+    if len({int.__add__(x.size(0), 0) for x in rows}) > 1 or int.__add__(rows[0].size(0), 0) == 0:
+        raise RuntimeError(f"[scan] expected the same size, at least 1, along dim {dim}, got {[tuple(x.shape) for x in leaves]}")
+    specs: list[Any] = []
+
+    def combine(*values: Tensor) -> tuple:
+        a, b = list(values[: len(carried)]), list(values[len(carried) : len(carried) + len(rows)])
+        new, result = combine_fn(pytree.tree_unflatten(a, init_spec), pytree.tree_unflatten(b, xs_spec))
+        found, found_spec = pytree.tree_flatten(new)
+        if found_spec != init_spec:
+            raise RuntimeError(f"[scan] expected combine_fn to return a carried value like init, {init_spec}, got {found_spec}")
+        results, result_spec = pytree.tree_flatten(result)
+        specs[:] = [result_spec]
+        return (*found, *results)
+
+    found = _SCAN(combine, carried, rows, ())
+    last, results = list(found[: len(carried)]), list(found[len(carried) :])
+    results = [r.flip(0) for r in results] if reverse else results
+    return pytree.tree_unflatten(last, init_spec), pytree.tree_unflatten(results, specs[0])
+
+
+def map(f: Callable, xs: Any, *args: Any) -> Any:  # noqa: A001 - PyTorch's name
+    """Calls f(x, *args) for each slice x of xs along dimension 0, and stacks the results.
+
+    Args:
+        xs: tensors with the same first size, in nested lists, tuples and dicts.
+        args: further arguments of each call: tensors, in containers.
+    """
+    leaves, xs_spec = pytree.tree_flatten(xs)
+    rest, args_spec = pytree.tree_flatten(args)
+    if not leaves or not all(isinstance(x, Tensor) and x.dim() for x in leaves):
+        raise RuntimeError("[map] expected xs to contain tensors with at least one dimension")
+    if len({int.__add__(x.size(0), 0) for x in leaves}) > 1 or int.__add__(leaves[0].size(0), 0) == 0:
+        raise RuntimeError(f"[map] expected the same first size, at least 1, got {[tuple(x.shape) for x in leaves]}")
+    specs: list[Any] = []
+
+    def function(*values: Tensor) -> tuple:
+        row = pytree.tree_unflatten(list(values[: len(leaves)]), xs_spec)
+        others = pytree.tree_unflatten(list(values[len(leaves) : len(leaves) + len(rest)]), args_spec)
+        results, spec = pytree.tree_flatten(f(row, *others))
+        specs[:] = [spec]
+        return tuple(results)
+
+    return pytree.tree_unflatten(list(_MAP(function, leaves, tuple(rest))), specs[0])

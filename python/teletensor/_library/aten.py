@@ -69,6 +69,13 @@ def _batch_norm_of_statistics(input: Tensor, weight, bias, running_mean, running
     return result[0], input.new_empty(0), input.new_empty(0)
 
 
+def _batch_norm_functional(input: Tensor, weight, bias, running_mean, running_var, training, momentum, eps) -> tuple:  # noqa: A002
+    """Batch norm that returns the new running statistics instead of writing them."""
+    mean, var = running_mean.clone(), running_var.clone()
+    results = _public("native_batch_norm")(input, weight, bias, mean, var, training, momentum, eps)
+    return (*results, mean, var)
+
+
 def _upsample(mode: str) -> Callable:
     def call(self: Tensor, output_size, scales_h=None, scales_w=None) -> Tensor:
         if scales_h is not None or scales_w is not None:
@@ -99,6 +106,7 @@ _OWN: dict[str, Callable] = {
     "unique_dim": _unique_dim,
     "max_pool2d_with_indices": _max_pool2d_with_indices,
     "_adaptive_avg_pool2d": lambda self, output_size: _functional("adaptive_avg_pool2d")(self, output_size),
+    "_native_batch_norm_legit_functional": _batch_norm_functional,
     "_native_batch_norm_legit_no_training": _batch_norm_of_statistics,
     "upsample_nearest2d": _upsample("nearest"),
     "_to_copy": _to_copy,

@@ -52,6 +52,26 @@ class EngineOverload(OpOverload):
 _engine_overload = functools.cache(EngineOverload)
 
 
+class EnginePacket:
+    """An operator of the engine, with its one overload."""
+
+    def __init__(self, overload: EngineOverload) -> None:
+        self.default, self.__name__ = overload, overload._opname
+
+    def overloads(self) -> list[str]:
+        """The names of the overloads."""
+        return ["default"]
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self.default(*args, **kwargs)
+
+
+@functools.cache
+def engine_packet(name: str) -> EnginePacket | None:
+    """The engine's operator of this name, or None."""
+    return EnginePacket(_engine_overload(name)) if hasattr(_C.ops, name) and not name.startswith("__") else None
+
+
 def _name(argument: Argument) -> str:
     """The name of a declaration's argument in the engine."""
     return "input" if argument.name in ("self", "x") else argument.name

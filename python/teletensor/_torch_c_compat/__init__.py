@@ -9,7 +9,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-from .. import _C
+from .. import _C, _grad_mode
 from .._generator import Generator  # noqa: F401
 
 _MODULES = ("_fft", "_linalg", "_nn", "_profiler", "_special")
@@ -31,6 +31,11 @@ _LinAlgError = _C.LinAlgError
 
 def _log_api_usage_once(event: str) -> None:
     """Does nothing: no statistics are recorded."""
+
+
+def _set_grad_enabled(arg: bool) -> None:
+    """Sets whether the calling thread records operations for gradients; recorded graphs call it."""
+    _grad_mode._set_grad_enabled(arg)
 
 
 def _get_default_device() -> str:

@@ -1,14 +1,26 @@
-"""torch.export: programs of modules. Importable; not implemented yet."""
+"""torch.export: programs of modules, as fx graphs of operators."""
 
 from __future__ import annotations
 
-from .._not_implemented import not_implemented
+from ..utils._pytree import register_dataclass as _register
+from ._archive import load, save
+from ._export import draft_export, export
+from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
+from .exported_program import CustomDecompTable, ExportedProgram, ModuleCallEntry, ModuleCallSignature, default_decompositions
+from .graph_signature import ExportBackwardSignature, ExportGraphSignature
+from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 
-Constraint = object  # a type in annotations
+__all__ = [
+    "AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
+    "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "UnflattenedModule", "default_decompositions",
+    "dims", "draft_export", "export", "load", "register_dataclass", "save", "unflatten",
+]  # fmt: skip
 
-not_implemented(
-    globals(), "programs are not exported yet; torch.fx traces modules and torch.save stores state dicts",
-    "default_decompositions dims draft_export export load register_dataclass save unflatten",
-    "AdditionalInputs CustomDecompTable Dim ExportBackwardSignature ExportGraphSignature ExportedProgram FlatArgsAdapter "
-    "ModuleCallEntry ModuleCallSignature ShapesCollection UnflattenedModule",
-)  # fmt: skip
+
+def register_dataclass(cls: type, *, serialized_type_name: str | None = None) -> None:
+    """Registers a dataclass, so that arguments and results of exported modules may contain its objects.
+
+    Args:
+        serialized_type_name: the class's name in files, without which programs with it cannot be saved.
+    """
+    _register(cls, serialized_type_name=serialized_type_name)

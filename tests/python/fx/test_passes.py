@@ -417,8 +417,6 @@ def test_batch_norms_that_cannot_be_fused_are_left(track):
 def test_optimizations_that_do_not_exist_are_refused():
     with pytest.raises(NotImplementedError, match="mkldnn_layout_optimize"):
         optimization.optimize_for_inference(nn.ReLU(), {"mkldnn_layout_optimize": {}})
-    with pytest.raises(NotImplementedError, match="make_fx"):
-        fx.experimental.proxy_tensor.make_fx(abs_of)
     with pytest.raises(NotImplementedError, match="reinplace"):
         fx.passes.reinplace.reinplace(fx.symbolic_trace(abs_of))
 

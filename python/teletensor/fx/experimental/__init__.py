@@ -2,7 +2,7 @@
 
 import importlib
 
-_MODULES = ("_config", "const_fold", "normalize", "optimization", "proxy_tensor", "rewriter")
+_MODULES = ("_config", "const_fold", "normalize", "optimization", "proxy_tensor", "rewriter", "symbolic_shapes")
 
 
 def __getattr__(name: str):

@@ -1,0 +1,232 @@
+"""torch._functorch.aot_autograd: compiles a function's forward and backward graphs before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C, nn
+from .._C import Tensor
+from .._grad_mode import no_grad
+from ..autograd import Function
+from ..fx.graph_module import GraphModule
+from ..utils import _pytree as pytree
+from ._joint import Joint, Place, joint_graph
+from .partitioners import default_partition
+
+__all__ = ["aot_function", "aot_module", "aot_module_simplified", "make_boxed_compiler", "make_boxed_func"]
+
+
+def make_boxed_func(f: Callable) -> Callable:
+    """A function that takes its arguments as one list, which it empties, so that no caller keeps them alive."""
+
+    def call(args: list) -> Any:
+        given = list(args)
+        args.clear()
+        return f(*given)
+
+    call._boxed_call = True
+    return call
+
+
+def make_boxed_compiler(compiler: Callable) -> Callable:
+    """A compiler whose results take their arguments as one list."""
+
+    def compile_graph(module: GraphModule, inputs: list) -> Callable:
+        return make_boxed_func(compiler(module, inputs))
+
+    return compile_graph
+
+
+def _call(compiled: Callable, args: list) -> list:
+    result = compiled(args) if getattr(compiled, "_boxed_call", False) else compiled(*args)
+    return list(result) if isinstance(result, (list, tuple)) else [result]
+
+
+def _examples(module: GraphModule) -> list:
+    return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
+
+
+class _Compiled:
+    """The compiled graphs of a function for arguments of one signature."""
+
+    def __init__(self, joint: Joint, fw_compiler: Callable, bw_compiler: Callable, partition_fn: Callable, inference: Callable) -> None:
+        self.joint = joint
+        self.num_forward = len(joint.written) + joint.num_results
+        if not joint.differentiable:
+            forward, _ = default_partition(joint.module, (), num_fwd_outputs=self.num_forward)
+            self.forward = inference(forward, _examples(forward))
+            self.backward = None
+            return
+        forward, backward = partition_fn(joint.module, _examples(joint.module), num_fwd_outputs=self.num_forward)
+        self.forward = fw_compiler(forward, _examples(forward))
+        self.backward = bw_compiler(backward, _examples(backward))
+
+    def _finish_writes(self, primals: tuple, values: list) -> list:
+        """Stores the new values of written inputs; returns the rest."""
+        count = len(self.joint.written)
+        with no_grad():
+            for i, new in zip(self.joint.written, values):
+                primals[i].copy_(new)
+        return values[count:]
+
+    def _with_gradients(self, primals: list[Tensor]) -> tuple:
+        compiled, joint = self, self.joint
+
+        class CompiledFunction(Function):
+            """Runs the compiled graphs."""
+
+            @staticmethod
+            def forward(ctx: Any, *given: Tensor) -> tuple:
+                values = _call(compiled.forward, list(given))
+                results = compiled._finish_writes(given, values[: compiled.num_forward])
+                ctx.save_for_backward(*values[compiled.num_forward :])
+                constant = [r for i, r in enumerate(results) if i not in joint.differentiable]
+                ctx.mark_non_differentiable(*constant)
+                return tuple(results)
+
+            @staticmethod
+            def backward(ctx: Any, *tangents: Tensor) -> tuple:
+                if _C.is_grad_enabled():  # the saved values have no history
+                    raise RuntimeError("aot_autograd does not support double backward: a backward pass with create_graph=True")
+                given = [tangents[i].contiguous() for i in joint.differentiable]
+                return tuple(_call(compiled.backward, [*ctx.saved_tensors, *given]))
+
+        return CompiledFunction.apply(*primals)
+
+    def run(self, primals: list[Tensor]) -> Any:
+        """The function's result for tensors like those that were traced."""
+        if self.backward is None:
+            with no_grad():
+                values = self._finish_writes(tuple(primals), _call(self.forward, list(primals)))
+        else:
+            values = list(self._with_gradients(primals))
+        return pytree.tree_unflatten([values[v] if isinstance(v, Place) else v for v in self.joint.results], self.joint.spec)
+
+
+def _signature(tensors: list[Tensor]) -> tuple:
+    return _C.is_grad_enabled(), tuple((tuple(t.shape), tuple(t.stride()), t.dtype, t.device, t.requires_grad) for t in tensors)
+
+
+class _Options:
+    """The compilers, checked."""
+
+    def __init__(
+        self, fw_compiler: Callable, bw_compiler: Callable | None, partition_fn: Callable, decompositions: dict | None,
+        inference_compiler: Callable | None,
+    ) -> None:  # fmt: skip
+        self.forward, self.backward = fw_compiler, bw_compiler or fw_compiler
+        self.inference = inference_compiler or fw_compiler
+        self.partition, self.decompositions = partition_fn, decompositions
+
+    def compile(self, f: Callable, args: tuple, states: list[Tensor]) -> _Compiled:
+        joint = joint_graph(f, args, states, self.decompositions)
+        return _Compiled(joint, self.forward, self.backward, self.partition, self.inference)
+
+
+def aot_function(
+    fn: Callable, fw_compiler: Callable, bw_compiler: Callable | None = None, partition_fn: Callable = default_partition,
+    decompositions: dict[Any, Callable] | None = None, num_params_buffers: int = 0, keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable | None = None, *, dynamic: bool = False, enable_log: bool = True, disable_functionalization: bool = False,
+) -> Callable:  # fmt: skip
+    """Returns a function that computes fn by compiled graphs, which are made at the first call for arguments of each signature.
+
+    The graphs contain the operators of forward and backward as the engine executes them, without writes; the new values of
+    buffers that fn writes are results of the forward graph and are stored after its call.
+
+    Args:
+        fn: a function of tensors, in nested lists, tuples and dicts. It must be traceable by torch.compiler.trace.
+        fw_compiler: receives the forward GraphModule and example inputs (fake tensors); returns a callable.
+        bw_compiler: the same for the backward graph, by default fw_compiler.
+        partition_fn: divides the joint graph.
+        decompositions: functions by overload of torch.ops.aten that are recorded in its place.
+        inference_compiler: for calls that record no gradients, by default fw_compiler.
+        enable_log: has no effect; nothing is logged.
+
+    Raises:
+        NotImplementedError: fn cannot be traced, its backward pass cannot be expanded, or `dynamic`,
+            `keep_inference_input_mutations` or `disable_functionalization` is set.
+    """
+    del enable_log
+    if dynamic or keep_inference_input_mutations or disable_functionalization or num_params_buffers:
+        raise NotImplementedError(
+            "[aot_function] expected the defaults of dynamic, keep_inference_input_mutations, disable_functionalization and "
+            "num_params_buffers"
+        )
+    options = _Options(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    known: dict[Any, _Compiled] = {}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        tensors = [x for x in leaves if isinstance(x, Tensor)]
+        constants = tuple(None if isinstance(x, Tensor) else x for x in leaves)
+        key = (str(spec), constants, _signature(tensors))
+        if key not in known:
+            known[key] = options.compile(lambda a, k: fn(*a, **k), (list(args), kwargs), [])
+        return known[key].run(tensors)
+
+    return call
+
+
+class _CompiledModule(nn.Module):
+    """A module that computes by compiled graphs; its parameters are those of the original module, `orig_module`."""
+
+    def __init__(self, module: nn.Module, options: _Options) -> None:
+        super().__init__()
+        self.orig_module = module
+        self._options, self._known = options, {}
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Runs the graphs for arguments of this signature."""
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        states = _states(self.orig_module)
+        tensors = [*states, *(x for x in leaves if isinstance(x, Tensor))]
+        constants = tuple(None if isinstance(x, Tensor) else x for x in leaves)
+        key = (str(spec), constants, self.orig_module.training, tuple(t._handle for t in states), _signature(tensors))
+        if key not in self._known:
+            f = lambda a, k: self.orig_module(*a, **k)  # noqa: E731
+            self._known[key] = self._options.compile(f, (list(args), kwargs), states)
+        return self._known[key].run(tensors)
+
+
+def _states(module: nn.Module) -> list[Tensor]:
+    return [*module.parameters(), *module.buffers()]
+
+
+def aot_module(
+    mod: nn.Module, fw_compiler: Callable, bw_compiler: Callable | None = None, partition_fn: Callable = default_partition,
+    decompositions: dict[Any, Callable] | None = None, inference_compiler: Callable | None = None,
+) -> nn.Module:  # fmt: skip
+    """Returns a module that computes `mod` by compiled graphs, whose first inputs are the parameters and buffers.
+
+    The arguments are those of aot_function().
+    """
+    if not isinstance(mod, nn.Module):
+        raise TypeError(f"[aot_module] expected a module, got {type(mod).__name__}")
+    return _CompiledModule(mod, _Options(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler))
+
+
+def aot_module_simplified(
+    mod: nn.Module, args: Any, fw_compiler: Callable, bw_compiler: Callable | None = None, partition_fn: Callable = default_partition,
+    decompositions: dict[Any, Callable] | None = None, keep_inference_input_mutations: bool = False,
+    inference_compiler: Callable | None = None,
+) -> Callable:  # fmt: skip
+    """Compiles a module for arguments like `args` at once, and returns a function of such arguments.
+
+    Args:
+        args: example arguments, all of them tensors. The other arguments are those of aot_function().
+    """
+    if keep_inference_input_mutations:
+        raise NotImplementedError("[aot_module_simplified] graphs do not write to their inputs")
+    options = _Options(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    compiled = options.compile(lambda a: mod(*a), (list(args),), _states(mod))
+    expected = _signature(list(args))[1]
+
+    def call(*given: Any) -> Any:
+        flat = list(given[0]) if len(given) == 1 and isinstance(given[0], list) else list(given)
+        if tuple(s[:4] for s in _signature(flat)[1]) != tuple(s[:4] for s in expected):
+            raise RuntimeError("[aot_module_simplified] expected arguments of the sizes, strides and dtypes that were compiled")
+        return compiled.run([*_states(mod), *flat])
+
+    call.zero_grad, call.named_parameters, call.named_buffers = mod.zero_grad, mod.named_parameters, mod.named_buffers
+    return call

@@ -1,0 +1,76 @@
+"""InputCheck: whether arguments of an exported program's module are like those for which it was exported."""
+
+from __future__ import annotations
+
+from fractions import Fraction
+from typing import Any
+
+from .._C import Tensor
+from ..utils import _pytree as pytree
+
+
+class InputCheck:
+    """A forward pre-hook that raises if arguments do not fit.
+
+    Args:
+        in_spec: the structure of (args, kwargs).
+        leaves: for each leaf its name and, for a tensor, its sizes and dtype: a size is an int, or (symbol, factor, offset);
+            for others the value.
+        ranges: bounds by symbol.
+    """
+
+    def __init__(self, in_spec: Any, leaves: list[tuple[str, Any]], ranges: dict[str, tuple[int, int | None]]) -> None:
+        self.in_spec, self.leaves, self.ranges = in_spec, leaves, ranges
+
+    def __call__(self, _module: Any, args: tuple, kwargs: dict[str, Any]) -> None:
+        order = self.in_spec.child(1).context or []
+        if set(kwargs) == set(order):
+            kwargs = {k: kwargs[k] for k in order}
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self.in_spec:
+            raise ValueError(
+                f"Trying to flatten user inputs with exported input tree spec: \n{self.in_spec}\n"
+                f"but actually got inputs with tree spec of: \n{spec}.\n"
+                "Please check that the inputs have the same number and type of args and kwargs as the ones you used when tracing."
+            )
+        values: dict[str, tuple[int, str]] = {}
+        for (name, expected), value in zip(self.leaves, leaves):
+            if isinstance(expected, TensorInput):
+                self._check_tensor(name, expected, value, values)
+            elif value != expected and not (value != value and expected != expected):
+                raise AssertionError(f"Guard failed: {name} == {expected!r}, got {value!r}")
+
+    def _check_tensor(self, name: str, expected: TensorInput, value: Any, values: dict[str, tuple[int, str]]) -> None:
+        if not isinstance(value, Tensor):
+            raise AssertionError(f"Guard failed: isinstance({name}, torch.Tensor), got {type(value).__name__}")
+        if value.dim() != len(expected.sizes):
+            raise AssertionError(f"Guard failed: {name}.dim() == {len(expected.sizes)}, got {value.dim()}")
+        if value.dtype != expected.dtype:
+            raise AssertionError(f"Guard failed: {name}.dtype == {expected.dtype}, got {value.dtype}")
+        for dim, (size, actual) in enumerate(zip(expected.sizes, tuple(value.shape))):
+            text = f"{name}.size()[{dim}]"
+            if size is None:
+                continue
+            if isinstance(size, int):
+                if size != actual:
+                    raise AssertionError(f"Guard failed: {text} == {size}, got {actual}")
+                continue
+            symbol, factor, offset = size
+            solved = Fraction(actual - offset, factor)
+            if solved.denominator != 1:
+                raise AssertionError(f"Guard failed: {text} == {factor}*{symbol} + {offset}, got {actual}")
+            known, where = values.setdefault(symbol, (int(solved), text))
+            if known != solved:
+                rule = f"{text} == {factor}*{symbol} + {offset}"
+                raise AssertionError(f"Guard failed: {rule} with {symbol} = {known} of {where}, got {actual}")
+            low, high = self.ranges[symbol]
+            if known < low or (high is not None and known > high):
+                limits = f"{low} <= {symbol}" if high is None else f"{low} <= {symbol} <= {high}"
+                raise AssertionError(f"Guard failed: {limits} for {symbol} of {text}, got {known}")
+
+
+class TensorInput:
+    """The sizes and dtype that a tensor must have: a size is an int, (symbol, factor, offset), or None for any."""
+
+    def __init__(self, sizes: list[Any], dtype: Any) -> None:
+        self.sizes, self.dtype = sizes, dtype

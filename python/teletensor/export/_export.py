@@ -1,0 +1,283 @@
+"""export(): records a module's forward as an ExportedProgram."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from ..fx.experimental._regions import without_mode_changes
+from ..fx.experimental._sizes import RecordedSize, SizeLog, value_of
+from ..fx.experimental.proxy_tensor import remove_unused_items
+from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
+from ..fx.node import Node
+from ..nn import Module
+from ..utils import _pytree as pytree
+from ._capture import Captured, capture
+from ._checks import InputCheck, TensorInput
+from ._errors import UserError
+from ._symbolic import StructureError, merge, sample_points, violated_guards
+from .dynamic_shapes import Symbol, combined_args, symbols_of
+from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, ValueRange
+from .graph_signature import (
+    ConstantArgument,
+    ExportGraphSignature,
+    InputKind,
+    OutputKind,
+    OutputSpec,
+    SymIntArgument,
+    TensorArgument,
+)
+
+
+class _Attempt:
+    """An export with some of the declared symbols."""
+
+    def __init__(self, module: Module, args: tuple, kwargs: dict[str, Any], symbols: list[Symbol]) -> None:
+        self.module, self.args, self.kwargs, self.symbols = module, args, kwargs, symbols
+        self.leaves = pytree.tree_leaves((args, kwargs))
+
+    def _sizes(self, point: dict[str, int]) -> dict[int, tuple]:
+        """The sizes of the tensors among the arguments for sizes of the symbols."""
+        found: dict[int, list[int]] = {}
+        for symbol in self.symbols:
+            for leaf, dim, factor, offset in symbol.places:
+                sizes = found.setdefault(leaf, list(self.leaves[leaf].shape))
+                sizes[dim] = factor * point[symbol.name] + offset
+        return {i: tuple(s) for i, s in found.items()}
+
+    def _capture(self, point: dict[str, int]) -> Captured:
+        return capture(self.module, self.args, self.kwargs, self._sizes(point), SizeLog())
+
+    def run(self) -> tuple[Captured, dict[str, tuple[int, int | None]]]:
+        """The recording for all declared sizes, and the ranges of the symbols.
+
+        Raises:
+            UserError: it does not serve all of them.
+        """
+        if not self.symbols:
+            return self._capture({}), {}
+        names = ", ".join(s.name for s in self.symbols)
+        points = sample_points(self.symbols, 2)
+        first = self._capture(points[0])
+        captures = [first]
+        for point in points[1:]:
+            try:
+                captures.append(self._capture(point))
+            except (GuardOnDataDependentSymNode, NotImplementedError):
+                raise
+            except Exception as e:  # noqa: BLE001 - whatever the module raises for other sizes
+                raise _violated(names, f"the module fails for the sizes {point}: {type(e).__name__}: {e}") from e
+        ranges, guards = {}, []
+        for low in (0, 1, 2):
+            ranges = {s.name: (max(s.low, low), s.high) for s in self.symbols}
+            guards = violated_guards(captures, points, ranges)
+            if not guards and self._serves_small_sizes(first, ranges, low):
+                break
+        if guards:
+            texts = "".join(f"\n  - Not all values of {names} in the specified range satisfy the generated guard {g}" for g in guards)
+            fixes = "\nSuggested fixes: declare a smaller range (min, max), or a static size."
+            raise UserError(f"Constraints violated ({names})!{texts}{fixes}")
+        try:
+            merge(captures, points)
+        except StructureError as e:
+            raise _violated(names, str(e)) from e
+        return first, ranges
+
+    def _serves_small_sizes(self, first: Captured, ranges: dict[str, tuple[int, int | None]], low: int) -> bool:
+        """Whether the module calls the same operators for sizes of 0 and 1, as far as they are declared."""
+        if low == 2:
+            return True
+        for size in (0, 1):
+            small = {s.name: size for s in self.symbols if ranges[s.name][0] <= size and (s.high is None or size <= s.high)}
+            if not small:
+                continue
+            try:
+                other = self._capture({s.name: small.get(s.name, s.hint) for s in self.symbols})
+            except Exception:  # noqa: BLE001 - the range begins behind this size then
+                return False
+            targets = [[(n.op, str(n.target)) for n in c.recording.graph.nodes if n.op == "call_function"] for c in (first, other)]
+            dims = [[n.meta["val"].dim() for n in c.recording.graph.nodes if isinstance(n.meta.get("val"), Tensor)] for c in (first, other)]
+            outcomes = [[g.outcome for g in c.recording.log.guards] for c in (first, other)]
+            if targets[0] != targets[1] or dims[0] != dims[1] or outcomes[0] != outcomes[1]:
+                return False
+        return True
+
+
+def _violated(names: str, what: str) -> UserError:
+    return UserError(
+        f"Constraints violated ({names})!\n  - You marked {names} as dynamic but your code specialized it: {what}. Declare the size as "
+        "static (an int, None or Dim.STATIC), as equal to another one (the same Dim), or as Dim.AUTO"
+    )
+
+
+def _grouped(symbols: list[Symbol]) -> list[Symbol]:
+    """Hints with equal sizes as one symbol."""
+    found: dict[Any, Symbol] = {}
+    for s in symbols:
+        key = s.name if s.kind == "named" else s.hint
+        if key in found:
+            merged = found[key]
+            merged.places = [*merged.places, *s.places]
+            merged.low = max(merged.low, s.low)
+            merged.high = s.high if merged.high is None else merged.high if s.high is None else min(merged.high, s.high)
+            merged.kind = "DYNAMIC" if "DYNAMIC" in (merged.kind, s.kind) else merged.kind
+        else:
+            made = Symbol(s.name, s.hint, s.low, s.high, s.kind)
+            made.places = list(s.places)
+            found[key] = made
+    return list(found.values())
+
+
+def _found(module: Module, args: tuple, kwargs: dict[str, Any], symbols: list[Symbol]) -> tuple[Captured, dict, list[Symbol]]:
+    """The recording, the ranges, and the symbols that are left after those of Dim.AUTO were decided."""
+    if all(s.kind == "named" for s in symbols):
+        return (*_Attempt(module, args, kwargs, symbols).run(), symbols)
+    try:
+        return (*_Attempt(module, args, kwargs, symbols).run(), symbols)
+    except UserError:
+        groups = _grouped(symbols)
+    try:
+        return (*_Attempt(module, args, kwargs, groups).run(), groups)
+    except UserError:
+        if not any(s.kind == "AUTO" for s in groups):
+            raise
+    kept = [s for s in groups if s.kind != "AUTO"]
+    for symbol in (s for s in groups if s.kind == "AUTO"):  # one after the other
+        try:
+            _Attempt(module, args, kwargs, [*kept, symbol]).run()
+        except UserError:
+            continue
+        kept.append(symbol)
+    return (*_Attempt(module, args, kwargs, kept).run(), kept)
+
+
+def _outputs(captured: Captured) -> list[OutputSpec]:
+    specs = []
+    for i, value in enumerate(captured.outputs):
+        if isinstance(value, Node):
+            made = SymIntArgument(value.name) if not isinstance(value.meta.get("val"), Tensor) else TensorArgument(value.name)
+        else:
+            if isinstance(value, RecordedSize):
+                value = captured.outputs[i] = value_of(value)
+            if not isinstance(value, (int, float, bool, str, type(None))):
+                raise UserError(f"[export] expected results that are tensors, numbers, strings or None, got {type(value).__name__}")
+            made = ConstantArgument(f"output_{i}", value)
+        specs.append(OutputSpec(OutputKind.USER_OUTPUT, made, None))
+    return specs
+
+
+def export(
+    mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None, strict: bool = False,
+    preserve_module_call_signature: tuple[str, ...] = (), prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:  # fmt: skip
+    """Records the operators of a module's forward, for arguments like `args`.
+
+    Forward runs on tensors without values. What Python computes from numbers is constant in the program. With dynamic sizes, it
+    is recorded for several sizes, and the recordings must differ in nothing but numbers that follow from sizes.
+
+    Args:
+        mod: the module; its parameters and buffers become inputs of the graph, and are shared with the program.
+        args, kwargs: example arguments: tensors, numbers, strings and None, in containers.
+        dynamic_shapes: sizes that may differ, per argument: ``{"x": {0: Dim("batch")}}`` or a tuple in the order of the arguments.
+        strict: has no effect: forward runs in Python in both cases.
+
+    Raises:
+        TypeError, ValueError: an argument has the wrong type.
+        UserError: a size that was declared dynamic is not, or the sizes do not fit the arguments.
+        GuardOnDataDependentSymNode: forward branches on values of tensors.
+        NotImplementedError: forward does what cannot be recorded.
+    """
+    del strict
+    if not isinstance(mod, Module):
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    if not isinstance(args, tuple):
+        raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+    if preserve_module_call_signature or prefer_deferred_runtime_asserts_over_guards:
+        raise NotImplementedError("[export] preserve_module_call_signature and prefer_deferred_runtime_asserts_over_guards")
+    kwargs = _ordered(mod, args, dict(kwargs or {}))
+    symbols = symbols_of(dynamic_shapes, mod, args, kwargs)
+    captured, ranges, symbols = _found(mod, args, kwargs, symbols)
+    return _program(mod, args, kwargs, captured, ranges, symbols)
+
+
+def _ordered(mod: Module, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+    """Keyword arguments in the order of forward's parameters."""
+    bound = inspect.signature(mod.forward).bind(*args, **kwargs)
+    order = [n for n in bound.arguments if n in kwargs]
+    return {k: kwargs[k] for k in [*order, *(k for k in kwargs if k not in order)]}
+
+
+def _program(
+    mod: Module, args: tuple, kwargs: dict[str, Any], captured: Captured, ranges: dict, symbols: list[Symbol]
+) -> ExportedProgram:
+    recording = captured.recording
+    output_specs = _outputs(captured)
+    recording.graph.output(tuple(captured.outputs))
+    without_mode_changes(recording.graph, recording.root, _C.is_grad_enabled())
+    remove_unused_items(recording.graph)
+    returned = list(next(n for n in reversed(recording.graph.nodes) if n.op == "output").args[0])
+    for spec, value in zip(output_specs, returned):
+        if isinstance(value, Node):
+            spec.arg.name = value.name
+    leaves, in_spec = pytree.tree_flatten((args, kwargs))
+    signature = ExportGraphSignature(captured.input_specs, output_specs)
+    names = [s.arg.name for s in captured.input_specs if s.kind == InputKind.USER_INPUT]
+    sizes: dict[tuple[int, int], tuple] = {}
+    for symbol in symbols:
+        for leaf, dim, factor, offset in symbol.places:
+            sizes[leaf, dim] = (symbol.name, factor, offset)
+    expected = [
+        (name, TensorInput([sizes.get((i, d), n) for d, n in enumerate(leaf.shape)], leaf.dtype) if isinstance(leaf, Tensor) else leaf)
+        for i, (name, leaf) in enumerate(zip(names, leaves))
+    ]
+    state = mod.state_dict(keep_vars=True)
+    constants = dict(captured.constants)
+    constants |= {n: b for n, b in mod.named_buffers() if n not in state}
+    forward_names = _forward_names(mod, args, kwargs)
+    call = ModuleCallSignature([], [], in_spec, captured.out_spec, forward_names)
+    modules = [ModuleCallEntry("", call), *(ModuleCallEntry(n) for n, _ in mod.named_modules() if n)]
+    constraints = {name: ValueRange(*bounds) for name, bounds in ranges.items()}
+    for node in recording.graph.nodes:
+        node.meta.pop("requires_grad", None)
+    return ExportedProgram(
+        recording.root, recording.graph, signature, state, constraints, modules, (args, kwargs), constants,
+        input_check=InputCheck(in_spec, expected, ranges),
+    )  # fmt: skip
+
+
+def _forward_names(mod: Module, args: tuple, kwargs: dict[str, Any]) -> list[str]:
+    parameters = inspect.signature(mod.forward).parameters
+    names: list[str] = []
+    for name, value in combined_args(mod, args, kwargs).items():
+        kind = parameters[name].kind
+        if kind is inspect.Parameter.VAR_POSITIONAL:
+            names += [f"{name}_{i}" for i in range(len(value))]
+        elif kind is inspect.Parameter.VAR_KEYWORD:
+            names += list(value)
+        else:
+            names.append(name)
+    return names
+
+
+def draft_export(
+    mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
+    preserve_module_call_signature: tuple[str, ...] = (), strict: bool = False,
+    prefer_deferred_runtime_asserts_over_guards: bool = False,
+) -> ExportedProgram:  # fmt: skip
+    """export(), with sizes that are not dynamic after all made static; the program's `_report` lists them.
+
+    The arguments are those of export().
+    """
+    options = {
+        "preserve_module_call_signature": preserve_module_call_signature, "strict": strict,
+        "prefer_deferred_runtime_asserts_over_guards": prefer_deferred_runtime_asserts_over_guards,
+    }  # fmt: skip
+    try:
+        program = export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
+        program._report = []
+    except UserError as e:
+        program = export(mod, args, kwargs, dynamic_shapes=None, **options)
+        program._report = [str(e)]
+    return program

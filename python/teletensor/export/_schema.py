@@ -1,0 +1,81 @@
+"""Numbers and texts of the .pt2 format: dtypes, memory formats, expressions of sizes."""
+
+from __future__ import annotations
+
+import ast
+from typing import Any
+
+from .. import _C
+from ._size_fit import Expression
+
+DTYPES = {
+    "uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex64": 10,
+    "complex128": 11, "bool": 12, "bfloat16": 13, "uint16": 28, "float8_e4m3fn": 29, "float8_e5m2": 30, "uint32": 34, "uint64": 35,
+}  # fmt: skip
+MEMORY_FORMATS = {"contiguous_format": 1, "channels_last": 2, "channels_last_3d": 3, "preserve_format": 4}
+STRIDED = 7
+
+
+def dtype_number(dtype: Any) -> int:
+    """The number of a dtype."""
+    return DTYPES[str(dtype).removeprefix("torch.")]
+
+
+def dtype_of(number: int) -> Any:
+    """The dtype with a number. Raises NotImplementedError if it does not exist here."""
+    name = next((n for n, i in DTYPES.items() if i == number), None)
+    if name is None:
+        raise NotImplementedError(f"[export.load] the dtype number {number} of the .pt2 format")
+    return getattr(_C, name)
+
+
+def expression_text(text: str) -> str:
+    """An expression of symbols, such as "2*b + 1", as the format stores it."""
+    return _stored(ast.parse(text, mode="eval").body)
+
+
+def _stored(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return f"Symbol('{node.id}', positive=True, integer=True)"
+    if isinstance(node, ast.Constant):
+        return f"Integer({node.value})"
+    if isinstance(node, ast.UnaryOp):
+        return f"Mul(Integer(-1), {_stored(node.operand)})"
+    assert isinstance(node, ast.BinOp)
+    name = {ast.Add: "Add", ast.Mult: "Mul", ast.FloorDiv: "FloorDiv"}[type(node.op)]
+    return f"{name}({_stored(node.left)}, {_stored(node.right)})"
+
+
+def expression_of(text: str) -> Expression | None:
+    """The expression that the format stores; None for one that is no sum of products of symbols."""
+    try:
+        return _read(ast.parse(text, mode="eval").body)
+    except (SyntaxError, ValueError):
+        return None
+
+
+def _read(node: ast.expr) -> Expression:
+    if isinstance(node, ast.Constant) and type(node.value) is int:
+        return Expression({(): node.value})
+    if isinstance(node, ast.Name):
+        return Expression({(node.id,): 1})
+    if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
+        raise ValueError(ast.dump(node))
+    if node.func.id == "Symbol" and isinstance(node.args[0], ast.Constant):
+        return Expression({(str(node.args[0].value),): 1})
+    if node.func.id == "Integer":
+        return Expression({(): int(ast.literal_eval(node.args[0]))})
+    parts = [_read(a) for a in node.args]
+    if node.func.id == "FloorDiv" and parts[1].terms.keys() == {()} and parts[0].divisor == 1:
+        return Expression(parts[0].terms, parts[1].terms[()])
+    if node.func.id not in ("Add", "Mul") or any(p.divisor != 1 for p in parts):
+        raise ValueError(node.func.id)
+    total = parts[0].terms
+    for part in parts[1:]:
+        made: dict[tuple[str, ...], int] = dict(total) if node.func.id == "Add" else {}
+        for names, c in part.terms.items():
+            for others, d in total.items() if node.func.id == "Mul" else [((), 1)]:
+                key = tuple(sorted((*names, *others)))
+                made[key] = made.get(key, 0) + c * d
+        total = made
+    return Expression(total)

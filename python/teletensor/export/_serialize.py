@@ -1,0 +1,217 @@
+"""An exported program as the JSON objects of PyTorch's .pt2 format (schema version 8)."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .._higher_order_ops._operator import HigherOrderOperator
+from .._layouts import layout, memory_format
+from .._library.operators import OpOverload
+from ..fx.graph import Graph
+from ..fx.graph_module import GraphModule
+from ..fx.node import Node
+from ..utils import _pytree as pytree
+from ._schema import MEMORY_FORMATS, STRIDED, dtype_number, expression_text
+from .exported_program import ExportedProgram
+from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, SymIntArgument
+
+SCHEMA_VERSION = {"major": 8, "minor": 20}
+_ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg)
+
+
+def tensor_meta(tensor: Tensor, symbolic: dict[int, str | None] | None = None, requires_grad: bool | None = None) -> dict:
+    """The description of a tensor."""
+    sizes = [{"as_int": int(n)} for n in tuple(tensor.shape)]
+    for dim, text in (symbolic or {}).items():
+        if text is None:
+            raise NotImplementedError("[export.save] a size that is no known expression of the dynamic sizes")
+        sizes[dim] = {"as_expr": {"expr_str": expression_text(text), "hint": sizes[dim]}}
+    return {
+        "dtype": dtype_number(tensor.dtype), "sizes": sizes,
+        "requires_grad": tensor.requires_grad if requires_grad is None else requires_grad,
+        "device": {"type": tensor.device.type, "index": tensor.device.index}, "strides": [{"as_int": int(n)} for n in tensor.stride()],
+        "storage_offset": {"as_int": 0}, "layout": STRIDED,
+    }  # fmt: skip
+
+
+class _GraphWriter:
+    """Writes one graph."""
+
+    def __init__(self, module: GraphModule, requires_grad: dict[str, bool]) -> None:
+        self.module, self.requires_grad = module, requires_grad
+        self.tensors: dict[str, dict] = {}
+        self.ints: dict[str, dict] = {}
+        self.nodes: list[dict] = []
+
+    def write(self) -> dict:
+        """The graph."""
+        graph: Graph = self.module.graph
+        inputs, outputs, single = [], [], False
+        for node in graph.nodes:
+            if node.op == "placeholder":
+                inputs.append(self.argument(node) if isinstance(node.meta.get("val"), Tensor) else self.argument(node.meta.get("val")))
+                self._describe(node)
+            elif node.op == "output":
+                results = node.args[0]
+                single = isinstance(results, Node)
+                outputs = [self.argument(v) for v in ([results] if single else results)]
+            elif node.op == "call_function" and node.target is not operator.getitem:
+                self.nodes.append(self._call(node))
+        return {
+            "inputs": inputs, "outputs": outputs, "nodes": self.nodes, "tensor_values": self.tensors, "sym_int_values": self.ints,
+            "sym_bool_values": {}, "is_single_tensor_return": single, "custom_obj_values": {}, "sym_float_values": {},
+        }  # fmt: skip
+
+    def _describe(self, node: Node) -> None:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor):
+            needs = self.requires_grad.get(node.name, False)
+            self.tensors[node.name] = tensor_meta(value, node.meta.get("symbolic_sizes"), needs)
+        elif type(value) is int and "symbolic_value" in node.meta:
+            text = node.meta["symbolic_value"]
+            if text is None:
+                raise NotImplementedError("[export.save] a number that is no known expression of the dynamic sizes")
+            self.ints[node.name] = {"as_expr": {"expr_str": expression_text(text), "hint": {"as_int": value}}}
+
+    def _call(self, node: Node) -> dict:
+        target = node.target
+        if isinstance(target, OpOverload):
+            name = f"torch.ops.{target}"
+            names = [a.name for a in target._schema.arguments if not a.kwarg_only]
+        elif isinstance(target, HigherOrderOperator):
+            name, names = f"torch.ops.higher_order.{target}", [""] * len(node.args)
+        elif target in _ARITHMETIC:
+            name, names = f"_operator.{target.__name__}", ["a", "b"]
+        else:
+            raise NotImplementedError(f"[export.save] a call of {target}")
+        inputs = [{"name": n, "arg": self.argument(v), "kind": 1} for n, v in zip(names, node.args)]
+        inputs += [{"name": n, "arg": self.argument(v), "kind": 2} for n, v in node.kwargs.items()]
+        is_operator = isinstance(target, HigherOrderOperator)
+        return {
+            "target": name, "inputs": inputs, "outputs": self._outputs(node), "metadata": {},
+            "is_hop_single_tensor_return": False if is_operator else None, "name": node.name,
+        }  # fmt: skip
+
+    def _outputs(self, node: Node) -> list[dict]:
+        value = node.meta.get("val")
+        if isinstance(value, Tensor):
+            self._describe(node)
+            return [{"as_tensor": {"name": node.name}}]
+        if isinstance(value, (list, tuple)):
+            items = {u.args[1]: u for u in node.users if u.target is operator.getitem}
+            names = []
+            for i, item in enumerate(value):
+                names.append(items[i].name if i in items else f"{node.name}_unused_{i}")
+                if i in items:
+                    self._describe(items[i])
+                else:
+                    self.tensors[names[-1]] = tensor_meta(item, None, False)
+            if isinstance(node.target, OpOverload) and node.target._schema.returns.endswith("[]"):
+                return [{"as_tensors": [{"name": n} for n in names]}]
+            return [{"as_tensor": {"name": n}} for n in names]
+        if type(value) is int:
+            self._describe(node)
+            return [{"as_sym_int": {"as_name": node.name}}]
+        return []
+
+    def argument(self, value: Any) -> dict:
+        """A value as an argument."""
+        if isinstance(value, Node):
+            if value.op == "get_attr":
+                part = getattr(self.module, value.target)
+                if isinstance(part, Tensor):
+                    raise NotImplementedError(f"[export.save] the attribute {value.target} of the graph")
+                return {"as_graph": {"name": value.target, "graph": _GraphWriter(part, {}).write()}}
+            if isinstance(value.meta.get("val"), Tensor):
+                return {"as_tensor": {"name": value.name}}
+            return {"as_sym_int": {"as_name": value.name}}
+        if isinstance(value, (list, tuple)):
+            return self._list(list(value))
+        for kind, key, convert in (
+            (type(None), "as_none", lambda _: True), (bool, "as_bool", bool), (int, "as_int", int), (float, "as_float", float),
+            (str, "as_string", str), (_C.dtype, "as_scalar_type", dtype_number), (layout, "as_layout", lambda _: STRIDED),
+            (_C.device, "as_device", lambda d: {"type": d.type, "index": d.index}),
+            (memory_format, "as_memory_format", lambda m: MEMORY_FORMATS[str(m).removeprefix("torch.")]),
+            (complex, "as_complex", lambda c: {"real": c.real, "imag": c.imag}),
+        ):  # fmt: skip
+            if isinstance(value, kind):
+                return {key: convert(value)}
+        raise NotImplementedError(f"[export.save] an argument of the type {type(value).__name__}")
+
+    def _list(self, values: list) -> dict:
+        tensors = [isinstance(v, Node) and isinstance(v.meta.get("val"), Tensor) for v in values]
+        if values and all(tensors):
+            return {"as_tensors": [{"name": v.name} for v in values]}
+        if any(tensors):
+            return {"as_optional_tensors": [{"as_tensor": {"name": v.name}} if v is not None else {"as_none": True} for v in values]}
+        if any(isinstance(v, Node) for v in values):
+            return {"as_sym_ints": [{"as_name": v.name} if isinstance(v, Node) else {"as_int": v} for v in values]}
+        for kind, key in ((bool, "as_bools"), (int, "as_ints"), ((int, float), "as_floats"), (str, "as_strings")):
+            if all(isinstance(v, kind) and (kind is bool or not isinstance(v, bool)) for v in values):
+                return {key: [float(v) for v in values] if key == "as_floats" else values}
+        raise NotImplementedError(f"[export.save] a list of {[type(v).__name__ for v in values]} as an argument")
+
+
+def _constant(value: Any) -> dict:
+    key = {type(None): "as_none", bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}[type(value)]
+    return {key: True if value is None else value}
+
+
+def _input_spec(spec: InputSpec) -> dict:
+    arg = {"name": spec.arg.name}
+    if isinstance(spec.arg, ConstantArgument):
+        return {"constant_input": {"name": spec.arg.name, "value": _constant(spec.arg.value)}}
+    if spec.kind == InputKind.PARAMETER:
+        return {"parameter": {"arg": arg, "parameter_name": spec.target}}
+    if spec.kind == InputKind.BUFFER:
+        return {"buffer": {"arg": arg, "buffer_name": spec.target, "persistent": spec.persistent}}
+    if spec.kind == InputKind.CONSTANT_TENSOR:
+        return {"tensor_constant": {"arg": arg, "tensor_constant_name": spec.target}}
+    return {"user_input": {"arg": {"as_tensor": arg}}}
+
+
+def _output_spec(spec: OutputSpec) -> dict:
+    arg = {"name": spec.arg.name}
+    if spec.kind == OutputKind.BUFFER_MUTATION:
+        return {"buffer_mutation": {"arg": arg, "buffer_name": spec.target}}
+    if spec.kind == OutputKind.PARAMETER_MUTATION:
+        return {"parameter_mutation": {"arg": arg, "parameter_name": spec.target}}
+    if spec.kind == OutputKind.USER_INPUT_MUTATION:
+        return {"user_input_mutation": {"arg": arg, "user_input_name": spec.target}}
+    if isinstance(spec.arg, ConstantArgument):
+        return {"user_output": {"arg": _constant(spec.arg.value)}}
+    key = {"as_sym_int": {"as_name": spec.arg.name}} if isinstance(spec.arg, SymIntArgument) else {"as_tensor": arg}
+    return {"user_output": {"arg": key}}
+
+
+def program_json(program: ExportedProgram) -> dict:
+    """The program without its tensors.
+
+    Raises:
+        NotImplementedError: the format, or this writer, has no form for a part of the graph.
+    """
+    signature = program.graph_signature
+    needs = {s.arg.name: program.tensor_of(s.kind, s.target).requires_grad for s in signature.input_specs if s.target is not None}
+    calls = []
+    for entry in program.module_call_graph:
+        call = entry.signature
+        calls.append({"fqn": entry.fqn, "signature": call and {
+            "inputs": [], "outputs": [], "in_spec": pytree.treespec_dumps(call.in_spec, 1),
+            "out_spec": pytree.treespec_dumps(call.out_spec, 1), "forward_arg_names": call.forward_arg_names,
+        }})  # fmt: skip
+    return {
+        "graph_module": {
+            "graph": _GraphWriter(program.graph_module, needs).write(),
+            "signature": {
+                "input_specs": [_input_spec(s) for s in signature.input_specs],
+                "output_specs": [_output_spec(s) for s in signature.output_specs],
+            },
+            "module_call_graph": calls, "metadata": {}, "treespec_namedtuple_fields": {},
+        },
+        "opset_version": {"aten": 10},
+        "range_constraints": {n: {"min_val": r.lower, "max_val": r.upper} for n, r in program.range_constraints.items()},
+        "schema_version": SCHEMA_VERSION, "verifiers": [program.dialect], "torch_version": "2.15.0", "guards_code": [],
+    }  # fmt: skip

@@ -1,0 +1,254 @@
+"""One graph for many sizes, from recordings of the same function for several sizes.
+
+The recordings must have the same nodes. A number that differs between them is replaced by a node that computes it: the size of a
+tensor (aten.sym_size), arithmetic that the function itself has done with sizes, or a product or sum of sizes that has the number in
+all recordings. Comparisons of sizes by Python code are guards: they must have the same outcome for all sizes that are declared.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .._C import Tensor
+from .._library import aten
+from ..fx.experimental._sizes import RecordedSize, value_of
+from ..fx.node import Node
+from ._capture import Captured
+from ._size_fit import NEGATED, Expression, fitted, holds
+from .dynamic_shapes import Symbol
+
+_FUNCTIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
+
+
+class StructureError(RuntimeError):
+    """The recordings for different sizes differ."""
+
+
+class _Merger:
+    """Changes the first recording's graph so that it serves the sizes of all."""
+
+    def __init__(self, captures: list[Captured], samples: list[dict[str, int]]) -> None:
+        self.captures, self.samples = captures, samples
+        self.first = captures[0]
+        self.graph = self.first.recording.graph
+        self.pool: dict[tuple[int, ...], tuple] = {}  # recipes by the values in the recordings
+        self.known: dict[tuple[int, ...], Node] = {}  # nodes that compute sizes
+        self.ready: set[Node] = set()
+        self.last_placeholder: Node | None = None
+        self.expressions: dict[tuple[int, ...], Expression | None] = {}
+        logs = [c.recording.log.expressions for c in captures]
+        self.logged = list(zip(*logs)) if len({len(log) for log in logs}) == 1 else []
+        self.next_logged = 0
+
+    # ---- Expressions
+
+    def expression(self, values: tuple[int, ...]) -> Expression | None:
+        """What these values are of the symbols, if known."""
+        if values not in self.expressions:
+            self.expressions[values] = fitted(values, self.samples)
+        return self.expressions[values]
+
+    def _add_sizes(self, nodes: tuple[Node, ...]) -> None:
+        """Makes the sizes of a node's result available."""
+        found = [n.meta.get("val") for n in nodes]
+        self.ready.add(nodes[0])
+        if not isinstance(found[0], Tensor):
+            return
+        shapes = list(zip(*(tuple(v.shape) for v in found)))
+        if len({len(tuple(v.shape)) for v in found}) > 1 or len({v.dtype for v in found}) > 1:
+            raise StructureError(f"the result of {nodes[0]} has other dimensions or another dtype for other sizes")
+        symbolic = {}
+        for dim, values in enumerate(shapes):
+            if len(set(values)) > 1:
+                self.pool.setdefault(values, ("size", nodes[0], dim))
+                expression = self.expression(values)
+                symbolic[dim] = expression.text() if expression else None
+        if symbolic:
+            nodes[0].meta["symbolic_sizes"] = symbolic
+
+    def _add_logged(self) -> None:
+        for sizes in self.logged[self.next_logged :]:
+            if not self._is_ready(sizes[0]):
+                break
+            values = tuple(map(value_of, sizes))
+            if len(set(values)) > 1:
+                self.pool.setdefault(values, sizes[0].recipe)
+            self.next_logged += 1
+
+    def _is_ready(self, size: Any) -> bool:
+        if not isinstance(size, RecordedSize):
+            return True
+        kind, *operands = size.recipe
+        return operands[0] in self.ready if kind == "size" else all(map(self._is_ready, operands))
+
+    def _computed(self, values: tuple[int, ...], where: Node, recipe: tuple | None = None) -> Node:
+        """A node that computes a size that differs between the recordings."""
+        if values in self.known:
+            return self.known[values]
+        recipe = recipe or self.pool.get(values) or self._combined(values)
+        if recipe is None:
+            raise StructureError(f"an argument of {where} is {list(values)} for other sizes, which is no known expression of sizes")
+        kind, *operands = recipe
+        if kind == "size":
+            node, dim = operands
+            at = self.last_placeholder if node.op == "placeholder" else node
+            with self.graph.inserting_after(at):
+                made = self.graph.create_node("call_function", aten.packet("sym_size").int, (node, dim), {}, "sym_size_int")
+        else:
+            given = [self._operand(o, where) for o in operands]
+            with self.graph.inserting_before(where):
+                made = self.graph.call_function(operator.neg if kind == "neg" else _FUNCTIONS[kind], tuple(given))
+        made.meta["val"] = values[0]
+        expression = self.expression(values)
+        made.meta["symbolic_value"] = expression.text() if expression else None
+        self.known[values] = made
+        return made
+
+    def _operand(self, operand: Any, where: Node) -> Any:
+        if isinstance(operand, tuple):  # values of a size
+            return self._computed(operand, where)
+        if not isinstance(operand, RecordedSize):
+            return operand
+        values = next(tuple(map(value_of, row)) for row in self.logged if row[0] is operand)
+        return values[0] if len(set(values)) == 1 else self._computed(values, where, operand.recipe)
+
+    def _combined(self, values: tuple[int, ...]) -> tuple | None:
+        """A product of two sizes, or a multiple of a size with a constant added."""
+        pool = list(self.pool)
+        for base in pool:
+            difference = {a - b for a, b in zip(values, base)}
+            if len(difference) == 1:
+                return "+", base, difference.pop()
+            if all(b and a % b == 0 for a, b in zip(values, base)):
+                quotient = tuple(a // b for a, b in zip(values, base))
+                if len(set(quotient)) == 1:
+                    return "*", base, quotient[0]
+                if quotient in self.pool:
+                    return "*", base, quotient
+        return None
+
+    # ---- Merging
+
+    def run(self) -> None:
+        """Merges the nodes and the results."""
+        rows = [list(c.recording.graph.nodes) for c in self.captures]
+        if len({len(row) for row in rows}) > 1:
+            raise StructureError(f"the number of operators is {[len(row) for row in rows]} for other sizes")
+        numbers = [{n: i for i, n in enumerate(row)} for row in rows]
+        self.last_placeholder = next((n for n in reversed(rows[0]) if n.op == "placeholder"), None)
+        for nodes in zip(*rows):
+            self._check_same(nodes)
+            if nodes[0].op == "call_function":
+                self._add_logged()
+                nodes[0].args = self._merged([n.args for n in nodes], nodes[0], numbers)
+                nodes[0].kwargs = self._merged([n.kwargs for n in nodes], nodes[0], numbers)
+            elif nodes[0].op == "get_attr":
+                self._check_parts([getattr(c.recording.root, n.target) for c, n in zip(self.captures, nodes)])
+            self._add_sizes(nodes)
+        self._merge_outputs(numbers)
+
+    def _merge_outputs(self, numbers: list[dict[Node, int]]) -> None:
+        if any(c.out_spec != self.first.out_spec for c in self.captures):
+            raise StructureError("the result has another structure for other sizes")
+        self._add_logged()
+        end = self.graph.create_node("call_function", operator.add, (), {}, "end")
+        self.first.outputs = list(self._merged([c.outputs for c in self.captures], end, numbers))
+        self.graph.erase_node(end)
+
+    def _check_same(self, nodes: tuple[Node, ...]) -> None:
+        first = nodes[0]
+        if any(n.op != first.op or (n.op != "get_attr" and str(n.target) != str(first.target)) for n in nodes[1:]):
+            raise StructureError(f"{first.target} is another operator for other sizes")
+
+    def _check_parts(self, parts: list[Any]) -> None:
+        """Graphs of functions must not depend on sizes except through their tensors."""
+        if isinstance(parts[0], Tensor):
+            return
+        texts = {tuple((n.op, str(n.target), str(n.args), str(n.kwargs)) for n in p.graph.nodes if n.op != "get_attr") for p in parts}
+        if len(texts) > 1:
+            raise StructureError("a function within the graph contains numbers that depend on sizes")
+
+    def _merged(self, values: list[Any], where: Node, numbers: list[dict[Node, int]]) -> Any:
+        first = values[0]
+        if isinstance(first, Node):
+            if len({numbers[i].get(v) if isinstance(v, Node) else None for i, v in enumerate(values)}) > 1:
+                raise StructureError(f"an argument of {where} is another value for other sizes")
+            return first
+        if isinstance(first, RecordedSize) or type(first) is int:
+            plain = tuple(map(value_of, values))
+            return plain[0] if len(set(plain)) == 1 else self._computed(plain, where)
+        if any(type(v) is not type(first) for v in values):
+            raise StructureError(f"an argument of {where} has another type for other sizes")
+        if isinstance(first, (list, tuple)):
+            if len({len(v) for v in values}) > 1:
+                raise StructureError(f"an argument of {where} has another length for other sizes")
+            return type(first)(self._merged(list(row), where, numbers) for row in zip(*values))
+        if isinstance(first, dict):
+            if any(v.keys() != first.keys() for v in values):
+                raise StructureError(f"{where} has other arguments for other sizes")
+            return {k: self._merged([v[k] for v in values], where, numbers) for k in first}
+        if isinstance(first, slice):
+            parts = [self._merged([getattr(v, p) for v in values], where, numbers) for p in ("start", "stop", "step")]
+            return slice(*parts)
+        if any(v != first and not (v != v and first != first) for v in values):
+            raise StructureError(f"an argument of {where} is {first!r} and {next(v for v in values if v != first)!r} for other sizes")
+        return first
+
+
+def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[tuple[int, ...]], Expression | None]:
+    """Makes the first recording's graph serve the sizes of all; returns a function that finds expressions of values.
+
+    Raises:
+        StructureError: the recordings differ.
+    """
+    merger = _Merger(captures, samples)
+    merger.run()
+    return merger.expression
+
+
+def violated_guards(captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> list[str]:
+    """The comparisons of sizes whose outcome may differ within the ranges, as text."""
+    logs = [c.recording.log.guards for c in captures]
+    found: list[str] = []
+    if len({len(log) for log in logs}) > 1 and not any(g.outcome != h.outcome for row in zip(*logs) for g, h in [(row[0], r) for r in row]):
+        return ["comparisons of sizes, of which there are more for some sizes than for others"]
+    for row in zip(*logs):
+        values = tuple(g.left - g.right for g in row)
+        first = row[0]
+        if any(g.relation != first.relation for g in row):
+            found.append(first.text)
+            break
+        if first.relation == "constant" and len(set(values)) > 1:
+            found.append(first.text)
+            continue
+        relation = first.relation if first.outcome else NEGATED[first.relation]
+        if len(set(values)) == 1:
+            continue
+        if any(g.outcome != first.outcome for g in row):
+            found.append(first.text)
+            break  # what follows depends on it
+        if not holds(relation, fitted(values, samples), values, ranges):
+            found.append(first.text)
+    return list(dict.fromkeys(found))
+
+
+def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:
+    """Sizes of the symbols for the recordings: the hints first, then others within the ranges, different for each symbol."""
+    count = 8 if len(symbols) == 1 else len(symbols) + 1 + min(len(symbols) * (len(symbols) + 1) // 2, 9) + 2
+    offsets = (0, 1, 2, 3, 9, 22, 37, 58, 83, 120, 161, 204, 257, 310, 371, 440, 517, 600, 691, 790, 897, 1012)
+    points = [{s.name: s.hint for s in symbols}]
+    for k in range(count):
+        point = {}
+        for i, s in enumerate(symbols):
+            base = max(s.low, low, 2)
+            value = base + offsets[(k + 3 * i) % len(offsets)] + i * (k + 1)
+            if k == count - 1:
+                value = 4099 + 2 * i
+            if s.high is not None:
+                value = s.high if k == count - 1 else base + (value - base) % max(s.high - base + 1, 1)
+            point[s.name] = value
+        points.append(point)
+    unique = {tuple(p.items()): p for p in points}
+    return list(unique.values())

@@ -1,0 +1,298 @@
+"""functional(): a graph without writes. Each write becomes a new value, also of the tensors that the written one is a view of."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from ... import _C
+from ..._C import Tensor
+from ..._higher_order_ops._operator import HigherOrderOperator
+from ..._library import aten
+from ..._library.dispatch import EngineOverload
+from ..._library.engine_operators import operator_named
+from ..._library.operators import OpOverload
+from ..._torch_c_compat import _set_grad_enabled
+from ...utils._pytree import tree_map
+from ..graph_module import GraphModule
+from ..node import Node, map_arg
+from ._recording import Recording, call_one
+
+# How the value of a view's tensor follows from a new value of the view: (the tensor's value, the view's value, arguments).
+_INVERSES: dict[str, Callable] = {
+    "alias": lambda base, new, *_: new,
+    "detach": lambda base, new, *_: new,
+    "diagonal": lambda base, new, offset=0, dim1=0, dim2=1: call_one("diagonal_scatter.default", base, new, offset, dim1, dim2),
+    "permute": lambda base, new, dims: new.permute([dims.index(i) if i in dims else dims.index(i - len(dims)) for i in range(len(dims))]),
+    "select": lambda base, new, dim, index: call_one("select_scatter.default", base, new, dim, index),
+    "slice": lambda base, new, dim=0, start=None, end=None, step=1: call_one("slice_scatter.default", base, new, dim, start, end, step),
+    "t": lambda base, new: new.t(),
+    "transpose": lambda base, new, a, b: new.transpose(a, b),
+}  # fmt: skip
+_RESHAPES = ("view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view", "reshape_as", "ravel")
+# Results that may be views of the argument, or copies: of contiguous tensors they are views.
+_MAYBE_COPIES = ("reshape", "flatten", "reshape_as", "ravel", "contiguous", "to")
+
+
+class _Memory:
+    """What several values share: the current value of the tensor that all are views of."""
+
+    def __init__(self, current: Tensor, placeholder: str | None) -> None:
+        self.current, self.placeholder, self.version = current, placeholder, 0
+
+
+class _Value:
+    """A tensor of the graph: a chain of views of a memory."""
+
+    def __init__(self, memory: _Memory, tensor: Tensor, chain: tuple = ()) -> None:
+        self.memory, self.tensor, self.chain, self.version = memory, tensor, chain, memory.version
+
+    def read(self) -> Tensor:
+        """The tensor with the writes so far."""
+        if self.version != self.memory.version:
+            self.tensor = self.memory.current
+            for call, _ in self.chain:
+                self.tensor = call(self.tensor)
+            self.version = self.memory.version
+        return self.tensor
+
+    def write(self, new: Tensor) -> None:
+        """Replaces the value, and thereby those of the memory's other views."""
+        bases = [self.memory.current]
+        for call, _ in self.chain[:-1]:
+            bases.append(call(bases[-1]))
+        value = new
+        for base, (_, inverse) in zip(reversed(bases), reversed(self.chain)):
+            value = inverse(base, value)
+        self.memory.current, self.memory.version = value, self.memory.version + 1
+        if not self.chain:
+            self.tensor, self.version = new, self.memory.version
+
+
+def is_view(target: Any) -> bool:
+    """Whether an overload's results share memory with its first argument."""
+    if isinstance(target, EngineOverload):
+        return operator_named(target._opname).is_view
+    return isinstance(target, OpOverload) and "(a)" in target._schema.text or getattr(target, "_opname", "") == "_reshape_alias"
+
+
+def _written_arguments(target: Any, args: tuple, kwargs: dict) -> list[Any]:
+    """The nodes that a call writes."""
+    if isinstance(target, EngineOverload):
+        out = kwargs.get("out")
+        return [] if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
+    if not isinstance(target, OpOverload):
+        return []
+    values = dict(zip((a.name for a in target._schema.arguments if not a.kwarg_only), args)) | kwargs
+    found = [values[a.name] for a in target._schema.arguments if a.is_write and isinstance(values.get(a.name), Node)]
+    if target._opname == "batch_norm" and values.get("training"):
+        found += [values[n] for n in ("running_mean", "running_var") if isinstance(values.get(n), Node)]
+    return found
+
+
+class Functionaliser:
+    """Records a graph again without writes."""
+
+    def __init__(self, module: GraphModule, decompositions: dict[Any, Callable] | None) -> None:
+        self.module = module
+        self.recording = Recording(True, decompositions)
+        self.values: dict[Node, Any] = {}
+        self.memories: list[_Memory] = []
+
+    def _memory(self, tensor: Tensor, placeholder: str | None = None) -> _Value:
+        memory = _Memory(tensor, placeholder)
+        self.memories.append(memory)
+        return _Value(memory, tensor)
+
+    def _wrapped(self, result: Any) -> Any:
+        return tree_map(lambda v: self._memory(v) if isinstance(v, Tensor) else v, result)
+
+    def _read(self, argument: Any) -> Any:
+        def read(node: Node) -> Any:
+            return tree_map(lambda v: v.read() if isinstance(v, _Value) else v, self.values[node])
+
+        return map_arg(argument, read)
+
+    def run(self) -> tuple[GraphModule, list[str]]:
+        """The new module, and the names of the inputs that it writes, whose new values are its first results."""
+        with self.recording:
+            for node in self.module.graph.nodes:
+                if node.op == "placeholder":
+                    val = node.meta["val"]
+                    with self.recording.unrecorded(), _C.DisableTorchFunction():
+                        meta = _C.torch.empty(0, dtype=val.dtype, device="meta").new_empty_strided(val.shape, val.stride())
+                    made = self.recording.wrap(meta, self.recording.graph.placeholder(node.name), val.device)
+                    self.values[node] = self._memory(made, node.name)
+                elif node.op == "get_attr":
+                    self.values[node] = self._attribute(node)
+                elif node.op == "output":
+                    return self._finish(node)
+                else:
+                    self.values[node] = self._call(node)
+        raise AssertionError("[functional] expected an output node")
+
+    def _attribute(self, node: Node) -> Any:
+        value = self.module
+        for part in node.target.split("."):
+            value = getattr(value, part)
+        if not isinstance(value, Tensor):
+            setattr(self.recording.root, node.target, value)
+            return value
+        with self.recording.unrecorded():
+            return self._memory(self.recording.constant(value, fresh=False, detached=True))
+
+    def _finish(self, node: Node) -> tuple[GraphModule, list[str]]:
+        changed = [m for m in self.memories if m.placeholder is not None and m.version]
+        outputs = tree_map(lambda v: self.recording.own(v)._node if isinstance(v, Tensor) else v, self._read(node.args[0]))
+        new = [self.recording.own(m.current)._node for m in changed]
+        graph = self.recording.graph
+        rest = outputs if isinstance(outputs, (list, tuple)) else (outputs,)
+        graph.output((*new, *rest) if new else outputs)
+        if not new:
+            graph.set_codegen(self.module.graph._codegen)
+        graph.eliminate_dead_code()
+        return GraphModule(self.recording.root, graph), [m.placeholder for m in changed if m.placeholder]
+
+    def _call(self, node: Node) -> Any:
+        target, args, kwargs = node.target, node.args, dict(node.kwargs)
+        if target is operator.getitem:
+            found = self.values[args[0]]
+            return found[args[1]]
+        written = _written_arguments(target, args, kwargs)
+        if target is _set_grad_enabled:
+            return None
+        if isinstance(target, HigherOrderOperator):
+            return self._higher_order(node)
+        if not written:
+            return self._pure(target, args, kwargs)
+        if getattr(target, "_opname", "") == "batch_norm":
+            return self._batch_norm(args)
+        result = self._without_write(target, args, kwargs)
+        results = [result] if isinstance(result, Tensor) else list(result)
+        for argument, new in zip(written, results):
+            value = self.values[argument]
+            old = value.read()
+            new = new if new.dtype == old.dtype else new.to(old.dtype)
+            value.write(new if tuple(new.shape) == tuple(old.shape) else new.expand(old.shape))
+        return self.values[written[0]] if len(written) == 1 else tuple(self.values[w] for w in written)
+
+    def _higher_order(self, node: Node) -> Any:
+        """Keeps a call with graphs as it is; a region without gradients becomes a part of this graph."""
+        modules = [self.values[a] for a in node.all_input_nodes if isinstance(self.values[a], GraphModule)]
+        if any(_written_arguments(n.target, n.args, n.kwargs) for m in modules for n in m.graph.nodes if n.op == "call_function"):
+            raise NotImplementedError(f"[functional] writes in the functions of {node.target}")
+        if node.target.name() == "wrap_with_set_grad_enabled":
+            return self._inlined(modules[0], [self.values[a] for a in node.args[2:]])
+        recording = self.recording
+
+        def argument(found: Any) -> Any:
+            if isinstance(found, GraphModule):
+                name = next(n for n, m in recording.root.named_children() if m is found)
+                return recording.graph.get_attr(name)
+            return recording.own(found.read())._node
+
+        def result(value: Any) -> Any:
+            with _C.DisableTorchFunction():
+                return _C.torch.empty(0, dtype=value.dtype, device="meta").new_empty_strided(value.shape, value.stride())
+
+        args = map_arg(node.args, lambda n: argument(self.values[n]))
+        with recording.unrecorded():
+            made = recording.add(node.target, args, {})
+            values = tuple(map(result, node.meta["val"]))
+            return self._wrapped(recording.result(made, values, node.meta["val"][0].device))
+
+    def _inlined(self, module: GraphModule, arguments: list[Any]) -> Any:
+        given = iter(arguments)
+        for node in module.graph.nodes:
+            if node.op == "output":
+                return tuple(self.values[n] for n in node.args[0])
+            self.values[node] = next(given) if node.op == "placeholder" else self._call(node)
+        raise AssertionError("[functional] expected an output node")
+
+    def _pure(self, target: Any, args: tuple, kwargs: dict) -> Any:
+        positional, keyword = self._read(args), self._read(kwargs)
+        result = self.recording.one(target, positional, keyword) if isinstance(target, OpOverload) else target(*positional, **keyword)
+        if not is_view(target) or not isinstance(args[0], Node):
+            return self._wrapped(result)
+        base = self.values[args[0]]
+        if isinstance(result, Tensor):
+            return self._view(base, target, result, positional[1:], keyword, None)
+        return type(result)(self._view(base, target, r, positional[1:], keyword, i) for i, r in enumerate(result))
+
+    def _view(self, base: _Value, target: Any, result: Tensor, rest: tuple, keyword: dict, item: int | None) -> Any:
+        name = target._opname
+        if name in _MAYBE_COPIES and (name == "to" or not base.tensor.is_contiguous()):
+            if name == "to" and (result.dtype != base.tensor.dtype or result.device != base.tensor.device):
+                return self._memory(result)
+            return _Value(base.memory, result, (*base.chain, (self._again(target, rest, keyword, item), _unknown(name))))
+
+        def inverse(whole: Tensor, new: Tensor) -> Tensor:
+            if name in _RESHAPES or name in ("contiguous", "to"):
+                return new.reshape(whole.shape)
+            if item is not None and name == "unbind":
+                return call_one("select_scatter.default", whole, new, *(rest or (keyword.get("dim", 0),)), item)
+            if name not in _INVERSES or item is not None:
+                raise NotImplementedError(f"[functional] a write to a result of {target}, which is a view")
+            return _INVERSES[name](whole, new, *rest, **keyword)
+
+        return _Value(base.memory, result, (*base.chain, (self._again(target, rest, keyword, item), inverse)))
+
+    def _again(self, target: Any, rest: tuple, keyword: dict, item: int | None) -> Callable:
+        def call(whole: Tensor) -> Tensor:
+            found = self.recording.one(target, (whole, *rest), keyword)
+            return found if item is None else found[item]
+
+        return call
+
+    def _batch_norm(self, args: tuple) -> Any:
+        values = self._read(args)
+        functional_norm = aten.packet("_native_batch_norm_legit_functional").default
+        results = self.recording.one(functional_norm, (*values[:6], *values[6:8]), {})
+        for node, new in zip(args[3:5], results[3:5]):
+            self.values[node].write(new)
+        return self._memory(results[0])
+
+    def _without_write(self, target: Any, args: tuple, kwargs: dict) -> Any:
+        """Calls the variant of an operator that returns new tensors."""
+        positional, keyword = list(self._read(args)), self._read(kwargs)
+        if isinstance(target, EngineOverload):
+            keyword.pop("out")
+            return self.recording.one(target, tuple(positional), keyword)
+        name = target._opname
+        if name == "copy_":
+            source = positional[1]
+            return source if isinstance(source, Tensor) else positional[0].new_full(positional[0].shape, source)
+        if name == "fill_":
+            return _C.torch.full_like(*positional)
+        if name == "zero_":
+            return _C.torch.zeros_like(positional[0])
+        overload_name = target._overloadname
+        if target.has_out:
+            for a in target._schema.arguments:
+                if a.is_write:
+                    keyword.pop(a.name, None)
+            base = aten.packet(name)
+            return self.recording.one(aten.select(base, tuple(positional), keyword), tuple(positional), keyword)
+        base = aten.packet(name.removesuffix("_")) if name.endswith("_") else None
+        if base is None or overload_name not in base.overloads() or getattr(base, overload_name)._schema.is_mutable:
+            raise NotImplementedError(f"[functional] {target} has no variant that returns a new tensor")
+        return self.recording.one(getattr(base, overload_name), tuple(positional), keyword)
+
+
+def _unknown(name: str) -> Callable:
+    def inverse(*_: Any) -> Tensor:
+        raise NotImplementedError(f"[functional] a write to a result of {name}(), which may be a copy or a view")
+
+    return inverse
+
+
+def functional(module: GraphModule, decompositions: dict[Any, Callable] | None = None) -> tuple[GraphModule, list[str]]:
+    """Returns the module without writes, and the names of the inputs that it wrote.
+
+    The new values of these inputs are its first results, before those of the module.
+
+    Raises:
+        NotImplementedError: a write has no form that returns a new value.
+    """
+    return Functionaliser(module, decompositions).run()

@@ -1,0 +1,372 @@
+"""Recording: calls a function and adds a node to an fx graph for each operator that it calls.
+
+A dispatch mode receives the operators, above autocast and the recording of gradients (teletensor/_library/dispatch.py). Tensors
+are stood for by RecordedTensor. In fake mode, operators run on the meta device, which infers the results' sizes and dtypes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from typing import Any
+
+from ... import _C, nn
+from ..._C import Tensor
+from ..._library.dispatch import engine_call
+from ..._library.engine_operators import operator_named
+from ..._library.operators import OpOverload
+from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
+from ..._torch_c_compat import _set_grad_enabled
+from ...utils._python_dispatch import TorchDispatchMode
+from ...utils._pytree import tree_map
+from ..graph import Graph
+from ..node import Node
+from ._aten_names import in_aten
+from ._recorded import RecordedTensor
+from ._sizes import RecordedSize, SizeLog, value_of
+
+
+class Recording(TorchDispatchMode):
+    """The graph that is being recorded, and the dispatch mode that records.
+
+    Args:
+        fake: whether operators run without values.
+        decompositions: functions by overload that are recorded in its place.
+        log: remembers sizes and guards, if sizes may differ in other runs.
+        outer: the recording of the function that calls this one as a part.
+        keeps_mode_changes: whether torch.no_grad() and the like become nodes.
+    """
+
+    runs_backward = True
+
+    def __init__(
+        self, fake: bool, decompositions: dict[Any, Callable] | None = None, log: SizeLog | None = None, outer: Recording | None = None,
+        keeps_mode_changes: bool = False,
+    ) -> None:  # fmt: skip
+        super().__init__()
+        self.graph, self.root = Graph(), nn.Module()
+        self.fake, self.decompositions, self.log, self.outer = fake, decompositions or {}, log, outer
+        self.fake_mode = outer.fake_mode if outer else FakeTensorMode(allow_non_fake_inputs=True)
+        self.constants: dict[int, tuple[Tensor, RecordedTensor]] = {}  # by handle
+        self.captured: dict[int, tuple[RecordedTensor, RecordedTensor]] = {}  # tensors of outer recordings, and ours
+        self.on_constant: Callable[[Tensor], Node] | None = None
+        self.lifts_constants = False  # whether on_constant also receives tensors that the function creates from numbers
+        self.divided: list[Any] = []  # overloads whose decompositions are running
+        self.module_stack: list[tuple[str, type]] = []
+        self.keeps_mode_changes, self.is_grad_enabled = keeps_mode_changes, _C.is_grad_enabled()
+        self._first_new = _C.torch.empty(0, device="meta")._handle
+
+    # ---- Values
+
+    def unrecorded(self) -> AbstractContextManager[None]:
+        """A context in which this recording is not active."""
+        return suspended() if active() is self else nullcontext()
+
+    def without_values(self, tensor: Tensor, sizes: Any = None) -> Tensor:
+        """A tensor on the meta device like another one, perhaps of other sizes with the same order of strides."""
+        with self.unrecorded(), _C.DisableTorchFunction():
+            strides = list(tensor.stride())
+            if sizes is not None and tuple(sizes) != tuple(tensor.shape):
+                strides = _strides_like(tensor, sizes)
+            meta = _C.torch.empty(0, dtype=tensor.dtype, device="meta").new_empty_strided(list(sizes or tensor.shape), strides)
+            if tensor.requires_grad:
+                meta.requires_grad_()
+            return meta
+
+    def wrap(self, value: Tensor, node: Node, device: Any) -> RecordedTensor:
+        """The recorded tensor of a node's result."""
+        made = RecordedTensor.wrap(value, node, self, device)
+        self.set_meta(made)
+        return made
+
+    def set_meta(self, tensor: RecordedTensor) -> None:
+        """Stores the metadata of a result in its node."""
+        value = tensor._value
+        with self.unrecorded(), _C.DisableTorchFunction():
+            meta = value if self.fake else self.without_values(value)
+            tensor._node.meta["val"] = FakeTensor._of(meta.detach() if meta.requires_grad else meta, self.fake_mode, tensor.device)
+        tensor._node.meta["requires_grad"] = value.requires_grad
+
+    def placeholder(self, name: str, tensor: Tensor, sizes: Any = None) -> RecordedTensor:
+        """Adds an input to the graph."""
+        if isinstance(tensor, RecordedTensor):
+            value = tensor._value
+        else:
+            value = self.without_values(tensor, sizes) if self.fake else tensor
+        return self.wrap(value, self.graph.placeholder(name), tensor.device)
+
+    def constant(self, tensor: Tensor, fresh: bool | None = None, detached: bool = False) -> RecordedTensor:
+        """The recorded tensor of one that the function uses without having received it.
+
+        Args:
+            fresh: whether the function has created the tensor, so that each call needs a copy.
+            detached: record no gradients for it.
+        """
+        found = self.constants.get(tensor._handle)
+        if found is not None:
+            return found[1]
+        if _C._is_wrapper(tensor):
+            raise NotImplementedError(f"[make_fx] a {type(tensor).__name__} that the function uses without having received it")
+        fresh = self.is_new(tensor) if fresh is None else fresh
+        value = self.without_values(tensor.detach() if detached else tensor) if self.fake else tensor
+        if self.on_constant is not None and (not fresh or self.lifts_constants):
+            node = self.on_constant(tensor)
+        else:
+            is_parameter = isinstance(tensor, nn.Parameter)
+            name = f"{'_param' if is_parameter else '_tensor'}_constant{len(self.constants)}"
+            with self.unrecorded():
+                (self.root.register_parameter if is_parameter else self.root.register_buffer)(name, tensor)
+            node = self.graph.get_attr(name)
+        made = self.wrap(value, node, tensor.device)
+        made = self.lifted(made) if fresh else made
+        self.constants[tensor._handle] = (tensor, made)
+        return made
+
+    def lifted(self, made: RecordedTensor) -> RecordedTensor:
+        """A copy of a tensor that the function creates from numbers, so that writes to it do not change the constant."""
+        from ..._library import aten
+
+        overload = aten.packet("lift_fresh_copy").default
+        node = self.add(overload, (made._node,), {})
+        with self.unrecorded():
+            return self.wrap(made._value.clone(), node, made.device)
+
+    def is_new(self, tensor: Tensor) -> bool:
+        """Whether the tensor was created while the function was running."""
+        return tensor._handle > self._first_new
+
+    def own(self, tensor: Tensor) -> RecordedTensor:
+        """The recorded tensor, in this recording, of any tensor."""
+        if not isinstance(tensor, RecordedTensor):
+            return self.constant(tensor)
+        if tensor._recording is self:
+            return tensor
+        if self.outer is None:
+            raise RuntimeError(f"[make_fx] {tensor!r} belongs to another recording")
+        found = self.captured.get(id(tensor))
+        if found is None:
+            last = next((n for n in reversed(self.graph.nodes) if n.op == "placeholder"), None)
+            with self.graph.inserting_after(last) if last else self.graph.inserting_before(next(iter(self.graph.nodes), None)):
+                made = self.placeholder(tensor._node.name, tensor)
+            found = self.captured[id(tensor)] = (tensor, made)
+        return found[1]
+
+    # ---- Nodes
+
+    def add(self, target: Any, args: tuple, kwargs: dict) -> Node:
+        """Adds a call to the graph."""
+        if self.keeps_mode_changes and _C.is_grad_enabled() != self.is_grad_enabled:
+            self.is_grad_enabled = _C.is_grad_enabled()
+            self.graph.call_function(_set_grad_enabled, (self.is_grad_enabled,))
+        node = self.graph.create_node("call_function", target, args, kwargs, getattr(target, "_opname", None))
+        if self.module_stack:
+            node.meta["nn_module_stack"] = {name: (name, kind) for name, kind in self.module_stack}
+        return node
+
+    def argument(self, value: Any) -> Any:
+        """An argument of a call as an argument of a node."""
+        if isinstance(value, Tensor):
+            return self.own(value)._node
+        if isinstance(value, (list, tuple)):
+            items = [self.argument(v) for v in value]
+            return items if isinstance(value, list) or type(value) is not tuple else tuple(items)
+        return value_of(value)
+
+    def result(self, node: Node, values: Any, device: Any) -> Any:
+        """The results of a call as recorded tensors; a node for each of several."""
+        if isinstance(values, Tensor):
+            return self.wrap(values, node, device)
+        if isinstance(values, (list, tuple)):
+            import operator
+
+            node.meta["val"] = []
+            made = []
+            for i, value in enumerate(values):
+                item = self.graph.call_function(operator.getitem, (node, i))
+                made.append(self.result(item, value, device))
+                node.meta["val"].append(item.meta.get("val"))
+            return type(values)(made)
+        return values
+
+    # ---- Calls
+
+    def rule_of(self, overload: Any) -> Callable | None:
+        """The function that is recorded in place of an overload; None within that function."""
+        return None if overload in self.divided else self.decompositions.get(overload)
+
+    @contextmanager
+    def within(self, overload: Any) -> Iterator[None]:
+        """A context in which the overload is not divided."""
+        self.divided.append(overload)
+        try:
+            yield
+        finally:
+            self.divided.pop()
+
+    def __torch_dispatch__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if _C.autocast_dtype("cpu") is not None or _C.autocast_dtype("cuda") is not None:
+            raise NotImplementedError("[make_fx] autocast while operators are recorded: convert with .to() instead")
+        kwargs, call = kwargs or {}, engine_call(args)
+        if call is not None and (renamed := in_aten(func, call, operator_named(call[0]).names)):
+            func, args, kwargs = renamed
+        rule = self.rule_of(func)
+        if rule is not None:
+            with self, self.within(func):
+                result = rule(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        leaves = [t for t in _tensors([*args, *kwargs.values()])]
+        for tensor in leaves:
+            self.own(tensor)
+        node = self.add(func, tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()})
+        return self._record(node, func, args, kwargs, call, leaves)
+
+    def one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
+        """Calls an overload and adds one node for it, even if it calls several operators here."""
+        rule = self.rule_of(overload)
+        if rule is not None and active() is self:
+            with self.within(overload):
+                result = rule(*args, **kwargs)
+            if result is not NotImplemented:
+                return result
+        with self.unrecorded():
+            leaves = list(_tensors([*args, *kwargs.values()]))
+            for tensor in leaves:
+                self.own(tensor)
+            node = self.add(overload, tuple(map(self.argument, args)), {k: self.argument(v) for k, v in kwargs.items()})
+            positional, keyword = tree_map(self._unwrapped, (args, dict(kwargs)))
+            requested = keyword.get("device")
+            if self.fake and ("device" in keyword or (not leaves and any(a.name == "device" for a in overload._schema.arguments))):
+                keyword["device"] = _C.device("meta")
+            values = overload(*positional, **keyword)
+            return self.result(node, values, _device_of(leaves, requested))
+
+    def _record(self, node: Node, func: Any, args: tuple, kwargs: dict, call: Any, leaves: list[Tensor]) -> Any:
+        if call is None:  # an operator whose kernel is a Python function
+            positional, keyword = tree_map(self._unwrapped, (args, kwargs))
+            if type(func) is OpOverload:
+                positional, keyword = func._schema.bind(positional, keyword)
+                values = func.run(positional, keyword)
+            else:
+                values = func(*positional, **keyword)
+            written = [v for a, v in zip(func._schema.arguments, args) if a.is_write]
+            if written and values is None:
+                return None
+            return self.result(node, values, _device_of(leaves, None))
+        name, arguments, into = call
+        operator = operator_named(name)
+        requested = next((a for n, a in zip(operator.names, arguments) if n == "device" and a is not None), None)
+        values = self._compute(operator, arguments, into)
+        if into is not None:
+            for target, item in zip(into, self._nodes(node, len(into))):
+                recorded = self.own(target)
+                recorded._node = item
+                self._follow(recorded, target)
+                self.set_meta(recorded)
+            return into[0] if len(into) == 1 else tuple(into)
+        count = operator.num_outputs
+        if count == 0:
+            return None
+        return self.result(node, values[0] if count == 1 else tuple(values), _device_of(leaves, requested))
+
+    def _nodes(self, node: Node, count: int) -> list[Node]:
+        import operator
+
+        return [node] if count == 1 else [self.graph.call_function(operator.getitem, (node, i)) for i in range(count)]
+
+    def _follow(self, recorded: RecordedTensor, target: Tensor) -> None:
+        """Gives an object the sizes that a call in place has changed."""
+        value = recorded._value
+        if isinstance(target, RecordedTensor) and tuple(value.shape) != tuple(Tensor.size(recorded)):
+            like = RecordedTensor.wrap(value, recorded._node, self, recorded.device)
+            _C._set_wrapper(recorded, like)
+
+    def _compute(self, operator: Any, arguments: list, into: list | None) -> list:
+        values = [self._unwrapped(v) for v in arguments]
+        if self.fake:
+            values = [_C.device("meta") if n == "device" and v is not None else v for n, v in zip(operator.names, values)]
+            if "device" in operator.names and not any(True for _ in _tensors(values)):
+                values[operator.names.index("device")] = _C.device("meta")
+            if into is None and operator.num_outputs != 0 and operator.result_sizes(values) is None:
+                raise NotImplementedError(
+                    f"[{operator.name}] the sizes of its results depend on values, which a recording without values does not have"
+                )
+        return operator.call(values, None if into is None else [self._unwrapped(t) for t in into])
+
+    def _unwrapped(self, value: Any) -> Any:
+        if isinstance(value, Tensor):
+            return self.own(value)._value
+        if isinstance(value, list):
+            return [self._unwrapped(v) for v in value]
+        return tuple(map(self._unwrapped, value)) if type(value) is tuple else value_of(value)
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    for value in values:
+        if isinstance(value, Tensor):
+            yield value
+        elif isinstance(value, (list, tuple)):
+            yield from _tensors(value)
+
+
+def _device_of(leaves: list[Tensor], requested: Any) -> Any:
+    """The device of a call's results in the program."""
+    if requested is not None:
+        return _C.device(requested)
+    first = next((t for t in leaves if t.dim()), leaves[0] if leaves else None)
+    return _C.device("cpu") if first is None else first.device
+
+
+def _strides_like(tensor: Tensor, sizes: Any) -> list[int]:
+    """Strides of a dense tensor of other sizes whose dimensions have the order of the tensor's."""
+    order = sorted(range(tensor.dim()), key=lambda i: (tensor.stride(i), -i))
+    strides, step = [0] * tensor.dim(), 1
+    for i in order:
+        strides[i] = 0 if tensor.stride(i) == 0 and tensor.shape[i] > 1 else step
+        step *= max(int(sizes[i]), 1)
+    return strides
+
+
+@contextmanager
+def suspended() -> Iterator[None]:
+    """Calls within the block are not recorded."""
+    mode = _C._pop_torch_dispatch_stack()
+    try:
+        yield
+    finally:
+        _C._push_on_torch_dispatch_stack(mode)
+
+
+def active() -> Recording | None:
+    """The recording of this thread's innermost dispatch mode."""
+    count = _C._len_torch_dispatch_stack()
+    mode = _C._get_dispatch_stack_at(count - 1) if count else None
+    return mode if isinstance(mode, Recording) else None
+
+
+def call_one(name: str, *args: Any, **kwargs: Any) -> Any:
+    """Calls an overload of aten, such as "view.default", as one node of the active recording."""
+    from ..._library import aten
+
+    base, _, overload = name.partition(".")
+    recording = active()
+    assert recording is not None
+    return recording.one(getattr(aten.packet(base), overload), args, kwargs)
+
+
+def can_view(tensor: Tensor, shape: list[int]) -> bool:
+    """Whether a tensor has a view of these sizes."""
+    recording = active()
+    assert recording is not None
+    own = recording.own(tensor)
+    with recording.unrecorded():
+        try:
+            own._value.detach().view(list(map(value_of, shape)))
+        except RuntimeError:
+            return False
+    return True
+
+
+def is_recorded_size(value: Any) -> bool:
+    """Whether a number is a size of a recorded tensor."""
+    return isinstance(value, RecordedSize)

@@ -1,0 +1,176 @@
+"""RecordedSize: a size of a recorded tensor, which remembers how it was computed and what the program asked about it."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+
+class Guard(NamedTuple):
+    """A question about sizes that Python code has asked: `left <relation> right` was `outcome`.
+
+    The relation "constant" says that Python code has used the number `left`.
+    """
+
+    relation: str
+    left: int
+    right: int
+    outcome: bool
+    text: str
+
+
+class SizeLog:
+    """The sizes that one recording has computed, and the guards, in the order of their creation."""
+
+    def __init__(self) -> None:
+        self.expressions: list[RecordedSize] = []
+        self.guards: list[Guard] = []
+
+
+class RecordedSize(int):
+    """An int with its origin: ("size", node, dim), or an operator and its operands.
+
+    Comparisons are recorded as guards. A conversion to a plain number is a guard that the size has this value.
+    """
+
+    recipe: tuple
+    log: SizeLog
+
+    @staticmethod
+    def of(value: int, recipe: tuple, log: SizeLog) -> RecordedSize:
+        """A size with a value and an origin."""
+        made = int.__new__(RecordedSize, value)
+        made.recipe, made.log = recipe, log
+        log.expressions.append(made)
+        return made
+
+    def plain(self) -> int:
+        """The value, without a guard."""
+        return int.__add__(self, 0)
+
+    def _specialised(self) -> int:
+        value = self.plain()
+        self.log.guards.append(Guard("constant", value, 0, True, f"{text_of(self)} == {value}"))
+        return value
+
+    def __int__(self) -> int:
+        return self._specialised()
+
+    def __index__(self) -> int:
+        return self._specialised()
+
+    def __float__(self) -> float:
+        return float(self._specialised())
+
+    def __hash__(self) -> int:  # a set or dict compares no others than those with an equal hash
+        return hash(self._specialised())
+
+    def __divmod__(self, other: Any) -> tuple:
+        return self // other, self % other
+
+    def __bool__(self) -> bool:
+        return _compared("!=", self, 0)
+
+    def __repr__(self) -> str:
+        return str(self.plain())
+
+    __str__ = __repr__
+
+    def __format__(self, spec: str) -> str:
+        return format(self.plain(), spec)
+
+    def __reduce__(self) -> tuple:
+        return int, (self.plain(),)
+
+    def __copy__(self) -> RecordedSize:
+        return self
+
+    def __deepcopy__(self, memo: dict) -> RecordedSize:
+        return self
+
+    def __truediv__(self, other: Any) -> float:
+        return self._specialised() / _plain(other)
+
+    def __rtruediv__(self, other: Any) -> float:
+        return other / self._specialised()
+
+    def __pow__(self, other: Any, modulo: Any = None) -> Any:
+        return pow(self._specialised(), other, modulo)
+
+    def __rpow__(self, other: Any) -> Any:
+        return other ** self._specialised()
+
+
+def _plain(value: Any) -> Any:
+    return value._specialised() if isinstance(value, RecordedSize) else value
+
+
+def value_of(value: Any) -> Any:
+    """The number, without a guard."""
+    return value.plain() if isinstance(value, RecordedSize) else value
+
+
+def text_of(value: Any) -> str:
+    """How the value was computed, as text."""
+    if not isinstance(value, RecordedSize):
+        return str(value)
+    kind, *operands = value.recipe
+    if kind == "size":
+        return f"{operands[0]}.size()[{operands[1]}]"
+    if kind == "neg":
+        return f"-({text_of(operands[0])})"
+    left, right = (f"({text_of(o)})" if isinstance(o, RecordedSize) and o.recipe[0] != "size" else text_of(o) for o in operands)
+    return f"{left} {kind} {right}"
+
+
+_RELATIONS = {"==": int.__eq__, "!=": int.__ne__, "<": int.__lt__, "<=": int.__le__, ">": int.__gt__, ">=": int.__ge__}
+ARITHMETIC: dict[str, Callable] = {
+    "+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod,
+}  # fmt: skip
+
+
+def _compared(relation: str, left: RecordedSize, right: Any) -> Any:
+    if not isinstance(right, int):
+        if isinstance(right, float):
+            return getattr(float, _RELATIONS[relation].__name__)(left.__float__(), right)
+        return NotImplemented
+    a, b = value_of(left), value_of(right)
+    outcome = _RELATIONS[relation](a, b)
+    text = f"{text_of(left)} {relation} {text_of(right)}"
+    left.log.guards.append(Guard(relation, a, b, outcome, text if outcome else f"not ({text})"))
+    return outcome
+
+
+def _arithmetic(symbol: str, reflected: bool) -> Callable:
+    function = ARITHMETIC[symbol]
+
+    def compute(self: RecordedSize, other: Any) -> Any:
+        if isinstance(other, bool) or not isinstance(other, int):
+            if isinstance(other, float):
+                number = self.__float__()
+                return function(other, number) if reflected else function(number, other)
+            return NotImplemented
+        a, b = (other, self) if reflected else (self, other)
+        return RecordedSize.of(function(value_of(a), value_of(b)), (symbol, a, b), self.log)
+
+    return compute
+
+
+for _symbol, _name in (("+", "add"), ("-", "sub"), ("*", "mul"), ("//", "floordiv"), ("%", "mod")):
+    setattr(RecordedSize, f"__{_name}__", _arithmetic(_symbol, False))
+    setattr(RecordedSize, f"__r{_name}__", _arithmetic(_symbol, True))
+for _symbol, _function in _RELATIONS.items():
+    setattr(RecordedSize, _function.__name__, lambda self, other, relation=_symbol: _compared(relation, self, other))
+def _of_number(name: str) -> Callable:
+    method = getattr(int, name)
+    return lambda self, *args: method(self._specialised(), *map(_plain, args))
+
+
+for _name in (
+    "__abs__", "__and__", "__ceil__", "__floor__", "__invert__", "__lshift__", "__or__", "__pos__", "__rand__", "__rdivmod__",
+    "__rlshift__", "__ror__", "__round__", "__rrshift__", "__rshift__", "__rxor__", "__trunc__", "__xor__", "as_integer_ratio",
+    "bit_count", "bit_length", "to_bytes",
+):  # fmt: skip
+    setattr(RecordedSize, _name, _of_number(_name))
+RecordedSize.__neg__ = lambda self: RecordedSize.of(-self.plain(), ("neg", self), self.log)

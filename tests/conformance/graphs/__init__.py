@@ -1,0 +1,1 @@
+"""Graphs of operators compared with PyTorch's: `python -m tests.conformance.graphs`."""

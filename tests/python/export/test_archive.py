@@ -1,0 +1,118 @@
+"""torch.export.save and load: round trips, and files of and for PyTorch."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+from pathlib import Path
+
+import pytest
+
+from tests.python.export.modules import NAMES, cases
+from tests.python.export.test_export import check_equal
+
+DATA = Path(__file__).parent / "data"
+
+
+@pytest.mark.parametrize("functional", [False, True], ids=["training", "functional"])
+@pytest.mark.parametrize("name", NAMES)
+def test_round_trip(torch, tmp_path, name, functional):
+    case = cases(torch)[name]
+    program = torch.export.export(case.module, case.arguments(4), dynamic_shapes=None if functional else case.dynamic)
+    program = program.run_decompositions() if functional else program
+    path = tmp_path / "program.pt2"
+    torch.export.save(program, path, extra_files={"note.txt": "text"})
+    extra = {"note.txt": ""}
+    loaded = torch.export.load(path, extra_files=extra)
+    assert extra["note.txt"] == "text"
+    loaded.validate()
+    assert str(loaded.graph_signature) == str(program.graph_signature)
+    assert str(loaded.range_constraints) == str(program.range_constraints)
+    assert loaded.state_dict.keys() == program.state_dict.keys()
+    nodes = [[(n.name, n.op == "call_function" and str(n.target)) for n in p.graph.nodes if n.op != "get_attr"] for p in (loaded, program)]
+    assert nodes[0] == nodes[1]
+    check_equal(torch, loaded.example_inputs, program.example_inputs)
+    for n in (4,) if functional else (4, 7):
+        args = case.arguments(n)
+        found, expected = loaded.module()(*args), program.module()(*args)
+        check_equal(torch, found, expected)
+    for (key, a), (_, b) in zip(loaded.named_buffers(), program.named_buffers()):
+        torch.testing.assert_close(a, b, msg=key)
+    if not functional:
+        with pytest.raises(AssertionError, match="Guard failed"):
+            loaded.module()(*case.arguments(65))
+
+
+@pytest.mark.parametrize("name", ["attention", "written"])
+def test_files_of_pytorch(torch, name):
+    """data/ contains programs of modules.py and their results, as PyTorch 2.15 wrote them, without stack traces."""
+    program = torch.export.load(DATA / f"{name}.pt2")
+    args, kwargs = program.example_inputs
+    expected = torch.load(DATA / f"{name}.pt")
+    found = [x.detach() for x in torch.utils._pytree.tree_leaves(program.module()(*args, **kwargs))]
+    check_equal(torch, found, expected)
+    (symbol,) = program.range_constraints
+    case = cases(torch)[name]
+    program.module()(*case.arguments(9))
+    with pytest.raises(AssertionError, match=f"{symbol} of"):
+        program.module()(*case.arguments(65))
+
+
+def test_control_flow_and_dtypes(torch):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", torch.randn(3, 2).bfloat16().t())
+            self.register_buffer("flags", torch.tensor([True, False, True]))
+
+        def forward(self, x, n):
+            y = torch.where(self.flags, x, (x * self.scale.sum(0)).to(torch.float32)) + n
+            return torch.cond(y.sum() > 0, lambda y: y.cos(), lambda y: y - 1, (y,))
+
+    net = Net()
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(net, (torch.randn(3), 2)), buffer)
+    buffer.seek(0)
+    loaded = torch.export.load(buffer)
+    for x in (torch.ones(3), -torch.ones(3) * 9):
+        check_equal(torch, loaded.module()(x, 2), net(x, 2))
+    assert torch.equal(loaded.state_dict["scale"], net.scale)
+
+
+def changed(path, member, change):
+    """The archive with one JSON member changed."""
+    result = io.BytesIO()
+    with zipfile.ZipFile(path) as source, zipfile.ZipFile(result, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name.endswith(member):
+                data = json.loads(content)
+                change(data)
+                content = json.dumps(data)
+            target.writestr(name, content)
+    result.seek(0)
+    return result
+
+
+def test_what_is_refused(torch, tmp_path):
+    path = tmp_path / "a.pt2"
+    torch.export.save(torch.export.export(torch.nn.Linear(2, 2), (torch.randn(1, 2),)), path)
+
+    def unknown(data):
+        data["graph_module"]["graph"]["nodes"][0]["target"] = "torch.ops.other.linear.default"
+
+    def outside(data):
+        data["graph_module"]["graph"]["nodes"][0]["target"] = "os.system"
+
+    for change in (unknown, outside):
+        with pytest.raises(NotImplementedError, match="does not exist here"):
+            torch.export.load(changed(path, "models/model.json", change))
+    with pytest.raises(RuntimeError, match="schema version"):
+        torch.export.load(changed(path, "models/model.json", lambda d: d["schema_version"].update(major=7)))
+    with pytest.raises(NotImplementedError, match="pickled"):
+        torch.export.load(changed(path, "weights_config.json", lambda d: d["config"]["weight"].update(use_pickle=True)))
+    with pytest.raises(RuntimeError, match=r"expected a \.pt2 archive"):
+        torch.export.load(io.BytesIO(b"nothing"))
+    with pytest.raises(TypeError, match="ExportedProgram"):
+        torch.export.save(torch.nn.Linear(2, 2), path)
