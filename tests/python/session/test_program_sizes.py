@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import functools
 import math
 import pickle
 import random
@@ -15,7 +16,17 @@ import teletensor as torch
 import teletensor.nn.functional as F
 
 trace = torch.compiler.trace
-TABLE = torch.arange(4096.0).view(64, 64)
+
+
+@functools.cache
+def table_of(session):
+    """Of a session, because tests may replace it."""
+    return torch.arange(4096.0).view(64, 64)
+
+
+@pytest.fixture(autouse=True)
+def _outside_of_traces():
+    table_of(torch.connection())
 
 
 def tail(x):
@@ -28,7 +39,8 @@ def normalised(x):
 
 def from_table(x):
     b, n = x.shape
-    return x + TABLE[:b, :n] + TABLE[1 : b + 1, n : 2 * n].clone()
+    table = table_of(torch.connection())
+    return x + table[:b, :n] + table[1 : b + 1, n : 2 * n].clone()
 
 
 def created(x):
