@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "absl/container/flat_hash_set.h"
 #include "client/session/autocast.h"
 #include "client/session/default_dtype.h"
 #include "client/session/session.h"
@@ -18,7 +19,7 @@ namespace py = pybind11;
 namespace tt::python {
 namespace {
 
-constexpr int kNoSlot = 1 << 20;
+constexpr int kConstantAnchor = 1 << 30;
 
 bool is_check(GuardKind kind) { return kind >= GuardKind::kCheckIs; }
 
@@ -139,38 +140,37 @@ FrameGuards::~FrameGuards() {
   for (PyObject* value : owned_) Py_DECREF(value);
 }
 
-// Determines which nodes depend on nothing but the words.
+// Determines which nodes depend on nothing but anchors and the words.
 void FrameGuards::plan() {
-  std::vector<bool> has_dicts(nodes_.size());
+  std::vector<bool> is_first(nodes_.size());
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     Node& node = nodes_[i];
-    if (node.kind == GuardKind::kSlot) {
-      node.sticky = static_cast<int>(node.index);
+    const Node* parent = node.parent < 0 ? nullptr : &nodes_[node.parent];
+    const bool under_first = !parent || is_first[node.parent];
+    if (is_check(node.kind)) {
+      const bool refers = node.kind == GuardKind::kCheckSame || node.kind == GuardKind::kCheckDistinct;
+      is_first[i] = under_first && !refers;
     } else if (node.kind == GuardKind::kConstant) {
-      node.sticky = kNoSlot;
-    } else {
-      const int from = node.parent < 0 ? -1 : nodes_[node.parent].sticky;
+      node.anchor = kConstantAnchor;
+    } else if (parent && parent->anchor >= 0) {
       const bool versioned = node.kind == GuardKind::kDictItem || node.kind == GuardKind::kInstanceDict ||
                              node.kind == GuardKind::kType || node.kind == GuardKind::kTypeAttribute ||
                              node.kind == GuardKind::kFunctionGlobals;
-      if (from >= 0 && versioned) node.sticky = from;
+      if (versioned) node.anchor = parent->anchor;
+    } else if (under_first) {
+      // Only an instance dict is worth an anchor: other arguments, such as tensors and numbers, differ from call to call.
+      if (node.kind == GuardKind::kInstanceDict) {
+        node.anchor = node.parent;
+      } else {
+        is_first[i] = true;
+      }
     }
   }
-  // A slot sticks if dicts are read through it. Others, such as tensors and numbers, differ from call to call.
-  std::vector<bool> sticks;
-  for (const Node& node : nodes_) {
-    if (node.kind != GuardKind::kInstanceDict || node.sticky < 0 || node.sticky == kNoSlot) continue;
-    if (static_cast<int>(sticks.size()) <= node.sticky) sticks.resize(node.sticky + 1);
-    sticks[node.sticky] = true;
-  }
-  const auto is_sticky = [&](int slot) {
-    return slot == kNoSlot || (slot >= 0 && slot < static_cast<int>(sticks.size()) && sticks[slot]);
-  };
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     Node& node = nodes_[i];
     if (!is_check(node.kind)) {
-      node.skipped = is_sticky(node.sticky);
-    } else if (node.parent >= 0 && is_sticky(nodes_[node.parent].sticky)) {
+      node.skipped = node.anchor >= 0;
+    } else if (node.parent >= 0 && nodes_[node.parent].anchor >= 0) {
       const GuardKind from = nodes_[node.parent].kind;
       switch (node.kind) {
         case GuardKind::kCheckIs:
@@ -190,7 +190,7 @@ void FrameGuards::plan() {
           break;
       }
     }
-    if (!node.skipped) always_.push_back(i);
+    if (!node.skipped) (is_first[i] ? first_ : last_).push_back(i);
   }
 }
 
@@ -316,37 +316,36 @@ bool FrameGuards::run(const Node& node, int number, PyObject* slots) {
 
 // Notes the words on which the skipped nodes depend. Parents come first, so that a word is read only if its object is
 // still alive: what refers to it is unchanged.
-void FrameGuards::remember(PyObject* slots) {
-  words_.clear(), versions_.clear(), flags_.clear(), sticky_slots_.clear();
-  std::vector<const void*> known;
-  const auto is_new = [&](const void* at) {
-    if (std::find(known.begin(), known.end(), at) != known.end()) return false;
-    known.push_back(at);
-    return true;
-  };
+void FrameGuards::remember() {
+  replaced_handles_ = replaced_handles();
+  handles_.clear(), words_.clear(), versions_.clear(), flags_.clear(), anchors_.clear();
+  absl::flat_hash_set<const void*> known;
+  const auto is_new = [&](const void* at) { return known.insert(at).second; };
   const auto word = [&](const void* at) {
     if (is_new(at)) words_.push_back({at, word_at(at)});
+  };
+  // The type of an object can be assigned only if it is a class in Python, or one that is made like them.
+  const auto type_word = [&](PyObject* object) {
+    if (PyType_HasFeature(Py_TYPE(object), Py_TPFLAGS_HEAPTYPE)) word(&object->ob_type);
   };
   for (int i = 0; i < static_cast<int>(nodes_.size()); ++i) {
     const Node& node = nodes_[i];
     if (!node.skipped) continue;
     PyObject* from = node.parent < 0 ? nullptr : values_[node.parent];
     switch (node.kind) {
-      case GuardKind::kSlot:
-        sticky_slots_.emplace_back(node.index, PyTuple_GET_ITEM(slots, node.index));
-        break;
       case GuardKind::kDictItem:
       case GuardKind::kCheckMissing:
       case GuardKind::kCheckKeys:
         word(&reinterpret_cast<PyDictObject*>(from)->ma_version_tag);
         break;
       case GuardKind::kInstanceDict:
+        if (node.anchor == node.parent) anchors_.emplace_back(node.parent, from);
         word(_PyObject_GetDictPtr(from));
         break;
       case GuardKind::kType:
       case GuardKind::kCheckType:
       case GuardKind::kCheckNoDict:
-        word(&from->ob_type);
+        type_word(from);
         break;
       case GuardKind::kTypeAttribute:
       case GuardKind::kCheckTypeMissing: {
@@ -361,9 +360,8 @@ void FrameGuards::remember(PyObject* slots) {
       case GuardKind::kCheckTensor: {
         const client::Tensor& handle = handle_of(from);
         static_assert(sizeof(client::Tensor) == sizeof(void*));
-        word(&from->ob_type);
-        word(&handle);
-        word(&handle->id);
+        type_word(from);
+        if (is_new(&handle)) handles_.push_back({&handle, handle.get(), handle->id});
         if (is_new(&handle->requires_grad)) flags_.emplace_back(&handle->requires_grad, handle->requires_grad);
         break;
       }
@@ -382,7 +380,7 @@ bool FrameGuards::check_all(PyObject* slots) {
       return false;
     }
   }
-  remember(slots);
+  remember();
   return true;
 }
 
@@ -393,8 +391,14 @@ bool FrameGuards::check(PyObject* slots) {
     for (PyObject* value : before) Py_DECREF(value);
   }
   if (!remembered_) return check_all(slots);
-  for (const auto& [index, object] : sticky_slots_) {
-    if (index >= PyTuple_GET_SIZE(slots) || PyTuple_GET_ITEM(slots, index) != object) return check_all(slots);
+  for (int i : first_) {
+    if (!run(nodes_[i], i, slots)) {
+      failed_ = i;
+      return false;
+    }
+  }
+  for (const auto& [node, object] : anchors_) {
+    if (values_[node] != object) return check_all(slots);
   }
   for (const Words& word : words_) {
     if (word_at(word.at) != word.expected) return check_all(slots);
@@ -402,10 +406,16 @@ bool FrameGuards::check(PyObject* slots) {
   for (const auto& [at, expected] : versions_) {
     if (*at != expected) return check_all(slots);
   }
+  if (replaced_handles_ != replaced_handles()) {
+    for (const HandleMark& mark : handles_) {
+      if (mark.at->get() != mark.handle || mark.handle->id != mark.id) return check_all(slots);
+    }
+    replaced_handles_ = replaced_handles();
+  }
   for (const auto& [at, expected] : flags_) {
     if (*at != expected) return check_all(slots);
   }
-  for (int i : always_) {
+  for (int i : last_) {
     if (!run(nodes_[i], i, slots)) {
       failed_ = i;
       return false;

@@ -81,7 +81,14 @@ class FrameGuards {
     int64_t index;
     int mark = -1;         // in tensors_
     bool skipped = false;  // while the words are unchanged
-    int sticky = -1;       // the slot that it is reached from by dicts alone; kNoSlot: a constant
+    // The node from which it is reached by dicts and types alone; kConstantAnchor: a constant; -1: there is none.
+    int anchor = -1;
+  };
+  // Which tensor an object contains. The id tells a later handle at the same address.
+  struct HandleMark {
+    const client::Tensor* at;
+    const client::Handle* handle;
+    uint64_t id;
   };
   struct Words {
     const void* at;
@@ -94,18 +101,21 @@ class FrameGuards {
   bool check_tensor(const Node& node, PyObject* value) const;
   bool check_distinct(const Node& node) const;
   void plan();
-  void remember(PyObject* slots);
+  void remember();
 
   std::vector<Node> nodes_;
-  std::vector<int> always_;  // nodes that are not skipped
+  std::vector<int> first_;  // nodes that are not skipped and depend on no dict or type: the anchors
+  std::vector<int> last_;   // the other nodes that are not skipped
   std::vector<PyObject*> values_;  // by node; borrowed
   std::vector<PyObject*> owned_;   // values that attributes have returned
   std::vector<TensorMark> tensors_;
   Modes modes_;
-  std::vector<std::pair<int64_t, PyObject*>> sticky_slots_;  // slots whose object must be the one of the last full check
+  std::vector<std::pair<int, PyObject*>> anchors_;  // nodes whose value must be that of the last full check
   std::vector<Words> words_;
   std::vector<std::pair<const unsigned*, unsigned>> versions_;  // of types
   std::vector<std::pair<const bool*, bool>> flags_;             // requires_grad of tensors
+  std::vector<HandleMark> handles_;  // compared if any object's handle was replaced since
+  uint64_t replaced_handles_ = 0;
   bool remembered_ = false;
   int failed_ = -1;
 };

@@ -433,9 +433,9 @@ class Attributes:
         """A global variable of a module of Python."""
         module = value.value
         source = value.source or constant(module)
-        known = self.by_id.get(("globals", id(vars(module))))
-        if known is not None and name in known.items:
-            return known.items[name]
+        written = self.written_globals(vars(module))
+        if name in written:
+            return written[name]
         if name not in vars(module):
             try:
                 getattr(module, name)  # imported at its first use

@@ -282,7 +282,9 @@ handlers[min], handlers[max] = _extreme("<"), _extreme(">")
 
 @handles(sorted)
 def _sorted(ex, args, kwargs):
-    result = SequenceValue(ex.elements(args[0]), list)
+    value = ex.real(args[0])
+    plain = isinstance(value, SetValue) and not kwargs  # elements that differ have one order
+    result = SequenceValue(ex.unordered(value) if plain else ex.elements(value), list)
     sort(ex, result, kwargs)
     return result
 
@@ -577,7 +579,7 @@ def _size(ex, args, kwargs):
 def _set_of(cls: type) -> Callable:
     def handler(ex, args, kwargs):
         items: dict[Any, Value] = {}
-        for item in ex.elements(args[0]) if args else []:
+        for item in ex.unordered(args[0]) if args else []:
             items.setdefault(hash_key(ex.real(item)), item)
         return SetValue(items, cls)
 

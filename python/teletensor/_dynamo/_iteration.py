@@ -65,6 +65,8 @@ class Iteration:
             return self.over_changing(value, lambda: [k for k, _ in value.items.values()], "dictionary changed size during iteration")
         if isinstance(value, DictView):
             return self.over_changing(value.of, value.read, "dictionary changed size during iteration")
+        if isinstance(value, SetValue) and len(value.items) > 1:
+            raise Break("the order of a set")
         if isinstance(value, SetValue):
             return self.over_changing(value, lambda: list(value.items.values()), "Set changed size during iteration")
         if isinstance(value, (IteratorValue, GeneratorValue)):
@@ -130,6 +132,11 @@ class Iteration:
         while (item := self.next_or_none(iterator)) is not None:
             found.append(item)
         return found
+
+    def unordered(self, value: Value) -> list[Value]:
+        """The elements, where their order has no effect."""
+        value = self.real(value)
+        return list(value.items.values()) if isinstance(value, SetValue) else self.elements(value)
 
     # -- generators
 

@@ -187,7 +187,7 @@ class Methods:
 
     def _set_method(self, value: SetValue, name: str, args: list[Value]) -> Value:
         if name in ("union", "intersection", "difference", "symmetric_difference", "update", "issubset", "issuperset", "isdisjoint"):
-            others = [SetValue({hash_key(self.real(i)): i for i in self.elements(a)}) for a in args]
+            others = [SetValue({hash_key(self.real(i)): i for i in self.unordered(a)}) for a in args]
             if name in ("issubset", "issuperset", "isdisjoint"):
                 return Constant(getattr(set(value.items), name)(set(others[0].items)))
             result = SetValue(dict(value.items), value.cls)

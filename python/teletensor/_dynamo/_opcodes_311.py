@@ -387,7 +387,7 @@ def _list_extend(f, i):
 @_op("SET_UPDATE")
 def _set_update(f, i):
     other = f.pop()
-    for item in f.ex.elements(other):
+    for item in f.ex.unordered(other):
         f.stack[-i.arg].items.setdefault(hash_key(f.ex.real(item)), item)
 
 

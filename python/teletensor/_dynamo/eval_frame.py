@@ -64,6 +64,14 @@ class Compiler:
         self.on_capture: Callable | None = None
         _compilers.add(self)
 
+    def __deepcopy__(self, _memo: dict) -> Compiler:
+        return self
+
+    def __reduce__(self) -> Any:
+        if not isinstance(self.backend, str):
+            raise TypeError("[compile] a module that is compiled with a function as backend cannot be pickled")
+        return shared_compiler, (self.backend, self.fullgraph, self.keywords, self.recompile_limit, self.dynamic)
+
     # -- options that Capture reads
 
     @property

@@ -244,6 +244,24 @@ def test_recompile_limit_and_settings():
     assert len(counter.graphs) == 4
 
 
+def test_order_of_sets_and_copies_of_modules():
+    import copy
+    import pickle
+
+    def f(x, words):
+        numbers = {33, 1, 17, 2}
+        numbers.discard(1)
+        return x * 2, list(numbers), sorted(numbers | {5}), [w for w in words], len(words)
+
+    g = torch.compile(f)
+    for words in ({"b", "a", "c"}, {"a", "c", "b"}, {"z"}):
+        got, want = g(X, words), f(X, words)
+        assert got[1:] == want[1:] and got[0].tolist() == want[0].tolist()
+    net = torch.compile(nn.Linear(3, 2))
+    for copied in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):  # noqa: S301
+        torch.testing.assert_close(copied(X), net(X))
+
+
 def test_stances():
     counter = Counter()
     f = torch.compile(lambda x, k: x + k, backend=counter)
