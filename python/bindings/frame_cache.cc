@@ -1,5 +1,7 @@
 #include "python/bindings/frame_cache.h"
 
+#include <pybind11/stl.h>
+
 #include <memory>
 #include <utility>
 #include <vector>
@@ -17,7 +19,7 @@ namespace {
 bool frames_plain = false;  // guarded by the GIL
 thread_local int plain_regions = 0;
 
-// Calls the code of the first entry whose guards hold for the slots; `miss` if there is none. Calls `plain` while
+// Calls the code of the first entry whose guards hold for the slots, with the slots and the inputs; `miss` if there is none. Calls `plain` while
 // frames run plain and while the thread traces a Program.
 class FrameCache {
  public:
@@ -35,7 +37,9 @@ class FrameCache {
       if (!entries_[i].guards->check(slots.ptr())) continue;
       const py::object code = entries_[i].code;  // a call may change the entries
       if (i > 0) std::swap(entries_[i], entries_[0]);
-      return invoke(code, slots);
+      const py::tuple inputs = entries_[0].guards->inputs();
+      return py::reinterpret_steal<py::object>(
+          throw_if_null(PyObject_CallFunctionObjArgs(code.ptr(), slots.ptr(), inputs.ptr(), nullptr)));
     }
     return invoke(miss_, slots);
   }
@@ -65,8 +69,9 @@ class FrameCache {
 void bind_frame_cache(py::module_& m) {
   py::class_<FrameGuards, std::shared_ptr<FrameGuards>>(m, "FrameGuards",
                                                         "Checks of the Python state that a compiled function has read.")
-      .def(py::init<const py::sequence&>(), py::arg("nodes"))
+      .def(py::init<const py::sequence&, std::vector<int>>(), py::arg("nodes"), py::arg("inputs") = std::vector<int>())
       .def("check", [](FrameGuards& guards, const py::tuple& slots) { return guards.check(slots.ptr()); })
+      .def("inputs", &FrameGuards::inputs)
       .def_property_readonly("failed", &FrameGuards::failed);
   py::class_<FrameCache>(m, "FrameCache", "The compiled versions of a function, with their guards.")
       .def(py::init<py::object, py::object>(), py::arg("miss"), py::arg("plain"))

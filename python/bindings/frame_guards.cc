@@ -112,7 +112,7 @@ FrameGuards::Modes FrameGuards::current_modes() {
   return modes;
 }
 
-FrameGuards::FrameGuards(const py::sequence& nodes) {
+FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : inputs_(std::move(inputs)) {
   for (py::handle entry : nodes) {
     const py::tuple fields = py::cast<py::tuple>(entry);
     Node node{static_cast<GuardKind>(py::cast<int>(fields[0])), py::cast<int>(fields[1]),
@@ -131,8 +131,18 @@ FrameGuards::FrameGuards(const py::sequence& nodes) {
       modes_ = current_modes();
     }
   }
+  for (int input : inputs_) {
+    tt::check(ErrorKind::kValue, input >= 0 && input < static_cast<int>(nodes_.size()),
+              "[FrameGuards] expected numbers of nodes as inputs");
+  }
   values_.resize(nodes_.size());
   plan();
+}
+
+py::tuple FrameGuards::inputs() const {
+  py::tuple values(inputs_.size());
+  for (size_t i = 0; i < inputs_.size(); ++i) PyTuple_SET_ITEM(values.ptr(), i, Py_XNewRef(values_[inputs_[i]]));
+  return values;
 }
 
 FrameGuards::~FrameGuards() {

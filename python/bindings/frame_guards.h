@@ -54,13 +54,16 @@ enum class GuardKind : int {
 
 class FrameGuards {
  public:
-  explicit FrameGuards(const pybind11::sequence& nodes);
+  // `inputs`: nodes that load the inputs of the compiled code.
+  FrameGuards(const pybind11::sequence& nodes, std::vector<int> inputs);
   ~FrameGuards();
   FrameGuards(const FrameGuards&) = delete;
   FrameGuards& operator=(const FrameGuards&) = delete;
 
   bool check(PyObject* slots);  // a tuple
   int failed() const { return failed_; }
+  // The values of the nodes `inputs`, as the last check that succeeded has found them. Call it before any other code runs.
+  pybind11::tuple inputs() const;
 
  private:
   struct TensorMark {
@@ -104,6 +107,7 @@ class FrameGuards {
   void remember();
 
   std::vector<Node> nodes_;
+  const std::vector<int> inputs_;
   std::vector<int> first_;  // nodes that are not skipped and depend on no dict or type: the anchors
   std::vector<int> last_;   // the other nodes that are not skipped
   std::vector<PyObject*> values_;  // by node; borrowed

@@ -89,6 +89,7 @@ class Captured(NamedTuple):
     """What was made of a frame."""
 
     guards: Guards
+    inputs: list[int]  # the nodes of the guards that load the inputs of the graph
     function: Callable | None
     source: str
     graph: Any
@@ -371,18 +372,17 @@ class Capture:
         if ex.calls or nodes:
             ex.graph.output(tuple(nodes))
             module = GraphModule({}, ex.graph, "GraphModule")
-            inputs, ex_inputs = [v.original for v in ex.inputs], ex.inputs
+            inputs = [v.original for v in ex.inputs]
             if ex.trace is not None:
                 ex.trace.stop()
             set_mode_state(before)
             graph = self.options.compile_graph(module, inputs, ex)
-        else:
-            ex_inputs = []
         code.namespace["set_modes"] = set_mode_state
-        function, source = code.compile(graph, ex_inputs, text, modes if modes != before else None, self.entry.code.co_name)
+        function, source = code.compile(graph, text, modes if modes != before else None, self.entry.code.co_name)
         if result is None and self.entry.target >= 0 and graph is None and not ex.written and not ex.globals and self.group <= 1:
             raise Failed(broken.reason if broken else "")
-        return Captured(ex.guards, function, source, module, broken)
+        nodes_of_inputs = [ex.guards.node(v.source) for v in ex.inputs] if graph is not None else []
+        return Captured(ex.guards, nodes_of_inputs, function, source, module, broken)
 
     # -- graph breaks
 

@@ -244,19 +244,17 @@ class Code:
             return False
         return key.value in of.original and of.original[key.value] is value.obj
 
-    def compile(self, graph: Any, inputs: list[TensorValue], result: str, modes: tuple | None, name: str) -> Any:
-        """The function of the slots `S`."""
+    def compile(self, graph: Any, result: str, modes: tuple | None, name: str) -> Any:
+        """The function of the slots `S` and the inputs `I` of the graph."""
         lines = list(self.reads)
         if graph is not None:
-            names = [self.read(v.source) for v in inputs]
-            lines = list(self.reads)
             self.namespace["graph"] = graph
-            lines.append(f"g = graph(({', '.join(names)}{',' if names else ''}))")
+            lines.append("g = graph(I)")
         lines += self.lines
         if modes is not None:
             lines.append(f"set_modes({self.constant(modes)})")
         lines.append(f"return {result}")
-        text = "def compiled(S):\n" + "".join(f"    {line}\n" for line in lines)
+        text = "def compiled(S, I):\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(text, f"<compiled {name}>", "exec"), self.namespace)  # noqa: S102 - the source was made here
         return self.namespace["compiled"], text
 

@@ -192,7 +192,7 @@ class Compiler:
         state.compiled += 1
         try:
             captured = capture()
-            guards, function, broken = captured.guards, captured.function, captured.broken
+            guards, function, broken, inputs = captured.guards, captured.function, captured.broken, captured.inputs
             counters["frames"]["ok"] += 1
             if captured.graph is not None and self.on_capture:
                 self.on_capture.captured(captured)
@@ -209,7 +209,7 @@ class Compiler:
             log("graph_breaks", f"{entry.code.co_qualname} runs as plain Python: {e}")
             if getattr(capture, "ex", None) is None:
                 return plain
-            guards, function, broken = capture.ex.guards, plain, None
+            guards, function, broken, inputs = capture.ex.guards, _ignoring_inputs(plain), None, []
             counters["skipped"][str(e)] += 1
         if broken is not None:
             counters["graph_break"][broken.reason] += 1
@@ -217,14 +217,19 @@ class Compiler:
             if self.on_capture:
                 self.on_capture.broke(broken)
         log("guards", f"{entry.code.co_qualname}:\n" + "\n".join(f"  {text}" for text in guards.texts))
-        checked = _C.FrameGuards(guards.nodes)
+        checked = _C.FrameGuards(guards.nodes, inputs)
         if not checked.check(slots):
             # A condition that no later call can fulfil either, such as arguments that share memory.
             counters["skipped"][f"guard: {guards.texts[checked.failed]}"] += 1
             return plain
         state.guards.append((checked, guards.texts))
+        found = checked.inputs()  # before another thread checks these guards
         self.cache(entry, state.owner).add(checked, function)
-        return function
+        return lambda slots: function(slots, found)
+
+
+def _ignoring_inputs(plain: Callable) -> Callable:
+    return lambda slots, _inputs: plain(slots)
 
 
 class _CacheState:
