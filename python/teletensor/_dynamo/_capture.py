@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 from .. import _functions, fx
 from ..fx.graph_module import GraphModule
+from ..nn import dot_product_attention
 from . import _builtins, _opcodes_311
 from ._attributes import Attributes
 from ._bytecode import Instruction
@@ -109,7 +110,11 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
         self.table, self.slot_names = table, names
         self.guards = Guards(names)
         self.guards.check(CHECK_MODES, None)
-        self.guards.check(CHECK_EQUAL, constant(vars(_functions)).then(DICT_ITEM, "_deterministic"), _functions._deterministic)
+        # Settings that functions which become nodes read.
+        for module, names in ((_functions, ("_deterministic",)), (dot_product_attention, ("allowed", "cudnn_selected"))):
+            for setting in names:
+                value = vars(module)[setting]
+                self.guards.check(CHECK_EQUAL, constant(vars(module)).then(DICT_ITEM, setting), value)
         self.graph = fx.Graph()
         self.inputs: list[TensorValue] = []
         self.by_id: dict[int, Value] = {}

@@ -192,9 +192,17 @@ def _check_mark(name: str, t: Any, index: Any) -> None:
 
 
 def mark_static(t: Any, index: Any = None) -> None:
-    """Checks its arguments: every size is a constant of compiled code."""
-    if isinstance(t, Tensor):
-        _check_mark("mark_static", t, index)
+    """Makes sizes of a tensor numbers in torch.compiler.trace(); all sizes are constants of compiled functions.
+
+    Args:
+        t: a tensor. Other objects have no sizes.
+        index: a dimension or several; None: all.
+    """
+    if not isinstance(t, Tensor):
+        return
+    _check_mark("mark_static", t, index)
+    dims = range(t.dim()) if index is None else index if isinstance(index, (list, tuple)) else [index]
+    t._dynamo_static_indices = {*getattr(t, "_dynamo_static_indices", ()), *(dim % max(t.dim(), 1) for dim in dims)}
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:

@@ -287,6 +287,19 @@ def test_deterministic_algorithms_are_guarded():
             torch.use_deterministic_algorithms(False)
 
 
+def test_selected_attention_is_guarded():
+    from teletensor._dynamo.utils import counters
+    from teletensor.nn.attention import SDPBackend, sdpa_kernel
+
+    q = torch.randn(1, 2, 4, 8)
+    f = torch.compile(nn.functional.scaled_dot_product_attention)
+    f(q, q, q)
+    graphs = counters["stats"]["unique_graphs"]
+    with sdpa_kernel(SDPBackend.MATH):
+        f(q, q, q)
+    assert counters["stats"]["unique_graphs"] == graphs + 1
+
+
 def test_constants_are_new_tensors_in_every_call():
     for compiled in both(lambda: torch.tensor([1.0, 2.0])):
         first = compiled()
