@@ -9,6 +9,7 @@
 #include "client/link/outside.h"
 #include "client/session/encode.h"
 #include "client/session/leaf_grads.h"
+#include "engine/schema/autocast.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 #include "engine/schema/read_only.h"
@@ -59,7 +60,8 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
       serial_(next_serial()),
       first_sequence_(Ref<GraphNode>(new GraphNode(nullptr, nullptr))->sequence()),
       sizes_(!options.are_sizes_constant && session_->engine().size_expressions()),
-      current_site_(options.current_site) {
+      current_site_(options.current_site),
+      only_metadata_(options.only_metadata) {
   check(current_trace == nullptr, "[trace] this thread is tracing a Program already");
   for (const Tensor& example : examples) {
     check(example->session.get() == session_.get(),
@@ -78,6 +80,14 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
 }
 
 ProgramTrace::~ProgramTrace() { stop(); }
+
+Tensor ProgramTrace::add_input(const Tensor& example) {
+  check(only_metadata_, "[trace] expected a trace of metadata; inputs of a Program are given when it begins");
+  check(example->session.get() == session_.get() && example->id != 0,
+        "[trace] expected a tensor of the traced session that has values");
+  inputs_.push_back(make(*example));
+  return inputs_.back();
+}
 
 void ProgramTrace::stop() {
   if (!active_) return;
@@ -287,14 +297,18 @@ Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& opt
         "] the sizes of its results depend on values, which do not exist while a Program is traced");
   check(ErrorKind::kNotImplemented, !reaches_outside(op.name), "[", op.name,
         "] has effects outside of the session; a Program cannot contain it");
-  check(ErrorKind::kNotImplemented, !options.autocast.enabled(), "[", op.name,
+  check(ErrorKind::kNotImplemented, only_metadata_ || !options.autocast.enabled(), "[", op.name,
         "] a Program cannot be traced under autocast; convert tensors with .to()");
   check(ErrorKind::kNotImplemented, options.saved == nullptr, "[", op.name,
         "] a Program cannot be traced with hooks of saved tensors");
   const bool grad = options.grad && !options.inference;
   const DefaultFloat default_float(options.default_float);
   Inference inference;
-  infer(op, args, grad, &inference);
+  if (options.autocast.enabled() && options.into.empty() && has_autocast_policy(op)) {
+    infer_with_autocast(op, args, options.autocast, grad, &inference);
+  } else {
+    infer(op, args, grad, &inference);
+  }
   for (size_t i = 0; i < args.size() && writes_arguments(op, args); ++i) {
     if (!op.params[i].written) continue;
     for_each_tensor(args[i], [&](const Handle* tensor) { check_target(op, *tensor, grad, /*records=*/false); });
@@ -337,6 +351,7 @@ Tensors ProgramTrace::call_with_metas(const Op& op, Args args, const CallOptions
 // Appends the instruction.
 void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options,
                        absl::Span<const SizeArgument> sizes) {
+  if (only_metadata_) return;
   std::vector<Slot> lists;  // spans into it must stay valid
   size_t entries = 0;
   for (const Arg& arg : args) entries += arg.kind == Arg::Kind::kTensors ? arg.size : 0;
@@ -480,6 +495,7 @@ Program::Output ProgramTrace::output_of(const Tensor& output, std::vector<Slot>*
 
 Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) {
   check(active_, "[trace] the trace has ended");
+  check(!only_metadata_, "[trace] a trace of metadata has no Program");
   const absl::Cleanup stopped = [this] { stop(); };
   std::vector<Program::Output> returned;
   std::vector<Slot> results;

@@ -32,6 +32,8 @@ struct TraceOptions {
   std::vector<Size> constant_sizes = {};
   // The number of the line of the function that is running now (Session::site()); for messages. May be null.
   std::function<uint32_t()> current_site = nullptr;
+  // Calls infer the metadata of their results, also under autocast, and nothing is recorded: finish() throws.
+  bool only_metadata = false;
 };
 
 // Records the calls of this thread for one session, from its construction to finish() or its destruction. Traces do not
@@ -52,6 +54,8 @@ class ProgramTrace {
 
   // Stand for the inputs.
   absl::Span<const Tensor> inputs() const { return inputs_; }
+  // Adds a stand-in for a tensor. Throws Error unless the trace infers only metadata.
+  Tensor add_input(const Tensor& example);
   // Ends the trace. `exact`: runs have the bits of single calls, because the engine replaces no calls by operators that
   // compute the same differently. Throws Error if an output shares memory with an input or with another output.
   Ref<Program> finish(absl::Span<const Tensor> outputs, bool exact);
@@ -190,6 +194,7 @@ class ProgramTrace {
   int depth_ = 0, region_ = 0;  // nested regions; all regions so far
   std::vector<v1::Site> sites_;
   absl::flat_hash_map<uint32_t, uint32_t> site_numbers_;  // the session's to the Program's
+  const bool only_metadata_;
   bool active_ = true;
 };
 

@@ -15,6 +15,7 @@
 #include "python/bindings/autocast.h"
 #include "python/bindings/autograd/autograd.h"
 #include "python/bindings/connection.h"
+#include "python/bindings/frame_cache.h"
 #include "python/bindings/overridable.h"
 #include "python/bindings/program.h"
 #include "python/bindings/published.h"
@@ -322,6 +323,7 @@ void bind(py::module_& m) {
   bind_admin(m);
   bind_store(m);
   bind_program(m);
+  bind_frame_cache(m);
   bind_published(m);
   bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),

@@ -81,10 +81,12 @@ class TraceRegion {
 };
 
 // `constant_sizes`: True for all sizes, or a list of (number of the tensor, dimension).
-std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples, const py::object& constant_sizes) {
+std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples, const py::object& constant_sizes,
+                                                   bool only_metadata) {
   const std::vector<client::Tensor> tensors = tensors_of(examples, "trace");
   client::Session& session = tensors.empty() ? current_session() : *tensors[0]->session;
   client::TraceOptions options;
+  options.only_metadata = only_metadata;
   options.current_site = [&session] { return current_site(session); };  // the trace keeps the session
   if (py::isinstance<py::bool_>(constant_sizes)) {
     options.are_sizes_constant = constant_sizes.cast<bool>();
@@ -128,8 +130,17 @@ void bind_program(py::module_& m) {
       .def("__enter__", &TraceRegion::enter)
       .def("__exit__", &TraceRegion::exit);
   py::class_<client::ProgramTrace>(m, "ProgramTrace")
-      .def(py::init(&begin_trace), py::arg("examples"), py::arg("constant_sizes") = false)
+      .def(py::init(&begin_trace), py::arg("examples"), py::arg("constant_sizes") = false,
+           py::arg("only_metadata") = false)
       .def_property_readonly("gave_sizes", &client::ProgramTrace::gave_sizes)
+      .def(
+          "add_input",
+          [](client::ProgramTrace& t, py::handle example) {
+            check(ErrorKind::kType, is_tensor(example.ptr()), "[trace] expected a Tensor, got ",
+                  Py_TYPE(example.ptr())->tp_name);
+            return py::reinterpret_steal<py::object>(throw_if_null(wrap(t.add_input(handle_of(example.ptr())))));
+          },
+          py::arg("example"))
       .def_property_readonly("inputs", [](const client::ProgramTrace& t) { return wrapped(t.inputs()); })
       .def("stop", &client::ProgramTrace::stop)
       .def(

@@ -7,7 +7,7 @@ import warnings
 
 from . import _C, _connection
 from ._C import Tensor
-from ._options import check_flags, check_kind, check_optional_flags, reject_values
+from ._options import check_flags, check_kind, check_optional_flags
 from ._storage import UntypedStorage
 from ._tensor_types import dtype_and_kind, tensor_types
 
@@ -17,7 +17,7 @@ __all__ = [
     "finfo", "iinfo", "broadcast_shapes", "broadcast_tensors", "allclose", "equal", "meshgrid", "set_num_threads",
     "get_num_threads", "is_storage", "get_default_device", "set_default_device", "use_deterministic_algorithms",
     "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled",
-    "set_float32_matmul_precision", "get_float32_matmul_precision", "compile", *tensor_types("cpu"),
+    "set_float32_matmul_precision", "get_float32_matmul_precision", *tensor_types("cpu"),
 ]  # fmt: skip
 
 
@@ -359,41 +359,6 @@ def set_float32_matmul_precision(precision: str) -> None:
 def get_float32_matmul_precision() -> str:
     """The last value passed to set_float32_matmul_precision; initially 'highest'."""
     return _float32_matmul_precision
-
-
-_BACKENDS = ("inductor", "eager", "aot_eager", "cudagraphs")
-_MODES = ("default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs")
-
-
-def compile(  # noqa: A001 - PyTorch's name
-    model=None, *, fullgraph: bool = False, dynamic: bool | None = None, backend=None, mode: str | None = None,
-    options: dict | None = None, disable: bool = False, name: str | None = None, recompile_limit: int | None = None,
-    isolate_recompiles: bool = False, dynamic_shapes=None,
-):  # fmt: skip
-    """Returns the model unchanged: graphs are not compiled yet. The engine batches and fuses eager operations.
-
-    ``fullgraph``, ``dynamic``, ``mode``, ``disable``, PyTorch's backends, ``name`` and the limits of recompilation have no
-    effect on results.
-
-    Raises:
-        RuntimeError: PyTorch has no such backend or mode, or both mode and options are given.
-        NotImplementedError: the backend is a function, or backend options are given.
-    """
-    check_flags("compile", fullgraph=fullgraph, disable=disable, isolate_recompiles=isolate_recompiles)
-    backend = "inductor" if backend is None else backend
-    if name is not None and not isinstance(name, str) or recompile_limit is not None and not isinstance(recompile_limit, int):
-        raise TypeError(f"[compile] expected name to be a str and recompile_limit an int, got {name!r} and {recompile_limit!r}")
-    check_optional_flags("compile", dynamic=dynamic)
-    if callable(backend):
-        raise NotImplementedError("[compile] expected the name of a backend, got a function: graphs are not compiled")
-    if backend not in _BACKENDS:
-        raise RuntimeError(f"[compile] expected backend to be one of {', '.join(_BACKENDS)}, got {backend!r}")
-    if mode is not None and options is not None:
-        raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
-    if mode is not None and mode not in _MODES:
-        raise RuntimeError(f"[compile] expected mode to be one of {', '.join(_MODES)}, got {mode!r}")
-    reject_values("compile", "nothing is compiled", options=options or None, dynamic_shapes=dynamic_shapes)
-    return (lambda m: m) if model is None else model
 
 
 def on_mesh_of(like: Tensor, constant: Tensor) -> Tensor:

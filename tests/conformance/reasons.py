@@ -12,7 +12,7 @@ REASONS: dict[str, dict[str, str]] = {
     },
     "einops": {
         r"test_torch_layer$": "pickles tensors; tensors are in the engine and are saved with `save`",
-        r"test_torch_compile_with_dynamic_shape": "inspects torch._dynamo; `compile` returns the model unchanged",
+        r"test_torch_compile_with_dynamic_shape": "inspects torch._dynamo's symbolic sizes; sizes are constants of compiled functions",
     },
     "opt_einsum": {
         r"test_sharing_nesting\[torch\]": "relies on from_numpy() sharing the array's memory, and so keeping it alive; "

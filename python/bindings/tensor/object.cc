@@ -472,7 +472,12 @@ void CallInProgress::free_replaced_handles() { std::vector<client::Tensor>().swa
 
 void forget_grad(PyObject* o) { Py_CLEAR(self_of(o)->grad); }
 
+static uint64_t handles_replaced = 0;  // the GIL guards it
+
+uint64_t replaced_handles() { return handles_replaced; }
+
 void replace_handle(PyObject* o, client::Tensor handle) {
+  ++handles_replaced;
   check(ErrorKind::kNotImplemented, !client::ProgramTrace::is_active() || client::is_traced(handle_of(o)->id),
         "[trace] a traced function cannot replace a tensor that exists outside, as `x.data = y` and x.detach_() do");
   std::swap(self_of(o)->handle, handle);

@@ -99,6 +99,9 @@ class CallInProgress {
 // Drops the object last returned for `.grad`, which would keep the gradient's memory.
 void forget_grad(PyObject* o);
 
+// How often replace_handle() was called in this process.
+uint64_t replaced_handles();
+
 // Makes the Python object refer to another tensor: `x.data = y`, `x.unsqueeze_(0)`.
 void replace_handle(PyObject* o, client::Tensor handle);
 

@@ -1,4 +1,8 @@
-"""torch._dynamo.config: settings that can be set and read and have no effect: graphs are not compiled."""
+"""torch._dynamo.config: settings of graph capture.
+
+``recompile_limit``, ``disable``, ``suppress_errors``, ``error_on_recompile`` and ``error_on_graph_break`` have an effect. The others
+can be set and read: sizes are constants, and modules are always guarded.
+"""
 
 import sys
 
@@ -19,6 +23,7 @@ guard_nn_modules = True
 inline_inbuilt_nn_modules = True
 optimize_ddp = True
 error_on_recompile = False
+error_on_graph_break = False
 allow_unspec_int_on_nn_module = False
 skip_fwd_side_effects_in_bwd_under_checkpoint = False
 compiled_autograd = False

@@ -82,6 +82,7 @@ NAMES = {
     "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "
     "CharStorage ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
     "func": "vmap",
+    "compiler._compile": "compile",
     "functional": "split",
     "nn.functional": "adaptive_avg_pool1d avg_pool1d conv1d conv2d conv3d",
 }

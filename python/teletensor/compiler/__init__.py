@@ -1,8 +1,6 @@
-"""torch.compiler: Programs, and the markers and settings of torch.compile.
+"""torch.compiler: Programs, and the decorators and settings of torch.compile.
 
-trace() makes a Program of a function, which the engine runs as one instruction; explain() shows what the engine makes of
-it. torch.compile returns functions and modules unchanged, so its decorators return their functions, its settings are
-checked and have no effect, and the functions that ask whether code is being compiled or exported return False.
+trace() makes a Program of a function, which the engine runs as one instruction; explain() shows what the engine makes of it.
 """
 
 from __future__ import annotations
@@ -10,8 +8,12 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._functions import _BACKENDS, compile  # noqa: A004 - PyTorch's name
+from .._dynamo._backends import list_backends
+from .._dynamo._stance import is_compiling, set_stance
+from .._dynamo.decorators import allow_in_graph, assume_constant_result, disable, nonstrict_trace, substitute_in_graph
+from .._dynamo.eval_frame import reset
 from . import config
+from ._compile import compile, get_default_backend, set_default_backend  # noqa: A004 - PyTorch's name
 from .programs import ProgramStats, TracedProgram, explain, stats, trace
 
 __all__ = [
@@ -24,84 +26,26 @@ __all__ = [
     "skip_guard_on_inbuilt_nn_modules_unsafe", "stats", "substitute_in_graph", "trace", "wrap_numpy",
 ]  # fmt: skip
 
-_STANCES = ("default", "eager_then_compile", "aot_eager_then_compile", "force_eager", "eager_on_recompile", "fail_on_recompile")
-
-
 class PrecompileError(RuntimeError):
     """A function cannot be compiled in advance."""
-
-
-def is_compiling() -> bool:
-    """Always False."""
-    return False
 
 
 is_dynamo_compiling = is_exporting = is_compiling
 
 
-def allow_in_graph(fn: Any) -> Any:
-    """Returns the function, or the list of functions, itself. Raises AssertionError if one cannot be called."""
-    for f in fn if isinstance(fn, (list, tuple)) else [fn]:
-        if not callable(f):
-            raise AssertionError(f"[allow_in_graph] expected a callable, got {type(f).__name__}")
-    return fn
-
-
-assume_constant_result = allow_in_graph
-
-
-def nonstrict_trace(traceable_fn):
-    """Returns the function unchanged, like allow_in_graph()."""
-    return traceable_fn
-
-
-def disable(fn: Any = None, recursive: bool = True, *, reason: str | None = None) -> Any:
-    """Returns the function or module itself, or without one a decorator that does. The arguments have no effect."""
+def nested_compile_region(fn: Any = None, *, options: Any = None, max_reuse_entries: int = 8, reuse_hash_fn: Any = None) -> Any:
+    """Returns the function itself, which is compiled where it is called, or without one a decorator. The options are not implemented.
+    """
+    if options is not None or reuse_hash_fn is not None or max_reuse_entries != 8:
+        raise NotImplementedError("[nested_compile_region] expected no options: the region is a part of the graph")
     return (lambda f: f) if fn is None else fn
 
 
-def nested_compile_region(fn: Any = None, *, options: Any = None, max_reuse_entries: int = 8, reuse_hash_fn: Any = None) -> Any:
-    """Returns the function itself, or without one a decorator that does. The other arguments have no effect."""
-    return disable(fn)
+def cudagraph_mark_step_begin() -> None:
+    """Does nothing: outputs of Programs are never overwritten by a later run."""
 
 
-def substitute_in_graph(
-    original_fn: Callable, *, can_constant_fold_through: bool = False, skip_signature_check: bool = False
-) -> Callable:
-    """Returns a decorator that returns its function: the original function is never replaced."""
-    return lambda f: f
-
-
-def reset() -> None:
-    """Does nothing: there are no compiled graphs."""
-
-
-cudagraph_mark_step_begin = cudagraph_mark_warmup_incomplete = reset
-
-
-def list_backends(exclude_tags: Any = ("debug", "experimental")) -> list[str]:
-    """The names that compile() accepts, without those that have one of the excluded tags; aot_eager and eager have the
-    tag "debug".
-    """
-    return sorted(n for n in _BACKENDS if not ("debug" in exclude_tags and "eager" in n))
-
-
-_default_backend: Any = "inductor"
-
-
-def get_default_backend() -> Any:
-    """The name set by set_default_backend, "inductor" at first."""
-    return _default_backend
-
-
-def set_default_backend(backend: Any) -> None:
-    """Sets the result of get_default_backend(); None sets "inductor". Raises RuntimeError for an unknown name."""
-    if callable(backend):
-        raise NotImplementedError("[set_default_backend] expected the name of a backend, got a function: graphs are not compiled")
-    if backend is not None and backend not in _BACKENDS:
-        raise RuntimeError(f"[set_default_backend] expected one of {', '.join(_BACKENDS)}, got {backend!r}")
-    global _default_backend
-    _default_backend = backend or "inductor"
+cudagraph_mark_warmup_incomplete = cudagraph_mark_step_begin
 
 
 def set_enable_guard_collectives(enabled: bool) -> bool:
@@ -110,58 +54,37 @@ def set_enable_guard_collectives(enabled: bool) -> bool:
     return previous
 
 
-class set_stance:  # noqa: N801 - PyTorch's name
-    """Checks the name of a stance and has no effect. Also a context manager and a decorator."""
-
-    def __init__(self, stance: str = "default", *, skip_guard_eval_unsafe: bool = False, force_backend: Any = None) -> None:
-        if stance not in _STANCES:
-            raise RuntimeError(f"invalid torch.compile stance '{stance}', expected one of {', '.join(_STANCES)}")
-        if force_backend is not None and stance != "default":
-            raise RuntimeError("non-default stance cannot have force_backend set")
-        if callable(force_backend):
-            raise NotImplementedError("[set_stance] expected force_backend to be a name: graphs are not compiled")
-
-    def __call__(self, fn: Callable) -> Callable:
-        return fn
-
-    def __enter__(self) -> None:
-        pass
-
-    def __exit__(self, *exc: object) -> None:
-        pass
-
-
 def save_cache_artifacts() -> None:
     """Returns None, as PyTorch does if nothing was compiled."""
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:
     """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
-    raise NotImplementedError("[load_cache_artifacts] graphs are not compiled, so there is no cache of them")
+    raise NotImplementedError("[load_cache_artifacts] the engine compiles while it runs, so there are no files of compiled code")
 
 
 def load_compiled_function(file: Any, *, f_globals: Any = None, external_data: Any = None) -> Callable:
     """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
-    raise NotImplementedError("[load_compiled_function] graphs are not compiled, so compiled functions cannot be loaded")
+    raise NotImplementedError("[load_compiled_function] the engine compiles while it runs, so there are no files of compiled code")
 
 
 def precompile(*args: Any, **kwargs: Any) -> Any:
     """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
-    raise NotImplementedError("[precompile] graphs are not compiled")
+    raise NotImplementedError("[precompile] functions are compiled at their first call")
 
 
 def wrap_numpy(fn: Callable) -> Callable:
-    """Raises NotImplementedError: functions of NumPy arrays run in the engine only when compiled."""
-    raise NotImplementedError("[wrap_numpy] graphs are not compiled; call the function with tensor.numpy()")
+    """Raises NotImplementedError: arrays are not captured."""
+    raise NotImplementedError("[wrap_numpy] arrays are not captured; call the function with tensor.numpy()")
 
 
 def keep_portable_guards_unsafe(guard_entries: Any) -> list[bool]:
-    """Keeps every guard: graphs are not compiled, so there are none."""
+    """Keeps every guard: none may be left out."""
     return [True for _ in guard_entries]
 
 
 def keep_tensor_guards_unsafe(guard_entries: Any, keep_parameters: bool = False) -> list[bool]:
-    """Keeps every guard: graphs are not compiled, so there are none."""
+    """Keeps every guard: none may be left out."""
     return keep_portable_guards_unsafe(guard_entries)
 
 

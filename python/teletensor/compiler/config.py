@@ -1,4 +1,4 @@
-"""torch.compiler.config: settings of compilation. They can be set and read and have no effect: graphs are not compiled."""
+"""torch.compiler.config: settings of compilation. They can be set and read and have no effect: sizes are constants."""
 
 job_id: str | None = None
 dynamic_shapes = True

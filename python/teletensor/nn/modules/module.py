@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Callable, TypeVar
@@ -364,10 +365,9 @@ class Module(ModuleCalls, ModuleState):
         return self._apply(lambda t: t.share_memory_())
 
     def compile(self, *args, **kwargs) -> None:
-        """Compiles forward, in place, with compile()'s options."""
-        from ... import compile as compiled
-
-        self._compiled_call_impl = compiled(self._call_impl, *args, **kwargs)
+        """Makes calls of this module run compiled code; the arguments are those of torch.compile."""
+        package = sys.modules[__name__.partition(".")[0]]  # imports the compiler at its first use
+        self._compiled_call_impl = package.compile(self._call_impl, *args, **kwargs)
 
     def xpu(self, device=None) -> Module:
         """Raises NotImplementedError, as do ipu() and mtia(): engines have CPUs and CUDA GPUs only."""

@@ -1,0 +1,127 @@
+// FrameGuards: whether the Python state that a compiled function has read is unchanged.
+//
+// A list of nodes in order: each loads a value (an argument, an item, an attribute) or checks a value that an earlier
+// node has loaded. After a check of all nodes has succeeded, the memory words that stay equal as long as the values
+// reached through dicts do (versions of dicts and types, types of objects, handles of tensors) are compared instead of
+// most nodes. All functions require the GIL and call no Python code.
+#pragma once
+
+#include <Python.h>
+#include <pybind11/pybind11.h>
+
+#include <cstdint>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "client/session/tensor.h"
+
+namespace tt::python {
+
+// The numbers are those of python/teletensor/_dynamo/guards.py.
+enum class GuardKind : int {
+  kSlot,        // b: index. Loads an element of the slots
+  kConstant,    // object
+  kDictItem,    // object: key
+  kInstanceDict,
+  kListItem,    // b: index
+  kTupleItem,   // b: index
+  kCell,        // the content of a cell
+  kType,
+  kTypeAttribute,  // object: name, found in the type's method resolution order
+  kFunctionCode,
+  kFunctionGlobals,
+  kFunctionClosure,  // b: index of the cell
+  kFunctionDefaults,
+  kFunctionKeywordDefaults,
+  kMethodSelf,
+  kMethodFunction,
+  kAttribute,      // object: name; only of builtin types, whose getters run no Python code
+  kCheckIs = 32,   // object
+  kCheckType,      // object: the type
+  kCheckEqual,     // object: of a builtin immutable type
+  kCheckLength,    // b: length of a list, tuple, dict or set
+  kCheckKeys,      // object: tuple of the keys in order
+  kCheckMissing,   // object: key that the dict lacks
+  kCheckTypeMissing,  // object: name
+  kCheckTensor,    // object: an example
+  kCheckSame,      // b: another node, of the same object
+  kCheckDistinct,  // object: tuple of node numbers, of different objects; tensors also have different storages
+  kCheckModes,     // grad mode, inference mode, autocast, default dtype, default device, function modes
+  kCheckNoDict,    // the object has no instance dict
+  kCheckEmptyCell,
+};
+
+class FrameGuards {
+ public:
+  // `inputs`: nodes that load the inputs of the compiled code.
+  FrameGuards(const pybind11::sequence& nodes, std::vector<int> inputs);
+  ~FrameGuards();
+  FrameGuards(const FrameGuards&) = delete;
+  FrameGuards& operator=(const FrameGuards&) = delete;
+
+  bool check(PyObject* slots);  // a tuple
+  int failed() const { return failed_; }
+  // The values of the nodes `inputs`, as the last check that succeeded has found them. Call it before any other code runs.
+  pybind11::tuple inputs() const;
+
+ private:
+  struct TensorMark {
+    TensorMeta meta;
+    PyTypeObject* type;
+    bool is_leaf;
+  };
+  struct Modes {
+    bool grad, inference, function_modes;
+    std::vector<int> autocast;
+    int default_dtype;
+    bool operator==(const Modes&) const;
+  };
+  struct Node {
+    GuardKind kind;
+    int parent;
+    PyObject* object;  // owned
+    int64_t index;
+    int mark = -1;         // in tensors_
+    bool skipped = false;  // while the words are unchanged
+    // The node from which it is reached by dicts and types alone; kConstantAnchor: a constant; -1: there is none.
+    int anchor = -1;
+  };
+  // Which tensor an object contains. The id tells a later handle at the same address.
+  struct HandleMark {
+    const client::Tensor* at;
+    const client::Handle* handle;
+    uint64_t id;
+  };
+  struct Words {
+    const void* at;
+    uint64_t expected;
+  };
+
+  static Modes current_modes();
+  bool check_all(PyObject* slots);
+  bool run(const Node& node, int number, PyObject* slots);
+  bool check_tensor(const Node& node, PyObject* value) const;
+  bool check_distinct(const Node& node) const;
+  void plan();
+  void remember();
+
+  std::vector<Node> nodes_;
+  const std::vector<int> inputs_;
+  std::vector<int> first_;  // nodes that are not skipped and depend on no dict or type: the anchors
+  std::vector<int> last_;   // the other nodes that are not skipped
+  std::vector<PyObject*> values_;  // by node; borrowed
+  std::vector<PyObject*> owned_;   // values that attributes have returned
+  std::vector<TensorMark> tensors_;
+  Modes modes_;
+  std::vector<std::pair<int, PyObject*>> anchors_;  // nodes whose value must be that of the last full check
+  std::vector<Words> words_;
+  std::vector<std::pair<const unsigned*, unsigned>> versions_;  // of types
+  std::vector<std::pair<const bool*, bool>> flags_;             // requires_grad of tensors
+  std::vector<HandleMark> handles_;  // compared if any object's handle was replaced since
+  uint64_t replaced_handles_ = 0;
+  bool remembered_ = false;
+  int failed_ = -1;
+};
+
+}  // namespace tt::python

@@ -1,0 +1,558 @@
+"""Attributes of values: reading, writing and deleting them."""
+
+from __future__ import annotations
+
+import enum
+import types
+from typing import Any
+
+from ..nn import Module
+from ._source import (
+    CHECK_IS,
+    CHECK_MISSING,
+    CHECK_NO_DICT,
+    CHECK_TYPE_MISSING,
+    DICT_ITEM,
+    INSTANCE_DICT,
+    TYPE_ATTRIBUTE,
+    constant,
+)
+from ._values import (
+    DELETED,
+    Break,
+    BuiltinMethod,
+    CellValue,
+    Constant,
+    DictValue,
+    ExceptionValue,
+    FunctionValue,
+    GeneratorValue,
+    IteratorValue,
+    Lazy,
+    MethodValue,
+    ObjectValue,
+    Opaque,
+    PartialValue,
+    Raised,
+    SequenceValue,
+    SetValue,
+    SliceValue,
+    SuperValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+from ._wrap import EQUAL_TYPES, is_namedtuple, is_structseq
+
+_MISSING = object()
+_METHODS_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
+_TYPE_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__doc__", "__base__"))
+
+
+def lookup(cls: type, name: str) -> Any:
+    """What a class or its bases define under a name; _MISSING if nothing."""
+    for base in cls.__mro__:
+        found = base.__dict__.get(name, _MISSING)
+        if found is not _MISSING:
+            return found
+    return _MISSING
+
+
+def is_python_class(cls: type) -> bool:
+    """Whether a class was defined in Python, so that its attributes may change."""
+    return bool(cls.__flags__ & 1 << 9)
+
+
+def raise_(cls: type, *args: Any) -> Any:
+    """Raises an exception of the function that is executed."""
+    raise Raised(ExceptionValue(cls, [Constant(a) for a in args]))
+
+
+class Attributes:
+    """A part of Executor."""
+
+    def class_attribute(self, cls: type, name: str) -> Any:
+        """What a class defines under a name, with a guard."""
+        found = lookup(cls, name)
+        if is_python_class(cls):
+            if found is _MISSING:
+                self.guards.check(CHECK_TYPE_MISSING, constant(cls), name)
+            else:
+                self.guards.check(CHECK_IS, constant(cls).then(TYPE_ATTRIBUTE, name), found)
+        return found
+
+    def get_attribute(self, value: Value, name: str) -> Value:
+        """value.name; raises Raised(AttributeError) if there is none."""
+        value = self.real(value)
+        if isinstance(value, TensorValue):
+            return self.tensor_attribute(value, name)
+        if isinstance(value, ObjectValue):
+            return self.object_attribute(value, name)
+        if isinstance(value, Constant):
+            return self.constant_attribute(value, name)
+        if name == "__class__" and not isinstance(value, (Opaque, IteratorValue)):
+            return self.type_constant(value.cls)
+        if isinstance(value, SuperValue):
+            return self.super_attribute(value, name)
+        if isinstance(value, FunctionValue):
+            return self.function_attribute(value, name)
+        if isinstance(value, MethodValue):
+            if name == "__self__":
+                return value.self
+            if name == "__func__":
+                return value.function
+            return self.get_attribute(value.function, name)
+        if isinstance(value, ExceptionValue):
+            return self.exception_attribute(value, name)
+        if isinstance(value, PartialValue) and name in ("func", "args", "keywords"):
+            if name == "func":
+                return value.function
+            if name == "args":
+                return SequenceValue(list(value.args), tuple)
+            return DictValue({k: (Constant(k), v) for k, v in value.kwargs.items()})
+        if isinstance(value, SequenceValue) and value.cls not in (list, tuple):
+            return self.tuple_attribute(value, name)
+        if isinstance(value, SliceValue) and name in ("start", "stop", "step"):
+            return value.parts[("start", "stop", "step").index(name)]
+        if isinstance(value, CellValue) and name == "cell_contents":
+            return value.content if value.content is not None else raise_(ValueError, "Cell is empty")
+        if isinstance(value, (IteratorValue, GeneratorValue)):
+            if name in ("__next__", "__iter__", "send", "throw", "close"):
+                return BuiltinMethod(value, name)
+            raise Break(f"{name} of an iterator")
+        if isinstance(value, BuiltinMethod):
+            if name == "__name__":
+                return Constant(value.name)
+            if name == "__self__":
+                return value.self
+        if isinstance(value, (SequenceValue, DictValue, SetValue)):
+            found = lookup(value.cls, name)
+            if found is _MISSING:
+                return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
+            if isinstance(found, _METHODS_IN_C):
+                return BuiltinMethod(value, name)
+        raise Break(f"attribute {name} of a {type(value).__name__}")
+
+    def tuple_attribute(self, value: SequenceValue, name: str) -> Value:
+        """An attribute of a named tuple, of a Size or of several named results."""
+        cls = value.cls
+        if is_namedtuple(cls) and name in cls._fields:
+            return value.items[cls._fields.index(name)]
+        if is_structseq(cls):
+            for i in range(len(value.items)):
+                if getattr(cls, name, None) is not None and self._structseq_index(cls, name) == i:
+                    return value.items[i]
+        found = lookup(cls, name)
+        if isinstance(found, types.FunctionType):
+            return MethodValue(self.wrap_class_function(found), value)
+        if isinstance(found, property):
+            return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
+        if isinstance(found, classmethod):
+            return MethodValue(self.wrap(found.__func__, constant(found.__func__)), self.type_constant(cls))
+        if found is _MISSING:
+            return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+        if isinstance(found, _METHODS_IN_C):
+            return BuiltinMethod(value, name)
+        if type(found) in EQUAL_TYPES or isinstance(found, tuple):
+            return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name))
+        raise Break(f"attribute {name} of a {cls.__name__}")
+
+    @staticmethod
+    def _structseq_index(cls: type, name: str) -> int:
+        probe = cls(range(cls.n_sequence_fields))
+        found = getattr(probe, name, None)
+        return found if isinstance(found, int) else -1
+
+    def wrap_class_function(self, function: types.FunctionType) -> Value:
+        """The value of a function that a class defines."""
+        if id(function) not in self.by_id:
+            self.by_id[id(function)] = self.wrap_function(function, constant(function), is_stable=True)
+            self.keep.append(function)
+        return self.by_id[id(function)]
+
+    def object_attribute(self, value: ObjectValue, name: str) -> Value:
+        """An attribute of an object of a class in Python, as object.__getattribute__ finds it."""
+        cls = value.cls
+        if lookup(cls, "__getattribute__") is not object.__getattribute__:
+            raise Break(f"{cls.__name__}.__getattribute__")
+        if name == "__class__":
+            return self.type_constant(cls)
+        found = self.class_attribute(cls, name)
+        if isinstance(found, property):
+            self._check_accessor(found.fget)
+            if found.fget is None:
+                return raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter")
+            try:
+                return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
+            except Raised as e:
+                if issubclass(e.value.cls, AttributeError) and lookup(cls, "__getattr__") is not _MISSING:
+                    raise Break("a property that raises AttributeError") from None
+                raise
+        if isinstance(found, types.MemberDescriptorType):
+            return self._slot(value, name, found)
+        if isinstance(found, types.GetSetDescriptorType):
+            raise Break(f"attribute {name} of a {cls.__name__}")
+        getter = _MISSING if found is _MISSING else lookup(type(found), "__get__")
+        is_data = getter is not _MISSING and lookup(type(found), "__set__") is not _MISSING
+        if not is_data:
+            own = self.instance_attribute(value, name)
+            if own is not None:
+                return own
+        if found is _MISSING:
+            return self._missing_attribute(value, name)
+        return self.bind(found, value, cls, name, getter)
+
+    @staticmethod
+    def _check_accessor(accessor: Any) -> None:
+        if accessor is not None and not isinstance(accessor, types.FunctionType):
+            raise Break("a property whose accessor is not a function in Python")
+
+    def bind(self, found: Any, value: Value, cls: type, name: str, getter: Any) -> Value:
+        """What an attribute of the class is as an attribute of the value."""
+        if isinstance(found, types.FunctionType):
+            return MethodValue(self.wrap_class_function(found), value)
+        if isinstance(found, staticmethod):
+            return self.wrap(found.__func__, constant(found.__func__))
+        if isinstance(found, classmethod):
+            return MethodValue(self.wrap(found.__func__, constant(found.__func__)), self.type_constant(cls))
+        if isinstance(found, _METHODS_IN_C):
+            if isinstance(found, types.BuiltinFunctionType):
+                return Constant(found)
+            return BuiltinMethod(value, name)
+        if getter is not _MISSING:
+            if isinstance(getter, types.FunctionType):
+                descriptor = self.wrap(found, constant(found))
+                return self.call(self.wrap_class_function(getter), [descriptor, value, self.type_constant(cls)], {})
+            raise Break(f"a descriptor of the class {type(found).__name__}")
+        return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name))
+
+    def _slot(self, value: ObjectValue, name: str, found: Any) -> Value:
+        if name in value.slots:
+            if value.slots[name] is DELETED:
+                return raise_(AttributeError, name)
+            return value.slots[name]
+        if value.original is None:
+            return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
+        try:
+            content = found.__get__(value.original)
+        except AttributeError:
+            raise Break("a slot without a value") from None
+        return self.wrap(content, value.source.attribute(name))
+
+    def instance_attribute(self, value: ObjectValue, name: str) -> Value | None:
+        """An entry of the object's __dict__; None if there is none."""
+        if name in value.attributes:
+            found = value.attributes[name]
+            return None if found is DELETED else found
+        if value.original is None:
+            return None
+        own = getattr(value.original, "__dict__", None)
+        if not isinstance(own, dict):
+            self.guards.check(CHECK_NO_DICT, value.source)
+            return None
+        if name in own:
+            return self.wrap(own[name], value.source.instance_item(name))
+        self.guards.check(CHECK_MISSING, value.source.then(INSTANCE_DICT), name)
+        return None
+
+    def _missing_attribute(self, value: ObjectValue, name: str) -> Value:
+        hook = self.class_attribute(value.cls, "__getattr__")
+        if hook is _MISSING:
+            return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
+        if hook is Module.__getattr__:
+            found = self.module_member(value, name)
+            return found if found is not None else raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
+        if not isinstance(hook, types.FunctionType):
+            raise Break("__getattr__ that is not a function in Python")
+        return self.call(self.wrap_class_function(hook), [value, Constant(name)], {})
+
+    def module_member(self, value: ObjectValue, name: str) -> Value | None:
+        """A parameter, buffer or submodule."""
+        for registry in ("_parameters", "_buffers", "_modules"):
+            if value.original is None or registry in value.attributes:
+                raise Break("a Module that the function has changed")
+            entries = vars(value.original).get(registry)
+            if not isinstance(entries, dict):
+                raise Break("a Module without registries")
+            known = self.by_id.get(id(entries))
+            if known is not None:
+                if name in known.items:
+                    return self.real(known.items[name][1])
+                continue
+            source = value.source.instance_item(registry)
+            if name in entries:
+                return self.wrap(entries[name], source.then(DICT_ITEM, name))
+            self.guards.check(CHECK_MISSING, source, name)
+        return None
+
+    def super_attribute(self, value: SuperValue, name: str) -> Value:
+        """An attribute of super(): the next definition after the owner's."""
+        of = value.self.value if isinstance(value.self, Constant) and isinstance(value.self.value, type) else value.self.cls
+        mro = of.__mro__
+        for base in mro[mro.index(value.owner) + 1 :]:
+            found = base.__dict__.get(name, _MISSING)
+            if found is _MISSING:
+                continue
+            if is_python_class(base):
+                self.guards.check(CHECK_IS, constant(base).then(TYPE_ATTRIBUTE, name), found)
+            if isinstance(found, property):
+                self._check_accessor(found.fget)
+                return self.call(self.wrap(found.fget, constant(found.fget)), [value.self], {})
+            if isinstance(found, _METHODS_IN_C):
+                if name == "__new__":
+                    return Constant(found)
+                return MethodValue(Constant(found), value.self)
+            if isinstance(found, types.BuiltinFunctionType):
+                return Constant(found)
+            return self.bind(found, value.self, of, name, lookup(type(found), "__get__"))
+        return raise_(AttributeError, f"'super' object has no attribute '{name}'")
+
+    def function_attribute(self, value: FunctionValue, name: str) -> Value:
+        """An attribute of a function."""
+        if name in value.attributes:
+            return value.attributes[name]
+        if name in ("__name__", "__qualname__"):
+            return Constant(value.name if name == "__name__" else value.qualname)
+        if name == "__code__":
+            return Constant(value.code)
+        if value.original is not None:
+            if name in value.original.__dict__:
+                return self.wrap(value.original.__dict__[name], value.source.attribute("__dict__").then(DICT_ITEM, name))
+            if name in ("__module__", "__doc__"):
+                return self.wrap(getattr(value.original, name), value.source.attribute(name))
+            if name == "__closure__" or name in ("__defaults__", "__kwdefaults__", "__globals__", "__annotations__", "__dict__"):
+                raise Break(f"function.{name}")
+            if hasattr(types.FunctionType, name):
+                raise Break(f"function.{name}")
+            self.guards.check(CHECK_MISSING, value.source.attribute("__dict__"), name)
+        elif hasattr(types.FunctionType, name):
+            raise Break(f"function.{name}")
+        return raise_(AttributeError, f"'function' object has no attribute '{name}'")
+
+    def exception_attribute(self, value: ExceptionValue, name: str) -> Value:
+        """An attribute of an exception."""
+        if name in value.attributes:
+            return value.attributes[name]
+        if name == "args":
+            return SequenceValue(list(value.args), tuple)
+        if name == "value" and issubclass(value.cls, StopIteration):
+            return value.args[0] if value.args else Constant(None)
+        if name == "__cause__":
+            return value.cause or Constant(None)
+        if name in ("__context__", "__traceback__", "__suppress_context__", "__notes__", "add_note"):
+            if name == "__suppress_context__":
+                return Constant(value.suppresses)
+            raise Break(f"exception.{name}")
+        if name == "with_traceback":
+            raise Break("with_traceback()")
+        found = self.class_attribute(value.cls, name)
+        if found is _MISSING:
+            return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
+        if isinstance(found, types.FunctionType):
+            return MethodValue(self.wrap_class_function(found), value)
+        if isinstance(found, property):
+            return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
+        if isinstance(found, _METHODS_IN_C):
+            return BuiltinMethod(value, name)
+        if isinstance(found, (types.MemberDescriptorType, types.GetSetDescriptorType)):
+            raise Break(f"exception.{name}")
+        return self.wrap(found, constant(value.cls).then(TYPE_ATTRIBUTE, name))
+
+    def constant_attribute(self, value: Constant, name: str) -> Value:
+        """An attribute of a class, a module of Python, or an immutable object."""
+        obj = value.value
+        if isinstance(obj, type):
+            return self.attribute_of_class(obj, name)
+        if isinstance(obj, types.ModuleType):
+            return self.attribute_of_module(value, name)
+        if isinstance(obj, enum.Enum) and name in ("name", "value"):
+            found = obj.name if name == "name" else obj.value
+            if type(found) not in EQUAL_TYPES:
+                raise Break("the value of an Enum that is not a number or string")
+            return Constant(found)
+        if name == "__class__":
+            return self.type_constant(type(obj))
+        if isinstance(obj, enum.Enum):
+            found = lookup(type(obj), name)
+            if isinstance(found, types.FunctionType):
+                return MethodValue(self.wrap_class_function(found), value)
+            if type(found) is property:
+                return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
+            raise Break(f"attribute {name} of an Enum")
+        if type(obj) in EQUAL_TYPES or self.is_numpy_scalar(obj):
+            found = lookup(type(obj), name)
+            if found is _MISSING:
+                return raise_(AttributeError, f"'{type(obj).__name__}' object has no attribute '{name}'")
+            if isinstance(found, _METHODS_IN_C):
+                return BuiltinMethod(value, name)
+            result = getattr(obj, name)
+            if type(result) in EQUAL_TYPES or self.is_numpy_scalar(result):
+                return Constant(result)
+            raise Break(f"attribute {name} of a {type(obj).__name__}")
+        if isinstance(obj, types.CodeType) and name in ("co_flags", "co_name", "co_filename", "co_argcount", "co_varnames"):
+            return self.constant_value(getattr(obj, name))
+        if name in ("__name__", "__qualname__", "__module__") and isinstance(getattr(obj, name, None), str):
+            return Constant(getattr(obj, name))
+        if isinstance(obj, (types.BuiltinFunctionType, types.MethodDescriptorType)) and not hasattr(obj, name):
+            return raise_(AttributeError, f"'{type(obj).__name__}' object has no attribute '{name}'")
+        raise Break(f"attribute {name} of a {type(obj).__name__}")
+
+    def attribute_of_class(self, cls: type, name: str) -> Value:
+        """An attribute of a class."""
+        if isinstance(cls, enum.EnumMeta):
+            if name in cls.__members__:
+                return Constant(cls.__members__[name])
+        elif lookup(type(cls), "__getattribute__") is not type.__getattribute__:
+            raise Break("a metaclass with __getattribute__")
+        if name in _TYPE_ATTRIBUTES:
+            found = getattr(cls, name)
+            return self.constant_value(found) if isinstance(found, (str, type(None))) else self.wrap(found, constant(cls).attribute(name))
+        if name == "__class__":
+            return self.type_constant(type(cls))
+        if name == "__dict__":
+            raise Break("__dict__ of a class")
+        found = self.class_attribute(cls, name)
+        if found is _MISSING:
+            if lookup(type(cls), name) is not _MISSING or lookup(type(cls), "__getattr__") is not _MISSING:
+                raise Break(f"{cls.__name__}.{name} of the metaclass")
+            return raise_(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")
+        if isinstance(found, types.FunctionType):
+            return self.wrap_class_function(found)
+        if isinstance(found, staticmethod):
+            return self.wrap(found.__func__, constant(found.__func__))
+        if isinstance(found, classmethod):
+            return MethodValue(self.wrap(found.__func__, constant(found.__func__)), self.type_constant(cls))
+        if isinstance(found, (property, types.MemberDescriptorType, types.GetSetDescriptorType)):
+            return Constant(found)
+        if isinstance(found, types.ClassMethodDescriptorType):
+            return BuiltinMethod(self.type_constant(cls), name)
+        if lookup(type(found), "__get__") is not _MISSING and not isinstance(found, _METHODS_IN_C) and not callable(found):
+            raise Break(f"a descriptor of the class {type(found).__name__}")
+        return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name))
+
+    def attribute_of_module(self, value: Constant, name: str) -> Value:
+        """A global variable of a module of Python."""
+        module = value.value
+        source = value.source or constant(module)
+        written = self.written_globals(vars(module))
+        if name in written:
+            return written[name]
+        if name not in vars(module):
+            try:
+                getattr(module, name)  # imported at its first use
+            except AttributeError as e:
+                self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
+                return raise_(AttributeError, str(e))
+        if name not in vars(module):
+            raise Break(f"attribute {name} of a module with __getattr__")
+        return self.wrap(vars(module)[name], source.instance_item(name))
+
+    # -- writes
+
+    def set_attribute(self, value: Value, name: str, new: Value) -> None:
+        """value.name = new; DELETED deletes."""
+        value = self.real(value)
+        if isinstance(value, ObjectValue):
+            return self._set_object_attribute(value, name, new)
+        if isinstance(value, ExceptionValue):
+            if new is DELETED or name.startswith("__"):
+                raise Break(f"exception.{name} is written")
+            value.attributes[name] = new
+            return None
+        if isinstance(value, FunctionValue) and value.original is None and new is not DELETED:
+            if not hasattr(types.FunctionType, name):
+                value.attributes[name] = new
+                return None
+            if name in ("__name__", "__qualname__") and isinstance(new, Constant):
+                setattr(value, "name" if name == "__name__" else "qualname", new.value)
+                return None
+            if name in ("__module__", "__doc__"):
+                value.attributes[name] = new
+                return None
+        if isinstance(value, CellValue) and name == "cell_contents" and new is not DELETED:
+            value.content = new
+            self.note_write(value)
+            return None
+        raise Break(f"attribute {name} of a {type(value).__name__} is written")
+
+    def _set_object_attribute(self, value: ObjectValue, name: str, new: Value) -> None:
+        cls = value.cls
+        hook = "__delattr__" if new is DELETED else "__setattr__"
+        setter = self.class_attribute(cls, hook)
+        if setter is getattr(Module, hook) and isinstance(value.original, Module):
+            return self._set_module_attribute(value, name, new)
+        if setter is not getattr(object, hook):
+            if not isinstance(setter, types.FunctionType):
+                raise Break(f"{cls.__name__}.{hook}")
+            args = [value, Constant(name)] if new is DELETED else [value, Constant(name), new]
+            self.call(self.wrap_class_function(setter), args, {})
+            return None
+        return self.set_plain_attribute(value, name, new)
+
+    def set_plain_attribute(self, value: ObjectValue, name: str, new: Value) -> None:
+        """object.__setattr__ and object.__delattr__."""
+        cls = value.cls
+        found = self.class_attribute(cls, name)
+        if isinstance(found, property):
+            accessor = found.fdel if new is DELETED else found.fset
+            self._check_accessor(accessor)
+            if accessor is None:
+                kind = "deleter" if new is DELETED else "setter"
+                return raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no {kind}")
+            self.call(self.wrap(accessor, constant(accessor)), [value] if new is DELETED else [value, new], {})
+            return None
+        if isinstance(found, types.MemberDescriptorType):
+            if new is DELETED:
+                raise Break("a slot is deleted")
+            value.slots[name] = new
+            self.note_write(value)
+            return None
+        if found is not _MISSING:
+            setter = lookup(type(found), "__set__")
+            if isinstance(setter, types.FunctionType) and new is not DELETED:
+                descriptor = self.wrap(found, constant(found))
+                self.call(self.wrap_class_function(setter), [descriptor, value, new], {})
+                return None
+            if setter is not _MISSING or lookup(type(found), "__delete__") is not _MISSING:
+                raise Break(f"a descriptor of the class {type(found).__name__}")
+        if not cls.__dictoffset__:
+            return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
+        if new is DELETED and self.instance_attribute(value, name) is None:
+            return raise_(AttributeError, name)
+        value.attributes.pop(name, None)
+        value.attributes[name] = new
+        self.note_write(value)
+        return None
+
+    def _set_module_attribute(self, value: ObjectValue, name: str, new: Value) -> None:
+        new = new if new is DELETED else self.real(new)
+        if isinstance(new, TensorValue) and new.cls.__name__ in ("Parameter", "Buffer"):
+            raise Break("a parameter or buffer is registered")
+        if isinstance(new, ObjectValue) and issubclass(new.cls, Module):
+            raise Break("a submodule is registered")
+        if "_buffers" not in vars(value.original) or new is DELETED:
+            raise Break("an attribute of a Module is deleted")
+        for registry in ("_parameters", "_modules", "_buffers"):
+            entries = vars(value.original)[registry]
+            if name not in entries:
+                self.guards.check(CHECK_MISSING, value.source.instance_item(registry), name)
+                continue
+            if registry != "_buffers" or not isinstance(new, TensorValue):
+                raise Break(f"{registry} of a Module are written")
+            registered = self.wrap(entries, value.source.instance_item(registry))
+            self.set_item(registered, Constant(name), new)
+            return None
+        return self.set_plain_attribute(value, name, new)
+
+    def has_attribute(self, value: Value, name: str) -> bool:
+        """hasattr()."""
+        try:
+            self.get_attribute(value, name)
+        except Raised as e:
+            if issubclass(e.value.cls, AttributeError):
+                return False
+            raise
+        return True
+
+    def is_lazy(self, value: Value) -> bool:
+        """Whether nothing has been read of the value."""
+        return isinstance(value, Lazy)

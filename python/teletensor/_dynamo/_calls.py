@@ -1,0 +1,279 @@
+"""Calls: functions in Python are executed in frames of their own, classes create values, tensor functions become nodes."""
+
+from __future__ import annotations
+
+import abc
+import enum
+import inspect
+import types
+from typing import Any
+
+from .._C import Tensor
+from ..nn import Module
+from . import _marks
+from ._attributes import _MISSING, is_python_class, lookup, raise_
+from ._source import constant
+from ._tensors import MODE_FUNCTIONS, MODE_QUERIES, is_graph_function
+from ._values import (
+    Break,
+    BuiltinMethod,
+    Constant,
+    DictValue,
+    ExceptionValue,
+    FunctionValue,
+    GeneratorValue,
+    MethodValue,
+    ObjectValue,
+    PartialValue,
+    SequenceValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+from ._wrap import is_namedtuple
+
+_MAX_DEPTH = 40
+
+
+class Calls:
+    """A part of Executor."""
+
+    depth = 0
+
+    def call(self, function: Value, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """The result of function(*args, **kwargs)."""
+        function = self.real(function)
+        if isinstance(function, FunctionValue):
+            return self.call_function(function, args, kwargs)
+        if isinstance(function, MethodValue):
+            if isinstance(function.function, FunctionValue):
+                self.check_callable(function.function)
+            return self.call(function.function, [function.self, *args], kwargs)
+        if isinstance(function, BuiltinMethod):
+            return self.call_method(function.self, function.name, args, kwargs)
+        if isinstance(function, Constant):
+            return self.call_constant(function.value, args, kwargs)
+        if isinstance(function, PartialValue):
+            return self.call(function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+        if isinstance(function, ObjectValue):
+            found = self.class_attribute(function.cls, "__call__")
+            if isinstance(found, types.FunctionType):
+                if isinstance(function.original, Module):
+                    self.check_callable(function)
+                return self.call(self.wrap_class_function(found), [function, *args], kwargs)
+            if found is _MISSING:
+                return raise_(TypeError, f"'{function.cls.__name__}' object is not callable")
+        raise Break(f"a call of a {type(function).__name__}")
+
+    def check_callable(self, function: Value) -> None:
+        """Ends the graph if the function is marked as one that is not compiled."""
+        original = getattr(function, "original", None)
+        reason = None if original is None else _marks.reason_not_to_compile(original)
+        if reason:
+            raise Break(reason)
+
+    def call_function(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call of a function in Python."""
+        original = function.original
+        if original is not None:
+            self.check_callable(function)
+            if is_graph_function(original):
+                return self.call_in_graph("call_function", original, args, kwargs)
+            handler = self.handlers_of_functions.get(original)
+            if handler is not None:
+                return handler(self, args, kwargs)
+            replacement = _marks.inner_function(original)
+            if replacement is not None:
+                return self.call(self.wrap(replacement, constant(replacement)), args, kwargs)
+        return self.inline(function, args, kwargs)
+
+    def inline(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Executes the body of a function."""
+        flags = function.code.co_flags
+        if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE):
+            raise Break("a coroutine")
+        if self.depth >= _MAX_DEPTH:
+            raise Break("too many nested calls")
+        bound = self.bind_arguments(function, args, kwargs)
+        frame = self.new_frame(function, bound)
+        if flags & inspect.CO_GENERATOR:
+            generator = GeneratorValue(frame)
+            self.generators.append(generator)
+            return generator
+        self.depth += 1
+        try:
+            return frame.run()
+        finally:
+            self.depth -= 1
+
+    def bind_arguments(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> dict[str, Value]:
+        """The parameters' values; raises Raised(TypeError) as a call does."""
+        code, name = function.code, function.qualname
+        count, names = code.co_argcount, code.co_varnames
+        if len(args) < count or code.co_kwonlyargcount:
+            self.check_defaults(function)
+        bound = dict(zip(names[:count], args))
+        extra = args[count:]
+        position = count + code.co_kwonlyargcount
+        if code.co_flags & inspect.CO_VARARGS:
+            bound[names[position]] = SequenceValue(list(extra), tuple)
+            position += 1
+        elif extra:
+            return raise_(TypeError, f"{name}() takes {count} positional argument{'s' * (count != 1)} but {len(args)} were given")
+        rest: dict[str, Value] = {}
+        for key, value in kwargs.items():
+            if key in names[code.co_posonlyargcount : count + code.co_kwonlyargcount]:
+                if key in bound:
+                    return raise_(TypeError, f"{name}() got multiple values for argument '{key}'")
+                bound[key] = value
+            else:
+                rest[key] = value
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            bound[names[position]] = DictValue({k: (Constant(k), v) for k, v in rest.items()})
+        elif rest:
+            return raise_(TypeError, f"{name}() got an unexpected keyword argument '{next(iter(rest))}'")
+        first_default = count - len(function.defaults)
+        missing = []
+        for i, parameter in enumerate(names[:count]):
+            if parameter in bound:
+                continue
+            if i < first_default:
+                missing.append(parameter)
+            else:
+                bound[parameter] = function.defaults[i - first_default]
+        for parameter in names[count : count + code.co_kwonlyargcount]:
+            if parameter not in bound and parameter in function.keyword_defaults:
+                bound[parameter] = function.keyword_defaults[parameter]
+            elif parameter not in bound:
+                missing.append(parameter)
+        if missing:
+            raise Break(f"{name}() misses arguments")  # the call raises its message
+        return bound
+
+    def call_constant(self, f: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call of a class, of a function in C, or of a function that is known by what it does."""
+        if isinstance(f, type):
+            return self.create(f, args, kwargs)
+        if f in MODE_FUNCTIONS:
+            return self.set_mode(f, args)
+        if f in MODE_QUERIES:
+            values = [self.real(a) for a in args]
+            if all(isinstance(v, Constant) for v in values):
+                return self.constant_value(f(*(v.value for v in values)))
+        if is_graph_function(f):
+            return self.call_in_graph("call_function", f, args, kwargs)
+        try:
+            handler = self.handlers.get(f)
+        except TypeError:
+            raise Break(f"a call of a {type(f).__name__}") from None
+        if handler is not None:
+            return handler(self, args, kwargs)
+        owner = getattr(f, "__objclass__", None)
+        qualname = getattr(f, "__qualname__", "")
+        if args and (owner is Tensor or qualname.startswith("Tensor.") and type(f).__module__.startswith("teletensor")):
+            tensor = self.real(args[0])
+            name = f.__name__.rpartition(".")[2]
+            if isinstance(tensor, TensorValue):
+                return self.call_tensor_method(tensor, name, args[1:], kwargs)
+            raise Break(f"Tensor.{name} of a {type(tensor).__name__}")
+        if owner is not None and args:
+            first = self.real(args[0])
+            return self.call_method(first, f.__name__, args[1:], kwargs, owner)
+        if isinstance(f, types.BuiltinFunctionType) and isinstance(f.__self__, type):
+            return self.call_method(self.type_constant(f.__self__), f.__name__, args, kwargs)
+        raise Break(f"a call of {getattr(f, '__qualname__', None) or f!r}")
+
+    # -- classes
+
+    def create(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """cls(*args, **kwargs)"""
+        handler = self.constructors.get(cls)
+        if handler is not None:
+            return handler(self, args, kwargs)
+        if issubclass(cls, BaseException):
+            return self._create_exception(cls, args, kwargs)
+        if self.numpy is not None and issubclass(cls, (self.numpy.number, self.numpy.bool_)) and args and not kwargs:
+            values = [self.real(a) for a in args]
+            if all(isinstance(v, Constant) and isinstance(v.value, (int, float, complex, self.numpy.number)) for v in values):
+                return Constant(cls(*(v.value for v in values)))
+        if isinstance(cls, enum.EnumMeta):
+            value = self.real(args[0]) if len(args) == 1 and not kwargs else None
+            if not isinstance(value, Constant):
+                raise Break("an Enum is created")
+            try:
+                return Constant(cls(value.value))
+            except ValueError as e:
+                return raise_(ValueError, str(e))
+        if is_namedtuple(cls):
+            return self._create_namedtuple(cls, args, kwargs)
+        if type(cls) not in (type, abc.ABCMeta) and lookup(type(cls), "__call__") is not type.__call__:
+            raise Break(f"the class {cls.__name__} has a metaclass")
+        if issubclass(cls, (Tensor, Module)):
+            raise Break(f"a {cls.__name__} is created")
+        if cls.__module__.startswith("teletensor.autograd.function"):
+            raise Break("autograd.Function")
+        if not is_python_class(cls) or any(
+            not is_python_class(base) and base is not object for base in cls.__mro__
+        ):
+            raise Break(f"a {cls.__name__} is created")
+        new = self.class_attribute(cls, "__new__")
+        if new is object.__new__ or new is _MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
+            if getattr(cls, "__abstractmethods__", None):
+                raise Break("an abstract class")
+            value: Value = ObjectValue(cls)
+            if lookup(cls, "__init__") is object.__init__ and (args or kwargs):
+                return raise_(TypeError, f"{cls.__name__}() takes no arguments")
+        else:
+            function = new.__func__ if isinstance(new, staticmethod) else new
+            if not isinstance(function, types.FunctionType):
+                raise Break(f"{cls.__name__}.__new__")
+            value = self.real(self.call(self.wrap_class_function(function), [self.type_constant(cls), *args], kwargs))
+            if not isinstance(value, (ObjectValue, SequenceValue)) or not issubclass(value.cls, cls):
+                return value
+        init = self.class_attribute(cls, "__init__")
+        if isinstance(init, types.FunctionType):
+            self.call(self.wrap_class_function(init), [value, *args], kwargs)
+        elif init is not object.__init__:
+            raise Break(f"{cls.__name__}.__init__")
+        return value
+
+    def _create_exception(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if self.class_attribute(cls, "__new__") not in (BaseException.__new__, Exception.__new__) and is_python_class(cls):
+            new = lookup(cls, "__new__")
+            if not isinstance(new, types.BuiltinFunctionType):
+                raise Break(f"{cls.__name__}.__new__")
+        if not is_python_class(cls) and (kwargs or issubclass(cls, (OSError, UnicodeError, ImportError, SyntaxError))):
+            raise Break(f"a {cls.__name__} is created")
+        value = ExceptionValue(cls, list(args))
+        init = lookup(cls, "__init__")
+        if isinstance(init, types.FunctionType):
+            self.class_attribute(cls, "__init__")
+            self.call(self.wrap_class_function(init), [value, *args], kwargs)
+        elif kwargs:
+            return raise_(TypeError, f"{cls.__name__}() takes no keyword arguments")
+        return value
+
+    def _create_namedtuple(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        items = dict(zip(cls._fields, args))
+        if len(args) > len(cls._fields) or any(k not in cls._fields or k in items for k in kwargs):
+            raise Break(f"{cls.__name__}() gets wrong arguments")
+        items.update(kwargs)
+        for name in cls._fields:
+            if name not in items:
+                if name not in cls._field_defaults:
+                    raise Break(f"{cls.__name__}() misses arguments")
+                items[name] = self.wrap(cls._field_defaults[name], constant(cls._field_defaults[name]))
+        return SequenceValue([items[name] for name in cls._fields], cls)
+
+    def call_method_named(self, value: Value, name: str, args: list[Value]) -> Value | None:
+        """The result of a special method that the value's class defines; None if it has none."""
+        value = self.real(value)
+        if not isinstance(value, (ObjectValue, ExceptionValue)):
+            return None
+        found = self.class_attribute(value.cls, name)
+        if found is _MISSING or found is None:
+            return None
+        if not isinstance(found, types.FunctionType):
+            if getattr(found, "__objclass__", None) is object or isinstance(found, types.BuiltinFunctionType):
+                return None
+            raise Break(f"{value.cls.__name__}.{name}")
+        return self.call(self.wrap_class_function(found), [value, *args], {})

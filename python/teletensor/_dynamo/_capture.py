@@ -1,0 +1,453 @@
+"""Capture: executes a frame symbolically, up to its end or to a graph break, and makes its guards, graph and code."""
+
+from __future__ import annotations
+
+import dis
+import functools
+import inspect
+import sys
+import types
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+from .. import _functions, fx
+from ..fx.graph_module import GraphModule
+from ..nn import dot_product_attention
+from . import _builtins, _opcodes_311
+from ._attributes import Attributes
+from ._bytecode import Instruction
+from ._calls import Calls
+from ._codegen import Code
+from ._frames import Frame, Returned, instructions_of
+from ._iteration import Iteration
+from ._methods import Methods
+from ._operators import Operators
+from ._resume import Layout, locals_plus, resume_code
+from ._source import (
+    CHECK_DISTINCT,
+    CHECK_EQUAL,
+    CHECK_IS,
+    CHECK_KEYS,
+    CHECK_LENGTH,
+    CHECK_MODES,
+    DICT_ITEM,
+    FUNCTION_CODE,
+    SLOT,
+    TUPLE_ITEM,
+    Guards,
+    Source,
+    constant,
+)  # fmt: skip
+from ._tensors import Tensors, mode_state, set_mode_state
+from ._values import (
+    Break,
+    CellValue,
+    Constant,
+    DictValue,
+    FunctionValue,
+    GeneratorValue,
+    Lazy,
+    MethodValue,
+    ObjectValue,
+    Raised,
+    SequenceValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+from ._wrap import Wrapping
+
+TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
+_MAX_STEPS = 400_000
+
+
+class Failed(Exception):  # noqa: N818 - not an error
+    """The frame cannot be compiled: it runs as plain Python."""
+
+
+class Entry(NamedTuple):
+    """Where a frame begins: at its first instruction, or after a graph break.
+
+    Attributes:
+        code: the function's code.
+        target: the index of the instruction; -1: the beginning.
+        layout: of the slots, if `target` is not -1.
+    """
+
+    code: types.CodeType
+    target: int = -1
+    layout: Layout | None = None
+
+
+class GraphBreak(NamedTuple):
+    """Why a graph ends, and the user's line."""
+
+    reason: str
+    where: str
+    stack: tuple[str, ...]
+
+
+class Captured(NamedTuple):
+    """What was made of a frame."""
+
+    guards: Guards
+    inputs: list[int]  # the nodes of the guards that load the inputs of the graph
+    function: Callable | None
+    source: str
+    graph: Any
+    broken: GraphBreak | None
+
+
+class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tensors):
+    """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
+
+    handlers = _builtins.handlers
+    constructors = _builtins.constructors
+    handlers_of_functions: dict[Callable, Callable] = {
+        functools.update_wrapper: lambda ex, args, kwargs: _builtins.update_wrapper(ex, args, kwargs)
+    }
+
+    def __init__(self, table: dict, names: tuple[str, ...]) -> None:
+        self.table, self.slot_names = table, names
+        self.guards = Guards(names)
+        self.guards.check(CHECK_MODES, None)
+        # Settings that functions which become nodes read.
+        for module, names in ((_functions, ("_deterministic",)), (dot_product_attention, ("allowed", "cudnn_selected"))):
+            for setting in names:
+                value = vars(module)[setting]
+                self.guards.check(CHECK_EQUAL, constant(vars(module)).then(DICT_ITEM, setting), value)
+        self.graph = fx.Graph()
+        self.inputs: list[TensorValue] = []
+        self.by_id: dict[int, Value] = {}
+        self.keep: list[Any] = []
+        self.written: dict[int, Value] = {}
+        self.globals: dict[int, tuple[dict, dict[str, Value]]] = {}
+        self.frame: Frame | None = None
+        self.frames: list[Frame] = []
+        self.steps = 0
+        self.compares_identity = False
+        self.generators: list[GeneratorValue] = []
+        self.numpy = sys.modules.get("numpy")
+        self._last_input: fx.Node | None = None
+
+    def count_step(self) -> None:
+        self.steps += 1
+        if self.steps > _MAX_STEPS:
+            raise Break("too many instructions for one graph")
+
+    def is_numpy_scalar(self, obj: Any) -> bool:
+        """Whether the object is a scalar of NumPy."""
+        return self.numpy is not None and isinstance(obj, (self.numpy.number, self.numpy.bool_))
+
+    def new_frame(self, function: FunctionValue, parameters: dict[str, Value]) -> Frame:
+        return Frame(self, function, parameters, self.table)
+
+    def constant_object(self, obj: Any) -> Value:
+        """The value of a constant of the code."""
+        if isinstance(obj, tuple):
+            return SequenceValue([self.constant_object(o) for o in obj], tuple)
+        if isinstance(obj, frozenset):
+            from ._values import SetValue
+
+            return SetValue({o: Constant(o) for o in obj}, frozenset)
+        return Constant(obj)
+
+    def add_input(self, value: TensorValue, name: str) -> fx.Node:
+        """Adds an input of the graph, after the other inputs."""
+        name = "L_" + "".join(c if c.isalnum() else "_" for c in name).strip("_") + "_"
+        anchor = self._last_input
+        if anchor is None:
+            first = next(iter(self.graph.nodes), None)
+            where = self.graph.inserting_before(first) if first is not None else None
+        else:
+            where = self.graph.inserting_after(anchor)
+        if where is None:
+            node = self.graph.placeholder(name)
+        else:
+            with where:
+                node = self.graph.placeholder(name)
+        self._last_input = node
+        node.meta["example_value"] = value.example
+        self.inputs.append(value)
+        return node
+
+    # -- side effects
+
+    def note_write(self, value: Value) -> None:
+        """Remembers that an object is written, to replay it. The order is that of the first writes."""
+        if value.source is not None and not self._has_source_for_writes(value):
+            raise Break("a write to an object that cannot be read again")
+        self.written.setdefault(id(value), value)
+        self.keep.append(value)
+
+    @staticmethod
+    def _has_source_for_writes(value: Value) -> bool:
+        return isinstance(value, (SequenceValue, DictValue, CellValue, ObjectValue)) or type(value).__name__ == "SetValue"
+
+    def written_globals(self, values: dict) -> dict[str, Value]:
+        """The global variables that the function has written."""
+        known = self.globals.get(id(values))
+        return known[1] if known else {}
+
+    def write_global(self, values: dict, name: str, new: Value) -> None:
+        self.globals.setdefault(id(values), (values, {}))[1][name] = new
+
+    # -- the user's line
+
+    def stack_text(self) -> str:
+        """The user's lines, as in a traceback."""
+        lines = []
+        frame = self.frame
+        if frame is not None:
+            lines.append(f'  File "{frame.code.co_filename}", line {frame.line}, in {frame.code.co_name}')
+        return "\n".join(lines)
+
+    def where(self) -> str:
+        """The current line, as "file:line in function"."""
+        frame = self.frame
+        return "" if frame is None else f"{frame.code.co_filename}:{frame.line} in {frame.code.co_name}"
+
+    def add_alias_guards(self) -> None:
+        """If the function writes, objects that were different must not be one object in a later call."""
+        if not (self.mutates or self.compares_identity or any(v.source is not None for v in self.written.values())):
+            return
+        existing = [v for v in self.by_id.values() if v.source is not None and getattr(v, "original", None) is not None]
+        groups: dict[Any, list[Value]] = {}
+        for value in existing:
+            if isinstance(value, FunctionValue) or not hasattr(value, "original"):
+                continue
+            if isinstance(value, SequenceValue) and value.cls is not list:
+                continue
+            groups.setdefault(TensorValue if isinstance(value, TensorValue) else value.cls, []).append(value)
+        for group in groups.values():
+            if len(group) > 1:
+                self.guards.check(CHECK_DISTINCT, None, tuple(self.guards.node(v.source) for v in group))
+
+
+def _live_locals(code: types.CodeType, index: int) -> set[str] | None:
+    """The local variables that the code may read from an instruction on; None: all, because it may look at them."""
+    if {"locals", "exec", "eval", "vars", "dir", "_getframe"} & set(code.co_names):
+        return None
+    instructions, names = instructions_of(code), locals_plus(code)
+    live: list[set[str]] = [set() for _ in instructions]
+    changed = True
+    while changed:
+        changed = False
+        for i in reversed(instructions):
+            after: set[str] = set()
+            if i.name not in ("RETURN_VALUE", "RAISE_VARARGS", "RERAISE", "JUMP_FORWARD", "JUMP_BACKWARD", "JUMP_BACKWARD_NO_INTERRUPT"):
+                if i.index + 1 < len(instructions):
+                    after |= live[i.index + 1]
+            if i.target is not None:
+                after |= live[i.target.index]
+            if i.name in ("STORE_FAST", "DELETE_FAST"):
+                after = after - {names[i.arg]}
+            if i.name in ("LOAD_FAST", "DELETE_FAST"):
+                after = after | {names[i.arg]}
+            if i.handler is not None:
+                after = after | live[i.handler[0].index]
+            if after != live[i.index]:
+                live[i.index] = after
+                changed = True
+    return live[index]
+
+
+def _layout_at(frame: Frame, index: int, depth: int) -> Layout:
+    live = _live_locals(frame.code, index)
+    free = set(frame.code.co_freevars)
+    bound = []
+    for i, name in enumerate(frame.names):
+        if name in free:
+            continue
+        if name in frame.cells or name in frame.locals and (live is None or name in live):
+            bound.append(i)
+    return Layout(depth, tuple(bound))
+
+
+class Capture:
+    """One attempt to compile a frame for the slots of a call."""
+
+    def __init__(self, entry: Entry, slots: tuple, options: Any) -> None:
+        self.entry, self.slots, self.options = entry, slots, options
+        self.table = TABLES[sys.version_info[:2]]
+        self.group = 0
+        self.frame: Frame | None = None
+
+    # -- beginning
+
+    def _begin(self, ex: Executor) -> Frame:
+        entry = self.entry
+        function_at = 0 if entry.target < 0 else entry.layout.depth
+        source = Source(SLOT, None, None, function_at)
+        original = self.slots[function_at]
+        ex.guards.check(CHECK_IS, source.then(FUNCTION_CODE), entry.code)
+        function = ex.wrap_function(original, source, is_stable=True)
+        ex.by_id[id(original)] = function
+        ex.keep.append(original)
+        if entry.target < 0:
+            args_source, kwargs_source = Source(SLOT, None, None, 1), Source(SLOT, None, None, 2)
+            args, kwargs = self.slots[1], self.slots[2]
+            ex.guards.check(CHECK_LENGTH, args_source, None, len(args))
+            ex.guards.check(CHECK_KEYS, kwargs_source, tuple(kwargs))
+            values: list[Value] = [Lazy(a, args_source.then(TUPLE_ITEM, None, i)) for i, a in enumerate(args)]
+            keywords: dict[str, Value] = {k: Lazy(a, kwargs_source.then(DICT_ITEM, k)) for k, a in kwargs.items()}
+            frame = ex.new_frame(function, ex.bind_arguments(function, values, keywords))
+        else:
+            frame = ex.new_frame(function, {})
+            frame.at = entry.target
+            for name, cell in zip(entry.code.co_freevars, function.closure):
+                frame.cells[name] = cell
+            cells = {*entry.code.co_cellvars}
+            for i, local in enumerate(entry.layout.bound, entry.layout.depth + 1):
+                name, at = frame.names[local], Source(SLOT, None, None, i)
+                if name in cells:
+                    frame.cells[name] = ex.wrap_cell(self.slots[i], at)
+                else:
+                    frame.locals[name] = Lazy(self.slots[i], at)
+            frame.stack = [ex.wrap(self.slots[i], Source(SLOT, None, None, i)) for i in range(entry.layout.depth)]
+        return frame
+
+    def _names(self) -> tuple[str, ...]:
+        if self.entry.target < 0:
+            return ("L", "args", "kwargs")
+        names = locals_plus(self.entry.code)
+        return (*(f"stack{i}" for i in range(self.entry.layout.depth)), "L", *(names[i] for i in self.entry.layout.bound))
+
+    # -- running
+
+    def _run(self, stop_at: int | None) -> tuple[Executor, Value | None]:
+        ex = Executor(self.table, self._names())
+        self.ex = ex
+        self.group = 0
+        frame = self.frame = self._begin(ex)
+        ex.frame = frame
+        try:
+            while True:
+                name = frame.instructions[frame.at].name
+                if not (name == "CALL" or name == "PRECALL" and frame.keyword_names):
+                    self.group += 1
+                    if self.group == stop_at:
+                        return ex, None
+                frame.step()
+        except Returned as e:
+            return ex, e.value
+
+    def __call__(self) -> Captured:
+        """Raises Failed if the frame cannot be compiled."""
+        before = mode_state()
+        broken: GraphBreak | None = None
+        stop_at: int | None = None
+        try:
+            while True:
+                try:
+                    ex, result = self._run(stop_at)
+                    return self._finish(ex, result, broken, before)
+                except (Break, Raised) as e:
+                    reason = str(e) if isinstance(e, Break) else f"{e.value.cls.__name__} is raised"
+                    ex = self.ex
+                    where, stack = ex.where(), ex.stack_text()
+                    if stop_at is not None or self.frame is None:
+                        raise Failed(f"{reason} ({where})") from None
+                    broken, stop_at = GraphBreak(reason, where, (stack,)), self.group
+                    if self.group == 0:
+                        raise Failed(reason) from None
+                except RecursionError:
+                    raise Failed("too many nested calls") from None
+                finally:
+                    if getattr(self, "ex", None) is not None and self.ex.trace is not None:
+                        self.ex.trace.stop()
+                    set_mode_state(before)
+        finally:
+            self.frame = None
+
+    def _finish(self, ex: Executor, result: Value | None, broken: GraphBreak | None, before: tuple) -> Captured:
+        code = Code(ex)
+        modes = mode_state()
+        if any(g.frame.is_started and not g.is_finished and g.frame.is_in_handler for g in ex.generators):
+            raise Failed("a generator is suspended at the end of a graph")
+        if result is not None:
+            text = code.value(result)
+        else:
+            if self.options.breaks_are_errors:
+                self.options.raise_break(broken)
+            text = self._break_code(code)
+        code.effects()
+        ex.add_alias_guards()
+        nodes = [v.node for v in code.outputs]
+        graph, module = None, None
+        if ex.calls or nodes:
+            ex.graph.output(tuple(nodes))
+            module = GraphModule({}, ex.graph, "GraphModule")
+            inputs = [v.original for v in ex.inputs]
+            if ex.trace is not None:
+                ex.trace.stop()
+            set_mode_state(before)
+            graph = self.options.compile_graph(module, inputs, ex)
+        code.namespace["set_modes"] = set_mode_state
+        function, source = code.compile(graph, text, modes if modes != before else None, self.entry.code.co_name)
+        if result is None and self.entry.target >= 0 and graph is None and not ex.written and not ex.globals and self.group <= 1:
+            raise Failed(broken.reason if broken else "")
+        nodes_of_inputs = [ex.guards.node(v.source) for v in ex.inputs] if graph is not None else []
+        return Captured(ex.guards, nodes_of_inputs, function, source, module, broken)
+
+    # -- graph breaks
+
+    def _break_code(self, code: Code) -> str:
+        """The expression that continues in code which executes the instruction at the break itself."""
+        frame = self.frame
+        if frame.handled:
+            raise Failed("a graph break in an except block")
+        first = frame.at
+        last = first
+        while frame.instructions[last].name in ("KW_NAMES", "PRECALL"):
+            last += 1
+        depth = len(frame.stack)
+        layout = _layout_at(frame, first, depth)
+        exits = []
+        at_end = frame.instructions[last]
+        if at_end.name not in ("RETURN_VALUE", "RAISE_VARARGS", "RERAISE"):
+            effect = sum(self._effect(i, False) for i in frame.instructions[first : last + 1])
+            exits.append(self._exit(frame, last, last + 1, depth + effect, False))
+            if at_end.is_jump and at_end.name not in ("JUMP_FORWARD", "JUMP_BACKWARD"):
+                effect = self._effect(at_end, True)
+                exits.append(self._exit(frame, last, at_end.target.index, depth + effect, True))
+        rest = resume_code(frame.code, layout, first, exits)
+        stack = list(frame.stack)
+        texts = [code.value(v) for v in stack]
+        if at_end.name == "CALL":
+            at = depth - at_end.arg - 2
+            callee = at + 1 if texts[at] == "call_first" else at
+            target = stack[callee]
+            is_found = isinstance(target, (FunctionValue, ObjectValue)) and target.source is not None
+            if is_found or isinstance(target, MethodValue):
+                code.namespace["nested"] = self.options.nested
+                texts[callee] = f"nested({texts[callee]})"
+        slot = self.entry.layout.depth if self.entry.target >= 0 else 0
+        texts.append(f"S[{slot}]")
+        for local in layout.bound:
+            name = frame.names[local]
+            texts.append(code.value(frame.cells[name] if name in frame.cells else frame.locals[name]))
+        code.namespace["rest"] = rest
+        name = frame.code.co_name
+        return f"FunctionType(rest, S[{slot}].__globals__, {name!r}, None, S[{slot}].__closure__)(({', '.join(texts)},))"
+
+    @staticmethod
+    def _effect(i: Instruction, jumps: bool) -> int:
+        op = dis.opmap[i.name]
+        return dis.stack_effect(op, i.arg if op >= dis.HAVE_ARGUMENT else None, jump=jumps)
+
+    def _exit(self, frame: Frame, last: int, target: int, depth: int, at_target: bool) -> tuple:
+        layout = _layout_at(frame, target, depth)
+        return last, at_target, layout, self.options.cache(Entry(frame.code, target, layout))
+
+
+def can_compile(code: types.CodeType) -> bool:
+    """Whether frames of the code can be compiled."""
+    refused = inspect.CO_GENERATOR | inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE
+    return sys.version_info[:2] in TABLES and not code.co_flags & refused and bool(code.co_flags & inspect.CO_OPTIMIZED)
+
+
+def plain_rest(entry: Entry) -> types.CodeType:
+    """Code that executes the rest of a function after a graph break as plain Python."""
+    return resume_code(entry.code, entry.layout, entry.target, [])
+
+

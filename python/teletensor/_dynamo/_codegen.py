@@ -1,0 +1,261 @@
+"""Code of a compiled frame: Python source that reads the inputs, runs the graph, replays side effects and makes the results."""
+
+from __future__ import annotations
+
+import enum
+import functools
+import types
+from typing import Any
+
+from ._attributes import lookup
+from ._resume import call_first
+from ._source import Source, expression
+from ._values import (
+    DELETED,
+    Break,
+    BuiltinMethod,
+    CellValue,
+    Constant,
+    DictValue,
+    ExceptionValue,
+    FunctionValue,
+    IteratorValue,
+    Lazy,
+    MethodValue,
+    Null,
+    ObjectValue,
+    PartialValue,
+    SequenceValue,
+    SetValue,
+    SliceValue,
+    SuperValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+from ._wrap import is_namedtuple
+
+_LITERALS = (int, str, bool, bytes, type(None))
+
+
+def list_iterator(items: list, position: int) -> Any:
+    """An iterator of a list that has returned some of its elements."""
+    iterator = iter(items)
+    iterator.__setstate__(position)
+    return iterator
+
+
+class Code:
+    """Collects the source. `ex` is the executor that has finished."""
+
+    def __init__(self, ex: Any) -> None:
+        self.ex = ex
+        self.namespace: dict[str, Any] = {
+            "lookup": lookup, "call_first": call_first, "list_iterator": list_iterator, "FunctionType": types.FunctionType,
+            "MethodType": types.MethodType, "CellType": types.CellType, "partial": functools.partial,
+        }  # fmt: skip
+        self.reads: list[str] = []  # before the graph
+        self.lines: list[str] = []  # after it
+        self.outputs: list[TensorValue] = []
+        self._names: dict[int, str] = {}
+        self._constants: dict[int, str] = {}
+        self._sources: dict[str, str] = {}
+        self._count = 0
+        self._keep: list[Any] = []
+
+    def constant(self, obj: Any) -> str:
+        """An expression for an object that exists."""
+        is_short = abs(obj) < 1 << 60 if type(obj) is int else len(obj) < 200 if isinstance(obj, (str, bytes)) else True
+        if type(obj) in _LITERALS and is_short:
+            return repr(obj)
+        if id(obj) not in self._constants:
+            name = f"c{len(self._constants)}"
+            self._constants[id(obj)] = name
+            self._keep.append(obj)
+            self.namespace[name] = obj
+        return self._constants[id(obj)]
+
+    def read(self, source: Source) -> str:
+        """The name of a value that is read before the graph runs."""
+        text = expression(source, self.constant)
+        if text not in self._sources:
+            name = f"s{len(self._sources)}"
+            self._sources[text] = name
+            self.reads.append(f"{name} = {text}")
+        return self._sources[text]
+
+    def _name(self, text: str) -> str:
+        self._count += 1
+        name = f"v{self._count}"
+        self.lines.append(f"{name} = {text}")
+        return name
+
+    def value(self, value: Value) -> str:
+        """An expression for a value."""
+        if isinstance(value, Constant):
+            if isinstance(value.value, enum.Enum) or type(value.value) not in _LITERALS:
+                return self.constant(value.value)
+            return self.constant(value.value)
+        if isinstance(value, Null):
+            return "call_first"
+        if id(value) in self._names:
+            return self._names[id(value)]
+        if value.source is not None:
+            name = self.read(value.source)
+            self._names[id(value)] = name
+            return name
+        self._keep.append(value)
+        name = self._make(value)
+        self._names.setdefault(id(value), name)
+        return self._names[id(value)]
+
+    def _values(self, values: list[Value]) -> str:
+        return ", ".join(self.value(v) for v in values)
+
+    def _make(self, value: Value) -> str:
+        if isinstance(value, TensorValue):
+            self.outputs.append(value)
+            return f"g[{len(self.outputs) - 1}]"
+        if isinstance(value, SequenceValue):
+            return self._make_sequence(value)
+        if isinstance(value, DictValue):
+            factory = self.value(value.default_factory) if value.default_factory is not None else ""
+            name = self._names[id(value)] = self._name(f"{self.constant(value.cls)}({factory})")
+            for k, v in value.items.values():
+                key, text = self.value(k), self.value(v)
+                self.lines.append(f"{name}[{key}] = {text}")
+            return name
+        if isinstance(value, SetValue):
+            return self._name(f"{self.constant(value.cls)}([{self._values(list(value.items.values()))}])")
+        if isinstance(value, SliceValue):
+            return f"slice({self._values(value.parts)})"
+        if isinstance(value, CellValue):
+            name = self._names[id(value)] = self._name("CellType()")
+            if value.content is not None:
+                self.lines.append(f"{name}.cell_contents = {self.value(value.content)}")
+            return name
+        if isinstance(value, FunctionValue):
+            return self._make_function(value)
+        if isinstance(value, MethodValue):
+            if isinstance(value.function, Constant):
+                raise Break("a method of super() is kept")
+            return self._name(f"MethodType({self.value(value.function)}, {self.value(value.self)})")
+        if isinstance(value, BuiltinMethod):
+            return self._name(f"getattr({self.value(value.self)}, {value.name!r})")
+        if isinstance(value, PartialValue):
+            kwargs = "".join(f", {k}={self.value(v)}" for k, v in value.kwargs.items())
+            return self._name(f"partial({', '.join(self.value(v) for v in [value.function, *value.args])}{kwargs})")
+        if isinstance(value, SuperValue):
+            return self._name(f"super({self.constant(value.owner)}, {self.value(value.self)})")
+        if isinstance(value, ObjectValue):
+            return self._make_object(value)
+        if isinstance(value, ExceptionValue):
+            return self._make_exception(value)
+        if isinstance(value, IteratorValue) and value.rest is not None:
+            live = getattr(value, "live", None)
+            if live is not None and not value.is_finished:
+                return self._name(f"list_iterator({self.value(live)}, {value.position[0]})")
+            return self._name(f"iter([{self._values(value.rest())}])")
+        raise Break(f"a {type(value).__name__} cannot be kept beyond a graph")
+
+    def _make_sequence(self, value: SequenceValue) -> str:
+        if value.cls is list:
+            name = self._names[id(value)] = self._name("[]")
+            if value.items:
+                self.lines.append(f"{name}[:] = [{self._values(value.items)}]")
+            return name
+        items = self._values(value.items) + ("," if value.items else "")
+        if value.cls is tuple:
+            return self._name(f"({items})")
+        if is_namedtuple(value.cls):
+            return self._name(f"tuple.__new__({self.constant(value.cls)}, ({items}))")
+        return self._name(f"{self.constant(value.cls)}(({items}))")
+
+    def _make_function(self, value: FunctionValue) -> str:
+        defaults = f"({self._values(value.defaults)},)" if value.defaults else "None"
+        cells = "".join(f"{self.value(c)}, " for c in value.closure)
+        closure = f"({cells})" if value.closure else "None"
+        name = self._name(
+            f"FunctionType({self.constant(value.code)}, {self.constant(value.globals)}, {value.name!r}, {defaults}, {closure})"
+        )
+        self._names[id(value)] = name
+        if value.qualname != value.code.co_qualname:
+            self.lines.append(f"{name}.__qualname__ = {value.qualname!r}")
+        if value.keyword_defaults:
+            pairs = ", ".join(f"{k!r}: {self.value(v)}" for k, v in value.keyword_defaults.items())
+            self.lines.append(f"{name}.__kwdefaults__ = {{{pairs}}}")
+        if value.annotations is not None:
+            items = value.annotations.items if isinstance(value.annotations, SequenceValue) else []
+            pairs = ", ".join(f"{self.value(k)}: {self.value(v)}" for k, v in zip(items[::2], items[1::2]))
+            self.lines.append(f"{name}.__annotations__ = {{{pairs}}}")
+        for attribute, v in value.attributes.items():
+            self.lines.append(f"{name}.{attribute} = {self.value(v)}")
+        return name
+
+    def _make_object(self, value: ObjectValue) -> str:
+        name = self._names[id(value)] = self._name(f"object.__new__({self.constant(value.cls)})")
+        for attribute, v in {**value.attributes, **value.slots}.items():
+            if v is not DELETED:
+                self.lines.append(f"object.__setattr__({name}, {attribute!r}, {self.value(v)})")
+        return name
+
+    def _make_exception(self, value: ExceptionValue) -> str:
+        cls = self.constant(value.cls)
+        name = self._names[id(value)] = self._name(f"{cls}.__new__({cls})")
+        self.lines.append(f"{name}.args = ({self._values(value.args)}{',' if value.args else ''})")
+        for attribute, v in value.attributes.items():
+            self.lines.append(f"{name}.{attribute} = {self.value(v)}")
+        return name
+
+    def effects(self) -> None:
+        """Adds the writes to objects that existed, in the order of the first write to each."""
+        writes: list[str] = []
+        for value in list(self.ex.written.values()):
+            if value.source is None:
+                continue
+            target = self.read(value.source)
+            if isinstance(value, SequenceValue):
+                writes.append(f"{target}[:] = [{self._values(value.items)}]")
+            elif isinstance(value, DictValue):
+                entries = list(value.items.values())
+                if value.is_rebuilt:
+                    pairs = ", ".join(f"({self.value(k)}, {self.value(v)})" for k, v in entries)
+                    writes += [f"{target}.clear()", f"{target}.update([{pairs}])"]
+                else:
+                    writes += [f"{target}[{self.value(k)}] = {self.value(v)}" for k, v in entries if not self._is_original(k, v, value)]
+            elif isinstance(value, SetValue):
+                writes += [f"{target}.clear()", f"{target}.update([{self._values(list(value.items.values()))}])"]
+            elif isinstance(value, CellValue):
+                writes.append(f"{target}.cell_contents = {self.value(value.content)}")
+            elif isinstance(value, ObjectValue):
+                for attribute, v in {**value.attributes, **value.slots}.items():
+                    if v is DELETED:
+                        writes.append(f"object.__delattr__({target}, {attribute!r})")
+                    else:
+                        writes.append(f"object.__setattr__({target}, {attribute!r}, {self.value(v)})")
+            else:
+                raise Break(f"a {type(value).__name__} is written")
+        for values, names in self.ex.globals.values():
+            writes += [f"{self.constant(values)}[{name!r}] = {self.value(v)}" for name, v in names.items()]
+        self.lines += writes
+
+    @staticmethod
+    def _is_original(key: Value, value: Value, of: DictValue) -> bool:
+        if not isinstance(value, Lazy) or of.original is None or not isinstance(key, Constant):
+            return False
+        return key.value in of.original and of.original[key.value] is value.obj
+
+    def compile(self, graph: Any, result: str, modes: tuple | None, name: str) -> Any:
+        """The function of the slots `S` and the inputs `I` of the graph."""
+        lines = list(self.reads)
+        if graph is not None:
+            self.namespace["graph"] = graph
+            lines.append("g = graph(I)")
+        lines += self.lines
+        if modes is not None:
+            lines.append(f"set_modes({self.constant(modes)})")
+        lines.append(f"return {result}")
+        text = "def compiled(S, I):\n" + "".join(f"    {line}\n" for line in lines)
+        exec(compile(text, f"<compiled {name}>", "exec"), self.namespace)  # noqa: S102 - the source was made here
+        return self.namespace["compiled"], text
+
+

@@ -1,0 +1,250 @@
+"""Methods in C of lists, tuples, dicts, sets, strings, iterators and exceptions."""
+
+from __future__ import annotations
+
+import types
+from typing import Any
+
+from ._attributes import raise_
+from ._builtins import sort, update_dict
+from ._operators import BINARY, COMPARE, fold
+from ._values import (
+    DELETED,
+    Break,
+    Constant,
+    DictValue,
+    DictView,
+    ExceptionValue,
+    GeneratorValue,
+    IteratorValue,
+    ObjectValue,
+    Raised,
+    SequenceValue,
+    SetValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+from ._wrap import hash_key, is_namedtuple
+
+_SIGNS = {f"__{name}__": sign for sign, (name, _) in BINARY.items()} | {f"__{n}__": sign for sign, (n, _, _) in COMPARE.items()}
+_SPECIAL = {
+    "__getitem__": lambda ex, v, a: ex.get_item(v, a[0]), "__len__": lambda ex, v, a: ex.length(v),
+    "__contains__": lambda ex, v, a: Constant(ex.contains(v, a[0])), "__iter__": lambda ex, v, a: ex.iterate(v),
+    "__setitem__": lambda ex, v, a: ex.set_item(v, *a) or Constant(None),
+    "__delitem__": lambda ex, v, a: ex.delete_item(v, *a) or Constant(None),
+    "__bool__": lambda ex, v, a: Constant(ex.truth(v)), "__next__": lambda ex, v, a: ex.advance(v),
+}  # fmt: skip
+
+
+class Methods:
+    """A part of Executor."""
+
+    def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value], owner: type | None = None) -> Value:
+        """The result of a method in C."""
+        value = self.real(value)
+        if isinstance(value, TensorValue):
+            return self.call_tensor_method(value, name, args, kwargs)
+        if isinstance(value, ObjectValue) or owner is object:
+            return self._object_method(value, name, args, kwargs)
+        if isinstance(value, GeneratorValue):
+            return self.call_generator_method(value, name, args)
+        if name in _SPECIAL and not kwargs and not isinstance(value, ExceptionValue):
+            return _SPECIAL[name](self, value, args)
+        if name in _SIGNS and len(args) == 1 and not kwargs and not isinstance(value, ExceptionValue):
+            sign = _SIGNS[name]
+            return self.compare(sign, value, args[0]) if sign in COMPARE else self.binary(sign, value, args[0])
+        if isinstance(value, SequenceValue):
+            return self._sequence_method(value, name, args, kwargs)
+        if isinstance(value, DictValue):
+            return self._dict_method(value, name, args, kwargs)
+        if isinstance(value, SetValue):
+            return self._set_method(value, name, args)
+        if isinstance(value, ExceptionValue):
+            if name == "__init__" and not kwargs:
+                value.args = list(args)
+                return Constant(None)
+            raise Break(f"exception.{name}()")
+        if isinstance(value, Constant):
+            return self._constant_method(value, name, args, kwargs)
+        if isinstance(value, IteratorValue) and name == "__iter__":
+            return value
+        raise Break(f"{name}() of a {type(value).__name__}")
+
+    def _object_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "__setattr__" and isinstance(value, ObjectValue):
+            self.set_plain_attribute(value, self.python_value(args[0]), args[1])
+            return Constant(None)
+        if name == "__delattr__" and isinstance(value, ObjectValue):
+            self.set_plain_attribute(value, self.python_value(args[0]), DELETED)
+            return Constant(None)
+        if name == "__getattribute__" and isinstance(value, ObjectValue):
+            return self.object_attribute(value, self.python_value(args[0]))
+        if name in ("__init__", "__init_subclass__") and not args and not kwargs:
+            return Constant(None)
+        if name in ("__eq__", "__ne__") and isinstance(value, ObjectValue):
+            same = value is self.real(args[0])
+            return Constant(same if name == "__eq__" else not same) if same else Constant(NotImplemented)
+        raise Break(f"object.{name}()")
+
+    def _sequence_method(self, value: SequenceValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        items = value.items
+        if name == "index" and len(args) == 1:
+            for i, item in enumerate(items):
+                if self.real(item) is self.real(args[0]) or self.truth(self.compare("==", item, args[0])):
+                    return Constant(i)
+            raise Break("index() of a value that is missing")
+        if name == "count" and len(args) == 1:
+            return Constant(sum(self.real(i) is self.real(args[0]) or self.truth(self.compare("==", i, args[0])) for i in items))
+        if name == "numel" and not args:
+            return fold(value.cls(self.python_value(i) for i in items).numel)
+        if is_namedtuple(value.cls) and name in ("_replace", "_asdict"):
+            raise Break(f"{name}() of a named tuple")
+        if value.cls is not list:
+            raise Break(f"tuple.{name}()")
+        if name == "copy":
+            return SequenceValue(list(items), list)
+        self.note_write(value)
+        if name == "append" and len(args) == 1:
+            items.append(args[0])
+        elif name == "extend" and len(args) == 1:
+            iterator = self.iterate(args[0]) if self.real(args[0]) is not value else self.over(list(items))
+            while (item := self.next_or_none(iterator)) is not None:
+                items.append(item)
+        elif name == "insert" and len(args) == 2:
+            items.insert(self.index_of(args[0]), args[1])
+        elif name == "pop" and len(args) < 2:
+            try:
+                return items.pop(*(self.index_of(a) for a in args))
+            except IndexError as e:
+                return raise_(IndexError, str(e))
+        elif name == "remove" and len(args) == 1:
+            for i, item in enumerate(items):
+                if self.real(item) is self.real(args[0]) or self.truth(self.compare("==", item, args[0])):
+                    del items[i]
+                    return Constant(None)
+            return raise_(ValueError, "list.remove(x): x not in list")
+        elif name == "clear" and not args:
+            items.clear()
+        elif name == "reverse" and not args:
+            items.reverse()
+        elif name == "sort" and not args:
+            sort(self, value, kwargs)
+        elif name == "__iadd__" and len(args) == 1:
+            items.extend(self.elements(args[0]))
+            return value
+        else:
+            raise Break(f"list.{name}()")
+        return Constant(None)
+
+    def _dict_method(self, value: DictValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if name == "get" and args:
+            found = value.items.get(hash_key(self.real(args[0])))
+            return found[1] if found else (args[1] if len(args) > 1 else Constant(None))
+        if name == "keys" and not args:
+            return self._view(value, lambda: [k for k, _ in value.items.values()])
+        if name == "values" and not args:
+            return self._view(value, lambda: [v for _, v in value.items.values()])
+        if name == "items" and not args:
+            return self._view(value, lambda: [SequenceValue([k, v], tuple) for k, v in value.items.values()])
+        if name == "copy" and not args:
+            copied = DictValue(dict(value.items), value.cls)
+            copied.default_factory = value.default_factory
+            return copied
+        if name == "setdefault" and args:
+            key = hash_key(self.real(args[0]))
+            if key not in value.items:
+                self.write_entry(value, key, args[0], args[1] if len(args) > 1 else Constant(None))
+            return value.items[key][1]
+        if name == "update":
+            update_dict(self, value, args, kwargs)
+            return Constant(None)
+        if name == "__init__":
+            update_dict(self, value, args, kwargs)
+            return Constant(None)
+        if name == "pop" and args:
+            key = hash_key(self.real(args[0]))
+            if key not in value.items:
+                if len(args) > 1:
+                    return args[1]
+                raise Raised(ExceptionValue(KeyError, [args[0]]))
+            self.note_write(value)
+            value.is_rebuilt = True
+            return value.items.pop(key)[1]
+        if name == "popitem" and not args and not kwargs and value.items:
+            self.note_write(value)
+            value.is_rebuilt = True
+            return SequenceValue(list(value.items.popitem()[1]), tuple)
+        if name == "clear" and not args:
+            self.note_write(value)
+            value.is_rebuilt = True
+            value.items.clear()
+            return Constant(None)
+        raise Break(f"dict.{name}()")
+
+    def _view(self, value: DictValue, items: Any) -> Value:
+        """keys(), values() or items(). Views follow the dict, so that they only live while it does not change."""
+        return DictView(value, items)
+
+    def _set_method(self, value: SetValue, name: str, args: list[Value]) -> Value:
+        if name in ("union", "intersection", "difference", "symmetric_difference", "update", "issubset", "issuperset", "isdisjoint"):
+            others = [SetValue({hash_key(self.real(i)): i for i in self.unordered(a)}) for a in args]
+            if name in ("issubset", "issuperset", "isdisjoint"):
+                return Constant(getattr(set(value.items), name)(set(others[0].items)))
+            result = SetValue(dict(value.items), value.cls)
+            sign = {"union": "|", "update": "|", "intersection": "&", "difference": "-", "symmetric_difference": "^"}[name]
+            for other in others:
+                result = self._set_operation(sign, result, other)
+            if name != "update":
+                return result
+            self.note_write(value)
+            value.items = result.items
+            return Constant(None)
+        if name == "copy":
+            return SetValue(dict(value.items), value.cls)
+        if value.cls is set and name in ("add", "discard", "remove") and len(args) == 1:
+            key = hash_key(self.real(args[0]))
+            if name == "remove" and key not in value.items:
+                raise Raised(ExceptionValue(KeyError, [args[0]]))
+            self.note_write(value)
+            if name == "add":
+                value.items.setdefault(key, args[0])
+            else:
+                value.items.pop(key, None)
+            return Constant(None)
+        if value.cls is set and name == "clear" and not args:
+            self.note_write(value)
+            value.items = {}
+            return Constant(None)
+        raise Break(f"set.{name}()")
+
+    def _constant_method(self, value: Constant, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        obj = value.value
+        if isinstance(obj, str) and name == "join" and len(args) == 1:
+            return fold(obj.join, [self.python_value(i) for i in self.elements(args[0])])
+        if isinstance(obj, type):
+            if name == "fromkeys" and obj is dict:
+                default = args[1] if len(args) > 1 else Constant(None)
+                return DictValue({hash_key(self.real(k)): (k, default) for k in self.elements(args[0])})
+            if name == "__new__" and obj is object and args:
+                cls = self.python_value(args[0])
+                return ObjectValue(cls) if self.can_be_created(cls) else self._refuse(cls)
+            if name in ("__subclasses__", "mro"):
+                raise Break(f"type.{name}()")
+        if not self.is_folded(value) or isinstance(obj, (type, types.ModuleType)):
+            raise Break(f"{name}() of a {type(obj).__name__}")
+        if isinstance(obj, (str, bytes)) and name in ("format", "encode", "format_map"):
+            constants = [self.python_value(a) for a in args]
+            if any(not isinstance(c, (int, float, str, bytes, type(None), tuple)) for c in constants):
+                raise Break("the text of an object")
+        positional, keywords = [self.python_value(a) for a in args], {k: self.python_value(v) for k, v in kwargs.items()}
+        result = fold(lambda: getattr(obj, name)(*positional, **keywords))
+        if result.value is NotImplemented:
+            return result
+        return self.constant_value(result.value)
+
+    def _refuse(self, cls: Any) -> Value:
+        raise Break(f"a {getattr(cls, '__name__', cls)} is created")
+
+    def can_be_created(self, cls: Any) -> bool:
+        """Whether object.__new__ makes an object of the class whose attributes are all in Python."""
+        return isinstance(cls, type) and all(base is object or base.__flags__ & 1 << 9 for base in cls.__mro__)

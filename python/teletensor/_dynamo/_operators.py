@@ -1,0 +1,498 @@
+"""Operators on values: arithmetic, comparisons, truth, items."""
+
+from __future__ import annotations
+
+import collections
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from ._attributes import _MISSING, raise_
+from ._values import (
+    Break,
+    BuiltinMethod,
+    Constant,
+    DictValue,
+    DictView,
+    ExceptionValue,
+    FunctionValue,
+    IteratorValue,
+    MethodValue,
+    ObjectValue,
+    PartialValue,
+    Raised,
+    SequenceValue,
+    SetValue,
+    SliceValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+from ._wrap import hash_key
+
+# The functions of the operators, with their special methods.
+BINARY = {
+    "+": ("add", operator.add), "-": ("sub", operator.sub), "*": ("mul", operator.mul), "/": ("truediv", operator.truediv),
+    "//": ("floordiv", operator.floordiv), "%": ("mod", operator.mod), "**": ("pow", operator.pow), "@": ("matmul", operator.matmul),
+    "<<": ("lshift", operator.lshift), ">>": ("rshift", operator.rshift), "&": ("and", operator.and_), "|": ("or", operator.or_),
+    "^": ("xor", operator.xor),
+}  # fmt: skip
+IN_PLACE = {sign + "=": (f"i{name}", getattr(operator, f"i{name}")) for sign, (name, _) in BINARY.items()}
+COMPARE = {
+    "<": ("lt", "gt", operator.lt), "<=": ("le", "ge", operator.le), "==": ("eq", "eq", operator.eq), "!=": ("ne", "ne", operator.ne),
+    ">": ("gt", "lt", operator.gt), ">=": ("ge", "le", operator.ge),
+}  # fmt: skip
+UNARY = {
+    "UNARY_NEGATIVE": ("__neg__", operator.neg), "UNARY_POSITIVE": ("__pos__", operator.pos),
+    "UNARY_INVERT": ("__invert__", operator.invert),
+}  # fmt: skip
+_MAX_TEXT = 1 << 20
+
+
+def fold(function: Callable, *args: Any) -> Value:
+    """A constant computed from constants; raises Raised as the function raises."""
+    try:
+        result = function(*args)
+    except Exception as e:  # noqa: BLE001 - the function's exception
+        if type(e) in (TypeError, ValueError, ZeroDivisionError, OverflowError, IndexError, KeyError, AttributeError):
+            raise Raised(ExceptionValue(type(e), [Constant(a) for a in e.args])) from None
+        raise Break(f"{getattr(function, '__name__', function)} raises {type(e).__name__}") from None
+    return Constant(result)
+
+
+class Operators:
+    """A part of Executor."""
+
+    def binary(self, sign: str, a: Value, b: Value) -> Value:
+        """a + b, a += b and the like."""
+        a, b = self.real(a), self.real(b)
+        in_place = sign.endswith("=")
+        name, function = IN_PLACE[sign] if in_place else BINARY[sign]
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            if self.is_folded(a) and self.is_folded(b):
+                self._check_size(sign, a.value, b.value)
+                return fold(function, a.value, b.value)
+            raise Break(f"{sign} of a {type(a.value).__name__} and a {type(b.value).__name__}")
+        if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+            other = b if isinstance(a, TensorValue) else a
+            if isinstance(other, (TensorValue, Constant)):
+                return self.call_in_graph("call_function", function, [a, b])
+            if not isinstance(other, ObjectValue):
+                raise Break(f"{sign} of a tensor and a {type(other).__name__}")
+        if in_place:
+            changed = self._in_place(sign, a, b)
+            if changed is not None:
+                return changed
+        found = self._sequences(sign.rstrip("=") if in_place else sign, a, b)
+        if found is not None:
+            return found
+        found = self._by_methods(a, b, f"__{name}__" if in_place else None, name.removeprefix("i") if in_place else name)
+        if found is not None:
+            return found
+        raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
+
+    def _check_size(self, sign: str, a: Any, b: Any) -> None:
+        big = isinstance(a, int) and isinstance(b, int) and abs(b) > 10_000
+        if sign.rstrip("=") in ("**", "<<") and big:
+            raise Break("a very large number")
+        if sign.rstrip("=") == "*" and any(isinstance(x, (str, bytes)) and isinstance(y, int) and len(x) * y > _MAX_TEXT
+                                           for x, y in ((a, b), (b, a))):  # fmt: skip
+            raise Break("a very long string")
+
+    def is_folded(self, value: Constant) -> bool:
+        """Whether operators of the constant run no code of the user's."""
+        return type(value.value).__module__ in ("builtins", "numpy", "enum") or isinstance(value.value, (_C.dtype, _C.device))
+
+    def _in_place(self, sign: str, a: Value, b: Value) -> Value | None:
+        if isinstance(a, SequenceValue) and a.cls is list and sign in ("+=", "*="):
+            if sign == "+=":
+                self.note_write(a)
+                a.items.extend(self.elements(b))
+                return a
+            if isinstance(b, Constant) and isinstance(b.value, int):
+                self.note_write(a)
+                a.items[:] = a.items * b.value
+                return a
+        if isinstance(a, SetValue) and isinstance(b, SetValue) and a.cls is set and sign in ("|=", "&=", "-=", "^="):
+            self.note_write(a)
+            a.items = self._set_operation(sign[0], a, b).items
+            return a
+        if isinstance(a, DictValue) and isinstance(b, DictValue) and sign == "|=":
+            for key, (k, v) in list(b.items.items()):
+                self.write_entry(a, key, k, v)
+            return a
+        return None
+
+    def _sequences(self, sign: str, a: Value, b: Value) -> Value | None:
+        if isinstance(a, SequenceValue) and isinstance(b, SequenceValue) and sign == "+":
+            if (a.cls is list) != (b.cls is list):
+                return raise_(TypeError, f'can only concatenate {a.cls.__name__} (not "{b.cls.__name__}") to {a.cls.__name__}')
+            return SequenceValue([*a.items, *b.items], list if a.cls is list else _sum_type(a.cls, b.cls))
+        for x, y in ((a, b), (b, a)):
+            if isinstance(x, SequenceValue) and sign == "*" and isinstance(y, Constant) and isinstance(y.value, int):
+                if len(x.items) * y.value > _MAX_TEXT:
+                    raise Break("a very long sequence")
+                return SequenceValue(x.items * y.value, list if x.cls is list else _sum_type(x.cls, x.cls))
+        if isinstance(a, SetValue) and isinstance(b, SetValue) and sign in "|&-^":
+            return self._set_operation(sign, a, b)
+        if isinstance(a, DictValue) and isinstance(b, DictValue) and sign == "|" and a.cls is dict and b.cls is dict:
+            return DictValue({**a.items, **b.items})
+        if isinstance(a, Constant) and isinstance(a.value, str) and sign == "%":
+            return fold(operator.mod, a.value, self.python_value(b))
+        if isinstance(a, Constant) and isinstance(a.value, type) and sign == "|":
+            raise Break("a union of types")
+        return None
+
+    def _set_operation(self, sign: str, a: SetValue, b: SetValue) -> SetValue:
+        if sign == "|":
+            items = {**a.items, **{k: v for k, v in b.items.items() if k not in a.items}}
+        elif sign == "&":
+            items = {k: v for k, v in a.items.items() if k in b.items}
+        else:
+            items = {k: v for k, v in a.items.items() if k not in b.items}
+            if sign == "^":
+                items.update({k: v for k, v in b.items.items() if k not in a.items})
+        return SetValue(items, a.cls)
+
+    def _by_methods(self, a: Value, b: Value, in_place: str | None, name: str) -> Value | None:
+        attempts = [(a, f"__{name}__", b)]
+        if in_place:
+            attempts.insert(0, (a, in_place, b))
+        reflected = (b, f"__r{name}__", a)
+        if isinstance(b, ObjectValue) and isinstance(a, ObjectValue) and b.cls is not a.cls and issubclass(b.cls, a.cls):
+            attempts.insert(0, reflected)
+        else:
+            attempts.append(reflected)
+        for x, method, y in attempts:
+            result = self.call_method_named(x, method, [y])
+            if result is not None and not self.is_not_implemented(result):
+                return result
+        if isinstance(a, ObjectValue) or isinstance(b, ObjectValue):
+            raise Break("operands without the operator")  # the instruction raises its message
+        return None
+
+    def is_not_implemented(self, value: Value) -> bool:
+        """Whether a special method has returned NotImplemented."""
+        value = self.real(value)
+        return isinstance(value, Constant) and value.value is NotImplemented
+
+    def unary(self, opcode: str, a: Value) -> Value:
+        """-a, +a and ~a."""
+        a = self.real(a)
+        method, function = UNARY[opcode]
+        if isinstance(a, Constant) and self.is_folded(a):
+            return fold(function, a.value)
+        if isinstance(a, TensorValue):
+            return self.call_in_graph("call_function", function, [a])
+        result = self.call_method_named(a, method, [])
+        if result is None:
+            raise Break(f"{method} of a {type(a).__name__}")
+        return result
+
+    def compare(self, sign: str, a: Value, b: Value) -> Value:
+        """a < b and the like."""
+        a, b = self.real(a), self.real(b)
+        name, reflected, function = COMPARE[sign]
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            if self.is_folded(a) and self.is_folded(b) or sign in ("==", "!=") and _compares_by_identity(a.value, b.value):
+                return fold(function, a.value, b.value)
+            raise Break(f"{sign} of a {type(a.value).__name__}")
+        if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+            other = b if isinstance(a, TensorValue) else a
+            if isinstance(other, (TensorValue, Constant)):
+                return self.call_in_graph("call_function", function, [a, b])
+            raise Break(f"{sign} of a tensor and a {type(other).__name__}")
+        if isinstance(a, SequenceValue) and isinstance(b, SequenceValue):
+            if (a.cls is list) != (b.cls is list):
+                if sign in ("==", "!="):
+                    return Constant(sign == "!=")
+                raise Break("sequences of different types are compared")
+            return self._compare_sequences(sign, a, b)
+        if sign in ("==", "!="):
+            return self._equality(sign, a, b)
+        if isinstance(a, SetValue) and isinstance(b, SetValue):
+            return Constant(function(set(a.items), set(b.items)))
+        for x, method, y in ((a, f"__{name}__", b), (b, f"__{reflected}__", a)):
+            result = self.call_method_named(x, method, [y])
+            if result is not None and not self.is_not_implemented(result):
+                return result
+        raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
+
+    def _compare_sequences(self, sign: str, a: SequenceValue, b: SequenceValue) -> Value:
+        if sign in ("==", "!=") and len(a.items) != len(b.items):
+            return Constant(sign == "!=")
+        for x, y in zip(a.items, b.items):
+            x, y = self.real(x), self.real(y)
+            if x is y:
+                continue
+            if not self.truth(self.compare("==", x, y)):
+                return Constant(sign == "!=") if sign in ("==", "!=") else self.compare(sign, x, y)
+        return fold(COMPARE[sign][2], len(a.items), len(b.items))
+
+    def _equality(self, sign: str, a: Value, b: Value) -> Value:
+        equal: bool | None = None
+        if isinstance(a, DictValue) and isinstance(b, DictValue):
+            equal = a.items.keys() == b.items.keys() and all(
+                self.truth(self.compare("==", v, b.items[k][1])) for k, (_, v) in list(a.items.items())
+            )
+        elif isinstance(a, SetValue) and isinstance(b, SetValue):
+            equal = a.items.keys() == b.items.keys()
+        elif isinstance(a, (ObjectValue, ExceptionValue)) or isinstance(b, (ObjectValue, ExceptionValue)):
+            for x, y in ((a, b), (b, a)):
+                if sign == "!=":
+                    result = self.call_method_named(x, "__ne__", [y])
+                    if result is not None and not self.is_not_implemented(result):
+                        return result
+                result = self.call_method_named(x, "__eq__", [y])
+                if result is not None and not self.is_not_implemented(result):
+                    return result if sign == "==" else Constant(not self.truth(result))
+            equal = a is b
+        elif isinstance(a, SliceValue) and isinstance(b, SliceValue):
+            equal = all(self.truth(self.compare("==", x, y)) for x, y in zip(a.parts, b.parts))
+        elif type(a) is not type(b) and isinstance(a, (Constant, SequenceValue, DictValue, SetValue, FunctionValue)) and isinstance(
+            b, (Constant, SequenceValue, DictValue, SetValue, FunctionValue)
+        ):
+            equal = False
+        elif isinstance(a, FunctionValue) and isinstance(b, FunctionValue):
+            equal = a is b
+        if equal is None:
+            raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
+        return Constant(equal == (sign == "=="))
+
+    def is_same(self, a: Value, b: Value) -> bool:
+        """a is b"""
+        a, b = self.real(a), self.real(b)
+        if a is b:
+            return True
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            if a.value is b.value:
+                return True
+            singletons = (type(None), bool, type(Ellipsis), type, type(NotImplemented), _C.dtype)
+            if isinstance(a.value, singletons) or isinstance(b.value, singletons) or type(a.value) is not type(b.value):
+                return False
+            if self.is_folded(a) and a.value != b.value:
+                return False
+            raise Break("the identity of immutable objects")
+        if isinstance(a, Constant) or isinstance(b, Constant):
+            other = b if isinstance(a, Constant) else a
+            if isinstance(other, (BuiltinMethod, MethodValue)):
+                return False
+            return False
+        if isinstance(a, (BuiltinMethod, MethodValue)) or isinstance(b, (BuiltinMethod, MethodValue)):
+            return False
+        if a.source is not None and b.source is not None:
+            self.compares_identity = True
+        return False
+
+    def truth(self, value: Value) -> bool:
+        """bool(value)"""
+        value = self.real(value)
+        if isinstance(value, Constant):
+            if isinstance(value.value, type) or self.is_folded(value) or type(value.value).__bool__ is _MISSING:
+                return bool(value.value)
+            if callable(value.value):
+                return True
+        if isinstance(value, (SequenceValue, DictValue, SetValue)):
+            return len(value.items) > 0
+        if isinstance(value, TensorValue):
+            raise Break("data-dependent control flow: the truth of a tensor")
+        if isinstance(value, ObjectValue):
+            result = self.call_method_named(value, "__bool__", [])
+            if result is None:
+                result = self.call_method_named(value, "__len__", [])
+            if result is None:
+                return True
+            result = self.real(result)
+            if isinstance(result, Constant) and isinstance(result.value, (bool, int)):
+                return bool(result.value)
+        if isinstance(value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue, IteratorValue, ExceptionValue, SliceValue)):
+            return True
+        raise Break(f"the truth of a {type(value).__name__}")
+
+    def length(self, value: Value) -> Value:
+        """len(value)"""
+        value = self.real(value)
+        if isinstance(value, (SequenceValue, DictValue, SetValue)):
+            return Constant(len(value.items))
+        if isinstance(value, DictView):
+            return Constant(len(value.read()))
+        if isinstance(value, Constant) and isinstance(value.value, (str, bytes, range)):
+            return Constant(len(value.value))
+        if isinstance(value, TensorValue):
+            if value.example.dim() == 0:
+                return raise_(TypeError, "len() of a 0-d tensor")
+            return Constant(value.example.shape[0])
+        result = self.call_method_named(value, "__len__", [])
+        if result is None:
+            raise Break(f"the length of a {type(value).__name__}")
+        return result
+
+    def contains(self, container: Value, item: Value) -> bool:
+        """item in container"""
+        container, item = self.real(container), self.real(item)
+        if isinstance(container, (DictValue, SetValue)):
+            return hash_key(item) in container.items
+        if isinstance(container, DictView):
+            container = SequenceValue(container.read(), tuple)
+        if isinstance(container, Constant) and isinstance(container.value, (str, bytes, range)) and isinstance(item, Constant):
+            return fold(lambda: item.value in container.value).value
+        if isinstance(container, SequenceValue):
+            return any(self.real(x) is item or self.truth(self.compare("==", x, item)) for x in list(container.items))
+        result = self.call_method_named(container, "__contains__", [item])
+        if result is not None:
+            return self.truth(result)
+        if isinstance(container, (IteratorValue, ObjectValue)):
+            iterator = self.iterate(container)
+            while (x := self.next_or_none(iterator)) is not None:
+                if self.real(x) is item or self.truth(self.compare("==", x, item)):
+                    return True
+            return False
+        raise Break(f"in of a {type(container).__name__}")
+
+    # -- items
+
+    def get_item(self, value: Value, index: Value) -> Value:
+        """value[index]"""
+        value, index = self.real(value), self.real(index)
+        if isinstance(value, TensorValue):
+            return self.call_in_graph("call_function", operator.getitem, [value, index])
+        if isinstance(value, SequenceValue):
+            return self._item_of_sequence(value, index)
+        if isinstance(value, DictValue):
+            key = hash_key(index)
+            if key in value.items:
+                return value.items[key][1]
+            if value.cls is collections.defaultdict and not (
+                isinstance(value.default_factory, Constant) and value.default_factory.value is None
+            ):
+                made = self.call(value.default_factory, [], {})
+                self.write_entry(value, key, index, made)
+                return made
+            raise Raised(ExceptionValue(KeyError, [index]))
+        if isinstance(value, Constant) and isinstance(value.value, (str, bytes, range)):
+            return fold(operator.getitem, value.value, self.python_value(index))
+        if isinstance(value, Constant) and isinstance(value.value, type):
+            raise Break("a class with parameters")
+        result = self.call_method_named(value, "__getitem__", [index])
+        if result is None:
+            raise Break(f"an item of a {type(value).__name__}")
+        return result
+
+    def _item_of_sequence(self, value: SequenceValue, index: Value) -> Value:
+        if isinstance(index, Constant) and isinstance(index.value, (int, slice)):
+            at = index.value
+        elif isinstance(index, SliceValue):
+            at = slice(*(self.index_of(p) for p in index.parts))
+        elif isinstance(index, ObjectValue):
+            at = self.index_of(index)
+        else:
+            raise Break(f"an item of a sequence at a {type(index).__name__}")
+        if isinstance(at, slice):
+            cls = value.cls if value.cls in (list, _C.Size) else tuple
+            try:
+                return SequenceValue(value.items[at], cls)
+            except ValueError as e:
+                return raise_(ValueError, str(e))
+        try:
+            return value.items[at]
+        except IndexError:
+            return raise_(IndexError, f"{'list' if value.cls is list else 'tuple'} index out of range")
+
+    def index_of(self, value: Value) -> Any:
+        """An index or None, as Python."""
+        value = self.real(value)
+        if isinstance(value, Constant) and isinstance(value.value, (int, type(None))):
+            return value.value
+        if isinstance(value, ObjectValue):
+            result = self.call_method_named(value, "__index__", [])
+            if isinstance(result, Constant):
+                return result.value
+        raise Break(f"a {type(value).__name__} as an index")
+
+    def set_item(self, value: Value, index: Value, new: Value) -> None:
+        """value[index] = new"""
+        value, index = self.real(value), self.real(index)
+        if isinstance(value, TensorValue):
+            self.call_in_graph("call_function", operator.setitem, [value, index, new])
+            return
+        if isinstance(value, SequenceValue) and value.cls is list:
+            at = self.python_value(index)
+            self.note_write(value)
+            if isinstance(at, slice):
+                items = self.elements(new)
+                try:
+                    value.items[at] = items
+                except ValueError as e:
+                    raise_(ValueError, str(e))
+                return
+            try:
+                value.items[at] = new
+            except IndexError:
+                raise_(IndexError, "list assignment index out of range")
+            except TypeError:
+                raise Break("an index that is not a number") from None
+            return
+        if isinstance(value, DictValue):
+            self.write_entry(value, hash_key(index), index, new)
+            return
+        if self.call_method_named(value, "__setitem__", [index, new]) is None:
+            raise Break(f"an item of a {type(value).__name__} is written")
+
+    def write_entry(self, value: DictValue, key: Any, index: Value, new: Value) -> None:
+        """Sets an entry of a dict."""
+        self.note_write(value)
+        old = value.items.get(key)
+        value.items[key] = (old[0] if old else index, new)
+
+    def delete_item(self, value: Value, index: Value) -> None:
+        """del value[index]"""
+        value, index = self.real(value), self.real(index)
+        if isinstance(value, SequenceValue) and value.cls is list:
+            at = self.python_value(index)
+            self.note_write(value)
+            try:
+                del value.items[at]
+            except IndexError:
+                raise_(IndexError, "list assignment index out of range")
+            return
+        if isinstance(value, DictValue):
+            key = hash_key(index)
+            if key not in value.items:
+                raise Raised(ExceptionValue(KeyError, [index]))
+            self.note_write(value)
+            value.is_rebuilt = True
+            del value.items[key]
+            return
+        if self.call_method_named(value, "__delitem__", [index]) is None:
+            raise Break(f"an item of a {type(value).__name__} is deleted")
+
+    def python_value(self, value: Value) -> Any:
+        """The Python object of a value that consists of constants; raises Break if a part is not."""
+        value = self.real(value)
+        if isinstance(value, Constant):
+            return value.value
+        if isinstance(value, SequenceValue):
+            items = [self.python_value(i) for i in value.items]
+            if value.cls is list:
+                return items
+            if value.cls in (tuple, _C.Size):
+                return value.cls(items)
+            return value.cls(*items)
+        if isinstance(value, SliceValue):
+            return slice(*(self.python_value(p) for p in value.parts))
+        if isinstance(value, DictValue) and value.cls is dict:
+            return {self.python_value(k): self.python_value(v) for k, v in value.items.values()}
+        if isinstance(value, SetValue):
+            return value.cls(self.python_value(v) for v in value.items.values())
+        raise Break(f"a {type(value).__name__} where a constant is expected")
+
+
+def _sum_type(a: type, b: type) -> type:
+    return _C.Size if a is _C.Size and b is _C.Size else tuple
+
+
+def _compares_by_identity(a: Any, b: Any) -> bool:
+    return any(type(x).__eq__ is object.__eq__ and not isinstance(x, Tensor) for x in (a, b))
+
+

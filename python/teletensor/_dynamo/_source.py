@@ -1,0 +1,121 @@
+"""Sources: where a compiled function found a value. They make guards, and the code that reads the value again."""
+
+from __future__ import annotations
+
+from typing import Any
+
+# Kinds of nodes, as in python/bindings/frame_guards.h.
+SLOT, CONSTANT, DICT_ITEM, INSTANCE_DICT, LIST_ITEM, TUPLE_ITEM, CELL, TYPE, TYPE_ATTRIBUTE = range(9)
+FUNCTION_CODE, FUNCTION_GLOBALS, FUNCTION_CLOSURE, FUNCTION_DEFAULTS, FUNCTION_KEYWORD_DEFAULTS = range(9, 14)
+METHOD_SELF, METHOD_FUNCTION, ATTRIBUTE = range(14, 17)
+(
+    CHECK_IS, CHECK_TYPE, CHECK_EQUAL, CHECK_LENGTH, CHECK_KEYS, CHECK_MISSING, CHECK_TYPE_MISSING, CHECK_TENSOR, CHECK_SAME,
+    CHECK_DISTINCT, CHECK_MODES, CHECK_NO_DICT, CHECK_EMPTY_CELL,
+) = range(32, 45)  # fmt: skip
+
+_TEMPLATES = {
+    SLOT: "S[{i}]", DICT_ITEM: "{p}[{o}]", INSTANCE_DICT: "{p}.__dict__", LIST_ITEM: "{p}[{i}]", TUPLE_ITEM: "{p}[{i}]",
+    CELL: "{p}.cell_contents", TYPE: "type({p})", TYPE_ATTRIBUTE: "lookup({p}, {o})", FUNCTION_CODE: "{p}.__code__",
+    FUNCTION_GLOBALS: "{p}.__globals__", FUNCTION_CLOSURE: "{p}.__closure__[{i}]", FUNCTION_DEFAULTS: "{p}.__defaults__",
+    FUNCTION_KEYWORD_DEFAULTS: "{p}.__kwdefaults__", METHOD_SELF: "{p}.__self__", METHOD_FUNCTION: "{p}.__func__",
+    ATTRIBUTE: "getattr({p}, {o})",
+}  # fmt: skip
+_NAMES = {
+    SLOT: "argument {i}", DICT_ITEM: "{p}[{o!r}]", INSTANCE_DICT: "{p}.__dict__", LIST_ITEM: "{p}[{i}]", TUPLE_ITEM: "{p}[{i}]",
+    CELL: "{p}.cell_contents", TYPE: "type({p})", TYPE_ATTRIBUTE: "{p}.{o}", FUNCTION_CODE: "{p}.__code__",
+    FUNCTION_GLOBALS: "globals of {p}", FUNCTION_CLOSURE: "{p}.__closure__[{i}]", FUNCTION_DEFAULTS: "{p}.__defaults__",
+    FUNCTION_KEYWORD_DEFAULTS: "{p}.__kwdefaults__", METHOD_SELF: "{p}.__self__", METHOD_FUNCTION: "{p}.__func__",
+    ATTRIBUTE: "{p}.{o}", CHECK_IS: "{p} is {o!r}", CHECK_TYPE: "type of {p} is {o!r}", CHECK_EQUAL: "{p} == {o!r}",
+    CHECK_LENGTH: "length of {p} is {i}", CHECK_KEYS: "keys of {p} are {o!r}", CHECK_MISSING: "{p} lacks {o!r}",
+    CHECK_TYPE_MISSING: "{p} lacks {o!r}", CHECK_TENSOR: "tensor {p}: {o}", CHECK_SAME: "{p} is node {i}",
+    CHECK_DISTINCT: "{o!r} are distinct", CHECK_MODES: "modes of the thread", CHECK_NO_DICT: "{p} has no __dict__",
+    CHECK_EMPTY_CELL: "{p} is empty",
+}  # fmt: skip
+
+
+class Source:
+    """A path to a value: an element of the slots or a constant object, and items and attributes from there."""
+
+    __slots__ = ("index", "kind", "object", "parent")
+
+    def __init__(self, kind: int, parent: Source | None = None, obj: Any = None, index: int = 0) -> None:
+        self.kind, self.parent, self.object, self.index = kind, parent, obj, index
+
+    def then(self, kind: int, obj: Any = None, index: int = 0) -> Source:
+        """The source of a part of the value."""
+        return Source(kind, self, obj, index)
+
+    def attribute(self, name: str) -> Source:
+        """The source of an attribute that a builtin type defines."""
+        return Source(ATTRIBUTE, self, name)
+
+    def instance_item(self, name: str) -> Source:
+        """The source of an entry of the value's __dict__."""
+        return Source(INSTANCE_DICT, self).then(DICT_ITEM, name)
+
+    def text(self, names: tuple[str, ...] = ()) -> str:
+        """A description for logs."""
+        if self.kind == CONSTANT:
+            return getattr(self.object, "__name__", None) or type(self.object).__name__
+        if self.kind == SLOT and self.index < len(names):
+            return names[self.index]
+        parent = self.parent.text(names) if self.parent else ""
+        if self.kind == DICT_ITEM and self.parent and self.parent.kind == FUNCTION_GLOBALS:
+            return f"G[{self.object!r}]"
+        if self.kind == DICT_ITEM and self.parent and self.parent.kind == INSTANCE_DICT:
+            return f"{self.parent.parent.text(names)}.{self.object}"
+        return _NAMES[self.kind].format(p=parent, o=self.object, i=self.index)
+
+
+def constant(value: Any) -> Source:
+    """The source of an object that the compiled code refers to itself."""
+    return Source(CONSTANT, None, value)
+
+
+class Guards:
+    """Collects the nodes of a _C.FrameGuards."""
+
+    def __init__(self, names: tuple[str, ...] = ()) -> None:
+        self.nodes: list[tuple[int, int, Any, int]] = []
+        self.texts: list[str] = []
+        self._known: dict[tuple, int] = {}
+        self._keep: list[Any] = []  # objects whose id is in a key
+        self._names = names
+
+    def _add(self, kind: int, parent: int, obj: Any, index: int, text: str) -> int:
+        hashable = isinstance(obj, (str, int, bool, type(None)))
+        key = (kind, parent, (type(obj), obj) if hashable else id(obj), index)
+        if key not in self._known:
+            self._known[key] = len(self.nodes)
+            self._keep.append(obj)
+            self.nodes.append((kind, parent, obj, index))
+            self.texts.append(text)
+        return self._known[key]
+
+    def node(self, source: Source) -> int:
+        """The number of the node that loads a value."""
+        parent = -1 if source.parent is None else self.node(source.parent)
+        return self._add(source.kind, parent, source.object, source.index, source.text(self._names))
+
+    def check(self, kind: int, source: Source | None, obj: Any = None, index: int = 0) -> None:
+        """Adds a check of a value."""
+        name = source.text(self._names) if source else ""
+        shown = f"{obj.dtype} {list(obj.shape)}" if kind == CHECK_TENSOR else obj
+        try:
+            text = _NAMES[kind].format(p=name, o=shown, i=index)
+        except Exception:  # noqa: BLE001 - a __repr__ of the user's
+            text = f"check of {name}"
+        self._add(kind, -1 if source is None else self.node(source), obj, index, text[:300])
+
+
+def expression(source: Source, constants: Any) -> str:
+    """Python source text that reads the value from `S`, the slots. `constants(value)` names an object."""
+    if source.kind == CONSTANT:
+        return constants(source.object)
+    parent = expression(source.parent, constants) if source.parent else ""
+    obj = ""
+    if source.object is not None or source.kind == DICT_ITEM:
+        obj = repr(source.object) if type(source.object) is str else constants(source.object)
+    if source.kind == DICT_ITEM and source.parent.kind == INSTANCE_DICT:
+        parent = f"{expression(source.parent.parent, constants)}.__dict__"
+    return _TEMPLATES[source.kind].format(p=parent, o=obj, i=source.index)

@@ -1,0 +1,310 @@
+"""Calls of tensor functions and methods: nodes of the graph."""
+
+from __future__ import annotations
+
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C, _functions, _grad_mode, fx
+from .._C import Tensor
+from ..fx._mutation import _mutates
+from ._source import CHECK_MISSING, INSTANCE_DICT, Source
+from ._values import (
+    Break,
+    BuiltinMethod,
+    Constant,
+    DictValue,
+    ExceptionValue,
+    ObjectValue,
+    Raised,
+    SequenceValue,
+    SliceValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+from ._wrap import is_namedtuple, is_structseq
+
+_OVERRIDABLE = type(_C.overridable(lambda: None, "teletensor", "f"))
+_MODULES = ("torch", "functional", "ops", "linalg", "fft", "special", "nn", "_nn")
+_NOT_IN_GRAPHS = frozenset((
+    "from_numpy", "frombuffer", "from_file", "from_dlpack", "set_default_dtype", "set_printoptions", "set_default_device", "save", "load",
+    "compile", "item", "equal", "allclose", "is_nonzero", "tolist", "bincount",
+))  # fmt: skip
+# Attributes and methods whose results are Python values that depend on nothing but metadata.
+METADATA_ATTRIBUTES = frozenset((
+    "dtype", "device", "ndim", "requires_grad", "is_cuda", "is_cpu", "layout", "is_sparse", "is_quantized", "itemsize", "nbytes", "is_meta",
+    "names", "is_mps", "is_xpu", "is_nested", "is_mkldnn",
+))  # fmt: skip
+METADATA_FUNCTIONS = frozenset((
+    "dim", "ndimension", "numel", "nelement", "stride", "is_contiguous", "is_floating_point", "is_complex", "is_signed", "element_size",
+    "get_device", "is_same_size", "is_conj", "is_neg", "is_inference", "broadcast_shapes", "promote_types", "can_cast", "result_type",
+    "is_tensor", "is_storage", "is_grad_enabled", "is_inference_mode_enabled", "get_default_dtype", "is_autocast_enabled",
+    "is_autocast_cpu_enabled", "get_autocast_dtype", "get_autocast_gpu_dtype", "is_autocast_available",
+    "finfo", "iinfo", "__len__", "is_distributed", "type", "is_pinned",
+))  # fmt: skip
+_TENSOR_ATTRIBUTES = frozenset(("T", "mT", "H", "mH", "real", "imag", "data"))
+_NOT_METHODS = frozenset((
+    "backward", "register_hook", "register_post_accumulate_grad_hook", "retain_grad", "requires_grad_", "data_ptr", "const_data_ptr",
+    "storage", "untyped_storage", "numpy", "numpy_async", "item", "item_async", "tolist", "tolist_async", "set_", "resize_", "resize_as_",
+    "share_memory_", "__dlpack__", "__array__", "__reduce_ex__", "__deepcopy__", "apply_", "map_", "map2_", "nonzero", "unique", "equal",
+    "allclose", "is_nonzero", "is_shared", "to_dense", "detach_", "storage_offset", "__bool__", "__int__", "__float__", "__index__",
+    "__complex__", "__contains__", "__repr__", "__format__", "__hash__", "__setstate__", "as_subclass", "is_set_to", "__dir__", "new",
+    "storage_type", "unique_consecutive", "masked_select", "__iter__", "__array_wrap__", "cuda", "cpu_async",
+    "_make_subclass", "module_load", "swap_",
+))  # fmt: skip
+_MODE_FUNCTIONS = tuple(
+    getattr(_C, name)
+    for name in (
+        "set_grad_enabled", "set_inference_mode", "set_autocast_enabled", "set_autocast_fast_dtype", "set_autocast_dtype",
+        "set_autocast_cache_enabled", "add_autocast_nesting", "end_autocast_regions", "clear_autocast_cache",
+    )
+)  # fmt: skip
+MODE_FUNCTIONS = (*_MODE_FUNCTIONS, _grad_mode._set_grad_enabled)
+MODE_QUERIES = tuple(
+    getattr(_C, name)
+    for name in (
+        "is_grad_enabled", "is_inference_mode", "autocast_dtype", "autocast_fast_dtype", "autocast_cache_enabled", "default_dtype",
+        "is_tracing", "autocast_policy", "promote_types", "can_cast",
+    )
+)  # fmt: skip
+
+
+def _functions_of_bindings() -> frozenset[int]:
+    found = set()
+    for name in _MODULES:
+        module = getattr(_C, name, None)
+        for function_name, function in vars(module).items() if isinstance(module, types.ModuleType) else ():
+            if callable(function) and not isinstance(function, type) and function_name not in _NOT_IN_GRAPHS:
+                found.add(id(function))
+    return frozenset(found)
+
+
+_BINDINGS = _functions_of_bindings()
+allowed: dict[int, Callable] = {}  # functions that the user allows in graphs, by id
+disallowed: dict[int, Callable] = {}
+
+
+def is_graph_function(function: Any) -> bool:
+    """Whether calls of a function become nodes."""
+    if id(function) in disallowed:
+        return False
+    if id(function) in _BINDINGS or id(function) in allowed:
+        return True
+    if type(function) is _OVERRIDABLE:
+        name = getattr(function, "__name__", "")
+        return name not in _NOT_IN_GRAPHS and "Tensor." not in getattr(function, "__qualname__", "")
+    return function in (_functions.tensor, _functions.as_tensor) if isinstance(function, types.FunctionType) else False
+
+
+def mode_state() -> tuple:
+    """The modes of the thread that a function can change."""
+    return (
+        _C.is_grad_enabled(), _C.is_inference_mode(),
+        *((_C.autocast_dtype(d), _C.autocast_fast_dtype(d)) for d in ("cpu", "cuda")), _C.autocast_cache_enabled(),
+    )  # fmt: skip
+
+
+def set_mode_state(state: tuple) -> None:
+    """Sets the modes of the thread."""
+    grad, inference, cpu, cuda, cache = state
+    _C.set_grad_enabled(grad)
+    _C.set_inference_mode(inference)
+    for device, (dtype, fast) in (("cpu", cpu), ("cuda", cuda)):
+        _C.set_autocast_fast_dtype(device, fast)
+        _C.set_autocast_enabled(device, dtype is not None)
+    _C.set_autocast_cache_enabled(cache)
+
+
+class Tensors:
+    """A part of Executor: the graph."""
+
+    graph: fx.Graph
+    trace: _C.ProgramTrace | None = None
+    session_tensor: Tensor | None = None
+    calls = 0  # nodes that are not inputs
+    mutates = False
+    has_modes = False
+
+    def begin_trace(self) -> None:
+        """Starts inference of metadata, for the session of the first tensor."""
+        if self.trace is None:
+            self.trace = _C.ProgramTrace([], True, only_metadata=True)
+
+    def stand_in(self, tensor: Tensor) -> Tensor:
+        """A tensor with the metadata of another and without values."""
+        self.begin_trace()
+        try:
+            return self.trace.add_input(tensor)
+        except (RuntimeError, NotImplementedError) as e:
+            raise Break(str(e)) from None
+
+    def node_of(self, value: TensorValue) -> fx.Node:
+        """The node of a tensor; a tensor that exists becomes an input."""
+        if value.node is None:
+            name = value.source.text(self.slot_names)
+            value.node = self.add_input(value, name)
+        return value.node
+
+    def arguments(self, value: Value) -> tuple[Any, Any]:
+        """An argument of a call in the graph, and the example that infers metadata."""
+        value = self.real(value)
+        if isinstance(value, TensorValue):
+            return self.node_of(value), value.example
+        if isinstance(value, Constant):
+            return value.value, value.value
+        if isinstance(value, SequenceValue):
+            pairs = [self.arguments(item) for item in value.items]
+            nodes, examples = [p[0] for p in pairs], [p[1] for p in pairs]
+            if value.cls is list:
+                return nodes, examples
+            if value.cls is tuple:
+                return tuple(nodes), tuple(examples)
+            if value.cls is _C.Size and all(isinstance(n, int) for n in nodes):
+                return tuple(nodes), _C.Size(examples)
+            if is_namedtuple(value.cls) or is_structseq(value.cls):
+                return tuple(nodes), tuple(examples)
+        if isinstance(value, DictValue) and value.cls is dict:
+            pairs = {k.value: self.arguments(v) for k, v in value.items.values() if isinstance(k, Constant)}
+            if len(pairs) == len(value.items):
+                return {k: p[0] for k, p in pairs.items()}, {k: p[1] for k, p in pairs.items()}
+        if isinstance(value, SliceValue):
+            pairs = [self.arguments(p) for p in value.parts]
+            return slice(*(p[0] for p in pairs)), slice(*(p[1] for p in pairs))
+        raise Break(f"a {type(value).__name__} as an argument of a call in a graph")
+
+    def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
+        """Adds a call of a function (op "call_function") or a method ("call_method"), and returns its result."""
+        self.begin_trace()
+        pairs = [self.arguments(a) for a in args]
+        keyword_pairs = {k: self.arguments(v) for k, v in (kwargs or {}).items()}
+        examples, keywords = [p[1] for p in pairs], {k: p[1] for k, p in keyword_pairs.items()}
+        name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+        function = (lambda self_, *a, **k: getattr(self_, target)(*a, **k)) if op == "call_method" else target
+        is_input = {id(v.example): v for v in self.tensors_in([*args, *(kwargs or {}).values()])}
+        try:
+            result = function(*examples, **keywords)
+        except Exception as e:  # noqa: BLE001 - the call itself will raise it
+            raise Break(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}") from None
+        if not self._has_tensors(result):
+            if result is None and _mutates(name):
+                pass
+            elif name in METADATA_FUNCTIONS or (name in ("eq", "ne") and isinstance(result, bool)):
+                return self.constant_value(result)
+            elif result is NotImplemented:
+                raise Break(f"{name} is not defined for these operands")
+            elif result is not None or not is_input:
+                raise Break(f"{name} returns a {type(result).__name__}")
+        node = self.graph.create_node(op, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in keyword_pairs.items()})
+        node.meta["stack_trace"] = self.stack_text()
+        self.calls += 1
+        if _mutates(name) or "out" in keywords or keywords.get("inplace") is True or name in ("batch_norm", "instance_norm"):
+            self.mutates = True
+        return self._result(result, node, is_input)
+
+    def _has_tensors(self, result: Any) -> bool:
+        if isinstance(result, Tensor):
+            return True
+        return isinstance(result, (tuple, list)) and any(self._has_tensors(r) for r in result)
+
+    def tensors_in(self, values: list[Value]) -> list[TensorValue]:
+        """The tensors among values and in their containers."""
+        found: list[TensorValue] = []
+        for value in values:
+            value = self.real(value)
+            if isinstance(value, TensorValue):
+                found.append(value)
+            elif isinstance(value, SequenceValue):
+                found += self.tensors_in(value.items)
+            elif isinstance(value, DictValue):
+                found += self.tensors_in([v for _, v in value.items.values()])
+        return found
+
+    def _result(self, result: Any, node: fx.Node, known: dict[int, TensorValue]) -> Value:
+        if isinstance(result, Tensor):
+            if id(result) in known:
+                return known[id(result)]
+            if type(result) is not Tensor:
+                raise Break(f"a result of the class {type(result).__name__}")
+            node.meta["example_value"] = result
+            return TensorValue(node, result, Tensor, is_leaf=None)
+        if isinstance(result, (tuple, list)):
+            items = []
+            for i, item in enumerate(result):
+                if isinstance(item, (Tensor, tuple, list)):
+                    part = self.graph.call_function(operator.getitem, (node, i))
+                    items.append(self._result(item, part, known))
+                else:
+                    items.append(self.constant_value(item))
+            return SequenceValue(items, type(result) if type(result) is not list else list)
+        return self.constant_value(result)
+
+    def constant_value(self, result: Any) -> Value:
+        """The value of a Python object that is known and immutable."""
+        if isinstance(result, tuple):
+            return SequenceValue([self.constant_value(r) for r in result], type(result))
+        if isinstance(result, list):
+            return SequenceValue([self.constant_value(r) for r in result], list)
+        return Constant(result)
+
+    def set_mode(self, function: Callable, args: list[Value]) -> Value:
+        """A call that changes a mode of the thread. It takes effect until the capture ends, and in the graph."""
+        values = [self.real(a) for a in args]
+        if not all(isinstance(a, Constant) for a in values):
+            raise Break("a mode that depends on values")
+        result = function(*(a.value for a in values))
+        self.graph.call_function(function, tuple(a.value for a in values))
+        self.has_modes = True
+        return Constant(result)
+
+    def tensor_attribute(self, value: TensorValue, name: str) -> Value:
+        """An attribute of a tensor."""
+        if name in value.attributes:
+            return value.attributes[name]
+        if name == "shape":
+            return self.constant_value(value.example.shape)
+        if name == "__class__":
+            return self.type_constant(value.cls)
+        if name in METADATA_ATTRIBUTES:
+            return self.constant_value(getattr(value.example, name))
+        if name == "is_leaf" and value.is_leaf is not None:
+            return Constant(value.is_leaf)
+        if name in _TENSOR_ATTRIBUTES:
+            return self.call_in_graph("call_function", getattr, [value, Constant(name)])
+        if name == "grad" and value.source is not None:
+            return self.wrap(value.original.grad, value.source.attribute("grad"))
+        if not hasattr(Tensor, name) or name == "__dict__":
+            return self._users_attribute(value, name)
+        if callable(getattr(Tensor, name)):
+            return BuiltinMethod(value, name)
+        raise Break(f"Tensor.{name}")
+
+    def _users_attribute(self, value: TensorValue, name: str) -> Value:
+        if name == "__dict__":
+            raise Break("__dict__ of a tensor")
+        if value.source is None:
+            raise Raised(ExceptionValue(AttributeError, [Constant(f"'Tensor' object has no attribute '{name}'")]))
+        if hasattr(value.cls, name):
+            raise Break(f"{value.cls.__name__}.{name}")
+        source = Source(INSTANCE_DICT, value.source)
+        if name in vars(value.original):
+            return self.wrap(vars(value.original)[name], value.source.instance_item(name))
+        self.guards.check(CHECK_MISSING, source, name)
+        raise Raised(ExceptionValue(AttributeError, [Constant(f"'{value.cls.__name__}' object has no attribute '{name}'")]))
+
+    def call_tensor_method(self, value: TensorValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call of a method of a tensor."""
+        if name == "size" and not kwargs:
+            values = [self.real(a) for a in args]
+            if not all(isinstance(a, Constant) for a in values):
+                raise Break("size() of a dimension that is not a number")
+            try:
+                return self.constant_value(value.example.size(*(a.value for a in values)))
+            except (IndexError, TypeError) as e:
+                raise Raised(ExceptionValue(type(e), [Constant(str(e))])) from None
+        if name in _NOT_METHODS or name == "size":
+            raise Break(f"Tensor.{name}()")
+        if any(isinstance(self.real(a), ObjectValue) for a in args):
+            raise Break(f"Tensor.{name}() of an object")
+        return self.call_in_graph("call_method", name, [value, *args], kwargs)

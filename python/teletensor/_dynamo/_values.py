@@ -1,0 +1,259 @@
+"""Values during symbolic execution: what is known about each Python object that the function would have."""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable, Iterator
+from typing import Any
+
+from ._source import Source
+
+
+class Break(Exception):  # noqa: N818 - ends the execution of a frame, not an error
+    """The graph ends: the executor does not know what the next instruction does, or it cannot be part of a graph."""
+
+
+class Raised(Exception):  # noqa: N818 - the user's exception
+    """The function has raised an exception, which its own handlers may catch."""
+
+    def __init__(self, value: ExceptionValue) -> None:
+        super().__init__(value.cls)
+        self.value = value
+
+
+class Value:
+    """A value. `source` is where the object exists already, or None if the function creates it."""
+
+    source: Source | None = None
+
+    @property
+    def cls(self) -> type:
+        raise Break(f"the type of a {type(self).__name__}")
+
+
+class Null(Value):
+    """The NULL below a function on the stack."""
+
+
+class Lazy(Value):
+    """An object that nothing has been read of yet, so that there is no guard."""
+
+    def __init__(self, obj: Any, source: Source) -> None:
+        self.obj, self.source = obj, source
+
+
+class Constant(Value):
+    """An immutable object, or one of which the executor needs nothing but its identity, such as a function in C."""
+
+    def __init__(self, value: Any, source: Source | None = None) -> None:
+        self.value, self.source = value, source
+
+    @property
+    def cls(self) -> type:
+        return type(self.value)
+
+
+class TensorValue(Value):
+    """A tensor: a node of the graph, and a stand-in that has its metadata."""
+
+    def __init__(self, node: Any, example: Any, cls: type, source: Source | None = None, is_leaf: bool | None = None) -> None:
+        self.node, self.example, self._cls, self.source, self.is_leaf = node, example, cls, source, is_leaf
+        self.attributes: dict[str, Value] = {}
+        self.original: Any = None  # the tensor, if it is an input
+
+    @property
+    def cls(self) -> type:
+        return self._cls
+
+
+class SequenceValue(Value):
+    """A list or tuple, or a subclass of tuple."""
+
+    def __init__(self, items: list[Value], cls: type = tuple, source: Source | None = None) -> None:
+        self.items, self._cls, self.source = items, cls, source
+        self.original: Any = None
+
+    @property
+    def cls(self) -> type:
+        return self._cls
+
+
+class DictValue(Value):
+    """A dict: values by key. `keys` has the key objects."""
+
+    def __init__(self, items: dict[Any, tuple[Value, Value]], cls: type = dict, source: Source | None = None) -> None:
+        self.items, self._cls, self.source = items, cls, source
+        self.original: Any = None
+        self.default_factory: Value | None = None  # of a defaultdict
+        self.is_rebuilt = False  # an entry was removed: the order of all may have changed
+
+    @property
+    def cls(self) -> type:
+        return self._cls
+
+
+class DictView(Value):
+    """keys(), values() or items() of a dict; `read` returns the elements that the dict has then."""
+
+    def __init__(self, of: DictValue, read: Callable[[], list[Value]]) -> None:
+        self.of, self.read = of, read
+
+
+class SetValue(Value):
+    """A set or frozenset: elements by key."""
+
+    def __init__(self, items: dict[Any, Value], cls: type = set, source: Source | None = None) -> None:
+        self.items, self._cls, self.source = items, cls, source
+        self.original: Any = None
+
+    @property
+    def cls(self) -> type:
+        return self._cls
+
+
+class SliceValue(Value):
+    """A slice with parts that are not constant."""
+
+    cls = slice
+
+    def __init__(self, parts: list[Value]) -> None:
+        self.parts = parts
+
+
+class CellValue(Value):
+    """A variable of closures; `content` is None while it is unbound."""
+
+    cls = types.CellType
+
+    def __init__(self, content: Value | None = None, source: Source | None = None, original: Any = None) -> None:
+        self.content, self.source, self.original = content, source, original
+
+
+class FunctionValue(Value):
+    """A function in Python."""
+
+    cls = types.FunctionType
+
+    def __init__(
+        self, code: types.CodeType, globals_: dict, name: str, defaults: list[Value], keyword_defaults: dict[str, Value],
+        closure: list[CellValue], source: Source | None = None, original: types.FunctionType | None = None,
+    ) -> None:  # fmt: skip
+        self.code, self.globals, self.name = code, globals_, name
+        self.defaults, self.keyword_defaults, self.closure = defaults, keyword_defaults, closure
+        self.source, self.original = source, original
+        self.globals_source: Source | None = None
+        self.annotations: Value | None = None
+        self.attributes: dict[str, Value] = {}
+        self.qualname = name
+
+
+class MethodValue(Value):
+    """A bound method in Python."""
+
+    cls = types.MethodType
+
+    def __init__(self, function: Value, self_: Value, source: Source | None = None) -> None:
+        self.function, self.self, self.source = function, self_, source
+
+
+class BuiltinMethod(Value):
+    """A method in C of a value: [].append, "".join, x.relu."""
+
+    cls = types.BuiltinMethodType
+
+    def __init__(self, self_: Value, name: str) -> None:
+        self.self, self.name = self_, name
+
+
+class PartialValue(Value):
+    """functools.partial."""
+
+    def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value], source: Source | None = None) -> None:
+        self.function, self.args, self.kwargs, self.source = function, args, kwargs, source
+
+    @property
+    def cls(self) -> type:
+        import functools
+
+        return functools.partial
+
+
+class SuperValue(Value):
+    """super()."""
+
+    cls = super
+
+    def __init__(self, owner: type, self_: Value) -> None:
+        self.owner, self.self = owner, self_
+
+
+DELETED = Value()
+
+
+class ObjectValue(Value):
+    """An object of a class in Python. `attributes` are those that the function has written."""
+
+    def __init__(self, cls: type, original: Any = None, source: Source | None = None) -> None:
+        self._cls, self.original, self.source = cls, original, source
+        self.attributes: dict[str, Value] = {}
+        self.slots: dict[str, Value] = {}
+
+    @property
+    def cls(self) -> type:
+        return self._cls
+
+
+class ExceptionValue(Value):
+    """An exception that the function has created or caught."""
+
+    def __init__(self, cls: type, args: list[Value], source: Source | None = None) -> None:
+        self._cls, self.args, self.source = cls, args, source
+        self.attributes: dict[str, Value] = {}
+        self.cause: Value | None = None
+        self.context: Value | None = None
+        self.suppresses = False
+        self.original: Any = None
+
+    @property
+    def cls(self) -> type:
+        return self._cls
+
+
+class IteratorValue(Value):
+    """An iterator that the function has created.
+
+    Args:
+        advance: returns the next value; raises StopIteration.
+        rest: returns the remaining values without advancing, or raises Break.
+    """
+
+    def __init__(self, advance: Callable[[], Value], rest: Callable[[], list[Value]] | None = None, cls: type = Iterator) -> None:
+        self.advance, self.rest, self._cls = advance, rest, cls
+        self.is_finished = False
+
+    @property
+    def cls(self) -> type:
+        if self._cls is Iterator:
+            raise Break("the type of an iterator")
+        return self._cls
+
+
+class GeneratorValue(Value):
+    """A generator that the function has created: a suspended frame."""
+
+    cls = types.GeneratorType
+
+    def __init__(self, frame: Any) -> None:
+        self.frame = frame
+        self.is_finished = self.is_running = False
+
+
+class Opaque(Value):
+    """An object that exists and of which the executor knows only where it is."""
+
+    def __init__(self, obj: Any, source: Source) -> None:
+        self.obj, self.source = obj, source
+
+    @property
+    def cls(self) -> type:
+        return type(self.obj)

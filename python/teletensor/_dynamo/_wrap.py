@@ -1,0 +1,300 @@
+"""Wrapping of existing objects as values, with the guards that they need."""
+
+from __future__ import annotations
+
+import collections
+import enum
+import functools
+import types
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from ..nn import Buffer, Module, Parameter
+from ._resume import call_first
+from ._source import (
+    CELL,
+    CHECK_EMPTY_CELL,
+    CHECK_EQUAL,
+    CHECK_IS,
+    CHECK_KEYS,
+    CHECK_LENGTH,
+    CHECK_SAME,
+    CHECK_TENSOR,
+    CHECK_TYPE,
+    DICT_ITEM,
+    FUNCTION_CLOSURE,
+    FUNCTION_CODE,
+    FUNCTION_DEFAULTS,
+    FUNCTION_GLOBALS,
+    FUNCTION_KEYWORD_DEFAULTS,
+    LIST_ITEM,
+    METHOD_FUNCTION,
+    METHOD_SELF,
+    SLOT,
+    TUPLE_ITEM,
+    Guards,
+    Source,
+    constant,
+)  # fmt: skip
+from ._values import (
+    Break,
+    CellValue,
+    Constant,
+    DictValue,
+    FunctionValue,
+    Lazy,
+    MethodValue,
+    Null,
+    ObjectValue,
+    Opaque,
+    PartialValue,
+    SequenceValue,
+    SetValue,
+    SliceValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+
+EQUAL_TYPES = frozenset((
+    int, float, bool, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), _C.dtype, _C.device, range,
+    type(_C.float32),
+))  # fmt: skip
+_IDENTITY_TYPES = (
+    type, types.ModuleType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
+    types.MemberDescriptorType, types.ClassMethodDescriptorType, type(_C.overridable(lambda: None, "teletensor", "f")), types.GenericAlias,
+    types.UnionType,
+)  # fmt: skip
+_MAX_ITEMS = 4096
+TENSOR_TYPES = (Tensor, Parameter, Buffer)
+
+
+def is_structseq(cls: type) -> bool:
+    """Whether the class is the type of several named results, such as those of torch.max."""
+    return issubclass(cls, tuple) and hasattr(cls, "n_sequence_fields")
+
+
+def is_namedtuple(cls: type) -> bool:
+    """Whether the class was made by collections.namedtuple or typing.NamedTuple."""
+    return issubclass(cls, tuple) and cls.__bases__ == (tuple,) and isinstance(getattr(cls, "_fields", None), tuple)
+
+
+def hash_key(value: Value) -> Any:
+    """What identifies a value as a key of dicts and sets."""
+    if isinstance(value, Constant):
+        return value.value
+    if isinstance(value, SequenceValue) and issubclass(value.cls, tuple):
+        return (tuple, *[hash_key(item) for item in value.items])
+    if isinstance(value, (TensorValue, FunctionValue)):
+        return _ById(value)
+    if isinstance(value, ObjectValue) and value.cls.__hash__ is object.__hash__ and value.cls.__eq__ is object.__eq__:
+        return _ById(value)
+    raise Break(f"a {type(value).__name__} as a key")
+
+
+class _ById:
+    __slots__ = ("value",)
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, _ById) and self.value is other.value
+
+    def __hash__(self) -> int:
+        return id(self.value)
+
+
+class Wrapping:
+    """A part of Executor."""
+
+    guards: Guards
+    by_id: dict[int, Value]
+    keep: list[Any]
+
+    def real(self, value: Value) -> Value:
+        """The value itself, or that of an object that nothing has been read of."""
+        return self.wrap(value.obj, value.source) if isinstance(value, Lazy) else value
+
+    def wrap(self, obj: Any, source: Source) -> Value:
+        """The value of an existing object. Adds guards on its type and, if it is immutable, on what it is."""
+        check = self.guards.check
+        cls = type(obj)
+        if obj is call_first:
+            check(CHECK_IS, source, obj)
+            return Null()
+        if cls in EQUAL_TYPES or isinstance(obj, enum.Enum):
+            check(CHECK_IS if obj is None or cls is bool or isinstance(obj, enum.Enum) else CHECK_EQUAL, source, obj)
+            return Constant(obj, source)
+        if id(obj) in self.by_id:
+            known = self.by_id[id(obj)]
+            if known.source is not None and not self._is_stable(source, known.source):
+                check(CHECK_SAME, source, None, self.guards.node(known.source))
+            return known
+        value = self._wrap_new(obj, cls, source)
+        if not isinstance(value, (Constant, Opaque)):
+            self.by_id[id(obj)] = value
+            self.keep.append(obj)
+        return value
+
+    @staticmethod
+    def _is_stable(a: Source, b: Source) -> bool:
+        return a.kind == SLOT and b.kind == SLOT and a.index == b.index
+
+    def _wrap_new(self, obj: Any, cls: type, source: Source) -> Value:
+        check = self.guards.check
+        if cls in TENSOR_TYPES:
+            return self.wrap_tensor(obj, cls, source)
+        if isinstance(obj, Tensor):
+            raise Break(f"a tensor of the class {cls.__name__}")
+        if cls is list or issubclass(cls, tuple) and (cls in (tuple, _C.Size) or is_namedtuple(cls) or is_structseq(cls)):
+            check(CHECK_TYPE, source, cls)
+            check(CHECK_LENGTH, source, None, len(obj))
+            if len(obj) > _MAX_ITEMS:
+                raise Break(f"a {cls.__name__} of more than {_MAX_ITEMS} elements")
+            kind = LIST_ITEM if cls is list else TUPLE_ITEM
+            value = SequenceValue([Lazy(item, source.then(kind, None, i)) for i, item in enumerate(obj)], cls, source)
+            value.original = obj
+            return value
+        if cls in (dict, collections.OrderedDict, collections.defaultdict):
+            return self._wrap_dict(obj, cls, source)
+        if cls in (set, frozenset):
+            return self._wrap_set(obj, cls, source)
+        if cls is slice:
+            check(CHECK_TYPE, source, cls)
+            return SliceValue([self.wrap(getattr(obj, n), source.attribute(n)) for n in ("start", "stop", "step")])
+        if cls is types.FunctionType:
+            return self.wrap_function(obj, source)
+        if cls is types.MethodType:
+            check(CHECK_TYPE, source, cls)
+            function = self.wrap(obj.__func__, source.then(METHOD_FUNCTION))
+            return MethodValue(function, self.wrap(obj.__self__, source.then(METHOD_SELF)), source)
+        if cls is types.CellType:
+            return self.wrap_cell(obj, source)
+        if cls is functools.partial:
+            check(CHECK_TYPE, source, cls)
+            if obj.__dict__:
+                raise Break("a partial with attributes")
+            function = self.wrap(obj.func, source.attribute("func"))
+            args = self.wrap(obj.args, source.attribute("args"))
+            kwargs = self.wrap(obj.keywords, source.attribute("keywords"))
+            return PartialValue(function, list(args.items), {k: v for k, (_, v) in kwargs.items.items()}, source)
+        if isinstance(obj, _IDENTITY_TYPES):
+            check(CHECK_IS, source, obj)
+            return Constant(obj, source)
+        if cls is types.BuiltinFunctionType:
+            if obj.__self__ is not None and not isinstance(obj.__self__, (types.ModuleType, type)) and (
+                type(obj.__self__).__name__ != "PyCapsule"  # a function of the bindings
+            ):
+                return Opaque(obj, source)
+            check(CHECK_IS, source, obj)
+            return Constant(obj, source)
+        numpy = self.numpy
+        if numpy is not None and isinstance(obj, (numpy.number, numpy.bool_)):
+            check(CHECK_TYPE, source, cls)
+            check(CHECK_EQUAL, source, obj)
+            return Constant(obj, source)
+        if cls.__module__ == "typing" or isinstance(obj, (types.CodeType, property, staticmethod, classmethod)):
+            check(CHECK_IS, source, obj)
+            return Constant(obj, source)
+        if not (cls.__flags__ & 1 << 9) or isinstance(obj, BaseException):  # not a class in Python
+            check(CHECK_TYPE, source, cls)
+            return Opaque(obj, source)
+        if issubclass(cls, (list, dict, set, str, int, float, tuple)) and not issubclass(cls, Module):
+            check(CHECK_TYPE, source, cls)
+            return Opaque(obj, source)
+        check(CHECK_TYPE, source, cls)
+        return ObjectValue(cls, obj, source)
+
+    def _wrap_dict(self, obj: dict, cls: type, source: Source) -> Value:
+        if len(obj) > _MAX_ITEMS:
+            raise Break(f"a dict of more than {_MAX_ITEMS} entries")
+        items = {}
+        for key in obj:
+            if type(key) not in EQUAL_TYPES and not isinstance(key, (type, enum.Enum)):
+                return Opaque(obj, source)
+            items[key] = (Constant(key), Lazy(obj[key], source.then(DICT_ITEM, key)))
+        self.guards.check(CHECK_TYPE, source, cls)
+        self.guards.check(CHECK_KEYS, source, tuple(obj))
+        value = DictValue(items, cls, source)
+        value.original = obj
+        if cls is collections.defaultdict:
+            value.default_factory = self.wrap(obj.default_factory, source.attribute("default_factory"))
+        return value
+
+    def _wrap_set(self, obj: Any, cls: type, source: Source) -> Value:
+        # The order of its elements is that of the iteration, which equal sets need not share: the elements are compared.
+        elements = list(obj)
+        if any(type(e) not in EQUAL_TYPES for e in elements) or len(elements) > 256:
+            return Opaque(obj, source)
+        self.guards.check(CHECK_TYPE, source, cls)
+        self.guards.check(CHECK_EQUAL, source, cls(elements))
+        value = SetValue({e: Constant(e) for e in elements}, cls, source)
+        value.original = obj
+        return value
+
+    def wrap_function(self, obj: types.FunctionType, source: Source, is_stable: bool = False) -> FunctionValue:
+        """A function; what its body reads is guarded when it runs."""
+        check = self.guards.check
+        if not is_stable:
+            check(CHECK_TYPE, source, types.FunctionType)
+        check(CHECK_IS, source.then(FUNCTION_CODE), obj.__code__)
+        defaults, kwdefaults = obj.__defaults__ or (), obj.__kwdefaults__ or {}
+        at = source.then(FUNCTION_DEFAULTS)
+        closure = obj.__closure__ or ()
+        value = FunctionValue(
+            obj.__code__, obj.__globals__, obj.__name__,
+            [Lazy(d, at.then(TUPLE_ITEM, None, i)) for i, d in enumerate(defaults)],
+            {k: Lazy(d, source.then(FUNCTION_KEYWORD_DEFAULTS).then(DICT_ITEM, k)) for k, d in kwdefaults.items()},
+            [self.wrap_cell_lazily(cell, source.then(FUNCTION_CLOSURE, None, i)) for i, cell in enumerate(closure)],
+            source, obj,
+        )  # fmt: skip
+        value.globals_source = source.then(FUNCTION_GLOBALS)
+        return value
+
+    def check_defaults(self, function: FunctionValue) -> None:
+        """Adds guards on the number of defaults, which determines how arguments are bound."""
+        if function.original is None or function.source is None:
+            return
+        at = function.source.then(FUNCTION_DEFAULTS)
+        if function.original.__defaults__ is None:
+            self.guards.check(CHECK_IS, at, None)
+        else:
+            self.guards.check(CHECK_LENGTH, at, None, len(function.original.__defaults__))
+        at = function.source.then(FUNCTION_KEYWORD_DEFAULTS)
+        if function.original.__kwdefaults__ is None:
+            self.guards.check(CHECK_IS, at, None)
+        else:
+            self.guards.check(CHECK_KEYS, at, tuple(function.original.__kwdefaults__))
+
+    def wrap_cell_lazily(self, cell: types.CellType, source: Source) -> CellValue:
+        """A cell of an existing function. Its content is read when a closure reads it."""
+        known = self.by_id.get(id(cell))
+        if known is not None:
+            if known.source is not None:
+                self.guards.check(CHECK_SAME, source, None, self.guards.node(known.source))
+            return known
+        value = CellValue(None, source, cell)
+        try:
+            value.content = Lazy(cell.cell_contents, source.then(CELL))
+        except ValueError:
+            self.guards.check(CHECK_EMPTY_CELL, source)
+        self.by_id[id(cell)] = value
+        self.keep.append(cell)
+        return value
+
+    wrap_cell = wrap_cell_lazily
+
+    def wrap_tensor(self, obj: Tensor, cls: type, source: Source) -> TensorValue:
+        """A tensor becomes an input of the graph when a call uses it."""
+        if _C._is_wrapper(obj):
+            raise Break("a tensor without values in the engine")
+        self.guards.check(CHECK_TENSOR, source, obj)
+        value = TensorValue(None, None, cls, source, obj.is_leaf)
+        value.original = obj
+        value.example = self.stand_in(obj)
+        return value
+
+    def type_constant(self, cls: type) -> Constant:
+        """A class, as the type of a value."""
+        return Constant(cls, constant(cls))

@@ -1,0 +1,78 @@
+"""The backends "inductor" and "teletensor": graphs as Programs, which the engine runs as one instruction."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from .._C import Tensor
+from .._dynamo._backends import plain_forward, register_backend
+from .._dynamo._logs import counters, log
+from .._dynamo._tensors import mode_state, set_mode_state
+from .programs import trace
+
+
+def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
+    """Makes a Program of the graph, which the engine runs as one instruction; if a Program cannot contain it, runs its operators."""
+    forward = plain_forward(gm)
+    before = mode_state()
+    try:
+        program = trace(gm.forward, *inputs)
+        reason = _reason_against(program, gm)
+    except Exception as e:  # noqa: BLE001 - whatever a Program refuses runs one by one
+        reason = f"{type(e).__name__}: {e}"
+    finally:
+        set_mode_state(before)
+    if reason:
+        counters["engine"]["one by one"] += 1
+        log("graph_code", f"the graph runs operator by operator: {reason}")
+        return forward
+    counters["engine"]["programs"] += 1
+    run = program._program.run
+    if program._logged is not None:
+        program._log(list(inputs))
+
+    def run_program(*tensors: Tensor) -> tuple:
+        return run(tensors)
+
+    run_program.run = run
+    run_program.program = program
+    return run_program
+
+
+def _reason_against(program: Any, gm: Any) -> str:
+    """Why a Program must not be used although it could be traced; empty if there is no reason."""
+    if program._prepare:
+        return "it depends on an optimizer"
+    if any(not isinstance(result, Tensor) and result is not None and type(result).__name__ != "object" for result in program._results):
+        return "a result is not a tensor"
+    if not program.captured:
+        return ""
+    # Tensors that the function creates from numbers are captured: each call of the function makes new ones.
+    outputs = set(gm.graph.output_node().all_input_nodes)
+    for node in gm.graph.nodes:
+        if node.op in ("placeholder", "output"):
+            continue
+        name = node.target if isinstance(node.target, str) else getattr(node.target, "__name__", "")
+        if name.endswith("_") and not name.endswith("__") or name in ("setitem",) or "out" in node.kwargs or name.startswith("i") and (
+            getattr(node.target, "__module__", "") == "_operator" and name not in ("inv", "invert", "index", "is_", "is_not")
+        ):
+            return "it writes, and has tensors of constants"
+        if node in outputs and not any(i.op == "placeholder" for i in _ancestors(node)):
+            return "it returns a tensor of constants"
+    return ""
+
+
+def _ancestors(node: Any) -> set:
+    found, left = set(), [node]
+    while left:
+        at = left.pop()
+        for i in at.all_input_nodes:
+            if i not in found:
+                found.add(i)
+                left.append(i)
+    return found
+
+
+for _name in ("inductor", "teletensor"):
+    register_backend(engine, _name)

@@ -1,0 +1,75 @@
+"""Runs the functions of tests/python/compile/rows.py with teletensor and with PyTorch, and compares graphs and graph breaks.
+
+    .venv/bin/python -m tests.conformance.compile_rows --one > ours.json
+    PEER_PYTHON -m tests.conformance.compile_rows --one --peer > theirs.json
+    .venv/bin/python -m tests.conformance.compile_rows ours.json theirs.json
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import pathlib
+import sys
+import warnings
+
+ROWS = pathlib.Path(__file__).resolve().parent.parent / "python/compile/rows.py"
+
+
+def load_rows(peer: bool):
+    """The module of the rows; with PyTorch under teletensor's name if `peer`."""
+    if peer:
+        import torch
+
+        sys.modules["teletensor"] = torch
+    spec = importlib.util.spec_from_file_location("compile_rows", ROWS)
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["compile_rows"] = module
+    spec.loader.exec_module(module)
+    return module
+
+
+def counts(torch, function, args) -> tuple[int, int, object]:
+    """The graphs and graph breaks of a first call, and its result."""
+    from importlib import import_module
+
+    torch._dynamo.reset()
+    counters = import_module(f"{torch.__name__}._dynamo.utils").counters
+    counters.clear()
+    graphs = []
+
+    def backend(module, inputs):
+        graphs.append(module)
+        return module.forward
+
+    result = torch.compile(function, backend=backend)(*args)
+    return len(graphs), sum(counters["graph_break"].values()), result
+
+
+def main() -> None:
+    if "--one" not in sys.argv:
+        ours, theirs = (json.loads(pathlib.Path(p).read_text()) for p in sys.argv[1:3])
+        common = [name for name in ours if name in theirs and "error" not in (ours[name], theirs[name])]
+        same = [n for n in common if ours[n][0] <= theirs[n][0] and ours[n][1] <= theirs[n][1]]
+        print(f"{len(same)} of {len(common)} functions have as many graphs and breaks as with PyTorch, or fewer")
+        for name in common:
+            if name not in same:
+                print(f"  {name}: {ours[name]} against {theirs[name]}")
+        return
+    warnings.simplefilter("ignore")
+    module = load_rows("--peer" in sys.argv)
+    torch = module.torch
+    torch.manual_seed(0)
+    args = torch.randn(3, 4), torch.randn(3, 4)
+    found = {}
+    for function, _, _ in module.ROWS:
+        try:
+            found[function.__qualname__] = counts(torch, function, args)[:2]
+        except Exception as e:  # noqa: BLE001 - reported as a row
+            print(f"{function.__qualname__}: {type(e).__name__}: {str(e)[:200]}", file=sys.stderr)
+            found[function.__qualname__] = "error"
+    print(json.dumps(found))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,381 @@
+"""Graph breaks, exceptions, backends, settings, threads, and memory."""
+
+from __future__ import annotations
+
+import gc
+import threading
+import traceback
+
+import pytest
+
+import teletensor as torch
+from teletensor import nn
+from teletensor._dynamo.exc import BackendCompilerFailed, InvalidBackend, RecompileError, Unsupported
+from teletensor._dynamo.utils import counters
+
+
+@pytest.fixture(autouse=True)
+def _fresh():
+    torch._dynamo.reset()
+
+
+X = torch.ones(3)
+
+
+class Counter:
+    def __init__(self):
+        self.graphs = []
+
+    def __call__(self, module, inputs):
+        assert isinstance(module, torch.fx.GraphModule) and all(isinstance(i, torch.Tensor) for i in inputs)
+        self.graphs.append(module)
+        return module.forward
+
+
+def test_a_backends_result_is_what_runs():
+    def backend(module, inputs):
+        return lambda *tensors: (tensors[0] * 100,)
+
+    assert torch.compile(lambda x: x + 1, backend=backend)(X).tolist() == [100] * 3
+
+
+def test_a_backend_that_raises():
+    def fails(module, inputs):
+        raise ValueError("no")
+
+    with pytest.raises(BackendCompilerFailed, match="no"):
+        torch.compile(lambda x: x + 1, backend=fails)(X)
+
+
+def test_registered_backends():
+    name = "test_breaks_backend"
+    counter = Counter()
+    torch._dynamo.register_backend(counter, name)
+    torch.compile(lambda x: x + 1, backend=name)(X)
+    assert len(counter.graphs) == 1 and name in torch._dynamo.list_backends()
+    assert {"inductor", "teletensor"} <= set(torch.compiler.list_backends()) and "eager" not in torch.compiler.list_backends()
+    assert "eager" in torch.compiler.list_backends(exclude_tags=())
+    with pytest.raises(InvalidBackend):
+        torch.compile(lambda x: x, backend="nothing")
+    got = []
+    torch.compile(lambda x: x + 1, backend=lambda m, i, options=None: got.append(options) or m.forward, options={"a": 1})(X)
+    assert got == [{"a": 1}]
+
+
+def test_the_engine_runs_a_program():
+    before = len(torch.compiler.stats())
+    f = torch.compile(lambda x: ((x * 2) + 1).relu().sum())
+    assert f(X).item() == 9
+    assert len(torch.compiler.stats()) == before + 1 and counters["engine"]["programs"] == 1
+
+
+def test_fullgraph_raises_with_the_users_line():
+    def f(x):
+        return x * x.sum().item()
+
+    with pytest.raises(Unsupported, match=r"test_breaks.py:\d+ in f"):
+        torch.compile(f, fullgraph=True)(X)
+    with torch._dynamo.error_on_graph_break(True), pytest.raises(Unsupported):
+        torch.compile(f)(X)
+    assert torch.compile(lambda x: x + 1, fullgraph=True)(X)[0] == 2
+
+
+def test_explain():
+    def f(x):
+        x = x + 1
+        print(end="")
+        return x * 2
+
+    output = torch._dynamo.explain(f)(X)
+    assert (output.graph_count, output.graph_break_count, output.op_count) == (2, 1, 2)
+    assert "test_breaks.py" in str(output) and "builtin function" in str(output)
+
+
+def test_logs(capfd, monkeypatch):
+    from teletensor._dynamo import _logs
+
+    _logs.set_logs("graph_breaks,+guards,recompiles,graph_code")
+    try:
+        f = torch.compile(lambda x, k: x.sum().item() + x * k, backend="eager")
+        f(X, 1), f(X, 2)
+    finally:
+        _logs.set_logs("")
+    text = capfd.readouterr().err
+    assert "[graph_breaks] Tensor.item" in text and "[guards]" in text and "[recompiles]" in text and "[graph_code] def forward" in text
+
+
+def test_results_of_both_sides_of_a_branch():
+    def f(x):
+        y = x * 2
+        if y.sum() > 0:
+            z = y + 1
+        else:
+            z = y - 1
+        return z * 3
+
+    g = torch.compile(f)
+    for x in (X, -X, X, -X):
+        torch.testing.assert_close(g(x), f(x))
+
+
+def test_a_break_in_a_loop():
+    def f(x, n):
+        out = []
+        for i in range(n):
+            x = x + i
+            print(end="")
+            out.append(x * 2)
+        while x.sum() < 100:
+            x = x * 2
+        return x, out
+
+    g = torch.compile(f, backend="eager")
+    for n in (0, 3, 12):
+        torch.testing.assert_close(g(X, n), f(X, n))
+
+
+def test_a_break_in_try_and_with():
+    log = []
+
+    class Manager:
+        def __enter__(self):
+            log.append("enter")
+            return self
+
+        def __exit__(self, kind, value, trace):
+            log.append(kind)
+            return kind is KeyError
+
+    def f(x, fails):
+        with Manager():
+            try:
+                x = x + 1
+                torch._dynamo.graph_break()
+                if fails:
+                    raise fails("reason")
+                x = x * 2
+            except ValueError:
+                x = x - 100
+            finally:
+                x = x + 0.5
+        return x
+
+    g = torch.compile(f, backend="eager")
+    for fails in (None, ValueError, KeyError, None):
+        log.clear()
+        want, entries = f(X, fails), list(log)
+        log.clear()
+        torch.testing.assert_close(g(X, fails), want)
+        assert log == entries
+
+
+def test_an_uncaught_exception_has_the_users_line():
+    def f(x, k):
+        y = x + 1
+        if k > 2:
+            raise ValueError(f"k is {k}")
+        return y
+
+    g = torch.compile(f)
+    with pytest.raises(ValueError, match="k is 3") as info:
+        g(X, 3)
+    frames = [(s.name, s.line) for s in traceback.extract_tb(info.tb)]
+    assert ("f", 'raise ValueError(f"k is {k}")') in frames
+    with pytest.raises(TypeError, match=r"f\(\) missing 1 required positional argument: 'k'"):
+        g(X)
+    with pytest.raises(RuntimeError) as got:
+        torch.compile(lambda x: x @ torch.ones(5, 5))(X)
+    with pytest.raises(RuntimeError) as want:
+        X @ torch.ones(5, 5)
+    assert str(got.value) == str(want.value)
+    with pytest.raises(KeyError, match="nothing"):
+        torch.compile(lambda x, d: x + d["nothing"])(X, {})
+
+
+def test_effects_before_an_exception_take_place():
+    log = []
+
+    def f(x):
+        log.append(1)
+        raise ValueError("no")
+
+    for _ in range(2):
+        with pytest.raises(ValueError, match="no"):
+            torch.compile(f)(X)
+    assert log == [1, 1]
+
+
+def test_side_effects_are_replayed_in_every_call():
+    class Box:
+        pass
+
+    box, log, table = Box(), [], {}
+
+    def f(x, i):
+        box.last = x + i
+        log.append(x * i)
+        table[i] = box.last
+        return x
+
+    g = torch.compile(f)
+    for i in range(3):
+        assert g(X, i) is X
+    assert [t[0].item() for t in log] == [0, 1, 2] and list(table) == [0, 1, 2] and box.last is table[2]
+
+
+def test_recompile_limit_and_settings():
+    counter = Counter()
+
+    def f(x, k):
+        return x + k
+
+    g = torch.compile(f, backend=counter, recompile_limit=3)
+    with pytest.warns(UserWarning, match="recompile_limit"):
+        results = [g(X, k)[0].item() for k in range(6)]
+    assert results == [1, 2, 3, 4, 5, 6] and len(counter.graphs) == 3
+    assert [g(X, k)[0].item() for k in range(6)] == results and len(counter.graphs) == 3
+    torch._dynamo.reset()
+    g(X, 1)
+    assert len(counter.graphs) == 4
+    with torch._dynamo.config.patch(error_on_recompile=True), pytest.raises(RecompileError, match="args"):
+        g(X, 2)
+    with torch._dynamo.config.patch(disable=True):
+        assert g(X, 9)[0] == 10
+    assert len(counter.graphs) == 4
+
+
+def test_order_of_sets_and_copies_of_modules():
+    import copy
+    import pickle
+
+    def f(x, words):
+        numbers = {33, 1, 17, 2}
+        numbers.discard(1)
+        return x * 2, list(numbers), sorted(numbers | {5}), [w for w in words], len(words)
+
+    g = torch.compile(f)
+    for words in ({"b", "a", "c"}, {"a", "c", "b"}, {"z"}):
+        got, want = g(X, words), f(X, words)
+        assert got[1:] == want[1:] and got[0].tolist() == want[0].tolist()
+    net = torch.compile(nn.Linear(3, 2))
+    for copied in (copy.deepcopy(net), pickle.loads(pickle.dumps(net))):  # noqa: S301
+        torch.testing.assert_close(copied(X), net(X))
+
+
+def test_stances():
+    counter = Counter()
+    f = torch.compile(lambda x, k: x + k, backend=counter)
+    with torch.compiler.set_stance("force_eager"):
+        f(X, 1)
+    assert not counter.graphs
+    f(X, 1)
+    with torch.compiler.set_stance("eager_on_recompile"):
+        assert f(X, 2)[0] == 3
+    with torch.compiler.set_stance("fail_on_recompile"), pytest.raises(RecompileError):
+        f(X, 3)
+    assert len(counter.graphs) == 1
+    other = Counter()
+    with torch.compiler.set_stance(force_backend=other):
+        f(X, 4)
+    assert len(other.graphs) == 1
+
+
+def test_disable_allow_in_graph_and_constant_results():
+    counter = Counter()
+
+    @torch.compiler.disable
+    def outside(x):
+        return inner(x)
+
+    inner = torch.compile(lambda x: x * 2, backend=counter)
+    assert outside(X)[0] == 2 and not counter.graphs
+
+    def opaque(x):
+        return x.new_tensor(x.tolist())
+
+    torch.compiler.allow_in_graph(lambda x: x)
+    calls = []
+
+    @torch.compiler.assume_constant_result
+    def constant():
+        calls.append(1)
+        return 5
+
+    f = torch.compile(lambda x: x * constant(), backend=counter)
+    assert f(X)[0] == 5 and f(X)[0] == 5 and len(calls) == 1
+    assert torch.compile(lambda x: x + (1 if torch.compiler.is_compiling() else 0), fullgraph=True)(X)[0] == 2
+    assert not torch.compiler.is_compiling()
+    assert torch.compile(opaque)(X)[0] == 1
+
+
+def test_modules():
+    net = nn.Sequential(nn.Linear(3, 4), nn.ReLU())
+    compiled = torch.compile(net)
+    assert isinstance(compiled, torch._dynamo.OptimizedModule) and compiled._orig_mod is net and compiled[0] is net[0]
+    assert list(compiled.state_dict()) == ["_orig_mod.0.weight", "_orig_mod.0.bias"]
+    compiled.eval()
+    assert not net.training
+    compiled.mark = 3
+    assert net.mark == 3
+    torch.testing.assert_close(compiled(X), net(X))
+    net.compile(backend=(counter := Counter()))
+    net(X)
+    assert len(counter.graphs) == 1
+
+
+def test_training_equals_plain_training():
+    def train(compiles):
+        torch.manual_seed(0)
+        net = nn.Sequential(nn.Linear(4, 8), nn.BatchNorm1d(8), nn.ReLU(), nn.Dropout(0.5), nn.Linear(8, 2))
+        model = torch.compile(net) if compiles else net
+        optimizer = torch.optim.Adam(net.parameters(), lr=0.01)
+        for _ in range(5):
+            loss = model(torch.randn(16, 4)).square().mean()
+            optimizer.zero_grad()
+            loss.backward()
+            optimizer.step()
+        return [loss, *net.state_dict().values()]
+
+    for a, b in zip(train(True), train(False)):
+        torch.testing.assert_close(a, b)
+
+
+def test_threads():
+    f = torch.compile(lambda x, k: (x * k).sum())
+    failures = []
+
+    def work(n):
+        try:
+            for i in range(30):
+                if f(torch.ones(n), i % 4).item() != n * (i % 4):
+                    failures.append((n, i))
+        except Exception as e:  # noqa: BLE001 - reported below
+            failures.append(e)
+
+    threads = [threading.Thread(target=work, args=(n,)) for n in range(2, 6)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert not failures
+
+
+def test_many_calls_do_not_need_more_memory():
+    import resource
+
+    def f(x, box):
+        box.append(x + 1)
+        return box.pop() * 2
+
+    g = torch.compile(f)
+    box = []
+    for _ in range(2000):
+        g(X, box)
+    torch.synchronize()
+    gc.collect()
+    before, objects = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss, len(gc.get_objects())
+    for i in range(100_000):
+        g(X, box)
+        if i % 1000 == 0:
+            torch.synchronize()
+    gc.collect()
+    assert len(gc.get_objects()) < objects + 500
+    assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 20_000  # KiB
