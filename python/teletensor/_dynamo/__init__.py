@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..compiler import _engine_backend  # noqa: F401 - registers the default backend
-from . import config, exc
+from . import config, exc, utils
 from ._backends import list_backends, lookup_backend, register_backend
 from ._config import Patch
 from ._stance import is_compiling, set_stance
@@ -17,7 +17,7 @@ __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "error_on_graph_break",
     "exc", "explain", "export", "forbid_in_graph", "graph_break", "is_compiling", "list_backends", "lookup_backend", "mark_dynamic",
     "mark_static", "mark_static_address", "maybe_mark_dynamic", "nonstrict_trace", "optimize", "patch_dynamo_config",
-    "register_backend", "reset", "run", "set_stance", "skip_frame", "substitute_in_graph",
+    "register_backend", "reset", "run", "set_stance", "skip_frame", "substitute_in_graph", "utils",
 ]  # fmt: skip
 
 patch_dynamo_config = Patch
