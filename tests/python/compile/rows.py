@@ -156,8 +156,20 @@ class Meta:
 
 
 OBJECT = Base(3.0)
-LINEAR = torch.nn.Linear(4, 4)
-MODEL = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+
+
+SCOPES: list[dict] = []  # the global variables of functions made from text
+
+
+def make_tensors():
+    global LINEAR, MODEL
+    LINEAR = torch.nn.Linear(4, 4)
+    MODEL = torch.nn.Sequential(torch.nn.Linear(4, 8), torch.nn.ReLU(), torch.nn.Linear(8, 4))
+    for scope in SCOPES:
+        scope.update(LINEAR=LINEAR, MODEL=MODEL)
+
+
+make_tensors()
 
 
 def gen(x):
@@ -168,6 +180,7 @@ def gen(x):
 def _simple(text: str, **names):
     """A row of one expression."""
     scope = {**globals(), **names}
+    SCOPES.append(scope)
     exec(f"def f(x, y):\n    return {text}", scope)  # noqa: S102
     scope["f"].__qualname__ = text
     ROWS.append((scope["f"], 0 if text in ("(x, y)", "x if Color.RED is Color.RED else y") else 1, 0))

@@ -47,7 +47,9 @@ def both(function):
     return [torch.compile(function, backend=b) for b in ("eager", "inductor")]
 
 
-X = torch.ones(4)
+def make_tensors():
+    global X
+    X = torch.ones(4)
 
 
 def check(function, change, *args):
@@ -280,7 +282,7 @@ def test_arguments():
 def test_deterministic_algorithms_are_guarded():
     for compiled in both(lambda x: torch.softmax(x, 0)):
         compiled(X)
-        torch.use_deterministic_algorithms(True)
+        torch.use_deterministic_algorithms(True, warn_only=True)  # where there are GPUs, it may not be promised
         try:
             torch.testing.assert_close(compiled(X), torch.softmax(X, 0))
         finally:
