@@ -112,7 +112,8 @@ def emit(operators: list[Operator], by_hand: str) -> dict[str, str]:
         f"\nclass {_result_class(list(names))}(NamedTuple):\n" + "".join(f"    {name}: Tensor\n" for name in names)
         for names in sorted(results)
     )
-    methods = _methods(operators, set(re.findall(r"^    def (\w+)\(", by_hand, re.MULTILINE)))
+    of_tensor = by_hand.partition("\nclass Tensor:\n")[2]  # the last class
+    methods = _methods(operators, set(re.findall(r"^    def (\w+)\(", of_tensor, re.MULTILINE)))
     return {
         "__init__.pyi": f"{HEADER}{by_hand}{methods}{classes}",
         "torch.pyi": _module(entries, "torch"),
