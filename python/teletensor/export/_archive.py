@@ -5,21 +5,27 @@ from __future__ import annotations
 import io
 import json
 import os
+import pickle
+import struct
 import zipfile
+import zlib
 from typing import Any
-
-import teletensor
 
 from .. import _C
 from .._C import Tensor
 from ..nn import Parameter
 from ..serialization._load import load as load_objects
 from ..serialization._save import save as save_objects
-from ._deserialize import number_of, program_of
-from ._schema import dtype_of
+from ._archive_reader import ArchiveReader, check_packed
+from ._deserialize import program_of
 from ._serialize import program_json, tensor_meta
 from .exported_program import ExportedProgram
 
+# What reading damaged contents raises, besides RuntimeError.
+_DAMAGE = (
+    ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, OSError, StopIteration, SyntaxError, TypeError,
+    ValueError, pickle.UnpicklingError, struct.error, zipfile.BadZipFile, zlib.error,
+)  # fmt: skip
 _FOLDERS = {"weights": "weight", "constants": "tensor"}
 
 
@@ -79,34 +85,11 @@ def save(
         archive.writestr(f"{root}/.data/version", "3\n")
 
 
-def _read_tensors(archive: zipfile.ZipFile, root: str, folder: str) -> dict[str, Tensor]:
-    path = f"{root}/data/{folder}/model_{folder}_config.json"
-    if path not in archive.namelist():
-        return {}
-    found: dict[str, Tensor] = {}
-    known: dict[str, Tensor] = {}
-    for name, entry in json.loads(archive.read(path))["config"].items():
-        if entry["use_pickle"]:
-            raise NotImplementedError(f"[export.load] {name} is pickled in the file; only tensors without a class of their own are read")
-        key = f"{entry['path_name']}:{json.dumps(entry['tensor_meta'])}"
-        if key not in known:
-            known[key] = _tensor(archive.read(f"{root}/data/{folder}/{entry['path_name']}"), entry["tensor_meta"], entry["is_param"])
-        found[name] = known[key]
-    return found
-
-
-def _tensor(content: bytes, meta: dict, is_parameter: bool) -> Tensor:
-    dtype = dtype_of(meta["dtype"])
-    sizes, strides = ([number_of(n) for n in meta[k]] for k in ("sizes", "strides"))
-    flat = teletensor.frombuffer(bytearray(content), dtype=dtype) if content else _C.torch.empty(0, dtype=dtype)
-    tensor = flat.as_strided(sizes, strides, number_of(meta["storage_offset"])).clone()
-    if meta["device"]["type"] != "cpu":
-        tensor = tensor.to(meta["device"]["type"])
-    return Parameter(tensor, meta["requires_grad"]) if is_parameter else tensor.requires_grad_(meta["requires_grad"])
-
-
 def load(f: Any, *, extra_files: dict[str, Any] | None = None, expected_opset_version: dict[str, int] | None = None) -> ExportedProgram:
     """Reads a program from a .pt2 file of this package or of PyTorch 2.15. No code of the file runs.
+
+    Names and numbers of the file are checked, and its sizes are compared before memory is allocated. The program may call
+    operators that compute, and those that this process registered with torch.library.
 
     Args:
         f: a path, or a binary file.
@@ -114,23 +97,40 @@ def load(f: Any, *, extra_files: dict[str, Any] | None = None, expected_opset_ve
 
     Raises:
         NotImplementedError: the program calls operators that do not exist here, or a tensor is pickled.
-        RuntimeError: the file is no .pt2 archive, or of another version.
+        RuntimeError: the file is no .pt2 archive, of another version, damaged, or calls operators that reach outside the
+            session.
     """
     if expected_opset_version is not None:
         raise NotImplementedError("[export.load] expected_opset_version")
+    file = open(f, "rb") if isinstance(f, (str, os.PathLike)) else f
     try:
-        archive = zipfile.ZipFile(f)
-    except zipfile.BadZipFile as e:
+        return _loaded(file, extra_files if extra_files is not None else {})
+    except RuntimeError as e:
+        if isinstance(e, RecursionError):
+            raise RuntimeError("[export.load] expected less nesting in the file") from e
+        raise
+    except _DAMAGE as e:
+        raise RuntimeError(f"[export.load] the file does not follow the .pt2 format: {type(e).__name__}: {str(e)[:200]}") from e
+    finally:
+        if file is not f:
+            file.close()
+
+
+def _loaded(file: Any, extra_files: dict[str, Any]) -> ExportedProgram:
+    try:
+        archive = zipfile.ZipFile(file)
+    except (zipfile.BadZipFile, ValueError, OSError, struct.error, EOFError) as e:
         raise RuntimeError(f"[export.load] expected a .pt2 archive: {e}") from e
     with archive:
-        model = next((n for n in archive.namelist() if n.endswith("/models/model.json")), None)
-        if model is None:
-            raise RuntimeError("[export.load] expected a .pt2 archive with a program named model")
-        root = model.removesuffix("/models/model.json")
-        for name in extra_files or {}:
-            extra_files[name] = archive.read(f"{root}/extra/{name}").decode()
-        examples, path = None, f"{root}/data/sample_inputs/model.pt"
-        if path in archive.namelist():
-            examples = load_objects(io.BytesIO(archive.read(path)), weights_only=True)
-        state, constants = (_read_tensors(archive, root, folder) for folder in ("weights", "constants"))
-        return program_of(json.loads(archive.read(model)), state, constants, examples)
+        reader = ArchiveReader(archive)
+        for name in extra_files:
+            extra_files[name] = reader.read(f"extra/{name}").decode()
+        examples = None
+        if reader.has("data/sample_inputs/model.pt"):
+            content = io.BytesIO(reader.read("data/sample_inputs/model.pt"))
+            check_packed(content)
+            examples = load_objects(content, weights_only=True)
+            if not (isinstance(examples, tuple) and len(examples) == 2 and [type(e) for e in examples] == [tuple, dict]):
+                raise RuntimeError("[export.load] expected example inputs as a tuple of a tuple and a dict")
+        state, constants = (reader.tensors(folder) for folder in ("weights", "constants"))
+        return program_of(reader.json("models/model.json"), state, constants, examples)

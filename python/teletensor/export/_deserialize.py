@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import Any
 
-from .. import _C, _layouts, ops
+from .. import _C, _layouts
 from .._C import Tensor
 from .._layouts import strided
 from .._subclasses.fake_tensor import FakeTensor, FakeTensorMode
@@ -15,7 +16,9 @@ from ..fx.node import Node
 from ..nn import Module
 from ..utils import _pytree as pytree
 from ._checks import InputCheck, TensorInput
+from ._file_names import identifier, integer, module_name, node_name, path, text
 from ._schema import MEMORY_FORMATS, dtype_of, expression_of
+from ._targets import check_arguments, target_of
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, ValueRange
 from .graph_signature import (
     ConstantArgument,
@@ -28,34 +31,56 @@ from .graph_signature import (
     TensorArgument,
 )
 
-_ARITHMETIC = {
-    f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg eq ne lt le gt ge".split()
-}  # fmt: skip
-
 
 def _union(value: dict) -> tuple[str, Any]:
-    (key, content), = ((k, v) for k, v in value.items() if v is not None)
-    return key, content
+    found = [(k, v) for k, v in value.items() if v is not None]
+    if len(found) != 1:
+        raise RuntimeError(f"[export.load] expected a value of one kind, got {len(found)}")
+    return found[0]
 
 
 def number_of(size: dict) -> int:
-    """A size, or its example."""
+    """A size, stride or offset, or its example."""
     key, content = _union(size)
-    return content if key == "as_int" else (content.get("hint") or {"as_int": 2})["as_int"]
+    if key == "as_expr":
+        key, content = _union(content.get("hint") or {"as_int": 2})
+    if key != "as_int":
+        raise RuntimeError(f"[export.load] expected a number, got {key}")
+    return integer(content, "a size", 0)
 
 
-def target_of(text: str) -> Any:
-    """The function of a call. Raises NotImplementedError if it does not exist here."""
-    if text in _ARITHMETIC:
-        return _ARITHMETIC[text]
-    path = text.split(".")
-    if path[:2] == ["torch", "ops"] and len(path) in (4, 5):
-        found: Any = getattr(ops, path[2])
-        for part in path[3:]:
-            found = getattr(found, part, None)
-        if found is not None:
-            return found
-    raise NotImplementedError(f"[export.load] the program calls {text}, which does not exist here")
+_FACTORIES = ("bool", "dict", "float", "int", "list", "set", "str", "tuple")  # of a defaultdict
+_PLAIN = {
+    "as_bool": (bool,), "as_int": (int,), "as_float": (float, int), "as_string": (str,), "as_bools": (bool,), "as_ints": (int,),
+    "as_floats": (float, int), "as_strings": (str,), "as_int_lists": (int,),
+}  # fmt: skip
+
+
+def plain(key: str, content: Any) -> Any:
+    """A constant of a kind, or a list of them."""
+    if key not in _PLAIN:
+        raise NotImplementedError(f"[export.load] a constant of the kind {key}")
+    values = content if key.endswith("s") else [content]
+    if key == "as_int_lists":
+        values = [n for row in content for n in row]
+    if not isinstance(values, list) or any(type(v) not in _PLAIN[key] for v in values):
+        raise RuntimeError(f"[export.load] expected values of the kind {key}, got {type(content).__name__}")
+    if any(type(v) is int and not -(2**63) <= v < 2**63 for v in values):
+        raise RuntimeError("[export.load] expected integers of 64 bits")
+    return content
+
+
+def device_of(data: dict) -> _C.device:
+    """A device."""
+    name, index = identifier(data["type"], "a device"), data["index"]
+    return _C.device(name if index is None else f"{name}:{integer(index, 'the index of a device', 0, 255)}")
+
+
+def flag(value: Any, what: str) -> bool:
+    """True or False."""
+    if type(value) is not bool:
+        raise RuntimeError(f"[export.load] expected {what} to be true or false, got {type(value).__name__}")
+    return value
 
 
 class _GraphReader:
@@ -71,7 +96,7 @@ class _GraphReader:
         data = self.data
         for value in data["inputs"]:
             key, content = _union(value)
-            name = content["name"] if key == "as_tensor" else f"constant_{len(self.known)}"
+            name = node_name(content["name"]) if key == "as_tensor" else f"constant_{len(self.known)}"
             self._set(name, self.graph.placeholder(name))
             if key not in ("as_tensor", "as_sym_int"):
                 self.known[name].meta["val"] = None if key == "as_none" else content
@@ -82,13 +107,14 @@ class _GraphReader:
         return GraphModule(self.root, self.graph)
 
     def _set(self, name: str, node: Node) -> None:
+        if node_name(name) in self.known:
+            raise RuntimeError(f"[export.load] expected one value named {name}")
         self.known[name] = node
         meta = self.data["tensor_values"].get(name)
         if meta is not None:
             sizes, strides = ([number_of(n) for n in meta[k]] for k in ("sizes", "strides"))
             value = _C.torch.empty(0, dtype=dtype_of(meta["dtype"]), device="meta").new_empty_strided(sizes, strides)
-            device = meta["device"]["type"] + (f":{meta['device']['index']}" if meta["device"]["index"] is not None else "")
-            node.meta["val"] = FakeTensor._of(value, self.mode, _C.device(device))
+            node.meta["val"] = FakeTensor._of(value, self.mode, device_of(meta["device"]))
             symbolic = {i: e and e.text() for i, e in enumerate(map(_expression, meta["sizes"])) if e is not True}
             if symbolic:
                 node.meta["symbolic_sizes"] = symbolic
@@ -101,15 +127,17 @@ class _GraphReader:
     def _call(self, call: dict) -> None:
         target = target_of(call["target"])
         args = tuple(self.argument(i["arg"]) for i in call["inputs"] if i.get("kind") != 2)
-        kwargs = {i["name"]: self.argument(i["arg"]) for i in call["inputs"] if i.get("kind") == 2}
+        kwargs = {identifier(i["name"], "a keyword"): self.argument(i["arg"]) for i in call["inputs"] if i.get("kind") == 2}
+        check_arguments(target, len(args), kwargs)
         outputs = [_union(o) for o in call["outputs"]]
         names = [o["name"] for key, content in outputs for o in (content if key == "as_tensors" else [content]) if "name" in o]
+        names = [node_name(n) for n in names]
         is_single = len(outputs) == 1 and outputs[0][0] != "as_tensors" and call.get("is_hop_single_tensor_return") is not False
         if is_single:
-            name = outputs[0][1].get("name") or outputs[0][1].get("as_name")
+            name = node_name(outputs[0][1].get("name") or outputs[0][1].get("as_name"))
             self._set(name, self.graph.create_node("call_function", target, args, kwargs, name))
             return
-        node = self.graph.create_node("call_function", target, args, kwargs, call.get("name"))
+        node = self.graph.create_node("call_function", target, args, kwargs, None if call.get("name") is None else node_name(call["name"]))
         for i, name in enumerate(names):
             self._set(name, self.graph.create_node("call_function", operator.getitem, (node, i), {}, name))
         node.meta["val"] = [self.known[n].meta.get("val") for n in names]
@@ -122,12 +150,12 @@ class _GraphReader:
         key, content = _union(value)
         if key == "as_none":
             return None
-        if key in ("as_bool", "as_int", "as_float", "as_string", "as_bools", "as_ints", "as_floats", "as_strings", "as_int_lists"):
-            return content
+        if key in _PLAIN:
+            return plain(key, content)
         if key == "as_tensor":
-            return self.known[content["name"]]
+            return self._known(content["name"])
         if key == "as_tensors":
-            return [self.known[t["name"]] for t in content]
+            return [self._known(t["name"]) for t in content]
         if key == "as_optional_tensors":
             return [self.argument(t) for t in content]
         if key == "as_optional_tensor":
@@ -139,21 +167,31 @@ class _GraphReader:
         if key == "as_scalar_type":
             return dtype_of(content)
         if key == "as_device":
-            return _C.device(content["type"] + (f":{content['index']}" if content["index"] is not None else ""))
+            return device_of(content)
         if key == "as_memory_format":
             return next(getattr(_layouts, n) for n, i in MEMORY_FORMATS.items() if i == content)
         if key == "as_layout":
             return strided
         if key == "as_complex":
-            return complex(content["real"], content["imag"])
+            return complex(plain("as_float", content["real"]), plain("as_float", content["imag"]))
         if key == "as_graph":
-            self.root.add_module(content["name"], _GraphReader(content["graph"], self.mode).read())
-            return self.graph.get_attr(content["name"])
+            name = module_name(content["name"])
+            if name in self.root._modules:
+                raise RuntimeError(f"[export.load] expected one subgraph named {name}")
+            self.root.add_module(name, _GraphReader(content["graph"], self.mode).read())
+            return self.graph.get_attr(name)
         raise NotImplementedError(f"[export.load] an argument of the kind {key}")
 
     def _size(self, value: dict) -> Any:
         key, content = _union(value)
-        return self.known[content] if key == "as_name" else content
+        if key == "as_name":
+            return self._known(content)
+        return plain("as_bool" if type(content) is bool else "as_int", content)
+
+    def _known(self, name: str) -> Node:
+        if text(name, "the name of a value") not in self.known:
+            raise RuntimeError(f"[export.load] expected {name!r} to be computed before its use")
+        return self.known[name]
 
 
 def _expression(size: dict) -> Any:
@@ -162,21 +200,27 @@ def _expression(size: dict) -> Any:
     return True if key == "as_int" else expression_of(content["expr_str"])
 
 
+def _tensor(content: dict) -> TensorArgument:
+    return TensorArgument(node_name(content["arg"]["name"]))
+
+
 def _input_spec(data: dict) -> InputSpec:
     kind, content = _union(data)
     if kind == "parameter":
-        return InputSpec(InputKind.PARAMETER, TensorArgument(content["arg"]["name"]), content["parameter_name"])
+        return InputSpec(InputKind.PARAMETER, _tensor(content), path(content["parameter_name"], "a parameter's name"))
     if kind == "buffer":
-        return InputSpec(InputKind.BUFFER, TensorArgument(content["arg"]["name"]), content["buffer_name"], content["persistent"])
+        name = path(content["buffer_name"], "a buffer's name")
+        return InputSpec(InputKind.BUFFER, _tensor(content), name, flag(content["persistent"], "persistent"))
     if kind == "tensor_constant":
-        return InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(content["arg"]["name"]), content["tensor_constant_name"])
+        return InputSpec(InputKind.CONSTANT_TENSOR, _tensor(content), path(content["tensor_constant_name"], "a constant's name"))
     if kind == "constant_input":
         key, value = _union(content["value"])
-        return InputSpec(InputKind.USER_INPUT, ConstantArgument(content["name"], None if key == "as_none" else value), None)
+        constant = None if key == "as_none" else plain(key, value)
+        return InputSpec(InputKind.USER_INPUT, ConstantArgument(node_name(content["name"]), constant), None)
     if kind == "user_input":
         key, value = _union(content["arg"])
         if key == "as_tensor":
-            return InputSpec(InputKind.USER_INPUT, TensorArgument(value["name"]), None)
+            return InputSpec(InputKind.USER_INPUT, TensorArgument(node_name(value["name"])), None)
     raise NotImplementedError(f"[export.load] an input of the kind {kind}")
 
 
@@ -188,15 +232,17 @@ def _output_spec(data: dict, i: int) -> OutputSpec:
         "user_input_mutation": (OutputKind.USER_INPUT_MUTATION, "user_input_name"),
     }  # fmt: skip
     if kind in names:
-        return OutputSpec(names[kind][0], TensorArgument(content["arg"]["name"]), content[names[kind][1]])
+        target = content[names[kind][1]]
+        target = node_name(target) if kind == "user_input_mutation" else path(target, "the name of a written tensor")
+        return OutputSpec(names[kind][0], _tensor(content), target)
     if kind != "user_output":
         raise NotImplementedError(f"[export.load] a result of the kind {kind}")
     key, value = _union(content["arg"])
     if key == "as_tensor":
-        return OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(value["name"]), None)
+        return OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node_name(value["name"])), None)
     if key == "as_sym_int" and "as_name" in value:
-        return OutputSpec(OutputKind.USER_OUTPUT, SymIntArgument(value["as_name"]), None)
-    constant = None if key == "as_none" else value.get("as_int") if key == "as_sym_int" else value
+        return OutputSpec(OutputKind.USER_OUTPUT, SymIntArgument(node_name(value["as_name"])), None)
+    constant = None if key == "as_none" else plain("as_int", value["as_int"]) if key == "as_sym_int" else plain(key, value)
     return OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument(f"output_{i}", constant), None)
 
 
@@ -223,6 +269,81 @@ def _check(signature: ExportGraphSignature, tensors: dict[str, dict], in_spec: A
     return InputCheck(in_spec, leaves, ranges)
 
 
+def _range(name: str, data: dict) -> tuple[str, tuple[int, int | None]]:
+    low, high = data["min_val"], data["max_val"]
+    low = 0 if low is None else integer(low, f"the smallest {name}")
+    high = None if high is None else integer(high, f"the largest {name}", low)
+    return identifier(name, "a symbol"), (low, high)
+
+
+def _module_call(entry: dict) -> ModuleCallEntry:
+    call = entry["signature"]
+    name = entry["fqn"] and path(entry["fqn"].partition("@")[0], "a module's name") and text(entry["fqn"], "a module's name")
+    if not call:
+        return ModuleCallEntry(name)
+    specs = []
+    for key in ("in_spec", "out_spec"):
+        if not isinstance(call[key], str) or len(call[key]) > 1 << 20:
+            raise RuntimeError(f"[export.load] expected {key} as a text of at most 1 MiB")
+        _check_factories(json.loads(call[key]))
+        specs.append(pytree.treespec_loads(call[key]))
+    arguments = call.get("forward_arg_names")
+    arguments = arguments if arguments is None else [node_name(n) for n in arguments]
+    return ModuleCallEntry(name, ModuleCallSignature([], [], *specs, arguments))
+
+
+def _check_factories(data: Any) -> None:
+    """Raises RuntimeError if a structure in JSON names a function that makes missing values, other than a builtin type."""
+    if isinstance(data, dict):
+        module, name = data.get("default_factory_module", "builtins"), data.get("default_factory_name", "list")
+        if module != "builtins" or name not in _FACTORIES:
+            raise RuntimeError("[export.load] expected a defaultdict of a builtin type")
+    for part in data.values() if isinstance(data, dict) else data if isinstance(data, list) else ():
+        _check_factories(part)
+
+
+def _check_structures(calls: list[ModuleCallEntry], signature: ExportGraphSignature) -> None:
+    """Raises RuntimeError if the structures of the arguments and results do not fit the graph."""
+    call = calls[0].signature if calls else None
+    if call is None:
+        raise RuntimeError("[export.load] expected the structures of the arguments and results")
+    spec = call.in_spec
+    if spec.type is not tuple or [c.type for c in spec.children()] != [tuple, dict]:
+        raise RuntimeError("[export.load] expected the structure of a tuple of arguments and a dict of keyword arguments")
+    for name in spec.child(1).context:
+        identifier(name, "a keyword of the program")
+    inputs = sum(s.kind == InputKind.USER_INPUT for s in signature.input_specs)
+    outputs = sum(s.kind == OutputKind.USER_OUTPUT for s in signature.output_specs)
+    if (spec.num_leaves, call.out_spec.num_leaves) != (inputs, outputs):
+        raise RuntimeError(f"[export.load] expected structures of {inputs} arguments and {outputs} results")
+    names, count = call.forward_arg_names, spec.child(0).num_children + spec.child(1).num_children
+    if names is not None and (len(names) != count or len(set(names)) != count):
+        raise RuntimeError(f"[export.load] expected {count} different names of arguments")
+
+
+def _check_signature(signature: ExportGraphSignature, module: GraphModule, state: dict, constants: dict) -> None:
+    """Raises RuntimeError if the signature does not fit the graph or the tensors."""
+    nodes = [n for n in module.graph.nodes if n.op == "placeholder"]
+    results = next(n for n in reversed(module.graph.nodes) if n.op == "output").args[0]
+    count = len(results) if isinstance(results, (list, tuple)) else 1
+    if len(nodes) != len(signature.input_specs) or count != len(signature.output_specs):
+        raise RuntimeError("[export.load] expected a signature with the inputs and results of the graph")
+    targets = set()
+    for node, spec in zip(nodes, signature.input_specs):
+        if not isinstance(spec.arg, ConstantArgument) and spec.arg.name != node.name and spec.arg.name != node.target:
+            raise RuntimeError(f"[export.load] expected the input {node.name} in the signature, got {spec.arg.name}")
+        if spec.kind == InputKind.USER_INPUT:
+            targets.add(spec.arg.name)
+            continue
+        targets.add(spec.target)
+        hidden = spec.kind == InputKind.CONSTANT_TENSOR or spec.persistent is False
+        if spec.target not in (constants if hidden else state):
+            raise RuntimeError(f"[export.load] the file has no tensor {spec.target}")
+    for spec in signature.output_specs:
+        if spec.target is not None and spec.target not in targets:
+            raise RuntimeError(f"[export.load] expected a write to an input of the graph, got {spec.target}")
+
+
 def program_of(data: dict, state: dict[str, Tensor], constants: dict[str, Tensor], examples: Any) -> ExportedProgram:
     """The program with its tensors.
 
@@ -237,16 +358,15 @@ def program_of(data: dict, state: dict[str, Tensor], constants: dict[str, Tensor
         [_input_spec(s) for s in content["signature"]["input_specs"]],
         [_output_spec(s, i) for i, s in enumerate(content["signature"]["output_specs"])],
     )
-    ranges = {n: (r["min_val"] or 0, r["max_val"]) for n, r in data["range_constraints"].items()}
-    calls = []
-    for entry in content["module_call_graph"]:
-        call = entry["signature"]
-        specs = [pytree.treespec_loads(call[k]) for k in ("in_spec", "out_spec")] if call else []
-        calls.append(ModuleCallEntry(entry["fqn"], call and ModuleCallSignature([], [], *specs, call.get("forward_arg_names"))))
+    _check_signature(signature, module, state, constants)
+    ranges = dict(_range(n, r) for n, r in data["range_constraints"].items())
+    calls = [_module_call(entry) for entry in content["module_call_graph"]]
+    _check_structures(calls, signature)
     check = _check(signature, content["graph"]["tensor_values"], calls[0].signature.in_spec, ranges)
     for node, spec in zip([n for n in module.graph.nodes if n.op == "placeholder"], signature.input_specs, strict=True):
         spec.arg.name = node.name
+    verifier = text((data.get("verifiers") or ["TRAINING"])[0], "the verifier")
     return ExportedProgram(
         module, module.graph, signature, state, {n: ValueRange(*r) for n, r in ranges.items()}, calls, examples, constants,
-        input_check=check, verifier=(data.get("verifiers") or ["TRAINING"])[0],
+        input_check=check, verifier=verifier,
     )  # fmt: skip

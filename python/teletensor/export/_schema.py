@@ -6,6 +6,7 @@ import ast
 from typing import Any
 
 from .. import _C
+from ._file_names import identifier, integer
 from ._size_fit import Expression
 
 DTYPES = {
@@ -14,6 +15,7 @@ DTYPES = {
 }  # fmt: skip
 MEMORY_FORMATS = {"contiguous_format": 1, "channels_last": 2, "channels_last_3d": 3, "preserve_format": 4}
 STRIDED = 7
+_LONGEST, _TERMS = 4096, 64  # of an expression that is read
 
 
 def dtype_number(dtype: Any) -> int:
@@ -23,6 +25,7 @@ def dtype_number(dtype: Any) -> int:
 
 def dtype_of(number: int) -> Any:
     """The dtype with a number. Raises NotImplementedError if it does not exist here."""
+    integer(number, "the number of a dtype", 0, 255)
     name = next((n for n, i in DTYPES.items() if i == number), None)
     if name is None:
         raise NotImplementedError(f"[export.load] the dtype number {number} of the .pt2 format")
@@ -48,25 +51,33 @@ def _stored(node: ast.expr) -> str:
 
 def expression_of(text: str) -> Expression | None:
     """The expression that the format stores; None for one that is no sum of products of symbols."""
+    if not isinstance(text, str) or len(text) > _LONGEST:
+        raise RuntimeError(f"[export.load] expected the expression of a size as a text of at most {_LONGEST} characters")
     try:
         return _read(ast.parse(text, mode="eval").body)
-    except (SyntaxError, ValueError):
+    except (SyntaxError, ValueError, MemoryError):  # MemoryError: too many parentheses for the parser
         return None
+
+
+def _symbol(name: str) -> Expression:
+    return Expression({(identifier(name, "a symbol"),): 1})
 
 
 def _read(node: ast.expr) -> Expression:
     if isinstance(node, ast.Constant) and type(node.value) is int:
         return Expression({(): node.value})
     if isinstance(node, ast.Name):
-        return Expression({(node.id,): 1})
+        return _symbol(node.id)
     if not isinstance(node, ast.Call) or not isinstance(node.func, ast.Name):
         raise ValueError(ast.dump(node))
-    if node.func.id == "Symbol" and isinstance(node.args[0], ast.Constant):
-        return Expression({(str(node.args[0].value),): 1})
+    if node.func.id == "Symbol" and node.args and isinstance(node.args[0], ast.Constant):
+        return _symbol(node.args[0].value)
     if node.func.id == "Integer":
-        return Expression({(): int(ast.literal_eval(node.args[0]))})
+        return Expression({(): integer(ast.literal_eval(node.args[0]), "a number of an expression")})
     parts = [_read(a) for a in node.args]
-    if node.func.id == "FloorDiv" and parts[1].terms.keys() == {()} and parts[0].divisor == 1:
+    if not parts:
+        raise ValueError(node.func.id)
+    if node.func.id == "FloorDiv" and len(parts) == 2 and parts[1].terms.keys() == {()} and parts[0].divisor == 1:
         return Expression(parts[0].terms, parts[1].terms[()])
     if node.func.id not in ("Add", "Mul") or any(p.divisor != 1 for p in parts):
         raise ValueError(node.func.id)
@@ -78,4 +89,6 @@ def _read(node: ast.expr) -> Expression:
                 key = tuple(sorted((*names, *others)))
                 made[key] = made.get(key, 0) + c * d
         total = made
+        if len(total) > _TERMS or any(len(k) > _TERMS or abs(c) >= 2**63 for k, c in total.items()):
+            raise ValueError("too large an expression")
     return Expression(total)

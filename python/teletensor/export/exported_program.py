@@ -228,12 +228,7 @@ class _Unlifted:
         self.graph = Graph()
 
     def _attribute(self, kind: InputKind, target: str, persistent: bool | None) -> None:
-        path, _, name = target.rpartition(".")
-        owner = self.root
-        for part in filter(None, path.split(".")):
-            if not hasattr(owner, part):
-                owner.add_module(part, Module())
-            owner = getattr(owner, part)
+        owner, name = _owner(self.root, target)
         tensor = self.program.tensor_of(kind, target)
         if kind == InputKind.PARAMETER:
             owner.register_parameter(name, tensor if isinstance(tensor, Parameter) else Parameter(tensor, tensor.requires_grad))
@@ -297,14 +292,19 @@ class _Unlifted:
         self.graph.output(tuple(results))
 
 
+def _owner(root: Module, target: str) -> tuple[Module, str]:
+    """The module of a tensor, which is created if it does not exist, and the tensor's name in it."""
+    path, _, name = target.rpartition(".")
+    for part in filter(None, path.split(".")):
+        if part not in root._modules:
+            root.add_module(part, Module())
+        root = root._modules[part]
+    return root, name
+
+
 def add_tensor(root: Module, target: str, tensor: Tensor) -> None:
     """Registers a tensor under a path, if the path has none."""
-    path, _, name = target.rpartition(".")
-    owner = root
-    for part in filter(None, path.split(".")):
-        if not hasattr(owner, part):
-            owner.add_module(part, Module())
-        owner = getattr(owner, part)
+    owner, name = _owner(root, target)
     if name not in owner._parameters and name not in owner._buffers:
         if isinstance(tensor, Parameter):
             owner.register_parameter(name, tensor)

@@ -18,6 +18,7 @@ from .._C import Tensor
 from ..utils import _pytree as pytree
 from ._names import is_from_torch
 from ._namespace import _custom_builtins
+from ._source_names import _format_target, _name, _parameter
 from ._tensor_text import describe, paint
 from ._wrapped import wrap
 from .node import Node, _get_qualified_name, _type_repr
@@ -96,13 +97,6 @@ def _parse_stack_trace(trace: str, filter_fn: Callable[[str, str, str], bool] | 
             if filter_fn is None or filter_fn(frame.file, frame.name, frame.code):
                 return frame
     return None
-
-
-def _format_target(base: str, target: str) -> str:
-    """`base.a.b` for the qualified name a.b; getattr() for parts that are not identifiers."""
-    for part in target.split("."):
-        base = f"{base}.{part}" if part.isidentifier() else f'getattr({base}, "{part}")'
-    return base
 
 
 class CodeGen:
@@ -206,7 +200,7 @@ class _PyTreeCodeGen(CodeGen):
             and in_spec.child(1).type is dict
         ):
             count = in_spec.child(0).num_children
-            keywords = ", ".join(f"'{key}':{name}" for key, name in zip(in_spec.child(1).context, orig_args[count:]))
+            keywords = ", ".join(f"{key!r}:{name}" for key, name in zip(in_spec.child(1).context, orig_args[count:]))
             signature = f"([{', '.join(orig_args[:count])}], {{{keywords}}}), self._in_spec"
         annotated = [variable for variable in free_vars if ":" in variable]
         bindings = ""
@@ -218,7 +212,7 @@ class _PyTreeCodeGen(CodeGen):
     def gen_fn_def(self, free_vars: list[str], maybe_return_annotation: str, *, expanded_def: bool = False) -> str:
         if self.pytree_info is None:
             return super().gen_fn_def(free_vars, maybe_return_annotation, expanded_def=expanded_def)
-        fn_args = self.pytree_info.orig_args
+        fn_args = [_parameter(name) for name in self.pytree_info.orig_args]
         if fn_args and fn_args[0] == "self":
             free_vars.insert(0, "self")
         definition = super().gen_fn_def(fn_args[:], maybe_return_annotation, expanded_def=expanded_def)
@@ -355,11 +349,12 @@ class _FunctionWriter:
         return self._blue(repr(arg))
 
     def _arguments(self, args: tuple, kwargs: dict) -> str:
-        return ", ".join([*map(self._text, args), *(f"{name} = {self._text(value)}" for name, value in kwargs.items())])
+        return ", ".join([*map(self._text, args), *(f"{_name(k, 'a keyword')} = {self._text(v)}" for k, v in kwargs.items())])
 
     # -- statements
 
     def _write_node(self, node: Node) -> None:
+        _name(node.name, "the name of a node")
         annotation = "" if node.type is None else f" : {self._type(node.type)}"
         if self._verbose:
             annotation = self._tensor_annotation(node) or annotation
@@ -374,7 +369,7 @@ class _FunctionWriter:
     def _write_placeholder(self, node: Node, _left: str, annotation: str) -> None:
         default = f" = {self._text(node.args[0])}" if node.args else ""
         comment = f"  # {node.meta['desc']}" if self._expanded and node.meta.get("desc") is not None else ""
-        self._parameters.append(f"{node.target}{annotation}{default}{comment}")
+        self._parameters.append(f"{_parameter(node.target)}{annotation}{default}{comment}")
         name = node.target.replace("*", "")
         if name != repr(node):
             self._body.append(f"{node!r} = {name}\n")

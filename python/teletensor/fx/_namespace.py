@@ -46,7 +46,7 @@ def _register_defaults() -> None:
 _register_defaults()
 
 _ILLEGAL_CHARACTERS = re.compile("[^0-9a-zA-Z_]+")
-_NAME = re.compile(r"^([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?$")
+_NAME = re.compile(r"([a-zA-Z_][0-9a-zA-Z_]*?)(?:_(\d+))?\Z", re.ASCII)
 _LOWER_UPPER = re.compile(r"(?<=[a-z])([A-Z])")
 
 

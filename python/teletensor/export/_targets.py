@@ -1,0 +1,100 @@
+"""The functions that a program from a file may call: operators that compute. Nothing else is reachable by a file's names."""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from .. import _C
+from .._higher_order_ops._operator import OPERATORS
+from .._library import aten, dispatch, registry
+from .._library.operators import OpOverload
+from ._file_names import identifier, text
+
+_ARITHMETIC = {
+    f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg eq ne lt le gt ge".split()
+}  # fmt: skip
+_HIGHER_ORDER = frozenset("cond while_loop scan map_impl wrap_with_set_grad_enabled".split())
+_OUTSIDE = frozenset(["from_file"])  # operators of aten that open files
+
+# The engine's operators that compute a result of their arguments, besides those that aten has too, elementwise ones and views.
+# Operators of the session (files, networks, stored programs, gradients, settings) are absent: a new operator is refused
+# until it is listed.
+_ENGINE = frozenset("""
+    adaptive_avg_pool2d_backward adaptive_max_pool2d adaptive_max_pool2d_with_indices addmm_activation affine_grid arange_from
+    attention attention_backward attention_forward avg_pool2d_backward batch_norm_backward batch_norm_forward bernoulli_like
+    cauchy_like chebyshev_norm cholesky_factored col2im convolution_input convolution_weight cross_entropy cross_entropy_backward
+    cross_entropy_forward ctc_loss_backward ctc_loss_forward draw_binomial dropout_forward eig_decomposed eigh_decomposed
+    embedding_backward exponential_like fft_c2c fft_c2r fft_r2c fill_diagonal fused_convolution gaussian_nll_loss geometric_like
+    grid_sample group_norm_backward group_norm_forward householder_factored im2col index_masked interpolate layer_norm_backward
+    layer_norm_forward ldl_factored ldl_solved log_normal_like log_softmax_backward lstm_sequence lstm_sequence_backward
+    lu_determinant lu_factored lu_log_determinant lu_permutation lu_solved max_all max_dim max_other max_pool2d_backward median_dim
+    min_all min_dim min_other nanmedian_dim nll_loss_backward nll_loss_forward norm_named normal_from normal_like normalize
+    polygamma_method pseudo_inverse_of qr_factored randint_from random_like rms_norm_backward rms_norm_forward rnn scaled_mm
+    scatter_combine scatter_value softmax_backward sort_stable standard_gamma std_all std_dim std_fraction std_mean_all std_mean_dim
+    std_mean_fraction svd_decomposed to_device to_dtype triangular_solved uniform_like unique_rows unique_values var_all var_dim
+    var_fraction var_mean_all var_mean_dim var_mean_fraction vector_norm weighted_gather weighted_gather_input_grad
+    weighted_gather_weight_grad
+""".split())  # fmt: skip
+
+
+def target_of(target: Any) -> Any:
+    """The function of a call.
+
+    Operators that the running program registered with torch.library are found too: the program chose what they do.
+
+    Raises:
+        NotImplementedError: it does not exist here.
+        RuntimeError: a program from a file may not call it.
+    """
+    name = text(target, "the target of a call")
+    if name in _ARITHMETIC:
+        return _ARITHMETIC[name]
+    path = name.split(".")
+    if path[:2] == ["torch", "ops"] and len(path) in (4, 5):
+        for part in path[2:]:
+            identifier(part, f"a part of the target {name}", private=True)
+        if path[2] == "higher_order":
+            found = OPERATORS.get(path[3]) if path[3] in _HIGHER_ORDER and len(path) == 4 else None
+        else:
+            found = _overload(path[2], path[3], path[4] if len(path) == 5 else "default")
+        if found is not None:
+            return found
+    raise NotImplementedError(f"[export.load] the program calls {name}, which does not exist here")
+
+
+def _overload(namespace: str, name: str, overload: str) -> OpOverload | None:
+    packet = registry.packet(namespace, name)
+    if packet is None and namespace == "aten":
+        if name in _OUTSIDE:
+            raise RuntimeError(f"[export.load] the program calls {namespace}.{name}, which reaches outside the session")
+        packet = aten.packet(name)
+    if packet is None and namespace == "teletensor":
+        packet = _engine(name)
+    if packet is None or overload not in packet.overloads():
+        return None
+    found = getattr(packet, overload)
+    return found if isinstance(found, OpOverload) else None
+
+
+def _engine(name: str) -> Any:
+    packet = None if name.startswith("_") else dispatch.engine_packet(name)
+    if packet is None:
+        return None
+    if name not in _ENGINE:
+        _, is_pointwise, is_view, _, _ = _C._declaration(name)
+        if not (is_pointwise or is_view or name in aten.names()):
+            raise RuntimeError(f"[export.load] the program calls teletensor.{name}, which does not only compute")
+    return packet
+
+
+def check_arguments(target: Any, count: int, keywords: dict[str, Any]) -> None:
+    """Raises RuntimeError if an operator has fewer positional arguments, or not these keyword arguments."""
+    if not isinstance(target, OpOverload):
+        if keywords:
+            raise RuntimeError(f"[export.load] expected no keyword arguments of {target}, got {sorted(keywords)}")
+        return
+    arguments = target._schema.arguments
+    unknown = sorted(set(keywords) - {a.name for a in arguments})
+    if unknown or count > len(arguments):
+        raise RuntimeError(f"[export.load] the call of {target} has {count} positional arguments and the unknown keywords {unknown}")
