@@ -26,6 +26,7 @@ _DAMAGE = (
     ArithmeticError, AssertionError, AttributeError, EOFError, LookupError, MemoryError, OSError, StopIteration, SyntaxError, TypeError,
     ValueError, pickle.UnpicklingError, struct.error, zipfile.BadZipFile, zlib.error,
 )  # fmt: skip
+_ALIGNMENT = 16  # bytes; a multiple of all dtypes' sizes
 _FOLDERS = {"weights": "weight", "constants": "tensor"}
 
 
@@ -34,16 +35,46 @@ def _bytes(tensor: Tensor) -> bytes:
     return flat.view(_C.uint8).numpy().tobytes() if flat.numel() else b""
 
 
+def _shared(tensors: dict[str, Tensor]) -> dict[int, list[Tensor]]:
+    """For each of the tensors that share memory with others, by id, those tensors."""
+    groups: dict[Any, dict[int, Tensor]] = {}
+    for tensor in tensors.values():
+        if tensor.numel() and not (tensor.is_conj() or tensor.is_neg()):
+            groups.setdefault((tensor.untyped_storage().data_ptr(), tensor.device), {})[id(tensor)] = tensor
+    for group in groups.values():
+        if len({t.dtype for t in group.values()}) > 1:  # PyTorch reads all of them with the dtype of one
+            names = [n for n, t in tensors.items() if id(t) in group]
+            raise NotImplementedError(f"[export.save] tensors of different dtypes that share memory: {', '.join(names)}")
+    return {i: list(group.values()) for group in groups.values() if len(group) > 1 for i in group}
+
+
+def _range(tensor: Tensor) -> tuple[int, int]:
+    """The first byte of a tensor's elements in its memory, and the one after the last."""
+    start = tensor.storage_offset()
+    stop = start + sum((n - 1) * s for n, s in zip(tuple(tensor.shape), tensor.stride())) + 1
+    return start * tensor.dtype.itemsize, stop * tensor.dtype.itemsize
+
+
 def _write_tensors(archive: zipfile.ZipFile, root: str, folder: str, tensors: dict[str, Tensor]) -> None:
     config: dict[str, dict] = {}
-    paths: dict[int, str] = {}
+    paths: dict[int, tuple[str, int]] = {}  # by tensor: its member, and the first byte of the memory that it has
+    shared = _shared(tensors)
     for name, tensor in tensors.items():
-        path = paths.get(id(tensor))
-        if path is None:
-            path = paths[id(tensor)] = f"{_FOLDERS[folder]}_{len(paths)}"
-            archive.writestr(f"{root}/data/{folder}/{path}", _bytes(tensor))
-        plain = tensor.detach().contiguous()
-        meta = tensor_meta(plain, None, tensor.requires_grad)
+        if id(tensor) not in paths:
+            path = f"{_FOLDERS[folder]}_{len({p for p, _ in paths.values()})}"
+            if id(tensor) in shared:
+                ranges = [_range(t) for t in shared[id(tensor)]]
+                first = min(start for start, _ in ranges) // _ALIGNMENT * _ALIGNMENT
+                memory = _C.torch.empty(0, dtype=_C.uint8, device=tensor.device).set_(tensor.untyped_storage())
+                content = _bytes(memory[first : max(stop for _, stop in ranges)])
+                paths.update((id(t), (path, first)) for t in shared[id(tensor)])
+            else:
+                content, paths[id(tensor)] = _bytes(tensor), (path, 0)
+            archive.writestr(f"{root}/data/{folder}/{path}", content)
+        path, first = paths[id(tensor)]
+        meta = tensor_meta(tensor.detach() if id(tensor) in shared else tensor.detach().contiguous(), None, tensor.requires_grad)
+        if id(tensor) in shared:
+            meta["storage_offset"] = {"as_int": tensor.storage_offset() - first // tensor.dtype.itemsize}
         config[name] = {"path_name": path, "is_param": isinstance(tensor, Parameter), "use_pickle": False, "tensor_meta": meta}
     archive.writestr(f"{root}/data/{folder}/model_{folder}_config.json", json.dumps({"config": config}))
 

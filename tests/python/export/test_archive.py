@@ -80,6 +80,36 @@ def test_control_flow_and_dtypes(torch):
     assert torch.equal(loaded.state_dict["scale"], net.scale)
 
 
+def test_shared_memory(torch):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            values = torch.arange(100.0)
+            for name, tensor in {
+                "a": values[50:56], "c": values[53:60], "t": values[50:56].view(2, 3).t(), "same": values[51:53],
+                "alone": torch.arange(9.0)[2:4], "wide": torch.ones(1).expand(5),
+            }.items():  # fmt: skip
+                self.register_buffer(name, tensor)
+            self.register_buffer("again", self.a)
+
+        def forward(self, x):
+            self.a.add_(x)
+            return self.c + 1, self.t + 1, self.same + 1, self.alone + 1, self.wide + 1, self.again + 1
+
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Net(), (torch.ones(6),)), buffer)
+    sizes = {i.filename: i.file_size for i in zipfile.ZipFile(buffer).infolist() if "weights/weight_" in i.filename}
+    assert sorted(sizes.values()) == [8, 20, (60 - 48) * 4]
+    buffer.seek(0)
+    loaded, net = torch.export.load(buffer).module(), Net()
+    for _ in range(2):
+        check_equal(torch, loaded(torch.ones(6)), net(torch.ones(6)))
+    assert loaded.a.untyped_storage().data_ptr() == loaded.c.untyped_storage().data_ptr()
+    net.other = torch.nn.Buffer(net.a.view(torch.int32))
+    with pytest.raises(NotImplementedError, match="different dtypes"):
+        torch.export.save(torch.export.export(net, (torch.ones(6),)), buffer)
+
+
 def changed(path, member, change):
     """The archive with one JSON member changed."""
     result = io.BytesIO()
