@@ -80,6 +80,18 @@ def test_control_flow_and_dtypes(torch):
     assert torch.equal(loaded.state_dict["scale"], net.scale)
 
 
+def test_dynamic_sizes_after_decompositions(torch):
+    example, batch = (torch.randn(4, 3),), torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(torch.nn.Linear(3, 2), example, dynamic_shapes=({0: batch},))
+    with pytest.raises(NotImplementedError, match="run_decompositions"):
+        torch.export.save(program.run_decompositions(), io.BytesIO())
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    buffer.seek(0)
+    decomposed = torch.export.load(buffer).run_decompositions().module()
+    assert decomposed(torch.randn(9, 3)).shape == (9, 2)
+
+
 def test_shared_memory(torch):
     class Net(torch.nn.Module):
         def __init__(self):
