@@ -20,6 +20,7 @@ _ENTRIES = 1 << 17
 _JSON = 64 << 20  # bytes
 _PACKED = 64 << 20  # bytes of a compressed member that is no tensor
 _EXPANDED = 64 << 20  # bytes by which the elements of a file's tensors may exceed what is stored: expanded tensors
+_UNPACKED, _RATIO = 1 << 30, 16  # bytes of all deflated members; more only if the file has a 16th of them
 _MODEL = "models/model.json"
 
 
@@ -153,6 +154,9 @@ def _check_members(members: list[zipfile.ZipInfo], file: Any) -> None:
     total = file.seek(0, io.SEEK_END)
     if sum(m.compress_size for m in members) > total:
         raise RuntimeError("[export.load] expected members that fit into the file")
+    unpacked = sum(m.file_size for m in members if m.compress_type == zipfile.ZIP_DEFLATED)
+    if unpacked > max(_UNPACKED, _RATIO * total):
+        raise RuntimeError(f"[export.load] expected deflated members that fit into memory, got {unpacked} bytes in a file of {total}")
 
 
 def check_packed(content: io.BytesIO) -> None:

@@ -278,7 +278,9 @@ def _range(name: str, data: dict) -> tuple[str, tuple[int, int | None]]:
 
 def _module_call(entry: dict) -> ModuleCallEntry:
     call = entry["signature"]
-    name = entry["fqn"] and path(entry["fqn"].partition("@")[0], "a module's name") and text(entry["fqn"], "a module's name")
+    name = text(entry["fqn"], "a module's name")
+    if name:
+        path(name.partition("@")[0], "a module's name")
     if not call:
         return ModuleCallEntry(name)
     specs = []

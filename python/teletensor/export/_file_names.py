@@ -11,7 +11,7 @@ from ..nn import Module
 _IDENTIFIER = re.compile(r"[A-Za-z_][A-Za-z0-9_]*", re.ASCII)
 _PART = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_-]*", re.ASCII)  # ModuleDict accepts "a-b"
 _LENGTH, _DEPTH = 1024, 64
-_TAKEN = frozenset(["self", "torch", "pytree", "fx_pytree"])  # names that generated code uses
+_TAKEN = frozenset(["self", "torch", "pytree", "fx_pytree", "inf", "nan", "NoneType"])  # names that generated code uses
 
 
 def text(value: Any, what: str) -> str:
