@@ -99,6 +99,7 @@ class Functionaliser:
         self.recording = Recording(True, decompositions)
         self.values: dict[Node, Any] = {}
         self.memories: list[_Memory] = []
+        self.copies: list[Node] = []  # of values that were written by copy_()
 
     def _memory(self, tensor: Tensor, placeholder: str | None = None) -> _Value:
         memory = _Memory(tensor, placeholder)
@@ -120,6 +121,9 @@ class Functionaliser:
             for node in self.module.graph.nodes:
                 if node.op == "placeholder":
                     val = node.meta["val"]
+                    if not isinstance(val, Tensor):  # a number: the graph does not use it
+                        self.recording.graph.placeholder(node.name).meta["val"] = self.values[node] = val
+                        continue
                     with self.recording.unrecorded(), _C.DisableTorchFunction():
                         meta = _C.torch.empty(0, dtype=val.dtype, device="meta").new_empty_strided(val.shape, val.stride())
                     made = self.recording.wrap(meta, self.recording.graph.placeholder(node.name), val.device)
@@ -152,7 +156,18 @@ class Functionaliser:
         if not new:
             graph.set_codegen(self.module.graph._codegen)
         graph.eliminate_dead_code()
+        self._remove_copies()
         return GraphModule(self.recording.root, graph), [m.placeholder for m in changed if m.placeholder]
+
+    def _remove_copies(self) -> None:
+        """Removes the copies of values that nothing else uses, and whose memory is new."""
+        for copy in self.copies:
+            source = copy.args[0] if copy.users else None
+            if source is None or source.op != "call_function" or len(source.users) > 1 or not isinstance(source.target, OpOverload):
+                continue
+            if not is_view(source.target) and source.target._opname not in (*_RESHAPES, *_MAYBE_COPIES):
+                copy.replace_all_uses_with(source)
+                self.recording.graph.erase_node(copy)
 
     def _call(self, node: Node) -> Any:
         target, args, kwargs = node.target, node.args, dict(node.kwargs)
@@ -174,7 +189,11 @@ class Functionaliser:
             value = self.values[argument]
             old = value.read()
             new = new if new.dtype == old.dtype else new.to(old.dtype)
-            value.write(new if tuple(new.shape) == tuple(old.shape) else new.expand(old.shape))
+            new = new if tuple(new.shape) == tuple(old.shape) else new.expand(old.shape)
+            if getattr(target, "_opname", "") == "copy_":
+                new = call_one("clone.default", new)
+                self.copies.append(self.recording.own(new)._node)
+            value.write(new)
         return self.values[written[0]] if len(written) == 1 else tuple(self.values[w] for w in written)
 
     def _higher_order(self, node: Node) -> Any:
@@ -285,6 +304,28 @@ def _unknown(name: str) -> Callable:
         raise NotImplementedError(f"[functional] a write to a result of {name}(), which may be a copy or a view")
 
     return inverse
+
+
+def check_apart(written: list[Tensor], others: list[Tensor], what: str) -> None:
+    """Raises NotImplementedError if a written tensor has memory of another written one, or of one of the others.
+
+    Graphs without writes treat all inputs as values of their own, and store new values at the end.
+    """
+    seen: dict[tuple, list[tuple[int, int]]] = {}
+    for i, tensor in enumerate((*written, *others)):
+        while _C._is_wrapper(tensor):
+            if not isinstance(getattr(tensor, "_value", None), Tensor):
+                return
+            tensor = tensor._value
+        if tensor.numel() == 0:
+            continue
+        first = tensor.storage_offset() * tensor.itemsize
+        end = first + (sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride())) + 1) * tensor.itemsize
+        ranges = seen.setdefault((tensor._session, tensor._storage[0], tensor.device), [])
+        if any(first < b and a < end for a, b in ranges):
+            raise NotImplementedError(f"[{what}] inputs share memory, and some are written")
+        if i < len(written):
+            ranges.append((first, end))
 
 
 def functional(module: GraphModule, decompositions: dict[Any, Callable] | None = None) -> tuple[GraphModule, list[str]]:

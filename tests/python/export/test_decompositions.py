@@ -1,0 +1,102 @@
+"""run_decompositions: values, aliases and dynamic sizes of programs without writes."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def decomposed(torch, forward, *args, dynamic=None, setup=None):
+    module = torch.nn.Module()
+    if setup is not None:
+        setup(module)
+    module.forward = (lambda *a: forward(module, *a)) if setup else forward
+    return torch.export.export(module, args, dynamic_shapes=dynamic).run_decompositions().module()
+
+
+def pair(torch):
+    return torch.arange(1.0, 5.0), torch.tensor([10.0, 20.0, 30.0, 40.0])
+
+
+def assigned_and_cleared(x, y):
+    return x.copy_(y), y.zero_(), x + y
+
+
+def exchanged(x, y):
+    kept = y.clone()
+    y.copy_(x)
+    x.copy_(kept)
+    return x + 1, y * 2
+
+
+def reversed_view(x, y):
+    x.copy_(y.view(2, 2).t().reshape(4))
+    y.copy_(x * 2)
+    return x, y
+
+
+def copied_twice(x, y):
+    made = x.new_empty(4)
+    made.copy_(y)
+    y.add_(1)
+    return made, y
+
+
+@pytest.mark.parametrize("forward", [assigned_and_cleared, exchanged, reversed_view, copied_twice], ids=lambda f: f.__name__)
+def test_inputs_that_are_values_of_others(torch, forward):
+    found_args, expected_args = pair(torch), pair(torch)
+    found = decomposed(torch, forward, *pair(torch))(*found_args)
+    expected = forward(*expected_args)
+    for a, b in zip((*found, *found_args), (*expected, *expected_args), strict=True):
+        torch.testing.assert_close(a, b)
+
+
+def test_a_copied_value_is_no_input(torch):
+    x, y = pair(torch)
+    made = decomposed(torch, lambda x: x.new_empty(4).copy_(x), x)(y)
+    made.zero_()
+    assert y.tolist() == [10, 20, 30, 40]
+
+
+def added(x, y):
+    x.add_(1)
+    return y * 2
+
+
+def test_written_inputs_that_share_memory(torch):
+    module = torch.nn.Module()
+    module.forward = added
+    program = torch.export.export(module, pair(torch))
+    a = torch.arange(4.0)
+    assert program.module()(a, a).tolist() == [2, 4, 6, 8]  # writes where the function does
+    with pytest.raises(NotImplementedError, match="share memory"):
+        program.run_decompositions().module()(a, a)
+
+
+def test_parts_of_one_tensor_that_do_not_overlap(torch):
+    module = decomposed(torch, added, torch.ones(2), torch.ones(2))
+    whole = torch.arange(4.0)
+    assert module(whole[:2], whole[2:]).tolist() == [4, 6]
+    assert whole.tolist() == [1, 2, 2, 3]
+    with pytest.raises(NotImplementedError, match="share memory"):
+        module(whole[:2], whole[1:3])
+
+
+def test_buffers_that_share_memory(torch):
+    def setup(module):
+        module.register_buffer("whole", torch.arange(4.0))
+        module.register_buffer("part", module.whole[1:])
+
+    def forward(module, x):
+        module.whole.add_(x)
+        return module.part * 1
+
+    with pytest.raises(NotImplementedError, match="share memory"):
+        decomposed(torch, forward, torch.ones(4), setup=setup)(torch.ones(4))
+
+
+def test_numbers_among_the_inputs(torch):
+    module = decomposed(torch, lambda x, k, flag: x.mul_(k) if flag else x, torch.ones(3), 3, True)
+    x = torch.ones(3)
+    assert module(x, 3, True).tolist() == x.tolist() == [3, 3, 3]
+    with pytest.raises(AssertionError):
+        module(x, 4, True)
