@@ -100,3 +100,27 @@ def test_numbers_among_the_inputs(torch):
     assert module(x, 3, True).tolist() == x.tolist() == [3, 3, 3]
     with pytest.raises(AssertionError):
         module(x, 4, True)
+
+
+DYNAMIC = {
+    "flatten": lambda torch, x: x.flatten() * 2, "group_norm": lambda torch, x: torch.nn.functional.group_norm(x[:, :, None], 3),
+    "expand": lambda torch, x: x.clone().copy_(x[0]), "other_dimension": lambda torch, x: x.chunk(3, 1)[1],
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DYNAMIC)
+def test_sizes_stay_symbolic(torch, name):
+    def forward(x):
+        return DYNAMIC[name](torch, x)
+
+    batch = torch.export.Dim("batch", min=2)
+    module = decomposed(torch, forward, torch.randn(4, 3), dynamic=[{0: batch}])
+    for n in (2, 4, 9, 130):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(module(x), forward(x))
+
+
+def test_decompositions_that_depend_on_dynamic_sizes(torch):
+    batch = torch.export.Dim("batch", min=2)
+    with pytest.raises(NotImplementedError, match="depends on dynamic sizes"):
+        decomposed(torch, lambda x: x.chunk(2)[0], torch.randn(4, 3), dynamic=[{0: batch}])

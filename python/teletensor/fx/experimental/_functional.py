@@ -92,10 +92,18 @@ def _written_arguments(target: Any, args: tuple, kwargs: dict) -> list[Any]:
 
 
 class Functionaliser:
-    """Records a graph again without writes."""
+    """Records a graph again without writes.
 
-    def __init__(self, module: GraphModule, decompositions: dict[Any, Callable] | None) -> None:
-        self.module = module
+    Args:
+        sizes: sizes of inputs, by name, that differ from those with which the graph was recorded.
+        symbols: values of the symbols in the sizes of results (meta["symbolic_sizes"]).
+    """
+
+    def __init__(
+        self, module: GraphModule, decompositions: dict[Any, Callable] | None, sizes: dict[str, list[int]] | None = None,
+        symbols: dict[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.module, self.sizes, self.symbols = module, sizes or {}, symbols or {}
         self.recording = Recording(True, decompositions)
         self.values: dict[Node, Any] = {}
         self.memories: list[_Memory] = []
@@ -124,8 +132,7 @@ class Functionaliser:
                     if not isinstance(val, Tensor):  # a number: the graph does not use it
                         self.recording.graph.placeholder(node.name).meta["val"] = self.values[node] = val
                         continue
-                    with self.recording.unrecorded(), _C.DisableTorchFunction():
-                        meta = _C.torch.empty(0, dtype=val.dtype, device="meta").new_empty_strided(val.shape, val.stride())
+                    meta = self.recording.without_values(val, self.sizes.get(node.name))
                     made = self.recording.wrap(meta, self.recording.graph.placeholder(node.name), val.device)
                     self.values[node] = self._memory(made, node.name)
                 elif node.op == "get_attr":
@@ -211,14 +218,19 @@ class Functionaliser:
                 return recording.graph.get_attr(name)
             return recording.own(found.read())._node
 
-        def result(value: Any) -> Any:
-            with _C.DisableTorchFunction():
-                return _C.torch.empty(0, dtype=value.dtype, device="meta").new_empty_strided(value.shape, value.stride())
+        items = {n.args[1]: n.meta.get("symbolic_sizes", {}) for n in node.users if n.target is operator.getitem}
+
+        def result(place: int, value: Any) -> Any:
+            texts = items.get(place, {}) if self.symbols else {}
+            if None in texts.values():
+                raise NotImplementedError(f"[functional] the sizes of the results of {node} are no known expressions")
+            sizes = [eval(texts[d], {}, self.symbols) if d in texts else n for d, n in enumerate(value.shape)]  # noqa: S307
+            return recording.without_values(value, sizes)
 
         args = map_arg(node.args, lambda n: argument(self.values[n]))
         with recording.unrecorded():
             made = recording.add(node.target, args, {})
-            values = tuple(map(result, node.meta["val"]))
+            values = tuple(result(i, v) for i, v in enumerate(node.meta["val"]))
             return self._wrapped(recording.result(made, values, node.meta["val"][0].device))
 
     def _inlined(self, module: GraphModule, arguments: list[Any]) -> Any:
