@@ -391,6 +391,38 @@ class TestLinearize:
             close(torch, got[2]["c"], want[2]["c"])
         close(torch, value[0], f(x, 2 * x)[0])
 
+    def test_writes_within_the_function(self, torch, func, x, t):
+        def shifted(z):
+            made = z.clone()
+            made[1:] = z[:-1] ** 2
+            return made.mul_(z)
+
+        def cleared(z):
+            square = z * z
+            fourth = square * square
+            return square.zero_().add_(fourth) * fourth
+
+        def constant(z):
+            sine = z.sin()
+            product = sine * z
+            sine.add_(1)
+            second = sine * z
+            sine[0] = 5.0
+            return product + second * sine
+
+        for f in (shifted, cleared, constant):
+            _, product = func.linearize(f, x)
+            want = func.jvp(f, (x,), (t,))[1]
+            for found in (product(t), product(2 * t) / 2, torch.vmap(product)(torch.stack([x, t]))[1]):
+                close(torch, found, want)
+            close(torch, want, numeric(torch, f, x, t), rtol=1e-5)
+
+    def test_results_are_no_tangents_of_the_caller(self, torch, func, x, t):
+        given = t.clone()
+        for result in func.linearize(lambda z: (z, z.view(2, 2), z[1:]), x)[1](given):
+            result.zero_()
+        close(torch, given, t)
+
     def test_nested(self, torch, func, x, t):
         value, product = func.linearize(torch.sin, x)
         rows = torch.vmap(product)(torch.eye(4, dtype=torch.float64))
