@@ -128,9 +128,9 @@ class Functionaliser:
         with self.recording:
             for node in self.module.graph.nodes:
                 if node.op == "placeholder":
-                    val = node.meta["val"]
-                    if not isinstance(val, Tensor):  # a number: the graph does not use it
-                        self.recording.graph.placeholder(node.name).meta["val"] = self.values[node] = val
+                    val = node.meta.get("val")
+                    if not isinstance(val, Tensor):  # the graph does not use it
+                        self.values[node] = self.recording.number(node.name, val)
                         continue
                     meta = self.recording.without_values(val, self.sizes.get(node.name))
                     made = self.recording.wrap(meta, self.recording.graph.placeholder(node.name), val.device)
