@@ -189,3 +189,15 @@ def test_transforms_that_differentiate(torch, make_fx):
     module = make_fx(lambda a: torch.func.jvp(torch.sin, (a,), (2 * a,))[1])(torch.ones(3))
     x = torch.arange(3.0)
     torch.testing.assert_close(module(x), x.cos() * 2 * x)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_values_as_numbers_of_a_call(torch, make_fx, mode):
+    functions = [
+        lambda a: torch.full((2,), a[0]), lambda a: torch.arange(a[0]), lambda a: torch.add(a, a, alpha=a[0]),
+        lambda a: a.new_full((2,), a[0]),
+        lambda a: torch.addcmul(a, a, a, value=a[0]), lambda a: torch.tensor([a[0], a[1]]), lambda a: torch.zeros([a.long()[0]]),
+    ]  # fmt: skip
+    for f in functions:
+        with pytest.raises(RuntimeError, match="data-dependent"):
+            make_fx(f, tracing_mode=mode)(torch.ones(3))
