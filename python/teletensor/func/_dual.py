@@ -22,8 +22,6 @@ from ._transformed import Level, Transformed, innermost, read_inside, root, run_
 
 # Operators that are declared as views, whose result may be a copy.
 _MAY_COPY = frozenset(("reshape", "flatten", "ravel", "contiguous", "reshape_as", "unflatten"))
-
-
 class _Tangent:
     """The tangent of a tensor and of its views. Tangents are not written in place, unless nothing else can refer to them."""
 
@@ -92,6 +90,20 @@ def _as_array(name: str) -> Callable:
 
 for _name in ("numpy", "__array__"):
     setattr(Dual, _name, _as_array(_name))
+
+
+def _new(name: str) -> Callable:
+    """A method that makes a dual tensor without a tangent, which can receive one."""
+
+    def new(self: Dual, *args: Any, **kwargs: Any) -> Tensor:
+        made = getattr(self._value, name)(*args, **kwargs)
+        return self._level.wrap(made, None) if self._level.is_running and is_continuous(made) else made
+
+    return new
+
+
+for _name in ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided"):
+    setattr(Dual, _name, _new(_name))
 
 
 class ForwardLevel(Level):

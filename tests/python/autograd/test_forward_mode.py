@@ -261,6 +261,15 @@ class TestWrites:
             return result
 
         close(torch, func.jvp(f, (x,), (t,))[1], 2 * x * t)
+        def shifted(z):
+            made = z.new_zeros(2, 4)
+            made[0, 1:] = z[:3] ** 2
+            made[1] = z
+            return made
+
+        want = torch.stack([torch.cat([0 * t[:1], (2 * x * t)[:3]]), t])
+        for found in (func.jvp(shifted, (x,), (t,))[1], func.linearize(shifted, x)[1](t), func.jacfwd(shifted)(x) @ t):
+            close(torch, found, want)
         with pytest.raises(RuntimeError, match="no dual tensor"):
             func.jvp(lambda z: torch.mul(z, z, out=torch.zeros(4).double()), (x,), (t,))
         with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
