@@ -57,6 +57,25 @@ def test_a_copied_value_is_no_input(torch):
     assert y.tolist() == [10, 20, 30, 40]
 
 
+@pytest.mark.parametrize("name", ["contiguous", "ravel", "flatten", "reshape", "view"])
+def test_copies_of_inputs_that_are_written_later(torch, name):
+    def made(x):
+        base = x if name == "view" else x.t()
+        return {"contiguous": base.contiguous, "reshape": lambda: base.reshape(-1), "view": lambda: x.reshape(1, 4)}.get(
+            name, getattr(base, name, None)
+        )()  # fmt: skip
+
+    def forward(x):
+        value = made(x)
+        x.add_(1)
+        return value * 1, x * 1
+
+    given, expected = torch.arange(4.0).view(2, 2), torch.arange(4.0).view(2, 2)
+    for a, b in zip(decomposed(torch, forward, given.clone())(given), forward(expected), strict=True):
+        torch.testing.assert_close(a, b)
+    torch.testing.assert_close(given, expected)
+
+
 def added(x, y):
     x.add_(1)
     return y * 2

@@ -247,14 +247,28 @@ class Functionaliser:
         if not is_view(target) or not isinstance(args[0], Node):
             return self._wrapped(result)
         base = self.values[args[0]]
+        if target._opname in _MAYBE_COPIES and target._opname != "to" and not self._shares(target._opname, args[0], base, result):
+            return self._memory(result)
         if isinstance(result, Tensor):
             return self._view(base, target, result, positional[1:], keyword, None)
         return type(result)(self._view(base, target, r, positional[1:], keyword, i) for i, r in enumerate(result))
 
+    def _shares(self, name: str, source: Node, base: _Value, result: Tensor) -> bool:
+        """Whether the result of contiguous(), reshape() and the like is a view, by the strides of the graph's own tensor."""
+        like = self.recording.without_values(source.meta.get("val", base.tensor), base.tensor.shape)
+        with self.recording.unrecorded(), _C.DisableTorchFunction():
+            if name == "contiguous" or like.is_contiguous():
+                return like.is_contiguous()
+            try:
+                like.view(result.shape)
+            except RuntimeError:
+                return False
+            return True
+
     def _view(self, base: _Value, target: Any, result: Tensor, rest: tuple, keyword: dict, item: int | None) -> Any:
         name = target._opname
-        if name in _MAYBE_COPIES and (name == "to" or not base.tensor.is_contiguous()):
-            if name == "to" and (result.dtype != base.tensor.dtype or result.device != base.tensor.device):
+        if name == "to":
+            if (result.dtype != base.tensor.dtype or result.device != base.tensor.device):
                 return self._memory(result)
             return _Value(base.memory, result, (*base.chain, (self._again(target, rest, keyword, item), _unknown(name))))
 
