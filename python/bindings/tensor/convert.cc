@@ -158,7 +158,7 @@ void add_leaf(PyObject* o, FlattenedData* flat, bool in_array) {
     flat->is_beyond_int |= overflow != 0;
   } else if (is_tensor(o)) {
     check(ErrorKind::kValue, handle_of(o)->numel() == 1, "only one element tensors can be converted to Python scalars");
-    value = read_scalar(handle_of(o));
+    value = tensor_number(o);
     flat->add_type(handle_of(o)->dtype);
     plain = false;
   } else if (Arg number; PyNumber_Check(o) && !PyFloat_Check(o) && plain_number(o, &number)) {

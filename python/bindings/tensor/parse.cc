@@ -10,6 +10,7 @@
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/read.h"
 #include "python/bindings/tensor/symbolic_int.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
 #include "python/bindings/tensor/types.h"
 
@@ -72,8 +73,7 @@ bool is_number_object(PyObject* o) {
 bool number_from(PyObject* o, Arg* out) {
   if (!is_tensor(o)) return argument_number(o, out);
   if (handle_of(o)->numel() != 1) return false;
-  Scalar value = read_scalar(handle_of(o));
-  return *out = Arg(value), true;
+  return *out = Arg(tensor_number(o)), true;
 }
 
 template <typename... Parts>
@@ -372,6 +372,15 @@ uint64_t int_above_int64(PyObject* o) {
   return v;
 }
 
+Scalar tensor_number(PyObject* o) {
+  if (!is_wrapper(handle_of(o).get())) return read_scalar(handle_of(o));
+  Owned value(throw_if_null(PyObject_CallMethod(o, "item", nullptr)));
+  Arg number;
+  check(ErrorKind::kType, plain_number(value.get(), &number), "expected item() to return a number, got ",
+        Py_TYPE(value.get())->tp_name);
+  return number.scalar();
+}
+
 bool plain_number(PyObject* o, Arg* out) {
   if (PyBool_Check(o)) return *out = Arg(o == Py_True), true;
   if (PyFloat_Check(o)) return *out = Arg(PyFloat_AS_DOUBLE(o)), true;
@@ -422,7 +431,7 @@ bool ints_from(PyObject* o, absl::InlinedVector<int64_t, 6>* out, bool for_call)
     if (is_tensor(item)) {
       const auto& tensor = handle_of(item);
       if (tensor->numel() != 1 || category(tensor->dtype) != Category::kInteger) return false;
-      out->push_back(read_scalar(handle_of(item)).to_int());
+      out->push_back(tensor_number(item).to_int());
       continue;
     }
     if (!PyIndex_Check(item) || is_foreign(item)) return false;

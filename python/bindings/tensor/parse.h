@@ -51,6 +51,8 @@ bool parse(const Op& op, const PythonCall& call, ParsedArgs* out, std::string* w
 
 // Converts a Python or NumPy number; returns false for other objects. Throws for integers beyond 64 bits.
 bool plain_number(PyObject* o, Arg* out);
+// The value of a tensor of one element, read from the engine; of a wrapper subclass by its item().
+Scalar tensor_number(PyObject* o);
 // Returns the value of a Python int larger than int64's maximum. Throws Error (RuntimeError) if it exceeds 64 bits.
 uint64_t int_above_int64(PyObject* o);
 // Convert a Python object to a dtype or device; throw Error (TypeError).

@@ -9,6 +9,7 @@ from .. import _C, nn
 from .._C import Tensor
 from .._grad_mode import no_grad
 from ..autograd import Function
+from ..fx.experimental._functional import check_apart
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree
 from ._joint import Joint, Place, joint_graph
@@ -96,6 +97,9 @@ class _Compiled:
 
     def run(self, primals: list[Tensor]) -> Any:
         """The function's result for tensors like those that were traced."""
+        if written := set(self.joint.written):
+            groups = [[t for i, t in enumerate(primals) if (i in written) == inside] for inside in (True, False)]
+            check_apart(*groups, "aot_function")
         if self.backward is None:
             with no_grad():
                 values = self._finish_writes(tuple(primals), _call(self.forward, list(primals)))

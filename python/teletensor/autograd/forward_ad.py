@@ -90,13 +90,19 @@ def make_dual(tensor: Tensor, tangent: Tensor, *, level: int | None = None) -> T
     torch.autograd.grad() of dual tensors are supported.
 
     Raises:
-        RuntimeError: there is no level, or sizes, dtypes or devices differ.
+        RuntimeError: there is no level, one of the tensors has a tangent already, or sizes, dtypes or devices differ.
         ValueError: one of the tensors is neither floating point nor complex.
     """
     if level not in (None, 0) or _level is None:
         raise RuntimeError(
             "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first."
         )
+    if _level.unpack(tensor)[1] is not None:
+        raise RuntimeError(
+            "Making a dual Tensor based on a Tensor that already has a forward gradient at the same level 0 is not supported."
+        )
+    if _level.unpack(tangent)[1] is not None:
+        raise RuntimeError("Setting a forward grad that itself has a forward gradient at the same level 0 is not supported.")
     dual = _make_dual(_level, tensor, tangent)
     return dual if _transforms.running.forward_enabled else tensor
 

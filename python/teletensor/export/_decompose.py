@@ -7,7 +7,13 @@ from typing import Any
 
 from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
+from ..fx.experimental._sizes import SizeLog
+from ..fx.graph_module import GraphModule
 from ..fx.node import Node
+from ._capture import Captured
+from ._checks import TensorInput
+from ._symbolic import StructureError, merge, sample_points
+from .dynamic_shapes import Symbol
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -24,12 +30,73 @@ _WRITTEN = {
 }  # fmt: skip
 
 
+def _sizes(program: Any, point: dict[str, int]) -> dict[str, list[int]]:
+    """The sizes of the user's inputs, by name, for sizes of the symbols."""
+    found = {}
+    inputs = [s.arg.name for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT]
+    vals = {n.name: n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder"}
+    for name, (_, expected) in zip(inputs, program._input_check.leaves):
+        if isinstance(expected, TensorInput):
+            sizes: list[int] = []
+            for size, shown in zip(expected.sizes, tuple(vals[name].shape)):
+                sizes.append(point[size[0]] * size[1] + size[2] if isinstance(size, tuple) else shown)
+            found[name] = sizes
+    return found
+
+
+def _hints(program: Any) -> dict[str, int]:
+    """The sizes of the symbols in the example."""
+    found: dict[str, int] = {}
+    inputs = {s.arg.name for s in program.graph_signature.input_specs if s.kind == InputKind.USER_INPUT}
+    vals = [n.meta.get("val") for n in program.graph.nodes if n.op == "placeholder" and n.name in inputs]
+    for val, (_, expected) in zip(vals, program._input_check.leaves):
+        if isinstance(expected, TensorInput):
+            for size, shown in zip(expected.sizes, tuple(val.shape)):
+                if isinstance(size, tuple):
+                    found.setdefault(size[0], (shown - size[2]) // size[1])
+    return found
+
+
+def _recorded(program: Any, table: dict[Any, Callable], point: dict[str, int]) -> tuple[Captured, list[str]]:
+    made = Functionaliser(program.graph_module, table, _sizes(program, point), point)
+    module, written = made.run()
+    found = Captured()
+    found.recording, found.constants, found.out_spec = made.recording, {}, None
+    found.recording.graph, found.recording.root, found.recording.log = module.graph, module, SizeLog()
+    found.outputs = list(next(n for n in reversed(module.graph.nodes) if n.op == "output").args[0])
+    return found, written
+
+
+def _functional(program: Any, table: dict[Any, Callable]) -> tuple[GraphModule, list[str]]:
+    """The module without writes, whose numbers serve all sizes of the program's ranges, and the names of the inputs it writes."""
+    if not program.range_constraints:
+        return Functionaliser(program.graph_module, table).run()
+    hints = _hints(program)
+    symbols = [Symbol(n, hints[n], r.lower, r.upper, "named") for n, r in program.range_constraints.items()]
+    points = sample_points(symbols, 2)
+    small = [{s.name: k if s.low <= k and (s.high is None or k <= s.high) else s.hint for s in symbols} for k in (0, 1)]
+    try:
+        captures = [_recorded(program, table, point) for point in points]
+        first, written = captures[0]
+        calls = [(n.op, str(n.target)) for n in first.recording.graph.nodes]
+        for point in small:
+            other = _recorded(program, table, point)[0]
+            if [(n.op, str(n.target)) for n in other.recording.graph.nodes] != calls:
+                raise StructureError(f"the operators differ for the sizes {point}")
+        merge([c for c, _ in captures], points)
+    except (RuntimeError, ValueError, IndexError) as e:
+        raise NotImplementedError(f"[run_decompositions] a decomposition that depends on dynamic sizes: {e}") from e
+    graph = first.recording.graph
+    next(n for n in reversed(graph.nodes) if n.op == "output").args = (tuple(first.outputs),)
+    return GraphModule(first.recording.root, graph), written
+
+
 def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
     """An ExportedProgram in functional form, with the table's functions in place of operators."""
     if program.range_constraints and any(not isinstance(n.meta.get("val"), Tensor) and n.op == "call_function" and n.users
                                          and "symbolic_value" in n.meta for n in program.graph.nodes):  # fmt: skip
         raise NotImplementedError("[run_decompositions] programs that compute with dynamic sizes")
-    module, written = Functionaliser(program.graph_module, table).run()
+    module, written = _functional(program, table)
     signature = program.graph_signature
     specs = {s.arg.name: s for s in signature.input_specs}
     inputs: list[InputSpec] = []

@@ -17,7 +17,7 @@ from ..utils import _pytree as pytree
 from ._capture import Captured, capture
 from ._checks import InputCheck, TensorInput
 from ._errors import UserError
-from ._symbolic import StructureError, merge, sample_points, violated_guards
+from ._symbolic import StructureError, check_constants, merge, sample_points, violated_guards
 from .dynamic_shapes import Symbol, combined_args, symbols_of
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, ValueRange
 from .graph_signature import (
@@ -101,6 +101,10 @@ class _Attempt:
             dims = [[n.meta["val"].dim() for n in c.recording.graph.nodes if isinstance(n.meta.get("val"), Tensor)] for c in (first, other)]
             outcomes = [[g.outcome for g in c.recording.log.guards] for c in (first, other)]
             if targets[0] != targets[1] or dims[0] != dims[1] or outcomes[0] != outcomes[1]:
+                return False
+            try:
+                check_constants([first, other])
+            except StructureError:
                 return False
         return True
 

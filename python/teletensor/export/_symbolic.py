@@ -11,7 +11,9 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from .. import _C
 from .._C import Tensor
+from .._grad_mode import no_grad
 from .._library import aten
 from ..fx.experimental._sizes import RecordedSize, value_of
 from ..fx.node import Node
@@ -136,6 +138,7 @@ class _Merger:
         rows = [list(c.recording.graph.nodes) for c in self.captures]
         if len({len(row) for row in rows}) > 1:
             raise StructureError(f"the number of operators is {[len(row) for row in rows]} for other sizes")
+        check_constants(self.captures)
         numbers = [{n: i for i, n in enumerate(row)} for row in rows]
         self.last_placeholder = next((n for n in reversed(rows[0]) if n.op == "placeholder"), None)
         for nodes in zip(*rows):
@@ -195,6 +198,32 @@ class _Merger:
         if any(v != first and not (v != v and first != first) for v in values):
             raise StructureError(f"an argument of {where} is {first!r} and {next(v for v in values if v != first)!r} for other sizes")
         return first
+
+
+def check_constants(captures: list[Captured]) -> None:
+    """Raises StructureError unless the recordings have the same constant tensors, with the same values."""
+    rows = [list(c.constants.items()) for c in captures]
+    if len({tuple(name for name, _ in row) for row in rows}) > 1:
+        raise StructureError("the module uses other constant tensors for other sizes")
+    for items in zip(*rows):
+        name, first = items[0]
+        if any(other._handle != first._handle and not _same(first, other) for _, other in items[1:]):
+            raise StructureError(
+                f"the constant tensor {name}, such as torch.tensor(x.shape[0]) makes, has other values for other sizes; "
+                "torch.full((), x.shape[0]) is computed by the program"
+            )
+
+
+def _same(a: Tensor, b: Tensor) -> bool:
+    """Whether two tensors have the same dtype, sizes and bytes."""
+    if (a.dtype, tuple(a.shape), a.device) != (b.dtype, tuple(b.shape), b.device):
+        return False
+    with no_grad():
+        return a.numel() == 0 or bool((_bytes(a) == _bytes(b)).all())
+
+
+def _bytes(tensor: Tensor) -> Tensor:
+    return tensor.detach().resolve_conj().resolve_neg().contiguous().reshape(-1).view(_C.uint8)
 
 
 def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[tuple[int, ...]], Expression | None]:

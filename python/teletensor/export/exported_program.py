@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from typing import Any
 
 from .._C import Tensor
+from ..fx.experimental._functional import check_apart
 from ..fx.graph import CodeGen, Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..fx.graph_module import GraphModule
 from ..nn import Module, Parameter
@@ -268,6 +269,8 @@ class _Unlifted:
             add_tensor(made, name, tensor)
         if check_guards and program._input_check is not None:
             made.register_forward_pre_hook(program._input_check, with_kwargs=True)
+        if (writes := _Writes(program)).targets:
+            made.register_forward_pre_hook(writes, with_kwargs=True)
         made.train, made.eval = _refuse_mode("train"), _refuse_mode("eval")
         return made
 
@@ -300,6 +303,35 @@ def _owner(root: Module, target: str) -> tuple[Module, str]:
             root.add_module(part, Module())
         root = root._modules[part]
     return root, name
+
+
+class _Writes:
+    """A forward pre-hook that raises if a tensor which the program writes at its end shares memory with another one.
+
+    Attributes:
+        targets: parameters and buffers, by name, and arguments, by position.
+    """
+
+    def __init__(self, program: ExportedProgram) -> None:
+        signature = program.graph_signature
+        positions = {s.arg.name: i for i, s in enumerate(s for s in signature.input_specs if s.kind == InputKind.USER_INPUT)}
+        call = program.module_call_graph[0].signature
+        self.order: list[str] = (call.in_spec.child(1).context or []) if call is not None else []
+        self.targets: list[Any] = []
+        for spec in signature.output_specs:
+            if spec.kind == OutputKind.USER_INPUT_MUTATION:
+                self.targets.append(positions[spec.target])
+            elif spec.kind in (OutputKind.BUFFER_MUTATION, OutputKind.PARAMETER_MUTATION):
+                self.targets.append(spec.target)
+
+    def __call__(self, module: Module, args: tuple, kwargs: dict[str, Any]) -> None:
+        if set(kwargs) == set(self.order):
+            kwargs = {k: kwargs[k] for k in self.order}
+        names: dict[Any, Tensor] = {n: t for n, t in (*module.named_parameters(), *module.named_buffers())}
+        inputs = {i: x for i, x in enumerate(pytree.tree_leaves((args, kwargs))) if isinstance(x, Tensor)}
+        found = {**names, **inputs}
+        written = [found[t] for t in self.targets if t in found]
+        check_apart(written, [x for t, x in found.items() if t not in self.targets], "export")
 
 
 def add_tensor(root: Module, target: str, tensor: Tensor) -> None:

@@ -17,13 +17,11 @@ from ..autograd.function import Function, FunctionCtx
 from . import tree
 from ._forward_call import ForwardCall, batched_like, is_continuous, tangent_view, twice_backward
 from ._forward_rules import differentiate
-from ._linearized import Recorded
+from ._linearized import Recorded, before_write
 from ._transformed import Level, Transformed, innermost, read_inside, root, run_grad
 
 # Operators that are declared as views, whose result may be a copy.
 _MAY_COPY = frozenset(("reshape", "flatten", "ravel", "contiguous", "reshape_as", "unflatten"))
-
-
 class _Tangent:
     """The tangent of a tensor and of its views. Tangents are not written in place, unless nothing else can refer to them."""
 
@@ -92,6 +90,20 @@ def _as_array(name: str) -> Callable:
 
 for _name in ("numpy", "__array__"):
     setattr(Dual, _name, _as_array(_name))
+
+
+def _new(name: str) -> Callable:
+    """A method that makes a dual tensor without a tangent, which can receive one."""
+
+    def new(self: Dual, *args: Any, **kwargs: Any) -> Tensor:
+        made = getattr(self._value, name)(*args, **kwargs)
+        return self._level.wrap(made, None) if self._level.is_running and is_continuous(made) else made
+
+    return new
+
+
+for _name in ("new_empty", "new_zeros", "new_ones", "new_full", "new_empty_strided"):
+    setattr(Dual, _name, _new(_name))
 
 
 class ForwardLevel(Level):
@@ -181,6 +193,7 @@ class ForwardLevel(Level):
             self.unpack(t)[1] is not None for a in arguments for t in (a if isinstance(a, (list, tuple)) else [a])
         )
         if not has_tangent:
+            before_write(self.primal(into))
             op.call([self.primal(a) for a in arguments], self.primal(into))
             for target in filter(self.has, into):
                 self._set(target, None)
@@ -202,6 +215,7 @@ class ForwardLevel(Level):
                         f"[{op.name}] output with shape {list(value.shape)} doesn't match the broadcast shape {list(primal.shape)}"
                     )
                 raise NotImplementedError(f"[{op.name}] forward mode: expected out= to have the result's size {tuple(primal.shape)}")
+            before_write([value])
             _C.ops.assign(value, primal, out=value)
             if self.has(target):
                 self._set(target, tangent)
@@ -230,7 +244,8 @@ class ForwardLevel(Level):
         like = like if shared.value is None else batched_like(like, shared.value)
         if shared.is_owned and like.shape == shared.value.shape and type(shared.value) is type(like):
             return
-        copy = other._level.compute("zeros_like", [like, None, None], None)[0] if isinstance(other, Recorded) else _C.ops.zeros_like(like)
+        recorded = next((t for t in (other, shared.value) if isinstance(t, Recorded)), None)
+        copy = _C.ops.zeros_like(like) if recorded is None else recorded._level.compute("zeros_like", [like, None, None], None)[0]
         if shared.value is not None:
             copy.copy_(shared.value)
         shared.value, shared.is_owned = copy, True

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Sequence
 from typing import Any, NamedTuple
 
@@ -10,7 +11,8 @@ from .._C import Tensor
 from .._grad_mode import set_grad_enabled
 from .._library.engine_operators import operator_named
 from . import tree
-from ._transformed import Level, Transformed, read_inside, run_grad
+from ._forward_call import batched_like
+from ._transformed import Level, Transformed, read_inside, root, run_grad
 
 
 class Recorded(Transformed):
@@ -45,6 +47,50 @@ class _Step(NamedTuple):
     records_grad: bool
 
 
+class _Constant:
+    """A tensor among the arguments of a step that is no tangent: `holder[place]`, and its version when it was used."""
+
+    def __init__(self, holder: list, place: int, version: int) -> None:
+        self.holder, self.place, self.version = holder, place, version
+
+    tensor = property(lambda self: self.holder[self.place])
+
+    def is_current(self) -> bool:
+        """Whether the tensor has not been written since."""
+        return self.tensor._version == self.version
+
+
+def _mapped_like(value: Any, tangents: list[Tensor]) -> Any:
+    """A new tensor, with an entry of its own for each entry of the vmaps that map over the tangents."""
+    if not isinstance(value, Tensor):
+        return value
+    made = value
+    for tangent in tangents:
+        made = batched_like(made, tangent)
+    return value if made is value else made.clone()
+
+
+class _Recording(threading.local):
+    def __init__(self) -> None:
+        self.levels: list[LinearLevel] = []
+
+
+_recording = _Recording()
+
+
+def _storage(tensor: Tensor) -> tuple:
+    inside = root(tensor)
+    return inside._session, inside._storage[0]
+
+
+def before_write(tensors: Sequence[Any]) -> None:
+    """Lets the recordings of this thread copy the values that they use of tensors which are about to be written."""
+    if _recording.levels:
+        storages = {_storage(t) for t in tensors}
+        for level in _recording.levels:
+            level.before_write(storages)
+
+
 class LinearLevel(Level):
     """The recording of the operators that are applied to tangents."""
 
@@ -52,15 +98,17 @@ class LinearLevel(Level):
         self.number = _transforms.next_number()
         self.is_running = False
         self._steps: list[_Step] = []
-        self._constants: list[tuple[Tensor, int]] = []  # with their versions
+        self._constants: dict[tuple, list[_Constant]] = {}  # by storage
         self._count = 0
 
     def __enter__(self) -> LinearLevel:
         self.is_running = True
+        _recording.levels.append(self)
         return self
 
     def __exit__(self, *_: object) -> None:
         self.is_running = False
+        _recording.levels.remove(self)
 
     def input(self, value: Tensor) -> Recorded:
         """A tangent that a repetition receives."""
@@ -85,12 +133,26 @@ class LinearLevel(Level):
         self._steps.append(_Step(compute, [x._place for x in inputs], results, writes, _C.is_grad_enabled()))
         return made
 
-    def _keep(self, values: Sequence[Any]) -> None:
-        for value in values:
-            if isinstance(value, (list, tuple)):
-                self._keep(value)
-            elif isinstance(value, Tensor) and not self._has(value):
-                self._constants.append((value, value._version))
+    def _keep(self, values: Sequence[Any]) -> list:
+        """A copy of a call's arguments, in which constants may be replaced."""
+        kept = [self._keep(v) if isinstance(v, (list, tuple)) else v for v in values]
+        for i, value in enumerate(kept):
+            if isinstance(value, Tensor) and not self._has(value):
+                self._constants.setdefault(_storage(value), []).append(_Constant(kept, i, value._version))
+        return kept
+
+    def before_write(self, storages: set) -> None:
+        """Replaces the constants in these storages by copies."""
+        for storage in storages & self._constants.keys():
+            uses = self._constants[storage]
+            written = [c for c in uses if c.is_current()]
+            self._constants[storage] = [c for c in uses if not c.is_current()]
+            copies: dict[int, Tensor] = {}
+            for c in written:
+                if id(c.tensor) not in copies:
+                    copies[id(c.tensor)] = c.tensor.clone()
+            for c in written:
+                c.holder[c.place] = copies[id(c.tensor)]
 
     def compute(self, name: str, arguments: list, into: list | None) -> list:
         if not self.is_running:
@@ -99,8 +161,8 @@ class LinearLevel(Level):
         targets = into or []
         if not all(map(self._has, targets)):
             raise NotImplementedError(f"linearize: {name} cannot write a tangent to a tensor that is none")
+        arguments = self._keep(arguments)
         inputs = [v for v in tree.leaves([arguments, targets]) if self._has(v)]
-        self._keep(arguments)
 
         def call(values: list) -> Sequence[Any]:
             rest = iter(values)
@@ -154,19 +216,22 @@ class LinearLevel(Level):
                 steps.append(step)
                 wanted.update(step.places)
         steps.reverse()
-        constants, places = self._constants, [o._place if self._has(o) else None for o in outputs]
+        constants = [c for uses in self._constants.values() for c in uses]
+        places = [o._place if self._has(o) else None for o in outputs]
         zeros = [None if self._has(o) else (tuple(o.shape), o.dtype, o.device) for o in outputs]
 
         def repeat(tangents: list) -> list:
-            if any(tensor._version != version for tensor, version in constants):
+            if not all(c.is_current() for c in constants):
                 raise RuntimeError("linearize: a tensor that the function used was changed in place afterwards")
             values: dict[int, Any] = dict(enumerate(tangents[:count]))
             for step in steps:
                 with set_grad_enabled(step.records_grad or _C.is_grad_enabled()):
                     found = step.compute([values[p] for p in step.places])
+                if not step.places:  # what later steps write to
+                    found = [_mapped_like(r, tangents[:count]) for r in found]
                 values.update((p, r) for p, r in zip(step.results, found) if p >= 0)
-            return [
-                values[p] if p is not None else _C.torch.zeros(z[0], dtype=z[1], device=z[2]) for p, z in zip(places, zeros)
-            ]
+            given = {_storage(t) for t in tangents[:count]}
+            made = [values[p] if p is not None else _C.torch.zeros(z[0], dtype=z[1], device=z[2]) for p, z in zip(places, zeros)]
+            return [t.clone() if _storage(t) in given else t for t in made]  # the caller may write to them
 
         return repeat

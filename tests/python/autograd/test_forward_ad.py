@@ -59,6 +59,8 @@ def test_levels_and_errors(torch, fwd):
         (lambda: fwd.make_dual(x, torch.ones(3)), RuntimeError, "different size"),
         (lambda: fwd.make_dual(x.long(), t), ValueError, "Expected primal to be floating point or complex, but got: torch.int64"),
         (lambda: fwd.make_dual(x, t.double()), RuntimeError, "expected a tangent of dtype"),
+        (lambda: fwd.make_dual(fwd.make_dual(x, t), t), RuntimeError, "already has a forward gradient at the same level"),
+        (lambda: fwd.make_dual(x, fwd.make_dual(x, t)), RuntimeError, "itself has a forward gradient at the same level"),
         (lambda: fwd.enter_dual_level(), RuntimeError, "Nested forward mode AD"),
         (lambda: x.add_(fwd.make_dual(x, t)), RuntimeError, "cannot be written to a tensor that is no dual tensor"),
         (lambda: fwd.make_dual(x.clone().requires_grad_(), t).sin().sum().backward(), NotImplementedError, "lose their tangents"),

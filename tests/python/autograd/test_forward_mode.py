@@ -261,6 +261,15 @@ class TestWrites:
             return result
 
         close(torch, func.jvp(f, (x,), (t,))[1], 2 * x * t)
+        def shifted(z):
+            made = z.new_zeros(2, 4)
+            made[0, 1:] = z[:3] ** 2
+            made[1] = z
+            return made
+
+        want = torch.stack([torch.cat([0 * t[:1], (2 * x * t)[:3]]), t])
+        for found in (func.jvp(shifted, (x,), (t,))[1], func.linearize(shifted, x)[1](t), func.jacfwd(shifted)(x) @ t):
+            close(torch, found, want)
         with pytest.raises(RuntimeError, match="no dual tensor"):
             func.jvp(lambda z: torch.mul(z, z, out=torch.zeros(4).double()), (x,), (t,))
         with pytest.raises(RuntimeError, match="doesn't match the broadcast shape"):
@@ -390,6 +399,38 @@ class TestLinearize:
             close(torch, got[1], want[1])
             close(torch, got[2]["c"], want[2]["c"])
         close(torch, value[0], f(x, 2 * x)[0])
+
+    def test_writes_within_the_function(self, torch, func, x, t):
+        def shifted(z):
+            made = z.clone()
+            made[1:] = z[:-1] ** 2
+            return made.mul_(z)
+
+        def cleared(z):
+            square = z * z
+            fourth = square * square
+            return square.zero_().add_(fourth) * fourth
+
+        def constant(z):
+            sine = z.sin()
+            product = sine * z
+            sine.add_(1)
+            second = sine * z
+            sine[0] = 5.0
+            return product + second * sine
+
+        for f in (shifted, cleared, constant):
+            _, product = func.linearize(f, x)
+            want = func.jvp(f, (x,), (t,))[1]
+            for found in (product(t), product(2 * t) / 2, torch.vmap(product)(torch.stack([x, t]))[1]):
+                close(torch, found, want)
+            close(torch, want, numeric(torch, f, x, t), rtol=1e-5)
+
+    def test_results_are_no_tangents_of_the_caller(self, torch, func, x, t):
+        given = t.clone()
+        for result in func.linearize(lambda z: (z, z.view(2, 2), z[1:]), x)[1](given):
+            result.zero_()
+        close(torch, given, t)
 
     def test_nested(self, torch, func, x, t):
         value, product = func.linearize(torch.sin, x)

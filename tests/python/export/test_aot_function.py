@@ -150,3 +150,16 @@ def test_what_is_refused(torch, aot):
         aot.aot_function(lambda x: layer(x), Collector())(torch.randn(2, 3))
     with pytest.raises(RuntimeError):
         aot.aot_function(lambda x: x if x.sum() > 0 else -x, Collector())(torch.randn(3, requires_grad=True))
+
+
+def test_written_inputs_that_share_memory_only_in_a_later_call(torch):
+    from teletensor._functorch.aot_autograd import aot_function
+
+    def add(x, y):
+        x.add_(1)
+        return y * 2
+
+    compiled, a = aot_function(add, lambda graph, _: graph), torch.arange(4.0)
+    assert compiled(torch.ones(4), torch.ones(4)).tolist() == [2] * 4
+    with pytest.raises(NotImplementedError, match="share memory"):
+        compiled(a, a)

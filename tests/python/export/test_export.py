@@ -135,7 +135,8 @@ def test_branches_on_values_raise(torch):
     lambda x: x.view(3, -1), lambda x: [x + i for i in range(x.shape[0])], lambda x: x.reshape(x.shape[0] // 3, -1),
     lambda x: x * (1 if x.shape[0] < 1000 else 2), lambda x: x.chunk(3), lambda x: x if x.shape[0] in {777, 999} else -x,
     lambda x: x if divmod(x.shape[0], 555)[1] else -x, lambda x: x if x.shape[0] & 1024 else -x,
-], ids="compare odd numel len int float unbind view range divide large chunk member divmod bits".split())  # fmt: skip
+    lambda x: x * x.new_tensor(x.shape[0]), lambda x: x.new_tensor([x.shape[0], 2.0]) * x.sum(),
+], ids="compare odd numel len int float unbind view range divide large chunk member divmod bits constant constants".split())  # fmt: skip
 def test_sizes_that_are_not_dynamic_raise(torch, forward):
     from teletensor.export._errors import UserError
 

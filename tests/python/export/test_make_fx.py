@@ -165,3 +165,39 @@ def test_modules_that_call(torch, make_fx):
     module = make_fx(net, record_module_stack=True)(torch.randn(1, 2))
     relu = next(n for n in module.graph.nodes if "relu" in str(n.target))
     assert list(relu.meta["nn_module_stack"]) == ["", "1"]
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_numbers_are_inputs_whose_values_are_constant(torch, make_fx, mode):
+    x = torch.ones(3)
+    module = make_fx(lambda a, k, flag, text: a * k if flag and text else a, tracing_mode=mode)(x, 3, True, "t")
+    assert [n.name for n in module.graph.nodes if n.op == "placeholder"] == ["a_1", "k_1", "flag_1", "text_1"]
+    assert next(n for n in module.graph.nodes if n.name == "k_1").meta["val"] == 3
+    assert module(2 * x, 3, True, "t").tolist() == [6, 6, 6]
+    module = make_fx(lambda pair: pair[0] * pair[1], tracing_mode=mode)((x, 2))
+    assert module((x, 2)).tolist() == [2, 2, 2]
+    leaf = x.clone().requires_grad_()
+    module = make_fx(lambda k, a: torch.autograd.grad((a * a * k).sum(), a)[0], tracing_mode=mode)(3.0, leaf)
+    assert module(3.0, leaf).tolist() == [6, 6, 6]
+
+
+def test_transforms_that_differentiate(torch, make_fx):
+    for f in (torch.func.grad(lambda z: z.sin().sum()), torch.func.jacrev(torch.sin)):
+        for x in (torch.ones(3), torch.ones(3, requires_grad=True)):
+            with pytest.raises(NotImplementedError, match="torch.autograd.grad"):
+                make_fx(f)(x)
+    module = make_fx(lambda a: torch.func.jvp(torch.sin, (a,), (2 * a,))[1])(torch.ones(3))
+    x = torch.arange(3.0)
+    torch.testing.assert_close(module(x), x.cos() * 2 * x)
+
+
+@pytest.mark.parametrize("mode", ["real", "fake"])
+def test_values_as_numbers_of_a_call(torch, make_fx, mode):
+    functions = [
+        lambda a: torch.full((2,), a[0]), lambda a: torch.arange(a[0]), lambda a: torch.add(a, a, alpha=a[0]),
+        lambda a: a.new_full((2,), a[0]),
+        lambda a: torch.addcmul(a, a, a, value=a[0]), lambda a: torch.tensor([a[0], a[1]]), lambda a: torch.zeros([a.long()[0]]),
+    ]  # fmt: skip
+    for f in functions:
+        with pytest.raises(RuntimeError, match="data-dependent"):
+            make_fx(f, tracing_mode=mode)(torch.ones(3))

@@ -98,17 +98,33 @@ def _value(value: Any, known: dict[int, Any]) -> Any:
     return getattr(_C, content) if kind == "dtype" else _C.device(content)
 
 
+def nested_gradients_error() -> NotImplementedError:
+    """The error for functions that ask for gradients otherwise than by autograd.grad() of inputs that require grad."""
+    return NotImplementedError(
+        "[make_fx] a function that makes tensors require grad or has nested gradients, such as torch.func.grad(), jacrev() and hessian() "
+        "do: call torch.autograd.grad() with inputs that require grad"
+    )
+
+
 def expanded_graph(f: Callable, args: tuple, decompositions: dict[Any, Callable] | None = None) -> GraphModule:
     """The graph of a function that computes gradients, in functional form. Its inputs are the tensors among the arguments.
 
     Raises:
         NotImplementedError: the engine cannot expand the function's backward passes, or they store gradients in `.grad`.
     """
-    expanded = Expanded(f, args)
+    try:
+        expanded = Expanded(f, args)
+    except NotImplementedError as e:
+        if not any(text in str(e) for text in ("[requires_grad]", "create_graph=True")):
+            raise
+        raise nested_gradients_error() from e
     recording = Recording(True, decompositions)
     inputs = {}
-    for i, tensor in enumerate(expanded.arguments):
-        inputs[tensor._handle] = recording.placeholder(f"arg{i}_1", tensor.detach())
+    for i, leaf in enumerate(pytree.tree_leaves(args)):
+        if isinstance(leaf, Tensor):
+            inputs[leaf._handle] = recording.placeholder(f"arg{i}_1", leaf.detach())
+        else:
+            recording.number(f"arg{i}_1", leaf)
     made = []
     for tensor in expanded.sources:
         made.append(inputs[tensor._handle] if tensor._handle in inputs else recording.constant(tensor, fresh=False, detached=True))

@@ -92,13 +92,22 @@ def _written_arguments(target: Any, args: tuple, kwargs: dict) -> list[Any]:
 
 
 class Functionaliser:
-    """Records a graph again without writes."""
+    """Records a graph again without writes.
 
-    def __init__(self, module: GraphModule, decompositions: dict[Any, Callable] | None) -> None:
-        self.module = module
+    Args:
+        sizes: sizes of inputs, by name, that differ from those with which the graph was recorded.
+        symbols: values of the symbols in the sizes of results (meta["symbolic_sizes"]).
+    """
+
+    def __init__(
+        self, module: GraphModule, decompositions: dict[Any, Callable] | None, sizes: dict[str, list[int]] | None = None,
+        symbols: dict[str, int] | None = None,
+    ) -> None:  # fmt: skip
+        self.module, self.sizes, self.symbols = module, sizes or {}, symbols or {}
         self.recording = Recording(True, decompositions)
         self.values: dict[Node, Any] = {}
         self.memories: list[_Memory] = []
+        self.copies: list[Node] = []  # of values that were written by copy_()
 
     def _memory(self, tensor: Tensor, placeholder: str | None = None) -> _Value:
         memory = _Memory(tensor, placeholder)
@@ -119,9 +128,11 @@ class Functionaliser:
         with self.recording:
             for node in self.module.graph.nodes:
                 if node.op == "placeholder":
-                    val = node.meta["val"]
-                    with self.recording.unrecorded(), _C.DisableTorchFunction():
-                        meta = _C.torch.empty(0, dtype=val.dtype, device="meta").new_empty_strided(val.shape, val.stride())
+                    val = node.meta.get("val")
+                    if not isinstance(val, Tensor):  # the graph does not use it
+                        self.values[node] = self.recording.number(node.name, val)
+                        continue
+                    meta = self.recording.without_values(val, self.sizes.get(node.name))
                     made = self.recording.wrap(meta, self.recording.graph.placeholder(node.name), val.device)
                     self.values[node] = self._memory(made, node.name)
                 elif node.op == "get_attr":
@@ -152,7 +163,18 @@ class Functionaliser:
         if not new:
             graph.set_codegen(self.module.graph._codegen)
         graph.eliminate_dead_code()
+        self._remove_copies()
         return GraphModule(self.recording.root, graph), [m.placeholder for m in changed if m.placeholder]
+
+    def _remove_copies(self) -> None:
+        """Removes the copies of values that nothing else uses, and whose memory is new."""
+        for copy in self.copies:
+            source = copy.args[0] if copy.users else None
+            if source is None or source.op != "call_function" or len(source.users) > 1 or not isinstance(source.target, OpOverload):
+                continue
+            if not is_view(source.target) and source.target._opname not in (*_RESHAPES, *_MAYBE_COPIES):
+                copy.replace_all_uses_with(source)
+                self.recording.graph.erase_node(copy)
 
     def _call(self, node: Node) -> Any:
         target, args, kwargs = node.target, node.args, dict(node.kwargs)
@@ -174,7 +196,11 @@ class Functionaliser:
             value = self.values[argument]
             old = value.read()
             new = new if new.dtype == old.dtype else new.to(old.dtype)
-            value.write(new if tuple(new.shape) == tuple(old.shape) else new.expand(old.shape))
+            new = new if tuple(new.shape) == tuple(old.shape) else new.expand(old.shape)
+            if getattr(target, "_opname", "") == "copy_":
+                new = call_one("clone.default", new)
+                self.copies.append(self.recording.own(new)._node)
+            value.write(new)
         return self.values[written[0]] if len(written) == 1 else tuple(self.values[w] for w in written)
 
     def _higher_order(self, node: Node) -> Any:
@@ -192,14 +218,19 @@ class Functionaliser:
                 return recording.graph.get_attr(name)
             return recording.own(found.read())._node
 
-        def result(value: Any) -> Any:
-            with _C.DisableTorchFunction():
-                return _C.torch.empty(0, dtype=value.dtype, device="meta").new_empty_strided(value.shape, value.stride())
+        items = {n.args[1]: n.meta.get("symbolic_sizes", {}) for n in node.users if n.target is operator.getitem}
+
+        def result(place: int, value: Any) -> Any:
+            texts = items.get(place, {}) if self.symbols else {}
+            if None in texts.values():
+                raise NotImplementedError(f"[functional] the sizes of the results of {node} are no known expressions")
+            sizes = [eval(texts[d], {}, self.symbols) if d in texts else n for d, n in enumerate(value.shape)]  # noqa: S307
+            return recording.without_values(value, sizes)
 
         args = map_arg(node.args, lambda n: argument(self.values[n]))
         with recording.unrecorded():
             made = recording.add(node.target, args, {})
-            values = tuple(map(result, node.meta["val"]))
+            values = tuple(result(i, v) for i, v in enumerate(node.meta["val"]))
             return self._wrapped(recording.result(made, values, node.meta["val"][0].device))
 
     def _inlined(self, module: GraphModule, arguments: list[Any]) -> Any:
@@ -216,14 +247,28 @@ class Functionaliser:
         if not is_view(target) or not isinstance(args[0], Node):
             return self._wrapped(result)
         base = self.values[args[0]]
+        if target._opname in _MAYBE_COPIES and target._opname != "to" and not self._shares(target._opname, args[0], base, result):
+            return self._memory(result)
         if isinstance(result, Tensor):
             return self._view(base, target, result, positional[1:], keyword, None)
         return type(result)(self._view(base, target, r, positional[1:], keyword, i) for i, r in enumerate(result))
 
+    def _shares(self, name: str, source: Node, base: _Value, result: Tensor) -> bool:
+        """Whether the result of contiguous(), reshape() and the like is a view, by the strides of the graph's own tensor."""
+        like = self.recording.without_values(source.meta.get("val", base.tensor), base.tensor.shape)
+        with self.recording.unrecorded(), _C.DisableTorchFunction():
+            if name == "contiguous" or like.is_contiguous():
+                return like.is_contiguous()
+            try:
+                like.view(result.shape)
+            except RuntimeError:
+                return False
+            return True
+
     def _view(self, base: _Value, target: Any, result: Tensor, rest: tuple, keyword: dict, item: int | None) -> Any:
         name = target._opname
-        if name in _MAYBE_COPIES and (name == "to" or not base.tensor.is_contiguous()):
-            if name == "to" and (result.dtype != base.tensor.dtype or result.device != base.tensor.device):
+        if name == "to":
+            if (result.dtype != base.tensor.dtype or result.device != base.tensor.device):
                 return self._memory(result)
             return _Value(base.memory, result, (*base.chain, (self._again(target, rest, keyword, item), _unknown(name))))
 
@@ -285,6 +330,28 @@ def _unknown(name: str) -> Callable:
         raise NotImplementedError(f"[functional] a write to a result of {name}(), which may be a copy or a view")
 
     return inverse
+
+
+def check_apart(written: list[Tensor], others: list[Tensor], what: str) -> None:
+    """Raises NotImplementedError if a written tensor has memory of another written one, or of one of the others.
+
+    Graphs without writes treat all inputs as values of their own, and store new values at the end.
+    """
+    seen: dict[tuple, list[tuple[int, int]]] = {}
+    for i, tensor in enumerate((*written, *others)):
+        while _C._is_wrapper(tensor):
+            if not isinstance(getattr(tensor, "_value", None), Tensor):
+                return
+            tensor = tensor._value
+        if tensor.numel() == 0:
+            continue
+        first = tensor.storage_offset() * tensor.itemsize
+        end = first + (sum((n - 1) * s for n, s in zip(tensor.shape, tensor.stride())) + 1) * tensor.itemsize
+        ranges = seen.setdefault((tensor._session, tensor._storage[0], tensor.device), [])
+        if any(first < b and a < end for a, b in ranges):
+            raise NotImplementedError(f"[{what}] inputs share memory, and some are written")
+        if i < len(written):
+            ranges.append((first, end))
 
 
 def functional(module: GraphModule, decompositions: dict[Any, Callable] | None = None) -> tuple[GraphModule, list[str]]:

@@ -95,6 +95,13 @@ class Recording(TorchDispatchMode):
             value = self.without_values(tensor, sizes) if self.fake else tensor
         return self.wrap(value, self.graph.placeholder(name), tensor.device)
 
+    def number(self, name: str, value: Any) -> Any:
+        """Adds an input for an argument that is no tensor, whose value is constant in the graph; returns the value."""
+        node = self.graph.placeholder(name)
+        if isinstance(value, (int, float, complex)):
+            node.meta["val"] = value
+        return value
+
     def constant(self, tensor: Tensor, fresh: bool | None = None, detached: bool = False) -> RecordedTensor:
         """The recorded tensor of one that the function uses without having received it.
 

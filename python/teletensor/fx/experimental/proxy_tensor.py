@@ -13,7 +13,7 @@ from ...utils import _pytree as pytree
 from ..graph import CodeGen
 from ..graph_module import GraphModule
 from ._composites import COMPOSITES
-from ._expanded import expanded_graph
+from ._expanded import expanded_graph, nested_gradients_error
 from ._recorded import GradientsRequestedError, RecordedTensor
 from ._recording import Recording, active, suspended
 
@@ -45,9 +45,9 @@ def make_fx(
     """Returns a function that calls f and returns a GraphModule of the operators that f called.
 
     Nodes call overloads of torch.ops.aten, and have a FakeTensor like their result in ``meta["val"]``. Tensors among the arguments,
-    in nested lists, tuples and dicts, are inputs; other arguments become constants. Tensors that f uses without having received
-    them are attributes of the module. If f calls autograd.grad(), the graph contains the operators of forward and backward,
-    as the engine executes them, in functional form.
+    in nested lists, tuples and dicts, are inputs; so are other arguments, but the graph uses the values that they had. Tensors
+    that f uses without having received them are attributes of the module. If f calls autograd.grad(), the graph contains the
+    operators of forward and backward, as the engine executes them, in functional form.
 
     Args:
         f: a function or module.
@@ -74,6 +74,10 @@ def make_fx(
             return _recorded(f, args, tracing_mode == "fake", table, pre_dispatch, record_module_stack)
         except GradientsRequestedError:
             return expanded_graph(f, args, table)
+        except NotImplementedError as e:
+            if "[a root]" not in str(e):
+                raise
+            raise nested_gradients_error() from e
 
     return record
 
@@ -93,7 +97,7 @@ def _recorded(f: Callable, args: tuple, fake: bool, table: dict, keeps_modes: bo
     recording = Recording(fake, table, keeps_mode_changes=keeps_modes)
     leaves, spec = pytree.tree_flatten(args)
     names = _input_names(f, args)
-    made = [recording.placeholder(f"{n}_1", x) if isinstance(x, Tensor) else x for n, x in zip(names, leaves)]
+    made = [recording.placeholder(f"{n}_1", x) if isinstance(x, Tensor) else recording.number(f"{n}_1", x) for n, x in zip(names, leaves)]
     with module_stack(f, recording) if stacks and isinstance(f, nn.Module) else contextlib.nullcontext(), recording:
         result = f(*pytree.tree_unflatten(made, spec))
     return finished(recording, result, args)
