@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -58,6 +59,7 @@ from ._wrap import Wrapping
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
 _MAX_STEPS = 400_000
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 
 class Failed(Exception):  # noqa: N818 - not an error
@@ -139,7 +141,8 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
         return self.numpy is not None and isinstance(obj, (self.numpy.number, self.numpy.bool_))
 
     def new_frame(self, function: FunctionValue, parameters: dict[str, Value]) -> Frame:
-        return Frame(self, function, parameters, self.table)
+        self.frames.append(Frame(self, function, parameters, self.table))
+        return self.frames[-1]
 
     def constant_object(self, obj: Any) -> Value:
         """The value of a constant of the code."""
@@ -169,6 +172,15 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
         node.meta["example_value"] = value.example
         self.inputs.append(value)
         return node
+
+    def release(self) -> None:
+        """Forgets all values and objects of the capture that has ended."""
+        for value in [*self.by_id.values(), *self.written.values(), *self.inputs, *self.keep]:
+            if isinstance(value, Value):
+                vars(value).clear()
+        for frame in self.frames:
+            vars(frame).clear()
+        self.__dict__.clear()
 
     # -- side effects
 
@@ -200,6 +212,13 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
         if frame is not None:
             lines.append(f'  File "{frame.code.co_filename}", line {frame.line}, in {frame.code.co_name}')
         return "\n".join(lines)
+
+    def site(self) -> tuple[str, int, str]:
+        """File, line and function of the innermost call of the user's."""
+        frame = self.frame
+        while frame.caller is not None and frame.code.co_filename.startswith(_PACKAGE):
+            frame = frame.caller
+        return frame.code.co_filename, frame.line or frame.code.co_firstlineno, frame.code.co_qualname
 
     def where(self) -> str:
         """The current line, as "file:line in function"."""
@@ -315,6 +334,8 @@ class Capture:
     # -- running
 
     def _run(self, stop_at: int | None) -> tuple[Executor, Value | None]:
+        if getattr(self, "ex", None) is not None:
+            self.ex.release()
         ex = Executor(self.table, self._names())
         self.ex = ex
         self.group = 0

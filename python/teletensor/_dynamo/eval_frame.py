@@ -211,6 +211,11 @@ class Compiler:
                 return plain
             guards, function, broken, inputs = capture.ex.guards, _ignoring_inputs(plain), None, []
             counters["skipped"][str(e)] += 1
+        finally:
+            # Without the cycles of frames and values, which would keep the user's objects until the next collection.
+            if getattr(capture, "ex", None) is not None:
+                capture.ex.release()
+                del capture.ex
         if broken is not None:
             counters["graph_break"][broken.reason] += 1
             log("graph_breaks", f"{broken.reason}\n  at {broken.where}")
