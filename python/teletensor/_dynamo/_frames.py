@@ -135,7 +135,7 @@ class Frame:
         try:
             method(self, i)
         except Raised as e:
-            if e.value.source is None and e.value.context is None and self.handled:
+            if e.value.source is None and e.value.context is None and self.handled and e.value is not self.handled[-1]:
                 e.value.context = self.handled[-1]
             self.handle(e, i)
 
