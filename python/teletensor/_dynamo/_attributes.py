@@ -369,6 +369,8 @@ class Attributes:
             found = obj.name if name == "name" else obj.value
             if type(found) not in EQUAL_TYPES:
                 raise Break("the value of an Enum that is not a number or string")
+            if f"_{name}_" in vars(obj):
+                return self.wrap(vars(obj)[f"_{name}_"], constant(obj).instance_item(f"_{name}_"))
             return Constant(found)
         if name == "__class__":
             return self.type_constant(type(obj))

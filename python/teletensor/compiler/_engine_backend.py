@@ -22,7 +22,8 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
     try:
         reason = _changed_input(gm, inputs)
         if not reason:
-            program = trace(functools.partial(_call_nodes, gm), *inputs)
+            is_flat = all(node.op in ("placeholder", "call_function", "call_method", "output") for node in gm.graph.nodes)
+            program = trace(functools.partial(_call_nodes, gm) if is_flat else gm.forward, *inputs)
             reason = _reason_against(program, gm)
     except Exception as e:  # noqa: BLE001 - whatever a Program refuses runs one by one
         reason = f"{type(e).__name__}: {e}"

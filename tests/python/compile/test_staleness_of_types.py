@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import abc
 import collections.abc
+import enum
 import typing
 import weakref
 
@@ -159,6 +160,17 @@ def test_abstract_classes_and_protocols(compiled):
     assert g(X, plain)[0] == 2
     del plain.name
     assert g(X, plain)[0] == 3
+
+
+class Color(enum.Enum):
+    RED = 2.0
+
+
+def test_values_of_enums(compiled, monkeypatch):
+    f = compiled(lambda x: x * Color.RED.value)
+    assert f(X)[0] == 2
+    monkeypatch.setattr(Color.RED, "_value_", 3.0)
+    assert f(X)[0] == 3
 
 
 def test_a_metaclass_with_hooks(compiled):
