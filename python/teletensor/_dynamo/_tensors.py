@@ -218,8 +218,8 @@ class Tensors:
         keyword_pairs = {k: self.arguments(v) for k, v in (kwargs or {}).items()}
         examples, keywords = [p[1] for p in pairs], {k: p[1] for k, p in keyword_pairs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
-        if op == "call_method" and _is_users(lookup(Tensor, target)):
-            raise Break(f"Tensor.{target} was replaced")
+        if op == "call_method":
+            self.check_tensor_method(self.real(args[0]), target)
         if getattr(target, "__module__", "") in ("_operator", "builtins"):
             self._check_special_methods(name, self.tensors_in([*args, *(kwargs or {}).values()]))
         function = (lambda self_, *a, **k: getattr(self_, target)(*a, **k)) if op == "call_method" else target
@@ -341,9 +341,13 @@ class Tensors:
     def _check_special_methods(self, name: str, tensors: list[TensorValue]) -> None:
         """Guards on the special methods that an operator calls."""
         for method in _OPERATOR_METHODS.get(name, ()):
-            for cls in {t.cls for t in tensors}:
-                if _is_users(self.tensor_class_attribute(cls, method)):
-                    raise Break(f"{cls.__name__}.{method} was replaced")
+            for tensor in tensors:
+                self.check_tensor_method(tensor, method)
+
+    def check_tensor_method(self, value: Value, name: str) -> None:
+        """Adds a guard on a method of a tensor's class; ends the graph if the user has replaced it."""
+        if isinstance(value, TensorValue) and _is_users(self.tensor_class_attribute(value.cls, name)):
+            raise Break(f"{value.cls.__name__}.{name} was replaced")
 
     def _users_attribute(self, value: TensorValue, name: str) -> Value:
         if name == "__dict__":
@@ -360,6 +364,7 @@ class Tensors:
 
     def call_tensor_method(self, value: TensorValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A call of a method of a tensor."""
+        self.check_tensor_method(value, name)
         if name == "size" and not kwargs:
             values = [self.real(a) for a in args]
             if not all(isinstance(a, Constant) for a in values):

@@ -112,7 +112,8 @@ def test_methods_of_tensors(compiled, monkeypatch):
     [
         ("relu", lambda x: x.relu()), ("__add__", lambda x: x + 1), ("__radd__", lambda x: 1 + x), ("__iadd__", lambda x: _iadd(x)),
         ("__neg__", lambda x: -x), ("__getitem__", lambda x: x[0]), ("__lt__", lambda x: x < 0), ("__matmul__", lambda x: x @ x),
-        ("__abs__", lambda x: abs(x)), ("ndim", lambda x: x * x.ndim), ("T", lambda x: x.T + 1), ("__and__", lambda x: x.bool() & True),
+        ("__iter__", lambda x: sum(x)), ("__len__", lambda x: x * len(x)), ("__abs__", lambda x: abs(x)),
+        ("ndim", lambda x: x * x.ndim), ("T", lambda x: x.T + 1), ("__and__", lambda x: x.bool() & True),
     ],
 )  # fmt: skip
 def test_replaced_methods_of_tensors(compiled, monkeypatch, name, function):
@@ -120,6 +121,10 @@ def test_replaced_methods_of_tensors(compiled, monkeypatch, name, function):
     f = compiled(function)
     before, unpatched = f(x.clone()), function(x.clone())
     replacement = property(lambda self: torch.full((3,), 50.0)) if name in ("ndim", "T") else lambda self, *a: torch.full((3,), 50.0)
+    if name == "__len__":
+        replacement = lambda self: 7  # noqa: E731
+    if name == "__iter__":
+        replacement = lambda self: iter([torch.full((3,), 50.0)])  # noqa: E731
     with monkeypatch.context() as m:
         m.setattr(torch.Tensor, name, replacement)
         got, expected = f(x.clone()), function(x.clone())
@@ -127,6 +132,16 @@ def test_replaced_methods_of_tensors(compiled, monkeypatch, name, function):
     torch.testing.assert_close(got, expected)
     assert expected.shape != unpatched.shape or not torch.equal(expected, unpatched)
     torch.testing.assert_close(f(x.clone()), unpatched)
+
+
+def test_a_method_that_calls_the_one_it_replaces(compiled, monkeypatch):
+    original = torch.Tensor.relu
+    by_class, kept = compiled(lambda x: torch.Tensor.relu(x) + 1), compiled(lambda x: original(x) + 1)
+    assert by_class(X)[0] == 2 and kept(X)[0] == 2
+    with monkeypatch.context() as m:
+        m.setattr(torch.Tensor, "relu", lambda self: original(self) * 10)
+        assert by_class(X)[0] == 11 and kept(X)[0] == 2 and compiled(lambda x: x.relu() + 2)(X)[0] == 12
+    assert by_class(X)[0] == 2 and kept(X)[0] == 2
 
 
 def _iadd(x):
