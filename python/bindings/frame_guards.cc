@@ -49,11 +49,11 @@ bool has_same_elements(PyObject* a, PyObject* b);
 bool is_equal(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyFloat_CheckExact(a)) {  // -0.0 and 0.0 differ; NaN equals itself
+  if (PyFloat_Check(a)) {  // -0.0 and 0.0 differ; NaN equals itself
     const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
     return std::memcmp(&x, &y, sizeof x) == 0;
   }
-  if (PyComplex_CheckExact(a)) {
+  if (PyComplex_Check(a)) {
     const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
     return std::memcmp(&x, &y, sizeof x) == 0;
   }

@@ -5,6 +5,7 @@ from __future__ import annotations
 import abc
 import collections.abc
 import enum
+import math
 import typing
 import weakref
 
@@ -233,3 +234,12 @@ def test_scalars_of_numpy(compiled, scalar):
                 torch.testing.assert_close(got[1], got[0], rtol=0, atol=0)
     g = compiled(lambda x: x * scalar)
     torch.testing.assert_close(g(X), X * scalar, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("cls", [np.float64, np.float32, np.float16])
+def test_signs_of_zeros_of_numpy(compiled, cls):
+    f = compiled(lambda x, s: x * math.copysign(2.0, float(s)))
+    for value in (0.0, -0.0, 0.0, 1.0, -1.0, -0.0):
+        assert f(X, cls(value))[0] == math.copysign(2.0, value)
+    g = compiled(lambda x, s: x * (2 if s == s else 3))
+    assert g(X, cls("nan"))[0] == 3 and g(X, cls(1))[0] == 2 and g(X, cls("nan"))[0] == 3
