@@ -14,7 +14,12 @@ import pytest
 
 import teletensor as torch
 
-X = torch.ones(3)
+
+def make_tensors():
+    global X
+    X = torch.ones(3)
+
+
 NAME = 5
 
 

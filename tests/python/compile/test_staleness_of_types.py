@@ -15,7 +15,12 @@ import pytest
 import teletensor as torch
 from teletensor import nn
 
-X = torch.ones(3)
+
+def make_tensors():
+    global X
+    X = torch.ones(3)
+
+
 BACKENDS = ("eager", "inductor")
 
 
