@@ -44,20 +44,42 @@ PyObject* instance_dict(PyObject* object) {
   return *dict;
 }
 
+bool has_same_elements(PyObject* a, PyObject* b);
+
 bool is_equal(PyObject* a, PyObject* b) {
   if (a == b) return true;
   if (Py_TYPE(a) != Py_TYPE(b)) return false;
-  if (PyFloat_CheckExact(a)) {  // -0.0 and 0.0 differ; NaN equals itself
+  if (PyFloat_Check(a)) {  // -0.0 and 0.0 differ; NaN equals itself
     const double x = PyFloat_AS_DOUBLE(a), y = PyFloat_AS_DOUBLE(b);
     return std::memcmp(&x, &y, sizeof x) == 0;
   }
-  if (PyComplex_CheckExact(a)) {
+  if (PyComplex_Check(a)) {
     const Py_complex x = PyComplex_AsCComplex(a), y = PyComplex_AsCComplex(b);
     return std::memcmp(&x, &y, sizeof x) == 0;
   }
   const int equal = PyObject_RichCompareBool(a, b, Py_EQ);
   if (equal < 0) PyErr_Clear();
+  if (equal == 1 && PyAnySet_Check(a)) return has_same_elements(a, b);
   return equal == 1;
+}
+
+// Of equal sets: whether their elements also have the same types and signs of zero.
+bool has_same_elements(PyObject* a, PyObject* b) {
+  Owned first(PySequence_Fast(a, "")), second(PySequence_Fast(b, ""));
+  if (!first || !second) {
+    PyErr_Clear();
+    return false;
+  }
+  const Py_ssize_t n = PySequence_Fast_GET_SIZE(second.get());
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(first.get()); ++i) {
+    PyObject* element = PySequence_Fast_GET_ITEM(first.get(), i);
+    bool found = false;
+    for (Py_ssize_t k = 0; k < n && !found; ++k) {  // equal sets mostly have one order
+      found = is_equal(element, PySequence_Fast_GET_ITEM(second.get(), (i + k) % n));
+    }
+    if (!found) return false;
+  }
+  return true;
 }
 
 int64_t length_of(PyObject* o) {
@@ -97,18 +119,19 @@ uint64_t word_at(const void* at) {
 
 bool FrameGuards::Modes::operator==(const Modes& o) const {
   return grad == o.grad && inference == o.inference && function_modes == o.function_modes && autocast == o.autocast &&
-         default_dtype == o.default_dtype;
+         default_dtype == o.default_dtype && default_device == o.default_device;
 }
 
 FrameGuards::Modes FrameGuards::current_modes() {
   const Mode& mode = Mode::current();
-  Modes modes{mode.grad, mode.inference, threads_with_function_modes != 0 || dispatch_mode_count() != 0 || !mode.saved_hooks.empty(), {}, 0};
+  Modes modes{mode.grad, mode.inference, threads_with_function_modes != 0 || dispatch_mode_count() != 0 || !mode.saved_hooks.empty(), {}, 0, {}};
   const client::AutocastSettings& cast = client::autocast_settings();
   if (cast.cpu_enabled || cast.cuda_enabled) {
     modes.autocast = {cast.cpu_enabled, cast.cuda_enabled, static_cast<int>(cast.cpu_dtype),
                       static_cast<int>(cast.cuda_dtype), cast.cache_enabled};
   }
   modes.default_dtype = static_cast<int>(client::default_dtype());
+  modes.default_device = default_device();
   return modes;
 }
 
@@ -282,6 +305,14 @@ bool FrameGuards::run(const Node& node, int number, PyObject* slots) {
       return PyMethod_Check(from) && (value = PyMethod_GET_SELF(from));
     case GuardKind::kMethodFunction:
       return PyMethod_Check(from) && (value = PyMethod_GET_FUNCTION(from));
+    case GuardKind::kCall:
+      value = PyObject_CallNoArgs(from);
+      if (!value) {
+        PyErr_Clear();
+        return false;
+      }
+      owned_.push_back(value);
+      return true;
     case GuardKind::kAttribute:
       value = PyObject_GetAttr(from, node.object);
       if (!value) {

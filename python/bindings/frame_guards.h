@@ -37,6 +37,7 @@ enum class GuardKind : int {
   kMethodSelf,
   kMethodFunction,
   kAttribute,      // object: name; only of builtin types, whose getters run no Python code
+  kCall,           // the result of a call; only of functions in C without arguments that run no Python code
   kCheckIs = 32,   // object
   kCheckType,      // object: the type
   kCheckEqual,     // object: of a builtin immutable type
@@ -75,6 +76,7 @@ class FrameGuards {
     bool grad, inference, function_modes;
     std::vector<int> autocast;
     int default_dtype;
+    Device default_device;
     bool operator==(const Modes&) const;
   };
   struct Node {

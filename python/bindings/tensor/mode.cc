@@ -43,6 +43,7 @@ enum class CodeOrigin : uint8_t { kUser, kLibrary, kTeletensor };
 CodeOrigin origin_of_file(std::string_view file) {
   static const std::string ours = folder_of("teletensor"), library = folder_of("os");
   if (ours.size() > 1 && file.starts_with(ours)) return CodeOrigin::kTeletensor;
+  if (file.starts_with("<compiled ")) return CodeOrigin::kTeletensor;  // made by torch.compile
   if (file.starts_with("<frozen ")) return CodeOrigin::kLibrary;
   if (library.size() <= 1 || !file.starts_with(library)) return CodeOrigin::kUser;
   file.remove_prefix(library.size());

@@ -44,6 +44,7 @@ from ._values import (
 from ._wrap import EQUAL_TYPES, is_namedtuple, is_structseq
 
 _MISSING = object()
+_MODULE_HOOKS = {name: vars(Module)[name] for name in ("__getattr__", "__setattr__", "__delattr__")}  # unless the user replaces them
 _METHODS_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
 _TYPE_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__doc__", "__base__"))
 
@@ -258,7 +259,7 @@ class Attributes:
         hook = self.class_attribute(value.cls, "__getattr__")
         if hook is _MISSING:
             return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
-        if hook is Module.__getattr__:
+        if hook is _MODULE_HOOKS["__getattr__"]:
             found = self.module_member(value, name)
             return found if found is not None else raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
         if not isinstance(hook, types.FunctionType):
@@ -368,6 +369,8 @@ class Attributes:
             found = obj.name if name == "name" else obj.value
             if type(found) not in EQUAL_TYPES:
                 raise Break("the value of an Enum that is not a number or string")
+            if f"_{name}_" in vars(obj):
+                return self.wrap(vars(obj)[f"_{name}_"], constant(obj).instance_item(f"_{name}_"))
             return Constant(found)
         if name == "__class__":
             return self.type_constant(type(obj))
@@ -478,7 +481,7 @@ class Attributes:
         cls = value.cls
         hook = "__delattr__" if new is DELETED else "__setattr__"
         setter = self.class_attribute(cls, hook)
-        if setter is getattr(Module, hook) and isinstance(value.original, Module):
+        if setter is _MODULE_HOOKS[hook] and isinstance(value.original, Module):
             return self._set_module_attribute(value, name, new)
         if setter is not getattr(object, hook):
             if not isinstance(setter, types.FunctionType):

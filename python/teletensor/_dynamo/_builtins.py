@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import collections
 import copy
 import functools
@@ -15,7 +16,7 @@ from typing import Any
 from .. import _C
 from ._attributes import _MISSING, lookup, raise_
 from ._operators import BINARY, COMPARE, IN_PLACE, fold
-from ._source import CHECK_IS
+from ._source import CALL, CHECK_EQUAL, CHECK_IS, constant
 from ._values import (
     DELETED,
     Break,
@@ -145,11 +146,22 @@ def _classes(ex: Any, value: Value) -> tuple:
     else:
         raise Break("isinstance() of something that is not a class")
     for cls in found:
-        hook = None if isinstance(cls, types.UnionType) else lookup(type(cls), "__instancecheck__")
-        known = type(cls).__module__.startswith(("abc", "collections", "typing", "enum", "teletensor"))
-        if isinstance(hook, types.FunctionType) and not known:
-            raise Break("a metaclass with __instancecheck__")
+        _check_hooks(ex, cls)
     return found
+
+
+def _check_hooks(ex: Any, cls: Any) -> None:
+    """Ends the graph if isinstance(x, cls) may change from call to call without a guard."""
+    if isinstance(cls, types.UnionType):
+        for part in cls.__args__:
+            _check_hooks(ex, part)
+        return
+    hooks = [lookup(type(cls), name) for name in ("__instancecheck__", "__subclasscheck__")]
+    if hooks == [vars(abc.ABCMeta)["__instancecheck__"], vars(abc.ABCMeta)["__subclasscheck__"]]:
+        # Its results are those of its caches, which only the registration of another class changes.
+        ex.guards.check(CHECK_EQUAL, constant(abc.get_cache_token).then(CALL), abc.get_cache_token())
+    elif any(isinstance(h, types.FunctionType) for h in hooks) and not type(cls).__module__.startswith("teletensor"):
+        raise Break("a metaclass with __instancecheck__ or __subclasscheck__")
 
 
 def _check_instance(ex, args, kwargs):

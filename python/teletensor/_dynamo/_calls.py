@@ -12,6 +12,7 @@ from .._C import Tensor
 from ..nn import Module
 from . import _marks
 from ._attributes import _MISSING, is_python_class, lookup, raise_
+from ._introspection import reason_to_run_plainly, sees_frames_of_callers
 from ._source import constant
 from ._tensors import MODE_FUNCTIONS, MODE_QUERIES, is_graph_function
 from ._values import (
@@ -23,6 +24,7 @@ from ._values import (
     FunctionValue,
     GeneratorValue,
     MethodValue,
+    NeedsFrame,
     ObjectValue,
     PartialValue,
     SequenceValue,
@@ -91,6 +93,10 @@ class Calls:
         flags = function.code.co_flags
         if flags & (inspect.CO_COROUTINE | inspect.CO_ASYNC_GENERATOR | inspect.CO_ITERABLE_COROUTINE):
             raise Break("a coroutine")
+        reason = reason_to_run_plainly(function.code, function.globals)
+        if reason:
+            needs = sees_frames_of_callers(function.code)
+            raise (NeedsFrame if needs else Break)(f"{function.name} runs as plain Python: {reason}")
         if self.depth >= _MAX_DEPTH:
             raise Break("too many nested calls")
         bound = self.bind_arguments(function, args, kwargs)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dis
 import functools
 import inspect
+import os
 import sys
 import types
 from collections.abc import Callable
@@ -19,6 +20,7 @@ from ._bytecode import Instruction
 from ._calls import Calls
 from ._codegen import Code
 from ._frames import Frame, Returned, instructions_of
+from ._introspection import reason_to_run_plainly
 from ._iteration import Iteration
 from ._methods import Methods
 from ._operators import Operators
@@ -44,10 +46,12 @@ from ._values import (
     CellValue,
     Constant,
     DictValue,
+    ExceptionValue,
     FunctionValue,
     GeneratorValue,
     Lazy,
     MethodValue,
+    NeedsFrame,
     ObjectValue,
     Raised,
     SequenceValue,
@@ -58,6 +62,7 @@ from ._wrap import Wrapping
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
 _MAX_STEPS = 400_000
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 
 class Failed(Exception):  # noqa: N818 - not an error
@@ -139,7 +144,8 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
         return self.numpy is not None and isinstance(obj, (self.numpy.number, self.numpy.bool_))
 
     def new_frame(self, function: FunctionValue, parameters: dict[str, Value]) -> Frame:
-        return Frame(self, function, parameters, self.table)
+        self.frames.append(Frame(self, function, parameters, self.table))
+        return self.frames[-1]
 
     def constant_object(self, obj: Any) -> Value:
         """The value of a constant of the code."""
@@ -169,6 +175,15 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
         node.meta["example_value"] = value.example
         self.inputs.append(value)
         return node
+
+    def release(self) -> None:
+        """Forgets all values and objects of the capture that has ended."""
+        for value in [*self.by_id.values(), *self.written.values(), *self.inputs, *self.keep]:
+            if isinstance(value, Value):
+                vars(value).clear()
+        for frame in self.frames:
+            vars(frame).clear()
+        self.__dict__.clear()
 
     # -- side effects
 
@@ -201,6 +216,13 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
             lines.append(f'  File "{frame.code.co_filename}", line {frame.line}, in {frame.code.co_name}')
         return "\n".join(lines)
 
+    def site(self) -> tuple[str, int, str]:
+        """File, line and function of the innermost call of the user's."""
+        frame = self.frame
+        while frame.caller is not None and frame.code.co_filename.startswith(_PACKAGE):
+            frame = frame.caller
+        return frame.code.co_filename, frame.line or frame.code.co_firstlineno, frame.code.co_qualname
+
     def where(self) -> str:
         """The current line, as "file:line in function"."""
         frame = self.frame
@@ -228,6 +250,7 @@ def _live_locals(code: types.CodeType, index: int) -> set[str] | None:
     if {"locals", "exec", "eval", "vars", "dir", "_getframe"} & set(code.co_names):
         return None
     instructions, names = instructions_of(code), locals_plus(code)
+    first = {names[0]} if "super" in code.co_names and code.co_argcount else set()  # super() reads it
     live: list[set[str]] = [set() for _ in instructions]
     changed = True
     while changed:
@@ -248,7 +271,7 @@ def _live_locals(code: types.CodeType, index: int) -> set[str] | None:
             if after != live[i.index]:
                 live[i.index] = after
                 changed = True
-    return live[index]
+    return live[index] | first
 
 
 def _layout_at(frame: Frame, index: int, depth: int) -> Layout:
@@ -315,6 +338,8 @@ class Capture:
     # -- running
 
     def _run(self, stop_at: int | None) -> tuple[Executor, Value | None]:
+        if getattr(self, "ex", None) is not None:
+            self.ex.release()
         ex = Executor(self.table, self._names())
         self.ex = ex
         self.group = 0
@@ -333,6 +358,13 @@ class Capture:
 
     def __call__(self) -> Captured:
         """Raises Failed if the frame cannot be compiled."""
+        if self.entry.target < 0:
+            reason = reason_to_run_plainly(self.entry.code, self.slots[0].__globals__)
+            if reason:
+                self.ex = Executor(self.table, self._names())
+                self.ex.guards = Guards(self._names())
+                self.ex.guards.check(CHECK_IS, Source(SLOT).then(FUNCTION_CODE), self.entry.code)
+                raise Failed(reason)
         before = mode_state()
         broken: GraphBreak | None = None
         stop_at: int | None = None
@@ -342,6 +374,10 @@ class Capture:
                     ex, result = self._run(stop_at)
                     return self._finish(ex, result, broken, before)
                 except (Break, Raised) as e:
+                    if isinstance(e, Raised):
+                        self._check_escaping(e.value)
+                    if isinstance(e, NeedsFrame) and self.ex.frame is self.frame:
+                        raise Failed(str(e)) from None
                     reason = str(e) if isinstance(e, Break) else f"{e.value.cls.__name__} is raised"
                     ex = self.ex
                     where, stack = ex.where(), ex.stack_text()
@@ -358,6 +394,12 @@ class Capture:
                     set_mode_state(before)
         finally:
             self.frame = None
+
+    def _check_escaping(self, raised: ExceptionValue) -> None:
+        """Code after a break raises an exception anew, which would lose what it has as an exception that is on its way."""
+        instruction = self.frame.instructions[self.frame.at].name if self.frame is not None else ""
+        if raised.cause is not None or raised.context is not None or raised.suppresses or instruction == "RERAISE":
+            raise Failed(f"{raised.cls.__name__} leaves the function, with a cause or context")
 
     def _finish(self, ex: Executor, result: Value | None, broken: GraphBreak | None, before: tuple) -> Captured:
         code = Code(ex)
@@ -410,9 +452,13 @@ class Capture:
             if at_end.is_jump and at_end.name not in ("JUMP_FORWARD", "JUMP_BACKWARD"):
                 effect = self._effect(at_end, True)
                 exits.append(self._exit(frame, last, at_end.target.index, depth + effect, True))
-        rest = resume_code(frame.code, layout, first, exits)
         stack = list(frame.stack)
         texts = [code.value(v) for v in stack]
+        null_at = None  # below the function that the instruction calls
+        if at_end.name in ("CALL", "CALL_FUNCTION_EX"):
+            at = depth - (at_end.arg + 2 if at_end.name == "CALL" else 3 + (at_end.arg & 1))
+            null_at = at if texts[at] == "call_first" else None
+        rest = resume_code(frame.code, layout, first, exits, null_at)
         if at_end.name == "CALL":
             at = depth - at_end.arg - 2
             callee = at + 1 if texts[at] == "call_first" else at

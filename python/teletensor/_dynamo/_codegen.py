@@ -204,6 +204,11 @@ class Code:
         self.lines.append(f"{name}.args = ({self._values(value.args)}{',' if value.args else ''})")
         for attribute, v in value.attributes.items():
             self.lines.append(f"{name}.{attribute} = {self.value(v)}")
+        for attribute, v in (("__cause__", value.cause), ("__context__", value.context)):
+            if v is not None:
+                self.lines.append(f"{name}.{attribute} = {self.value(v)}")
+        if value.suppresses:
+            self.lines.append(f"{name}.__suppress_context__ = True")
         return name
 
     def effects(self) -> None:

@@ -66,6 +66,7 @@ class Frame:
         self.keyword_names: tuple[str, ...] = ()
         self.handled: list[Value] = []  # exceptions that are being handled, outermost first
         self.is_started = False
+        self.caller: Frame | None = None  # the frame that executes this one
         self._first = self.code.co_varnames[0] if self.code.co_argcount else None
 
     def first_argument(self) -> Value | None:
@@ -91,6 +92,7 @@ class Frame:
     def run(self) -> Value:
         """Executes until the function returns. Raises Raised if it raises."""
         before, self.ex.frame = self.ex.frame, self
+        self.caller = before
         try:
             while True:
                 self.step()
@@ -102,6 +104,7 @@ class Frame:
     def resume(self, sent: Value, exception: Value | None) -> tuple[bool, Value]:
         """Continues a generator. Returns (True, what it yields) or (False, its result)."""
         before, self.ex.frame = self.ex.frame, self
+        self.caller = before
         try:
             if exception is not None:
                 self.handle(Raised(exception), self.instructions[self.at - 1])
@@ -132,7 +135,7 @@ class Frame:
         try:
             method(self, i)
         except Raised as e:
-            if e.value.source is None and e.value.context is None and self.handled:
+            if e.value.source is None and e.value.context is None and self.handled and e.value is not self.handled[-1]:
                 e.value.context = self.handled[-1]
             self.handle(e, i)
 

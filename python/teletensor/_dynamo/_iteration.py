@@ -72,6 +72,7 @@ class Iteration:
         if isinstance(value, (IteratorValue, GeneratorValue)):
             return value
         if isinstance(value, TensorValue):
+            self.check_tensor_method(value, "__iter__")
             if value.example.dim() == 0:
                 return raise_(TypeError, "iteration over a 0-d tensor")
             return self.over(self.call_in_graph("call_method", "unbind", [value, Constant(0)]).items)

@@ -320,6 +320,7 @@ class Operators:
         if isinstance(value, Constant) and isinstance(value.value, (str, bytes, range)):
             return Constant(len(value.value))
         if isinstance(value, TensorValue):
+            self.check_tensor_method(value, "__len__")
             if value.example.dim() == 0:
                 return raise_(TypeError, "len() of a 0-d tensor")
             return Constant(value.example.shape[0])

@@ -52,7 +52,7 @@ def _load_constant(constants: list, value: Any) -> Instruction:
 
 
 def resume_code(
-    code: types.CodeType, layout: Layout, target: int, exits: list[tuple[int, bool, Layout, Callable]], keyword_names: int | None = None
+    code: types.CodeType, layout: Layout, target: int, exits: list[tuple[int, bool, Layout, Callable]], null_at: int | None = None
 ) -> types.CodeType:
     """A code object of one parameter, the tuple, that continues at an instruction.
 
@@ -62,7 +62,8 @@ def resume_code(
         target: the index of the instruction.
         exits: graph breaks: the index of an instruction, whether they are at its jump target instead of after it, the
             layout of the state there, and a function that receives the tuple and returns the result.
-        keyword_names: the argument of KW_NAMES that a call at `target` depends on.
+        null_at: the position on the stack where a NULL is restored, below the function that the instruction calls: it then
+            sees the frame of this code, and not that of call_first.
     """
     instructions = copied(decode(code))
     constants = list(code.co_consts)
@@ -88,6 +89,9 @@ def resume_code(
         emit("LOAD_FAST", 0)
         emit("STORE_FAST", n)
     for i in range(layout.depth):
+        if i == null_at:
+            emit("PUSH_NULL")
+            continue
         emit("LOAD_FAST", n)
         prologue.append(_load_constant(constants, i))
         emit("BINARY_SUBSCR")
@@ -103,8 +107,6 @@ def resume_code(
     prologue.append(_load_constant(constants, layout.depth))
     emit("BINARY_SUBSCR")
     emit("STORE_FAST", n)
-    if keyword_names is not None:
-        emit("KW_NAMES", keyword_names)
     emit("JUMP_FORWARD", 0, first)
     for i in prologue:
         i.positions = line

@@ -7,7 +7,7 @@ from typing import Any
 # Kinds of nodes, as in python/bindings/frame_guards.h.
 SLOT, CONSTANT, DICT_ITEM, INSTANCE_DICT, LIST_ITEM, TUPLE_ITEM, CELL, TYPE, TYPE_ATTRIBUTE = range(9)
 FUNCTION_CODE, FUNCTION_GLOBALS, FUNCTION_CLOSURE, FUNCTION_DEFAULTS, FUNCTION_KEYWORD_DEFAULTS = range(9, 14)
-METHOD_SELF, METHOD_FUNCTION, ATTRIBUTE = range(14, 17)
+METHOD_SELF, METHOD_FUNCTION, ATTRIBUTE, CALL = range(14, 18)
 (
     CHECK_IS, CHECK_TYPE, CHECK_EQUAL, CHECK_LENGTH, CHECK_KEYS, CHECK_MISSING, CHECK_TYPE_MISSING, CHECK_TENSOR, CHECK_SAME,
     CHECK_DISTINCT, CHECK_MODES, CHECK_NO_DICT, CHECK_EMPTY_CELL,
@@ -18,14 +18,14 @@ _TEMPLATES = {
     CELL: "{p}.cell_contents", TYPE: "type({p})", TYPE_ATTRIBUTE: "lookup({p}, {o})", FUNCTION_CODE: "{p}.__code__",
     FUNCTION_GLOBALS: "{p}.__globals__", FUNCTION_CLOSURE: "{p}.__closure__[{i}]", FUNCTION_DEFAULTS: "{p}.__defaults__",
     FUNCTION_KEYWORD_DEFAULTS: "{p}.__kwdefaults__", METHOD_SELF: "{p}.__self__", METHOD_FUNCTION: "{p}.__func__",
-    ATTRIBUTE: "getattr({p}, {o})",
+    ATTRIBUTE: "getattr({p}, {o})", CALL: "{p}()",
 }  # fmt: skip
 _NAMES = {
     SLOT: "argument {i}", DICT_ITEM: "{p}[{o!r}]", INSTANCE_DICT: "{p}.__dict__", LIST_ITEM: "{p}[{i}]", TUPLE_ITEM: "{p}[{i}]",
     CELL: "{p}.cell_contents", TYPE: "type({p})", TYPE_ATTRIBUTE: "{p}.{o}", FUNCTION_CODE: "{p}.__code__",
     FUNCTION_GLOBALS: "globals of {p}", FUNCTION_CLOSURE: "{p}.__closure__[{i}]", FUNCTION_DEFAULTS: "{p}.__defaults__",
     FUNCTION_KEYWORD_DEFAULTS: "{p}.__kwdefaults__", METHOD_SELF: "{p}.__self__", METHOD_FUNCTION: "{p}.__func__",
-    ATTRIBUTE: "{p}.{o}", CHECK_IS: "{p} is {o!r}", CHECK_TYPE: "type of {p} is {o!r}", CHECK_EQUAL: "{p} == {o!r}",
+    ATTRIBUTE: "{p}.{o}", CALL: "{p}()", CHECK_IS: "{p} is {o!r}", CHECK_TYPE: "type of {p} is {o!r}", CHECK_EQUAL: "{p} == {o!r}",
     CHECK_LENGTH: "length of {p} is {i}", CHECK_KEYS: "keys of {p} are {o!r}", CHECK_MISSING: "{p} lacks {o!r}",
     CHECK_TYPE_MISSING: "{p} lacks {o!r}", CHECK_TENSOR: "tensor {p}: {o}", CHECK_SAME: "{p} is node {i}",
     CHECK_DISTINCT: "{o!r} are distinct", CHECK_MODES: "modes of the thread", CHECK_NO_DICT: "{p} has no __dict__",

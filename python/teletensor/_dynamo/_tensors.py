@@ -10,13 +10,16 @@ from typing import Any
 from .. import _C, _functions, _grad_mode, fx
 from .._C import Tensor
 from ..fx._mutation import _mutates
-from ._source import CHECK_MISSING, INSTANCE_DICT, Source
+from ._attributes import _MISSING as MISSING
+from ._attributes import is_python_class, lookup
+from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
 from ._values import (
     Break,
     BuiltinMethod,
     Constant,
     DictValue,
     ExceptionValue,
+    MethodValue,
     ObjectValue,
     Raised,
     SequenceValue,
@@ -117,6 +120,27 @@ def set_mode_state(state: tuple) -> None:
     _C.set_autocast_cache_enabled(cache)
 
 
+_BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")
+_OPERATOR_METHODS = {
+    **{name: (f"__{name}__", f"__r{name}__") for name in _BINARY},
+    **{"i" + name: (f"__i{name}__", f"__{name}__", f"__r{name}__") for name in _BINARY},
+    **{name: (f"__{name}__",) for name in ("neg", "pos", "invert", "abs", "getitem", "setitem", "round")},
+    **{name: (f"__{name}__",) for name in ("eq", "ne", "lt", "le", "gt", "ge")},
+}
+_OPERATOR_METHODS |= {name + "_": _OPERATOR_METHODS[name] for name in ("and", "or")}
+_OPERATOR_METHODS |= {"iand": ("__iand__", "__and__", "__rand__"), "ior": ("__ior__", "__or__", "__ror__"), "inv": ("__invert__",)}
+
+
+def _is_users(found: Any) -> bool:
+    """Whether an attribute of a class of tensors was assigned by the user."""
+    if isinstance(found, property):
+        found = found.fget
+    found = getattr(found, "__func__", found)
+    if isinstance(found, types.FunctionType):
+        return not found.__globals__.get("__name__", "").startswith("teletensor")
+    return found is not MISSING and is_python_class(type(found)) and not type(found).__module__.startswith("teletensor")
+
+
 class Tensors:
     """A part of Executor: the graph."""
 
@@ -153,7 +177,10 @@ class Tensors:
         if isinstance(value, TensorValue):
             return self.node_of(value), value.example
         if isinstance(value, Constant):
-            return value.value, value.value
+            obj = value.value
+            if self.is_numpy_scalar(obj):
+                obj = self.number_of(obj)
+            return obj, obj
         if isinstance(value, SequenceValue):
             pairs = [self.arguments(item) for item in value.items]
             nodes, examples = [p[0] for p in pairs], [p[1] for p in pairs]
@@ -174,13 +201,27 @@ class Tensors:
             return slice(*(p[0] for p in pairs)), slice(*(p[1] for p in pairs))
         raise Break(f"a {type(value).__name__} as an argument of a call in a graph")
 
+    def number_of(self, scalar: Any) -> int | float:
+        """The number in Python that tensor functions take for a scalar of NumPy."""
+        if type(scalar) is self.numpy.int64:
+            return int(scalar)
+        if type(scalar) is self.numpy.float64:
+            return float(scalar)
+        raise Break(f"a {type(scalar).__name__} of NumPy as an argument of a call in a graph")
+
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
         """Adds a call of a function (op "call_function") or a method ("call_method"), and returns its result."""
         self.begin_trace()
+        if args and self.is_numpy_scalar(getattr(self.real(args[0]), "value", None)) and op == "call_function":
+            raise Break("a scalar of NumPy as the first operand")  # its own operators may come first
         pairs = [self.arguments(a) for a in args]
         keyword_pairs = {k: self.arguments(v) for k, v in (kwargs or {}).items()}
         examples, keywords = [p[1] for p in pairs], {k: p[1] for k, p in keyword_pairs.items()}
         name = target if isinstance(target, str) else getattr(target, "__name__", str(target))
+        if op == "call_method":
+            self.check_tensor_method(self.real(args[0]), target)
+        if getattr(target, "__module__", "") in ("_operator", "builtins"):
+            self._check_special_methods(name, self.tensors_in([*args, *(kwargs or {}).values()]))
         function = (lambda self_, *a, **k: getattr(self_, target)(*a, **k)) if op == "call_method" else target
         is_input = {id(v.example): v for v in self.tensors_in([*args, *(kwargs or {}).values()])}
         try:
@@ -198,6 +239,7 @@ class Tensors:
                 raise Break(f"{name} returns a {type(result).__name__}")
         node = self.graph.create_node(op, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in keyword_pairs.items()})
         node.meta["stack_trace"] = self.stack_text()
+        node.meta["site"] = self.site()
         self.calls += 1
         if _mutates(name) or "out" in keywords or keywords.get("inplace") is True or name in ("batch_norm", "instance_norm"):
             self.mutates = True
@@ -262,6 +304,13 @@ class Tensors:
         """An attribute of a tensor."""
         if name in value.attributes:
             return value.attributes[name]
+        found = self.tensor_class_attribute(value.cls, name)
+        if _is_users(found):
+            if isinstance(found, types.FunctionType):
+                return MethodValue(self.wrap_class_function(found), value)
+            if isinstance(found, property) and isinstance(found.fget, types.FunctionType):
+                return self.call(self.wrap_class_function(found.fget), [value], {})
+            raise Break(f"{value.cls.__name__}.{name}")
         if name == "shape":
             return self.constant_value(value.example.shape)
         if name == "__class__":
@@ -280,6 +329,26 @@ class Tensors:
             return BuiltinMethod(value, name)
         raise Break(f"Tensor.{name}")
 
+    def tensor_class_attribute(self, cls: type, name: str) -> Any:
+        """What the class of a tensor defines under a name, with a guard."""
+        found = lookup(cls, name)
+        if found is MISSING:
+            self.guards.check(CHECK_TYPE_MISSING, constant(cls), name)
+        else:
+            self.guards.check(CHECK_IS, constant(cls).then(TYPE_ATTRIBUTE, name), found)
+        return found
+
+    def _check_special_methods(self, name: str, tensors: list[TensorValue]) -> None:
+        """Guards on the special methods that an operator calls."""
+        for method in _OPERATOR_METHODS.get(name, ()):
+            for tensor in tensors:
+                self.check_tensor_method(tensor, method)
+
+    def check_tensor_method(self, value: Value, name: str) -> None:
+        """Adds a guard on a method of a tensor's class; ends the graph if the user has replaced it."""
+        if isinstance(value, TensorValue) and _is_users(self.tensor_class_attribute(value.cls, name)):
+            raise Break(f"{value.cls.__name__}.{name} was replaced")
+
     def _users_attribute(self, value: TensorValue, name: str) -> Value:
         if name == "__dict__":
             raise Break("__dict__ of a tensor")
@@ -295,6 +364,7 @@ class Tensors:
 
     def call_tensor_method(self, value: TensorValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A call of a method of a tensor."""
+        self.check_tensor_method(value, name)
         if name == "size" and not kwargs:
             values = [self.real(a) for a in args]
             if not all(isinstance(a, Constant) for a in values):

@@ -13,6 +13,10 @@ class Break(Exception):  # noqa: N818 - ends the execution of a frame, not an er
     """The graph ends: the executor does not know what the next instruction does, or it cannot be part of a graph."""
 
 
+class NeedsFrame(Break):
+    """A function is called that looks at the frame of its caller, which then must be the caller's own."""
+
+
 class Raised(Exception):  # noqa: N818 - the user's exception
     """The function has raised an exception, which its own handlers may catch."""
 

@@ -192,6 +192,8 @@ class Wrapping:
         numpy = self.numpy
         if numpy is not None and isinstance(obj, (numpy.number, numpy.bool_)):
             check(CHECK_TYPE, source, cls)
+            if not isinstance(obj, (float, complex, numpy.integer, numpy.bool_)) and (obj == 0 or obj != obj):
+                return Opaque(obj, source)  # the comparison sees no signs of zeros and no NaN
             check(CHECK_EQUAL, source, obj)
             return Constant(obj, source)
         if cls.__module__ == "typing" or isinstance(obj, (types.CodeType, property, staticmethod, classmethod)):

@@ -24,6 +24,7 @@ from ..nn import Module
 from . import _marks, config
 from ._backends import lookup_backend
 from ._capture import Capture, Entry, Failed, GraphBreak, can_compile, plain_rest
+from ._introspection import reason_to_run_plainly
 from ._logs import counters, log
 from ._source import CHECK_MODES, Guards
 from ._stance import current_stance, is_disabled
@@ -115,6 +116,8 @@ class Compiler:
             self_, called = (function,), type(function).__call__
         if not isinstance(called, types.FunctionType) or _is_skipped(called) or _marks.reason_not_to_compile(called):
             return function
+        if reason_to_run_plainly(called.__code__, called.__globals__):
+            return function  # called from the frame of its caller
         if self_ and _marks.reason_not_to_compile(self_[0]):
             return function
         owner = type(self_[0]) if self_ and isinstance(self_[0], Module) else None
@@ -211,6 +214,11 @@ class Compiler:
                 return plain
             guards, function, broken, inputs = capture.ex.guards, _ignoring_inputs(plain), None, []
             counters["skipped"][str(e)] += 1
+        finally:
+            # Without the cycles of frames and values, which would keep the user's objects until the next collection.
+            if getattr(capture, "ex", None) is not None:
+                capture.ex.release()
+                del capture.ex
         if broken is not None:
             counters["graph_break"][broken.reason] += 1
             log("graph_breaks", f"{broken.reason}\n  at {broken.where}")

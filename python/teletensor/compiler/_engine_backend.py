@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -9,6 +11,7 @@ from .._C import Tensor
 from .._dynamo._backends import plain_forward, register_backend
 from .._dynamo._logs import counters, log
 from .._dynamo._tensors import mode_state, set_mode_state
+from ..fx.node import map_arg
 from .programs import trace
 
 
@@ -17,8 +20,11 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
     forward = plain_forward(gm)
     before = mode_state()
     try:
-        program = trace(gm.forward, *inputs)
-        reason = _reason_against(program, gm)
+        reason = _changed_input(gm, inputs)
+        if not reason:
+            is_flat = all(node.op in ("placeholder", "call_function", "call_method", "output") for node in gm.graph.nodes)
+            program = trace(functools.partial(_call_nodes, gm) if is_flat else gm.forward, *inputs)
+            reason = _reason_against(program, gm)
     except Exception as e:  # noqa: BLE001 - whatever a Program refuses runs one by one
         reason = f"{type(e).__name__}: {e}"
     finally:
@@ -38,6 +44,46 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
     run_program.run = run
     run_program.program = program
     return run_program
+
+
+def _changed_input(gm: Any, inputs: Sequence[Tensor]) -> str:
+    """Why the graph gives an input other metadata, which a Program's run cannot; empty if it does not."""
+    placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+    for node, tensor in zip(placeholders, inputs):
+        example = node.meta.get("example_value")  # the capture has executed the graph's calls with it
+        if example is not None and _metadata(example) != _metadata(tensor):
+            return f"it changes the metadata of {node.name}"
+    return ""
+
+
+def _metadata(tensor: Tensor) -> tuple:
+    return tensor.shape, tensor.stride(), tensor.dtype, tensor.device, tensor.requires_grad
+
+
+def _call_nodes(gm: Any, *inputs: Tensor) -> tuple:
+    """Calls the graph's functions, each from the user's line, which errors of a run then name."""
+    values: dict[Any, Any] = {}
+    tensors = iter(inputs)
+    for node in gm.graph.nodes:
+        if node.op == "placeholder":
+            values[node] = next(tensors)
+            continue
+        args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
+        if node.op == "output":
+            return args[0]
+        function = getattr(args[0], node.target) if node.op == "call_method" else node.target
+        values[node] = _caller(*node.meta.get("site", ("<graph>", 1, "forward")))(
+            function, args[1:] if node.op == "call_method" else args, kwargs
+        )
+    raise AssertionError("a graph without an output")
+
+
+@functools.lru_cache(4096)
+def _caller(file: str, line: int, name: str) -> Callable:
+    """A function that calls another one from a line of a file."""
+    code = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
+    code = code.replace(co_filename=file, co_firstlineno=line, co_name=name, co_qualname=name)
+    return types.FunctionType(code, {})
 
 
 def _reason_against(program: Any, gm: Any) -> str:
