@@ -80,16 +80,27 @@ def test_control_flow_and_dtypes(torch):
     assert torch.equal(loaded.state_dict["scale"], net.scale)
 
 
-def test_dynamic_sizes_after_decompositions(torch):
-    example, batch = (torch.randn(4, 3),), torch.export.Dim("batch", min=2, max=64)
-    program = torch.export.export(torch.nn.Linear(3, 2), example, dynamic_shapes=({0: batch},))
-    with pytest.raises(NotImplementedError, match="run_decompositions"):
-        torch.export.save(program.run_decompositions(), io.BytesIO())
+@pytest.mark.parametrize("name", ["linear", "var", "interpolate"])
+def test_dynamic_sizes_after_decompositions(torch, name):
+    class Function(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.linear = torch.nn.Linear(3, 2)
+
+        def forward(self, x):
+            if name == "linear":
+                return self.linear(x)
+            return x.var(0) if name == "var" else torch.nn.functional.interpolate(x[None], scale_factor=2.0)
+
+    module, batch = Function(), torch.export.Dim("batch", min=2, max=64)
+    program = torch.export.export(module, (torch.randn(4, 3),), dynamic_shapes=({0: batch},)).run_decompositions()
     buffer = io.BytesIO()
     torch.export.save(program, buffer)
     buffer.seek(0)
-    decomposed = torch.export.load(buffer).run_decompositions().module()
-    assert decomposed(torch.randn(9, 3)).shape == (9, 2)
+    loaded = torch.export.load(buffer).module()
+    for n in (2, 9, 64):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(loaded(x), module(x))
 
 
 def test_shared_memory(torch):
