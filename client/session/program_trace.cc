@@ -70,6 +70,7 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
     inputs_.push_back(make(*example));
   }
   std::vector<const TensorMeta*> metas;
+  metas.reserve(inputs_.size());
   for (const Tensor& input : inputs_) metas.push_back(input.get());
   sizes_.add_inputs(metas, [&](size_t input, size_t dim) {
     return std::any_of(options.constant_sizes.begin(), options.constant_sizes.end(),

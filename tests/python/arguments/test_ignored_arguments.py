@@ -489,7 +489,8 @@ UNUSED |= {
 }  # fmt: skip
 
 
-# An abstract method of torch.export's adapters; handlers of calls and copies of recorded tensors; options of graph partitions that select among equal results.
+# An abstract method of torch.export's adapters; handlers of calls and copies of recorded tensors; options of graph
+# partitions that select among equal results.
 UNUSED |= {
     *(("export/unflatten.py", name) for name in ("input_args", "input_spec", "metadata", "obj", "target_spec")),
     ("fx/experimental/_recorded.py", "tensor_contents"), ("fx/experimental/_recording.py", "types"), ("fx/experimental/_sizes.py", "memo"),
