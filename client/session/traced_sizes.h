@@ -70,7 +70,7 @@ class TracedSizes {
 
   // A number that stands for an expression in the arguments of a call of this trace, and the reverse for all integers
   // among the arguments, which it replaces by their values for the example. Arithmetic with such a number gives one
-  // that stands for nothing: then throws Error (RuntimeError).
+  // with the pattern destroyed: then throws Error (RuntimeError).
   int64_t mark(const TracedNumber& number, size_t instruction, Where where);
   bool has_marks(Args args) const;
   // The number of a mark; another number itself. Throws as take_marks() does.

@@ -111,7 +111,7 @@ def _key(entry: dict) -> str:
 
 
 class _Layout:
-    """How a tensor lies in a member's bytes.
+    """How a tensor is laid out in a member's bytes.
 
     Attributes:
         used: the member's bytes up to the last element.
