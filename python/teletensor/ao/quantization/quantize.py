@@ -14,6 +14,7 @@ from ... import nn
 from ...nn import Module
 from ...nn.utils.parametrize import type_before_parametrizations
 from .. import nn as ao
+from ..nn import _steps
 from ..nn.intrinsic.fused import _FusedModule
 from . import qconfig as c
 from ._post_process import _is_activation_post_process
@@ -339,3 +340,6 @@ def _get_observer_dict(mod: Module, target_dict: dict, prefix: str = "") -> None
         target_dict[start + "activation_post_process"] = mod.activation_post_process
     for name, child in mod.named_children():
         _get_observer_dict(child, target_dict, start + name)
+
+
+_steps.prepare, _steps.prepare_qat, _steps.convert = prepare, prepare_qat, convert

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Callable
 from typing import Any
 
 from .... import _C
@@ -84,4 +83,25 @@ class WeightedQuantizedModule(ABC, Module):
         """The module of a reference module, which computes with the dequantized weight."""
 
 
-Constructor = Callable[..., Any]
+
+
+class BufferedScale(Module):
+    """A module whose results have a scale and a zero point, which are tensors of its state."""
+
+    scale: Tensor
+    zero_point: Tensor
+
+    def _add_scale(self, scale: float, zero_point: int, device: Any = None, dtype: Any = None) -> None:
+        self.register_buffer("scale", _C.tensor(scale, device=device, dtype=dtype))
+        self.register_buffer("zero_point", _C.tensor(zero_point, device=device, dtype=dtype))
+        self._known: tuple = ()
+
+    def _numbers(self) -> tuple[float, int]:
+        """The scale and zero point as numbers. Waits once after a change."""
+        buffers = (self.scale, self.zero_point)
+        key = (*buffers, *(b._version for b in buffers))
+        known, numbers = self._known or ((None,) * 4, None)
+        if known[0] is not key[0] or known[1] is not key[1] or known[2:] != key[2:]:
+            numbers = (float(self.scale), int(self.zero_point))
+            self._known = (key, numbers)
+        return numbers
