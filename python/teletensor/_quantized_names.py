@@ -17,6 +17,7 @@ class QuantizedDType:
     """
 
     is_floating_point = is_complex = False
+    __module__ = "teletensor"  # in pickles
 
     def __init__(self, name: str, lowest: int, highest: int, stored: _C.dtype | None = None):
         self._name, self.limits, self.stored = name, (lowest, highest), stored
@@ -62,9 +63,13 @@ class qscheme(str):  # noqa: N801 - PyTorch's name
     """How numbers are mapped to integers: torch.per_tensor_affine and others."""
 
     __slots__ = ()
+    __module__ = "teletensor"  # in pickles
 
     def __repr__(self) -> str:
         return str(self)
+
+    def __reduce__(self) -> str:
+        return self.removeprefix("torch.")
 
 
 per_tensor_affine, per_channel_affine = qscheme("torch.per_tensor_affine"), qscheme("torch.per_channel_affine")

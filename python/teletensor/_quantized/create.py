@@ -7,7 +7,15 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from .._quantized_names import QuantizedDType, per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine, qint8, quint8
+from .._quantized_names import (
+    QuantizedDType,
+    per_channel_affine,
+    per_channel_affine_float_qparams,
+    per_tensor_affine,
+    qint8,
+    qint32,
+    quint8,
+)  # fmt: skip # isort: skip
 from . import calls  # noqa: F401 - the operators on quantized tensors
 from .quantizer import Quantizer, check_quantized_dtype, check_zero_point
 from .tensor import QuantizedTensor, wrapped
@@ -127,8 +135,6 @@ def quantize_per_tensor_dynamic(input: Tensor, dtype: Any, reduce_range: bool) -
 
 
 def _of_ints(input: Tensor) -> QuantizedDType:
-    from .._quantized_names import qint32
-
     found = {kind.stored: kind for kind in (quint8, qint8, qint32)}.get(input.dtype)
     if found is None:
         raise RuntimeError("Creation of quantized tensor requires quantized dtype like torch.quint8")
@@ -221,11 +227,11 @@ def q_per_channel_axis(input: Tensor) -> int:
     return input.q_per_channel_axis()
 
 
-def of_parameters(storage_tensor: Tensor, dtype: QuantizedDType, parameters: tuple) -> QuantizedTensor:
+def of_parameters(ints: Tensor, parameters: tuple) -> QuantizedTensor:
     """The tensor of a file: integers and (scheme, scale, zero point[, axis])."""
-    scheme = parameters[0]
-    if scheme is per_tensor_affine:
-        return wrapped(storage_tensor, Quantizer(dtype, float(parameters[1]), int(parameters[2])))
-    if scheme not in (per_channel_affine, per_channel_affine_float_qparams):
+    dtype, scheme = _of_ints(ints), parameters[0]
+    if scheme == per_tensor_affine and len(parameters) == 3:
+        return wrapped(ints, Quantizer(dtype, float(parameters[1]), int(parameters[2])))
+    if scheme not in (per_channel_affine, per_channel_affine_float_qparams) or len(parameters) != 4:
         raise RuntimeError(f"Can't deserialize quantized tensor with qscheme {scheme}")
-    return wrapped(storage_tensor, channel_quantizer(dtype, *parameters[1:], storage_tensor.dim()))
+    return wrapped(ints, channel_quantizer(dtype, *parameters[1:], ints.dim()))
