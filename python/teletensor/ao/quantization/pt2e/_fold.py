@@ -57,6 +57,6 @@ def fold_constants(model: GraphModule, targets: tuple) -> None:
         folded.meta.update(node.meta)
         title = node.name
         model.graph.erase_node(node)
-        folded._rename(title)
+        folded.name = title
     model.graph.eliminate_dead_code()
     model.recompile()

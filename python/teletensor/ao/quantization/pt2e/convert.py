@@ -127,6 +127,7 @@ def convert(model: GraphModule, fold_quantize: bool) -> GraphModule:
         observer = observer_of(model, node)
         if observer is not None:
             conversion.replace(node, observer)
+            model.delete_submodule(str(node.target))
     model.graph.eliminate_dead_code()
     model.delete_all_unused_submodules()
     fold_batch_norms(model)
