@@ -1,17 +1,36 @@
-"""torch.quint8 and the other quantized dtypes: names for observers and fake quantization; and torch.complex32, with which
-programs compare dtypes. No tensor has these dtypes.
+"""torch.quint8 and the other dtypes of quantized tensors (teletensor/_quantized); and torch.complex32, with which programs
+compare dtypes and which no tensor has.
 """
 
 from __future__ import annotations
 
+from . import _C
+
 
 class QuantizedDType:
-    """A dtype of PyTorch that describes how integers represent numbers."""
+    """A dtype of PyTorch that describes how integers represent numbers.
+
+    Args:
+        name: PyTorch's name.
+        lowest, highest: the limits of the integers.
+        stored: the dtype of the integers in the engine; None if there are no tensors of this dtype.
+    """
 
     is_floating_point = is_complex = False
+    __module__ = "teletensor"  # in pickles
 
-    def __init__(self, name: str, lowest: int, highest: int):
-        self._name, self.limits = name, (lowest, highest)
+    def __init__(self, name: str, lowest: int, highest: int, stored: _C.dtype | None = None):
+        self._name, self.limits, self.stored = name, (lowest, highest), stored
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return 1 if self.stored is None else self.stored.itemsize
+
+    @property
+    def is_signed(self) -> bool:
+        """Raises RuntimeError, as PyTorch does."""
+        raise RuntimeError("isSignedType not supported for quantized types")
 
     def __repr__(self) -> str:
         return f"torch.{self._name}"
@@ -20,8 +39,8 @@ class QuantizedDType:
         return self._name
 
 
-quint8, qint8 = QuantizedDType("quint8", 0, 255), QuantizedDType("qint8", -128, 127)
-qint32 = QuantizedDType("qint32", -(2**31), 2**31 - 1)
+quint8, qint8 = QuantizedDType("quint8", 0, 255, _C.uint8), QuantizedDType("qint8", -128, 127, _C.int8)
+qint32 = QuantizedDType("qint32", -(2**31), 2**31 - 1, _C.int32)
 quint4x2, quint2x4 = QuantizedDType("quint4x2", 0, 15), QuantizedDType("quint2x4", 0, 3)
 
 
@@ -44,9 +63,13 @@ class qscheme(str):  # noqa: N801 - PyTorch's name
     """How numbers are mapped to integers: torch.per_tensor_affine and others."""
 
     __slots__ = ()
+    __module__ = "teletensor"  # in pickles
 
     def __repr__(self) -> str:
         return str(self)
+
+    def __reduce__(self) -> str:
+        return self.removeprefix("torch.")
 
 
 per_tensor_affine, per_channel_affine = qscheme("torch.per_tensor_affine"), qscheme("torch.per_channel_affine")

@@ -48,6 +48,34 @@ def fake_quantize(input, scale: float, zero_point: int, quant_min: int, quant_ma
     return (np.clip(np.rint(input * (1 / scale)) + zero_point, quant_min, quant_max) - zero_point) * scale
 
 
+def quantize_affine(input, inv_scale, zero_point, quant_min: int, quant_max: int, is_signed: bool):
+    """round(input * inv_scale) + zero_point, between the limits."""
+    rounded = np.rint(np.asarray(input, np.float32) * np.asarray(inv_scale, np.float32)) + zero_point
+    return np.clip(rounded, quant_min, quant_max).astype(np.int8 if is_signed else np.uint8)
+
+
+def dequantize_affine(input, scale, zero_point):
+    """(input - zero_point) * scale in float32."""
+    return (np.asarray(input, np.float32) - np.asarray(zero_point, np.float32)) * np.asarray(scale, np.float32)
+
+
+def choose_quantization_params(input, quant_min: int, quant_max: int):
+    """The scale and zero point with which integers represent the range of the input and 0."""
+    low = min(float(np.min(input, initial=0)), 0.0)
+    high = max(float(np.max(input, initial=0)), 0.0)
+    scale = (high - low) / (quant_max - quant_min)
+    if np.float32(scale) == 0 or np.isinf(np.float32(1) / np.float32(scale)):
+        scale = 0.1
+    smallest = float(np.float32(6.1e-5))
+    if scale < smallest:
+        factor = smallest / scale
+        low, high, scale = low * factor, high * factor, smallest
+    from_low, from_high = quant_min - low / scale, quant_max - high / scale
+    nearer_low = abs(quant_min) + abs(low / scale) < abs(quant_max) + abs(high / scale)
+    point = from_low if nearer_low else from_high
+    return scale, int(np.clip(np.rint(point), quant_min, quant_max))
+
+
 def standardised(x, axis, eps: float):
     """(x - mean) / standard deviation."""
     return (x - np.mean(x, axis=axis, keepdims=True)) / np.sqrt(np.var(x, axis=axis, keepdims=True) + eps)

@@ -197,6 +197,17 @@ DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int
   return floating_only(input);
 }
 
+DType quantized(const Arg& input, int64_t quant_min, int64_t quant_max, bool is_signed) {
+  floating_only(input);
+  for (int bits : {8, 16}) {
+    const int64_t span = int64_t{1} << bits, lowest = is_signed ? -(span / 2) : 0;
+    if (lowest <= quant_min && quant_min <= quant_max && quant_max < lowest + span)
+      return bits == 8 ? (is_signed ? DType::kInt8 : DType::kUInt8) : is_signed ? DType::kInt16 : DType::kUInt16;
+  }
+  fail(ErrorKind::kRuntime, "expected quant_min and quant_max in ascending order in the range of ",
+       is_signed ? "int16" : "uint16", ", got ", quant_min, " and ", quant_max);
+}
+
 void require_real(DType compute) {
   check(ErrorKind::kNotImplemented, !is_complex(compute), "not implemented for '", scalar_type_name(compute), "'");
 }

@@ -47,6 +47,11 @@ template <typename... A>
 DType floating_only(const A&... args) {
   return require_floating(promote(args...));
 }
+// float32 and float64, the compute types of quantization.
+inline DType floating_single() { return DType::kFloat32; }
+inline DType floating_double() { return DType::kFloat64; }
+// The signed or unsigned integer type of at least 8 bits whose range contains quant_min to quant_max.
+DType quantized(const Arg& input, int64_t quant_min, int64_t quant_max, bool is_signed);
 // floating_only(input), after PyTorch's checks of the quantization range.
 DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max);
 template <typename... A>

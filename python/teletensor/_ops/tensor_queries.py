@@ -199,9 +199,11 @@ def _only_of(name: str, layout: str) -> Callable:
 
 def _only_quantized(name: str) -> Callable:
     def method(self: Tensor):
-        raise NotImplementedError(f"Tensor.{name}: expected a quantized tensor, got a tensor of {self.dtype}")
+        raise NotImplementedError(
+            f"Could not run 'aten::{name}' with arguments from the 'CPU' backend: expected a quantized tensor, got one of {self.dtype}"
+        )
 
-    method.__name__, method.__doc__ = name, "Raises NotImplementedError: there are no quantized tensors."
+    method.__name__, method.__doc__ = name, "For quantized tensors; raises NotImplementedError for others."
     return method
 
 

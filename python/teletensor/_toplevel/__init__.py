@@ -13,9 +13,7 @@ SPARSE = (
     "values_copy"
 )
 QUANTIZED = (
-    "choose_qparams_optimized empty_quantized fused_moving_avg_obs_fake_quant int_repr q_per_channel_axis q_per_channel_scales "
-    "q_per_channel_zero_points q_scale q_zero_point quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic "
-    "quantized_batch_norm quantized_gru_cell quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
+    "choose_qparams_optimized fused_moving_avg_obs_fake_quant quantized_batch_norm quantized_gru_cell quantized_lstm_cell quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d "
     "quantized_rnn_relu_cell quantized_rnn_tanh_cell"
 )
 
@@ -64,7 +62,10 @@ NAMES = {
     "linalg._lobpcg": "lobpcg",
     "linalg._lowrank": "get_approximate_basis pca_lowrank svd_lowrank",
     "linalg._removed": "eig lstsq matrix_rank solve symeig",
-    "_toplevel.unavailable": f"dequantize dsmm spmm {SPARSE} {QUANTIZED}",
+    "_quantized.create": "_empty_affine_quantized _empty_per_channel_affine_quantized _make_per_channel_quantized_tensor "
+    "_make_per_tensor_quantized_tensor dequantize empty_quantized int_repr q_per_channel_axis q_per_channel_scales "
+    "q_per_channel_zero_points q_scale q_zero_point quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic",
+    "_toplevel.unavailable": f"dsmm spmm {SPARSE} {QUANTIZED}",
     "_quantized_names": "chalf complex32 qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",

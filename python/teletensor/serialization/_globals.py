@@ -11,8 +11,8 @@ import threading
 from collections import Counter, OrderedDict
 from typing import Any
 
-from .. import _C
-from ..storage import DTYPES
+from .. import _C, _quantized_names
+from ..storage import DTYPES, QUANTIZED
 from . import _program
 from . import _rebuild as r
 from ._constructor import Constructor, _registered, is_registered
@@ -80,11 +80,16 @@ class safe_globals:  # noqa: N801 - PyTorch's name
         _registered.update(self._previous)
 
 
+_QUANTIZED_NAMES = (_quantized_names.QuantizedDType, _quantized_names.qscheme)
+
+
 class StorageType:
     """A legacy storage class in a file, such as ``torch.FloatStorage``: its dtype."""
 
     def __init__(self, name: str) -> None:
-        self._name, self._dtype = name, _C.uint8 if name == "UntypedStorage" else DTYPES[name]
+        self._name, self._dtype = name, _C.uint8
+        if name != "UntypedStorage":
+            self._dtype = QUANTIZED[name].stored if name in QUANTIZED else DTYPES[name]
 
     @property
     def dtype(self) -> _C.dtype:
@@ -189,6 +194,7 @@ def _table(keys) -> dict[str, Any]:
         "torch._utils._rebuild_parameter_with_state": (r.rebuild_parameter_with_state, None),
         "torch._utils._rebuild_meta_tensor_no_storage": (r.rebuild_meta_tensor, None),
         "torch._utils._rebuild_device_tensor_from_cpu_tensor": (r.rebuild_device_tensor, None),
+        "torch._utils._rebuild_qtensor": (r.rebuild_qtensor, None),
         "torch._tensor._rebuild_from_type_v2": (r.rebuild_from_type, None),
         "torch.nn.parameter.Parameter": (r.make_parameter, r.parameter_class()),
         "torch.nn.parameter.UninitializedParameter": (r.make_uninitialized("UninitializedParameter"), None),
@@ -197,7 +203,6 @@ def _table(keys) -> dict[str, Any]:
     }  # fmt: skip
     for missing in (
         "_rebuild_sparse_tensor",
-        "_rebuild_qtensor",
         "_rebuild_nested_tensor",
         "_rebuild_wrapper_subclass",
         "_rebuild_device_tensor_from_numpy",
@@ -207,6 +212,8 @@ def _table(keys) -> dict[str, Any]:
     for name, value in vars(_C).items():
         if isinstance(value, _C.dtype):
             table[f"torch.{name}"] = value
+    table.update({f"torch.{kind}": StorageType(kind) for kind in QUANTIZED})
+    table.update({repr(value): value for value in vars(_quantized_names).values() if isinstance(value, _QUANTIZED_NAMES)})
     for kind in DTYPES:
         table[f"torch.{kind}"] = table[f"torch.cuda.{kind}"] = StorageType(kind)
         tensor_class = kind.replace("Storage", "Tensor")

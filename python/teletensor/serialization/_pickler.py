@@ -14,7 +14,7 @@ from .. import _C
 from .._C import Tensor
 from .._layouts import layout
 from .._storage import UntypedStorage
-from ..storage import NAMES, TypedStorage
+from ..storage import NAMES, QUANTIZED, TypedStorage
 from ._rebuild import reduce_tensor
 
 _MODULE_ADVICE = (
@@ -92,6 +92,11 @@ class Storages:
         return list(self._by_storage.values())
 
 
+def _storage_class(dtype: Any) -> str:
+    """The class of a storage with this dtype."""
+    return NAMES[dtype] if dtype in NAMES else next(name for name, kind in QUANTIZED.items() if kind is dtype)
+
+
 class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in Python, whose methods can be overridden
     """Writes an object.
 
@@ -119,7 +124,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         if not isinstance(obj, _StorageReference):
             return None
         record = obj.record
-        kind = Name.of("torch.storage UntypedStorage" if obj.dtype is None else f"torch {NAMES[obj.dtype]}")
+        kind = Name.of("torch.storage UntypedStorage" if obj.dtype is None else f"torch {_storage_class(obj.dtype)}")
         count = record.storage.nbytes() // (obj.dtype.itemsize if obj.dtype else 1)
         return ("storage", kind, record.key, record.location, count, *((None,) if self._has_views else ()))
 
@@ -157,7 +162,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         function, args = reduce_tensor(tensor, self._storages.of_tensor)
         kind = type(tensor)
         is_plain = kind.__module__.partition(".")[0] in ("teletensor", "torch")  # Tensor and Buffer
-        if is_plain and not attributes:
+        if is_plain and (not attributes or tensor.is_quantized):
             return Name.of(function), args
         written = Name.of("torch Tensor") if is_plain else kind
         return Name.of("torch._tensor _rebuild_from_type_v2"), (Name.of(function), written, args, attributes)

@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._quantized_names import qscheme
 from ..storage import TypedStorage
 from ._constructor import Constructor, is_registered
 from ._errors import LoadError, damaged, require
@@ -179,10 +180,31 @@ def set_tensor_state(tensor: Tensor, state) -> None:
     _C.become(tensor, _view(*state))
 
 
+def rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_grad, hooks) -> Tensor:
+    """``_rebuild_qtensor``: integers, and how they represent numbers: (scheme, scale, zero point[, axis])."""
+    from .._quantized.create import of_parameters
+
+    ints = _finish(_view(storage, offset, size, stride), requires_grad, hooks)
+    p = quantizer_params
+    valid = type(p) is tuple and len(p) in (3, 4) and isinstance(p[0], qscheme)
+    if valid and len(p) == 3:
+        valid = isinstance(p[1], float) and type(p[2]) is int and abs(p[2]) < 2**31
+    elif valid:
+        valid = all(isinstance(t, Tensor) and t.dim() == 1 for t in p[1:3]) and type(p[3]) is int and 0 <= p[3] < ints.dim()
+        valid = valid and p[1].numel() == p[2].numel() == ints.shape[p[3]]
+    require(valid, "a scheme, scales and zero points", p)
+    try:
+        return of_parameters(ints, p)
+    except _C.OutOfMemoryError:
+        raise
+    except RuntimeError as error:
+        raise damaged(str(error)) from None
+
+
 def not_implemented(name: str) -> Callable:
     """A function that raises NotImplementedError for a kind of tensor that teletensor does not have."""
     kinds = {
-        "_rebuild_sparse_tensor": "sparse", "_rebuild_qtensor": "quantized", "_rebuild_nested_tensor": "nested",
+        "_rebuild_sparse_tensor": "sparse", "_rebuild_nested_tensor": "nested",
         "_rebuild_wrapper_subclass": "subclassed", "_rebuild_device_tensor_from_numpy": "XLA",
     }  # fmt: skip
 
@@ -194,6 +216,15 @@ def not_implemented(name: str) -> Callable:
     return refuse
 
 
+def _reduce_quantized(tensor: Any, storage: Any) -> tuple:
+    q = tensor._quantizer
+    parameters = (q.scheme, *q.numbers()) if q.axis is None else (q.scheme, q.scale, q.zero_point, q.axis)
+    where = (tensor._ints.storage_offset(), tuple(tensor.shape), tuple(tensor._ints.stride()))
+    if tensor.device.type == "meta":
+        raise NotImplementedError("[save] a quantized tensor on the meta device has no integers to write")
+    return "torch._utils _rebuild_qtensor", (storage(tensor._ints, q.dtype), *where, parameters, False, OrderedDict())
+
+
 def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     """The name of the function that creates a tensor, and its arguments, as PyTorch writes them.
 
@@ -201,6 +232,8 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     """
     from ..storage import NAMES
 
+    if tensor.is_quantized:
+        return _reduce_quantized(tensor, storage)
     if _C._is_wrapper(tensor):
         raise NotImplementedError(
             f"[save] a {type(tensor).__name__} has no values in the engine: save the tensors inside; for DTensors use "

@@ -1,0 +1,46 @@
+// The scale and zero point with which integers represent a range of numbers. A pure function.
+#pragma once
+
+#include <algorithm>
+#include <cmath>
+#include <cstdint>
+#include <cstdlib>
+
+namespace tt {
+
+struct QuantizationParams {
+  double scale;
+  int32_t zero_point;
+};
+
+// Returns the parameters for integers from `quant_min` to `quant_max`, which is greater, and numbers from `min` to
+// `max`; 0 is exactly represented. The steps and their precision are PyTorch's, so that the results have its bits.
+inline QuantizationParams choose_quantization_params(float min, float max, int32_t quant_min, int32_t quant_max) {
+  constexpr float kSmallest = 6.1e-5f;
+  min = std::min(min, 0.0f);
+  max = std::max(max, 0.0f);
+  double scale = (static_cast<double>(max) - min) / (quant_max - quant_min);
+  if (static_cast<float>(scale) == 0 || std::isinf(1.0f / static_cast<float>(scale))) scale = 0.1;
+  if (scale < kSmallest) {  // widens the range
+    const float before = static_cast<float>(scale);
+    scale = kSmallest;
+    if (min == 0) {
+      max = kSmallest * static_cast<float>(quant_max - quant_min);
+    } else if (max == 0) {
+      min = -kSmallest * static_cast<float>(quant_max - quant_min);
+    } else {
+      min *= kSmallest / before;
+      max *= kSmallest / before;
+    }
+  }
+  // Of the two ends, the one at which rounding makes the smaller error.
+  const double from_min = quant_min - min / scale, from_max = quant_max - max / scale;
+  const double min_error = std::abs(quant_min) - std::abs(min / scale);
+  const double max_error = std::abs(quant_max) - std::abs(max / scale);
+  const double point = min_error < max_error ? from_min : from_max;
+  if (!(point >= quant_min)) return {scale, quant_min};
+  if (point > quant_max) return {scale, quant_max};
+  return {scale, static_cast<int32_t>(std::nearbyint(point))};
+}
+
+}  // namespace tt

@@ -1,0 +1,250 @@
+"""QuantizedTensor: a tensor of torch.quint8, torch.qint8 or torch.qint32."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .._options import check_flags, check_memory_format
+from .._quantized_names import QuantizedDType, qscheme
+from .._tensor_str import _add_suffixes, _tensor_str
+from .quantizer import Quantizer, aten_name
+
+# Functions by the name of the engine's operator, set by calls.py: (arguments, into) -> result.
+handlers: dict[str, Callable[[list, list | None], Any]] = {}
+
+
+def not_implemented(name: str) -> NotImplementedError:
+    """PyTorch's error for an operator without a kernel for quantized tensors."""
+    return NotImplementedError(
+        f"Could not run 'aten::{name}' with arguments from the 'QuantizedCPU' backend. This could be because the operator "
+        "doesn't exist for this backend: dequantize the tensor first"
+    )
+
+
+class QuantizedTensor(Tensor):
+    """Integers in the engine (``int_repr()``) and a Quantizer. Made by wrapped(); not differentiable.
+
+    The engine has the integers and never waits. Operators that PyTorch has for quantized tensors are in calls.py; others
+    raise NotImplementedError.
+    """
+
+    __torch_function__ = _C._disabled_torch_function_impl
+    _ints: Tensor
+    _quantizer: Quantizer
+
+    @classmethod
+    def __torch_dispatch__(cls, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        """Runs operators of torch.ops.quantized, which take quantized tensors; refuses others."""
+        if getattr(func, "kernels", None):
+            return func.run(*func._schema.bind(args, kwargs or {}))
+        raise not_implemented(str(func).removeprefix("aten.").removesuffix(".default"))
+
+    @staticmethod
+    def run_engine_call(name: str, arguments: list, into: list | None) -> Any:
+        """Computes an operator of the engine of which an argument is quantized."""
+        if name not in handlers:
+            raise not_implemented(name)
+        return handlers[name](arguments, into)
+
+    # -- what it is
+
+    @property
+    def dtype(self) -> QuantizedDType:  # type: ignore[override]
+        """The quantized dtype."""
+        return self._quantizer.dtype
+
+    is_quantized = True
+
+    @property
+    def itemsize(self) -> int:
+        """The bytes of an element."""
+        return self._ints.itemsize
+
+    @property
+    def data(self) -> QuantizedTensor:  # type: ignore[override]
+        """The tensor itself: it has no gradient history."""
+        return self
+
+    def element_size(self) -> int:
+        """The bytes of an element."""
+        return self._ints.itemsize
+
+    def is_floating_point(self) -> bool:
+        """False."""
+        return False
+
+    def is_complex(self) -> bool:
+        """False."""
+        return False
+
+    def is_signed(self) -> bool:
+        """Raises RuntimeError, as PyTorch does."""
+        return self.dtype.is_signed
+
+    def int_repr(self) -> Tensor:
+        """A copy of the integers: uint8, int8 or int32."""
+        return self._ints.clone()
+
+    def dequantize(self) -> Tensor:
+        """The numbers, as float32."""
+        return self._quantizer.dequantize(self._ints)
+
+    def qscheme(self) -> qscheme:
+        """torch.per_tensor_affine, per_channel_affine or per_channel_affine_float_qparams."""
+        return self._quantizer.scheme
+
+    def q_scale(self) -> float:
+        """The scale of a tensor with one scale. Waits if the engine computed it."""
+        self._check_scheme(channels=False)
+        return self._quantizer.numbers()[0]
+
+    def q_zero_point(self) -> int:
+        """The zero point of a tensor with one scale. Waits if the engine computed it."""
+        self._check_scheme(channels=False)
+        return self._quantizer.numbers()[1]
+
+    def q_per_channel_scales(self) -> Tensor:
+        """The scales, float64 (float32 for per_channel_affine_float_qparams)."""
+        self._check_scheme(channels=True)
+        return self._quantizer.scale  # type: ignore[return-value]
+
+    def q_per_channel_zero_points(self) -> Tensor:
+        """The zero points, int64 (float32 for per_channel_affine_float_qparams)."""
+        self._check_scheme(channels=True)
+        return self._quantizer.zero_point  # type: ignore[return-value]
+
+    def q_per_channel_axis(self) -> int:
+        """The dimension with a scale per entry."""
+        self._check_scheme(channels=True)
+        return self._quantizer.axis  # type: ignore[return-value]
+
+    def _check_scheme(self, channels: bool) -> None:
+        if (self._quantizer.axis is not None) != channels:
+            wanted = (
+                "quantizer->qscheme() == kPerChannelAffine || quantizer->qscheme() == kPerChannelAffineFloatQParams"
+                if channels
+                else "quantizer->qscheme() == kPerTensorAffine"
+            )
+            raise RuntimeError(f"Expected {wanted} to be true, but got false: the tensor's scheme is {self.qscheme()}")
+
+    # -- conversions
+
+    def to(self, *args: Any, dtype: Any = None, device: Any = None, non_blocking: bool = False, copy: bool = False,
+           memory_format: Any = None) -> QuantizedTensor:  # fmt: skip
+        """Copies to another device. Raises RuntimeError for another dtype, as PyTorch does: use dequantize()."""
+        check_flags("to", non_blocking=non_blocking, copy=copy)
+        check_memory_format("to", memory_format)
+        for arg in args:
+            if isinstance(arg, (_C.dtype, QuantizedDType)):
+                dtype = arg
+            elif isinstance(arg, Tensor):
+                dtype, device = arg.dtype, arg.device
+            elif isinstance(arg, (str, _C.device)) or (isinstance(arg, int) and not isinstance(arg, bool)):
+                device = arg
+        if dtype is not None and dtype is not self.dtype:
+            if isinstance(dtype, QuantizedDType):
+                raise NotImplementedError(f"[to] expected the tensor's dtype {self.dtype}, got {dtype}: quantize again")
+            raise RuntimeError("Creation of quantized tensor requires quantized dtype like torch.quint8")
+        target = self.device if device is None else _C.placed(device)
+        ints = self._ints.to(target, copy=copy, memory_format=memory_format)
+        return self if ints is self._ints else wrapped(ints, self._quantizer.to(target))
+
+    def cpu(self, memory_format: Any = None) -> QuantizedTensor:
+        """Copies to the engine's CPU."""
+        return self.to("cpu", memory_format=memory_format)
+
+    def cuda(self, device: Any = None, non_blocking: bool = False, memory_format: Any = None) -> QuantizedTensor:
+        """Copies to a GPU of the engine."""
+        return self.to(_C.device("cuda" if device is None else device), non_blocking=non_blocking, memory_format=memory_format)
+
+    def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
+        """PyTorch's name of the type; or, with the tensor's own dtype, the tensor."""
+        if dtype is None:
+            kind = "" if self.device.type == "cpu" else f"{self.device.type}."
+            return f"torch.{kind}quantized.{aten_name(self.dtype)}Tensor"
+        return self.to(dtype=dtype, non_blocking=non_blocking)
+
+    def requires_grad_(self, requires_grad: bool = True) -> QuantizedTensor:
+        """Raises RuntimeError if ``requires_grad`` is True: quantized tensors have no gradients."""
+        if requires_grad:
+            raise RuntimeError("only Tensors of floating point dtype can require gradients")
+        return self
+
+    def data_ptr(self) -> Any:
+        """data_ptr() of the integers."""
+        return self._ints.data_ptr()
+
+    def untyped_storage(self) -> Any:
+        """The bytes of the integers."""
+        return self._ints.untyped_storage()
+
+    def item(self) -> float:
+        """The number of a tensor with one element. Waits for the engine."""
+        return self.dequantize().item()
+
+    def tolist(self) -> Any:
+        """Raises RuntimeError, as PyTorch does: use dequantize()."""
+        raise RuntimeError("load_scalar: invalid type")
+
+    def numpy(self, *, force: bool = False) -> Any:
+        """Raises TypeError, as PyTorch does: use dequantize() or int_repr()."""
+        raise TypeError(f"Got unsupported ScalarType {aten_name(self.dtype)}, also with force={force}")
+
+    def __float__(self) -> float:
+        return float(self.item())
+
+    def __int__(self) -> int:
+        return int(self.item())
+
+    def __bool__(self) -> bool:
+        return bool(self.dequantize())
+
+    # -- copies and text
+
+    def __deepcopy__(self, memo: dict) -> QuantizedTensor:
+        if id(self) not in memo:
+            memo[id(self)] = wrapped(self._ints.clone(), self._quantizer)
+        return memo[id(self)]
+
+    def __reduce_ex__(self, protocol: Any) -> tuple:
+        """Pickles the integers' bytes and the quantizer. Waits for the engine."""
+        q = self._quantizer
+        parameters = (q.scale, q.zero_point) if q.axis is not None else q.numbers()
+        return _unpickled, (self._ints, q.dtype, *parameters, q.axis)
+
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        """Returns PyTorch's notation. Waits for the values, unless ``tensor_contents`` replaces them."""
+        if tensor_contents is not None:
+            body = tensor_contents
+        elif self.device.type == "meta":
+            body = "..."
+        else:
+            body = _tensor_str(self.dequantize(), len("tensor(")) if self.numel() else "[]"
+        suffixes = [] if self.device.type == "cpu" else [f"device='{self.device}'"]
+        suffixes += [f"size={tuple(self.shape)}", f"dtype={self.dtype}", f"quantization_scheme={self.qscheme()}"]
+        if self._quantizer.axis is None:
+            scale, point = self._quantizer.numbers() if self.device.type != "meta" else ("...", "...")
+            suffixes += [f"scale={scale}", f"zero_point={point}"]
+        else:
+            q = self._quantizer
+            suffixes += [f"scale={q.scale}", f"zero_point={q.zero_point}", f"axis={q.axis}"]
+        return _add_suffixes("tensor(" + body, suffixes, len("tensor("), force_newline=False)
+
+    __str__ = __repr__
+
+
+QuantizedTensor.__module__ = "teletensor"
+
+
+def wrapped(ints: Tensor, quantizer: Quantizer) -> QuantizedTensor:
+    """The quantized tensor with these integers, which it shares."""
+    made = _C._make_wrapper(QuantizedTensor, ints.shape, ints.stride(), ints.storage_offset(), ints.dtype, ints.device)
+    made._ints, made._quantizer = ints, quantizer
+    return made
+
+
+def _unpickled(ints: Tensor, dtype: QuantizedDType, scale: Any, zero_point: Any, axis: int | None) -> QuantizedTensor:
+    return wrapped(ints, Quantizer(dtype, scale, zero_point, axis))
