@@ -24,3 +24,10 @@ class Constructor:
 def is_registered(value: object) -> bool:
     """Whether a user added the object."""
     return any(value is added for _, added in _registered.values())
+
+
+def torch_name(module: str) -> str:
+    """PyTorch's or torchao's name of a module of this package; other names as they are."""
+    if module == "teletensor.torchao" or module.startswith("teletensor.torchao."):
+        return module.removeprefix("teletensor.")
+    return "torch" + module[len("teletensor") :] if module == "teletensor" or module.startswith("teletensor.") else module

@@ -15,6 +15,7 @@ from .._C import Tensor
 from .._layouts import layout
 from .._storage import UntypedStorage
 from ..storage import NAMES, QUANTIZED, TypedStorage
+from ._constructor import is_registered, torch_name
 from ._rebuild import reduce_tensor
 
 _MODULE_ADVICE = (
@@ -187,7 +188,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         """Writes the name of a class or function; those of this package under PyTorch's names."""
         module = getattr(obj, "__module__", None) or ""
         if module == "teletensor" or module.startswith("teletensor."):
-            text = _function_name(obj) or f"torch{module[len('teletensor') :]} {name or obj.__qualname__}"
+            text = _function_name(obj) or f"{torch_name(module)} {name or obj.__qualname__}"
             place = self.memo.get(id(Name.of(text)))
             return self.write(self.get(place[0])) if place else self._write_name(Name.of(text))
         super().save_global(obj, name)
@@ -212,7 +213,7 @@ def _reject_code(obj) -> None:
     from ._program import may_create
 
     kind = type(obj)
-    if may_create(kind):
+    if may_create(kind) or is_registered(kind):
         return
     if kind.__module__.startswith("teletensor."):
         what = (
