@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 from typing import Any
 
 from ._active_profile import record_function
@@ -60,6 +61,10 @@ _collectives = {
 }
 
 
+# Modules that define a namespace's operators, imported at its first use.
+_DEFINED_LATE = {"quantized": "._quantized.operators", "quantized_decomposed": "._quantized.decomposed"}
+
+
 class _Namespace:
     """The operators of a namespace as attributes."""
 
@@ -67,6 +72,8 @@ class _Namespace:
         self.name = name
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
+        if self.name in _DEFINED_LATE:
+            importlib.import_module(_DEFINED_LATE.pop(self.name), __package__)
         found = registry.packet(self.name, name)
         if found is None and self.name == "aten":
             found = _aten.packet(name)
@@ -83,6 +90,8 @@ class _Namespace:
         return found
 
     def __dir__(self) -> list[str]:
+        if self.name in _DEFINED_LATE:
+            importlib.import_module(_DEFINED_LATE.pop(self.name), __package__)
         return registry.names(self.name) + (_aten.names() if self.name == "aten" else [])
 
     def __repr__(self) -> str:

@@ -8,7 +8,13 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._quantized_names import (
-    QuantizedDType, per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine, qint8, qint32, quint8,
+    QuantizedDType,
+    per_channel_affine,
+    per_channel_affine_float_qparams,
+    per_tensor_affine,
+    qint8,
+    qint32,
+    quint8,
 )  # fmt: skip # isort: skip
 from . import calls  # noqa: F401 - the operators on quantized tensors
 from .quantizer import Quantizer, check_quantized_dtype, check_zero_point

@@ -9,7 +9,12 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._quantized_names import (
-    QuantizedDType, per_channel_affine, per_channel_affine_float_qparams, per_tensor_affine, qint32, qscheme,
+    QuantizedDType,
+    per_channel_affine,
+    per_channel_affine_float_qparams,
+    per_tensor_affine,
+    qint32,
+    qscheme,
 )  # fmt: skip
 
 _NAMES = {"quint8": "QUInt8", "qint8": "QInt8", "qint32": "QInt32", "quint4x2": "QUInt4x2", "quint2x4": "QUInt2x4"}
