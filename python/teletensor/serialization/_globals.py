@@ -11,7 +11,7 @@ import threading
 from collections import Counter, OrderedDict
 from typing import Any
 
-from .. import _C, _quantized_names
+from .. import _C, _quantized_names, _small_integers
 from ..storage import DTYPES, QUANTIZED
 from . import _program
 from . import _rebuild as r
@@ -214,6 +214,9 @@ def _table(keys) -> dict[str, Any]:
             table[f"torch.{name}"] = value
     table.update({f"torch.{kind}": StorageType(kind) for kind in QUANTIZED})
     table.update({repr(value): value for value in vars(_quantized_names).values() if isinstance(value, _QUANTIZED_NAMES)})
+    for name, value in vars(_small_integers).items():
+        if isinstance(value, _small_integers.SmallIntegerDType):
+            table[f"torch.{name}"] = value
     for kind in DTYPES:
         table[f"torch.{kind}"] = table[f"torch.cuda.{kind}"] = StorageType(kind)
         tensor_class = kind.replace("Storage", "Tensor")

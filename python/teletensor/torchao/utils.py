@@ -78,6 +78,13 @@ class TorchAOBaseTensor(Tensor):
     def __tensor_unflatten__(cls, tensors: dict, attributes: Any, _outer_size: Any, _outer_stride: Any) -> TorchAOBaseTensor:
         return cls(**{name: tensors.get(name) for name in _arguments(cls)[0]}, **attributes)
 
+    def __deepcopy__(self, memo: dict) -> TorchAOBaseTensor:
+        if id(self) not in memo:
+            copied = self._apply_fn_to_data(lambda t: t.clone())
+            copied.__dict__.update({k: v for k, v in vars(self).items() if k == "_parameter_type"})
+            memo[id(self)] = copied
+        return memo[id(self)]
+
     def __setstate__(self, state: Any) -> None:
         """Sets the attributes that a file contains, which the constructor checks."""
         tensors, others = _arguments(type(self))

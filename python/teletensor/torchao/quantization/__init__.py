@@ -24,6 +24,8 @@ from .utils import compute_error
 
 AOPerModuleConfig = ModuleFqnToConfig  # noqa: F405
 __getattr__, __dir__ = lazy_attributes(globals(), ("pt2e",))
+for _kind in (Float8Tensor, Int4Tensor, Int8Tensor, IntxUnpackedToInt8Tensor):
+    _kind.__module__ = __name__  # the name in torchao's files
 add_safe_globals([
     Float8MMConfig, Float8Tensor, Int4Tensor, Int8Tensor, IntxUnpackedToInt8Tensor, MappingType, PerAxis, PerBlock, PerGroup, PerRow,  # noqa: F405
     PerTensor, PerToken, QuantizeTensorToFloat8Kwargs, QuantizeTensorToInt8Kwargs, ZeroPointDomain,

@@ -12,6 +12,7 @@ from typing import Any
 
 from ... import _C, _small_integers
 from ..._C import Tensor
+from ..._functions import finfo
 from ..._grad_mode import no_grad
 
 __all__ = [
@@ -56,7 +57,7 @@ def limits(dtype: Any, quant_min: float | None = None, quant_max: float | None =
         AssertionError: the given numbers are not in the dtype's range.
     """
     if dtype in _FLOAT8:
-        lowest, highest = _C.finfo(dtype).min, _C.finfo(dtype).max
+        lowest, highest = finfo(dtype).min, finfo(dtype).max
     elif isinstance(dtype, _small_integers.SmallIntegerDType):
         lowest, highest = dtype.limits
     elif dtype in _LIMITS:
@@ -138,7 +139,7 @@ def choose_qparams_affine(
     sizes, inside = _blocks(block_size, input.shape)
     grouped = input.reshape(sizes)
     low, high = (grouped.amin(inside), grouped.amax(inside)) if inside else (grouped, grouped)
-    eps = _C.finfo(input.dtype).smallest_normal if eps is None else eps
+    eps = finfo(input.dtype).smallest_normal if eps is None else eps
     scale, point = _parameters(low, high, mapping_type, quant_min, quant_max, eps)
     if keepdim:
         shape = [n // b for n, b in zip(input.shape, block_size, strict=True)]
@@ -162,7 +163,7 @@ def choose_qparams_affine_with_min_max(
     if any(n < 1 for n in block_size):
         raise AssertionError(f"expected positive block sizes, got {tuple(block_size)}")
     quant_min, quant_max = limits(target_dtype, quant_min, quant_max)
-    eps = _C.finfo(min_val.dtype).smallest_normal if eps is None else eps
+    eps = finfo(min_val.dtype).smallest_normal if eps is None else eps
     scale, point = _parameters(min_val, max_val, mapping_type, quant_min, quant_max, eps)
     return scale.to(scale_dtype or min_val.dtype), point.to(zero_point_dtype or _C.int32)
 
@@ -175,7 +176,7 @@ def choose_qparams_affine_tinygemm(
     sizes, inside = _blocks(block_size, input.shape)
     grouped = input.reshape(sizes)
     low, high = grouped.amin(inside), grouped.amax(inside)
-    scale = ((high - low) / float(quant_max - quant_min)).clamp(min=_C.finfo(input.dtype).smallest_normal)
+    scale = ((high - low) / float(quant_max - quant_min)).clamp(min=finfo(input.dtype).smallest_normal)
     return scale, low + scale * ((quant_max + quant_min + 1) / 2)
 
 
@@ -246,7 +247,7 @@ def float8_scale(input: Tensor, block_size: Sequence[int], dtype: Any, lowest: f
     if lowest is not None or highest is not None:
         largest = largest.clamp(min=lowest, max=highest)
     shape = [n // b for n, b in zip(input.shape, block_size, strict=True)]
-    return (largest / _C.finfo(dtype).max).reshape(shape).to(_C.float32)
+    return (largest / finfo(dtype).max).reshape(shape).to(_C.float32)
 
 
 def _per_element(scale: Tensor, block_size: Sequence[int]) -> Tensor:
@@ -258,7 +259,7 @@ def _per_element(scale: Tensor, block_size: Sequence[int]) -> Tensor:
 
 def quantize_float8(input: Tensor, scale: Tensor, block_size: Sequence[int], dtype: Any) -> Tensor:
     """``input / scale`` in a float8 dtype."""
-    largest = _C.finfo(dtype).max
+    largest = finfo(dtype).max
     return (input.to(_C.float32) / _per_element(scale, block_size)).clamp(-largest, largest).to(dtype)
 
 

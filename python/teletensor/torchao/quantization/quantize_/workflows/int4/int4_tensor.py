@@ -10,7 +10,7 @@ from ......_grad_mode import no_grad
 from ......nn import functional as F
 from .....utils import TorchAOBaseTensor
 from ...._products import int4_weight, int4_weight_product, pack_int4
-from ....quant_primitives import choose_qparams_affine_tinygemm, quantize_affine_tinygemm
+from ....quant_primitives import quantize_affine_tinygemm
 
 __all__ = ["Int4Tensor"]
 
@@ -62,9 +62,10 @@ class Int4Tensor(TorchAOBaseTensor):
         if w.dim() != 2 or len(block_size) != 2 or block_size[0] != 1 or block_size[1] < 2 or w.shape[1] % 2:
             raise AssertionError(f"Only groupwise quant of matrices is supported, got shape {tuple(w.shape)} and {block_size=}")
         values = w.to(_C.float32)
-        scale, zero_point = choose_qparams_affine_tinygemm(values, block_size)
-        scale = scale.clamp(min=1e-6 / 15)
-        zero_point = values.reshape(w.shape[0], -1, block_size[1]).amin(-1) + scale * 8
+        rows = values.reshape(w.shape[0], -1, block_size[1])
+        lowest, highest = rows.aminmax(dim=-1)
+        scale = (highest - lowest).clamp(min=1e-6) / 15
+        zero_point = lowest + scale * 8
         q = quantize_affine_tinygemm(values, block_size, scale, zero_point)
         grid = [t.reshape(w.shape[0], -1).t().contiguous().to(w.dtype) for t in (scale, zero_point)]
         return cls(_signed(pack_int4(q)), *grid, list(block_size), tuple(w.shape), activation_dtype=activation_dtype)

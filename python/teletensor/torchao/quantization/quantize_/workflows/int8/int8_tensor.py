@@ -7,6 +7,7 @@ from typing import Any
 
 from ...... import _C
 from ......_C import Tensor
+from ......_functions import finfo
 from ......nn import functional as F
 from .....utils import TorchAOBaseTensor
 from ...._products import int8_product, int8_weight_product
@@ -86,7 +87,7 @@ class Int8Tensor(TorchAOBaseTensor):
         low, high = (-64, 63) if reduce_range else (-128, 127)
         if scale is None:
             scale, zero_point = choose_qparams_affine(
-                hp_tensor, mapping_type, block_size, _C.int8, low, high, eps=_C.finfo(_C.float32).eps, scale_dtype=_C.float32,
+                hp_tensor, mapping_type, block_size, _C.int8, low, high, eps=finfo(_C.float32).eps, scale_dtype=_C.float32,
                 zero_point_dtype=_C.int8, keepdim=True,
             )  # fmt: skip
         else:
