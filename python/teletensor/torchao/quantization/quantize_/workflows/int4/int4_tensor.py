@@ -70,6 +70,11 @@ class Int4Tensor(TorchAOBaseTensor):
         grid = [t.reshape(w.shape[0], -1).t().contiguous().to(w.dtype) for t in (scale, zero_point)]
         return cls(_signed(pack_int4(q)), *grid, list(block_size), tuple(w.shape), activation_dtype=activation_dtype)
 
+    @classmethod
+    def from_values(cls, values: Tensor, scale: Tensor, zero_point: Tensor, group_size: int) -> Int4Tensor:
+        """A weight of values 0 to 15 (out, in), and scales and zero points (in / group size, out)."""
+        return cls(_signed(pack_int4(values)), scale, zero_point, [1, group_size], tuple(values.shape))
+
     def packed(self) -> Tensor:
         """The values 0 to 15, two in each byte (uint8)."""
         return _unsigned(self.qdata)
