@@ -1,7 +1,7 @@
-"""torch.ao.nn: modules for quantization."""
+"""torch.ao.nn: fused modules, modules for quantization-aware training, and modules with quantized weights."""
 
 from __future__ import annotations
 
 from ..._lazy import lazy_attributes
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("quantized",))
+__getattr__, __dir__ = lazy_attributes(globals(), ("intrinsic", "qat", "quantizable", "quantized", "sparse"))

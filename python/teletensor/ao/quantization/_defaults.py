@@ -1,10 +1,10 @@
-"""PyTorch's default observers, fake quantizations and configurations."""
+"""PyTorch's default observers and fake quantizations."""
 
 from __future__ import annotations
 
-from ... import _C
 from ... import _quantized_names as q
 from ._fake_quantize import FakeQuantize, FixedQParamsFakeQuantize, FusedMovingAvgObsFakeQuantize
+from ._histogram import HistogramObserver
 from ._observers import (
     FixedQParamsObserver,
     MinMaxObserver,
@@ -15,7 +15,6 @@ from ._observers import (
     RecordingObserver,
     ReuseInputObserver,
 )
-from ._types import QConfig
 
 _SYMMETRIC = {"dtype": q.qint8, "qscheme": q.per_tensor_symmetric}
 _CHANNELS = {"dtype": q.qint8, "qscheme": q.per_channel_symmetric}
@@ -26,6 +25,7 @@ default_observer = MinMaxObserver.with_args(quant_min=0, quant_max=127)
 default_placeholder_observer, default_debug_observer, default_reuse_input_observer = (
     PlaceholderObserver, RecordingObserver, ReuseInputObserver,
 )  # fmt: skip
+default_histogram_observer = HistogramObserver.with_args(quant_min=0, quant_max=127)
 default_weight_observer = MinMaxObserver.with_args(**_SYMMETRIC)
 weight_observer_range_neg_127_to_127 = MinMaxObserver.with_args(**_SYMMETRIC, **_NARROW)
 default_per_channel_weight_observer = PerChannelMinMaxObserver.with_args(**_CHANNELS)
@@ -64,6 +64,9 @@ default_fixed_qparams_range_neg1to1_fake_quant = FixedQParamsFakeQuantize.with_a
 default_fixed_qparams_range_0to1_fake_quant = FixedQParamsFakeQuantize.with_args(observer=default_fixed_qparams_range_0to1_observer)
 default_symmetric_fixed_qparams_fake_quant = default_fixed_qparams_range_neg1to1_fake_quant
 default_affine_fixed_qparams_fake_quant = default_fixed_qparams_range_0to1_fake_quant
+default_histogram_fake_quant = FakeQuantize.with_args(
+    observer=HistogramObserver, **_BYTE, dtype=q.quint8, qscheme=q.per_tensor_affine, reduce_range=True
+)
 default_fused_act_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAverageMinMaxObserver, **_BYTE, dtype=q.quint8)
 default_fused_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(observer=MovingAverageMinMaxObserver, **_SIGNED, **_SYMMETRIC)
 default_fused_per_channel_wt_fake_quant = FusedMovingAvgObsFakeQuantize.with_args(
@@ -76,12 +79,4 @@ fused_per_channel_wt_fake_quant_range_neg_127_to_127 = FusedMovingAvgObsFakeQuan
     observer=MovingAveragePerChannelMinMaxObserver, **_CHANNELS, **_NARROW
 )
 
-default_qconfig = QConfig(default_observer, default_weight_observer)
-default_dynamic_qconfig = QConfig(default_dynamic_quant_observer, default_weight_observer)
-default_qat_qconfig = QConfig(default_fake_quant, default_weight_fake_quant)
-float16_dynamic_qconfig = QConfig(
-    PlaceholderObserver.with_args(dtype=_C.float16, is_dynamic=True), PlaceholderObserver.with_args(dtype=_C.float16)
-)
-float_qparams_weight_only_qconfig = QConfig(default_placeholder_observer, default_float_qparams_observer)
-
-__all__ = [name for name in globals() if name.startswith(("default_", "weight_", "per_channel_", "fused_", "float"))]
+__all__ = [name for name in globals() if name.startswith(("default_", "weight_", "per_channel_", "fused_"))]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import functools
 from abc import ABC, abstractmethod
 from typing import Any
 
@@ -10,8 +9,11 @@ from ... import _C
 from ... import _quantized_names as q
 from ..._C import Tensor
 from ...nn import Module
-from ._observer_base import PartialWrapper
-from ._observers import _PER_CHANNEL, FixedQParamsObserver, MovingAverageMinMaxObserver
+from ._observer_base import with_args
+from ._observers import FixedQParamsObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver
+from ._ranges import integer_limits, is_per_channel, is_per_tensor
+
+_FLAGS = ("fake_quant_enabled", "observer_enabled")
 
 
 class FakeQuantizeBase(ABC, Module):
@@ -21,7 +23,8 @@ class FakeQuantizeBase(ABC, Module):
         super().__init__()
         self.register_buffer("fake_quant_enabled", _C.tensor([1], dtype=_C.uint8))
         self.register_buffer("observer_enabled", _C.tensor([1], dtype=_C.uint8))
-        self._states = {"fake_quant_enabled": True, "observer_enabled": True}  # the buffers' values, read without waiting
+        # The buffers' values, read again only after a buffer was replaced or changed: (buffer, its version, value).
+        self._flags = {name: (getattr(self, name), getattr(self, name)._version, True) for name in _FLAGS}
 
     @abstractmethod
     def forward(self, x: Tensor) -> Tensor:
@@ -32,8 +35,18 @@ class FakeQuantizeBase(ABC, Module):
         """(scale, zero point) of the observed values."""
 
     def _set_enabled(self, name: str, enabled: bool) -> None:
-        getattr(self, name).fill_(1 if enabled else 0)
-        self._states[name] = bool(enabled)
+        buffer = getattr(self, name)
+        buffer.fill_(1 if enabled else 0)
+        self._flags[name] = (buffer, buffer._version, bool(enabled))
+
+    def _enabled(self, name: str) -> bool:
+        """The value of a flag's buffer. Waits only after something else than the methods of this class changed it."""
+        buffer = getattr(self, name)
+        known, version, value = self._flags[name]
+        if known is not buffer or version != buffer._version:
+            value = bool(buffer[0] == 1)
+            self._flags[name] = (buffer, buffer._version, value)
+        return value
 
     def enable_fake_quant(self, enabled: bool = True) -> None:
         """Rounds, or not."""
@@ -56,14 +69,8 @@ class FakeQuantizeBase(ABC, Module):
             if prefix + name in state_dict and state_dict[prefix + name].shape != getattr(self, name).shape:
                 setattr(self, name, _C.torch.empty_like(state_dict[prefix + name]))
         super()._load_from_state_dict(state_dict, prefix, *args)
-        for name in self._states:
-            if prefix + name in state_dict:
-                self._states[name] = bool(state_dict[prefix + name].any())
 
-    @classmethod
-    def with_args(cls, **kwargs: Any) -> PartialWrapper:
-        """A constructor with some of its arguments. ``factory_kwargs`` are those of the observer."""
-        return PartialWrapper(functools.partial(cls, **kwargs))
+    with_args = classmethod(with_args)
 
 
 def fake_quantized(x: Tensor, scale: Tensor, zero_point: Tensor, axis: int | None, low: int, high: int) -> Tensor:
@@ -99,6 +106,12 @@ class FakeQuantize(FakeQuantizeBase):
         if quant_min is not None and quant_max is not None:
             if quant_min > quant_max:
                 raise AssertionError("quant_min must be less than or equal to quant_max")
+            keywords = getattr(getattr(observer, "p", None), "keywords", {})
+            limits = integer_limits(keywords.get("dtype", observer_kwargs.get("dtype", q.quint8)))
+            if limits[0] > quant_min:
+                raise AssertionError("quant_min out of bound")
+            if quant_max > limits[1]:
+                raise AssertionError("quant_max out of bound")
             observer_kwargs |= {"quant_min": quant_min, "quant_max": quant_max}
         observer_kwargs["is_dynamic"] = is_dynamic
         self.activation_post_process = observer(**observer_kwargs)
@@ -106,9 +119,11 @@ class FakeQuantize(FakeQuantizeBase):
         self.is_dynamic = self.activation_post_process.is_dynamic
         self.dtype, self.qscheme = self.activation_post_process.dtype, self.activation_post_process.qscheme
         self.ch_axis = getattr(self.activation_post_process, "ch_axis", -1)
-        if self.qscheme not in (*_PER_CHANNEL, q.per_tensor_affine, q.per_tensor_symmetric):
-            raise AssertionError("Only per channel and per tensor quantization are supported in fake quantize got qscheme: " + self.qscheme)
-        self.is_per_channel = self.qscheme in _PER_CHANNEL
+        if not (is_per_channel(self.qscheme) or is_per_tensor(self.qscheme)):
+            raise AssertionError(
+                f"Only per channel and per tensor quantization are supported in fake quantize got qscheme: {self.qscheme}"
+            )
+        self.is_per_channel = is_per_channel(self.qscheme)
         kind = _C.float32 if self.qscheme == q.per_channel_affine_float_qparams else _C.int32
         self.register_buffer("scale", _C.tensor([1.0], dtype=_C.float32))
         self.register_buffer("zero_point", _C.tensor([0], dtype=kind))
@@ -121,11 +136,11 @@ class FakeQuantize(FakeQuantizeBase):
         return self.calculate_qparams()
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - PyTorch's name
-        if self._states["observer_enabled"]:
+        if self._enabled("observer_enabled"):
             self.activation_post_process(X.detach())
             scale, zero_point = self._observed_qparams()
             self.scale, self.zero_point = scale.to(self.scale.dtype), zero_point.to(self.zero_point.dtype)
-        if not self._states["fake_quant_enabled"]:
+        if not self._enabled("fake_quant_enabled"):
             return X
         axis = self.ch_axis if self.is_per_channel else None
         return fake_quantized(X, self.scale, self.zero_point, axis, self.quant_min, self.quant_max)
@@ -146,8 +161,13 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         if type(self.activation_post_process) is not FixedQParamsObserver:
             raise AssertionError(f"{type(self).__name__}'s observer must be a FixedQParamsObserver")
         self.scale, self.zero_point = self.activation_post_process.scale, self.activation_post_process.zero_point
-        if self.qscheme not in (q.per_tensor_affine, q.per_tensor_symmetric):
-            raise AssertionError("Only per tensor quantization is supported FixedQParamsFakeQuantize module, got qscheme:" + self.qscheme)
+        self._observer_ctr = observer
+        if not is_per_tensor(self.qscheme):
+            raise AssertionError(f"Only per tensor quantization is supported FixedQParamsFakeQuantize module, got qscheme:{self.qscheme}")
+
+    def calculate_qparams(self) -> tuple[Tensor, Tensor]:
+        """The given (scale, zero point)."""
+        return self.scale, self.zero_point
 
 
 _LEAST_SCALE = 6.1e-5
@@ -159,19 +179,23 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
     """
 
     def __init__(
-        self, observer: Any = MovingAverageMinMaxObserver, quant_min: int = 0, quant_max: int = 255, is_dynamic: bool = False,
-        **observer_kwargs: Any,
-    ):  # fmt: skip
-        super().__init__(observer, quant_min, quant_max, is_dynamic, **observer_kwargs)
-        for name in self._states:
-            setattr(self, name, _C.tensor([1], dtype=_C.int64))
+        self, observer: Any = MovingAverageMinMaxObserver, quant_min: int = 0, quant_max: int = 255, **observer_kwargs: Any
+    ):
+        super().__init__(observer, quant_min, quant_max, **observer_kwargs)
+        if not isinstance(self.activation_post_process, (MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver)):
+            raise AssertionError("Fused observer+fake_quant module only works with MovingAverageMinMaxObserver")
+        for name in _FLAGS:
+            flag = _C.tensor([1], dtype=_C.int64)
+            self.register_buffer(name, flag)
+            self._flags[name] = (flag, flag._version, True)
+        self.is_symmetric_quant = self.qscheme in (q.per_tensor_symmetric, q.per_channel_symmetric)
 
     def _observed_qparams(self) -> tuple[Tensor, Tensor]:
         lowest, highest = self.quant_min, self.quant_max
         observed = (self.activation_post_process.min_val, self.activation_post_process.max_val)
         low, high = (t.reshape(1) if t.dim() == 0 else t for t in (observed[0].clamp(max=0), observed[1].clamp(min=0)))
         half = (highest - lowest) // 2
-        centred = (low < 0) & (high > 0) & (self.qscheme in (q.per_tensor_symmetric, q.per_channel_symmetric))
+        centred = (low < 0) & (high > 0) & (self.is_symmetric_quant)
         step = _C.torch.maximum(low / -(half + 1), high / half)
         low, high = _C.torch.where(centred, step * -(half + 1), low), _C.torch.where(centred, step * half, high)
         scale = (high - low) / (highest - lowest)

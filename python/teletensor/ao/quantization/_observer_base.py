@@ -11,28 +11,45 @@ from ... import _C
 from ... import _quantized_names as q
 from ..._C import Tensor
 from ...nn import Module
+from ._ranges import EPSILON, QUANTIZED, calculate_qmin_qmax, check_min_max_valid, qparams_of, validate_qmin_qmax
 
-EPSILON = 2.0**-23  # of float32: the smallest scale
 _SYMMETRIC = (q.per_tensor_symmetric, q.per_channel_symmetric)
 _SCHEMES = (*_SYMMETRIC, q.per_tensor_affine, q.per_channel_affine, q.per_channel_affine_float_qparams)
-_INTEGERS = {_C.int8: (-128, 127), _C.uint8: (0, 255), _C.int16: (-(2**15), 2**15 - 1), _C.int32: (-(2**31), 2**31 - 1)}
 
 
 class PartialWrapper:
-    """A constructor with some of its arguments."""
+    """A constructor with some of its arguments, among them functions that are called at each construction."""
 
     def __init__(self, p: Callable):
         self.p = p
+        self.callable_args: dict[str, Callable[[], Any]] = {}
 
-    def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        return self.p(*args, **kwargs)
+    def __call__(self, *args: Any, **keywords: Any) -> Any:
+        later = {name: make() for name, make in self.callable_args.items() if name not in keywords}
+        return self.p(*args, **keywords, **later)
 
     def __repr__(self) -> str:
-        return repr(self.p)
+        return repr(self.p) + repr(self.callable_args)
 
     def with_args(self, **kwargs: Any) -> PartialWrapper:
         """The constructor with further arguments."""
         return PartialWrapper(functools.partial(self, **kwargs))
+
+    def with_callable_args(self, **kwargs: Callable[[], Any]) -> PartialWrapper:
+        """The constructor with further arguments, which these functions return at each construction."""
+        result = PartialWrapper(self.p)
+        result.callable_args = {**self.callable_args, **kwargs}
+        return result
+
+
+def with_args(cls_or_self: Any, **kwargs: Any) -> PartialWrapper:
+    """A constructor with some of its arguments."""
+    return PartialWrapper(functools.partial(cls_or_self, **kwargs))
+
+
+def with_callable_args(cls_or_self: Any, **kwargs: Callable[[], Any]) -> PartialWrapper:
+    """A constructor with arguments that these functions return at each construction."""
+    return PartialWrapper(functools.partial(cls_or_self)).with_callable_args(**kwargs)
 
 
 class ObserverBase(ABC, Module):
@@ -50,22 +67,8 @@ class ObserverBase(ABC, Module):
     def calculate_qparams(self, **kwargs: Any) -> Any:
         """(scale, zero point) of the observed values."""
 
-    @classmethod
-    def with_args(cls, **kwargs: Any) -> PartialWrapper:
-        """A constructor of this observer with some of its arguments."""
-        return PartialWrapper(functools.partial(cls, **kwargs))
-
-
-def quantization_limits(dtype: Any, quant_min: int | None, quant_max: int | None, reduce_range: bool) -> tuple[int, int]:
-    """The smallest and largest integer; by default those of the dtype, with one bit less if ``reduce_range``."""
-    if quant_min is not None and quant_max is not None:
-        return (quant_min // 2, quant_max // 2) if reduce_range else (quant_min, quant_max)
-    limits = dtype.limits if isinstance(dtype, q.QuantizedDType) else _INTEGERS.get(dtype)
-    if limits is None:
-        raise ValueError(f"expected a quantized dtype, got {dtype}")
-    if reduce_range and dtype in (q.qint8, _C.int8, q.quint8, _C.uint8):
-        return limits[0] // 2, limits[1] // 2
-    return limits
+    with_args = classmethod(with_args)
+    with_callable_args = classmethod(with_callable_args)
 
 
 class UniformQuantizationObserverBase(ObserverBase):
@@ -78,6 +81,7 @@ class UniformQuantizationObserverBase(ObserverBase):
         eps: the smallest scale.
     """
 
+    _version = 3
     min_val: Tensor
     max_val: Tensor
 
@@ -97,35 +101,32 @@ class UniformQuantizationObserverBase(ObserverBase):
         self.qscheme, self.reduce_range = qscheme, reduce_range
         self.factory_kwargs = factory_kwargs or {}
         self.register_buffer("eps", _C.tensor([eps], **self.factory_kwargs))
+        if dtype not in QUANTIZED:
+            raise AssertionError(f"expected one of the dtypes {', '.join(map(str, QUANTIZED))}, got {dtype}")
         self.has_customized_qrange = quant_min is not None and quant_max is not None
-        if self.has_customized_qrange and not quant_min <= 0 <= quant_max:
-            raise AssertionError("Used-specified quantization range must include 0.")
-        self.quant_min, self.quant_max = quantization_limits(dtype, quant_min, quant_max, reduce_range)
+        if self.has_customized_qrange:
+            validate_qmin_qmax(quant_min, quant_max)
+        self.quant_min, self.quant_max = calculate_qmin_qmax(quant_min, quant_max, self.has_customized_qrange, dtype, reduce_range)
+        self._observed = False  # whether min_val and max_val are known to be a range, without waiting for their values
 
     def _calculate_qparams(self, min_val: Tensor, max_val: Tensor) -> tuple[Tensor, Tensor]:
-        """(scale, zero point) of ranges. Numbers outside of a range are clamped, so it always includes 0."""
-        if not min_val.numel() or not _C.torch.isfinite(min_val).all():  # nothing was observed
-            warnings.warn("must run observer before calling calculate_qparams. Returning default values.", stacklevel=3)
-            one = _C.tensor([1.0], device=min_val.device)
-            return one, _C.tensor([0], device=min_val.device)
-        low, high = (t.reshape(1) if t.dim() == 0 else t for t in (min_val.clamp(max=0), max_val.clamp(min=0)))
-        span = float(self.quant_max - self.quant_min)
-        if self.qscheme in _SYMMETRIC:
-            scale = _C.torch.maximum(_C.torch.maximum(-low, high) / (span / 2), self.eps)
-            middle = (self.quant_min + self.quant_max) // 2 if self.has_customized_qrange else 128
-            unsigned = self.dtype in (q.quint8, _C.uint8)
-            return scale, _C.torch.full_like(low, middle if unsigned else 0, dtype=_C.int64)
-        if self.qscheme == q.per_channel_affine_float_qparams:
-            scale = (max_val - min_val) / span
-            scale = _C.torch.where(scale > self.eps, scale, _C.torch.ones_like(scale))
-            return scale, -min_val / scale
-        scale = _C.torch.maximum((high - low) / span, self.eps)
-        point = (self.quant_min - (low / scale).round()).to(_C.int32).clamp(self.quant_min, self.quant_max)
-        return scale, point
+        """(scale, zero point) of ranges. Numbers outside of a range are clamped, so it always includes 0.
+
+        Waits for the values only if this observer has not observed a tensor itself.
+        """
+        if not self._observed and not check_min_max_valid(min_val, max_val):
+            return _C.tensor([1.0], device=min_val.device), _C.tensor([0], device=min_val.device)
+        return qparams_of(min_val, max_val, self.quant_min, self.quant_max, self.dtype, self.eps, self.has_customized_qrange, self.qscheme)
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """(scale, zero point) of the observed range."""
         return self._calculate_qparams(self.min_val, self.max_val)
+
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, *args: Any) -> None:
+        if local_metadata.get("version") in (None, 1):  # eps was no buffer then
+            state_dict[prefix + "eps"] = _C.tensor([EPSILON])
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
+        self._observed = False
 
     def reset_min_max_vals(self) -> None:
         """Forgets the observed range."""

@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 from ... import _C
 from ... import _quantized_names as q
 from ..._C import Tensor
 from ..._grad_mode import no_grad
-from ._observer_base import EPSILON, ObserverBase, UniformQuantizationObserverBase
-
-_PER_CHANNEL = (q.per_channel_affine, q.per_channel_symmetric, q.per_channel_affine_float_qparams)
+from ._observer_base import ObserverBase, UniformQuantizationObserverBase
+from ._ranges import EPSILON, PER_CHANNEL
 
 
 class MinMaxObserver(UniformQuantizationObserverBase):
@@ -31,6 +31,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         if x_orig.numel():
             low, high = x_orig.detach().to(self.min_val.dtype).aminmax()
             self._observe(low, high)
+            self._observed = True
         return x_orig
 
     def _observe(self, low: Tensor, high: Tensor) -> None:
@@ -41,6 +42,7 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         """Forgets the observed range."""
         self.min_val.fill_(float("inf"))
         self.max_val.fill_(float("-inf"))
+        self._observed = False
 
 
 def _moving_average(average: Tensor, value: Tensor, constant: float) -> Tensor:
@@ -77,7 +79,7 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         quant_min: int | None = None, quant_max: int | None = None, factory_kwargs: dict | None = None, eps: float = EPSILON,
         is_dynamic: bool = False, **kwargs: Any,
     ):  # fmt: skip
-        if qscheme not in _PER_CHANNEL:
+        if qscheme not in PER_CHANNEL:
             raise NotImplementedError(
                 "PerChannelMinMaxObserver's qscheme only support torch.per_channel_symmetric, torch.per_channel_affine and "
                 "torch.per_channel_affine_float_qparams."
@@ -85,6 +87,8 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         if is_dynamic:
             raise NotImplementedError("PerChannelMinMaxObserver doesn't support dynamic quantization")
         super().__init__(dtype, qscheme, reduce_range, quant_min, quant_max, factory_kwargs, eps, is_dynamic, **kwargs)
+        if qscheme == q.per_channel_symmetric and reduce_range and dtype == q.quint8:
+            raise NotImplementedError("Cannot reduce range for symmetric quantization for quint8")
         self.ch_axis = ch_axis
         self.register_buffer("min_val", _C.tensor([], **self.factory_kwargs))
         self.register_buffer("max_val", _C.tensor([], **self.factory_kwargs))
@@ -93,27 +97,33 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
     def forward(self, x_orig: Tensor) -> Tensor:
         if not x_orig.numel():
             return x_orig
-        rows = x_orig.detach().to(self.min_val.dtype).movedim(self.ch_axis, 0)
+        rows = x_orig.detach().to(self.min_val.dtype).transpose(self.ch_axis, 0)
         low, high = rows.reshape(rows.shape[0], -1).aminmax(dim=1)
         if not self.min_val.numel():
             self.min_val, self.max_val = low, high
         else:
             self._observe(low, high)
+        self._observed = True
         return x_orig
 
     def _observe(self, low: Tensor, high: Tensor) -> None:
         self.min_val = _C.torch.minimum(low, self.min_val)
         self.max_val = _C.torch.maximum(high, self.max_val)
 
-    def _load_from_state_dict(self, state_dict: dict, prefix: str, *args: Any) -> None:
+    def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, *args: Any) -> None:
+        if (local_metadata.get("version") or 3) < 3:  # older names
+            for name in ("min_val", "max_val"):
+                if f"{prefix}{name}s" in state_dict:
+                    state_dict[prefix + name] = state_dict.pop(f"{prefix}{name}s")
         for name in ("min_val", "max_val"):  # the number of channels is known after the first observation
             if prefix + name in state_dict and state_dict[prefix + name].shape != getattr(self, name).shape:
                 setattr(self, name, _C.torch.empty_like(state_dict[prefix + name]))
-        super()._load_from_state_dict(state_dict, prefix, *args)
+        super()._load_from_state_dict(state_dict, prefix, local_metadata, *args)
 
     def reset_min_max_vals(self) -> None:
         """Discards the observed ranges."""
         self.min_val, self.max_val = _C.torch.empty(0), _C.torch.empty(0)
+        self._observed = False
 
 
 class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
@@ -167,8 +177,11 @@ class PlaceholderObserver(ObserverBase):
         self.qscheme = q.per_tensor_affine if qscheme is None else qscheme
         self.quant_min, self.quant_max, self.custom_op = quant_min, quant_max, custom_op_name
         self.eps = EPSILON if eps is None else eps
-        if compute_dtype:
-            self.is_dynamic = True
+        if compute_dtype:  # PyTorch reads is_dynamic alone
+            warnings.warn(
+                "Please use `is_dynamic` instead of `compute_dtype`. `compute_dtype` will be deprecated in a future release of PyTorch.",
+                stacklevel=2,
+            )
 
     def forward(self, x: Tensor) -> Tensor:
         return x

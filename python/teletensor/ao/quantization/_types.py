@@ -1,11 +1,10 @@
-"""Configurations and enumerations of quantization."""
+"""Enumerations of quantization: types, mappings, and which elements share a scale."""
 
 from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Optional
 
 
 class QuantType(enum.IntEnum):
@@ -23,6 +22,18 @@ class MappingType(enum.Enum):
     SYMMETRIC = enum.auto()
     SYMMETRIC_NO_CLIPPING_ERR = enum.auto()
     ASYMMETRIC = enum.auto()
+
+
+class TorchAODType(enum.Enum):
+    """Integers of 1 to 7 bits, which torchao stores in bytes."""
+
+    INT1 = enum.auto()
+    INT2 = enum.auto()
+    INT3 = enum.auto()
+    INT4 = enum.auto()
+    INT5 = enum.auto()
+    INT6 = enum.auto()
+    INT7 = enum.auto()
 
 
 class ZeroPointDomain(enum.Enum):
@@ -87,46 +98,6 @@ def get_block_size(input_shape: tuple[int, ...], granularity: Granularity) -> tu
     if isinstance(granularity, PerGroup):
         return (1,) * (len(input_shape) - 1) + (granularity.group_size,)
     raise ValueError(f"Unsupported Granularity: {granularity}")
-
-
-class QConfig(NamedTuple):
-    """Functions that create the observers of activations and of weights."""
-
-    activation: Any
-    weight: Any
-
-    @classmethod
-    def create(cls, activation: Any, weight: Any) -> QConfig:
-        """A configuration. Raises ValueError for modules instead of functions that create them."""
-        from ...nn import Module
-
-        if isinstance(activation, Module) or isinstance(weight, Module):
-            raise ValueError(
-                "QConfig received observer instance, please pass observer class instead. Use MyObserver.with_args(x=1) to override "
-                "arguments to constructor if needed"
-            )
-        return cls(activation, weight)
-
-
-class QConfigDynamic(QConfig):
-    """PyTorch's older class for dynamic quantization."""
-
-
-QConfigAny = Optional[QConfig]
-
-
-def qconfig_equals(q1: QConfig | None, q2: QConfig | None) -> bool:
-    """Whether two configurations are the same."""
-    if q1 is None or q2 is None:
-        return q1 is q2
-    return _same(q1.activation, q2.activation) and _same(q1.weight, q2.weight)
-
-
-def _same(a: Any, b: Any) -> bool:
-    parts = [getattr(x, "p", x) for x in (a, b)]
-    if all(hasattr(p, "func") for p in parts):
-        return parts[0].func is parts[1].func and parts[0].args == parts[1].args and parts[0].keywords == parts[1].keywords
-    return bool(parts[0] == parts[1])
 
 
 def default_eval_fn(model: Callable, calib_data: Sequence) -> None:

@@ -12,7 +12,7 @@ from ..parameter import Parameter
 from .activation import GELU, ReLU
 from .container import ModuleList
 from .dropout import Dropout
-from .linear import Linear
+from .linear import Linear, NonDynamicallyQuantizableLinear
 from .module import Module
 from .normalization import LayerNorm
 
@@ -20,10 +20,6 @@ __all__ = [
     "MultiheadAttention", "Transformer", "TransformerDecoder", "TransformerDecoderLayer", "TransformerEncoder",
     "TransformerEncoderLayer",
 ]  # fmt: skip
-
-
-class NonDynamicallyQuantizableLinear(Linear):
-    """Linear under the class name that checkpoint tools expect."""
 
 
 class MultiheadAttention(Module):
