@@ -163,7 +163,7 @@ def convert_scalars_to_attrs(model: GraphModule) -> GraphModule:
                 continue
             while hasattr(model, name := f"_tensor_constant_{count}"):
                 count += 1
-            tensor = _C.torch.tensor(float(value))
+            tensor = _C.tensor(float(value))
             model.register_buffer(name, tensor)
             with model.graph.inserting_before(node):
                 arguments[i] = model.graph.create_node("get_attr", name, (), {})
