@@ -235,7 +235,8 @@ def full_name(module: str, name: str) -> str:
 
 def registered(path: str) -> Any:
     """The object that a user added under a name, or None."""
-    ours = "teletensor" + path[len("torch") :] if path.startswith("torch.") else "teletensor." + path if path.startswith("torchao.") else path
+    top = path.partition(".")[0]
+    ours = {"torch": "teletensor" + path[len("torch") :], "torchao": f"teletensor.{path}"}.get(top, path)
     found = _registered.get(path) or _registered.get(ours)
     return found and found[1]
 

@@ -32,6 +32,18 @@ class TorchAOBaseTensor(Tensor):
     _functions: dict[Any, Callable] = {}
     _operators: dict[Any, Callable] = {}
 
+    def __new__(cls, *args: Any, **kwargs: Any) -> TorchAOBaseTensor:
+        tensors, others = cls.tensor_data_names, cls.tensor_attribute_names
+        order = [*tensors, *others, *cls.optional_tensor_data_names, *cls.optional_tensor_attribute_names]
+        given = {**dict(zip(order, args, strict=False)), **kwargs}
+        shape, dtype = cls._outer(given)
+        return Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=given[tensors[0]].device)
+
+    @classmethod
+    def _outer(cls, given: dict[str, Any]) -> tuple[Any, Any]:
+        """The shape and dtype of a weight with these attributes: those of its first tensor and its attribute ``dtype``."""
+        return given[cls.tensor_data_names[0]].shape, given["dtype"]
+
     def __init_subclass__(cls, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         cls._functions, cls._operators = dict(cls._functions), dict(cls._operators)
@@ -99,7 +111,7 @@ class TorchAOBaseTensor(Tensor):
             raise ValueError(f"expected data of shape {tuple(self.shape)} and {self.dtype}, got {tuple(made.shape)} and {made.dtype}")
         self.__dict__.update(vars(made))
 
-    def __repr__(self, *, tensor_contents: Any = None) -> str:  # noqa: ARG002 - of Tensor
+    def __repr__(self) -> str:
         return f"{type(self).__name__}({', '.join(f'{name}={value}' for name, value in self._state().items())}, shape={self.shape})"
 
     @classmethod

@@ -34,7 +34,9 @@ def configs(torch):
     }
 
 
-NAMES = ("int8 int8_tensor int8_group int8_dynamic int8_dynamic_asymmetric int8_static int4 int3_axis int8_int4 float8 float8_group").split()
+NAMES = (
+    "int8 int8_tensor int8_group int8_dynamic int8_dynamic_asymmetric int8_static int4 int3_axis int8_int4 float8 float8_group"
+).split()
 
 
 def quantized(torch, name):

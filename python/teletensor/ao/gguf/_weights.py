@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ... import _C
@@ -10,7 +11,7 @@ from ...nn import functional as F
 from ...torchao.quantization import Int4Tensor, Int8Tensor
 from ...torchao.utils import TorchAOBaseTensor
 from ._blocks import PLAIN, VALUES, _half, _nibbles
-from ._types import Format
+from ._types import FORMATS, Format
 
 
 class GGUFTensor(TorchAOBaseTensor):
@@ -25,12 +26,15 @@ class GGUFTensor(TorchAOBaseTensor):
     tensor_data_names = ["qdata"]
     tensor_attribute_names = ["kind", "shape", "dtype"]
 
-    def __new__(cls, qdata: Tensor, kind: str, shape: Any, dtype: Any) -> GGUFTensor:  # noqa: ARG004
-        return Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=dtype, device=qdata.device)
+    @classmethod
+    def _outer(cls, given: dict[str, Any]) -> tuple[Any, Any]:
+        return given["shape"], given["dtype"]
 
     def __init__(self, qdata: Tensor, kind: str, shape: Any, dtype: Any):
         super().__init__()
-        if kind not in VALUES or qdata.dtype != _C.uint8 or qdata.dim() != 2 or tuple(shape) != tuple(self.shape):
+        sizes = next((f for f in FORMATS.values() if f.name == kind and kind in VALUES), None)
+        fits = sizes and qdata.dtype == _C.uint8 and qdata.dim() == 2 and qdata.shape[1] == sizes.nbytes
+        if not fits or qdata.shape[0] * sizes.block != math.prod(shape) or dtype != self.dtype:
             raise ValueError(f"expected the blocks of a GGUF format, got {kind!r}, {qdata.dtype} of shape {tuple(qdata.shape)}")
         self.qdata, self.kind = qdata, kind
 

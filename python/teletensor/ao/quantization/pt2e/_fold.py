@@ -43,8 +43,10 @@ def fold_constants(model: GraphModule, targets: tuple) -> None:
 
     def value_of(node: Node) -> Any:
         if node not in values:
-            found = constant(model, node) if is_constant(node) else node.target(*map_arg(node.args, value_of), **map_arg(node.kwargs, value_of))
-            values[node] = found
+            if is_constant(node):
+                values[node] = constant(model, node)
+            else:
+                values[node] = node.target(*map_arg(node.args, value_of), **map_arg(node.kwargs, value_of))
         return values[node]
 
     for node in list(model.graph.nodes):

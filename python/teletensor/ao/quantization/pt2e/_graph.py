@@ -11,6 +11,7 @@ from ....nn import Module, Parameter
 from .._fake_quantize import FakeQuantizeBase
 from .._observer_base import ObserverBase
 
+
 def observer_of(model: GraphModule, node: Any) -> Any:
     """The observer or FakeQuantize that a node calls, or None."""
     if not isinstance(node, Node) or node.op != "call_module":

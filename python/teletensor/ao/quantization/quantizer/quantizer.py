@@ -115,5 +115,7 @@ class Quantizer(ABC):
     def validate(self, model: GraphModule) -> None:
         """Raises an error if the target cannot run the annotated graph."""
 
-    def prepare_obs_or_fq_callback(self, model: GraphModule, edge_or_node_to_obs_or_fq: dict[EdgeOrNode, Any]) -> None:
+    def prepare_obs_or_fq_callback(  # noqa: B027 - optional
+        self, model: GraphModule, edge_or_node_to_obs_or_fq: dict[EdgeOrNode, Any]
+    ) -> None:
         """Called with the observers before they are inserted; it may replace them in the dictionary."""

@@ -20,7 +20,13 @@ from .._observers import (
     PlaceholderObserver,
 )
 from .quantizer import QuantizationSpec, Quantizer
-from .utils import OperatorConfig, OperatorPatternType, QuantizationConfig, get_module_name_filter, get_module_type_filter
+from .utils import (
+    OperatorConfig,
+    OperatorPatternType,
+    QuantizationConfig,
+    get_module_name_filter,
+    get_module_type_filter,
+)
 from .xnnpack_quantizer_utils import OP_TO_ANNOTATOR, convert_scalars_to_attrs, propagate_annotation
 
 __all__ = ["XNNPACKQuantizer", "get_symmetric_quantization_config"]

@@ -48,8 +48,9 @@ class Float8Tensor(TorchAOBaseTensor):
     tensor_data_names = ["qdata", "scale"]
     optional_tensor_attribute_names = ["block_size", "mm_config", "act_quant_kwargs", "dtype"]
 
-    def __new__(cls, qdata: Tensor, scale: Tensor, *_: Any, dtype: Any = None, **__: Any) -> Float8Tensor:  # noqa: ARG004
-        return Tensor._make_wrapper_subclass(cls, qdata.shape, dtype=dtype or _C.bfloat16, device=qdata.device)
+    @classmethod
+    def _outer(cls, given: dict[str, Any]) -> tuple[Any, Any]:
+        return given["qdata"].shape, given.get("dtype") or _C.bfloat16
 
     def __init__(
         self, qdata: Tensor, scale: Tensor, block_size: list[int] | None = None, mm_config: Float8MMConfig | None = None,

@@ -31,15 +31,13 @@ class Int4Tensor(TorchAOBaseTensor):
     optional_tensor_data_names = ["act_pre_scale"]
     optional_tensor_attribute_names = ["activation_dtype"]
 
-    def __new__(cls, qdata: Tensor, scale: Tensor, zero_point: Tensor, block_size: Any, shape: Any, *_: Any, **__: Any) -> Int4Tensor:
-        if zero_point.shape != scale.shape or scale.dim() != 2 or qdata.dim() != 2 or tuple(scale.shape) != (
-            shape[1] // block_size[1], qdata.shape[0],
-        ):  # fmt: skip
-            raise ValueError(
-                f"expected scales and zero points of shape ({shape[1] // block_size[1]}, {qdata.shape[0]}), got "
-                f"{tuple(scale.shape)} and {tuple(zero_point.shape)}"
-            )
-        return Tensor._make_wrapper_subclass(cls, tuple(shape), dtype=scale.dtype, device=qdata.device)
+    @classmethod
+    def _outer(cls, given: dict[str, Any]) -> tuple[Any, Any]:
+        qdata, scale, point, shape = (given[n] for n in ("qdata", "scale", "zero_point", "shape"))
+        groups = (shape[1] // given["block_size"][1], qdata.shape[0]) if qdata.dim() == len(shape) == 2 else None
+        if tuple(scale.shape) != groups or tuple(point.shape) != groups:
+            raise ValueError(f"expected scales and zero points of shape {groups}, got {tuple(scale.shape)} and {tuple(point.shape)}")
+        return shape, scale.dtype
 
     def __init__(
         self, qdata: Tensor, scale: Tensor, zero_point: Tensor, block_size: list[int], shape: Any, act_pre_scale: Tensor | None = None,

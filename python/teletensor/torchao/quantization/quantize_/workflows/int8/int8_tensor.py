@@ -50,9 +50,6 @@ class Int8Tensor(TorchAOBaseTensor):
     tensor_attribute_names = ["block_size", "dtype"]
     optional_tensor_attribute_names = ["act_quant_kwargs", "reduce_range"]
 
-    def __new__(cls, qdata: Tensor, scale: Tensor, block_size: Any, dtype: Any, *_: Any, **__: Any) -> Int8Tensor:  # noqa: ARG004
-        return Tensor._make_wrapper_subclass(cls, qdata.shape, dtype=dtype, device=qdata.device)
-
     def __init__(
         self, qdata: Tensor, scale: Tensor, block_size: list[int], dtype: Any, zero_point: Tensor | None = None,
         act_quant_scale: Tensor | None = None, act_quant_zero_point: Tensor | None = None, act_pre_scale: Tensor | None = None,

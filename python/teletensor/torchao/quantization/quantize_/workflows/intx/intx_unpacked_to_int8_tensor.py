@@ -31,10 +31,6 @@ class IntxUnpackedToInt8Tensor(TorchAOBaseTensor):
     tensor_data_names = ["qdata", "scale", "zero_point"]
     tensor_attribute_names = ["target_dtype", "block_size", "dtype", "activation_quantization"]
 
-    def __new__(cls, qdata: Tensor, scale: Tensor, zero_point: Tensor, target_dtype: Any, block_size: Any, dtype: Any,
-                activation_quantization: Any) -> IntxUnpackedToInt8Tensor:  # fmt: skip  # noqa: ARG004
-        return Tensor._make_wrapper_subclass(cls, qdata.shape, dtype=dtype, device=qdata.device)
-
     def __init__(
         self, qdata: Tensor, scale: Tensor, zero_point: Tensor, target_dtype: Any, block_size: Any, dtype: Any, activation_quantization: Any
     ):
@@ -44,7 +40,8 @@ class IntxUnpackedToInt8Tensor(TorchAOBaseTensor):
             raise AssertionError(f"expected int8 data of an integer dtype up to int8, got {qdata.dtype} of {target_dtype}")
         counts = tuple(n // b for n, b in zip(qdata.shape, block_size, strict=True))
         if tuple(scale.shape) != counts or tuple(zero_point.shape) != counts:
-            raise AssertionError(f"expected scales and zero points of shape {counts}, got {tuple(scale.shape)} and {tuple(zero_point.shape)}")
+            found = tuple(scale.shape), tuple(zero_point.shape)
+            raise AssertionError(f"expected scales and zero points of shape {counts}, got {found[0]} and {found[1]}")
         if activation_quantization not in (None, _PER_TOKEN):
             raise AssertionError(f"expected activation_quantization {_PER_TOKEN!r} or None, got {activation_quantization!r}")
         self.qdata, self.scale, self.zero_point = qdata, scale, zero_point
