@@ -15,7 +15,7 @@ from .. import _C, _quantized_names, _small_integers
 from ..storage import DTYPES, QUANTIZED
 from . import _program
 from . import _rebuild as r
-from ._constructor import Constructor, _registered, is_registered, torch_name
+from ._constructor import Constructor, _of_package, _registered, is_registered, torch_name
 from ._errors import LoadError, damaged, require
 
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # not even if a user adds their functions
@@ -235,10 +235,9 @@ def full_name(module: str, name: str) -> str:
 
 def registered(path: str) -> Any:
     """The object that a user added under a name, or None."""
-    top = path.partition(".")[0]
-    ours = {"torch": "teletensor" + path[len("torch") :], "torchao": f"teletensor.{path}"}.get(top, path)
+    ours = "teletensor" + path[len("torch") :] if path.startswith("torch.") else path
     found = _registered.get(path) or _registered.get(ours)
-    return found and found[1]
+    return found[1] if found else _of_package.get(path)
 
 
 class _Scope(threading.local):

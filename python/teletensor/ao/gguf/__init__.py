@@ -11,16 +11,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 
-from ... import _C, serialization
+from ... import _C
 from ..._C import Tensor
 from ..._toplevel.buffers import frombuffer
+from ...serialization._constructor import allow_classes
 from ._file import GGUFError, GGUFFile, TensorInfo
 from ._types import FORMATS, Format
 from ._weights import GGUFTensor, packed, plain
 
 __all__ = ["FORMATS", "Format", "GGUFError", "GGUFFile", "GGUFTensor", "TensorInfo", "load", "load_tensor"]
 
-serialization.add_safe_globals([GGUFTensor])
+allow_classes([GGUFTensor])
 
 
 def load_tensor(file: GGUFFile, name: str, *, packed: bool = False, dtype: _C.dtype = _C.float32, device: object = None) -> Tensor:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from ..._lazy import lazy_attributes
-from ...serialization import add_safe_globals
+from ...serialization._constructor import allow_classes
 from .granularity import Granularity, PerAxis, PerBlock, PerGroup, PerRow, PerTensor, PerToken
 from .quant_api import *  # noqa: F403
 from .quant_primitives import (
@@ -26,7 +26,7 @@ AOPerModuleConfig = ModuleFqnToConfig  # noqa: F405
 __getattr__, __dir__ = lazy_attributes(globals(), ("pt2e",))
 for _kind in (Float8Tensor, Int4Tensor, Int8Tensor, IntxUnpackedToInt8Tensor):
     _kind.__module__ = __name__  # the name in torchao's files
-add_safe_globals([
+allow_classes([
     Float8MMConfig, Float8Tensor, Int4Tensor, Int8Tensor, IntxUnpackedToInt8Tensor, MappingType, PerAxis, PerBlock, PerGroup, PerRow,  # noqa: F405
     PerTensor, PerToken, QuantizeTensorToFloat8Kwargs, QuantizeTensorToInt8Kwargs, ZeroPointDomain,
 ])  # fmt: skip
