@@ -20,7 +20,7 @@ LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
         _VF _active_profile _composites _connection _default_group _dlpack _generator _gradients _grad_mode _integers _layouts _lazy
-        _mt19937 _not_implemented _options _pending_array _quantized_names _random _script _status_history _status_rows
+        _mt19937 _not_implemented _options _pending_array _quantized_names _random _script _small_integers _status_history _status_rows
         _status_view _tensor_types _threads _trace_runs _transforms _version
         futures torch_version utils version
     """,
@@ -53,7 +53,7 @@ LAYERS = {
     # Several processes and engines.
     "distributed": "distributed nn/parallel utils/data/distributed",
     # Compilation and conversion.
-    "compiler": "_dynamo _functorch compiler export onnx ao quantization package nn/quantized",
+    "compiler": "_dynamo _functorch compiler export onnx ao quantization package nn/quantized torchao",
     # Programs, and `torch` under its own name.
     "tools": """
         _principals _top _torch_path/torch as_torch cli distributed/elastic/agent distributed/launch distributed/launcher

@@ -68,6 +68,7 @@ NAMES = {
     "_toplevel.unavailable": f"dsmm spmm {SPARSE} {QUANTIZED}",
     "_quantized_names": "chalf complex32 qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric",
+    "_small_integers": "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "amp": "GradScaler autocast",

@@ -1,7 +1,7 @@
-"""torch.ao: quantization. Importable; quantized dtypes are not implemented yet."""
+"""torch.ao: quantization, and weights in the formats of other programs."""
 
 from __future__ import annotations
 
 from .._lazy import lazy_attributes
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("nn", "quantization"))
+__getattr__, __dir__ = lazy_attributes(globals(), ("gguf", "nn", "packed_weights", "quantization"))

@@ -243,15 +243,11 @@ class _Unlifted:
             self.root.add_module(name, child)
         specs = {s.arg.name: s for s in program.graph_signature.input_specs}
         copies: dict[Any, Any] = {}
-        nodes = [n for n in program.graph.nodes if n.op == "placeholder"]
-        inputs = [n for n in nodes if specs[n.name].kind == InputKind.USER_INPUT]
-        for node in inputs:
-            copies[node] = graph.placeholder(node.name)
-            copies[node].meta = dict(node.meta)
         for node in program.graph.nodes:
-            if node in copies:
-                continue
-            if node.op == "placeholder":
+            if node.op == "placeholder" and specs[node.name].kind == InputKind.USER_INPUT:
+                copies[node] = graph.placeholder(node.name)
+                copies[node].meta = dict(node.meta)
+            elif node.op == "placeholder":
                 spec = specs[node.name]
                 self._attribute(spec.kind, spec.target, spec.persistent)
                 copies[node] = graph.get_attr(spec.target)

@@ -8,6 +8,15 @@ from typing import Any, Callable
 _registered: dict[str, Any] = {}
 
 
+# Classes of this package that files may create, by full name: quantized weights and their configurations.
+_of_package: dict[str, type] = {}
+
+
+def allow_classes(classes: list[type]) -> None:
+    """Lets files create objects of classes of this package; add_safe_globals() is for the program's."""
+    _of_package.update({f"{torch_name(kind.__module__)}.{kind.__qualname__}": kind for kind in classes})
+
+
 class Constructor:
     """A class or function of the table that files may call, with a check of its arguments."""
 
@@ -22,5 +31,12 @@ class Constructor:
 
 
 def is_registered(value: object) -> bool:
-    """Whether a user added the object."""
-    return any(value is added for _, added in _registered.values())
+    """Whether a user added the object, or this package allows it."""
+    return any(value is added for _, added in _registered.values()) or any(value is own for own in _of_package.values())
+
+
+def torch_name(module: str) -> str:
+    """PyTorch's or torchao's name of a module of this package; other names as they are."""
+    if module == "teletensor.torchao" or module.startswith("teletensor.torchao."):
+        return module.removeprefix("teletensor.")
+    return "torch" + module[len("teletensor") :] if module == "teletensor" or module.startswith("teletensor.") else module

@@ -11,11 +11,11 @@ import threading
 from collections import Counter, OrderedDict
 from typing import Any
 
-from .. import _C, _quantized_names
+from .. import _C, _quantized_names, _small_integers
 from ..storage import DTYPES, QUANTIZED
 from . import _program
 from . import _rebuild as r
-from ._constructor import Constructor, _registered, is_registered
+from ._constructor import Constructor, _of_package, _registered, is_registered, torch_name
 from ._errors import LoadError, damaged, require
 
 _BLOCKED_MODULES = ("sys", "os", "posix", "nt")  # not even if a user adds their functions
@@ -195,6 +195,7 @@ def _table(keys) -> dict[str, Any]:
         "torch._utils._rebuild_meta_tensor_no_storage": (r.rebuild_meta_tensor, None),
         "torch._utils._rebuild_device_tensor_from_cpu_tensor": (r.rebuild_device_tensor, None),
         "torch._utils._rebuild_qtensor": (r.rebuild_qtensor, None),
+        "torch._utils._rebuild_wrapper_subclass": (r.rebuild_wrapper, None),
         "torch._tensor._rebuild_from_type_v2": (r.rebuild_from_type, None),
         "torch.nn.parameter.Parameter": (r.make_parameter, r.parameter_class()),
         "torch.nn.parameter.UninitializedParameter": (r.make_uninitialized("UninitializedParameter"), None),
@@ -204,7 +205,6 @@ def _table(keys) -> dict[str, Any]:
     for missing in (
         "_rebuild_sparse_tensor",
         "_rebuild_nested_tensor",
-        "_rebuild_wrapper_subclass",
         "_rebuild_device_tensor_from_numpy",
     ):
         names[f"torch._utils.{missing}"] = (r.not_implemented(missing), None)
@@ -214,6 +214,9 @@ def _table(keys) -> dict[str, Any]:
             table[f"torch.{name}"] = value
     table.update({f"torch.{kind}": StorageType(kind) for kind in QUANTIZED})
     table.update({repr(value): value for value in vars(_quantized_names).values() if isinstance(value, _QUANTIZED_NAMES)})
+    for name, value in vars(_small_integers).items():
+        if isinstance(value, _small_integers.SmallIntegerDType):
+            table[f"torch.{name}"] = value
     for kind in DTYPES:
         table[f"torch.{kind}"] = table[f"torch.cuda.{kind}"] = StorageType(kind)
         tensor_class = kind.replace("Storage", "Tensor")
@@ -226,8 +229,7 @@ def _table(keys) -> dict[str, Any]:
 def full_name(module: str, name: str) -> str:
     """The full name of a global in a file, in PyTorch's spelling."""
     module = _PYTHON2_MODULES.get(module, module)
-    if module == "teletensor" or module.startswith("teletensor."):
-        module = "torch" + module[len("teletensor") :]
+    module = torch_name(module)
     return f"{'torch._tensor' if module == 'torch.tensor' else module}.{name}"
 
 
@@ -235,7 +237,7 @@ def registered(path: str) -> Any:
     """The object that a user added under a name, or None."""
     ours = "teletensor" + path[len("torch") :] if path.startswith("torch.") else path
     found = _registered.get(path) or _registered.get(ours)
-    return found and found[1]
+    return found[1] if found else _of_package.get(path)
 
 
 class _Scope(threading.local):

@@ -13,8 +13,10 @@ import teletensor
 from .. import _C
 from .._C import Tensor
 from .._layouts import layout
+from .._small_integers import SmallIntegerDType
 from .._storage import UntypedStorage
 from ..storage import NAMES, QUANTIZED, TypedStorage
+from ._constructor import is_registered, torch_name
 from ._rebuild import reduce_tensor
 
 _MODULE_ADVICE = (
@@ -142,6 +144,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             return Name.of("torch.serialization _get_layout"), (str(obj),)
         if isinstance(obj, type):
             return NotImplemented
+        if isinstance(obj, SmallIntegerDType):
+            return str(obj).removeprefix("torch.")
         if (function := _function_name(obj)) is not None:
             return function
         _reject_code(obj)
@@ -154,6 +158,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             kind = "Parameter" if isinstance(tensor, Parameter) else "Buffer"
             return Name.of(f"torch.nn.parameter Uninitialized{kind}"), (tensor.requires_grad,)
         attributes = vars(tensor)
+        if _C._is_wrapper(tensor):  # whether it is a parameter is not saved
+            attributes = {name: value for name, value in attributes.items() if name != "_parameter_type"}
         if isinstance(tensor, Parameter) and not _C._is_wrapper(tensor):
             # The values as a plain tensor with the parameter's requires_grad, as PyTorch writes them.
             data = (Tensor.__new__(Tensor, tensor.detach()), tensor.requires_grad, OrderedDict())
@@ -161,7 +167,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             return Name.of(f"torch._utils {name}"), (*data, attributes) if attributes else data
         function, args = reduce_tensor(tensor, self._storages.of_tensor)
         kind = type(tensor)
-        is_plain = kind.__module__.partition(".")[0] in ("teletensor", "torch")  # Tensor and Buffer
+        is_plain = kind.__module__.partition(".")[0] in ("teletensor", "torch") and not _C._is_wrapper(tensor)  # Tensor and Buffer
         if is_plain and (not attributes or tensor.is_quantized):
             return Name.of(function), args
         written = Name.of("torch Tensor") if is_plain else kind
@@ -187,7 +193,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         """Writes the name of a class or function; those of this package under PyTorch's names."""
         module = getattr(obj, "__module__", None) or ""
         if module == "teletensor" or module.startswith("teletensor."):
-            text = _function_name(obj) or f"torch{module[len('teletensor') :]} {name or obj.__qualname__}"
+            place = "torch" if isinstance(obj, SmallIntegerDType) else torch_name(module)
+            text = _function_name(obj) or f"{place} {name or obj.__qualname__}"
             place = self.memo.get(id(Name.of(text)))
             return self.write(self.get(place[0])) if place else self._write_name(Name.of(text))
         super().save_global(obj, name)
@@ -212,7 +219,7 @@ def _reject_code(obj) -> None:
     from ._program import may_create
 
     kind = type(obj)
-    if may_create(kind):
+    if may_create(kind) or is_registered(kind):
         return
     if kind.__module__.startswith("teletensor."):
         what = (

@@ -149,15 +149,31 @@ def rebuild_device_tensor(data, dtype, _device, requires_grad) -> Tensor:
     return _finish(data if data.dtype is dtype else data.to(dtype), requires_grad, None)
 
 
+def rebuild_wrapper(kind, dtype, size, stride, offset, _layout, _device, requires_grad) -> Tensor:
+    """``_rebuild_wrapper_subclass``: a tensor of a registered subclass that holds other tensors, which its state names."""
+    saved = isinstance(kind, type) and is_registered(kind) and getattr(kind, "_saved_with_state", False)
+    require(saved, "a registered class of tensors that hold tensors", kind)
+    require(isinstance(dtype, _C.dtype) and requires_grad is False, "a dtype, and no requires_grad", dtype)
+    sizes, strides = _checked_ints(size, "sizes"), _checked_ints(stride, "strides")
+    require(len(sizes) == len(strides) and type(offset) is int and 0 <= offset < 2**63, "sizes, strides and an offset", size)
+    try:
+        return _C._make_wrapper(kind, sizes, strides, offset, dtype, _C.default_device())
+    except RuntimeError as error:
+        raise damaged(str(error)) from None
+
+
 def rebuild_from_type(function, kind, args, state) -> Tensor:
     """``_rebuild_from_type_v2``: a tensor with attributes, or of a registered subclass."""
     require(isinstance(function, Constructor) and type(args) is tuple, "a function that creates a tensor", function)
     tensor = function(*args)
     require(isinstance(tensor, Tensor), "a tensor", tensor)
     if isinstance(kind, type) and is_registered(kind) and issubclass(kind, Tensor):
-        tensor = Tensor.__new__(kind, tensor)
+        tensor = tensor if _C._is_wrapper(tensor) else Tensor.__new__(kind, tensor)
         if hasattr(kind, "__setstate__"):
-            tensor.__setstate__(state)
+            try:
+                tensor.__setstate__(state)
+            except (ValueError, TypeError, AssertionError) as error:
+                raise damaged(str(error)[:200]) from None
             return tensor
     else:
         require(
@@ -205,7 +221,7 @@ def not_implemented(name: str) -> Callable:
     """A function that raises NotImplementedError for a kind of tensor that teletensor does not have."""
     kinds = {
         "_rebuild_sparse_tensor": "sparse", "_rebuild_nested_tensor": "nested",
-        "_rebuild_wrapper_subclass": "subclassed", "_rebuild_device_tensor_from_numpy": "XLA",
+        "_rebuild_device_tensor_from_numpy": "XLA",
     }  # fmt: skip
 
     def refuse(*args):
@@ -235,6 +251,12 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     if tensor.is_quantized:
         return _reduce_quantized(tensor, storage)
     if _C._is_wrapper(tensor):
+        if getattr(type(tensor), "_saved_with_state", False):
+            from .._layouts import strided
+
+            sizes = (tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
+            where = (strided, tensor.device, False)
+            return "torch._utils _rebuild_wrapper_subclass", (type(tensor), tensor.dtype, *sizes, *where)
         raise NotImplementedError(
             f"[save] a {type(tensor).__name__} has no values in the engine: save the tensors inside; for DTensors use "
             "torch.distributed.checkpoint, or full_tensor()"

@@ -496,6 +496,12 @@ UNUSED |= {
     ("fx/experimental/_recorded.py", "tensor_contents"), ("fx/experimental/_recording.py", "types"), ("fx/experimental/_sizes.py", "memo"),
 }  # fmt: skip
 
+# Quantizers: hooks whose defaults accept every model.
+UNUSED |= {
+    *((f"ao/quantization/quantizer/{name}_quantizer.py", "model") for name in ("embedding", "x86_inductor", "xnnpack")),
+    *(("ao/quantization/quantizer/quantizer.py", name) for name in ("edge_or_node_to_obs_or_fq", "model")),
+}
+
 
 def unused_arguments(source: str) -> list[str]:
     """The parameters of functions whose bodies never use them, except of bodies that only raise."""

@@ -135,8 +135,9 @@ class ModuleState:
                     target.copy_(value)
                 else:
                     if isinstance(target, Parameter):
-                        value = value if isinstance(value, Parameter) else Parameter(value, target.requires_grad)
-                        value.requires_grad_(target.requires_grad)
+                        trained = target.requires_grad and not getattr(type(value), "_saved_with_state", False)  # quantized weights
+                        value = value if isinstance(value, Parameter) else Parameter(value, trained)
+                        value.requires_grad_(trained)
                     setattr(self, name, value)
         except Exception as e:  # noqa: BLE001 - all errors are reported together
             return (

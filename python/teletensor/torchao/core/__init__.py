@@ -1,0 +1,1 @@
+"""torchao.core: the base class of configurations."""

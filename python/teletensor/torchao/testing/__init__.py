@@ -1,0 +1,1 @@
+"""torchao.testing: the quantizer for mobile CPUs."""

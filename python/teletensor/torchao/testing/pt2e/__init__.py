@@ -1,0 +1,1 @@
+"""torchao.testing.pt2e: the quantizer for mobile CPUs."""
