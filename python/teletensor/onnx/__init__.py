@@ -1,4 +1,4 @@
-"""torch.onnx: export to ONNX. Importable; not implemented yet."""
+"""torch.onnx: export to ONNX, not implemented yet, and load(), which imports ONNX models (see importer/)."""
 
 from __future__ import annotations
 
@@ -62,5 +62,9 @@ not_implemented(
 )
 __getattr__, __dir__ = lazy_attributes(
     globals(),
-    ("errors", "operators", "ops", "symbolic_helper", "symbolic_opset9", "symbolic_opset11", "symbolic_opset12"),
+    (
+        "backend", "errors", "importer", "operators", "ops", "symbolic_helper", "symbolic_opset9", "symbolic_opset11",
+        "symbolic_opset12",
+    ),
+    {"importer": "load OnnxModel"},
 )
