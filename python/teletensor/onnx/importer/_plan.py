@@ -104,7 +104,7 @@ class Builder:
         plan.inputs, plan.outputs = list(proto.input), list(proto.output)
         given = {a.name: self._attribute(a, self.opsets, {}, [], depth, prefix) for a in proto.attribute_proto}
         given.update(attributes)
-        opsets = _opsets(proto.opset_import) or self.opsets
+        opsets = {**self.opsets, **_opsets(proto.opset_import)}
         self._nodes(plan, proto.node, opsets, given, [set(plan.inputs)], depth, prefix)
         return plan
 
@@ -298,14 +298,16 @@ def _caller(plan: Plan) -> Callable:
 
 def _typed_caller(builder: Builder, schema: Any, node: Any, version: int, attributes: dict[str, Any], depth: int,
                   prefix: str) -> Callable:  # fmt: skip
-    """A step's function that executes the body which a schema gives for the element types of the inputs."""
+    """A step's function that executes the body which a schema gives for the element types and ranks of the inputs."""
     plans: dict[tuple, Plan] = {}
     package = onnx()
 
     def call_function(call: Call, *inputs: Any) -> tuple:
-        types = tuple(0 if v is None or isinstance(v, list) else _values.type_of(v) for v in inputs)
+        absent = [v is None or isinstance(v, list) for v in inputs]
+        types = tuple((0, 0) if a else (_values.type_of(v), len(_values.shape_of(v))) for v, a in zip(inputs, absent))
         if types not in plans:
-            protos = [package.helper.make_tensor_type_proto(t, None).SerializeToString() if t else b"" for t in types]
+            make = package.helper.make_tensor_type_proto
+            protos = [make(t, [None] * rank).SerializeToString() if t else b"" for t, rank in types]
             text = schema.get_context_dependent_function_with_opset_version(
                 max(v for v in schema.context_dependent_function_opset_versions if v <= version),
                 node.SerializeToString(), protos,

@@ -24,7 +24,7 @@ _TABLES = {
 }  # fmt: skip
 OPERATORS: dict[str, dict[str, tuple]] = {
     domain: {name: rows for module in modules for name, rows in module.TABLE.items()} for domain, modules in _TABLES.items()
-}
+} | {"ai.onnx.preview": attention.PREVIEW}
 
 
 def find(domain: str, name: str, version: int) -> Callable | None:

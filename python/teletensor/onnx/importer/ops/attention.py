@@ -5,6 +5,8 @@ from __future__ import annotations
 import math
 from typing import Any
 
+import numpy as np
+
 import teletensor as torch
 from teletensor.nn import functional as F  # noqa: N812 - PyTorch's name
 
@@ -31,8 +33,6 @@ def _allowed(call: Call, queries: Any, keys: Any, past: Tensor | None, lengths: 
     at = torch.arange(keys, device=device).reshape([1, 1, 1, -1])
     row = torch.arange(queries, device=device).reshape([1, 1, -1, 1])
     offset = _offset(past, lengths, queries)
-    if call.version < 25 and past is None and lengths is not None and call.version < 24:
-        offset = 0
     parts = []
     if call.get("is_causal", 0):
         parts.append(at <= row + offset)
@@ -85,24 +85,18 @@ def _written_out(call: Call, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | Non
                  scale: float | None) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """The result, and the scores at the stage that qk_matmul_output_mode names."""
     root = math.sqrt(scale) if scale is not None else math.sqrt(1.0 / math.sqrt(int(q.shape[-1])))
+    root = float(np.float16(root)) if q.dtype == torch.float16 else root
     scores = torch.matmul(q * root, (k * root).transpose(-1, -2))
     stages = {0: scores}
     softcap = call.get("softcap", 0.0)
-    bias_first = call.version < 24
-    if softcap and not bias_first:
-        scores = torch.tanh(scores / softcap) * softcap
-    stages[2 if bias_first else 1] = scores
-    minus = float("-inf")
+    scores = stages[1] = torch.tanh(scores / softcap) * softcap if softcap else scores
     if mask is not None and mask.dtype == torch.bool:
         allowed = mask if allowed is None else allowed & mask
     elif mask is not None:
         scores = scores + mask
     if allowed is not None:
-        scores = torch.where(allowed, scores, torch.full_like(scores, minus))
-    stages[1 if bias_first else 2] = scores
-    if softcap and bias_first:
-        scores = torch.tanh(scores / softcap) * softcap
-        stages[2] = scores
+        scores = torch.where(allowed, scores, torch.full_like(scores, float("-inf")))
+    stages[2] = scores
     precision = call.get("softmax_precision")
     work = scores if precision is None else scores.to(_types.dtype_of(precision))
     chances = torch.softmax(work, -1).to(q.dtype)
@@ -134,4 +128,22 @@ def _rotary(call: Call, x: Tensor, cos: Tensor, sin: Tensor, positions: Tensor |
     return found.reshape(x.shape) if flat else found.permute(0, 2, 1, 3)
 
 
+def _flex(call: Call, q: Tensor, k: Tensor, v: Tensor) -> Tensor:
+    """Attention whose scores and chances pass through graphs."""
+    times = q.shape[1] // k.shape[1]
+    if times != 1:
+        k, v = k.repeat_interleave(times, 1), v.repeat_interleave(times, 1)
+    root = math.sqrt(call.get("scale", 1.0 / math.sqrt(int(q.shape[-1]))))
+    default = _types.DOUBLE if q.dtype == torch.float64 else _types.FLOAT
+    work = _types.dtype_of(call.get("softmax_precision", default))
+    scores = torch.matmul(q * root, (k * root).transpose(-1, -2)).to(work)
+    if "score_mod" in call.attributes:
+        scores = call.tensor(call.get("score_mod").run(call, scores)[0])
+    chances = torch.softmax(scores, -1)
+    if "prob_mod" in call.attributes:
+        chances = call.tensor(call.get("prob_mod").run(call, chances)[0])
+    return torch.matmul(chances.to(q.dtype), v)
+
+
 TABLE: dict[str, tuple] = {"Attention": ((23, _attention),), "RotaryEmbedding": ((23, _rotary),)}
+PREVIEW: dict[str, tuple] = {"FlexAttention": ((1, _flex),)}

@@ -150,7 +150,20 @@ def _deform_conv(call: Call, x: Tensor, weight: Tensor, offset: Tensor, bias: Te
     return found if bias is None else found + bias.reshape([-1, 1, 1])
 
 
+def _causal(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None, past: Tensor | None = None) -> tuple:
+    """A convolution over time for each channel, and the elements that the next call needs."""
+    kept = weight.shape[-1] - 1
+    if past is None:
+        past = torch.zeros([x.shape[0], x.shape[1], kept], dtype=x.dtype, device=x.device)
+    wide = torch.cat([past, x], 2)
+    found = F.conv1d(wide, weight, bias, groups=x.shape[1])
+    activation = call.get("activation", "none")
+    if activation not in ("none", "silu", "swish"):
+        raise ValueError(f"[CausalConvWithState] expected an activation of none, silu or swish, got {activation!r}")
+    return found if activation == "none" else F.silu(found), wide.narrow(2, wide.shape[2] - kept, kept)
+
+
 TABLE: dict[str, tuple] = {
-    "Conv": ((1, _conv),), "ConvTranspose": ((1, _conv_transpose),), "Col2Im": ((18, _col2im),),
+    "CausalConvWithState": ((27, _causal),), "Conv": ((1, _conv),), "ConvTranspose": ((1, _conv_transpose),), "Col2Im": ((18, _col2im),),
     "DeformConv": ((19, _deform_conv),),
 }  # fmt: skip

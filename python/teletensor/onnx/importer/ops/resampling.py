@@ -65,7 +65,7 @@ class _Axis:
         first = np.floor(x).astype(np.int64) - support + 1
         places = first[:, None] + np.arange(2 * support)[None, :]
         factors = kernel((places - x[:, None]) * stretch)
-        if self.call.get("exclude_outside", 0) or self.call.get("antialias", 0):
+        if self.call.get("exclude_outside", 0):
             factors = np.where((places < 0) | (places >= self.size), 0.0, factors)
         factors = factors / factors.sum(1, keepdims=True)
         matrix = np.zeros((self.out, self.size))

@@ -171,7 +171,7 @@ def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
         return torch.arange(a, b, c, dtype=dtype, device=call.device)
     a, b, c = (_values.array(v).reshape(-1)[0].item() for v in (start, limit, delta))
     count = max(math.ceil((b - a) / c), 0)
-    dtype = _types.DTYPES[_types.type_of(start)]
+    dtype = _types.DTYPES[_values.type_of(start)]
     return (torch.arange(count, dtype=torch.float64, device=call.device) * c + a).to(dtype)
 
 

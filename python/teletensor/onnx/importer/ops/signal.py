@@ -17,12 +17,14 @@ Tensor = torch.Tensor
 
 def _transformed(call: Call, x: Tensor, length: Any, axis: int) -> Tensor:
     """The discrete Fourier transform of numbers in pairs (real, imaginary) or single ones (real)."""
-    inverse, one_sided = bool(call.get("inverse", 0)), bool(call.get("onesided", 0))
+    inverse, one_sided, dtype = bool(call.get("inverse", 0)), bool(call.get("onesided", 0)), x.dtype
+    if not inverse:
+        x = x.to(torch.float64)  # sums of terms that cancel out are then 0 within float32's precision
     axis = axis % x.dim()
     n = x.shape[axis] if length is None else _values.integer(length)
     if one_sided and inverse:
         values = torch.view_as_complex(x.contiguous())
-        return torch.fft.irfft(values, n if length is not None else None, axis).unsqueeze(-1)
+        return torch.fft.irfft(values, n if length is not None else None, axis).unsqueeze(-1).to(dtype)
     if x.shape[-1] == 2:
         values = torch.view_as_complex(x.contiguous())
     elif x.shape[-1] == 1:
@@ -35,7 +37,7 @@ def _transformed(call: Call, x: Tensor, length: Any, axis: int) -> Tensor:
         found = torch.fft.ifft(values, n, axis) if inverse else torch.fft.fft(values, n, axis)
         if one_sided:
             found = found.narrow(axis, 0, n // 2 + 1)
-    return torch.view_as_real(found).to(x.dtype)
+    return torch.view_as_real(found).to(dtype)
 
 
 @keeps(1)
