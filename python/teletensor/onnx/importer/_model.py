@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 import teletensor as torch
-from ... import nn
+from ... import _C, nn
 from ...compiler import TracedProgram, trace
 from . import _types, _values
 from ._package import onnx
@@ -73,6 +73,8 @@ class OnnxModel(nn.Module):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         found = self.execute(*args, **kwargs)
+        if _C.is_tracing():  # outputs of a Program cannot share memory
+            found = [v.clone() if isinstance(v, torch.Tensor) and v._base is not None else v for v in found]
         results = tuple(self._result(v) for v in found)
         return results[0] if len(results) == 1 else results
 

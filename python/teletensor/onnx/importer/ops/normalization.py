@@ -33,7 +33,12 @@ def _batch_norm(call: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor
 
 
 def _instance_norm(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
-    return F.instance_norm(x, None, None, scale, bias, True, 0.0, call.get("epsilon", 1e-5))
+    eps = call.get("epsilon", 1e-5)
+    if all(n == 1 for n in x.shape[2:]):  # which torch's function refuses
+        dims = list(range(2, x.dim()))
+        deviation = x - x.mean(dims, True)
+        return deviation / torch.sqrt((deviation * deviation).mean(dims, True) + eps) * _by_channel(scale, x) + _by_channel(bias, x)
+    return F.instance_norm(x, None, None, scale, bias, True, 0.0, eps)
 
 
 def _layer_norm(call: Call, x: Tensor, scale: Tensor, bias: Tensor | None = None) -> object:
