@@ -17,8 +17,8 @@ from ._package import onnx
 from ._run import Run, Step
 from .ops import find
 
-MAX_DEPTH = 48  # graphs and functions within each other
-MAX_NODES = 400_000  # of all graphs, with functions expanded at each call
+MAX_DEPTH = 24  # graphs and functions within each other
+EXPANDED_NODES = 20_000  # with functions expanded at each call, and one more for every 4 bytes of the model
 MAX_OPSET = 28  # the newest version of ai.onnx whose operators were implemented
 _STANDARD = ("", "ai.onnx")
 
@@ -64,6 +64,8 @@ class Builder:
         self.store, self.folder, self.nodes = store, folder, 0
         self.functions = {(f.domain, f.name, getattr(f, "overload", "")): f for f in model.functions}
         self.missing: set[str] = set()
+        stored = model.ByteSize()
+        self.budget, self.most_nodes = _weights.Budget(stored), EXPANDED_NODES + stored // 4
         self.opsets = _opsets(model.opset_import)
         if not self.opsets:
             raise ValueError("[onnx.load] expected the versions of the operator sets (opset_import), the model has none")
@@ -91,7 +93,7 @@ class Builder:
             if name in seen:
                 raise ValueError(f"[onnx.load] expected initializers of different names, got {name!r} twice")
             seen.add(name)
-            plan.constants[name] = _weights.read(tensor, self.folder)
+            plan.constants[name] = _weights.read(tensor, self.folder, self.budget)
             defined.add(name)
         self._nodes(plan, graph.node, opsets, attributes, [*visible, defined], depth, prefix)
         return plan
@@ -111,8 +113,8 @@ class Builder:
     def _nodes(self, plan: Plan, nodes: Any, opsets: dict[str, int], attributes: dict[str, Any],
                visible: list[set[str]], depth: int, prefix: str) -> None:  # fmt: skip
         self.nodes += len(nodes)
-        if self.nodes > MAX_NODES:
-            raise ValueError(f"[onnx.load] expected at most {MAX_NODES} nodes, with functions expanded")
+        if self.nodes > self.most_nodes:
+            raise ValueError(f"[onnx.load] expected at most {self.most_nodes} nodes, with functions expanded")
         defined = visible[-1]
         for position, node in enumerate(nodes):
             where = f"{node.op_type} {node.name!r}" if node.name else f"{node.op_type} (number {position})"
@@ -167,11 +169,11 @@ class Builder:
             return [self.graph(g, opsets, outer, visible, depth + 1, f"{prefix}{attribute.name}.{self.nodes}.{i}.")
                     for i, g in enumerate(attribute.graphs)]  # fmt: skip
         if attribute.type == kind.TENSOR:
-            return _weights.read(attribute.t, self.folder)
+            return _weights.read(attribute.t, self.folder, self.budget)
         if attribute.type == kind.TENSORS:
-            return [_weights.read(t, self.folder) for t in attribute.tensors]
+            return [_weights.read(t, self.folder, self.budget) for t in attribute.tensors]
         if attribute.type == kind.SPARSE_TENSOR:
-            return _weights.read(attribute.sparse_tensor, self.folder)
+            return _weights.read(attribute.sparse_tensor, self.folder, self.budget)
         if attribute.type == kind.STRING:
             return attribute.s.decode("utf-8", "replace")
         if attribute.type == kind.STRINGS:

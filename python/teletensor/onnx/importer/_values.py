@@ -154,6 +154,17 @@ def ints(value: Any) -> list:
     return [n if isinstance(n, torch.SymInt) else int(n) for n in found.reshape(-1)]
 
 
+def bounded(count: int, what: str, most: int = 1 << 24) -> int:
+    """A number of elements that the client is to make.
+
+    Raises:
+        ValueError: there are more than it makes.
+    """
+    if count > most:
+        raise ValueError(f"[{what}] expected at most {most} elements in the client, got {count}")
+    return count
+
+
 def integer(value: Any) -> Any:
     """The number of a tensor with one element, an int or a SymInt."""
     found = ints(value)

@@ -17,9 +17,41 @@ MAX_RANK = 64
 SPARSE_RATIO = 1000  # a sparse tensor may be this many times larger than what is stored of it
 SPARSE_BYTES = 64 << 20  # or this large
 MAX_FILE = 64 << 30
+RATIO = 8
+LEAST_BUDGET = 256 << 20
 
 
-def read(tensor: Any, folder: str | None) -> Any:
+class Budget:
+    """How many bytes of weights a model may have: several times what its files have.
+
+    Functions repeat their constants at each call, and initializers may share a part of a file. Both are bounded by this.
+
+    Args:
+        stored: the size of the model.
+    """
+
+    def __init__(self, stored: int) -> None:
+        self.left = LEAST_BUDGET + RATIO * stored
+        self.files: set[str] = set()
+
+    def add_file(self, path: str) -> None:
+        """Counts a file beside the model, once."""
+        if path not in self.files:
+            self.files.add(path)
+            self.left += RATIO * os.path.getsize(path)
+
+    def use(self, count: int) -> None:
+        """Counts bytes that are read.
+
+        Raises:
+            ValueError: there are too many.
+        """
+        self.left -= count
+        if self.left < 0:
+            raise ValueError(f"[onnx.load] expected weights of at most {RATIO} times the model's size, which is exceeded")
+
+
+def read(tensor: Any, folder: str | None, budget: Budget) -> Any:
     """The host value of a TensorProto or SparseTensorProto.
 
     Raises:
@@ -27,13 +59,14 @@ def read(tensor: Any, folder: str | None) -> Any:
         TypeError: an element type that does not exist.
     """
     if isinstance(tensor, onnx().SparseTensorProto):
-        return _sparse(tensor, folder)
+        return _sparse(tensor, folder, budget)
     dims = list(tensor.dims)
     count = _count(dims, tensor.name)
     array_type = _types.numpy_of(tensor.data_type)
     if tensor.data_location == onnx().TensorProto.EXTERNAL:
-        return _values.from_array(_external(tensor, dims, count, array_type, folder))
+        return _values.from_array(_external(tensor, dims, count, array_type, folder, budget))
     _check_size(tensor, count)
+    budget.use(count * array_type.itemsize)
     found = onnx().numpy_helper.to_array(tensor)
     if tensor.data_type == _types.STRING:
         texts = [t.decode("utf-8", "replace") if isinstance(t, bytes) else t for t in tensor.string_data]
@@ -77,7 +110,8 @@ def _check_size(tensor: Any, count: int) -> None:
         )
 
 
-def _external(tensor: Any, dims: list[int], count: int, dtype: np.dtype, folder: str | None) -> np.ndarray:
+def _external(tensor: Any, dims: list[int], count: int, dtype: np.dtype, folder: str | None,
+              budget: Budget) -> np.ndarray:  # fmt: skip
     """Maps the part of a file that a tensor's data is in."""
     entries = {e.key: e.value for e in tensor.external_data}
     if folder is None:
@@ -98,6 +132,8 @@ def _external(tensor: Any, dims: list[int], count: int, dtype: np.dtype, folder:
         )
     if tensor.data_type == _types.STRING:
         raise ValueError(f"[onnx.load] expected the strings of {tensor.name!r} in the model, not in another file")
+    budget.add_file(path)
+    budget.use(needed)
     if needed == 0:
         return np.zeros(dims, dtype)
     raw = np.memmap(path, np.uint8, "r", offset, (needed,))
@@ -128,9 +164,9 @@ def _inside(folder: str, location: str) -> str:
     return path
 
 
-def _sparse(tensor: Any, folder: str | None) -> Any:
+def _sparse(tensor: Any, folder: str | None, budget: Budget) -> Any:
     """A sparse tensor as a dense one."""
-    values, indices = read(tensor.values, folder), read(tensor.indices, folder)
+    values, indices = read(tensor.values, folder, budget), read(tensor.indices, folder, budget)
     dims = list(tensor.dims)
     count = _count(dims, tensor.values.name)
     if not isinstance(values, np.ndarray) or values.dtype == object or indices.dtype != np.int64 or values.ndim != 1:

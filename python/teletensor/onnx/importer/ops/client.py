@@ -12,15 +12,13 @@ from typing import Any
 
 import numpy as np
 
-from .. import _types
+from .. import _types, _values
 from .._call import Call
 
-_MOST_ELEMENTS = 1 << 24
 
 
 def _limited(shape: Any, what: str) -> None:
-    if math.prod(int(n) for n in shape) > _MOST_ELEMENTS:
-        raise ValueError(f"[{what}] expected at most {_MOST_ELEMENTS} elements in the client, got sizes {list(shape)}")
+    _values.bounded(math.prod(int(n) for n in shape), what)
 
 
 def _aligned(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:

@@ -104,6 +104,10 @@ def _col2im(call: Call, x: Tensor, image: Any, block: Any) -> Tensor:
     pads = call.get("pads") or [0] * (2 * n)
     sizes = [s + pads[i] + pads[n + i] for i, s in enumerate(shape)]
     counts = [(sizes[i] - dilations[i] * (kernel[i] - 1) - 1) // strides[i] + 1 for i in range(n)]
+    if any(c < 1 for c in counts) or int(np.prod(counts, dtype=object)) != x.shape[2]:
+        raise ValueError(f"[Col2Im] expected {counts} blocks for an image of {shape}, got {x.shape[2]}")
+    if x.shape[1] % int(np.prod(kernel, dtype=object)):
+        raise ValueError(f"[Col2Im] expected channels times {kernel} rows, got {x.shape[1]}")
     places = np.zeros((1, 1), np.int64)  # of each block element and position, in the padded image
     for i in range(n):
         own = np.arange(kernel[i])[:, None] * dilations[i] + np.arange(counts[i])[None, :] * strides[i]

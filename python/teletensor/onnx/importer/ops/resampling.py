@@ -57,21 +57,30 @@ class _Axis:
             raise ValueError(f"[Resize] expected a known nearest_mode, got {mode!r}")
         return rounded().clip(0, self.size - 1).astype(np.int64)
 
-    def weights(self, kernel: Callable, reach: int) -> np.ndarray:
-        """The factor of each input element in each output element: (out, size)."""
+    def taps(self, kernel: Callable, reach: int) -> tuple[np.ndarray, np.ndarray]:
+        """The input elements that each output element is made of, and their factors: (out, taps)."""
         x = self.coordinates()
         stretch = min(self.scale, 1.0) if self.call.get("antialias", 0) else 1.0
         support = int(np.ceil(reach / stretch))
+        _values.bounded(2 * support * self.out, "Resize")
         first = np.floor(x).astype(np.int64) - support + 1
         places = first[:, None] + np.arange(2 * support)[None, :]
         factors = kernel((places - x[:, None]) * stretch)
         if self.call.get("exclude_outside", 0):
             factors = np.where((places < 0) | (places >= self.size), 0.0, factors)
         factors = factors / factors.sum(1, keepdims=True)
-        matrix = np.zeros((self.out, self.size))
-        rows = np.broadcast_to(np.arange(self.out)[:, None], places.shape)
-        np.add.at(matrix, (rows, places.clip(0, self.size - 1)), factors)
-        return matrix
+        return places.clip(0, self.size - 1), factors
+
+    def applied(self, x: Tensor, dim: int, places: np.ndarray, factors: np.ndarray) -> Tensor:
+        """The sums of the elements at `places` times `factors`, both (out, taps), along a dimension."""
+        shape = [-1 if d == dim else 1 for d in range(x.dim())]
+        total = None
+        for tap in range(places.shape[1]):
+            index = torch.from_numpy(np.ascontiguousarray(places[:, tap])).to(x.device)
+            factor = torch.from_numpy(np.ascontiguousarray(factors[:, tap])).to(x.device).to(x.dtype).reshape(shape)
+            part = x.index_select(dim, index) * factor
+            total = part if total is None else total + part
+        return total
 
 
 def _linear_kernel(x: np.ndarray) -> np.ndarray:
@@ -164,9 +173,8 @@ def _resize(call: Call, x: Tensor, roi: Any = None, scales: Any = None, sizes: A
             continue
         if mode not in ("linear", "cubic", "bilinear"):
             raise ValueError(f"[Resize] expected a mode of nearest, linear or cubic, got {mode!r}")
-        matrix = axis.weights(_cubic_kernel(call.get("cubic_coeff_a", -0.75)), 2) if mode == "cubic" else axis.weights(_linear_kernel, 1)
-        factors_tensor = torch.from_numpy(matrix).to(x.device).to(work.dtype)
-        work = torch.matmul(work.transpose(a, -1), factors_tensor.t()).transpose(a, -1)
+        kernel = _cubic_kernel(call.get("cubic_coeff_a", -0.75)) if mode == "cubic" else _linear_kernel
+        work = axis.applied(work, a, *axis.taps(kernel, 2 if mode == "cubic" else 1))
     if outside is not None:
         work = torch.where(outside, torch.full_like(work, call.get("extrapolation_value", 0.0)), work)
     if work.dtype != dtype and not dtype.is_floating_point:

@@ -70,7 +70,7 @@ def _stft(call: Call, x: Tensor, step: Any, window: Tensor | None = None, length
 def _window(coefficients: tuple[float, ...]) -> Any:
     @keeps()
     def make(call: Call, size: Any) -> Tensor:
-        n = int(_values.integer(size))
+        n = _values.bounded(int(_values.integer(size)), call.name)
         period = n if call.get("periodic", 1) else n - 1
         angle = 2 * math.pi * np.arange(n) / max(period, 1)
         found = sum(c * np.cos(k * angle) for k, c in enumerate(coefficients))
@@ -85,6 +85,7 @@ def _mel(call: Call, bins: Any, length: Any, rate: Any, low: Any, high: Any) -> 
     count, size, sample_rate = (int(_values.integer(v)) for v in (bins, length, rate))
     lower, upper = _values.numbers(low)[0], _values.numbers(high)[0]
     columns = size // 2 + 1
+    _values.bounded(columns * count, "MelWeightMatrix")
     mel_low = 2595 * np.log10(1 + lower / 700)
     step = (2595 * np.log10(1 + upper / 700) - mel_low) / (count + 2)
     mel = np.arange(count + 2) * step + mel_low

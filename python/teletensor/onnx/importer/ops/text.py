@@ -89,7 +89,7 @@ class _Ngrams:
             for at in range(start, end, n):
                 self.places[tuple(pool[at : at + n])] = position
                 position += 1
-        self.size = max(self.indexes, default=-1) + 1
+        self.size = _values.bounded(max(self.indexes, default=-1) + 1, "TfIdfVectorizer")
         self.weights = call.get("weights")
 
     def count(self, row: list) -> np.ndarray:

@@ -14,6 +14,7 @@ from .scores import transformed
 
 Tensor = torch.Tensor
 _MODES = ("BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ", "BRANCH_MEMBER")
+_DEEPEST = 4096
 _AGGREGATES = ("AVERAGE", "SUM", "MIN", "MAX")
 
 
@@ -43,8 +44,8 @@ class _Forest:
                 return steps
             level = np.unique(np.concatenate([self.then[inner], self.other[inner]]))
             steps += 1
-            if steps > len(self.then):
-                raise ValueError("[TreeEnsemble] expected trees, got nodes that form a cycle")
+            if steps > min(len(self.then), _DEEPEST):
+                raise ValueError(f"[TreeEnsemble] expected trees of at most {_DEEPEST} levels, got a cycle of nodes or a deeper one")
 
     def leaves(self, x: Tensor) -> Tensor:
         """The leaf of each row in each tree: (rows, trees)."""
@@ -108,6 +109,7 @@ def _legacy(call: Call) -> tuple[_Forest, dict[tuple[int, int], int]]:
 
 def _votes(forest: _Forest, x: Tensor, rows: list[tuple[int, int, float]], targets: int, aggregate: str) -> Tensor:
     """The weights of the reached leaves per target: (rows, targets)."""
+    _values.bounded(len(forest.then) * targets, "TreeEnsemble", 1 << 26)
     leaves = forest.leaves(x)
     weights = np.zeros((len(forest.then), targets))
     given = np.zeros((len(forest.then), targets), bool)
