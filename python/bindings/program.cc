@@ -41,6 +41,23 @@ struct Program {
     const client::CallOptions options = call_options(session_for(tensors));
     return wrapped(program->run(tensors, options));
   }
+  // A (dtype, sizes) per result of the Program.
+  py::list infer(const py::sequence& inputs) const {
+    py::list results;
+    for (const TensorMeta& meta : program->infer(tensors_of(inputs, "infer_program"))) {
+      results.append(py::make_tuple(py::reinterpret_borrow<py::object>(dtype_object(meta.dtype)),
+                                    std::vector<int64_t>(meta.sizes.begin(), meta.sizes.end())));
+    }
+    return results;
+  }
+  // A (source, index) per output: a result of the Program, an input, a captured tensor, or None.
+  py::list outputs() const {
+    static constexpr const char* kSources[] = {"result", "input", "captured", "none"};
+    py::list sources;
+    for (const client::Program::Output& output : program->outputs())
+      sources.append(py::make_tuple(kSources[static_cast<size_t>(output.from)], output.index));
+    return sources;
+  }
   std::string explain(const py::sequence& inputs) const {
     const std::vector<client::Tensor> tensors = tensors_of(inputs, "explain_program");
     return program->explain(tensors, current_site(session_for(tensors)));
@@ -102,6 +119,7 @@ std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples, 
 void bind_program(py::module_& m) {
   py::class_<Program>(m, "Program")
       .def("run", &Program::run, py::arg("inputs"))
+      .def("infer", &Program::infer, py::arg("inputs"))
       .def("explain", &Program::explain, py::arg("inputs"))
       .def("expanded", &Program::expanded, py::arg("inputs"))
       .def_property_readonly("order", [](const Program& p) { return p.program->order(); })
@@ -111,6 +129,10 @@ void bind_program(py::module_& m) {
                              [](const Program& p) { return &p.program->session() == &current_session(); })
       .def_property_readonly("number", [](const Program& p) { return p.program->number(); })
       .def_property_readonly("inputs", [](const Program& p) { return p.program->inputs(); })
+      .def_property_readonly("outputs", &Program::outputs)
+      .def_property_readonly("definition", [](const Program& p) { return py::bytes(p.program->definition()); })
+      .def_property_readonly("written", [](const Program& p) { return p.program->written(); })
+      .def_property_readonly("is_exact", [](const Program& p) { return p.program->is_exact(); })
       .def_property_readonly("captured", [](const Program& p) { return wrapped(p.program->captured()); });
   m.def(
       "program_counters",
