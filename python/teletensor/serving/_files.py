@@ -130,4 +130,6 @@ def _write_safetensors(path: Path, tensors: Mapping[str, Tensor]) -> None:
     with _replacement(path) as file:
         file.write(struct.pack("<Q", len(text)) + text)
         for tensor in tensors.values():
-            file.write(_C.to_bytes(tensor.detach()))
+            value = _C.PendingRead(tensor.detach())
+            value.wait()
+            file.write(value)
