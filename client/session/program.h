@@ -65,6 +65,8 @@ class Program final : public RefCounted {
   // The last inputs in order, which a run changes.
   size_t written() const { return written_; }
   bool is_exact() const { return exact_; }
+  // What sizes of the inputs must satisfy, over the names of the definition.
+  absl::Span<const SizeRequirement> requirements() const { return requirements_; }
   // The metadata of the Program's results, to which `outputs()` refer, for inputs of this metadata. Throws Error
   // (ValueError) if runs with such inputs do.
   std::vector<TensorMeta> infer(absl::Span<const Tensor> inputs) const;

@@ -100,7 +100,7 @@ void fuse(const ProgramInputs& inputs, Program* program) {
 }  // namespace
 
 DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites,
-                               std::string text)
+                               std::string text, size_t max_variants)
     : program_(std::move(program)),
       instructions_(static_cast<int64_t>(program_.instructions().size())),
       interface_(interface),

@@ -13,6 +13,7 @@
 #include "engine/schema/error.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/parse.h"
 
 namespace py = pybind11;
 
@@ -57,6 +58,24 @@ struct Program {
     for (const client::Program::Output& output : program->outputs())
       sources.append(py::make_tuple(kSources[static_cast<size_t>(output.from)], output.index));
     return sources;
+  }
+  // What runs require of sizes: (terms of the left side, of the right side, relation, expected, where) of each.
+  py::list requirements() const {
+    const auto terms_of = [](const std::vector<SizeTerm>& side) {
+      std::vector<int64_t> terms;
+      for (const SizeTerm& term : side) {
+        terms.push_back(static_cast<int64_t>(term.kind));
+        terms.push_back(term.number);
+        terms.push_back(static_cast<int64_t>(term.name));
+      }
+      return terms;
+    };
+    py::list list;
+    for (const client::SizeRequirement& each : program->requirements()) {
+      list.append(py::make_tuple(terms_of(each.left), terms_of(each.right), static_cast<int>(each.relation),
+                                 each.expected, each.where));
+    }
+    return list;
   }
   std::string explain(const py::sequence& inputs) const {
     const std::vector<client::Tensor> tensors = tensors_of(inputs, "explain_program");
@@ -131,6 +150,7 @@ void bind_program(py::module_& m) {
       .def_property_readonly("inputs", [](const Program& p) { return p.program->inputs(); })
       .def_property_readonly("outputs", &Program::outputs)
       .def_property_readonly("definition", [](const Program& p) { return py::bytes(p.program->definition()); })
+      .def_property_readonly("requirements", &Program::requirements)
       .def_property_readonly("written", [](const Program& p) { return p.program->written(); })
       .def_property_readonly("is_exact", [](const Program& p) { return p.program->is_exact(); })
       .def_property_readonly("captured", [](const Program& p) { return wrapped(p.program->captured()); });

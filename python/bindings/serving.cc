@@ -40,10 +40,8 @@ py::bytes model_bytes(const std::string& json, const std::vector<std::string>& d
   check(ErrorKind::kValue, status.ok(), "[serving] expected the JSON form of teletensor.v1.Model: ", status.ToString());
   check(ErrorKind::kValue, static_cast<size_t>(model.entries_size()) == definitions.size(),
         "[serving] expected a definition per entry, got ", definitions.size(), " for ", model.entries_size());
-  for (int i = 0; i < model.entries_size(); ++i) {
-    const bool parsed = model.mutable_entries(i)->mutable_program()->ParseFromString(definitions[static_cast<size_t>(i)]);
-    check(ErrorKind::kValue, parsed, "[serving] expected a serialized Frame as the definition");
-  }
+  for (int i = 0; i < model.entries_size(); ++i)
+    model.mutable_entries(i)->set_program(definitions[static_cast<size_t>(i)]);
   return model.SerializeAsString();
 }
 

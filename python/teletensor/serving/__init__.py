@@ -7,7 +7,9 @@
 
 from __future__ import annotations
 
+from ._client import ServedModel, models
+from ._decoder import Decoder
 from ._entries import Entry
 from ._files import read, save
 
-__all__ = ["Entry", "read", "save"]
+__all__ = ["Decoder", "Entry", "ServedModel", "models", "read", "save"]

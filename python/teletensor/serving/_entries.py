@@ -15,7 +15,7 @@ from ..nn import Module
 from ..utils import _pytree as pytree
 
 _MAX_PORTS = 256
-_PROBED = (1, 2, 3, 4, 5, 7, 8, 16, 31, 64)  # sizes of dynamic dimensions with which a Program is checked
+_PROBED = (1, 2, 3, 4, 5, 7, 8, 16, 31, 64)  # sizes of dynamic dimensions that show which sizes of outputs depend on them
 
 
 @dataclasses.dataclass
@@ -117,33 +117,39 @@ def _infer(program: _C.Program, inputs: Sequence[Tensor]) -> list[tuple[Any, lis
     return [results[index] for _, index in program.outputs]
 
 
-def _assignments(sizes: Mapping[str, int]) -> Iterator[dict[str, int]]:
+def _assignments(sizes: Mapping[str, int]) -> Iterator[tuple[str, dict[str, int]]]:
     """Sizes of the dynamic dimensions, one of them changed at a time."""
     for name in sizes:
         for size in _PROBED:
-            yield {**sizes, name: size}
+            if size != sizes[name]:
+                yield name, {**sizes, name: size}
 
 
 def _output_ports(
     program: _C.Program, entry: Entry, dynamic: Sequence[dict[int, str]], sizes: Mapping[str, int], states: Sequence[Tensor]
 ) -> list[tuple[Any, list[int], list[str]]]:
-    """dtype, sizes and names of sizes of each output. Checks the Program with other sizes of its dynamic dimensions."""
+    """dtype, sizes and names of sizes of each output, found by inference for other sizes of the dynamic dimensions."""
     base = _infer(program, [*_stand_ins(entry.example_inputs, dynamic, sizes), *states])
-    ports = [(dtype, list(shape), [""] * len(shape), [set(sizes) for _ in shape]) for dtype, shape in base]
-    for assignment in _assignments(sizes):
+    ports = [(dtype, list(shape), [{name for name in sizes if sizes[name] == size} for size in shape]) for dtype, shape in base]
+    refused: dict[str, Exception] = {}
+    accepted = set()
+    for name, assignment in _assignments(sizes):
         try:
             found = _infer(program, [*_stand_ins(entry.example_inputs, dynamic, assignment), *states])
         except (RuntimeError, ValueError, IndexError, TypeError) as error:
-            chosen = ", ".join(f"{name} = {size}" for name, size in assignment.items() if size != sizes[name])
-            raise ValueError(f"[serving] the function cannot be served with {chosen or 'the traced sizes'}: {error}") from error
-        for (_, shape, _, candidates), (_, other), (_, first) in zip(ports, found, base):
+            refused[name] = error
+            continue
+        accepted.add(name)
+        for (_, shape, names), (_, other), (_, first) in zip(ports, found, base):
             for d, size in enumerate(other):
-                candidates[d] = {name for name in candidates[d] if assignment[name] == size}
+                names[d] = {candidate for candidate in names[d] if assignment[candidate] == size}
                 if size != first[d]:
                     shape[d] = -1
+    for name in set(refused) - accepted:
+        raise ValueError(f"[serving] the function accepts only {name} = {sizes[name]}: {refused[name]}") from refused[name]
     return [
-        (dtype, shape, [min(found) if size == -1 and found else "" for size, found in zip(shape, candidates)])
-        for dtype, shape, _, candidates in ports
+        (dtype, shape, [min(found) if size == -1 and found else "" for size, found in zip(shape, names)])
+        for dtype, shape, names in ports
     ]
 
 
@@ -250,6 +256,10 @@ def trace_entry(name: str, entry: Entry, dynamic_batch: bool, numbers: Iterator[
             {"name": state, "dtype": _C.dtype_number(t.dtype), "sizes": list(t.shape), "in_place": True} for state, t in states.items()
         ],
         "exact": program.is_exact,
+        "requirements": [
+            {"left": left, "right": right, "relation": relation, "expected": expected, "where": where}
+            for left, right, relation, expected, where in program.requirements
+        ],
     }
     return TracedEntry(message, program.definition, weights)
 

@@ -16,6 +16,7 @@ from .. import _C
 from .._C import Tensor
 from .._checkpoint.files import _NAMES
 from .._version import __version__
+from ._decoder import Decoder, decoder_entries
 from ._entries import Entry, TracedEntry, model_bytes, trace_entry
 
 PROGRAM, WEIGHTS = "program.pb", "model.safetensors"
@@ -26,6 +27,10 @@ def entries_of(
     model_or_fn: Callable | None, entries: Mapping[str, Entry] | None, dynamic_batch: bool, **options: Any
 ) -> list[TracedEntry]:
     """Traces the entries of a model: that for requests, from its options, and further ones."""
+    if isinstance(model_or_fn, Decoder):
+        if options.get("example_inputs") is not None or entries:
+            raise ValueError("[serving] expected neither example_inputs nor entries of a Decoder, which has its own")
+        entries, model_or_fn = decoder_entries(model_or_fn)[0], None
     numbers = count()
     traced = []
     if model_or_fn is not None:
@@ -55,8 +60,14 @@ def weights_of(entries: Sequence[TracedEntry]) -> dict[str, Tensor]:
     return weights
 
 
+def description_of(entries: Sequence[TracedEntry], model_or_fn: Callable | None, attributes: Mapping[str, str] | None) -> bytes:
+    """The contents of `program.pb`."""
+    own = decoder_entries(model_or_fn)[1] if isinstance(model_or_fn, Decoder) else {}
+    return model_bytes(entries, {**own, **(attributes or {})}, f"teletensor {__version__}")
+
+
 def save(
-    model_or_fn: Callable | None,
+    model_or_fn: Callable | Decoder | None,
     path: str | os.PathLike,
     example_inputs: Tensor | Sequence[Tensor] | None = None,
     *,
@@ -73,7 +84,7 @@ def save(
     parameters, buffers and other captured tensors are downloaded. Existing files are replaced, the Program last.
 
     Args:
-        model_or_fn: a function of tensors or a module, in evaluation mode. None: only `entries`.
+        model_or_fn: a function of tensors or a module, in evaluation mode; or a Decoder. None: only `entries`.
         path: a folder on this machine; it is created if its parent exists.
         example_inputs: a tensor or tensors, whose dtypes and static sizes requests must have.
         dynamic_batch: the first dimension of every input is the batch, of any size.
@@ -94,7 +105,7 @@ def save(
     folder.mkdir(exist_ok=True)
     _write_safetensors(folder / WEIGHTS, weights_of(traced))
     with _replacement(folder / PROGRAM) as file:
-        file.write(model_bytes(traced, attributes or {}, f"teletensor {__version__}"))
+        file.write(description_of(traced, model_or_fn, attributes))
 
 
 def read(path: str | os.PathLike) -> dict[str, Any]:

@@ -24,7 +24,7 @@ Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, size_t max_waiting, std::
       prepare_(std::move(prepare)),
       limits_(decoder_->limits()),
       max_waiting_(max_waiting) {
-  for (int64_t slot = limits_.slots; slot > 0; --slot) free_slots_.push_back(slot - 1);
+  for (int64_t slot = 0; slot < limits_.slots; ++slot) free_slots_.insert(slot);
   thread_ = std::thread([this] { run(); });
 }
 
@@ -131,8 +131,8 @@ void Scheduler::begin(Sequence sequence) {
     release(sequence);
     return;
   }
-  sequence.slot = free_slots_.back();
-  free_slots_.pop_back();
+  sequence.slot = *free_slots_.begin();
+  free_slots_.erase(free_slots_.begin());
   sequence.length = static_cast<int64_t>(sequence.request.prompt.size());
   bool goes_on = false;
   try {
@@ -238,7 +238,7 @@ void Scheduler::finish(Sequence& sequence, Finish finish, absl::Status status) {
 }
 
 void Scheduler::release(const Sequence& sequence) {
-  if (sequence.slot >= 0) free_slots_.push_back(sequence.slot);
+  if (sequence.slot >= 0) free_slots_.insert(sequence.slot);
   MutexLock lock(mutex_);
   std::erase_if(cancellable_, [&](const auto& entry) { return entry.first == sequence.number; });
 }

@@ -13,8 +13,9 @@
 #include <deque>
 #include <functional>
 #include <memory>
-#include <string>
+#include <set>
 #include <thread>
+#include <utility>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -115,7 +116,7 @@ class Scheduler {
 
   // Of the scheduler's thread.
   std::vector<Sequence> running_;
-  std::vector<int64_t> free_slots_;
+  std::set<int64_t> free_slots_;  // the smallest is taken first, because a step computes all slots up to the largest
   std::vector<int32_t> scratch_;
   std::thread thread_;  // last: it uses the other members
 };
