@@ -13,6 +13,7 @@
 #include "engine/schema/error.h"
 #include "python/bindings/connection.h"
 #include "python/bindings/tensor/gil.h"
+#include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/parse.h"
 #include "teletensor/v1/model.pb.h"
 
@@ -109,6 +110,10 @@ py::list infer(const Inference& engine, const std::string& model, const std::str
 
 void bind_serving(py::module_& m) {
   using Free = py::call_guard<ReleaseGil>;
+  m.def("handle_number", [](py::handle tensor) {
+    check(ErrorKind::kType, is_tensor(tensor.ptr()), "[serving] expected a Tensor");
+    return handle_of(tensor.ptr())->id;
+  });
   m.def("dtype_number", [](py::handle dtype) { return static_cast<int>(dtype_from(dtype.ptr())); });
   m.def("model_bytes", &model_bytes, py::arg("json"), py::arg("definitions"));
   m.def("model_json", &model_json, py::arg("bytes"));

@@ -99,6 +99,11 @@ def _traced_sizes(examples: Sequence[Tensor], dynamic: Sequence[dict[int, str]])
             size = max(example.shape[dim], 2)
             if sizes.setdefault(name, size) != size:
                 raise ValueError(f"[serving] expected one size of {name!r} in the example inputs, got {sizes[name]} and {size}")
+    # Sizes of different names differ, because the trace takes equal ones for one size.
+    taken: set[int] = set()
+    for name, size in sizes.items():
+        sizes[name] = next(n for n in range(size, size + len(sizes)) if n not in taken)
+        taken.add(sizes[name])
     return sizes
 
 
@@ -108,7 +113,14 @@ def _stand_ins(examples: Sequence[Tensor], dynamic: Sequence[dict[int, str]], si
     for example, dims in zip(examples, dynamic):
         shape = [sizes[dims[d]] if d in dims else n for d, n in enumerate(example.shape)]
         made.append(_C.torch.empty(shape, dtype=example.dtype, device=example.device))
+        made[-1]._dynamo_static_indices = {d for d in range(example.dim()) if d not in dims}
     return made
+
+
+def _of_static_sizes(tensor: Tensor) -> Tensor:
+    alias = tensor.detach()
+    alias._dynamo_static_indices = set(range(tensor.dim()))
+    return alias
 
 
 def _infer(program: _C.Program, inputs: Sequence[Tensor]) -> list[tuple[Any, list[int]]]:
@@ -160,9 +172,8 @@ def _port(name: str, dtype: Any, shape: Sequence[int], size_names: Sequence[str]
     return port
 
 
-def _flat(fn: Callable, count: int) -> Callable:
-    """A function of tensors that returns a tuple of tensors, none of which is an argument, a captured tensor or another
-    output."""
+def _flat(fn: Callable) -> Callable:
+    """The function with a tuple of tensors as its result."""
 
     def forward(*tensors: Tensor) -> tuple[Tensor, ...]:
         leaves = pytree.tree_leaves(fn(*tensors))
@@ -200,8 +211,8 @@ def _weight_names(fn: Callable, captured: Sequence[Tensor], number: Iterator[int
     named: list[tuple[str, Tensor]] = []
     for module in _modules_of(fn):
         named += [*module.named_parameters(), *module.named_buffers()]
-    names = {id(tensor): name for name, tensor in reversed(named)}
-    return [names.get(id(tensor)) or f"constant_{next(number)}" for tensor in captured]
+    names = {_C.handle_number(tensor): name for name, tensor in reversed(named)}
+    return [names.get(_C.handle_number(tensor)) or f"constant_{next(number)}" for tensor in captured]
 
 
 def _modules_of(fn: Callable) -> list[Module]:
@@ -228,7 +239,8 @@ def trace_entry(name: str, entry: Entry, dynamic_batch: bool, numbers: Iterator[
     names = _checked_names("names of inputs", entry.input_names or parameter_names(entry.fn, len(examples)), len(examples))
     dynamic = _dynamic_sizes(entry, names, dynamic_batch)
     sizes = _traced_sizes(examples, dynamic)
-    program = _trace(_flat(entry.fn, len(examples)), [*_stand_ins(examples, dynamic, sizes), *states.values()])
+    stand_ins = [*_stand_ins(examples, dynamic, sizes), *map(_of_static_sizes, states.values())]
+    program = _trace(_flat(entry.fn), stand_ins)
     if program.written != len(states) or program.order[len(program.order) - program.written :] != list(
         range(len(examples), len(examples) + len(states))
     ):

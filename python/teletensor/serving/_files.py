@@ -55,7 +55,7 @@ def weights_of(entries: Sequence[TracedEntry]) -> dict[str, Tensor]:
     weights: dict[str, Tensor] = {}
     for entry in entries:
         for name, tensor in entry.weights.items():
-            if weights.setdefault(name, tensor) is not tensor:
+            if _C.handle_number(weights.setdefault(name, tensor)) != _C.handle_number(tensor):
                 raise ValueError(f"[serving] expected entries of one model, got two tensors named {name!r}")
     return weights
 
