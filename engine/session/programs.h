@@ -55,7 +55,8 @@ class DefinedProgram {
   Tensors run(const ProgramInputs& inputs) const;
   // The Program before and after each pass, as text.
   std::string explain(const ProgramInputs& inputs) const;
-  // The calls that backends execute for such inputs (passes/expand.h), as JSON (engine/schema/json_text.h). Throws Error.
+  // The calls that backends execute for such inputs (passes/expand.h), as JSON (engine/schema/json_text.h). Throws
+  // Error.
   std::string expanded(const ProgramInputs& inputs) const;
 
   // What the constructor was given.
@@ -138,7 +139,8 @@ class Programs final : public SessionService {
 
 class Dispatcher;
 
-// The operators that run, drop, explain and expand Programs (ops/programs.yaml); server/session defines them from bytes.
+// The operators that run, drop, explain and expand Programs (ops/programs.yaml); server/session defines them from
+// bytes.
 void register_program_operators(Dispatcher& dispatcher);
 
 }  // namespace tt
