@@ -154,6 +154,26 @@ void bind_serving(py::module_& m) {
           "load", [](const Inference& e, const std::string& model, double seconds) { e.load(model, seconds); }, Free(),
           py::arg("model"), py::arg("seconds") = 600.0)
       .def(
+          "publish",
+          [](const Inference& e, const std::string& name, int64_t version, const std::string& model,
+             const std::string& weights, const std::string& config, double seconds) {
+            teletensor::v1::PublishModelRequest request;
+            request.set_name(name);
+            request.set_version(version);
+            request.set_model(model);
+            request.set_weights(weights);
+            request.set_config(config);
+            return e.publish(request, seconds);
+          },
+          Free(), py::arg("name"), py::arg("version"), py::arg("model"), py::arg("weights"), py::arg("config"),
+          py::arg("seconds"))
+      .def(
+          "withdraw",
+          [](const Inference& e, const std::string& name, int64_t version, double seconds) {
+            e.withdraw(name, version, seconds);
+          },
+          Free(), py::arg("name"), py::arg("version"), py::arg("seconds") = 600.0)
+      .def(
           "unload", [](const Inference& e, const std::string& model, double seconds) { e.unload(model, seconds); },
           Free(), py::arg("model"), py::arg("seconds") = 600.0);
 }

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstring>
+#include <exception>
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -244,7 +245,10 @@ int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& 
     }
     if (!request.config().empty()) {
       fs::remove(model / kConfig, ignored);
-      if (old_config) replace_file(model / kConfig, *old_config);
+      try {
+        if (old_config) replace_file(model / kConfig, *old_config);
+      } catch (const std::exception&) {  // the disk is full: the model is then served with the default configuration
+      }
     }
     repository_.load(request.name(), "", caller.name).IgnoreError();  // as it was before
   };
