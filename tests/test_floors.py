@@ -82,6 +82,8 @@ STACKS = (
         "server/session",
         "server/rpc",
         "server/workers",
+        "server/serving/scheduler",
+        "server/serving",
         "server/admin",
         "server/http",
         "server/daemon",

@@ -100,12 +100,13 @@ void fuse(const ProgramInputs& inputs, Program* program) {
 }  // namespace
 
 DefinedProgram::DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites,
-                               std::string text)
+                               std::string text, size_t max_variants)
     : program_(std::move(program)),
       instructions_(static_cast<int64_t>(program_.instructions().size())),
       interface_(interface),
       sites_(std::move(sites)),
-      text_(std::move(text)) {
+      text_(std::move(text)),
+      max_variants_(max_variants) {
   check_program(program_, interface_.read + interface_.written);
   if (program_.sizes().empty()) remove_unused(&program_);
   uint64_t bytes = program_.bytes() + text_.capacity();
@@ -242,7 +243,7 @@ std::shared_ptr<const Program> DefinedProgram::variant_for(const ProgramInputs& 
   MutexLock lock(mutex_);
   compiling_ += absl::Now() - start;
   uint64_t bytes = bytes_ + signature.capacity() + made->bytes();
-  if (variants_.size() == kMaxVariants) {
+  if (variants_.size() >= max_variants_) {
     bytes -= variants_.front().signature.capacity() + variants_.front().program->bytes();
     variants_.erase(variants_.begin());  // the oldest
   }

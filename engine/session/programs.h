@@ -44,28 +44,33 @@ struct ProgramCounters {
 // Thread-safe.
 class DefinedProgram {
  public:
+  static constexpr size_t kMaxVariants = 16;
+
   // `sites` are the source lines of the instructions' sites 1, 2, ...; `text` is the definition as it arrived. Throws
-  // Error if check_program() does.
-  DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites, std::string text);
+  // Error if check_program() does. The results of the passes are kept for `max_variants` signatures of inputs.
+  DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites, std::string text,
+                 size_t max_variants = kMaxVariants);
 
   // Returns the outputs. Throws Error.
   Tensors run(const ProgramInputs& inputs) const;
   // The Program before and after each pass, as text.
   std::string explain(const ProgramInputs& inputs) const;
-  // The calls that backends execute for such inputs (passes/expand.h), as JSON (engine/schema/json_text.h). Throws Error.
+  // The calls that backends execute for such inputs (passes/expand.h), as JSON (engine/schema/json_text.h). Throws
+  // Error.
   std::string expanded(const ProgramInputs& inputs) const;
 
   // What the constructor was given.
   const ProgramInterface& interface() const { return interface_; }
   const std::string& text() const { return text_; }
+  // As defined; without what its outputs do not need if it has no sizes().
+  const Program& program() const { return program_; }
   // All but the number and the runs.
   ProgramCounters counters() const;
   // Estimated host memory, including what the passes have made so far.
   uint64_t bytes() const { return bytes_.load(std::memory_order_relaxed); }
 
  private:
-  // The Programs for different inputs.
-  static constexpr size_t kMaxVariants = 16;
+  // The Program for inputs of one signature.
   struct Variant {
     std::string signature;  // of the inputs
     std::shared_ptr<const Program> program;
@@ -85,6 +90,7 @@ class DefinedProgram {
   const ProgramInterface interface_;
   const std::vector<std::string> sites_;
   const std::string text_;
+  const size_t max_variants_;
   mutable std::atomic<uint64_t> bytes_{0};
   mutable Mutex mutex_;
   mutable absl::Duration compiling_ ABSL_GUARDED_BY(mutex_);  // time that the passes took
@@ -133,7 +139,8 @@ class Programs final : public SessionService {
 
 class Dispatcher;
 
-// The operators that run, drop, explain and expand Programs (ops/programs.yaml); server/session defines them from bytes.
+// The operators that run, drop, explain and expand Programs (ops/programs.yaml); server/session defines them from
+// bytes.
 void register_program_operators(Dispatcher& dispatcher);
 
 }  // namespace tt

@@ -300,6 +300,50 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(0.0, 7 * 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
+  app.add_option(
+         "--models", flags->models,
+         "serve the models of this folder, DIR/NAME/VERSION/, by the Open Inference Protocol: gRPC on --listen, "
+         "REST below /v2 on --http")
+      ->envname("TELETENSOR_MODELS")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR");
+  app.add_option("--model-poll", flags->model_poll_seconds,
+                 "time between two looks at the folder of --models; 0: models are loaded at the start and by calls")
+      ->envname("TELETENSOR_MODEL_POLL")
+      ->check(CLI::Range(0.0, 86400.0))
+      ->type_name("SECONDS")
+      ->capture_default_str();
+  app.add_flag("--models-open", flags->models_open,
+               "answer inference requests without a token; loading and unloading models still needs an operator's")
+      ->envname("TELETENSOR_MODELS_OPEN");
+  app.add_flag("--model-shared-memory", flags->model_shared_memory,
+               "let clients on this host pass tensors in POSIX shared memory, which this process can open")
+      ->envname("TELETENSOR_MODEL_SHARED_MEMORY");
+  app.add_option("--model-memory", flags->model_memory, "bytes that all models may use together; 0: no limit")
+      ->envname("TELETENSOR_MODEL_MEMORY")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("--model-request-limit", flags->model_request_limit, "bytes of one inference request or response")
+      ->envname("TELETENSOR_MODEL_REQUEST_LIMIT")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("--model-inflight-limit", flags->model_inflight_limit,
+                 "bytes of all inference requests in progress together")
+      ->envname("TELETENSOR_MODEL_INFLIGHT_LIMIT")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->capture_default_str();
+  app.add_option("--model-converter", flags->model_converter,
+                 "command that makes native models of ONNX and .pt2 files, run as COMMAND INPUT OUTPUT")
+      ->envname("TELETENSOR_MODEL_CONVERTER")
+      ->type_name("COMMAND")
+      ->capture_default_str();
+  app.add_option("--model-cache", flags->model_cache,
+                 "folder of converted models (default: teletensor/models in the user's cache folder)")
+      ->envname("TELETENSOR_MODEL_CACHE")
+      ->type_name("DIR");
   app.add_flag("--check-config", flags->check_config, "check the configuration, print it, and exit");
   app.set_config("--config", "", "read options from this file (option = value)")->envname("TELETENSOR_CONFIG");
   app.set_version_flag("--version", absl::StrCat("teletensord ", kVersion));
@@ -386,6 +430,23 @@ const char* conflicting_offload(const Flags& flags) {
   return nullptr;
 }
 
+// The same for models.
+const char* conflicting_models(const Flags& flags) {
+  constexpr uint64_t kMinRequest = uint64_t{64} << 10, kMaxRequest = uint64_t{1} << 30;
+  if (!flags.serves_models()) {
+    return flags.models_open || flags.model_shared_memory || flags.model_memory != 0
+               ? "--models-open, --model-shared-memory and --model-memory require --models"
+               : nullptr;
+  }
+  if (flags.isolates() || !flags.engines.empty()) {
+    return "--models has no effect with --isolate=principal or --engines: this process then computes nothing";
+  }
+  if (flags.model_request_limit < kMinRequest || flags.model_request_limit > kMaxRequest) {
+    return "--model-request-limit must be from 64KB to 1GB";
+  }
+  return nullptr;
+}
+
 // Checks that involve several options.
 const char* conflicting_flags(const Flags& flags) {
   const bool tls = flags.tls_self_signed || !flags.tls.certificate.empty();
@@ -407,6 +468,7 @@ const char* conflicting_flags(const Flags& flags) {
   if (const char* why = conflicting_isolation(flags)) return why;
   if (const char* why = conflicting_placement(flags)) return why;
   if (const char* why = conflicting_offload(flags)) return why;
+  if (const char* why = conflicting_models(flags)) return why;
   if (flags.is_worker()) return nullptr;
   if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
   if (flags.listen.size() > 1) return "--private allows only one --listen address";
@@ -462,6 +524,12 @@ std::optional<int> parse_flags(int argc, char** argv, Flags* flags) {
     const std::filesystem::path folder = flags->tls_dir.empty() ? flags->token_file.parent_path() : flags->tls_dir;
     flags->tls.certificate = folder / "tls-cert.pem";
     flags->tls.key = folder / "tls-key.pem";
+  }
+  if (flags->serves_models() && flags->model_cache.empty()) {
+    const std::string cache = environment("XDG_CACHE_HOME");
+    flags->model_cache =
+        (cache.empty() ? std::filesystem::path(environment("HOME")) / ".cache" : std::filesystem::path(cache)) /
+        "teletensor" / "models";
   }
   if (flags->check_config) {
     std::cout << app.config_to_str(true);

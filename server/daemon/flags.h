@@ -56,6 +56,17 @@ struct Flags {
   double otlp_slow_seconds = 1;     // frames that take longer become spans
   bool check_config = false;
 
+  std::filesystem::path models;      // model repository; empty: none
+  double model_poll_seconds = 2;     // 0: models are loaded at the start and by calls
+  bool models_open = false;          // inference requires no token
+  bool model_shared_memory = false;  // clients on this host may use shared memory
+  uint64_t model_memory = 0;         // bytes of all models; 0: no limit
+  uint64_t model_request_limit = uint64_t{64} << 20;
+  uint64_t model_inflight_limit = uint64_t{1} << 30;
+  std::string model_converter = "teletensor convert";  // command, words separated by spaces
+  std::filesystem::path model_cache;                   // of converted models; empty: the user's cache folder
+  bool serves_models() const { return !models.empty(); }
+
   std::vector<std::string> engines;          // in which sessions are opened instead of here; empty: none
   std::filesystem::path engines_token_file;  // of the token by which they know this engine
   std::string engines_ca;                    // authorities of their certificates; empty: the system's

@@ -4,6 +4,8 @@
 #include <grpcpp/grpcpp.h>
 #include <unistd.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "proto/credentials.h"
@@ -15,6 +17,8 @@
 #include "server/rpc/listening_sockets.h"
 #include "server/rpc/open_service.h"
 #include "server/rpc/reflection_guard.h"
+#include "server/serving/inference_service.h"
+#include "server/serving/models_service.h"
 
 namespace tt::server {
 namespace {
@@ -33,8 +37,9 @@ constexpr std::chrono::milliseconds kHandlersTimeout{2000};
 // connection for seconds.
 constexpr std::chrono::milliseconds kGrace{30};
 
-void configure(grpc::ServerBuilder& builder, const Limits& limits) {
-  auto message_bytes = static_cast<int>(std::max<size_t>(limits.max_frame_bytes, kMaxChunkBytes) + (64 << 10));
+void configure(grpc::ServerBuilder& builder, const Limits& limits, size_t least_bytes) {
+  auto message_bytes =
+      static_cast<int>(std::max({size_t{limits.max_frame_bytes}, kMaxChunkBytes, least_bytes}) + (64 << 10));
   builder.SetMaxReceiveMessageSize(message_bytes);
   builder.SetMaxSendMessageSize(message_bytes);
   builder.SetResourceQuota(
@@ -69,12 +74,17 @@ struct Listener::Impl {
         sessions(parts.sessions),
         engine(parts.auth, parts.sessions, admission, parts.audit, {parts.placement, parts.admissions}),
         admin(parts.auth, parts.sessions, admission, parts.audit, parts.status, parts.tracer, std::move(exit),
-              parts.workers, {parts.placed_by.empty() ? nullptr : parts.admissions, parts.placed_by}, parts.upgrade) {}
+              parts.workers, {parts.placed_by.empty() ? nullptr : parts.admissions, parts.placed_by}, parts.upgrade) {
+    if (parts.inference != nullptr) inference.emplace(*parts.inference, admission);
+    if (parts.publisher != nullptr) models.emplace(*parts.publisher, parts.auth, admission);
+  }
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
   Sessions& sessions;
   EngineService engine;
   AdminService admin;
+  std::optional<InferenceService> inference;
+  std::optional<ModelsService> models;
   OpenService open;
   std::unique_ptr<grpc::Server> server;
 };
@@ -111,7 +121,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(Options options, const
   grpc::EnableDefaultHealthCheckService(false);  // OpenService answers health checks
   grpc::reflection::InitProtoReflectionServerBuilderPlugin();
   Builder builder;
-  configure(builder, Limits());
+  configure(builder, Limits(), options.message_bytes);
   std::vector<std::unique_ptr<grpc::experimental::ServerInterceptorFactoryInterface>> guards;
   guards.push_back(std::make_unique<ReflectionGuard>(parts.auth, options.open_reflection, impl->admission));
   builder.experimental().SetInterceptorCreators(std::move(guards));
@@ -121,6 +131,8 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(Options options, const
   if (options.tls) sinks.tls = builder.experimental().AddExternalConnectionAcceptor(kFromDescriptor, options.tls);
   builder.RegisterService(&impl->engine);
   builder.RegisterService(&impl->admin);
+  if (impl->inference) builder.RegisterService(&*impl->inference);
+  if (impl->models) builder.RegisterService(&*impl->models);
   builder.RegisterCallbackGenericService(&impl->open);
   impl->server = builder.BuildAndStart();
   if (!impl->server) return absl::InternalError("cannot start the gRPC server");

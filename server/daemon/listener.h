@@ -17,6 +17,8 @@
 #include "server/rpc/auth.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/inherited_sockets.h"
+#include "server/serving/inference_server.h"
+#include "server/serving/publish_model.h"
 #include "server/session/sessions.h"
 #include "server/trace/tracer.h"
 #include "server/workers/workers.h"
@@ -31,7 +33,8 @@ class Listener {
     std::shared_ptr<grpc::ServerCredentials> tls;  // of TCP connections; null: without TLS
     bool open_reflection = false;                  // gRPC's reflection service requires no token
     size_t connections_per_address = 256;
-    bool paused = false;  // no connection is accepted before resume()
+    size_t message_bytes = 0;  // that requests and replies may have at least; 0: what sessions need
+    bool paused = false;       // no connection is accepted before resume()
   };
 
   // What the services use. All references and pointers must outlive the Listener.
@@ -45,6 +48,8 @@ class Listener {
     Placement* placement = nullptr;            // where sessions are opened; null: in this process
     Admissions* admissions = nullptr;          // keys of sessions; null: this process has none
     std::string placed_by{};                   // the principal of an engine that places sessions here; empty: none
+    InferenceServer* inference = nullptr;      // answers inference requests; null: there are no models
+    ModelPublisher* publisher = nullptr;       // takes models from sessions; null: there are no models
     AdminService::Replace upgrade = {};        // replaces the process; empty: it cannot be replaced
   };
 

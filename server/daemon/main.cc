@@ -13,10 +13,12 @@
 #include <functional>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <thread>
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "base/mutex.h"
 #include "distributed/peers/peer_policy.h"
 #include "distributed/store/peer_tls.h"
@@ -48,6 +50,10 @@
 #include "server/rpc/inherited_sockets.h"
 #include "server/rpc/peer_gate.h"
 #include "server/rpc/principals.h"
+#include "server/serving/generation/generation_model.h"
+#include "server/serving/inference_server.h"
+#include "server/serving/publish_model.h"
+#include "server/serving/repository.h"
 #include "server/trace/otlp_exporter.h"
 #include "server/trace/tracer.h"
 #include "server/version.h"
@@ -220,6 +226,33 @@ absl::StatusOr<std::unique_ptr<OtlpExporter>> make_exporter(const Flags& flags, 
   return exporter;
 }
 
+// The models of --models, and what they share.
+struct ServedModels {
+  std::shared_ptr<Quota> quota;
+  std::shared_ptr<Share> share;
+  std::unique_ptr<ModelRepository> repository;  // null: there are none
+};
+
+ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_ptr<FairQueue>& queue) {
+  ServedModels models;
+  if (!flags.serves_models()) return models;
+  models.quota = std::make_shared<Quota>("models", QuotaLimits{.memory = flags.model_memory});
+  models.share = std::make_shared<Share>("models");
+  ModelRepository::Options options;
+  options.folder = std::filesystem::absolute(flags.models);
+  options.poll = milliseconds(flags.model_poll_seconds);
+  options.converter.command = absl::StrSplit(flags.model_converter, ' ', absl::SkipEmpty());
+  options.converter.cache = flags.model_cache;
+  options.resources = {.quota = models.quota,
+                       .queue = queue,
+                       .share = models.share,
+                       .make_streaming = &generation::GenerationModel::make};
+  options.audit = audit;
+  models.repository = std::make_unique<ModelRepository>(std::move(options));
+  models.repository->start();
+  return models;
+}
+
 // Exits the process after `grace`, even if work (a library call, a device) is still running; the system frees its
 // memory.
 class GracePeriod {
@@ -364,6 +397,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   const Sampler sampler(sessions, serves_sessions ? flags.profile_rate : 0);
   const EngineStatus status(sessions, sampler, workers.get(), engines.get());
   const Metrics metrics(status, serves_sessions ? frame_times.get() : nullptr, tracer.get(), gpus.get());
+  const ServedModels models = make_models(flags, audit->get(), options.queue);
   std::unique_ptr<Admissions> admissions;
   std::unique_ptr<WorkerControl> control;
   if (flags.is_worker()) {
@@ -374,11 +408,27 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   }
   Placement* placement = workers.get();
   if (engines) placement = engines.get();
-  Listener::Options listening{
-      *addresses,         std::move(inherited), *tls, flags.open_reflection, flags.connections_per_address,
-      takeover != nullptr};
-  const Listener::Parts parts{*auth,         **audit,   sessions,         status,          tracer,
-                              workers.get(), placement, admissions.get(), flags.placed_by, run_upgrade};
+  Listener::Options listening{*addresses,
+                              std::move(inherited),
+                              *tls,
+                              flags.open_reflection,
+                              flags.connections_per_address,
+                              flags.serves_models() ? flags.model_request_limit : 0,
+                              takeover != nullptr};
+  std::optional<InferenceServer> inference;
+  std::optional<ModelPublisher> publisher;
+  if (models.repository) {
+    publisher.emplace(*models.repository, sessions.published(), std::filesystem::absolute(flags.models));
+    inference.emplace(*models.repository, *auth,
+                      InferenceServer::Options{.open = flags.models_open,
+                                               .shared_memory = flags.model_shared_memory,
+                                               .request_bytes = flags.model_request_limit,
+                                               .inflight_bytes = flags.model_inflight_limit});
+  }
+  const Listener::Parts parts{
+      *auth,         **audit,   sessions,         status,          tracer,
+      workers.get(), placement, admissions.get(), flags.placed_by, inference ? &*inference : nullptr,
+      publisher ? &*publisher : nullptr, run_upgrade};
   auto listener = Listener::start(std::move(listening), parts, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   if (flags.is_worker()) {  // the engine's calls wait until the clients can be served

@@ -23,8 +23,8 @@ struct Quota {
 // Indexed by CallAdmission::Kind. A holder is an address, or a session for streams and transfers. A session has one
 // current stream. Older streams may still exist: one that executes a frame, and those that end at this moment.
 constexpr Quota kQuotas[CallAdmission::kKinds] = {
-    {"Hello calls", 64, 16}, {"streams", 1100, 8},    {"transfers", 640, 128},
-    {"requests", 64, 16},    {"Admin calls", 64, 16}, {"reflection calls", 16, 4},
+    {"Hello calls", 64, 16},       {"streams", 1100, 8},    {"transfers", 640, 128},     {"requests", 64, 16},
+    {"inference calls", 512, 256}, {"Admin calls", 64, 16}, {"reflection calls", 16, 4},
 };
 // Threads for calls that are refused when their metadata arrives: 64 calls on each of the 8 connections without a token
 // that one address may have (acceptor.cc, listener.cc), and 64 more.

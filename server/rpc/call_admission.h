@@ -26,8 +26,8 @@ namespace tt::server {
 class CallAdmission {
  public:
   using Clock = std::chrono::steady_clock;
-  enum class Kind { kHello, kStream, kTransfer, kRequest, kAdmin, kReflection };
-  static constexpr size_t kKinds = 6;
+  enum class Kind { kHello, kStream, kTransfer, kRequest, kInference, kAdmin, kReflection };
+  static constexpr size_t kKinds = 7;
   // Maximum time until the request of an admitted call arrives.
   static constexpr std::chrono::milliseconds kRequestTimeout{5'000};
   // Maximum time until an upload's first chunk arrives, which may have megabytes.

@@ -18,14 +18,21 @@ namespace tt::server {
 // Maximum size of a request that contains no tensor bytes.
 inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
 
+// Limits of one request.
+struct RequestLimits {
+  size_t bytes = kMaxRequestBytes;
+  std::chrono::milliseconds timeout = CallAdmission::kRequestTimeout;  // until it has arrived
+};
+
 // Reads the request of an admitted call.
 template <typename Request, typename Stream>
-absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context, Stream* stream, Request* request) {
-  CallAdmission::Deadline deadline(admission, context.c_call());
+absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context, Stream* stream, Request* request,
+                          const RequestLimits& limits = {}) {
+  CallAdmission::Deadline deadline(admission, context.c_call(), limits.timeout);
   if (!stream->Read(request)) return absl::InvalidArgumentError("the call ended before its request");
-  if (request->ByteSizeLong() <= kMaxRequestBytes) return absl::OkStatus();
+  if (request->ByteSizeLong() <= limits.bytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("expected a request of at most ", kMaxRequestBytes, " bytes, got ", request->ByteSizeLong()));
+      absl::StrCat("expected a request of at most ", limits.bytes, " bytes, got ", request->ByteSizeLong()));
 }
 
 // Returns a handler for Service::MarkMethodStreamed, which takes ownership. `check` accepts or refuses the call by its
@@ -33,15 +40,16 @@ absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context
 template <typename Request, typename Reply>
 grpc::internal::MethodHandler* unary_handler(
     CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
-    std::function<grpc::Status(grpc::ServerContext*, const Request*, Reply*)> run) {
+    std::function<grpc::Status(grpc::ServerContext*, const Request*, Reply*)> run, const RequestLimits& limits = {}) {
   using Stream = grpc::ServerUnaryStreamer<Request, Reply>;
   return new grpc::internal::StreamedUnaryHandler<Request, Reply>(
-      [&admission, kind, check = std::move(check), run = std::move(run)](grpc::ServerContext* context, Stream* stream) {
+      [&admission, kind, limits, check = std::move(check), run = std::move(run)](grpc::ServerContext* context,
+                                                                                 Stream* stream) {
         if (absl::Status status = check(*context); !status.ok()) return admission.refuse(*context, status);
         absl::StatusOr<CallAdmission::Slot> slot = admission.admit(kind, *context);
         if (!slot.ok()) return admission.refuse(*context, slot.status());
         Request request;
-        absl::Status status = read_request(admission, *context, stream, &request);
+        absl::Status status = read_request(admission, *context, stream, &request, limits);
         if (status.ok()) status = check(*context);  // rights may have ended while the request was awaited
         if (!status.ok()) return admission.refuse(*context, status);
         Reply reply;

@@ -43,20 +43,6 @@ std::vector<std::string> sites_of(const v1::Frame& frame) {
   return sites;
 }
 
-Programs::Entry decode_definition(const Limits& limits, std::string text, const ProgramInterface& interface) {
-  const v1::Frame frame = parse(text, limits);
-  Program program;
-  try {
-    decode(frame, limits, &program);
-    decode_sizes(frame, &program);
-  } catch (const ProgramFault& fault) {
-    Error error = fault.error;
-    error.append(absl::StrCat(" (instruction ", fault.instruction, " of a Program)"));
-    throw error;
-  }
-  return std::make_shared<DefinedProgram>(std::move(program), interface, sites_of(frame), std::move(text));
-}
-
 std::string text_of(const Call& call) {
   const Tensor definition = call.tensor(0);
   check(
@@ -91,6 +77,22 @@ void define_program(Call& call) {
 }
 
 }  // namespace
+
+Programs::Entry decode_definition(const Limits& limits, std::string text, const ProgramInterface& interface,
+                                  size_t max_variants) {
+  const v1::Frame frame = parse(text, limits);
+  Program program;
+  try {
+    decode(frame, limits, &program);
+    decode_sizes(frame, &program);
+  } catch (const ProgramFault& fault) {
+    Error error = fault.error;
+    error.append(absl::StrCat(" (instruction ", fault.instruction, " of a Program)"));
+    throw error;
+  }
+  return std::make_shared<DefinedProgram>(std::move(program), interface, sites_of(frame), std::move(text),
+                                          max_variants);
+}
 
 Programs::Entry ProgramCache::define(const std::string& principal, const Limits& limits, std::string text,
                                      const ProgramInterface& interface) {

@@ -53,6 +53,11 @@ class ProgramCache {
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
+// Returns the Program that `text`, a serialized v1::Frame, defines. Throws Error.
+std::shared_ptr<const DefinedProgram> decode_definition(const Limits& limits, std::string text,
+                                                        const ProgramInterface& interface,
+                                                        size_t max_variants = DefinedProgram::kMaxVariants);
+
 // Defines Programs for one session. Attached to its Context.
 class ProgramDefiner final : public SessionService {
  public:

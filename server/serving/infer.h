@@ -1,0 +1,82 @@
+// InferRequest and InferResult: a request for one run of a model and its outputs, independent of the transport.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/status.h"
+#include "absl/strings/string_view.h"
+#include "absl/types/span.h"
+#include "engine/schema/dtype.h"
+#include "engine/schema/error.h"
+#include "engine/schema/meta.h"
+#include "engine/tensor/tensor.h"
+
+namespace tt::server {
+
+struct InferInput {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Sizes sizes;
+  absl::Span<const char> bytes;  // in row-major order; not owned
+};
+
+using InferParameter = std::variant<bool, int64_t, double, std::string>;
+
+// Values of a request. Untrusted: ModelVersion checks them.
+struct InferRequest {
+  std::string id;
+  std::vector<InferInput> inputs;
+  std::vector<std::string> outputs;  // names; empty: all
+  uint64_t priority = 0;             // 1: the highest level; 0: the model's default
+  uint64_t timeout_us = 0;           // in the queue; 0: the model's default
+  std::string principal;             // who calls
+  std::string sequence;              // which sequence of the caller; empty: none
+  bool sequence_start = false, sequence_end = false;
+  std::chrono::steady_clock::time_point deadline = std::chrono::steady_clock::time_point::max();
+  std::function<bool()> is_cancelled;                // called on the thread that waits for the result; may be empty
+  std::map<std::string, InferParameter> parameters;  // others than those above, for models that have some
+  std::deque<std::string> owned;                     // bytes that the transport has converted, to which inputs refer
+};
+
+struct InferOutput {
+  std::string name;
+  DType dtype = DType::kFloat32;
+  Sizes sizes;
+  Tensor values;      // on the CPU, contiguous; of the whole batch
+  size_t offset = 0;  // of this request's bytes in them
+  size_t size = 0;    // bytes
+  std::string owned;  // the bytes, if there is no tensor
+  absl::string_view bytes() const {
+    if (!values) return owned;
+    return {static_cast<const char*>(values.data()) + offset, size};
+  }
+};
+
+struct InferResult {
+  std::vector<InferOutput> outputs;
+  std::map<std::string, InferParameter> parameters;  // of the response
+};
+
+// A model whose requests have several responses, such as one that generates text. Thread-safe.
+class StreamingModel {
+ public:
+  virtual ~StreamingModel() = default;
+  // Answers a request: calls `send` for each response, on this thread, until it returns false because the client does
+  // not wait any more. Waits.
+  using Send = absl::FunctionRef<bool(InferResult result)>;
+  virtual absl::Status stream(const InferRequest& request, Send send) = 0;
+};
+
+// The status of a request that fails with `error`. An error that a request's values or sizes cause is
+// INVALID_ARGUMENT.
+absl::Status infer_status(const Error& error);
+
+}  // namespace tt::server

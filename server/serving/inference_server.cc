@@ -1,0 +1,260 @@
+#include "server/serving/inference_server.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+#include "server/serving/datatype.h"
+#include "server/serving/infer_messages.h"
+#include "server/version.h"
+#include "spdlog/spdlog.h"
+
+namespace tt::server {
+namespace {
+
+constexpr const char* kExtensions[] = {"sequence",           "model_repository", "statistics", "model_configuration",
+                                       "binary_tensor_data", "parameters"};
+
+absl::Status shared_memory_refused() {
+  return absl::PermissionDeniedError("shared memory requires an engine with --model-shared-memory");
+}
+
+void describe_ports(const std::vector<ModelPort>& ports,
+                    google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>* wire) {
+  for (const ModelPort& port : ports) {
+    inference::ModelMetadataResponse::TensorMetadata* tensor = wire->Add();
+    tensor->set_name(port.name);
+    tensor->set_datatype(std::string(datatype_name(port.dtype)));
+    for (const ModelPort::Dim& dim : port.dims) tensor->add_shape(dim.size);
+  }
+}
+
+}  // namespace
+
+absl::StatusOr<Principal> InferenceServer::caller(const Auth::Credentials& credentials, Right right) const {
+  if (right == Right::kNone) return Principal();
+  if (right == Right::kInfer && options_.open && credentials.authorization.empty()) return Principal();
+  absl::StatusOr<Principal> caller = auth_.caller(credentials);
+  if (!caller.ok()) return caller;
+  const bool may = right == Right::kInfer ? caller->role != Role::kObserver : caller->role == Role::kOperator;
+  if (may) return caller;
+  return absl::PermissionDeniedError(absl::StrCat("this requires a token of the role ",
+                                                  right == Right::kInfer ? "user or operator" : "operator", ", got ",
+                                                  role_name(caller->role)));
+}
+
+absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes) {
+  Inflight inflight(this, bytes);
+  if (inflight_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= options_.inflight_bytes) return inflight;
+  return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected requests in progress of at most ",
+                                                   options_.inflight_bytes, " bytes together; try again later"));
+}
+
+absl::StatusOr<std::shared_ptr<ModelVersion>> InferenceServer::find(const Principal& caller, const std::string& name,
+                                                                    const std::string& version) const {
+  absl::StatusOr<std::shared_ptr<ModelVersion>> found = repository_.find(name, version);
+  if (found.ok() && caller.role != Role::kOperator && !(*found)->allows(caller.name)) {
+    return absl::NotFoundError(absl::StrCat("expected the name of a model, got '", name.substr(0, 128), "'"));
+  }
+  return found;
+}
+
+bool InferenceServer::ready(const Principal& caller, const std::string& name, const std::string& version) const {
+  return find(caller, name, version).ok();
+}
+
+void InferenceServer::describe(inference::ServerMetadataResponse* reply) const {
+  reply->set_name("teletensor");
+  reply->set_version(kVersion);
+  for (const char* extension : kExtensions) reply->add_extensions(extension);
+  if (options_.shared_memory) reply->add_extensions("system_shared_memory");
+}
+
+absl::Status InferenceServer::describe(const Principal& caller, const inference::ModelMetadataRequest& request,
+                                       inference::ModelMetadataResponse* reply) const {
+  const auto version = find(caller, request.name(), request.version());
+  if (!version.ok()) return version.status();
+  reply->set_name((*version)->name());
+  for (const int64_t number : repository_.versions(request.name())) reply->add_versions(std::to_string(number));
+  reply->set_platform((*version)->file().platform);
+  if (const ModelEntry* entry = (*version)->entry()) {
+    describe_ports(entry->inputs, reply->mutable_inputs());
+    describe_ports(entry->outputs, reply->mutable_outputs());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::describe(const Principal& caller, const inference::ModelConfigRequest& request,
+                                       inference::ModelConfigResponse* reply) const {
+  const auto version = find(caller, request.name(), request.version());
+  if (!version.ok()) return version.status();
+  *reply->mutable_config() = (*version)->config();
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::describe(const Principal& caller, const inference::ModelStatisticsRequest& request,
+                                       inference::ModelStatisticsResponse* reply) const {
+  std::vector<std::shared_ptr<ModelVersion>> versions;
+  if (!request.name().empty() && !request.version().empty()) {
+    auto version = find(caller, request.name(), request.version());
+    if (!version.ok()) return version.status();
+    versions.push_back(*std::move(version));
+  } else {
+    if (!request.name().empty()) {
+      if (auto version = find(caller, request.name(), ""); !version.ok()) return version.status();
+    }
+    for (auto& version : repository_.all()) {
+      const bool is_wanted = request.name().empty() || version->name() == request.name();
+      const bool is_allowed = caller.role == Role::kOperator || version->allows(caller.name);
+      if (is_wanted && is_allowed) versions.push_back(std::move(version));
+    }
+  }
+  for (const auto& version : versions) {
+    inference::ModelStatistics* wire = reply->add_model_stats();
+    wire->set_name(version->name());
+    wire->set_version(std::to_string(version->number()));
+    version->statistics().describe(wire);
+    inference::MemoryUsage* memory = wire->add_memory_usage();
+    memory->set_type(version->model().options().device.type == DeviceType::kCPU ? "CPU" : "GPU");
+    memory->set_id(version->model().options().device.index);
+    memory->set_byte_size(version->held_bytes());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::describe(const Principal& caller, const inference::RepositoryIndexRequest& request,
+                                       inference::RepositoryIndexResponse* reply) const {
+  for (const ModelRepository::Entry& entry : repository_.index()) {
+    if (request.ready() && !entry.ready) continue;
+    if (caller.role != Role::kOperator && entry.ready && !ready(caller, entry.name, entry.version)) continue;
+    inference::RepositoryIndexResponse::ModelIndex* model = reply->add_models();
+    model->set_name(entry.name);
+    model->set_version(entry.version);
+    model->set_state(entry.ready ? "READY" : "UNAVAILABLE");
+    model->set_reason(entry.reason);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::load(const Principal& caller, const inference::RepositoryModelLoadRequest& request) {
+  std::string config;
+  for (const auto& [name, parameter] : request.parameters()) {
+    if (name != "config" || parameter.parameter_choice_case() != inference::ModelRepositoryParameter::kStringParam) {
+      return absl::UnimplementedError(absl::StrCat("[RepositoryModelLoad] expected the parameter config only, got '",
+                                                   name.substr(0, 100),
+                                                   "': files of a model are written to the repository's folder"));
+    }
+    config = parameter.string_param();
+    if (config.size() > ModelSettings::kMaxBytes) {
+      return absl::InvalidArgumentError(absl::StrCat("[RepositoryModelLoad] expected a configuration of at most ",
+                                                     ModelSettings::kMaxBytes, " bytes"));
+    }
+  }
+  return repository_.load(request.model_name(), config, caller.name);
+}
+
+absl::Status InferenceServer::unload(const Principal& caller, const inference::RepositoryModelUnloadRequest& request) {
+  for (const auto& [name, parameter] : request.parameters()) {
+    if (name == "unload_dependents") continue;  // a model has none
+    return absl::InvalidArgumentError(
+        absl::StrCat("[RepositoryModelUnload] expected no parameters, got '", name.substr(0, 100), "'"));
+  }
+  return repository_.unload(request.model_name(), caller.name);
+}
+
+absl::Status InferenceServer::describe(const Principal& caller,
+                                       const inference::SystemSharedMemoryStatusRequest& request,
+                                       inference::SystemSharedMemoryStatusResponse* reply) {
+  if (!options_.shared_memory) return absl::OkStatus();  // there are no regions
+  if (!request.name().empty()) {
+    if (const auto region = regions_.find(caller.name, request.name()); !region.ok()) return region.status();
+  }
+  for (const auto& [name, region] : regions_.list(caller.name)) {
+    if (!request.name().empty() && name != request.name()) continue;
+    inference::SystemSharedMemoryStatusResponse::RegionStatus& wire = (*reply->mutable_regions())[name];
+    wire.set_name(name);
+    wire.set_key(region->key());
+    wire.set_offset(region->offset());
+    wire.set_byte_size(region->bytes());
+  }
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::add(const Principal& caller, bool is_local,
+                                  const inference::SystemSharedMemoryRegisterRequest& request) {
+  if (!options_.shared_memory) return shared_memory_refused();
+  if (!is_local) return absl::PermissionDeniedError("shared memory requires a client on the engine's host");
+  return regions_.add(caller.name, request.name(), request.key(), request.offset(), request.byte_size());
+}
+
+absl::Status InferenceServer::remove(const Principal& caller,
+                                     const inference::SystemSharedMemoryUnregisterRequest& request) {
+  if (options_.shared_memory) regions_.remove(caller.name, request.name());
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::describe(const inference::TraceSettingRequest& request,
+                                       inference::TraceSettingResponse* reply) const {
+  for (const auto& [name, value] : request.settings()) {
+    if (value.value_size() != 0) {
+      return absl::UnimplementedError("[TraceSetting] spans are configured by the daemon's options --otlp*");
+    }
+  }
+  (*reply->mutable_settings())["trace_level"].add_value("OFF");
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::describe(const inference::LogSettingsRequest& request,
+                                       inference::LogSettingsResponse* reply) const {
+  if (!request.settings().empty()) {
+    return absl::UnimplementedError("[LogSettings] the log is configured by the daemon's options --log-*");
+  }
+  const auto logs = [](spdlog::level::level_enum level) { return spdlog::should_log(level); };
+  auto& settings = *reply->mutable_settings();
+  settings["log_file"].set_string_param("");
+  settings["log_info"].set_bool_param(logs(spdlog::level::info));
+  settings["log_warning"].set_bool_param(logs(spdlog::level::warn));
+  settings["log_error"].set_bool_param(logs(spdlog::level::err));
+  settings["log_verbose_level"].set_uint32_param(logs(spdlog::level::debug) ? 1 : 0);
+  return absl::OkStatus();
+}
+
+absl::Status InferenceServer::infer(const Principal& caller, const inference::ModelInferRequest& request,
+                                    InferRequest limits, inference::ModelInferResponse* reply) {
+  const auto version = find(caller, request.model_name(), request.model_version());
+  if (!version.ok()) return version.status();
+  reply->set_model_name((*version)->name());
+  reply->set_model_version(std::to_string((*version)->number()));
+  reply->set_id(request.id());
+  if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
+    return status;
+  }
+  if ((*version)->has_streams() && (*version)->entry() == nullptr) {
+    return absl::UnimplementedError("[ModelInfer] the model generates its responses: use ModelStreamInfer");
+  }
+  absl::StatusOr<InferResult> result = (*version)->infer(limits);
+  if (!result.ok()) return result.status();
+  return write_response_message(request, caller.name, regions(), *result, reply);
+}
+
+absl::Status InferenceServer::stream(const Principal& caller, const inference::ModelInferRequest& request,
+                                     InferRequest limits,
+                                     absl::FunctionRef<bool(const inference::ModelInferResponse&)> send) {
+  const auto version = find(caller, request.model_name(), request.model_version());
+  if (!version.ok()) return version.status();
+  if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
+    return status;
+  }
+  absl::Status written;
+  const absl::Status status = (*version)->stream(limits, [&](InferResult result) {
+    inference::ModelInferResponse reply;
+    reply.set_model_name((*version)->name());
+    reply.set_model_version(std::to_string((*version)->number()));
+    reply.set_id(request.id());
+    written = write_response_message(request, caller.name, regions(), result, &reply);
+    return written.ok() && send(reply);
+  });
+  return written.ok() ? status : written;
+}
+
+}  // namespace tt::server

@@ -1,0 +1,104 @@
+// InferenceServer: the calls of the Open Inference Protocol, independent of the transport.
+//
+// The gRPC service and the HTTP listener check who calls, convert, and use it. Messages are untrusted. Functions return
+// NOT_FOUND for unknown models, UNAVAILABLE for those that are not loaded, and INVALID_ARGUMENT for what a request has
+// wrong. A model that the caller may not use is reported as one that does not exist. Thread-safe.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "inference/grpc_service.pb.h"
+#include "server/rpc/auth.h"
+#include "server/serving/infer.h"
+#include "server/serving/repository.h"
+#include "server/serving/shared_regions.h"
+
+namespace tt::server {
+
+class InferenceServer {
+ public:
+  struct Options {
+    bool open = false;                            // inference requires no token
+    bool shared_memory = false;                   // clients on this host may register shared memory
+    uint64_t request_bytes = uint64_t{64} << 20;  // of a request
+    uint64_t inflight_bytes = uint64_t{1} << 30;  // of all requests in progress
+  };
+  // All references outlive the object.
+  InferenceServer(ModelRepository& repository, const Auth& auth, const Options& options)
+      : repository_(repository), auth_(auth), options_(options) {}
+
+  const Options& options() const { return options_; }
+  ModelRepository& repository() { return repository_; }
+  const ModelRepository& repository() const { return repository_; }
+  // Null if shared memory is not allowed.
+  SharedRegions* regions() { return options_.shared_memory ? &regions_ : nullptr; }
+
+  // What a call needs: nothing (probes), a user's or operator's token unless the server is open, or an operator's.
+  enum class Right { kNone, kInfer, kManage };
+  absl::StatusOr<Principal> caller(const Auth::Credentials& credentials, Right right) const;
+
+  // Bytes of a request in progress, counted while the object exists.
+  class Inflight {
+   public:
+    Inflight() = default;
+    Inflight(InferenceServer* server, uint64_t bytes) : server_(server), bytes_(bytes) {}
+    Inflight(Inflight&& other) noexcept : server_(std::exchange(other.server_, nullptr)), bytes_(other.bytes_) {}
+    Inflight& operator=(Inflight&&) = delete;
+    ~Inflight() {
+      if (server_ != nullptr) server_->inflight_.fetch_sub(bytes_, std::memory_order_relaxed);
+    }
+
+   private:
+    InferenceServer* server_ = nullptr;
+    uint64_t bytes_ = 0;
+  };
+  // RESOURCE_EXHAUSTED if requests in progress would have too many bytes.
+  absl::StatusOr<Inflight> begin(uint64_t bytes);
+
+  absl::StatusOr<std::shared_ptr<ModelVersion>> find(const Principal& caller, const std::string& name,
+                                                     const std::string& version) const;
+  bool ready() const { return repository_.ready(); }
+  // Whether a model is ready; no error if it does not exist.
+  bool ready(const Principal& caller, const std::string& name, const std::string& version) const;
+  void describe(inference::ServerMetadataResponse* reply) const;
+  absl::Status describe(const Principal& caller, const inference::ModelMetadataRequest& request,
+                        inference::ModelMetadataResponse* reply) const;
+  absl::Status describe(const Principal& caller, const inference::ModelConfigRequest& request,
+                        inference::ModelConfigResponse* reply) const;
+  absl::Status describe(const Principal& caller, const inference::ModelStatisticsRequest& request,
+                        inference::ModelStatisticsResponse* reply) const;
+  absl::Status describe(const Principal& caller, const inference::RepositoryIndexRequest& request,
+                        inference::RepositoryIndexResponse* reply) const;
+  absl::Status load(const Principal& caller, const inference::RepositoryModelLoadRequest& request);
+  absl::Status unload(const Principal& caller, const inference::RepositoryModelUnloadRequest& request);
+  absl::Status describe(const Principal& caller, const inference::SystemSharedMemoryStatusRequest& request,
+                        inference::SystemSharedMemoryStatusResponse* reply);
+  // `is_local`: the caller is on this host.
+  absl::Status add(const Principal& caller, bool is_local, const inference::SystemSharedMemoryRegisterRequest& request);
+  absl::Status remove(const Principal& caller, const inference::SystemSharedMemoryUnregisterRequest& request);
+  // Settings are those of the daemon's options: they can be read, but not changed.
+  absl::Status describe(const inference::TraceSettingRequest& request, inference::TraceSettingResponse* reply) const;
+  absl::Status describe(const inference::LogSettingsRequest& request, inference::LogSettingsResponse* reply) const;
+
+  // Runs a request. `limits` has who calls and when the request's time ends; the rest is read from `request`.
+  absl::Status infer(const Principal& caller, const inference::ModelInferRequest& request, InferRequest limits,
+                     inference::ModelInferResponse* reply);
+  // The same for a model with any number of responses: calls `send` for each.
+  absl::Status stream(const Principal& caller, const inference::ModelInferRequest& request, InferRequest limits,
+                      absl::FunctionRef<bool(const inference::ModelInferResponse&)> send);
+
+ private:
+  friend class Inflight;
+  ModelRepository& repository_;
+  const Auth& auth_;
+  const Options options_;
+  SharedRegions regions_;
+  std::atomic<uint64_t> inflight_{0};
+};
+
+}  // namespace tt::server

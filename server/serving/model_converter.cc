@@ -1,0 +1,184 @@
+#include "server/serving/model_converter.h"
+
+#include <fcntl.h>
+#include <poll.h>
+#include <sys/prctl.h>
+#include <sys/resource.h>
+#include <sys/stat.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <csignal>
+#include <cstring>
+
+#include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
+#include "engine/schema/error.h"
+#include "proto/sha256.h"
+#include "server/serving/served_model.h"
+#include "server/text.h"
+#include "server/version.h"
+
+namespace tt::server {
+namespace {
+
+constexpr size_t kMaxOutput = 4096;  // the end of what the command prints, for messages
+constexpr rlim_t kMaxDescriptors = 256;
+
+std::string digest_of(const std::filesystem::path& file) {
+  const FileDescriptor in(open(file.c_str(), O_RDONLY | O_CLOEXEC));
+  check(ErrorKind::kFileNotFound, static_cast<bool>(in), "[convert] cannot open ", file.filename().native(), ": ",
+        std::strerror(errno));
+  Sha256 digest;
+  std::vector<char> buffer(size_t{1} << 20);
+  for (;;) {
+    const ssize_t count = read(in.get(), buffer.data(), buffer.size());
+    if (count < 0 && errno == EINTR) continue;
+    check(count >= 0, "[convert] cannot read ", file.filename().native(), ": ", std::strerror(errno));
+    if (count == 0) break;
+    digest.update({buffer.data(), static_cast<size_t>(count)});
+  }
+  std::string hexadecimal;
+  for (const char byte : digest.finish()) {
+    absl::StrAppend(&hexadecimal, absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
+  }
+  return hexadecimal;
+}
+
+void limit(int resource, rlim_t value) {
+  rlimit now{};
+  getrlimit(static_cast<__rlimit_resource>(resource), &now);
+  const rlim_t bound = std::min(value, now.rlim_max);
+  const rlimit wanted{bound, bound};
+  setrlimit(static_cast<__rlimit_resource>(resource), &wanted);
+}
+
+}  // namespace
+
+std::filesystem::path ModelConverter::find_source(const std::filesystem::path& folder) {
+  std::error_code error;
+  std::vector<std::filesystem::path> found;
+  for (std::filesystem::directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
+    const std::filesystem::path& path = each->path();
+    const bool is_model = path.extension() == ".onnx" || path.extension() == ".pt2";
+    if (!is_model || !each->is_regular_file(error)) continue;
+    if (path.stem() == "model") return path;
+    found.push_back(path);
+  }
+  return found.size() == 1 ? found[0] : std::filesystem::path();
+}
+
+std::filesystem::path ModelConverter::convert(const std::filesystem::path& source) const {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  fs::create_directories(options_.cache, error);
+  check(!error, "[convert] cannot create the cache ", options_.cache.native(), ": ", error.message());
+  // External data of ONNX files are beside them, so that the digest of the file alone is not enough.
+  std::string key = absl::StrCat(kVersion, source.extension().native(), digest_of(source));
+  for (fs::directory_iterator each(source.parent_path(), error), end; !error && each != end; each.increment(error)) {
+    struct stat status {};
+    if (stat(each->path().c_str(), &status) != 0) continue;
+    absl::StrAppend(&key, "/", each->path().filename().native(), ":", status.st_size, ":", status.st_mtim.tv_sec, ".",
+                    status.st_mtim.tv_nsec);
+  }
+  std::string name;
+  for (const char byte : Sha256::of(key)) {
+    absl::StrAppend(&name, absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
+  }
+  const fs::path target = options_.cache / name;
+  if (fs::exists(target / ServedModel::kDescription, error)) return target;
+  const fs::path partial = options_.cache / absl::StrCat(name, ".", getpid(), ".partial");
+  fs::remove_all(partial, error);
+  fs::create_directory(partial, error);
+  check(!error, "[convert] cannot write to the cache ", options_.cache.native(), ": ", error.message());
+  try {
+    run(source, partial);
+  } catch (...) {
+    fs::remove_all(partial, error);
+    throw;
+  }
+  fs::rename(partial, target, error);
+  if (error) fs::remove_all(partial, error);  // another process was faster
+  check(fs::exists(target / ServedModel::kDescription, error), "[convert] the command has succeeded without writing ",
+        ServedModel::kDescription);
+  return target;
+}
+
+void ModelConverter::run(const std::filesystem::path& source, const std::filesystem::path& target) const {
+  std::vector<std::string> words = options_.command;
+  words.push_back(std::filesystem::absolute(source).native());
+  words.push_back(std::filesystem::absolute(target).native());
+  std::vector<char*> arguments;
+  for (std::string& word : words) arguments.push_back(word.data());
+  arguments.push_back(nullptr);
+  // Variables that the command needs to be found and to run; others may be secrets.
+  std::vector<char*> environment;
+  for (char** each = environ; *each != nullptr; ++each) {
+    const absl::string_view name(*each, std::strcspn(*each, "="));
+    for (const char* kept : {"PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "PYTHONPATH", "VIRTUAL_ENV"}) {
+      if (name == kept) environment.push_back(*each);
+    }
+  }
+  environment.push_back(nullptr);
+  int ends[2];
+  check(pipe2(ends, O_CLOEXEC) == 0, "[convert] no file descriptors: ", std::strerror(errno));
+  FileDescriptor out(ends[0]), in(ends[1]);
+  const FileDescriptor null(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  const pid_t child = fork();
+  check(child >= 0, "[convert] cannot start a process: ", std::strerror(errno));
+  if (child == 0) {  // only async-signal-safe calls
+    setpgid(0, 0);
+    prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0);
+    prctl(PR_SET_PDEATHSIG, SIGKILL, 0, 0, 0);
+    limit(RLIMIT_AS, options_.memory);
+    limit(RLIMIT_CPU, static_cast<rlim_t>(options_.processor_time.count()));
+    limit(RLIMIT_FSIZE, options_.file_bytes);
+    limit(RLIMIT_NOFILE, kMaxDescriptors);
+    limit(RLIMIT_CORE, 0);
+    dup2(null.get(), STDIN_FILENO);
+    dup2(in.get(), STDOUT_FILENO);
+    dup2(in.get(), STDERR_FILENO);
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, nullptr);
+    close_range(STDERR_FILENO + 1, ~0U, CLOSE_RANGE_CLOEXEC);
+    execvpe(arguments[0], arguments.data(), environment.data());
+    _exit(127);
+  }
+  setpgid(child, child);
+  in.reset();
+  std::string printed;
+  bool in_time = true;
+  for (const auto end = std::chrono::steady_clock::now() + options_.timeout;;) {
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
+    in_time = left.count() > 0;
+    if (!in_time) break;
+    pollfd ready{out.get(), POLLIN, 0};
+    const int polled = poll(&ready, 1, static_cast<int>(left.count()));
+    if (polled < 0 && errno == EINTR) continue;
+    if (polled <= 0) continue;
+    char buffer[4096];
+    const ssize_t count = read(out.get(), buffer, sizeof buffer);
+    if (count < 0 && errno == EINTR) continue;
+    if (count <= 0) break;
+    printed.append(buffer, static_cast<size_t>(count));
+    if (printed.size() > 2 * kMaxOutput) printed.erase(0, printed.size() - kMaxOutput);
+  }
+  if (!in_time) kill(-child, SIGKILL);
+  int status = 0;
+  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  kill(-child, SIGKILL);  // what it has started
+  if (printed.size() > kMaxOutput) printed.erase(0, printed.size() - kMaxOutput);
+  check(ErrorKind::kValue, in_time, "[convert] expected ", words[0], " to convert ", source.filename().native(),
+        " within ", options_.timeout.count(), " s");
+  const bool started = !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
+  check(ErrorKind::kValue, started, "[convert] cannot run '", words[0],
+        "', which converts ONNX and .pt2 files; install the Python package, or set --model-converter");
+  check(ErrorKind::kValue, WIFEXITED(status) && WEXITSTATUS(status) == 0, "[convert] ", words[0], " could not convert ",
+        source.filename().native(), WIFSIGNALED(status) ? absl::StrCat(" (signal ", WTERMSIG(status), ")") : "", ": ",
+        valid_utf8(printed, kMaxOutput));
+}
+
+}  // namespace tt::server

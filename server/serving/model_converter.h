@@ -1,0 +1,42 @@
+// ModelConverter: makes native models of ONNX files and `.pt2` archives, in a child process.
+//
+// Such files are converted by the Python package's command (`teletensor convert INPUT OUTPUT`), not by the engine,
+// which only reads native models. The child has limits on memory, processor time, file sizes and descriptors, gains no
+// privileges, and is killed after a time. Its output goes to a folder of a cache, by the contents of the input and the
+// engine's version, and is used again. Thread-safe; convert() waits.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <filesystem>
+#include <string>
+#include <vector>
+
+namespace tt::server {
+
+class ModelConverter {
+ public:
+  struct Options {
+    std::vector<std::string> command{"teletensor", "convert"};  // to which the input and the output are appended
+    std::filesystem::path cache;                                // created at the first use
+    uint64_t memory = uint64_t{16} << 30;                       // bytes of address space
+    std::chrono::seconds processor_time{600};
+    std::chrono::seconds timeout{900};
+    uint64_t file_bytes = uint64_t{64} << 30;  // of each file that it writes
+  };
+
+  explicit ModelConverter(Options options) : options_(std::move(options)) {}
+
+  // The file in a version's folder that has to be converted: model.onnx, model.pt2, or the only file of either kind.
+  // Empty if there is none.
+  static std::filesystem::path find_source(const std::filesystem::path& folder);
+  // Returns the folder with the native model. Throws Error with the end of what the command has printed.
+  std::filesystem::path convert(const std::filesystem::path& source) const;
+
+ private:
+  void run(const std::filesystem::path& source, const std::filesystem::path& target) const;
+
+  const Options options_;
+};
+
+}  // namespace tt::server

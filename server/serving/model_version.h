@@ -1,0 +1,109 @@
+// ModelVersion: a version of a model that answers requests: a ServedModel with its instances, its scheduler, the states
+// of its sequences, and its statistics.
+//
+// Shared by the repository and the requests in progress; the last one frees its memory. Thread-safe.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "base/mutex.h"
+#include "inference/grpc_service.pb.h"
+#include "server/serving/infer.h"
+#include "server/serving/scheduler/batcher.h"
+#include "server/serving/served_model.h"
+#include "server/serving/settings.h"
+#include "server/serving/statistics.h"
+
+namespace tt::server {
+
+class ModelVersion {
+ public:
+  // What all models of an engine share.
+  struct Resources {
+    std::shared_ptr<Quota> quota = nullptr;  // limits the memory of all models together; null: none
+    std::shared_ptr<FairQueue> queue = nullptr;
+    std::shared_ptr<Share> share = nullptr;  // required with `queue`
+    // Makes what answers requests of ModelStreamInfer with several responses, for a model whose attributes ask for it;
+    // null: the model is not of that kind. Throws Error. Empty: no model is.
+    std::function<std::unique_ptr<StreamingModel>(const std::shared_ptr<const ServedModel>& model,
+                                                  const ModelSettings& settings)>
+        make_streaming = {};
+  };
+  static constexpr size_t kMaxSequences = 4096, kMaxSequencesOfPrincipal = 1024;
+
+  // Loads the version `number` of the model `name` from its folder, on all devices of the settings, and runs it for
+  // warm-up. Throws Error.
+  static std::shared_ptr<ModelVersion> load(const std::filesystem::path& folder, std::string name, int64_t number,
+                                            ModelSettings settings, const Resources& resources);
+  ~ModelVersion();
+
+  // Runs the model once for a request, alone or with others. Waits. INVALID_ARGUMENT if the request does not suit the
+  // model, else as Batcher::run().
+  absl::StatusOr<InferResult> infer(const InferRequest& request);
+
+  // The same for a model with several responses per request; others have one.
+  absl::Status stream(const InferRequest& request, StreamingModel::Send send);
+  bool has_streams() const { return streaming_ != nullptr; }
+
+  const std::string& name() const { return name_; }
+  int64_t number() const { return number_; }
+  const ModelSettings& settings() const { return settings_; }
+  const ModelFile& file() const { return models_[0]->file(); }
+  const ServedModel& model() const { return *models_[0]; }
+  // Null if the model has no entry for ModelInfer.
+  const ModelEntry* entry() const { return entry_; }
+  const ModelStatistics& statistics() const { return statistics_; }
+  size_t queued() const { return batcher_->queued(); }
+  size_t sequences() const;
+  uint64_t held_bytes() const;
+  // The configuration, completed by what the model's description says.
+  inference::ModelConfig config() const;
+  // Whether the principal may use the model.
+  bool allows(const std::string& principal) const;
+
+ private:
+  struct Work;
+  struct Sequence {
+    Mutex mutex;  // held while a request of the sequence runs
+    std::vector<Tensor> states ABSL_GUARDED_BY(mutex);
+    bool has_ended ABSL_GUARDED_BY(mutex) = false;
+    std::chrono::steady_clock::time_point used;  // guarded by sequences_mutex_
+  };
+  using SequenceKey = std::pair<std::string, std::string>;  // principal and name
+
+  ModelVersion(std::string name, int64_t number, ModelSettings settings,
+               std::vector<std::shared_ptr<const ServedModel>> models);
+  void warm_up();
+  void warm_up_with(const inference::ModelWarmup& wire);
+  // Runs the entry for inputs of zeros, with this size in dimensions that batches decide.
+  void run_zeros(int64_t rows);
+  absl::Status prepare(const InferRequest& request, Work* work) const;
+  absl::StatusOr<std::shared_ptr<Sequence>> sequence_of(const InferRequest& request);
+  void end_sequence(const InferRequest& request);
+  void execute(size_t instance, absl::Span<Batcher::Job* const> batch);
+  // Throws Error.
+  void run(ModelInstance& instance, absl::Span<Work* const> batch);
+  absl::StatusOr<InferResult> result_of(const InferRequest& request, const Work& work) const;
+
+  const std::string name_;
+  const int64_t number_;
+  const ModelSettings settings_;
+  const std::vector<std::shared_ptr<const ServedModel>> models_;  // by group of instances
+  const ModelEntry* const entry_;                                 // of models_[0]
+  std::vector<std::unique_ptr<ModelInstance>> instances_;
+  std::unique_ptr<Batcher> batcher_;
+  std::unique_ptr<StreamingModel> streaming_;  // null: requests have one response
+  ModelStatistics statistics_;
+  mutable Mutex sequences_mutex_;
+  std::map<SequenceKey, std::shared_ptr<Sequence>> sequences_ ABSL_GUARDED_BY(sequences_mutex_);
+};
+
+}  // namespace tt::server

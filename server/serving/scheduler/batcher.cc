@@ -1,0 +1,179 @@
+#include "server/serving/scheduler/batcher.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "absl/strings/str_cat.h"
+
+namespace tt::server {
+namespace {
+
+constexpr std::chrono::milliseconds kPollInterval{50};
+
+}  // namespace
+
+Batcher::Batcher(Options options, Execute execute)
+    : options_(std::move(options)), execute_(std::move(execute)), queues_(options_.levels + 1) {
+  for (size_t i = options_.instances; i > 0; --i) idle_.push_back(i - 1);
+}
+
+Batcher::~Batcher() = default;
+
+size_t Batcher::queued() const {
+  MutexLock lock(mutex_);
+  return queued_;
+}
+
+void Batcher::stop() {
+  MutexLock lock(mutex_);
+  stopped_ = true;
+  for (const Jobs& jobs : queues_) {
+    for (Job* job : jobs) job->changed_.notify_all();
+  }
+}
+
+Batcher::Job* Batcher::head() const {
+  for (const Jobs& jobs : queues_) {
+    if (!jobs.empty()) return jobs.front();
+  }
+  return nullptr;
+}
+
+void Batcher::wake_head() {
+  if (idle_.empty()) return;
+  if (Job* first = head()) first->changed_.notify_all();
+}
+
+void Batcher::remove(Job& job) {
+  Jobs& jobs = queues_[job.is_delayed_ ? options_.levels : job.level];
+  jobs.erase(std::find(jobs.begin(), jobs.end(), &job));
+  --queued_;
+}
+
+// A batch is complete if it cannot grow or has a preferred number of rows.
+Batcher::Plan Batcher::plan(Clock::time_point now) const {
+  Job* const first = head();
+  Plan plan{{first}, now};
+  if (first->key.empty()) return plan;
+  size_t rows = first->rows, preferred = 0;  // rows; requests of the largest preferred batch
+  Clock::time_point oldest = first->arrived_;
+  bool full = rows >= options_.max_rows;
+  const auto is_preferred = [&] {
+    return std::binary_search(options_.preferred.begin(), options_.preferred.end(), rows);
+  };
+  if (is_preferred()) preferred = 1;
+  for (auto jobs = queues_.begin(); jobs != queues_.end() && !full; ++jobs) {
+    for (Job* job : *jobs) {
+      if (job == first || job->key != first->key) continue;
+      full = rows + job->rows > options_.max_rows;
+      if (full) break;
+      plan.batch.push_back(job);
+      rows += job->rows;
+      oldest = std::min(oldest, job->arrived_);
+      if (is_preferred()) preferred = plan.batch.size();
+      full = rows == options_.max_rows;
+      if (full) break;
+    }
+  }
+  const Clock::time_point ready = oldest + options_.max_delay;
+  if (full || ready <= now) return plan;
+  if (preferred != 0) {
+    plan.batch.resize(preferred);
+  } else {
+    plan.ready = ready;
+  }
+  return plan;
+}
+
+void Batcher::execute(const std::vector<Job*>& batch) {
+  const size_t instance = idle_.back();
+  idle_.pop_back();
+  const Clock::time_point now = Clock::now();
+  size_t rows = 0;
+  for (Job* job : batch) {
+    remove(*job);
+    job->state_ = Job::State::kTaken;
+    job->queued = now - job->arrived_;
+    rows += job->rows;
+  }
+  for (Job* job : batch) job->batch_rows = rows;
+  batch.front()->is_first = true;
+  wake_head();  // another instance may be free
+  {
+    MutexUnlock unlocked(mutex_);
+    execute_(instance, batch);
+  }
+  idle_.push_back(instance);
+  for (Job* job : batch) {
+    job->state_ = Job::State::kDone;
+    job->changed_.notify_all();
+  }
+  wake_head();
+}
+
+bool Batcher::wait(Job& job) {
+  const Clock::time_point now = Clock::now();
+  const auto leave = [&](absl::Status status) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    remove(job);
+    job.status = std::move(status);
+    job.queued = now - job.arrived_;
+    wake_head();
+    return false;
+  };
+  if (stopped_) return leave(absl::UnavailableError("[ModelInfer] the model is being unloaded"));
+  if (job.is_cancelled && job.is_cancelled()) {
+    return leave(absl::CancelledError("[ModelInfer] the request was cancelled while it waited"));
+  }
+  if (now >= job.deadline || (now >= job.give_up && !options_.delays)) {
+    return leave(
+        absl::DeadlineExceededError("[ModelInfer] the request's time has passed while it waited in the queue"));
+  }
+  if (now >= job.give_up && !job.is_delayed_) {
+    remove(job);
+    job.is_delayed_ = true;
+    ++queued_;
+    queues_[options_.levels].push_back(&job);
+    wake_head();
+  }
+  Clock::time_point until = std::min(job.deadline, job.is_delayed_ ? Clock::time_point::max() : job.give_up);
+  if (!idle_.empty() && head() == &job) {
+    const Plan next = plan(now);
+    if (next.ready <= now) {
+      execute(next.batch);
+      return true;
+    }
+    until = std::min(until, next.ready);
+  }
+  if (job.is_cancelled) until = std::min(until, now + kPollInterval);
+  if (until == Clock::time_point::max()) {
+    job.changed_.wait(mutex_);
+  } else {
+    job.changed_.wait_until(mutex_, until);
+  }
+  return true;
+}
+
+absl::Status Batcher::run(Job& job) {
+  MutexLock lock(mutex_);
+  if (stopped_) return job.status = absl::UnavailableError("[ModelInfer] the model is being unloaded");
+  if (options_.max_queue != 0 && queued_ >= options_.max_queue) {
+    return job.status = absl::ResourceExhaustedError(
+               absl::StrCat("[ModelInfer] expected at most ", options_.max_queue,
+                            " requests in the model's queue, which is full; try again later"));
+  }
+  job.arrived_ = Clock::now();
+  queues_[job.level].push_back(&job);
+  ++queued_;
+  if (head() != &job) wake_head();  // the batch may be complete now
+  for (;;) {
+    switch (job.state_) {
+      case Job::State::kDone: return job.status;
+      case Job::State::kTaken: job.changed_.wait(mutex_); break;
+      case Job::State::kQueued:
+        if (!wait(job)) return job.status;
+        break;
+    }
+  }
+}
+
+}  // namespace tt::server
