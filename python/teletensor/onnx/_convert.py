@@ -29,6 +29,16 @@ class Failed:
 FAILED = Failed()
 
 
+class Absent:
+    """A result of an operator that has no ONNX form; only its use is an error."""
+
+    def __init__(self, text: str) -> None:
+        self.text = text
+
+
+_ACCEPT_ABSENT = frozenset(["teletensor.lu_determinant.default"])
+
+
 class Problem:
     """A call that could not be translated.
 
@@ -186,6 +196,8 @@ class Converter:
                 continue
             if value is None:
                 continue
+            if isinstance(value, Absent):
+                raise ConversionError(f"[onnx.export] a result of the model: {value.text}")
             if isinstance(value, Complex):
                 raise ConversionError("[onnx.export] a result is complex; return torch.view_as_real() of it")
             if not isinstance(value, Value):
@@ -231,13 +243,16 @@ class Converter:
         if node.target is operator.getitem and isinstance(args[0], (list, tuple)):
             found = args[0][args[1]]
             if found is None:
-                return self._problem(node, "operator.getitem", f"the result {args[1]} of {node.args[0]} has no ONNX form", False)
+                return Absent(f"the result {args[1]} of {node.args[0].target} has no ONNX form")
             return self._named(builder, node, found, 0)
         if node.target is _set_grad_enabled:
             return None
         builder.metadata = metadata_of(node)
         name = name_of(node.target)
         self.graph.counts[name] = self.graph.counts.get(name, 0) + 1
+        absent = [] if name in _ACCEPT_ABSENT else [v for v in _flat((args, kwargs)) if isinstance(v, Absent)]
+        if absent:
+            return self._problem(node, name, absent[0].text, False)
         start = len(builder.nodes)
         builder.dtype, builder.shape = _expected(node)
         try:
@@ -313,6 +328,12 @@ def _contains(value: Any, test: Callable[[Any], bool]) -> bool:
     if isinstance(value, dict):
         return any(_contains(v, test) for v in value.values())
     return test(value)
+
+
+def _flat(value: Any) -> list[Any]:
+    if isinstance(value, dict):
+        value = list(value.values())
+    return [w for v in value for w in _flat(v)] if isinstance(value, (list, tuple)) else [value]
 
 
 def _contains_failed(value: Any) -> bool:

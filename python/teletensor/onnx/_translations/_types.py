@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from ... import _C
+from ..._functions import get_default_dtype
 from .._builder import Builder, Value
 
 
@@ -22,7 +23,7 @@ def result_type(*operands: Any) -> Any:
             place, dtype = (0 if v.shape != () else 1), v.dtype
         else:
             place = 2
-            dtype = _C.bool if isinstance(v, bool) else _C.int64 if isinstance(v, int) else _C.get_default_dtype()
+            dtype = _C.bool if isinstance(v, bool) else _C.int64 if isinstance(v, int) else get_default_dtype()
         classes[place] = dtype if classes[place] is None else _C.promote_types(classes[place], dtype)
     found = None
     for dtype in classes:

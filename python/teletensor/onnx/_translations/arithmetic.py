@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from ... import _C
+from ..._functions import finfo
 from .._builder import Builder, Value
 from .._dtypes import INTEGERS, is_float
 from .._registry import TRANSLATIONS, Untranslatable, translates
@@ -385,7 +386,7 @@ TRANSLATIONS["aten.clamp_max.default"] = TRANSLATIONS["aten.clamp_max.Tensor"] =
 def _nan_to_num(b: Builder, self: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Value:
     if not is_float(self.dtype):
         return b.op("Identity", self)
-    limits = _C.finfo(self.dtype)
+    limits = finfo(self.dtype)
     x = b.where(b.op("IsNaN", self), float(nan or 0.0), self, self.dtype)
     x = b.where(b.op("IsInf", x, detect_negative=0), float(limits.max if posinf is None else posinf), x, self.dtype)
     return b.where(b.op("IsInf", x, detect_positive=0), float(limits.min if neginf is None else neginf), x, self.dtype)
@@ -448,7 +449,7 @@ def _logical_not(b: Builder, self: Value) -> Value:
 
 
 @translates("aten.to.dtype aten.to.dtype_layout aten.to.device aten._to_copy.default aten.to.other aten.type_as.default "
-            "aten.float.default teletensor.to_dtype teletensor.to_device prims.convert_element_type.default")  # fmt: skip
+            "aten.float.default prims.convert_element_type.default")  # fmt: skip
 def _to(b: Builder, self: Value, *_: Any, **__: Any) -> Value:
     """The dtype is the result's; devices, strides and copies are no part of ONNX's graphs."""
     return b.cast(self, b.dtype)

@@ -10,8 +10,8 @@ from .._builder import Builder, Value
 from .._registry import Untranslatable, translates
 
 
-@translates("aten.scaled_dot_product_attention.default teletensor.attention")
-def _attention(
+@translates("aten.scaled_dot_product_attention.default")
+def attended(
     b: Builder, query: Value, key: Value, value: Value, attn_mask: Value | None = None, dropout_p: float = 0.0, is_causal: bool = False,
     scale: float | None = None, enable_gqa: bool = False,
 ) -> Value:  # fmt: skip

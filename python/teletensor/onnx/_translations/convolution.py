@@ -68,8 +68,8 @@ def _conv_tbc(b: Builder, self: Value, weight: Value, bias: Value, pad: int = 0)
     return b.transpose(made, [2, 0, 1])
 
 
-@translates("aten.im2col.default teletensor.im2col")
-def _im2col(b: Builder, self: Value, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Value:
+@translates("aten.im2col.default")
+def blocks(b: Builder, self: Value, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Value:
     """Rows and columns of the blocks by Gather."""
     kernel, dilation, padding, stride = (_each(v, 2) for v in (kernel_size, dilation, padding, stride))
     unbatched = self.rank == 3
@@ -92,8 +92,8 @@ def _im2col(b: Builder, self: Value, kernel_size: Any, dilation: Any = 1, paddin
     return b.squeeze(b.op("Identity", made, shape=(1, None, None)), [0]) if unbatched else made
 
 
-@translates("aten.col2im.default teletensor.col2im")
-def _col2im(
+@translates("aten.col2im.default")
+def folded(
     b: Builder, self: Value, output_size: Sequence[Any], kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1,
 ) -> Value:  # fmt: skip
     kernel, dilation, padding, stride = (_each(v, 2) for v in (kernel_size, dilation, padding, stride))

@@ -84,6 +84,11 @@ def _copy(b: Builder, self: Value, src: Value, non_blocking: bool = False) -> Va
 @translates("aten.arange.default aten.arange.start aten.arange.start_step")
 def _arange(b: Builder, *args: Any, **_: Any) -> Value:
     start, end, step = (0, args[0], 1) if len(args) == 1 else (args[0], args[1], args[2] if len(args) > 2 else 1)
+    return range_of(b, start, end, step)
+
+
+def range_of(b: Builder, start: Any, end: Any, step: Any) -> Value:
+    """Numbers from `start`, below `end`."""
     if any(isinstance(v, float) for v in (start, end, step)):
         if any(isinstance(v, Value) for v in (start, end, step)):
             raise Untranslatable("a range with both dynamic sizes and fractions")
@@ -92,11 +97,6 @@ def _arange(b: Builder, *args: Any, **_: Any) -> Value:
         return b.cast(places * float(step) + float(start), b.dtype)
     made = b.op("Range", *(b.value(v, _C.int64) for v in (start, end, step)), shape=b.shape)
     return b.cast(made, b.dtype)
-
-
-@translates("teletensor.arange_from")
-def _arange_from(b: Builder, *args: Any, **kwargs: Any) -> Value:
-    return _arange(b, *args, **kwargs)
 
 
 @translates("aten.linspace.default")

@@ -91,7 +91,7 @@ def common(b: Builder, indices: Sequence[Value]) -> list[Value]:
 
 
 @translates("aten.index.Tensor aten._unsafe_index.Tensor")
-def _index(b: Builder, self: Value, indices: Sequence[Value | None]) -> Value:
+def indexed(b: Builder, self: Value, indices: Sequence[Value | None]) -> Value:
     found = expanded_masks(b, self, indices)
     used, rest = plan(found, self.rank)
     if not used:
@@ -107,11 +107,6 @@ def _index(b: Builder, self: Value, indices: Sequence[Value | None]) -> Value:
         lead = used[0]  # the indexed dimensions stay where they were
         made = b.transpose(made, [*range(n, n + lead), *range(n), *range(n + lead, n + len(rest))])
     return made
-
-
-@translates("teletensor.index_masked")
-def _index_masked(b: Builder, self: Value, mask: Value) -> Value:
-    return _index(b, self, [mask])
 
 
 @translates("aten.embedding_bag.default aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.padding_idx")

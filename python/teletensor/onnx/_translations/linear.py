@@ -27,7 +27,7 @@ def _linear(b: Builder, input: Value, weight: Value, bias: Value | None = None) 
     return product if bias is None else b.op("Add", product, bias)
 
 
-def _combined(b: Builder, self: Value, product: Value, beta: Any, alpha: Any) -> Value:
+def added(b: Builder, self: Value, product: Value, beta: Any, alpha: Any) -> Value:
     product = product if alpha == 1 else product * alpha
     if beta == 0:
         return product
@@ -38,18 +38,18 @@ def _combined(b: Builder, self: Value, product: Value, beta: Any, alpha: Any) ->
 def _addmm(b: Builder, self: Value, mat1: Value, mat2: Value, beta: Any = 1, alpha: Any = 1) -> Value:
     if beta != 0 and self.dtype.is_floating_point:
         return b.op("Gemm", mat1, mat2, self, alpha=float(alpha), beta=float(beta))
-    return _combined(b, self, b.op("MatMul", mat1, mat2), beta, alpha)
+    return added(b, self, b.op("MatMul", mat1, mat2), beta, alpha)
 
 
 @translates("aten.addmv.default aten.baddbmm.default")
 def _addmv(b: Builder, self: Value, first: Value, second: Value, beta: Any = 1, alpha: Any = 1) -> Value:
-    return _combined(b, self, b.op("MatMul", first, second), beta, alpha)
+    return added(b, self, b.op("MatMul", first, second), beta, alpha)
 
 
 @translates("aten.addbmm.default")
 def _addbmm(b: Builder, self: Value, batch1: Value, batch2: Value, beta: Any = 1, alpha: Any = 1) -> Value:
     total = b.op("ReduceSum", b.op("MatMul", batch1, batch2), b.const([0], _C.int64), keepdims=0)
-    return _combined(b, self, total, beta, alpha)
+    return added(b, self, total, beta, alpha)
 
 
 @translates("aten.outer.default aten.ger.default")
@@ -59,7 +59,7 @@ def _outer(b: Builder, self: Value, vec2: Value) -> Value:
 
 @translates("aten.addr.default")
 def _addr(b: Builder, self: Value, vec1: Value, vec2: Value, beta: Any = 1, alpha: Any = 1) -> Value:
-    return _combined(b, self, b.op("Mul", b.unsqueeze(vec1, [1]), vec2), beta, alpha)
+    return added(b, self, b.op("Mul", b.unsqueeze(vec1, [1]), vec2), beta, alpha)
 
 
 @translates("aten.einsum.default")

@@ -11,7 +11,7 @@ from .._registry import Untranslatable, translates
 _NONE, _MEAN, _SUM = 0, 1, 2
 
 
-def _reduced(b: Builder, x: Value, reduction: Any) -> Value:
+def reduced(b: Builder, x: Value, reduction: Any) -> Value:
     reduction = {"none": 0, "mean": 1, "sum": 2}.get(reduction, reduction)
     if reduction == _NONE:
         return x
@@ -21,28 +21,32 @@ def _reduced(b: Builder, x: Value, reduction: Any) -> Value:
 @translates("aten.mse_loss.default")
 def _mse_loss(b: Builder, self: Value, target: Value, reduction: Any = _MEAN) -> Value:
     d = b.op("Sub", self, target)
-    return _reduced(b, b.op("Mul", d, d), reduction)
+    return reduced(b, b.op("Mul", d, d), reduction)
 
 
 @translates("aten.l1_loss.default")
 def _l1_loss(b: Builder, self: Value, target: Value, reduction: Any = _MEAN) -> Value:
-    return _reduced(b, b.op("Abs", b.op("Sub", self, target)), reduction)
+    return reduced(b, b.op("Abs", b.op("Sub", self, target)), reduction)
 
 
 @translates("aten.smooth_l1_loss.default")
 def _smooth_l1(b: Builder, self: Value, target: Value, reduction: Any = _MEAN, beta: float = 1.0) -> Value:
-    d = b.op("Abs", b.op("Sub", self, target))
+    return reduced(b, smooth(b, b.op("Abs", b.op("Sub", self, target)), beta), reduction)
+
+
+def smooth(b: Builder, d: Value, beta: float) -> Value:
+    """The terms of smooth_l1_loss of distances."""
     if beta == 0:
-        return _reduced(b, d, reduction)
+        return d
     near = b.op("Less", d, b.const(float(beta), d.dtype))
-    return _reduced(b, b.where(near, b.op("Mul", d, d) * (0.5 / beta), d - 0.5 * beta), reduction)
+    return b.where(near, b.op("Mul", d, d) * (0.5 / beta), d - 0.5 * beta)
 
 
 @translates("aten.huber_loss.default")
 def _huber(b: Builder, self: Value, target: Value, reduction: Any = _MEAN, delta: float = 1.0) -> Value:
     d = b.op("Abs", b.op("Sub", self, target))
     near = b.op("LessOrEqual", d, b.const(float(delta), d.dtype))
-    return _reduced(b, b.where(near, b.op("Mul", d, d) * 0.5, (d - 0.5 * delta) * float(delta)), reduction)
+    return reduced(b, b.where(near, b.op("Mul", d, d) * 0.5, (d - 0.5 * delta) * float(delta)), reduction)
 
 
 @translates("aten.binary_cross_entropy.default")
@@ -52,7 +56,7 @@ def _bce(b: Builder, self: Value, target: Value, weight: Value | None = None, re
     first = b.op("Mul", target, b.op("Max", b.op("Log", self), low))
     second = b.op("Mul", one - target, b.op("Max", b.op("Log", one - self), low))
     loss = b.op("Neg", b.op("Add", first, second))
-    return _reduced(b, loss if weight is None else b.op("Mul", loss, weight), reduction)
+    return reduced(b, loss if weight is None else b.op("Mul", loss, weight), reduction)
 
 
 @translates("aten.binary_cross_entropy_with_logits.default")
@@ -65,16 +69,16 @@ def _bce_with_logits(
     if pos_weight is not None:
         soft = b.op("Mul", soft, b.op("Add", b.op("Mul", pos_weight - 1.0, target), one))
     loss = b.op("Add", rest, soft)
-    return _reduced(b, loss if weight is None else b.op("Mul", loss, weight), reduction)
+    return reduced(b, loss if weight is None else b.op("Mul", loss, weight), reduction)
 
 
 @translates("aten.kl_div.default")
 def _kl_div(b: Builder, self: Value, target: Value, reduction: Any = _MEAN, log_target: bool = False) -> Value:
     if log_target:
-        return _reduced(b, b.op("Mul", b.op("Exp", target), b.op("Sub", target, self)), reduction)
+        return reduced(b, b.op("Mul", b.op("Exp", target), b.op("Sub", target, self)), reduction)
     zero = b.op("Equal", target, b.const(0.0, target.dtype))
     own = b.where(zero, 0.0, b.op("Mul", target, b.op("Log", target)), target.dtype)
-    return _reduced(b, b.op("Sub", own, b.op("Mul", target, self)), reduction)
+    return reduced(b, b.op("Sub", own, b.op("Mul", target, self)), reduction)
 
 
 def _picked(b: Builder, x: Value, target: Value, weight: Value | None, ignore_index: int, dim: int) -> tuple[Value, Value]:
@@ -95,6 +99,7 @@ def _with_one(x: Value, dim: int) -> tuple:
 
 
 def _weighted(b: Builder, loss: Value, weights: Value, reduction: Any) -> Value:
+    reduction = {"none": 0, "mean": 1, "sum": 2}.get(reduction, reduction)
     if reduction == _NONE:
         return loss
     total = b.op("ReduceSum", loss, keepdims=0)
@@ -115,10 +120,11 @@ def _nll_loss_forward(b: Builder, self: Value, target: Value, weight: Value | No
 
 
 @translates("aten.cross_entropy_loss.default")
-def _cross_entropy(
+def cross_entropy(
     b: Builder, self: Value, target: Value, weight: Value | None = None, reduction: Any = _MEAN, ignore_index: int = -100,
     label_smoothing: float = 0.0,
 ) -> Value:  # fmt: skip
+    reduction = {"none": 0, "mean": 1, "sum": 2}.get(reduction, reduction)
     dim = 0 if self.rank == 1 else 1
     x = b.op("LogSoftmax", self, axis=dim)
     classes = self.shape[dim]
@@ -131,7 +137,7 @@ def _cross_entropy(
         terms = b.op("Mul", x, aim)
         loss = b.op("Neg", b.op("ReduceSum", terms if wide is None else b.op("Mul", terms, wide), axis, keepdims=0))
         if reduction != _MEAN:
-            return _reduced(b, loss, reduction)
+            return reduced(b, loss, reduction)
         total = b.op("ReduceSum", loss, keepdims=0)
         count: Any = 1
         for d in range(self.rank):
@@ -149,13 +155,13 @@ def _cross_entropy(
 
 @translates("aten.soft_margin_loss.default")
 def _soft_margin(b: Builder, self: Value, target: Value, reduction: Any = _MEAN) -> Value:
-    return _reduced(b, b.op("Softplus", b.op("Neg", b.op("Mul", self, b.cast(target, self.dtype)))), reduction)
+    return reduced(b, b.op("Softplus", b.op("Neg", b.op("Mul", self, b.cast(target, self.dtype)))), reduction)
 
 
 @translates("aten.margin_ranking_loss.default")
 def _margin_ranking(b: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: Any = _MEAN) -> Value:
     loss = b.op("Mul", b.op("Neg", target), b.op("Sub", input1, input2)) + float(margin)
-    return _reduced(b, b.op("Relu", loss), reduction)
+    return reduced(b, b.op("Relu", loss), reduction)
 
 
 @translates("aten.hinge_embedding_loss.default")
@@ -164,7 +170,7 @@ def _hinge_embedding(b: Builder, self: Value, target: Value, margin: float = 1.0
     aim = b.cast(target, self.dtype)
     far = b.where(b.op("Equal", aim, b.const(1.0, self.dtype)), zero, b.op("Relu", b.const(float(margin), self.dtype) - self))
     near = b.where(b.op("Equal", aim, b.const(-1.0, self.dtype)), zero, self)
-    return _reduced(b, b.op("Add", far, near), reduction)
+    return reduced(b, b.op("Add", far, near), reduction)
 
 
 @translates("aten.poisson_nll_loss.default")
@@ -175,4 +181,4 @@ def _poisson(b: Builder, input: Value, target: Value, log_input: bool, full: boo
         loss = b.op("Sub", b.op("Exp", input), b.op("Mul", target, input))
     else:
         loss = b.op("Sub", input, b.op("Mul", target, b.op("Log", input + float(eps))))
-    return _reduced(b, loss, reduction)
+    return reduced(b, loss, reduction)

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _C
+from ..._functions import finfo
 from .._builder import Builder, Value
 from .._registry import Untranslatable, translates
 
@@ -39,7 +40,7 @@ def _native_layer_norm(
 
 @translates("aten.rms_norm.default aten._fused_rms_norm.default")
 def _rms_norm(b: Builder, input: Value, normalized_shape: Sequence[int], weight: Value | None = None, eps: float | None = None) -> Any:  # noqa: A002
-    eps = float(_C.finfo(input.dtype).eps) if eps is None else float(eps)
+    eps = float(finfo(input.dtype).eps) if eps is None else float(eps)
     if b.opset >= 23 and not isinstance(b.dtype, list):
         scale = weight if weight is not None else _ones(b, normalized_shape, input.dtype)
         return b.op("RMSNormalization", input, scale, axis=-len(normalized_shape), epsilon=eps)
@@ -180,10 +181,3 @@ def _instance_norm(
     scale = weight if weight is not None else _ones(b, channels, input.dtype)
     shift = bias if bias is not None else _ones(b, channels, input.dtype, 0)
     return b.op("InstanceNormalization", input, scale, shift, epsilon=float(eps))
-
-
-@translates("teletensor.normalize")
-def _normalize(b: Builder, input: Value, p: float = 2.0, dim: int = 1, eps: float = 1e-12) -> Value:  # noqa: A002
-    from .reductions import _vector_norm_of
-
-    return b.op("Div", input, b.op("Max", _vector_norm_of(b, input, p, [dim], True), b.const(eps, input.dtype)))

@@ -166,7 +166,7 @@ def _adaptive_avg(n: int) -> Any:
     return translate
 
 
-def _adaptive_max(n: int) -> Any:
+def adaptive_max(n: int) -> Any:
     def translate(b: Builder, self: Value, output_size: Any) -> list[Value | None]:
         wanted = [self.shape[-n + i] if v is None else v for i, v in enumerate(_each(output_size, n))]
         sizes = self.shape[-n:]
@@ -191,14 +191,7 @@ def _adaptive_max(n: int) -> Any:
 for _n in (1, 2, 3):
     for _prefix in ("", "_"):
         TRANSLATIONS[f"aten.{_prefix}adaptive_avg_pool{_n}d.default"] = _adaptive_avg(_n)
-    TRANSLATIONS[f"aten.adaptive_max_pool{_n}d.default"] = _adaptive_max(_n)
-    TRANSLATIONS[f"teletensor.adaptive_max_pool{_n}d_with_indices"] = _adaptive_max(_n)
-
-
-@translates("teletensor.adaptive_max_pool2d teletensor.adaptive_max_pool1d teletensor.adaptive_max_pool3d")
-def _adaptive_max_values(b: Builder, self: Value, output_size: Any) -> Value:
-    n = len(output_size) if isinstance(output_size, (list, tuple)) else 2
-    return _adaptive_max(n)(b, self, output_size)[0]
+    TRANSLATIONS[f"aten.adaptive_max_pool{_n}d.default"] = adaptive_max(_n)
 
 
 def _max_unpool(n: int) -> Any:

@@ -35,7 +35,6 @@ def _like(op_type: str) -> Any:
 
 TRANSLATIONS["aten.rand.default"], TRANSLATIONS["aten.randn.default"] = _of_size("RandomUniform"), _of_size("RandomNormal")
 TRANSLATIONS["aten.rand_like.default"], TRANSLATIONS["aten.randn_like.default"] = _like("RandomUniform"), _like("RandomNormal")
-TRANSLATIONS["teletensor.random_like"] = _like("RandomUniform")
 
 
 @translates("aten.randperm.default")

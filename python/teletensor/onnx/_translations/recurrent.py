@@ -37,7 +37,7 @@ class _Layer:
         self.hidden = rows[0][1].shape[1]
 
 
-def _recurrent(
+def layers(
     b: Builder, kind: str, x: Value, states: Sequence[Value], params: Sequence[Value], has_biases: bool, num_layers: int, dropout: float,
     train: bool, bidirectional: bool, batch_first: bool, activation: str | None = None,
 ) -> list[Value]:  # fmt: skip
@@ -82,7 +82,7 @@ def _lstm(
     b: Builder, input: Value, hx: Sequence[Value], params: Sequence[Value], has_biases: bool, num_layers: int, dropout: float,  # noqa: A002
     train: bool, bidirectional: bool, batch_first: bool,
 ) -> list[Value]:  # fmt: skip
-    return _recurrent(b, "LSTM", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
+    return layers(b, "LSTM", input, hx, params, has_biases, num_layers, dropout, train, bidirectional, batch_first)
 
 
 def _single(kind: str, activation: str | None = None) -> Any:
@@ -90,7 +90,7 @@ def _single(kind: str, activation: str | None = None) -> Any:
         b: Builder, input: Value, hx: Value, params: Sequence[Value], has_biases: bool, num_layers: int, dropout: float, train: bool,  # noqa: A002
         bidirectional: bool, batch_first: bool,
     ) -> list[Value]:  # fmt: skip
-        return _recurrent(b, kind, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first, activation)
+        return layers(b, kind, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first, activation)
 
     return translate
 

@@ -46,7 +46,7 @@ def _nanmean(b: Builder, self: Value, dim: Any = None, keepdim: bool = False, dt
 
 
 @translates("aten.prod.default aten.prod.dim_int")
-def _prod(b: Builder, self: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:
+def product(b: Builder, self: Value, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:
     del dtype
     return b.reduce("ReduceProd", b.cast(self, b.dtype), _dims(dim), keepdim)
 
@@ -205,7 +205,7 @@ for _is_std, _base in ((False, "var"), (True, "std")):
 # ---- Norms
 
 
-def _vector_norm_of(b: Builder, x: Value, order: Any, dims: list[int], keepdim: bool) -> Value:
+def vector_norm_of(b: Builder, x: Value, order: Any, dims: list[int], keepdim: bool) -> Value:
     size = b.op("Abs", x)
     if order == 2:
         return b.reduce("ReduceL2", x, dims, keepdim) if x.shape != () else size
@@ -221,16 +221,16 @@ def _vector_norm_of(b: Builder, x: Value, order: Any, dims: list[int], keepdim: 
     return b.op("Pow", b.reduce("ReduceSum", b.op("Pow", size, power), dims, keepdim), b.const(1 / float(order), x.dtype))
 
 
-@translates("aten.linalg_vector_norm.default teletensor.vector_norm")
+@translates("aten.linalg_vector_norm.default")
 def _linalg_vector_norm(b: Builder, self: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:  # noqa: A002
     del dtype
-    return _vector_norm_of(b, b.cast(self, b.dtype), ord, _dims(dim), keepdim)
+    return vector_norm_of(b, b.cast(self, b.dtype), ord, _dims(dim), keepdim)
 
 
 @translates("aten.norm.Scalar aten.norm.ScalarOpt_dim aten.norm.ScalarOpt_dim_dtype aten.norm.ScalarOpt_dtype")
 def _norm(b: Builder, self: Value, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:
     del dtype
-    return _vector_norm_of(b, b.cast(self, b.dtype), 2 if p is None else p, _dims(dim), keepdim)
+    return vector_norm_of(b, b.cast(self, b.dtype), 2 if p is None else p, _dims(dim), keepdim)
 
 
 @translates("aten.frobenius_norm.dim aten.linalg_matrix_norm.default aten.linalg_matrix_norm.str_ord")

@@ -10,7 +10,7 @@ from .._builder import Builder, Value
 from .._registry import TRANSLATIONS, Untranslatable, translates
 
 
-def _resized(b: Builder, x: Value, sizes: Any, scales: Any, mode: str, align_corners: bool | None, antialias: bool = False) -> Value:
+def resized(b: Builder, x: Value, sizes: Any, scales: Any, mode: str, align_corners: bool | None, antialias: bool = False) -> Value:
     """Resize of the dimensions behind the first two, by scales if they are known, otherwise to sizes."""
     n = x.rank - 2
     options: dict[str, Any] = {"axes": list(range(2, 2 + n))}
@@ -49,7 +49,7 @@ def _vec(mode: str, aligned: bool) -> Any:
     def translate(b: Builder, input: Value, output_size: Any, *rest: Any) -> Value:  # noqa: A002 - the schema's name
         align_corners = rest[0] if aligned else None
         factors = rest[-1]
-        return _resized(b, input, _sizes_for(b, input, output_size, factors), factors if output_size is None else None, mode, align_corners)
+        return resized(b, input, _sizes_for(b, input, output_size, factors), factors if output_size is None else None, mode, align_corners)
 
     return translate
 
@@ -58,7 +58,7 @@ def _sized(mode: str, aligned: bool, antialias: bool = False) -> Any:
     def translate(b: Builder, self: Value, output_size: Sequence[Any], *rest: Any, **kwargs: Any) -> Value:
         align_corners = (rest[0] if rest else kwargs.get("align_corners")) if aligned else None
         scales = list(rest[1:] if aligned else rest)
-        return _resized(b, self, output_size, scales if scales and all(s is not None for s in scales) else None, mode, align_corners, antialias)
+        return resized(b, self, output_size, scales if scales and all(s is not None for s in scales) else None, mode, align_corners, antialias)
 
     return translate
 
@@ -75,16 +75,11 @@ TRANSLATIONS["aten._upsample_bilinear2d_aa.default"] = _sized("bilinear", True, 
 TRANSLATIONS["aten._upsample_bicubic2d_aa.default"] = _sized("bicubic", True, True)
 
 
-@translates("teletensor.interpolate")
-def _interpolate(b: Builder, self: Value, *args: Any, **kwargs: Any) -> Value:
-    raise Untranslatable(f"interpolate({args}, {kwargs})")
-
-
 _MODES = ("bilinear", "nearest", "bicubic")
 _PADDING = ("zeros", "border", "reflection")
 
 
-@translates("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default teletensor.grid_sample")
+@translates("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default")
 def _grid_sampler(b: Builder, input: Value, grid: Value, interpolation_mode: Any, padding_mode: Any, align_corners: bool = False) -> Value:  # noqa: A002
     mode = _MODES[interpolation_mode] if isinstance(interpolation_mode, int) else interpolation_mode
     padding = _PADDING[padding_mode] if isinstance(padding_mode, int) else padding_mode
@@ -96,7 +91,7 @@ def _grid_sampler(b: Builder, input: Value, grid: Value, interpolation_mode: Any
     return b.op("GridSample", input, grid, mode=mode, padding_mode=padding, align_corners=int(bool(align_corners)))
 
 
-@translates("aten.affine_grid_generator.default teletensor.affine_grid")
+@translates("aten.affine_grid_generator.default")
 def _affine_grid(b: Builder, theta: Value, size: Sequence[Any], align_corners: bool = False) -> Value:
     import numpy as np
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ... import _C
+from ..._functions import finfo, iinfo
 from .._builder import Builder, Value
 from .._registry import Untranslatable, translates
 from .indexing import common, expanded_masks, plan
@@ -43,7 +44,7 @@ def _scatter_add(b: Builder, self: Value, dim: int, index: Value, src: Value) ->
 
 
 @translates("aten.scatter_reduce.two")
-def _scatter_reduce(b: Builder, self: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True) -> Value:
+def combined(b: Builder, self: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True) -> Value:
     """A mean is a sum divided by a count. Without the tensor itself, written places start with the reduction's neutral element."""
     kind = "sum" if reduce == "mean" else reduce
     ones = b.expand(b.const(1, _C.float32), b.shape_of(index), index.shape)
@@ -51,7 +52,7 @@ def _scatter_reduce(b: Builder, self: Value, dim: int, index: Value, src: Value,
     zeros = b.expand(b.const(0, _C.float32), b.shape_of(self), self.shape)
     count = _elements(b, zeros, dim, index, ones, "add") if reduce == "mean" or not include_self else None
     if not include_self:
-        info = _C.finfo(self.dtype) if self.dtype.is_floating_point else _C.iinfo(self.dtype)
+        info = finfo(self.dtype) if self.dtype.is_floating_point else iinfo(self.dtype)
         infinite = self.dtype.is_floating_point
         neutral = {
             "sum": 0, "prod": 1, "amax": -float("inf") if infinite else info.min, "amin": float("inf") if infinite else info.max,

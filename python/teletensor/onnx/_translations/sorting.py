@@ -28,11 +28,19 @@ def _topk(b: Builder, self: Value, k: Any, dim: int = -1, largest: bool = True, 
     return _top(b, self, k, dim, largest)
 
 
-@translates("aten.sort.default aten.sort.stable teletensor.sort_stable")
-def _sort(b: Builder, self: Value, dim: Any = -1, descending: bool = False, stable: Any = None, **kwargs: Any) -> list[Value]:
-    if isinstance(stable, int) and not isinstance(stable, bool):  # sort(x, stable, dim, descending)
-        raise Untranslatable("this order of sort's arguments")
-    dim, descending = kwargs.get("dim", dim), kwargs.get("descending", descending)
+@translates("aten.sort.default")
+def _sort(b: Builder, self: Value, dim: int = -1, descending: bool = False) -> list[Value]:
+    return sorted_along(b, self, dim, descending)
+
+
+@translates("aten.sort.stable")
+def _sort_stable(b: Builder, self: Value, *, stable: Any = None, dim: int = -1, descending: bool = False) -> list[Value]:
+    del stable  # TopK keeps the order of equal elements
+    return sorted_along(b, self, dim, descending)
+
+
+def sorted_along(b: Builder, self: Value, dim: int, descending: bool) -> list[Value]:
+    """All elements along a dimension in order, and their places."""
     if self.shape == ():
         return [self, b.const(0, _C.int64)]
     return _top(b, self, b.size(self, dim), dim, descending)
@@ -40,12 +48,13 @@ def _sort(b: Builder, self: Value, dim: Any = -1, descending: bool = False, stab
 
 @translates("aten.argsort.default aten.argsort.stable")
 def _argsort(b: Builder, self: Value, dim: int = -1, descending: bool = False, stable: bool = False) -> Value:
-    return _sort(b, self, dim, descending, stable)[1]
+    del stable
+    return sorted_along(b, self, dim, descending)[1]
 
 
 @translates("aten.msort.default")
 def _msort(b: Builder, self: Value) -> Value:
-    return _sort(b, self, 0)[0]
+    return sorted_along(b, self, 0, False)[0]
 
 
 @translates("aten.kthvalue.default")
