@@ -12,6 +12,7 @@ from . import _C, _connection, _models_command, _principals, _script, _status_vi
 from ._status_rows import size
 from ._toplevel import published
 from ._version import __version__
+from .convert import _command as _convert_command
 
 # Options that select an engine, and the variables that have their effect.
 _ENGINE_VARIABLES = (
@@ -172,6 +173,8 @@ def _parser() -> argparse.ArgumentParser:
     _models_command.add_arguments(models, server)
     script = commands.add_parser("run", help="run an unmodified PyTorch program with teletensor", allow_abbrev=False)
     _script.add_arguments(script)
+    converted = commands.add_parser("convert", help="convert a model between ONNX, .pt2 and native model folders")
+    _convert_command.add_arguments(converted)
     ranks = commands.add_parser("launch", help="start one process per rank, on one or several hosts", allow_abbrev=False)
     launch.add_arguments(ranks)
     return parser
@@ -188,7 +191,7 @@ def _reject_engine_options(args) -> None:
 def _select_engine(args) -> None:
     """Passes the options that select an engine to a program in its environment."""
     if args.admin_token:
-        raise ValueError("--admin-token has no effect on run")
+        raise ValueError(f"--admin-token has no effect on {args.command}")
     for flag, variable in _ENGINE_VARIABLES:
         if getattr(args, flag):
             os.environ[variable] = getattr(args, flag)
@@ -201,6 +204,9 @@ def main(argv: list[str] | None = None) -> int:
         if args.command == "run":
             _select_engine(args)
             return _script.run(args)
+        if args.command == "convert":
+            _select_engine(args)
+            return _convert_command.run(args)
         if args.command == "user":
             return _principals.run(args)
         if args.command == "models":

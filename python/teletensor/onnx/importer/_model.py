@@ -71,6 +71,10 @@ class OnnxModel(nn.Module):
         """The attribute of each weight in the engine, by the initializer's name in the model."""
         return dict(self._keys)
 
+    def dtype_of(self, name: str) -> torch.dtype:
+        """The dtype of an input in the engine."""
+        return _types.dtype_of(self.inputs[name][0])
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         found = self.execute(*args, **kwargs)
         if _C.is_tracing():  # outputs of a Program cannot share memory
