@@ -80,12 +80,16 @@ Program::~Program() {
   }
 }
 
-void Program::define(uint32_t site) {
-  if (number_ != 0) return;
+std::string Program::definition() const {
   v1::Frame frame;
   encode_program(traced_, &frame);
-  for (v1::Site& line : sites_) frame.mutable_sites()->Add(std::move(line));
-  const std::string bytes = frame.SerializeAsString();
+  for (const v1::Site& line : sites_) *frame.mutable_sites()->Add() = line;
+  return frame.SerializeAsString();
+}
+
+void Program::define(uint32_t site) {
+  if (number_ != 0) return;
+  const std::string bytes = definition();
   const int64_t size = static_cast<int64_t>(bytes.size());
   const Tensor definition = session_->upload(bytes, DType::kUInt8, {&size, 1}, Device{}, site);
   number_ = session_->define_program(definition, order_.size() - written_, written_, exact_, site);
@@ -154,6 +158,15 @@ ProgramTypes Program::infer_types(absl::Span<const TensorMeta* const> inputs, bo
           " of the Program, as traced, got ", dims, "; trace the function again with such inputs");
   }
   return types;
+}
+
+std::vector<TensorMeta> Program::infer(absl::Span<const Tensor> inputs) const {
+  const std::vector<Tensor> ordered = in_order(inputs);
+  const std::vector<const TensorMeta*> metas = pointers_to(ordered);
+  const ProgramTypes types = infer_types(metas, /*grad=*/false);
+  std::vector<TensorMeta> results;
+  for (Slot slot : traced_.outputs()) results.push_back(types.of(slot));
+  return results;
 }
 
 const std::vector<TensorMeta>& Program::infer_results(absl::Span<const Tensor> ordered, bool grad) {

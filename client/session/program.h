@@ -50,9 +50,6 @@ class Program final : public RefCounted {
   size_t inputs() const { return inputs_; }
   // Tensors that the function used without having received them.
   absl::Span<const Tensor> captured() const { return captured_; }
-
- private:
-  friend class ProgramTrace;
   // Where an output comes from.
   struct Output {
     enum class From : uint8_t { kResult, kInput, kCaptured, kNone } from;
@@ -61,6 +58,21 @@ class Program final : public RefCounted {
     // raises.
     bool is_freed = false;
   };
+  const std::vector<Output>& outputs() const { return outputs_; }
+  // The definition that the engine receives (docs/wire.md, "Programs"): a serialized v1::Frame. Contains source lines
+  // until the first run.
+  std::string definition() const;
+  // The last inputs in order, which a run changes.
+  size_t written() const { return written_; }
+  bool is_exact() const { return exact_; }
+  // What sizes of the inputs must satisfy, over the names of the definition.
+  absl::Span<const SizeRequirement> requirements() const { return requirements_; }
+  // The metadata of the Program's results, to which `outputs()` refer, for inputs of this metadata. Throws Error
+  // (ValueError) if runs with such inputs do.
+  std::vector<TensorMeta> infer(absl::Span<const Tensor> inputs) const;
+
+ private:
+  friend class ProgramTrace;
   // What the function has done with `.grad` of a leaf.
   struct LeafGrad {
     Output leaf;

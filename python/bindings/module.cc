@@ -19,6 +19,7 @@
 #include "python/bindings/overridable.h"
 #include "python/bindings/program.h"
 #include "python/bindings/published.h"
+#include "python/bindings/serving.h"
 #include "python/bindings/store.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/errors.h"
@@ -325,6 +326,7 @@ void bind(py::module_& m) {
   bind_program(m);
   bind_frame_cache(m);
   bind_published(m);
+  bind_serving(m);
   bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);

@@ -13,6 +13,7 @@
 #include "engine/schema/error.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
+#include "python/bindings/tensor/parse.h"
 
 namespace py = pybind11;
 
@@ -40,6 +41,41 @@ struct Program {
     const std::vector<client::Tensor> tensors = tensors_of(inputs, "run_program");
     const client::CallOptions options = call_options(session_for(tensors));
     return wrapped(program->run(tensors, options));
+  }
+  // A (dtype, sizes) per result of the Program.
+  py::list infer(const py::sequence& inputs) const {
+    py::list results;
+    for (const TensorMeta& meta : program->infer(tensors_of(inputs, "infer_program"))) {
+      results.append(py::make_tuple(py::reinterpret_borrow<py::object>(dtype_object(meta.dtype)),
+                                    std::vector<int64_t>(meta.sizes.begin(), meta.sizes.end())));
+    }
+    return results;
+  }
+  // A (source, index) per output: a result of the Program, an input, a captured tensor, or None.
+  py::list outputs() const {
+    static constexpr const char* kSources[] = {"result", "input", "captured", "none"};
+    py::list sources;
+    for (const client::Program::Output& output : program->outputs())
+      sources.append(py::make_tuple(kSources[static_cast<size_t>(output.from)], output.index));
+    return sources;
+  }
+  // What runs require of sizes: (terms of the left side, of the right side, relation, expected, where) of each.
+  py::list requirements() const {
+    const auto terms_of = [](const std::vector<SizeTerm>& side) {
+      std::vector<int64_t> terms;
+      for (const SizeTerm& term : side) {
+        terms.push_back(static_cast<int64_t>(term.kind));
+        terms.push_back(term.number);
+        terms.push_back(static_cast<int64_t>(term.name));
+      }
+      return terms;
+    };
+    py::list list;
+    for (const client::SizeRequirement& each : program->requirements()) {
+      list.append(py::make_tuple(terms_of(each.left), terms_of(each.right), static_cast<int>(each.relation),
+                                 each.expected, each.where));
+    }
+    return list;
   }
   std::string explain(const py::sequence& inputs) const {
     const std::vector<client::Tensor> tensors = tensors_of(inputs, "explain_program");
@@ -102,6 +138,7 @@ std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples, 
 void bind_program(py::module_& m) {
   py::class_<Program>(m, "Program")
       .def("run", &Program::run, py::arg("inputs"))
+      .def("infer", &Program::infer, py::arg("inputs"))
       .def("explain", &Program::explain, py::arg("inputs"))
       .def("expanded", &Program::expanded, py::arg("inputs"))
       .def_property_readonly("order", [](const Program& p) { return p.program->order(); })
@@ -111,6 +148,11 @@ void bind_program(py::module_& m) {
                              [](const Program& p) { return &p.program->session() == &current_session(); })
       .def_property_readonly("number", [](const Program& p) { return p.program->number(); })
       .def_property_readonly("inputs", [](const Program& p) { return p.program->inputs(); })
+      .def_property_readonly("outputs", &Program::outputs)
+      .def_property_readonly("definition", [](const Program& p) { return py::bytes(p.program->definition()); })
+      .def_property_readonly("requirements", &Program::requirements)
+      .def_property_readonly("written", [](const Program& p) { return p.program->written(); })
+      .def_property_readonly("is_exact", [](const Program& p) { return p.program->is_exact(); })
       .def_property_readonly("captured", [](const Program& p) { return wrapped(p.program->captured()); });
   m.def(
       "program_counters",

@@ -8,10 +8,11 @@ import os
 import sys
 import time
 
-from . import _C, _connection, _principals, _script, _status_view, _top, launch
+from . import _C, _connection, _models_command, _principals, _script, _status_view, _top, launch
 from ._status_rows import size
 from ._toplevel import published
 from ._version import __version__
+from .convert import _command as _convert_command
 
 # Options that select an engine, and the variables that have their effect.
 _ENGINE_VARIABLES = (
@@ -167,8 +168,13 @@ def _parser() -> argparse.ArgumentParser:
     ended.set_defaults(run=_unpublish)
     users = commands.add_parser("user", help="add, list and revoke those who may use an engine (its option --principals)")
     _principals.add_arguments(users)
+    models = commands.add_parser("models", help="list, load, unload and show the models that the engine serves")
+    server = commands.add_parser("serve", help="start an engine that serves the models of a folder, or one model")
+    _models_command.add_arguments(models, server)
     script = commands.add_parser("run", help="run an unmodified PyTorch program with teletensor", allow_abbrev=False)
     _script.add_arguments(script)
+    converted = commands.add_parser("convert", help="convert a model between ONNX, .pt2 and native model folders")
+    _convert_command.add_arguments(converted)
     ranks = commands.add_parser("launch", help="start one process per rank, on one or several hosts", allow_abbrev=False)
     launch.add_arguments(ranks)
     return parser
@@ -185,7 +191,7 @@ def _reject_engine_options(args) -> None:
 def _select_engine(args) -> None:
     """Passes the options that select an engine to a program in its environment."""
     if args.admin_token:
-        raise ValueError("--admin-token has no effect on run")
+        raise ValueError(f"--admin-token has no effect on {args.command}")
     for flag, variable in _ENGINE_VARIABLES:
         if getattr(args, flag):
             os.environ[variable] = getattr(args, flag)
@@ -198,8 +204,15 @@ def main(argv: list[str] | None = None) -> int:
         if args.command == "run":
             _select_engine(args)
             return _script.run(args)
+        if args.command == "convert":
+            _select_engine(args)
+            return _convert_command.run(args)
         if args.command == "user":
             return _principals.run(args)
+        if args.command == "models":
+            return _models_command.run_models(args)
+        if args.command == "serve":
+            return _models_command.run_serve(args)
         if args.command == "launch":
             _reject_engine_options(args)
             return launch.run(args)
@@ -211,7 +224,7 @@ def main(argv: list[str] | None = None) -> int:
     except ConnectionError as e:
         print(f"teletensor: {e}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)
         return 1
-    except ValueError as e:
+    except (ValueError, PermissionError) as e:
         print(f"teletensor: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

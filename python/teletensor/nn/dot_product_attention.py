@@ -63,7 +63,7 @@ def scaled_dot_product_attention(
         is_causal = attn_mask.seq_len_q == attn_mask.seq_len_kv or attn_mask.variant == 1  # aligned to the upper left corner
         attn_mask = None if is_causal else attn_mask._materialize(query.device)
     if enable_gqa and query.dim() > 2:
-        groups = query.shape[-3] // key.shape[-3]
+        groups = int(query.shape[-3] // key.shape[-3])  # repeat_interleave needs a number, also while a Program is traced
         key, value = key.repeat_interleave(groups, -3), value.repeat_interleave(groups, -3)
     if over_ranks is not None:
         return over_ranks(query, key, value, attn_mask, dropout_p, is_causal, scale)

@@ -1,20 +1,21 @@
-"""torch.onnx: export to ONNX. Importable; not implemented yet."""
+"""torch.onnx: export of modules to ONNX, and load(), which imports ONNX models (see importer/)."""
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Callable
 
-import enum
-
 from .._lazy import lazy_attributes
-from .._not_implemented import not_implemented
+from . import _state
 from .errors import OnnxExporterError
 
 __all__ = ["ExportableModule", "InputObserver", "ONNXProgram", "OnnxExporterError", "export", "is_in_onnx_export"]  # noqa: F822
 
+producer_name = "teletensor"
+
 
 class OperatorExportTypes(enum.Enum):
-    """How operators that ONNX lacks would be exported."""
+    """How operators that ONNX lacks would be exported by the TorchScript exporter."""
 
     ONNX = 0
     ONNX_ATEN = 1
@@ -23,7 +24,7 @@ class OperatorExportTypes(enum.Enum):
 
 
 class TrainingMode(enum.Enum):
-    """The mode in which a module would be exported."""
+    """The mode in which the TorchScript exporter would export a module."""
 
     EVAL = 0
     PRESERVE = 1
@@ -31,12 +32,12 @@ class TrainingMode(enum.Enum):
 
 
 def is_in_onnx_export() -> bool:
-    """Returns False: nothing is exported."""
-    return False
+    """Whether export() is running."""
+    return _state.exporting > 0
 
 
 def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset_version: int) -> None:
-    """Checks its arguments and has no effect: nothing is exported, so the function would never be called.
+    """Registers a function of the TorchScript exporter, which does not exist here: export() raises as long as one is registered.
 
     Raises:
         ValueError: the name is not of the form "namespace::name".
@@ -50,17 +51,24 @@ def register_custom_op_symbolic(symbolic_name: str, symbolic_fn: Callable, opset
         raise TypeError(
             f"[register_custom_op_symbolic] expected a function and a version, got {symbolic_fn!r}, {opset_version!r}"
         )
+    _state.symbolics[symbolic_name] = symbolic_fn
 
 
 def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> None:
-    """Has no effect, like register_custom_op_symbolic."""
-    register_custom_op_symbolic(symbolic_name, len, opset_version)
+    """Removes a function that register_custom_op_symbolic() has registered."""
+    if not isinstance(opset_version, int):
+        raise TypeError(f"[unregister_custom_op_symbolic] expected a version, got {opset_version!r}")
+    _state.symbolics.pop(symbolic_name, None)
 
 
-not_implemented(
-    globals(), "modules are not exported to ONNX yet", "export", "ExportableModule InputObserver ONNXProgram"
-)
 __getattr__, __dir__ = lazy_attributes(
     globals(),
-    ("errors", "operators", "ops", "symbolic_helper", "symbolic_opset9", "symbolic_opset11", "symbolic_opset12"),
+    (
+        "backend", "errors", "importer", "operators", "ops", "symbolic_helper", "symbolic_opset9", "symbolic_opset11",
+        "symbolic_opset12", "verification",
+    ),
+    {
+        "_export": "export", "_program": "ONNXProgram", "_exportable": "ExportableModule", "_observer": "InputObserver",
+        "importer": "load OnnxModel",
+    },
 )

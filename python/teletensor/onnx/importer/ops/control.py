@@ -1,0 +1,137 @@
+"""Control flow: graphs as attributes of nodes, executed by the client. It waits for conditions that the engine computes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+import teletensor as torch
+
+from .. import _values
+from .._call import Call, keeps, sees_types
+from .._values import Narrow
+
+Tensor = torch.Tensor
+
+
+@keeps()
+@sees_types
+def _if(call: Call, condition: Any) -> tuple:
+    return tuple(call.need("then_branch" if _values.truth(condition) else "else_branch").run(call))
+
+
+def _stacked(call: Call, rows: list, axis: int = 0) -> Any:
+    """Rows of a scanned output as one value."""
+    if rows and all(isinstance(r, np.ndarray) for r in rows):
+        return np.stack(rows, axis)
+    if rows and isinstance(rows[0], Narrow):
+        return Narrow(torch.stack([call.tensor(r.value) for r in rows], axis), rows[0].type)
+    return torch.stack([call.tensor(r) for r in rows], axis)
+
+
+def _nothing(call: Call, index: int) -> Tensor:
+    """The scanned output of a loop that has not run, whose sizes nothing determines."""
+    return torch.zeros([0], device=call.device)
+
+
+@keeps()
+@sees_types
+def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -> tuple:
+    body = call.need("body")
+    limit = None if count is None else int(_values.integer(count))
+    going = condition is None or _values.truth(condition)
+    values = list(carried)
+    rows: list[list] = [[] for _ in range(len(body.outputs) - 1 - len(values))]
+    done = 0
+    has_condition = len(body.inputs) > 1
+    while going and (limit is None or done < limit):
+        given = [np.asarray(done, np.int64), np.asarray(True)][: 2 if has_condition else 1]
+        found = body.run(call, *given, *values)
+        values = found[1 : 1 + len(values)]
+        for column, value in zip(rows, found[1 + len(values) :]):
+            column.append(value)
+        done += 1
+        if limit is None or done < limit:
+            going = _values.truth(found[0])
+    return (*values, *(_stacked(call, column) if column else _nothing(call, i) for i, column in enumerate(rows)))
+
+
+def _row(value: Any, axis: int, at: int) -> Any:
+    if isinstance(value, Narrow):
+        return Narrow(_row(value.value, axis, at), value.type)
+    if isinstance(value, np.ndarray):
+        return np.take(value, at, axis)
+    return value.select(axis, at)
+
+
+@keeps()
+@sees_types
+def _scan(call: Call, *inputs: Any) -> tuple:
+    body, scanned = call.need("body"), call.need("num_scan_inputs")
+    states, xs = list(inputs[: len(inputs) - scanned]), list(inputs[len(inputs) - scanned :])
+    outputs = len(body.outputs) - len(states)
+    in_axes = call.get("scan_input_axes") or [0] * scanned
+    out_axes = call.get("scan_output_axes") or [0] * outputs
+    in_back = call.get("scan_input_directions") or [0] * scanned
+    out_back = call.get("scan_output_directions") or [0] * outputs
+    xs = [x if isinstance(x, (Narrow, np.ndarray)) else call.tensor(x) for x in xs]
+    in_axes = [a % len(_values.shape_of(x)) for a, x in zip(in_axes, xs)]
+    length = int(_values.shape_of(xs[0])[in_axes[0]])
+    rows: list[list] = [[] for _ in range(outputs)]
+    for step in range(length):
+        given = [_row(x, a, length - 1 - step if back else step) for x, a, back in zip(xs, in_axes, in_back)]
+        found = body.run(call, *states, *given)
+        states = found[: len(states)]
+        for column, value in zip(rows, found[len(states) :]):
+            column.append(value)
+    rows = [list(reversed(r)) if back else r for r, back in zip(rows, out_back)]
+    return (*states, *(_stacked(call, r, a) if r else _nothing(call, i) for i, (r, a) in enumerate(zip(rows, out_axes))))
+
+
+@keeps()
+@sees_types
+def _scan_batched(call: Call, lengths: Any, *inputs: Any) -> tuple:
+    """Scan of version 8: states and sequences have a batch dimension in front."""
+    scanned = call.need("num_scan_inputs")
+    values = [call.tensor(v) for v in inputs]
+    batch = int(values[0].shape[0])
+    size = int(values[-1].shape[1])
+    lengths = [size] * batch if lengths is None else [int(n) for n in _values.ints(lengths)]
+    back = call.get("directions") or [0] * scanned
+    body = call.need("body")
+    n_states = len(values) - scanned
+    results: list[list] = [[] for _ in body.outputs]
+    for b in range(batch):
+        states = [v[b] for v in values[:n_states]]
+        rows: list[list] = [[] for _ in range(len(body.outputs) - n_states)]
+        for step in range(lengths[b]):
+            given = [v[b, lengths[b] - 1 - step if r else step] for v, r in zip(values[n_states:], back)]
+            found = body.run(call, *states, *given)
+            states = found[:n_states]
+            for column, value in zip(rows, found[n_states:]):
+                column.append(call.tensor(value))
+        for i, state in enumerate(states):
+            results[i].append(call.tensor(state))
+        for i, column in enumerate(rows):
+            stacked = torch.stack(column)
+            rest = torch.zeros([size - lengths[b], *stacked.shape[1:]], dtype=stacked.dtype, device=stacked.device)
+            results[n_states + i].append(torch.cat([stacked, rest]) if lengths[b] < size else stacked)
+    return tuple(torch.stack(r) for r in results)
+
+
+@keeps()
+@sees_types
+def _sequence_map(call: Call, *inputs: Any) -> tuple:
+    body = call.need("body")
+    columns: list[list] = [[] for _ in body.outputs]
+    for i in range(len(inputs[0])):
+        found = body.run(call, *(v[i] if isinstance(v, list) else v for v in inputs))
+        for column, value in zip(columns, found):
+            column.append(value)
+    return tuple(columns)
+
+
+TABLE: dict[str, tuple] = {
+    "If": ((1, _if),), "Loop": ((1, _loop),), "Scan": ((8, _scan_batched), (9, _scan)), "SequenceMap": ((17, _sequence_map),),
+}  # fmt: skip

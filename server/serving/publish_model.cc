@@ -1,0 +1,310 @@
+#include "server/serving/publish_model.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <exception>
+#include <fstream>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
+#include <utility>
+#include <vector>
+
+#include "absl/cleanup/cleanup.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "base/file_descriptor.h"
+#include "engine/schema/error.h"
+#include "engine/session/context.h"
+#include "server/serving/infer.h"
+#include "server/serving/model_file.h"
+#include "server/serving/served_model.h"
+#include "server/serving/settings.h"
+
+namespace tt::server {
+namespace {
+
+namespace fs = std::filesystem;
+using teletensor::v1::PublishModelRequest;
+using teletensor::v1::WithdrawModelRequest;
+
+constexpr const char* kOwner = ".owner";
+constexpr const char* kConfig = "config.json";
+constexpr int64_t kMaxVersion = 1'000'000'000;
+constexpr size_t kMaxOwnerBytes = 512;
+
+const char* safetensors_name(DType dtype) {
+  switch (dtype) {
+    case DType::kBool: return "BOOL";
+    case DType::kUInt8: return "U8";
+    case DType::kInt8: return "I8";
+    case DType::kInt16: return "I16";
+    case DType::kInt32: return "I32";
+    case DType::kInt64: return "I64";
+    case DType::kUInt16: return "U16";
+    case DType::kUInt32: return "U32";
+    case DType::kUInt64: return "U64";
+    case DType::kFloat16: return "F16";
+    case DType::kBFloat16: return "BF16";
+    case DType::kFloat32: return "F32";
+    case DType::kFloat64: return "F64";
+    case DType::kComplex64: return "C64";
+    case DType::kComplex128: return "C128";
+    case DType::kFloat8E4m3fn: return "F8_E4M3";
+    case DType::kFloat8E5m2: return "F8_E5M2";
+    default: fail(ErrorKind::kNotImplemented, "[serve] weights of this dtype cannot be stored: ", std::string(name(dtype)));
+  }
+}
+
+// A new file, which is complete on the disk after finish().
+class NewFile {
+ public:
+  explicit NewFile(const fs::path& path)
+      : file_(open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600)) {
+    check(static_cast<bool>(file_), "[serve] cannot create a file: ", std::strerror(errno));
+  }
+  void append(const void* data, size_t size) {
+    const char* at = static_cast<const char*>(data);
+    while (size > 0) {
+      const ssize_t written = write(file_.get(), at, size);
+      if (written < 0 && errno == EINTR) continue;
+      check(written > 0, "[serve] cannot write a file: ", std::strerror(errno));
+      at += written;
+      size -= static_cast<size_t>(written);
+    }
+  }
+  void finish() { check(fsync(file_.get()) == 0, "[serve] cannot write a file: ", std::strerror(errno)); }
+
+ private:
+  FileDescriptor file_;
+};
+
+void write_file(const fs::path& path, const std::string& text) {
+  NewFile file(path);
+  file.append(text.data(), text.size());
+  file.finish();
+}
+
+void replace_file(const fs::path& path, const std::string& text) {
+  const fs::path part = path.parent_path() / absl::StrCat(".new-", path.filename().native());
+  std::error_code ignored;
+  fs::remove(part, ignored);
+  write_file(part, text);
+  fs::rename(part, path);
+}
+
+std::optional<std::string> read_small(const fs::path& path, size_t max_bytes) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) return std::nullopt;
+  std::string text(max_bytes + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<size_t>(file.gcount()));
+  check(text.size() <= max_bytes, "[serve] expected a small file: ", path.filename().native());
+  return text;
+}
+
+// The numbers of a model's versions.
+std::set<int64_t> versions_of(const fs::path& model) {
+  std::set<int64_t> versions;
+  std::error_code error;
+  for (fs::directory_iterator each(model, error), end; !error && each != end; each.increment(error)) {
+    int64_t number = 0;
+    const std::string text = each->path().filename().native();
+    if (absl::SimpleAtoi(text, &number) && number > 0 && std::to_string(number) == text) versions.insert(number);
+  }
+  return versions;
+}
+
+uint64_t bytes_of(const fs::path& folder) {
+  uint64_t bytes = 0;
+  std::error_code error;
+  for (fs::recursive_directory_iterator each(folder, error), end; !error && each != end; each.increment(error)) {
+    std::error_code unreadable;
+    if (each->is_regular_file(unreadable)) bytes += each->file_size(unreadable);
+  }
+  return bytes;
+}
+
+// What an entry of the model reads, by name.
+std::set<std::string> weights_of(const ModelFile& model) {
+  std::set<std::string> names;
+  for (const ModelEntry& entry : model.entries) names.insert(entry.weights.begin(), entry.weights.end());
+  return names;
+}
+
+// Writes the tensors that the model reads.
+void write_weights(const fs::path& path, const Publication& weights, const std::set<std::string>& names) {
+  nlohmann::ordered_json header;
+  std::vector<const PublishedTensor*> tensors;
+  uint64_t end = 0;
+  for (const PublishedTensor& tensor : weights.tensors) {
+    if (!names.contains(tensor.key)) continue;
+    const TensorMeta& meta = tensor.meta;
+    const uint64_t begin = end;
+    end += static_cast<uint64_t>(meta.numel()) * item_size(meta.dtype);
+    header[tensor.key] = {{"dtype", safetensors_name(meta.dtype)},
+                          {"shape", std::vector<int64_t>(meta.sizes.begin(), meta.sizes.end())},
+                          {"data_offsets", {begin, end}}};
+    tensors.push_back(&tensor);
+  }
+  check(ErrorKind::kValue, tensors.size() == names.size(), "[serve] expected the model's ", names.size(),
+        " weights in the publication, found ", tensors.size());
+  std::string text = header.dump();
+  text.append((8 - text.size() % 8) % 8, ' ');
+  const uint64_t size = text.size();
+  NewFile file(path);
+  file.append(&size, sizeof size);
+  file.append(text.data(), text.size());
+  Context context;
+  const ContextScope scope(&context);
+  for (const PublishedTensor* each : tensors) {
+    Tensor tensor(new TensorImpl(each->meta, weights.storages.at(each->storage)));
+    if (tensor.device().type != DeviceType::kCPU || !tensor.is_contiguous()) {
+      const Tensor host = empty(tensor.sizes(), tensor.dtype(), Device());
+      copy_into(host, tensor);
+      context.finish_device_work();
+      tensor = host;
+    }
+    if (tensor.numel() != 0) file.append(tensor.data(), static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()));
+  }
+  file.finish();
+}
+
+// Who has published the model; nothing if there is no such model. Throws Error (PermissionError) unless the caller may
+// change it.
+std::optional<std::string> owner_of(const Principal& caller, const fs::path& model) {
+  std::error_code error;
+  if (!fs::exists(fs::symlink_status(model, error))) return std::nullopt;
+  const std::optional<std::string> owner = read_small(model / kOwner, kMaxOwnerBytes);
+  const bool may = caller.role == Role::kOperator || (owner && *owner == caller.name);
+  check(ErrorKind::kPermission, may, "[serve] a model of this name exists, and was not published by you");
+  return owner.value_or("");
+}
+
+absl::Status status_of(const Error& error) {
+  switch (error.kind()) {
+    case ErrorKind::kPermission: return absl::PermissionDeniedError(error.message());
+    case ErrorKind::kValue:
+    case ErrorKind::kType: return absl::InvalidArgumentError(error.message());
+    case ErrorKind::kFileNotFound: return absl::NotFoundError(error.message());
+    case ErrorKind::kOutOfMemory: return absl::ResourceExhaustedError(error.message());
+    case ErrorKind::kNotImplemented: return absl::UnimplementedError(error.message());
+    default: return absl::InternalError(error.message());
+  }
+}
+
+}  // namespace
+
+void ModelPublisher::check_limits(const Principal& caller, const std::string& name, uint64_t bytes) const {
+  if (caller.role == Role::kOperator) return;
+  size_t models = 0;
+  std::error_code error;
+  for (fs::directory_iterator each(folder_, error), end; !error && each != end; each.increment(error)) {
+    if (read_small(each->path() / kOwner, kMaxOwnerBytes) != caller.name) continue;
+    models += each->path().filename() != name;
+    bytes += bytes_of(each->path());
+  }
+  check(ErrorKind::kOutOfMemory, models < kMaxModels, "[serve] expected at most ", kMaxModels,
+        " published models of a principal");
+  check(ErrorKind::kOutOfMemory, bytes <= kMaxBytes, "[serve] expected published models of at most ", kMaxBytes,
+        " bytes of a principal, got ", bytes);
+}
+
+int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& request) {
+  Publications::check_name(request.name());
+  check(ErrorKind::kValue, request.version() >= 0 && request.version() <= kMaxVersion,
+        "[serve] expected a version from 1 to ", kMaxVersion, ", got ", request.version());
+  const std::set<std::string> names = weights_of(parse_model(request.model()));
+  if (!request.config().empty()) settings_of(parse_config(request.config()), request.name());
+  std::shared_ptr<const Publication> weights;
+  if (!names.empty()) weights = publications_.find({publications_.owner(caller)}, request.weights(), "");
+  const fs::path model = folder_ / request.name();
+  const bool is_new = !owner_of(caller, model).has_value();
+  const std::set<int64_t> versions = versions_of(model);
+  const int64_t version =
+      request.version() != 0 ? request.version() : (versions.empty() ? 1 : *versions.rbegin() + 1);
+  check(ErrorKind::kValue, !versions.contains(version), "[serve] version ", version, " of the model exists");
+  check(ErrorKind::kOutOfMemory, versions.size() < kMaxVersions, "[serve] expected at most ", kMaxVersions,
+        " versions of a model; withdraw some");
+  check_limits(caller, request.name(), (weights ? weights->bytes() : 0) + request.model().size());
+  const std::optional<std::string> old_config =
+      is_new ? std::nullopt : read_small(model / kConfig, ModelSettings::kMaxBytes);
+  const fs::path folder = model / std::to_string(version), part = model / absl::StrCat(".new-", version);
+  absl::Cleanup undo = [&] {
+    std::error_code ignored;
+    fs::remove_all(is_new ? model : folder, ignored);
+    fs::remove_all(part, ignored);
+    if (is_new) {
+      repository_.unload(request.name(), caller.name).IgnoreError();
+      return;
+    }
+    if (!request.config().empty()) {
+      fs::remove(model / kConfig, ignored);
+      try {
+        if (old_config) replace_file(model / kConfig, *old_config);
+      } catch (const std::exception&) {  // the disk is full: the model is then served with the default configuration
+      }
+    }
+    repository_.load(request.name(), "", caller.name).IgnoreError();  // as it was before
+  };
+  fs::create_directory(model);
+  if (is_new) write_file(model / kOwner, caller.name);
+  fs::remove_all(part);  // of a process that died
+  fs::create_directory(part);
+  if (weights) write_weights(part / ServedModel::kWeights, *weights, names);
+  write_file(part / ServedModel::kDescription, request.model());
+  fs::rename(part, folder);
+  if (!request.config().empty()) replace_file(model / kConfig, request.config());
+  if (absl::Status status = repository_.load(request.name(), "", caller.name); !status.ok()) {
+    fail(ErrorKind::kValue, "[serve] the model cannot be loaded: ", status.message());
+  }
+  std::move(undo).Cancel();
+  return version;
+}
+
+void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest& request) {
+  Publications::check_name(request.name());
+  const fs::path model = folder_ / request.name();
+  const std::optional<std::string> owner = owner_of(caller, model);
+  const std::set<int64_t> versions = owner ? versions_of(model) : std::set<int64_t>();
+  check(ErrorKind::kFileNotFound, owner && (request.version() == 0 || versions.contains(request.version())),
+        "[serve] there is no such model or version");
+  if (request.version() == 0 || versions.size() == 1) {
+    repository_.unload(request.name(), caller.name).IgnoreError();  // of a model that was not loaded
+    fs::remove_all(model);
+    return;
+  }
+  fs::remove_all(model / std::to_string(request.version()));
+  const absl::Status status = repository_.load(request.name(), "", caller.name);
+  check(status.ok(), "[serve] ", status.message());
+}
+
+absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const PublishModelRequest& request) {
+  MutexLock lock(mutex_);
+  try {
+    return add(caller, request);
+  } catch (const Error& error) {
+    return status_of(error);
+  } catch (const fs::filesystem_error& error) {
+    return absl::InternalError(absl::StrCat("[serve] the repository's folder: ", error.code().message()));
+  }
+}
+
+absl::Status ModelPublisher::withdraw(const Principal& caller, const WithdrawModelRequest& request) {
+  MutexLock lock(mutex_);
+  try {
+    remove(caller, request);
+    return absl::OkStatus();
+  } catch (const Error& error) {
+    return status_of(error);
+  } catch (const fs::filesystem_error& error) {
+    return absl::InternalError(absl::StrCat("[serve] the repository's folder: ", error.code().message()));
+  }
+}
+
+}  // namespace tt::server
