@@ -14,11 +14,13 @@
 #include "engine/schema/error.h"
 #include "inference/grpc_service.grpc.pb.h"
 #include "proto/default_socket.h"
+#include "teletensor/v1/model.grpc.pb.h"
 
 namespace tt::client {
 namespace {
 
 using inference::GRPCInferenceService;
+using teletensor::v1::Models;
 
 constexpr double kQuerySeconds = 10;  // of calls that no model takes part in
 
@@ -45,38 +47,58 @@ std::string resolve_address(const std::string& given) {
 }  // namespace
 
 struct Inference::Impl {
+  // The services over one connection.
+  struct Stubs {
+    explicit Stubs(const std::shared_ptr<grpc::Channel>& channel) : inference(channel), models(channel) {}
+    GRPCInferenceService::Stub inference;
+    Models::Stub models;
+    GRPCInferenceService::Stub& of(const GRPCInferenceService::Stub*) { return inference; }
+    Models::Stub& of(const Models::Stub*) { return models; }
+  };
+
   Address address;
   std::string token;
   mutable Mutex mutex;
-  mutable std::shared_ptr<GRPCInferenceService::Stub> stub ABSL_GUARDED_BY(mutex);  // null: not connected
+  mutable std::shared_ptr<Stubs> stubs ABSL_GUARDED_BY(mutex);  // null: not connected
 
-  template <typename Request, typename Reply>
-  using Method = std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> (GRPCInferenceService::Stub::*)(
-      grpc::ClientContext*, const Request&, grpc::CompletionQueue*);
+  template <typename Stub, typename Request, typename Reply>
+  using Method = std::unique_ptr<grpc::ClientAsyncResponseReader<Reply>> (Stub::*)(grpc::ClientContext*, const Request&,
+                                                                                   grpc::CompletionQueue*);
 
-  std::shared_ptr<GRPCInferenceService::Stub> connected() const {
+  std::shared_ptr<Stubs> connected() const {
     MutexLock lock(mutex);
-    if (stub) return stub;
+    if (stubs) return stubs;
     absl::StatusOr<std::shared_ptr<grpc::Channel>> channel = open_channel(address);
     check(ErrorKind::kConnection, channel.ok(), "[inference] no answer from the engine at ", address.text, ": ",
           channel.status().message());
-    return stub = GRPCInferenceService::NewStub(*channel);
+    return stubs = std::make_shared<Stubs>(*channel);
   }
-  void disconnect(const std::shared_ptr<GRPCInferenceService::Stub>& failed) const {
+  void disconnect(const std::shared_ptr<Stubs>& failed) const {
     MutexLock lock(mutex);
-    if (stub == failed) stub = nullptr;
+    if (stubs == failed) stubs = nullptr;
   }
 
-  template <typename Request, typename Reply>
-  Reply call(Method<Request, Reply> method, const Request& request, double seconds) const {
+  // Whether the engine answers over this connection.
+  bool is_alive(Stubs& connection) const {
+    inference::ServerLiveResponse reply;
+    auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+      return connection.inference.AsyncServerLive(context, inference::ServerLiveRequest(), queue);
+    };
+    return call_unary(
+               std::chrono::milliseconds(2000), [](grpc::ClientContext&) {}, start, &reply)
+        .ok();
+  }
+
+  template <typename Stub, typename Request, typename Reply>
+  Reply call(Method<Stub, Request, Reply> method, const Request& request, double seconds) const {
     check(ErrorKind::kValue, std::isfinite(seconds) && seconds > 0 && seconds < 1e9,
           "[inference] expected a positive number of seconds, got ", seconds);
-    const std::shared_ptr<GRPCInferenceService::Stub> stub = connected();
+    const std::shared_ptr<Stubs> stub = connected();
     auto prepare = [&](grpc::ClientContext& context) {
       if (!token.empty()) context.AddMetadata("authorization", "Bearer " + token);
     };
     auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
-      return (stub.get()->*method)(context, request, queue);
+      return (stub->of(static_cast<const Stub*>(nullptr)).*method)(context, request, queue);
     };
     Reply reply;
     const grpc::Status status =
@@ -85,7 +107,7 @@ struct Inference::Impl {
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
       fail(kind_of(status.error_code()), "[inference] ", status.error_message());
     }
-    // An overloaded engine answers with UNAVAILABLE, too; opening another connection then costs little.
+    check(ErrorKind::kRuntime, !is_alive(*stub), "[inference] ", status.error_message());  // the engine's answer
     disconnect(stub);
     const std::string why = explain_failure(address);
     fail(ErrorKind::kConnection, "[inference] ", address.text, ": ", why.empty() ? status.error_message() : why);
@@ -141,6 +163,17 @@ void Inference::unload(const std::string& model, double seconds) const {
   inference::RepositoryModelUnloadRequest request;
   request.set_model_name(model);
   impl_->call(&GRPCInferenceService::Stub::AsyncRepositoryModelUnload, request, seconds);
+}
+
+int64_t Inference::publish(const teletensor::v1::PublishModelRequest& request, double seconds) const {
+  return impl_->call(&Models::Stub::AsyncPublish, request, seconds).version();
+}
+
+void Inference::withdraw(const std::string& model, int64_t version, double seconds) const {
+  teletensor::v1::WithdrawModelRequest request;
+  request.set_name(model);
+  request.set_version(version);
+  impl_->call(&Models::Stub::AsyncWithdraw, request, seconds);
 }
 
 const std::string& Inference::address() const { return impl_->address.text; }

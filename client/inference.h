@@ -1,6 +1,6 @@
 // Inference: calls of the models that an engine serves, by the Open Inference Protocol. Needs no session.
 //
-// See docs/serving.md. `address`, `token` and the options for TLS are as those of Admin (client/admin.h).
+// See docs/serving-python.md. `address`, `token` and the options for TLS are as those of Admin (client/admin.h).
 #pragma once
 
 #include <memory>
@@ -8,6 +8,7 @@
 
 #include "client/connection/trust.h"
 #include "inference/grpc_service.pb.h"
+#include "teletensor/v1/model.pb.h"
 
 namespace tt::client {
 
@@ -29,6 +30,11 @@ class Inference {
   // These wait until the model is loaded, or its requests have been answered, at most `seconds`.
   void load(const std::string& model, double seconds) const;
   void unload(const std::string& model, double seconds) const;
+  // Adds a version of a model, whose weights are a publication of the caller; empty: there are none. Version 0: one
+  // more than the largest. Returns the version, when it is ready. See v1::Models.
+  int64_t publish(const teletensor::v1::PublishModelRequest& request, double seconds) const;
+  // Version 0: all.
+  void withdraw(const std::string& model, int64_t version, double seconds) const;
   const std::string& address() const;
 
  private:

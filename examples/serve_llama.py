@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import os
 import queue
 import signal
 import socket
@@ -30,6 +29,7 @@ import teletensor as torch
 import teletensor.nn as nn
 import teletensor.nn.functional as F
 from teletensor import serving
+from teletensor.ray import find_daemon
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from char_gpt import draw_windows, find_text, make_optimizer, read_text  # noqa: E402
@@ -167,15 +167,19 @@ def free_port() -> int:
 
 @contextlib.contextmanager
 def daemon(models: Path, log: Path):
-    """A teletensord that serves the folder. Yields its address and token."""
-    port = free_port()
-    token = log.with_name("token")
-    command = [os.environ.get("TELETENSOR_DAEMON", "teletensord"), "--listen", f"127.0.0.1:{port}", "--token-file", str(token),
-               "--models", str(models)]  # fmt: skip
+    """A teletensord that serves the folder. Yields its address, and the token that its clients need."""
+    address = f"127.0.0.1:{free_port()}"
+    files = {f"--{kind}token-file": str(log.with_name(f"{kind}token")) for kind in ("", "admin-")}
+    command = [find_daemon(), "--listen", address, "--models", str(models), *(text for pair in files.items() for text in pair)]
     with log.open("w") as output:
         process = subprocess.Popen(command, stdout=output, stderr=subprocess.STDOUT)
     try:
-        yield f"127.0.0.1:{port}", token
+        token = log.with_name("token")
+        while not token.exists() or not token.read_text().strip():
+            if process.poll() is not None:
+                raise SystemExit(f"teletensord has ended: {log.read_text()}")
+            time.sleep(0.05)
+        yield address, token.read_text().strip()
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(30)
@@ -253,11 +257,8 @@ def main() -> None:
         model.eval()
         decoder = serving.Decoder(model.prefill, model.step, model.cache(args.clients), args.clients, model.length)
         serving.save(decoder, models / "llama" / "1")
-        with daemon(models, Path(folder, "log")) as (address, token_file):
-            while not token_file.exists():
-                time.sleep(0.05)
-            token = token_file.read_text().strip()
-            wait_until_ready(address, token)
+        with daemon(models, Path(folder, "log")) as (address, token):
+            wait_until_ready(address, token, "llama")
             tokens_per_second(address, token, prompts, 8)  # compiles
             one, _ = tokens_per_second(address, token, prompts[:1], args.tokens)
             many, texts = tokens_per_second(address, token, prompts, args.tokens)
@@ -267,7 +268,7 @@ def main() -> None:
     print(f"tokens per second: {one:.0f} for one client, {many:.0f} for {args.clients} ({many / one:.1f} times)")
 
 
-def wait_until_ready(address: str, token: str, seconds: float = 60) -> None:
+def wait_until_ready(address: str, token: str, model: str, seconds: float = 60) -> None:
     """Waits until the daemon serves the model."""
     import tritonclient.grpc as grpc
 
@@ -276,7 +277,7 @@ def wait_until_ready(address: str, token: str, seconds: float = 60) -> None:
     with grpc.InferenceServerClient(address) as client:
         while True:
             with contextlib.suppress(grpc.InferenceServerException):
-                if client.is_model_ready("llama", headers=headers):
+                if client.is_model_ready(model, headers=headers):
                     return
             if time.monotonic() > until:
                 raise SystemExit(f"the model is not ready after {seconds:g} s")

@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from . import _C, _connection, _principals, _script, _status_view, _top, launch
+from . import _C, _connection, _models_command, _principals, _script, _status_view, _top, launch
 from ._status_rows import size
 from ._toplevel import published
 from ._version import __version__
@@ -167,6 +167,9 @@ def _parser() -> argparse.ArgumentParser:
     ended.set_defaults(run=_unpublish)
     users = commands.add_parser("user", help="add, list and revoke those who may use an engine (its option --principals)")
     _principals.add_arguments(users)
+    models = commands.add_parser("models", help="list, load, unload and show the models that the engine serves")
+    server = commands.add_parser("serve", help="start an engine that serves the models of a folder, or one model")
+    _models_command.add_arguments(models, server)
     script = commands.add_parser("run", help="run an unmodified PyTorch program with teletensor", allow_abbrev=False)
     _script.add_arguments(script)
     ranks = commands.add_parser("launch", help="start one process per rank, on one or several hosts", allow_abbrev=False)
@@ -200,6 +203,10 @@ def main(argv: list[str] | None = None) -> int:
             return _script.run(args)
         if args.command == "user":
             return _principals.run(args)
+        if args.command == "models":
+            return _models_command.run_models(args)
+        if args.command == "serve":
+            return _models_command.run_serve(args)
         if args.command == "launch":
             _reject_engine_options(args)
             return launch.run(args)
@@ -211,7 +218,7 @@ def main(argv: list[str] | None = None) -> int:
     except ConnectionError as e:
         print(f"teletensor: {e}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)
         return 1
-    except ValueError as e:
+    except (ValueError, PermissionError) as e:
         print(f"teletensor: {e}", file=sys.stderr)
         return 1
     except KeyboardInterrupt:

@@ -27,7 +27,7 @@ _PAUSE_SECONDS = (0.1, 5.0)  # shortest and longest pause before a restart
 _STOP_SECONDS = 15.0
 
 
-def _daemon() -> str:
+def find_daemon() -> str:
     """Returns the path of teletensord: TELETENSOR_DAEMON, beside this package, in the build tree or on the PATH."""
     named = os.environ.get("TELETENSOR_DAEMON")
     if named:
@@ -39,7 +39,7 @@ def _daemon() -> str:
     found = shutil.which("teletensord")
     if not found:
         raise FileNotFoundError(
-            "[ray] expected teletensord beside the package or on the PATH of the node; set TELETENSOR_DAEMON"
+            "[teletensord] expected it beside the package or on the PATH of the node; set TELETENSOR_DAEMON"
         )
     return found
 
@@ -101,7 +101,7 @@ class _Engine:
         parent = os.getpid()
         token, admin_token = self._tokens
         command = [
-            _daemon(), "--listen", f"{self._host}:{self._port}", "--insecure", "--token-file", f"/proc/self/fd/{token}",
+            find_daemon(), "--listen", f"{self._host}:{self._port}", "--insecure", "--token-file", f"/proc/self/fd/{token}",
             "--admin-token-file", f"/proc/self/fd/{admin_token}", *self._options,
         ]  # fmt: skip
         peers = {"TELETENSOR_PEER_NETWORKS": "0.0.0.0/0,::/0"}  # the token is that of one program

@@ -18,6 +18,7 @@
 #include "server/rpc/open_service.h"
 #include "server/rpc/reflection_guard.h"
 #include "server/serving/inference_service.h"
+#include "server/serving/models_service.h"
 
 namespace tt::server {
 namespace {
@@ -75,6 +76,7 @@ struct Listener::Impl {
         admin(parts.auth, parts.sessions, admission, parts.audit, parts.status, parts.tracer, std::move(exit),
               parts.workers, {parts.placed_by.empty() ? nullptr : parts.admissions, parts.placed_by}, parts.upgrade) {
     if (parts.inference != nullptr) inference.emplace(*parts.inference, admission);
+    if (parts.publisher != nullptr) models.emplace(*parts.publisher, parts.auth, admission);
   }
   std::unique_ptr<Acceptor> acceptor;
   CallAdmission admission;
@@ -82,6 +84,7 @@ struct Listener::Impl {
   EngineService engine;
   AdminService admin;
   std::optional<InferenceService> inference;
+  std::optional<ModelsService> models;
   OpenService open;
   std::unique_ptr<grpc::Server> server;
 };
@@ -129,6 +132,7 @@ absl::StatusOr<std::unique_ptr<Listener>> Listener::start(Options options, const
   builder.RegisterService(&impl->engine);
   builder.RegisterService(&impl->admin);
   if (impl->inference) builder.RegisterService(&*impl->inference);
+  if (impl->models) builder.RegisterService(&*impl->models);
   builder.RegisterCallbackGenericService(&impl->open);
   impl->server = builder.BuildAndStart();
   if (!impl->server) return absl::InternalError("cannot start the gRPC server");

@@ -18,6 +18,7 @@
 #include "server/rpc/engine_service.h"
 #include "server/rpc/inherited_sockets.h"
 #include "server/serving/inference_server.h"
+#include "server/serving/publish_model.h"
 #include "server/session/sessions.h"
 #include "server/trace/tracer.h"
 #include "server/workers/workers.h"
@@ -48,6 +49,7 @@ class Listener {
     Admissions* admissions = nullptr;          // keys of sessions; null: this process has none
     std::string placed_by{};                   // the principal of an engine that places sessions here; empty: none
     InferenceServer* inference = nullptr;      // answers inference requests; null: there are no models
+    ModelPublisher* publisher = nullptr;       // takes models from sessions; null: there are no models
     AdminService::Replace upgrade = {};        // replaces the process; empty: it cannot be replaced
   };
 

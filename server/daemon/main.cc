@@ -50,7 +50,9 @@
 #include "server/rpc/inherited_sockets.h"
 #include "server/rpc/peer_gate.h"
 #include "server/rpc/principals.h"
+#include "server/serving/generation/generation_model.h"
 #include "server/serving/inference_server.h"
+#include "server/serving/publish_model.h"
 #include "server/serving/repository.h"
 #include "server/trace/otlp_exporter.h"
 #include "server/trace/tracer.h"
@@ -241,7 +243,10 @@ ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_
   options.poll = milliseconds(flags.model_poll_seconds);
   options.converter.command = absl::StrSplit(flags.model_converter, ' ', absl::SkipEmpty());
   options.converter.cache = flags.model_cache;
-  options.resources = {.quota = models.quota, .queue = queue, .share = models.share};
+  options.resources = {.quota = models.quota,
+                       .queue = queue,
+                       .share = models.share,
+                       .make_streaming = &generation::GenerationModel::make};
   options.audit = audit;
   models.repository = std::make_unique<ModelRepository>(std::move(options));
   models.repository->start();
@@ -411,7 +416,9 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
                               flags.serves_models() ? flags.model_request_limit : 0,
                               takeover != nullptr};
   std::optional<InferenceServer> inference;
+  std::optional<ModelPublisher> publisher;
   if (models.repository) {
+    publisher.emplace(*models.repository, sessions.published(), std::filesystem::absolute(flags.models));
     inference.emplace(*models.repository, *auth,
                       InferenceServer::Options{.open = flags.models_open,
                                                .shared_memory = flags.model_shared_memory,
@@ -421,7 +428,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   const Listener::Parts parts{
       *auth,         **audit,   sessions,         status,          tracer,
       workers.get(), placement, admissions.get(), flags.placed_by, inference ? &*inference : nullptr,
-      run_upgrade};
+      publisher ? &*publisher : nullptr, run_upgrade};
   auto listener = Listener::start(std::move(listening), parts, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   if (flags.is_worker()) {  // the engine's calls wait until the clients can be served

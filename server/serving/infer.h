@@ -53,11 +53,16 @@ struct InferOutput {
   Tensor values;      // on the CPU, contiguous; of the whole batch
   size_t offset = 0;  // of this request's bytes in them
   size_t size = 0;    // bytes
-  absl::string_view bytes() const { return {static_cast<const char*>(values.data()) + offset, size}; }
+  std::string owned;  // the bytes, if there is no tensor
+  absl::string_view bytes() const {
+    if (!values) return owned;
+    return {static_cast<const char*>(values.data()) + offset, size};
+  }
 };
 
 struct InferResult {
   std::vector<InferOutput> outputs;
+  std::map<std::string, InferParameter> parameters;  // of the response
 };
 
 // A model whose requests have several responses, such as one that generates text. Thread-safe.

@@ -219,6 +219,18 @@ absl::Status read_request_message(const inference::ModelInferRequest& wire, cons
 absl::Status write_response_message(const inference::ModelInferRequest& wire, const std::string& principal,
                                     const SharedRegions* regions, const InferResult& result,
                                     inference::ModelInferResponse* reply) {
+  for (const auto& [name, value] : result.parameters) {
+    inference::InferParameter& parameter = (*reply->mutable_parameters())[name];
+    if (const bool* flag = std::get_if<bool>(&value)) {
+      parameter.set_bool_param(*flag);
+    } else if (const int64_t* integer = std::get_if<int64_t>(&value)) {
+      parameter.set_int64_param(*integer);
+    } else if (const double* number = std::get_if<double>(&value)) {
+      parameter.set_double_param(*number);
+    } else {
+      parameter.set_string_param(std::get<std::string>(value));
+    }
+  }
   for (const InferOutput& output : result.outputs) {
     inference::ModelInferResponse::InferOutputTensor* tensor = reply->add_outputs();
     tensor->set_name(output.name);

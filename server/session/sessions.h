@@ -128,6 +128,7 @@ class Sessions {
   size_t size() const;
   // The number of publications. Those that persist remain without sessions.
   size_t publications() const;
+  Publications& published() const { return *publications_; }
   // Refuses Hello from now on.
   void stop();
   // Lets running frames continue for `timeout` and starts no new ones; then cancels the remaining frames, and waits

@@ -83,6 +83,7 @@ NAMES = {
     "CharStorage ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
     "func": "vmap",
     "compiler._compile": "compile",
+    "serving": "models serve",
     "functional": "split",
     "nn.functional": "adaptive_avg_pool1d avg_pool1d conv1d conv2d conv3d",
 }

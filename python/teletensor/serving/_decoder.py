@@ -12,7 +12,7 @@ from ._entries import Entry
 
 @dataclasses.dataclass
 class Decoder:
-    """A model for streams of tokens (docs/serving.md, "Generation").
+    """A model for streams of tokens (docs/serving-python.md, "Generation").
 
     Attributes:
         prefill: ``prefill(tokens, length, slot, cache)`` computes a prompt, int64 tokens (1, T), of which the first `length`

@@ -1,4 +1,4 @@
-"""Native models: a folder with `program.pb` and `model.safetensors`, which a daemon serves (docs/serving.md)."""
+"""Native models: a folder with `program.pb` and `model.safetensors`, which a daemon serves (docs/serving-python.md)."""
 
 from __future__ import annotations
 
