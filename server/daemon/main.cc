@@ -455,7 +455,8 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
     const absl::StatusOr<Address> address = parse_address(flags.http);
     // On this host only, as for unix sockets, HTTP is without TLS.
     const TlsFiles files = address.ok() && address->is_local() ? TlsFiles() : flags.tls;
-    const HttpServer::Sources sources{*auth, **audit, sessions, status, metrics, gpus.get()};
+    const HttpServer::Sources sources{
+        *auth, **audit, sessions, status, metrics, gpus.get(), inference ? &*inference : nullptr};
     auto started = address.ok() ? HttpServer::start(*address, files, sources) : address.status();
     // The process that this one replaces exits in a moment.
     for (int i = 0; takeover != nullptr && i < kHttpAttempts && address.ok() && !started.ok(); ++i) {

@@ -31,6 +31,7 @@ constexpr uint64_t kFirstConnection = 1'000;  // numbers below are those of list
 
 constexpr char kTooLarge[] =
     "HTTP/1.1 431 Request Header Fields Too Large\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
+constexpr char kContinue[] = "HTTP/1.1 100 Continue\r\n\r\n";
 constexpr char kBusy[] = "HTTP/1.1 503 Service Unavailable\r\nConnection: close\r\nContent-Length: 0\r\n\r\n";
 
 // Results of receive() and send() besides a number of bytes; 0: the peer has closed the connection.
@@ -69,27 +70,35 @@ ssize_t send_some(int fd, SSL* ssl, absl::string_view bytes, uint32_t* events) {
 
 }  // namespace
 
-absl::StatusOr<std::unique_ptr<HttpConnections>> HttpConnections::start(
-    Address* address, std::unique_ptr<HttpTls> tls, const Options& options, Answer answer,
-    std::function<bool(absl::string_view)> is_quick) {
+absl::StatusOr<std::unique_ptr<HttpConnections>> HttpConnections::start(Address* address, std::unique_ptr<HttpTls> tls,
+                                                                        const Options& options, Answer answer,
+                                                                        std::function<bool(absl::string_view)> is_quick,
+                                                                        Admit admit) {
   std::vector<Address> addresses = {*address};
   absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
   if (!sockets.ok()) return sockets.status();
   *address = addresses[0];
-  std::unique_ptr<HttpConnections> connections(
-      new HttpConnections(*std::move(sockets), std::move(tls), options, std::move(answer), std::move(is_quick)));
+  std::unique_ptr<HttpConnections> connections(new HttpConnections(
+      *std::move(sockets), std::move(tls), options, std::move(answer), std::move(is_quick), std::move(admit)));
   if (!connections->epoll_ || !connections->wake_) return absl::ResourceExhaustedError("no file descriptors for HTTP");
   HttpConnections* const self = connections.get();
   self->threads_.emplace_back([self] { self->serve(); });
-  for (int i = 0; i < kComputingThreads; ++i) self->threads_.emplace_back([self] { self->compute(); });
+  for (int i = 0; i < kComputingThreads; ++i) {
+    self->threads_.emplace_back([self] { self->compute(false); });
+  }
+  for (int i = 0; i < options.body_threads; ++i) {
+    self->threads_.emplace_back([self] { self->compute(true); });
+  }
   return connections;
 }
 
 HttpConnections::HttpConnections(std::vector<ListeningSocket> listeners, std::unique_ptr<HttpTls> tls,
-                                 const Options& options, Answer answer, std::function<bool(absl::string_view)> is_quick)
+                                 const Options& options, Answer answer, std::function<bool(absl::string_view)> is_quick,
+                                 Admit admit)
     : options_(options),
       answer_(std::move(answer)),
       is_quick_(std::move(is_quick)),
+      admit_(std::move(admit)),
       tls_(std::move(tls)),
       last_(kFirstConnection),
       epoll_(epoll_create1(EPOLL_CLOEXEC)),
@@ -107,6 +116,7 @@ HttpConnections::~HttpConnections() {
     stopping_ = true;
   }
   changed_.notify_all();
+  slow_changed_.notify_all();
   eventfd_write(wake_.get(), 1);
   for (std::thread& thread : threads_) thread.join();
 }
@@ -245,43 +255,90 @@ void HttpConnections::advance(uint64_t id) {
 }
 
 HttpConnections::Progress HttpConnections::receive_request(uint64_t id, Connection& connection, uint32_t* events) {
-  char bytes[4096];
+  char bytes[size_t{64} << 10];
   const ssize_t received = receive(connection.fd.get(), connection.ssl.get(), bytes, sizeof bytes, events);
   if (received == kLater) return Progress::kLater;
   if (received <= 0) return Progress::kClosed;
   std::string& text = connection.text;
   const size_t before = text.size();
   text.append(bytes, static_cast<size_t>(received));
+  if (connection.expected != 0) {
+    return text.size() < connection.expected ? Progress::kAgain : answer_request(id, connection);
+  }
   const size_t end = text.find("\r\n\r\n", before - std::min<size_t>(before, 3));
   const size_t size = end == std::string::npos ? text.size() : end + 4;
   if (size > options_.request_bytes) return begin_answer(connection, kTooLarge);
   if (end == std::string::npos) return Progress::kAgain;
-  text.resize(size);
-  return answer_request(id, connection);
+  return receive_body(id, connection, size);
+}
+
+HttpConnections::Progress HttpConnections::receive_body(uint64_t id, Connection& connection, size_t size) {
+  std::string& text = connection.text;
+  Body body;
+  if (admit_) body = admit_(absl::string_view(text).substr(0, size), connection.peer);
+  if (!body.refusal.empty()) return begin_answer(connection, std::move(body.refusal));
+  connection.expected = size + body.bytes;
+  connection.is_slow = body.is_slow && options_.body_threads != 0;
+  if (body.bytes == 0 && !connection.is_slow) {
+    text.resize(size);
+    return answer_request(id, connection);
+  }
+  if (body.bytes > options_.body_bytes - std::min(options_.body_bytes, body_bytes_)) {
+    return begin_answer(connection, kBusy);
+  }
+  connection.reserved = body.bytes;
+  body_bytes_ += body.bytes;
+  if (text.size() >= connection.expected) return answer_request(id, connection);
+  connection.deadline = Clock::now() + options_.body_timeout;
+  if (body.wants_continue) {
+    uint32_t events = 0;
+    const ssize_t sent = send_some(connection.fd.get(), connection.ssl.get(), kContinue, &events);
+    if (sent >= 0 && static_cast<size_t>(sent) != std::strlen(kContinue)) return Progress::kClosed;
+  }
+  return Progress::kAgain;
+}
+
+// Waits for the peer's next request, which comes after the answer.
+HttpConnections::Progress HttpConnections::next_request(Connection& connection) {
+  connection.text.clear();
+  connection.expected = connection.moved = 0;
+  connection.is_slow = connection.stays_open = connection.has_more = false;
+  connection.step = Step::kReceive;
+  connection.deadline = Clock::now() + options_.idle_timeout;
+  return Progress::kAgain;
 }
 
 HttpConnections::Progress HttpConnections::answer_request(uint64_t id, Connection& connection) {
   if (is_quick_(connection.text)) return begin_answer(connection, answer_(connection.text, connection.peer));
   if (waiting_bytes_ > options_.waiting_bytes) return begin_answer(connection, kBusy);
   connection.step = Step::kAnswer;
+  // Requests that are sent before the last one is answered are not served.
+  connection.has_more = connection.text.size() > connection.expected;
+  connection.text.resize(std::min(connection.text.size(), connection.expected));
   if (std::exchange(connection.watched, false)) watch(EPOLL_CTL_DEL, connection.fd.get(), id, 0);
   MutexLock lock(mutex_);
-  jobs_.push_back({id, std::move(connection.text), connection.peer});
-  changed_.notify_one();
+  (connection.is_slow ? slow_jobs_ : jobs_).push_back({id, std::move(connection.text), connection.peer});
+  (connection.is_slow ? slow_changed_ : changed_).notify_one();
   return Progress::kAgain;  // advance() sees the step
 }
 
-void HttpConnections::compute() {
+void HttpConnections::compute(bool is_slow) {
   MutexLock lock(mutex_);
+  std::deque<Job>& jobs = is_slow ? slow_jobs_ : jobs_;
+  CondVar& changed = is_slow ? slow_changed_ : changed_;
   for (;;) {
-    changed_.wait(mutex_, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !jobs_.empty(); });
+    changed.wait(mutex_, [&]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return stopping_ || !jobs.empty(); });
     if (stopping_) return;
-    const Job job = std::move(jobs_.front());
-    jobs_.pop_front();
-    lock.unlock();
-    std::string answer = answer_(job.request, job.peer);
-    lock.lock();
-    results_.push_back({job.connection, std::move(answer)});
+    std::string answer;
+    uint64_t connection = 0;
+    {
+      const Job job = std::move(jobs.front());
+      jobs.pop_front();
+      MutexUnlock unlocked(mutex_);
+      answer = answer_(job.request, job.peer);
+      connection = job.connection;
+    }
+    results_.push_back({connection, std::move(answer)});
     eventfd_write(wake_.get(), 1);
   }
 }
@@ -305,7 +362,11 @@ void HttpConnections::collect_results() {
 }
 
 HttpConnections::Progress HttpConnections::begin_answer(Connection& connection, std::string answer) {
+  body_bytes_ -= std::exchange(connection.reserved, 0);
   if (answer.empty()) return Progress::kClosed;
+  constexpr absl::string_view kKeep = "\r\nConnection: keep-alive\r\n";
+  const absl::string_view head = absl::string_view(answer).substr(0, answer.find("\r\n\r\n") + 2);
+  connection.stays_open = !connection.has_more && head.find(kKeep) != absl::string_view::npos;
   waiting_bytes_ += answer.size();
   connection.text = std::move(answer);
   connection.moved = 0;
@@ -324,6 +385,7 @@ HttpConnections::Progress HttpConnections::send_answer(Connection& connection, u
   waiting_bytes_ -= connection.text.size();
   connection.text = {};
   connection.moved = 0;
+  if (connection.stays_open) return next_request(connection);
   connection.step = Step::kDiscard;
   connection.deadline = Clock::now() + options_.discard_timeout;
   if (connection.ssl) {
@@ -345,6 +407,7 @@ HttpConnections::Progress HttpConnections::discard(Connection& connection, uint3
 
 void HttpConnections::close(uint64_t id) {
   const auto found = connections_.find(id);
+  body_bytes_ -= found->second.reserved;
   if (found->second.step == Step::kSend) waiting_bytes_ -= found->second.text.size();
   connections_.erase(found);
 }

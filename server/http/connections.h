@@ -1,12 +1,14 @@
-// HttpConnections: the connections of the HTTP listener, with one request each.
+// HttpConnections: the connections of the HTTP listener.
 //
 // One thread accepts connections, receives requests and sends answers, and never waits for a peer: a slow or silent one
 // occupies a connection until its time has passed, but no thread. Two further threads compute the answers, so that a
 // device whose state takes long does not delay a probe, which is answered at once. A request consists of a line and
-// headers; a connection is closed after its answer, and what follows the headers is discarded. Limits: the size of the
-// headers, the time of each step, the connections in total and per address, and the bytes of answers that wait for
-// their peers. At a limit of connections a new one replaces the oldest whose request is incomplete, of the address that
-// has most.
+// headers; a connection is closed after its answer, unless that has the header `Connection: keep-alive`. Limits: the
+// size of the headers, the time of each step, the connections in total and per address, and the bytes of answers that
+// wait for their peers. At a limit of connections a new one replaces the oldest whose request is incomplete, of the
+// address that has most. A request may have a body if its headers are admitted: of a known length, and within a limit
+// of all bodies together. Such requests have threads of their own, because they may take long, and their connections
+// may stay open for further ones.
 //
 // cpp-httplib's own listener (0.11.4) has none of these limits: each connection occupies one of its threads, the length
 // of a line is not limited, and it stops for good when accept() fails.
@@ -45,13 +47,26 @@ class HttpConnections {
     std::chrono::milliseconds receive_timeout{5'000};  // from accept() to the end of the headers
     std::chrono::milliseconds send_timeout{20'000};    // of the answer
     std::chrono::milliseconds discard_timeout{1'000};  // until the peer closes the connection after the answer
+    std::chrono::milliseconds body_timeout{60'000};    // from the end of the headers to that of the body
+    std::chrono::milliseconds idle_timeout{60'000};    // from an answer to the next request
+    size_t body_bytes = size_t{256} << 20;             // of all requests; more get the status 503
+    int body_threads = 0;                              // that answer requests with bodies
   };
+  // What to do with the body of a request, by its line and headers, which must not take long.
+  struct Body {
+    std::string refusal;          // bytes of an answer to send instead of reading the body; empty: none
+    size_t bytes = 0;             // of the body to read; 0: what follows the headers is discarded
+    bool is_slow = false;         // the request is answered by one of the threads for bodies
+    bool wants_continue = false;  // the peer waits for the status 100
+  };
+  using Admit = std::function<Body(absl::string_view head, const std::string& peer)>;
 
   // Listens on a TCP address and replaces its port 0. `tls` may be null: without TLS. `is_quick` selects requests that
   // are answered at once, on the thread that serves all connections: their answers must not wait.
   static absl::StatusOr<std::unique_ptr<HttpConnections>> start(Address* address, std::unique_ptr<HttpTls> tls,
                                                                 const Options& options, Answer answer,
-                                                                std::function<bool(absl::string_view)> is_quick);
+                                                                std::function<bool(absl::string_view)> is_quick,
+                                                                Admit admit = {});
   ~HttpConnections();  // closes all connections
   HttpConnections(const HttpConnections&) = delete;
   HttpConnections& operator=(const HttpConnections&) = delete;
@@ -68,7 +83,12 @@ class HttpConnections {
     Step step = Step::kReceive;
     bool watched = false;  // by epoll_
     std::string text;      // the request received so far, then the answer
-    size_t moved = 0;      // bytes of the answer that were sent, then bytes that were discarded
+    size_t expected = 0;   // bytes of the request, known once its headers are complete
+    size_t reserved = 0;   // bytes of body_bytes_
+    bool is_slow = false;
+    bool has_more = false;    // something was received after the request
+    bool stays_open = false;  // after the answer
+    size_t moved = 0;         // bytes of the answer that were sent, then bytes that were discarded
   };
   struct Job {
     uint64_t connection;
@@ -83,7 +103,7 @@ class HttpConnections {
   enum class Progress { kAgain, kLater, kClosed };
 
   HttpConnections(std::vector<ListeningSocket> listeners, std::unique_ptr<HttpTls> tls, const Options& options,
-                  Answer answer, std::function<bool(absl::string_view)> is_quick);
+                  Answer answer, std::function<bool(absl::string_view)> is_quick, Admit admit);
   // Of the serving thread:
   void serve();
   void accept_some(int listener);
@@ -93,6 +113,9 @@ class HttpConnections {
   void watch(int operation, int fd, uint64_t id, uint32_t events);
   void advance(uint64_t id);
   Progress receive_request(uint64_t id, Connection& connection, uint32_t* events);
+  // Examines complete headers of `size` bytes.
+  Progress receive_body(uint64_t id, Connection& connection, size_t size);
+  Progress next_request(Connection& connection);
   Progress answer_request(uint64_t id, Connection& connection);
   Progress begin_answer(Connection& connection, std::string answer);
   Progress send_answer(Connection& connection, uint32_t* events);
@@ -102,26 +125,28 @@ class HttpConnections {
   int milliseconds_left() const;
   void close(uint64_t id);
   // Of the computing threads:
-  void compute();
+  void compute(bool is_slow);
 
   const Options options_;
   const Answer answer_;
   const std::function<bool(absl::string_view)> is_quick_;
+  const Admit admit_;
   // Used by the serving thread only.
   std::vector<FileDescriptor> listeners_;
   std::unique_ptr<HttpTls> tls_;
   std::map<uint64_t, Connection> connections_;  // by number: the oldest first
   uint64_t last_ = 0;
   size_t waiting_bytes_ = 0;
+  size_t body_bytes_ = 0;
   bool paused_ = false;  // no connections are accepted until pause_end_, because descriptors or memory have run out
   Clock::time_point pause_end_{};
 
   FileDescriptor epoll_;
   FileDescriptor wake_;  // an eventfd: a result is ready, or the object is being destroyed
   Mutex mutex_;
-  CondVar changed_;
+  CondVar changed_, slow_changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
-  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_);  // at most one per connection
+  std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_), slow_jobs_ ABSL_GUARDED_BY(mutex_);  // at most one per connection
   std::vector<Result> results_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;
 };

@@ -2,6 +2,8 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "absl/strings/match.h"
@@ -9,6 +11,8 @@
 #include "absl/strings/strip.h"
 #include "nlohmann/json.hpp"
 #include "server/http/connections.h"
+#include "server/http/host_header.h"
+#include "server/http/inference_paths.h"
 #include "server/http/page.h"
 #include "server/http/router.h"
 #include "server/http/tls.h"
@@ -19,20 +23,17 @@ namespace {
 using httplib::Request;
 using httplib::Response;
 
+// Of a listener that serves models.
+constexpr size_t kInferenceConnections = 1024;
+constexpr int kInferenceThreads = 64;
+constexpr uint64_t kMaxBodies = uint64_t{1} << 30;
+
 constexpr char kText[] = "text/plain; charset=utf-8";
 constexpr char kJson[] = "application/json";
 // The page consists of three files of this server and requests data from it, and nothing else.
 constexpr char kPolicy[] =
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; base-uri 'none'; form-action 'none'; "
     "frame-ancestors 'none'";
-
-// Whether a Host header names this host by a loopback address. Other clients than browsers may omit it.
-bool names_loopback(absl::string_view host) {
-  if (absl::StartsWith(host, "[::1]") || host.empty()) return true;
-  host = host.substr(0, host.find(':'));
-  if (absl::EqualsIgnoreCase(host, "localhost")) return true;
-  return absl::StartsWith(host, "127.") && host.find_first_not_of("0123456789.") == absl::string_view::npos;
-}
 
 std::string to_json(const google::protobuf::Message& message) {
   google::protobuf::util::JsonPrintOptions options;
@@ -144,6 +145,7 @@ struct HttpServer::Impl {
   Impl(const Sources& sources, bool is_local) : handlers(sources, is_local) { handlers.add_to(router); }
   Handlers handlers;
   Router router;
+  std::optional<InferencePaths> inference;
   std::unique_ptr<HttpConnections> connections;
 };
 
@@ -164,12 +166,26 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
   auto impl = std::make_unique<Impl>(sources, address.is_local());
   impl->router.set_default_headers({{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}});
   Address actual = address;
+  HttpConnections::Options options;
+  HttpConnections::Admit admit;
+  if (sources.inference != nullptr) {
+    impl->inference.emplace(*sources.inference, sources.auth, sources.audit, address.is_local());
+    options.connections = kInferenceConnections;
+    options.per_address = kInferenceConnections / 2;
+    options.body_threads = kInferenceThreads;
+    options.body_bytes = std::min<uint64_t>(sources.inference->options().inflight_bytes, kMaxBodies);
+    options.waiting_bytes = options.body_bytes;
+    admit = [&inference = *impl->inference](absl::string_view head, const std::string& peer) {
+      return inference.admit(head, peer);
+    };
+  }
   auto connections = HttpConnections::start(
-      &actual, std::move(encryption), {},
-      [&router = impl->router](const std::string& request, const std::string& peer) {
-        return router.answer(request, peer);
+      &actual, std::move(encryption), options,
+      [&impl = *impl](const std::string& request, const std::string& peer) {
+        return impl.inference && InferencePaths::has(request) ? impl.inference->answer(request, peer)
+                                                              : impl.router.answer(request, peer);
       },
-      &is_probe);
+      &is_probe, std::move(admit));
   if (!connections.ok()) return connections.status();
   impl->connections = *std::move(connections);
   return std::unique_ptr<HttpServer>(

@@ -6,11 +6,12 @@
 //   /, /page.css, /page.js   the page, which contains no data (page/)
 //   /api/status              {"status": Admin.Status's reply, "gpus": [...]}, as JSON
 //   /api/profile             Admin.Profile's reply, as JSON
+//   /v2/...                  the Open Inference Protocol (server/serving/rest.h), if the engine serves models
 //
 // /metrics and /api/ require the token of an observer or operator, if tokens are required; otherwise, on a loopback
 // address, a Host header that names this host, so that a web site cannot read them through the user's browser. The rest
-// requires none: probes have no token, and a browser requests the page without one. Only GET and HEAD are served.
-// Thread-safe; runs the threads of HttpConnections.
+// requires none: probes have no token, and a browser requests the page without one. Only GET and HEAD are served, below
+// /v2 also POST, with the rights that server/serving/rest.h states. Thread-safe; runs the threads of HttpConnections.
 #pragma once
 
 #include <memory>
@@ -24,6 +25,7 @@
 #include "server/http/metrics.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
+#include "server/serving/inference_server.h"
 
 namespace tt::server {
 
@@ -36,7 +38,8 @@ class HttpServer {
     const Sessions& sessions;
     const EngineStatus& status;
     const Metrics& metrics;
-    const GpuMonitor* gpus = nullptr;  // null: no GPU's utilisation is known
+    const GpuMonitor* gpus = nullptr;      // null: no GPU's utilisation is known
+    InferenceServer* inference = nullptr;  // answers /v2; null: there is no such path
   };
 
   // Listens on `address`, with TLS if `tls` has a certificate, which is read again when it changes. FAILED_PRECONDITION

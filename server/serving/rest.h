@@ -1,0 +1,39 @@
+// The REST form of the Open Inference Protocol: answers requests below /v2.
+//
+// Bodies are JSON, or with the header Inference-Header-Content-Length JSON followed by the tensors' bytes (the binary
+// data extension). Conversions only: InferenceServer does the rest. Requests are untrusted: their size is limited by
+// the caller, the nesting of JSON and the number of its values here. Thread-safe.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "absl/strings/string_view.h"
+#include "server/serving/inference_server.h"
+
+namespace tt::server {
+
+struct RestRequest {
+  std::string method;            // "GET", "POST"
+  std::string path;              // without the query, "/v2/models/resnet/infer"
+  std::string authorization;     // headers; empty: absent
+  size_t json_bytes = SIZE_MAX;  // Inference-Header-Content-Length; SIZE_MAX: absent
+  absl::string_view body;
+  bool is_local = false;  // the caller is on this host
+  std::function<bool()> is_cancelled;
+};
+
+struct RestResponse {
+  int status = 200;
+  std::string type = "application/json";
+  size_t json_bytes = SIZE_MAX;  // of a body with binary data; SIZE_MAX: the body is JSON
+  std::string body;
+};
+
+// What a path needs.
+InferenceServer::Right rest_right(absl::string_view method, absl::string_view path);
+// Answers a request; never throws.
+RestResponse answer_rest(InferenceServer& server, const RestRequest& request);
+
+}  // namespace tt::server
