@@ -78,6 +78,17 @@ struct Inference::Impl {
     if (stubs == failed) stubs = nullptr;
   }
 
+  // Whether the engine answers over this connection.
+  bool is_alive(Stubs& connection) const {
+    inference::ServerLiveResponse reply;
+    auto start = [&](grpc::ClientContext* context, grpc::CompletionQueue* queue) {
+      return connection.inference.AsyncServerLive(context, inference::ServerLiveRequest(), queue);
+    };
+    return call_unary(
+               std::chrono::milliseconds(2000), [](grpc::ClientContext&) {}, start, &reply)
+        .ok();
+  }
+
   template <typename Stub, typename Request, typename Reply>
   Reply call(Method<Stub, Request, Reply> method, const Request& request, double seconds) const {
     check(ErrorKind::kValue, std::isfinite(seconds) && seconds > 0 && seconds < 1e9,
@@ -96,7 +107,7 @@ struct Inference::Impl {
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
       fail(kind_of(status.error_code()), "[inference] ", status.error_message());
     }
-    // An overloaded engine answers with UNAVAILABLE, too; opening another connection then costs little.
+    check(ErrorKind::kRuntime, !is_alive(*stub), "[inference] ", status.error_message());  // the engine's answer
     disconnect(stub);
     const std::string why = explain_failure(address);
     fail(ErrorKind::kConnection, "[inference] ", address.text, ": ", why.empty() ? status.error_message() : why);

@@ -30,8 +30,8 @@ class Inference {
   // These wait until the model is loaded, or its requests have been answered, at most `seconds`.
   void load(const std::string& model, double seconds) const;
   void unload(const std::string& model, double seconds) const;
-  // Adds a version of a model, whose weights are a publication of the caller; empty: there are none. Version 0: one more
-  // than the largest. Returns the version, when it is ready. See v1::Models.
+  // Adds a version of a model, whose weights are a publication of the caller; empty: there are none. Version 0: one
+  // more than the largest. Returns the version, when it is ready. See v1::Models.
   int64_t publish(const teletensor::v1::PublishModelRequest& request, double seconds) const;
   // Version 0: all.
   void withdraw(const std::string& model, int64_t version, double seconds) const;

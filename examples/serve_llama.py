@@ -250,7 +250,10 @@ def main() -> None:
     model = Llama(len(symbols), 256, args.width, layers=args.layers)
     train(model, torch.tensor(text), args.steps)
     index = {symbol: i for i, symbol in enumerate(symbols)}
-    prompts = [np.array([index[c] for c in PROMPTS[i % len(PROMPTS)].encode()], np.int64) for i in range(args.clients)]
+    prompts = []
+    for i in range(args.clients):
+        known = [index[c] for c in PROMPTS[i % len(PROMPTS)].encode() if c in index]  # another text may lack some
+        prompts.append(np.array(known or [i % len(symbols)], np.int64))
     with tempfile.TemporaryDirectory() as folder:
         models = Path(folder, "models")
         (models / "llama").mkdir(parents=True)

@@ -84,6 +84,7 @@ STACKS = (
         "server/workers",
         "server/serving/scheduler",
         "server/serving",
+        "server/serving/generation",
         "server/admin",
         "server/http",
         "server/daemon",

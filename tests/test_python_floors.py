@@ -56,7 +56,7 @@ LAYERS = {
     "compiler": "_dynamo _functorch compiler export onnx ao quantization package nn/quantized serving torchao",
     # Programs, and `torch` under its own name.
     "tools": """
-        _models_command _principals _top _torch_path/torch as_torch cli convert distributed/elastic/agent distributed/launch distributed/launcher
+        _models_command _principals _top _torch_path/torch as_torch cli distributed/elastic/agent distributed/launch distributed/launcher
         distributed/run launch ray utils/collect_env
     """,
 }

@@ -118,7 +118,7 @@ class TraceRegion {
 
 // `constant_sizes`: True for all sizes, or a list of (number of the tensor, dimension).
 std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples, const py::object& constant_sizes,
-                                                   bool only_metadata) {
+                                                  bool only_metadata) {
   const std::vector<client::Tensor> tensors = tensors_of(examples, "trace");
   client::Session& session = tensors.empty() ? current_session() : *tensors[0]->session;
   client::TraceOptions options;

@@ -72,8 +72,8 @@ using InputTensor = std::tuple<std::string, std::string, std::vector<int64_t>, p
 
 // Inputs and outputs are (name, datatype, shape, bytes).
 py::list infer(const Inference& engine, const std::string& model, const std::string& version,
-               const std::vector<InputTensor>& inputs, const std::vector<std::string>& outputs, const py::dict& parameters,
-               double seconds) {
+               const std::vector<InputTensor>& inputs, const std::vector<std::string>& outputs,
+               const py::dict& parameters, double seconds) {
   inference::ModelInferRequest request;
   request.set_model_name(model);
   request.set_model_version(version);
@@ -120,13 +120,13 @@ void bind_serving(py::module_& m) {
   py::class_<Inference> engine(m, "Inference", "Calls of the models that an engine serves.");
   require_init(engine);
   engine
-      .def(py::init([](const std::string& address, const std::string& token, const std::string& fingerprint,
-                       const std::string& ca, const std::string& certificate, const std::string& key) {
-             return std::make_unique<Inference>(address, token,
-                                                client::TrustOptions{fingerprint, ca, certificate, key});
-           }),
-           py::arg("address") = "", py::arg("token") = "", py::arg("fingerprint") = "", py::arg("ca") = "",
-           py::arg("certificate") = "", py::arg("key") = "")
+      .def(
+          py::init([](const std::string& address, const std::string& token, const std::string& fingerprint,
+                      const std::string& ca, const std::string& certificate, const std::string& key) {
+            return std::make_unique<Inference>(address, token, client::TrustOptions{fingerprint, ca, certificate, key});
+          }),
+          py::arg("address") = "", py::arg("token") = "", py::arg("fingerprint") = "", py::arg("ca") = "",
+          py::arg("certificate") = "", py::arg("key") = "")
       .def_property_readonly("address", [](const Inference& e) { return e.address(); })
       .def("infer", &infer, py::arg("model"), py::arg("version"), py::arg("inputs"), py::arg("outputs"),
            py::arg("parameters"), py::arg("seconds"))

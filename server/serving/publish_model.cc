@@ -1,6 +1,7 @@
 #include "server/serving/publish_model.h"
 
 #include <fcntl.h>
+#include <google/protobuf/util/json_util.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -57,7 +58,8 @@ const char* safetensors_name(DType dtype) {
     case DType::kComplex128: return "C128";
     case DType::kFloat8E4m3fn: return "F8_E4M3";
     case DType::kFloat8E5m2: return "F8_E5M2";
-    default: fail(ErrorKind::kNotImplemented, "[serve] weights of this dtype cannot be stored: ", std::string(name(dtype)));
+    default:
+      fail(ErrorKind::kNotImplemented, "[serve] weights of this dtype cannot be stored: ", std::string(name(dtype)));
   }
 }
 
@@ -130,6 +132,22 @@ uint64_t bytes_of(const fs::path& folder) {
   return bytes;
 }
 
+// The configuration, checked. If it restricts who may use the model, the caller may.
+std::string config_for(const Principal& caller, const std::string& name, const std::string& json) {
+  inference::ModelConfig config = parse_config(json);
+  auto& parameters = *config.mutable_parameters();
+  if (const auto found = parameters.find("principals"); found != parameters.end() && !caller.name.empty()) {
+    found->second.set_string_value(absl::StrCat(found->second.string_value(), ",", caller.name));
+  }
+  settings_of(config, name);
+  std::string text;
+  google::protobuf::util::JsonPrintOptions options;
+  options.preserve_proto_field_names = true;
+  const auto status = google::protobuf::util::MessageToJsonString(config, &text, options);
+  check(ErrorKind::kValue, status.ok(), "[serve] the configuration cannot be stored");
+  return text;
+}
+
 // What an entry of the model reads, by name.
 std::set<std::string> weights_of(const ModelFile& model) {
   std::set<std::string> names;
@@ -170,7 +188,8 @@ void write_weights(const fs::path& path, const Publication& weights, const std::
       context.finish_device_work();
       tensor = host;
     }
-    if (tensor.numel() != 0) file.append(tensor.data(), static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()));
+    if (tensor.numel() != 0)
+      file.append(tensor.data(), static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()));
   }
   file.finish();
 }
@@ -220,14 +239,13 @@ int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& 
   check(ErrorKind::kValue, request.version() >= 0 && request.version() <= kMaxVersion,
         "[serve] expected a version from 1 to ", kMaxVersion, ", got ", request.version());
   const std::set<std::string> names = weights_of(parse_model(request.model()));
-  if (!request.config().empty()) settings_of(parse_config(request.config()), request.name());
+  const std::string config = request.config().empty() ? "" : config_for(caller, request.name(), request.config());
   std::shared_ptr<const Publication> weights;
   if (!names.empty()) weights = publications_.find({publications_.owner(caller)}, request.weights(), "");
   const fs::path model = folder_ / request.name();
   const bool is_new = !owner_of(caller, model).has_value();
   const std::set<int64_t> versions = versions_of(model);
-  const int64_t version =
-      request.version() != 0 ? request.version() : (versions.empty() ? 1 : *versions.rbegin() + 1);
+  const int64_t version = request.version() != 0 ? request.version() : (versions.empty() ? 1 : *versions.rbegin() + 1);
   check(ErrorKind::kValue, !versions.contains(version), "[serve] version ", version, " of the model exists");
   check(ErrorKind::kOutOfMemory, versions.size() < kMaxVersions, "[serve] expected at most ", kMaxVersions,
         " versions of a model; withdraw some");
@@ -259,7 +277,7 @@ int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& 
   if (weights) write_weights(part / ServedModel::kWeights, *weights, names);
   write_file(part / ServedModel::kDescription, request.model());
   fs::rename(part, folder);
-  if (!request.config().empty()) replace_file(model / kConfig, request.config());
+  if (!config.empty()) replace_file(model / kConfig, config);
   if (absl::Status status = repository_.load(request.name(), "", caller.name); !status.ok()) {
     fail(ErrorKind::kValue, "[serve] the model cannot be loaded: ", status.message());
   }

@@ -7,7 +7,6 @@ import os
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from .. import _C
 from .._C import Tensor
 from .._toplevel import published
 from ._client import ServedModel, engine
@@ -50,7 +49,7 @@ def _config(
 
 def _fresh(weights: Mapping[str, Tensor]) -> dict[str, Tensor]:
     """Copies, which become read-only."""
-    return {name: tensor.detach().clone(memory_format=_C.contiguous_format) for name, tensor in weights.items()}
+    return {name: tensor.detach().contiguous().clone() for name, tensor in weights.items()}
 
 
 def serve(

@@ -155,8 +155,8 @@ absl::Status GenerationModel::stream(const InferRequest& wire, Send send) {
   }
   const auto events = std::make_shared<Events>();
   uint64_t number = 0;
-  absl::Status status =
-      scheduler_.submit(std::move(request), [events](const Event& event) { return events->push(event); }, &number);
+  absl::Status status = scheduler_.submit(
+      std::move(request), [events](const Event& event) { return events->push(event); }, &number);
   if (!status.ok()) return status;
   const auto leave = [&] {
     events->abandon();

@@ -82,7 +82,8 @@ Tensor int64_tensor(Sizes sizes, absl::Span<const int64_t> values) {
 }  // namespace
 
 bool ModelDecoder::is_decoder(const ModelFile& file) {
-  return file.find("prefill") != nullptr && file.find("step") != nullptr && file.attributes.contains("generation.slots");
+  return file.find("prefill") != nullptr && file.find("step") != nullptr &&
+         file.attributes.contains("generation.slots");
 }
 
 ModelDecoder::ModelDecoder(std::shared_ptr<const ServedModel> model)

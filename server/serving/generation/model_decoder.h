@@ -1,4 +1,5 @@
-// ModelDecoder: a Decoder that runs the entries "prefill" and "step" of a served model (docs/serving-python.md, "Generation").
+// ModelDecoder: a Decoder that runs the entries "prefill" and "step" of a served model (docs/serving-python.md,
+// "Generation").
 //
 // Both entries have the same states, which they change in place: the cache, with a slot per sequence.
 //   prefill: tokens int64[1, length], length int64[1], slot int64[1] -> logits float32[1, vocabulary]. Tokens behind

@@ -48,8 +48,8 @@ int64_t sample(absl::Span<const float> logits, const SamplingParameters& paramet
   std::vector<int32_t>& tokens = *scratch;
   tokens.resize(logits.size());
   std::iota(tokens.begin(), tokens.end(), 0);
-  const size_t k = parameters.top_k == 0 ? tokens.size()
-                                         : std::min(tokens.size(), static_cast<size_t>(parameters.top_k));
+  const size_t k =
+      parameters.top_k == 0 ? tokens.size() : std::min(tokens.size(), static_cast<size_t>(parameters.top_k));
   const bool is_ordered = k < tokens.size() || parameters.top_p < 1;
   if (is_ordered) {
     std::partial_sort(tokens.begin(), tokens.begin() + static_cast<ptrdiff_t>(k), tokens.end(), more_probable);

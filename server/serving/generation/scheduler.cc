@@ -40,8 +40,8 @@ Scheduler::~Scheduler() {
 absl::Status Scheduler::check_request(const Request& request) const {
   const auto length = static_cast<int64_t>(request.prompt.size());
   if (length < 1 || length >= limits_.max_length) {
-    return absl::InvalidArgumentError(absl::StrCat("[generation] expected a prompt of 1 to ", limits_.max_length - 1,
-                                                   " tokens, got ", length));
+    return absl::InvalidArgumentError(
+        absl::StrCat("[generation] expected a prompt of 1 to ", limits_.max_length - 1, " tokens, got ", length));
   }
   for (int64_t token : request.prompt) {
     if (token < 0 || token >= limits_.vocabulary) {

@@ -21,9 +21,7 @@ int64_t draw(const std::vector<float>& logits, SamplingParameters parameters, ui
   return sample(logits, parameters, index, &scratch);
 }
 
-TEST(Sampling, TakesTheMostProbableTokenAtTemperatureZero) {
-  EXPECT_EQ(draw({0, 3, 3, -1}, {.temperature = 0}), 1);
-}
+TEST(Sampling, TakesTheMostProbableTokenAtTemperatureZero) { EXPECT_EQ(draw({0, 3, 3, -1}, {.temperature = 0}), 1); }
 
 TEST(Sampling, FollowsTheProbabilities) {
   const std::vector<float> logits = {0, std::log(2.0f), std::log(5.0f), -INFINITY};
@@ -187,7 +185,10 @@ TEST(Scheduler, RefusesInvalidRequestsAndAFullQueue) {
   Fixture f({.slots = 1, .max_length = 8, .vocabulary = 10}, /*max_waiting=*/2);
   uint64_t number;
   const auto code = [&](Request request) {
-    return f.scheduler->submit(std::move(request), [](const Event&) { return true; }, &number).code();
+    return f.scheduler
+        ->submit(
+            std::move(request), [](const Event&) { return true; }, &number)
+        .code();
   };
   EXPECT_EQ(code({.prompt = {}, .max_tokens = 1}), absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(code({.prompt = {10}, .max_tokens = 1}), absl::StatusCode::kInvalidArgument);
