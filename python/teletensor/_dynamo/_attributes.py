@@ -15,6 +15,7 @@ from ._source import (
     DICT_ITEM,
     INSTANCE_DICT,
     TYPE_ATTRIBUTE,
+    Source,
     constant,
 )
 from ._values import (
@@ -83,7 +84,7 @@ class Attributes:
 
     def get_attribute(self, value: Value, name: str) -> Value:
         """value.name; raises Raised(AttributeError) if there is none."""
-        value = self.real(value)
+        value = self.plain(self.real(value))
         if isinstance(value, TensorValue):
             return self.tensor_attribute(value, name)
         if isinstance(value, ObjectValue):
@@ -251,7 +252,8 @@ class Attributes:
             self.guards.check(CHECK_NO_DICT, value.source)
             return None
         if name in own:
-            return self.wrap(own[name], value.source.instance_item(name))
+            is_static = isinstance(value.original, Module)
+            return self.wrap(own[name], Source(DICT_ITEM, Source(INSTANCE_DICT, value.source, is_static=is_static), name))
         self.guards.check(CHECK_MISSING, value.source.then(INSTANCE_DICT), name)
         return None
 
@@ -279,7 +281,7 @@ class Attributes:
                 if name in known.items:
                     return self.real(known.items[name][1])
                 continue
-            source = value.source.instance_item(registry)
+            source = Source(DICT_ITEM, Source(INSTANCE_DICT, value.source, is_static=True), registry)
             if name in entries:
                 return self.wrap(entries[name], source.then(DICT_ITEM, name))
             self.guards.check(CHECK_MISSING, source, name)

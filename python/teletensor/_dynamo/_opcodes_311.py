@@ -427,7 +427,7 @@ def _unpack_ex(f, i):
 @_op("FORMAT_VALUE")
 def _format_value(f, i):
     spec = f.ex.python_value(f.pop()) if i.arg & 4 else ""
-    value = f.ex.real(f.pop())
+    value = f.ex.plain(f.ex.real(f.pop()))
     conversion = i.arg & 3
     if conversion:
         value = text_of(f.ex, value, (None, str, repr, ascii)[conversion])

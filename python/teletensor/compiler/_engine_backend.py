@@ -7,12 +7,13 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .._C import Tensor
+from .._C import SymInt, Tensor
+from .._C.torch import empty
 from .._dynamo._backends import plain_forward, register_backend
 from .._dynamo._logs import counters, log
 from .._dynamo._tensors import mode_state, set_mode_state
 from ..fx.node import map_arg
-from .programs import trace
+from .programs import trace_sizes
 
 
 def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
@@ -23,7 +24,9 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
         reason = _changed_input(gm, inputs)
         if not reason:
             is_flat = all(node.op in ("placeholder", "call_function", "call_method", "output") for node in gm.graph.nodes)
-            program = trace(functools.partial(_call_nodes, gm) if is_flat else gm.forward, *inputs)
+            sizes = _Sizes(gm, inputs)
+            call = functools.partial(_call_nodes, gm) if is_flat or sizes.numbers else gm.forward
+            program = trace_sizes(call, sizes.tensors(inputs), sizes.constant)
             reason = _reason_against(program, gm)
     except Exception as e:  # noqa: BLE001 - whatever a Program refuses runs one by one
         reason = f"{type(e).__name__}: {e}"
@@ -36,9 +39,12 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
     counters["engine"]["programs"] += 1
     run = program._program.run
     if program._logged is not None:
-        program._log(list(inputs))
+        program._log(sizes.tensors(inputs))
 
-    def run_program(*tensors: Tensor) -> tuple:
+    if sizes.are_dynamic:
+        run = _dynamic_run(run, forward, sizes)
+
+    def run_program(*tensors: Any) -> tuple:
         return run(tensors)
 
     run_program.run = run
@@ -46,12 +52,51 @@ def engine(gm: Any, inputs: Sequence[Tensor]) -> Callable:
     return run_program
 
 
+class _Sizes:
+    """Which inputs of a graph have sizes that differ from run to run, or are ints that do.
+
+    Attributes:
+        numbers: the positions of ints. In a Program, each is the size of a tensor without elements.
+        constant: the other sizes, as (position, dimension); True if all are constant.
+    """
+
+    def __init__(self, gm: Any, inputs: Sequence[Any]) -> None:
+        placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
+        self.numbers = {i for i, value in enumerate(inputs) if type(value) is int}
+        dims = [() if i in self.numbers else node.meta.get("dynamic_dims") or () for i, node in enumerate(placeholders)]
+        self.are_dynamic = bool(self.numbers) or any(dims)
+        self.constant: Any = True
+        if self.are_dynamic:
+            pairs = enumerate(zip(inputs, dims))
+            self.constant = [(i, d) for i, (v, of) in pairs if i not in self.numbers for d in range(v.dim()) if d not in of]
+
+    def tensors(self, inputs: Sequence[Any]) -> list[Tensor]:
+        """The inputs of the Program."""
+        if not self.numbers:
+            return list(inputs)
+        return [empty([value, 0]) if i in self.numbers else value for i, value in enumerate(inputs)]
+
+
+def _dynamic_run(run: Callable, forward: Callable, sizes: _Sizes) -> Callable:
+    """Runs a Program; operator by operator if it requires other sizes than the guards."""
+
+    def run_or_call(inputs: Sequence[Any]) -> tuple:
+        try:
+            return run(sizes.tensors(inputs))
+        except ValueError as e:  # before anything has run
+            if not str(e).startswith("[run_program] "):
+                raise
+        return forward(*inputs)
+
+    return run_or_call
+
+
 def _changed_input(gm: Any, inputs: Sequence[Tensor]) -> str:
     """Why the graph gives an input other metadata, which a Program's run cannot; empty if it does not."""
     placeholders = [node for node in gm.graph.nodes if node.op == "placeholder"]
     for node, tensor in zip(placeholders, inputs):
         example = node.meta.get("example_value")  # the capture has executed the graph's calls with it
-        if example is not None and _metadata(example) != _metadata(tensor):
+        if isinstance(example, Tensor) and _metadata(example) != _metadata(tensor):
             return f"it changes the metadata of {node.name}"
     return ""
 
@@ -67,6 +112,8 @@ def _call_nodes(gm: Any, *inputs: Tensor) -> tuple:
     for node in gm.graph.nodes:
         if node.op == "placeholder":
             values[node] = next(tensors)
+            if isinstance(node.meta.get("example_value"), SymInt):
+                values[node] = values[node].size(0)
             continue
         args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
         if node.op == "output":
