@@ -178,6 +178,7 @@ class Attributes:
             raise Break(f"{cls.__name__}.__getattribute__")
         if name == "__class__":
             return self.type_constant(cls)
+        self.check_stepped(value, name)
         found = self.class_attribute(cls, name)
         if isinstance(found, property):
             self._check_accessor(found.fget)
@@ -458,6 +459,8 @@ class Attributes:
         value = self.real(value)
         if isinstance(value, ObjectValue):
             return self._set_object_attribute(value, name, new)
+        if isinstance(value, TensorValue) and name == "grad" and new is not DELETED:
+            return self.set_grad(value, new)
         if isinstance(value, ExceptionValue):
             if new is DELETED or name.startswith("__"):
                 raise Break(f"exception.{name} is written")

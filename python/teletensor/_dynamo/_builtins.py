@@ -26,6 +26,7 @@ from ._values import (
     DictValue,
     ExceptionValue,
     FunctionValue,
+    IdValue,
     IteratorValue,
     MethodValue,
     ObjectValue,
@@ -670,7 +671,13 @@ for _cls in (dict, collections.OrderedDict, collections.defaultdict):
 
 @handles(id)
 def _id(ex, args, kwargs):
-    raise Break("id()")
+    value = ex.real(args[0])
+    if not isinstance(value, (TensorValue, ObjectValue, FunctionValue, DictValue)) and not (
+        isinstance(value, SequenceValue) and value.cls is list
+    ):
+        raise Break(f"id() of a {type(value).__name__}")
+    ex.compares_identity = True
+    return IdValue(value)
 
 
 @handles(locals, globals, vars, dir, print, input, open, exec, eval, compile, __import__, breakpoint)

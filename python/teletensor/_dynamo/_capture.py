@@ -41,6 +41,7 @@ from ._source import (
     Source,
     constant,
 )  # fmt: skip
+from ._steps import Steps
 from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols
 from ._tensors import Tensors, mode_state, set_mode_state
 from ._values import (
@@ -105,7 +106,7 @@ class Captured(NamedTuple):
     broken: GraphBreak | None
 
 
-class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Tensors):
+class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
     handlers = _builtins.handlers
@@ -117,6 +118,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:
         self.table, self.slot_names = table, names
         self.begin_symbols(policy, follows_sizes)
+        self.begin_steps(False)
         self.guards = Guards(names)
         self.guards.check(CHECK_MODES, None)
         # Settings that functions which become nodes read.
@@ -333,7 +335,10 @@ class Capture:
                     frame.cells[name] = ex.wrap_cell(self.slots[i], at)
                 else:
                     frame.locals[name] = Lazy(self.slots[i], at)
-            frame.stack = [ex.wrap(self.slots[i], Source(SLOT, None, None, i)) for i in range(entry.layout.depth)]
+            for i in range(entry.layout.depth):
+                at = Source(SLOT, None, None, i)
+                is_float = type(self.slots[i]) is float  # guarded if the function uses it
+                frame.stack.append(Lazy(self.slots[i], at) if is_float else ex.wrap(self.slots[i], at))
         return frame
 
     def _names(self) -> tuple[str, ...]:
@@ -348,6 +353,7 @@ class Capture:
         if getattr(self, "ex", None) is not None:
             self.ex.release()
         ex = Executor(self.table, self._names(), self.policy, self.follows_sizes)
+        ex.begin_steps(self.options.may_contain_steps)
         self.ex = ex
         self.group = 0
         frame = self.frame = self._begin(ex)

@@ -21,6 +21,7 @@ from ._values import (
     ExceptionValue,
     FunctionValue,
     GeneratorValue,
+    Lazy,
     Null,
     ObjectValue,
     Raised,
@@ -93,7 +94,8 @@ def _load_const(f, i):
 def _load_fast(f, i):
     name = f.names[i.arg]
     value = f.load_local(name)
-    f.locals[name] = value = f.ex.real(value)
+    if not (isinstance(value, Lazy) and type(value.obj) is float):  # which often is only passed on
+        f.locals[name] = value = f.ex.real(value)
     f.push(value)
 
 

@@ -19,6 +19,7 @@ from ._values import (
     DictView,
     ExceptionValue,
     FunctionValue,
+    IdValue,
     IteratorValue,
     MethodValue,
     ObjectValue,
@@ -248,6 +249,8 @@ class Operators:
 
     def _equality(self, sign: str, a: Value, b: Value) -> Value:
         equal: bool | None = None
+        if isinstance(a, IdValue) and isinstance(b, IdValue):
+            return Constant((a.of is b.of) == (sign == "=="))
         if isinstance(a, DictValue) and isinstance(b, DictValue):
             equal = a.items.keys() == b.items.keys() and all(
                 self.truth(self.compare("==", v, b.items[k][1])) for k, (_, v) in list(a.items.items())

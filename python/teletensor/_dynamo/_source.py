@@ -110,7 +110,9 @@ class Guards:
         """Adds a check of a value."""
         name = source.text(self._names) if source else ""
         shown = obj
-        if kind == CHECK_TENSOR:
+        if kind == CHECK_IS and hasattr(type(obj), "untyped_storage"):
+            shown = "the same tensor"  # whose text would contain its values
+        elif kind == CHECK_TENSOR:
             shown = f"{obj.dtype} {list(obj.shape)}"
         elif kind == CHECK_DYNAMIC_TENSOR:
             shown = f"{obj[0].dtype} [{', '.join('*' if i in obj[1] else str(size) for i, size in enumerate(obj[0].shape))}]"

@@ -331,6 +331,8 @@ class Tensors:
             return Constant(value.is_leaf)
         if name in _TENSOR_ATTRIBUTES:
             return self.call_in_graph("call_function", getattr, [value, Constant(name)])
+        if name == "grad" and (found := self.grad_of(value)) is not None:
+            return found
         if name == "grad" and value.source is not None:
             return self.wrap(value.original.grad, value.source.attribute("grad"))
         if not hasattr(Tensor, name) or name == "__dict__":
@@ -388,6 +390,8 @@ class Tensors:
                 raise Raised(ExceptionValue(type(e), [Constant(str(e))])) from None
         if name in ("numel", "nelement") and not args and not kwargs:
             return self.symbol(value.example.numel(), ("numel", value))
+        if name == "backward":
+            return self.backward(value, args, kwargs)
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

@@ -215,6 +215,15 @@ class SuperValue(Value):
         self.owner, self.self = owner, self_
 
 
+class IdValue(Value):
+    """id() of an object: it can be compared, and be a key."""
+
+    cls = int
+
+    def __init__(self, of: Value) -> None:
+        self.of = of
+
+
 DELETED = Value()
 
 

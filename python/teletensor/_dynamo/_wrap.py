@@ -44,6 +44,7 @@ from ._values import (
     Constant,
     DictValue,
     FunctionValue,
+    IdValue,
     Lazy,
     MethodValue,
     Null,
@@ -89,6 +90,8 @@ def hash_key(value: Value) -> Any:
         return (tuple, *[hash_key(item) for item in value.items])
     if isinstance(value, (TensorValue, FunctionValue)):
         return _ById(value)
+    if isinstance(value, IdValue):
+        return (IdValue, _ById(value.of))
     if isinstance(value, ObjectValue) and value.cls.__hash__ is object.__hash__ and value.cls.__eq__ is object.__eq__:
         return _ById(value)
     raise Break(f"a {type(value).__name__} as a key")

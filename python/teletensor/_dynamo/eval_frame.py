@@ -81,6 +81,12 @@ class Compiler:
     def breaks_are_errors(self) -> bool:
         return self.fullgraph or config.error_on_graph_break
 
+    @property
+    def may_contain_steps(self) -> bool:
+        """Whether graphs may contain backward passes and steps of optimizers."""
+        force = current_stance().force_backend
+        return bool(getattr(lookup_backend(self.backend if force is None else force), "contains_steps", False))
+
     @staticmethod
     def raise_break(broken: GraphBreak) -> None:
         raise Unsupported(broken.reason, broken.where)
