@@ -114,8 +114,9 @@ class Steps:
         if any(not isinstance(v, Constant) or v.value is not None for v in given):
             raise Break("the step of an optimizer with a closure")
         reason = why_not(optimizer, (), {})
-        if reason is not None or value.attributes or value.source is None or any(isinstance(g["lr"], _C.Tensor) for g in optimizer.param_groups):
-            raise Break(f"the step of an optimizer: {reason or 'it was changed'}")
+        has_tensors = any(isinstance(group["lr"], _C.Tensor) for group in optimizer.param_groups)
+        if reason is not None or value.attributes or value.source is None or has_tensors:
+            raise Break(f"the step of an optimizer: {reason or 'it was changed, or its learning rate is a tensor'}")
         self.guards.check(CHECK_IS, value.source, optimizer)
         for group in self.elements(self.get_attribute(value, "param_groups")):
             for parameter in self.elements(self.get_item(group, Constant("params"))):
