@@ -122,21 +122,9 @@ std::string Program::describe(SizeExpression expression) const {
 
 void Program::check_requirement(const SizeRequirement& requirement, const ProgramTypes& types) const {
   using Relation = SizeRequirement::Relation;
-  const auto value_of = [&](const SizeTerm& term) {
-    const TensorMeta& meta = types.of(term.name);
-    if (term.kind == SizeTerm::Kind::kOffset) return meta.offset;
-    if (term.kind == SizeTerm::Kind::kIsContiguous) return int64_t{meta.is_contiguous()};
-    const Sizes& numbers = term.kind == SizeTerm::Kind::kStride ? meta.strides : meta.sizes;
-    check(ErrorKind::kValue, term.number < static_cast<int64_t>(numbers.size()),
-          "[run_program] expected the number of dimensions ", "of each value as traced");
-    return numbers[static_cast<size_t>(term.number)];
-  };
-  const int64_t left = evaluate(requirement.left, value_of), right = evaluate(requirement.right, value_of);
+  const auto [left, right, holds] = evaluate_requirement(requirement, types);
+  if (holds) return;
   const Relation relation = requirement.relation;
-  const bool holds = relation == Relation::kEqual  ? left == right
-                     : relation == Relation::kLess ? left < right
-                                                   : left <= right;
-  if (holds == requirement.expected) return;
   const char* const symbol = relation == Relation::kEqual  ? (requirement.expected ? " == " : " != ")
                              : relation == Relation::kLess ? (requirement.expected ? " < " : " >= ")
                                                            : (requirement.expected ? " <= " : " > ");

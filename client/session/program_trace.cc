@@ -59,9 +59,13 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
     : session_(std::move(session)),
       serial_(next_serial()),
       first_sequence_(Ref<GraphNode>(new GraphNode(nullptr, nullptr))->sequence()),
-      sizes_(!options.are_sizes_constant && session_->engine().size_expressions()),
+      sizes_((options.records_sizes || !options.are_sizes_constant) && session_->engine().size_expressions()),
       current_site_(options.current_site),
-      only_metadata_(options.only_metadata) {
+      only_metadata_(options.only_metadata),
+      records_sizes_(options.records_sizes) {
+  check(!records_sizes_ || (only_metadata_ && examples.empty()),
+        "[trace] sizes are recorded by a trace of metadata, to which inputs are added");
+  if (records_sizes_) sizes_.begin_lazily();
   check(current_trace == nullptr, "[trace] this thread is tracing a Program already");
   for (const Tensor& example : examples) {
     check(example->session.get() == session_.get(),
@@ -82,12 +86,32 @@ ProgramTrace::ProgramTrace(Ref<Session> session, absl::Span<const Tensor> exampl
 
 ProgramTrace::~ProgramTrace() { stop(); }
 
-Tensor ProgramTrace::add_input(const Tensor& example) {
+Tensor ProgramTrace::add_input(const Tensor& example, absl::Span<const size_t> dims) {
   check(only_metadata_, "[trace] expected a trace of metadata; inputs of a Program are given when it begins");
   check(example->session.get() == session_.get() && example->id != 0,
         "[trace] expected a tensor of the traced session that has values");
+  check(dims.empty() || records_sizes_, "[trace] expected a trace that records sizes");
   inputs_.push_back(make(*example));
+  if (records_sizes_) sizes_.add_input(slot_of(*inputs_.back()), *inputs_.back(), dims);
   return inputs_.back();
+}
+
+std::shared_ptr<SizeChecks> ProgramTrace::size_checks() {
+  check(active_ && records_sizes_, "[trace] expected a trace that records sizes and has not ended");
+  absl::flat_hash_map<Slot, Slot> names;
+  std::vector<TensorMeta> inputs, captured;
+  for (const Tensor& input : inputs_) {
+    names.emplace(slot_of(*input), names.size() + 1);
+    inputs.push_back(*input);
+  }
+  for (const Tensor& tensor : captured_) {
+    names.emplace(slot_of(*tensor), names.size() + 1);
+    captured.push_back(*tensor);
+  }
+  program_.rename([&](Slot slot) { return names.try_emplace(slot, names.size() + 1).first->second; });
+  std::vector<SizeRequirement> requirements = sizes_.take_requirements([&](Slot slot) { return names.at(slot); });
+  return std::make_shared<SizeChecks>(std::move(program_), std::move(inputs), std::move(captured),
+                                      std::move(requirements), sizes_.ranks());
 }
 
 void ProgramTrace::stop() {
@@ -298,7 +322,7 @@ Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& opt
         "] the sizes of its results depend on values, which do not exist while a Program is traced");
   check(ErrorKind::kNotImplemented, !reaches_outside(op.name), "[", op.name,
         "] has effects outside of the session; a Program cannot contain it");
-  check(ErrorKind::kNotImplemented, only_metadata_ || !options.autocast.enabled(), "[", op.name,
+  check(ErrorKind::kNotImplemented, (only_metadata_ && !records_sizes_) || !options.autocast.enabled(), "[", op.name,
         "] a Program cannot be traced under autocast; convert tensors with .to()");
   check(ErrorKind::kNotImplemented, options.saved == nullptr, "[", op.name,
         "] a Program cannot be traced with hooks of saved tensors");
@@ -352,7 +376,7 @@ Tensors ProgramTrace::call_with_metas(const Op& op, Args args, const CallOptions
 // Appends the instruction.
 void ProgramTrace::add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options,
                        absl::Span<const SizeArgument> sizes) {
-  if (only_metadata_) return;
+  if (only_metadata_ && !records_sizes_) return;
   std::vector<Slot> lists;  // spans into it must stay valid
   size_t entries = 0;
   for (const Arg& arg : args) entries += arg.kind == Arg::Kind::kTensors ? arg.size : 0;

@@ -15,6 +15,7 @@
 #include "client/session/graph.h"
 #include "client/session/program.h"
 #include "client/session/session.h"
+#include "client/session/size_checks.h"
 #include "client/session/tensor.h"
 #include "client/session/traced_sizes.h"
 #include "engine/schema/program.h"
@@ -34,6 +35,9 @@ struct TraceOptions {
   std::function<uint32_t()> current_site = nullptr;
   // Calls infer the metadata of their results, also under autocast, and nothing is recorded: finish() throws.
   bool only_metadata = false;
+  // With only_metadata: calls are recorded for size_checks(), and inputs may have sizes that differ from run to run.
+  // Throws Error under autocast.
+  bool records_sizes = false;
 };
 
 // Records the calls of this thread for one session, from its construction to finish() or its destruction. Traces do not
@@ -54,8 +58,11 @@ class ProgramTrace {
 
   // Stand for the inputs.
   absl::Span<const Tensor> inputs() const { return inputs_; }
-  // Adds a stand-in for a tensor. Throws Error unless the trace infers only metadata.
-  Tensor add_input(const Tensor& example);
+  // Adds a stand-in for a tensor, of which the sizes `dims` differ from run to run. Throws Error unless the trace
+  // infers only metadata, and for `dims` unless it records sizes.
+  Tensor add_input(const Tensor& example, absl::Span<const size_t> dims = {});
+  // What runs must have in common with the calls so far. The trace must record sizes, and cannot be used after this.
+  std::shared_ptr<SizeChecks> size_checks();
   // Ends the trace. `exact`: runs have the bits of single calls, because the engine replaces no calls by operators that
   // compute the same differently. Throws Error if an output shares memory with an input or with another output.
   Ref<Program> finish(absl::Span<const Tensor> outputs, bool exact);
@@ -194,7 +201,7 @@ class ProgramTrace {
   int depth_ = 0, region_ = 0;  // nested regions; all regions so far
   std::vector<v1::Site> sites_;
   absl::flat_hash_map<uint32_t, uint32_t> site_numbers_;  // the session's to the Program's
-  const bool only_metadata_;
+  const bool only_metadata_, records_sizes_;
   bool active_ = true;
 };
 

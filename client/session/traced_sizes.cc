@@ -35,6 +35,20 @@ bool holds(Relation relation, int64_t a, int64_t b) {
 
 }  // namespace
 
+RequirementValues evaluate_requirement(const SizeRequirement& requirement, const ProgramTypes& types) {
+  const auto value_of = [&](const SizeTerm& term) {
+    const TensorMeta& meta = types.of(term.name);
+    if (term.kind == SizeTerm::Kind::kOffset) return meta.offset;
+    if (term.kind == SizeTerm::Kind::kIsContiguous) return int64_t{meta.is_contiguous()};
+    const Sizes& numbers = term.kind == SizeTerm::Kind::kStride ? meta.strides : meta.sizes;
+    check(ErrorKind::kValue, term.number < static_cast<int64_t>(numbers.size()),
+          "[run_program] expected the number of dimensions of each value as traced");
+    return numbers[static_cast<size_t>(term.number)];
+  };
+  const int64_t left = evaluate(requirement.left, value_of), right = evaluate(requirement.right, value_of);
+  return {left, right, holds(requirement.relation, left, right) == requirement.expected};
+}
+
 void TracedSizes::add_inputs(absl::Span<const TensorMeta* const> inputs,
                              absl::FunctionRef<bool(size_t, size_t)> is_static) {
   std::map<int64_t, Dims> by_size;  // equal sizes are likely to be one size of the function, such as that of a batch
@@ -56,7 +70,7 @@ void TracedSizes::add_probes(absl::Span<const TensorMeta* const> inputs, const D
   if (probes_.size() >= kMaxProbes) return;
   for (int64_t (*const other_size)(int64_t) :
        {+[](int64_t n) { return 2 * n + 3; }, +[](int64_t n) { return n - 1; }}) {
-    ProgramTypes& probe = probes_.emplace_back(inputs);
+    ProgramTypes& probe = probes_.emplace_back(Probe{ProgramTypes(inputs)}).types;
     for (const auto& [input, dim] : dims) {
       TensorMeta other = probe.of(input + 1);
       other.sizes[dim] = other_size(inputs[input]->sizes[dim]);
@@ -68,7 +82,44 @@ void TracedSizes::add_probes(absl::Span<const TensorMeta* const> inputs, const D
 
 void TracedSizes::add_captured(Slot name, const TensorMeta& meta) {
   ranks_.emplace_back(name, meta.sizes.size());
-  for (ProgramTypes& probe : probes_) probe.set(name, meta);
+  for (Probe& probe : probes_) probe.types.set(name, meta);
+  if (base_) base_->set(name, meta);
+}
+
+void TracedSizes::add_input(Slot name, const TensorMeta& meta, absl::Span<const size_t> dims) {
+  ranks_.emplace_back(name, meta.sizes.size());
+  for (Probe& probe : probes_) {
+    TensorMeta other = meta;
+    for (size_t dim : dims) {
+      if (probe.from != 0 && meta.sizes[dim] == probe.from) other.sizes[dim] = probe.to;
+    }
+    if (other.sizes != meta.sizes) other.strides = contiguous_strides(other.sizes);
+    probe.types.set(name, std::move(other));
+  }
+  std::map<int64_t, std::vector<size_t>> by_size;
+  for (size_t dim : dims) {
+    is_variable_.emplace(name, dim);
+    by_size[meta.sizes[dim]].push_back(dim);
+  }
+  for (const auto& [size, same] : by_size) {
+    size_t& count = variables_[size];
+    if (count == 0) add_lazy_probes(name, meta, same, /*is_group=*/true);
+    count += same.size();
+    for (size_t i = 0; i < same.size() && count > 1; ++i) add_lazy_probes(name, meta, {same[i]}, /*is_group=*/false);
+  }
+  base_->set(name, meta);
+}
+
+void TracedSizes::add_lazy_probes(Slot name, const TensorMeta& meta, const std::vector<size_t>& dims, bool is_group) {
+  const int64_t size = meta.sizes[dims[0]];
+  for (int64_t to : {2 * size + 3, size - 1}) {
+    if (probes_.size() >= kMaxProbes) return;
+    Probe& probe = probes_.emplace_back(Probe{*base_, is_group ? size : 0, to});
+    TensorMeta other = meta;
+    for (size_t dim : dims) other.sizes[dim] = to;
+    other.strides = contiguous_strides(other.sizes);
+    probe.types.set(name, std::move(other));
+  }
 }
 
 void TracedSizes::add_call(const Program& program, absl::Span<const TensorMeta* const> results) {
@@ -81,12 +132,13 @@ void TracedSizes::add_call(const Program& program, absl::Span<const TensorMeta* 
   size_t count = 0;
   while (count < sizes.size() && sizes[sizes.size() - count - 1].instruction == index) ++count;
   sizes.remove_prefix(sizes.size() - count);
-  const auto rejects = [&](ProgramTypes& probe) {
+  for (size_t i = 0; base_ && i < results.size(); ++i) base_->set(instruction.results[i], *results[i]);
+  const auto rejects = [&](Probe& probe) {
     try {
       ProgramMemory memory;
       Instruction other = instruction;
-      set_sizes(sizes, probe, memory, &other);
-      probe.add(other, /*grad_enabled=*/false);
+      set_sizes(sizes, probe.types, memory, &other);
+      probe.types.add(other, /*grad_enabled=*/false);
       return false;
     } catch (const Error&) {
       return true;
@@ -96,9 +148,10 @@ void TracedSizes::add_call(const Program& program, absl::Span<const TensorMeta* 
 }
 
 bool TracedSizes::depends(Slot name, size_t dim, int64_t size) const {
-  return std::any_of(probes_.begin(), probes_.end(), [&](const ProgramTypes& probe) {
-    if (!probe.contains(name)) return false;
-    const Sizes& sizes = probe.of(name).sizes;
+  if (is_variable_.contains(std::pair(name, dim))) return true;
+  return std::any_of(probes_.begin(), probes_.end(), [&](const Probe& probe) {
+    if (!probe.types.contains(name)) return false;
+    const Sizes& sizes = probe.types.of(name).sizes;
     return dim < sizes.size() && sizes[dim] != size;
   });
 }

@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -32,6 +33,14 @@ struct SizeRequirement {
   std::string where;       // the line of the function
 };
 
+// The values of both sides of a requirement for values of these types, and whether it holds.
+struct RequirementValues {
+  int64_t left, right;
+  bool holds;
+};
+// Throws Error (ValueError) if a value has too few dimensions, or as evaluate() does.
+RequirementValues evaluate_requirement(const SizeRequirement& requirement, const ProgramTypes& types);
+
 // A number of a trace.
 struct TracedNumber {
   static constexpr int32_t kConstant = -1;
@@ -51,6 +60,10 @@ class TracedSizes {
   // ones decide which dimensions are broadcast. Call once, first.
   void add_inputs(absl::Span<const TensorMeta* const> inputs,
                   absl::FunctionRef<bool(size_t input, size_t dim)> is_static);
+  // Instead of add_inputs(), also between calls: an input of which the sizes `dims` are variables. Call begin_lazily()
+  // first. Equal sizes are likely to be one size of the function.
+  void begin_lazily() { base_.emplace(absl::Span<const TensorMeta* const>()); }
+  void add_input(Slot name, const TensorMeta& meta, absl::Span<const size_t> dims);
   void add_captured(Slot name, const TensorMeta& meta);
   // Follows a call of the trace. `program` ends with its instruction and its sizes().
   void add_call(const Program& program, absl::Span<const TensorMeta* const> results);
@@ -89,12 +102,21 @@ class TracedSizes {
   // at a call that rejects its sizes.
   using Dims = std::vector<std::pair<size_t, size_t>>;  // of inputs
   void add_probes(absl::Span<const TensorMeta* const> inputs, const Dims& dims);
+  // Two probes in which `dims` of a new input differ. Later inputs of a group change their sizes with them.
+  void add_lazy_probes(Slot name, const TensorMeta& meta, const std::vector<size_t>& dims, bool is_group);
   bool depends(Slot name, size_t dim, int64_t size) const;
   void add_requirement(SizeRequirement requirement, Where where);
   std::vector<SizeTerm> terms_of(const TracedNumber& number) const;
 
   const bool has_expressions_;
-  std::vector<ProgramTypes> probes_;
+  struct Probe {
+    ProgramTypes types;
+    int64_t from = 0, to = 0;  // of a group: all variable sizes `from` are `to`
+  };
+  std::vector<Probe> probes_;
+  std::optional<ProgramTypes> base_;                          // the types for the example, if inputs are added later
+  absl::flat_hash_map<int64_t, size_t> variables_;            // the number of variable sizes by value
+  absl::flat_hash_set<std::pair<Slot, size_t>> is_variable_;  // sizes of inputs that were added later
   std::vector<std::vector<SizeTerm>> expressions_;
   std::vector<int64_t> values_;  // of the expressions, for the example
   absl::flat_hash_map<std::pair<Slot, size_t>, int32_t> by_size_;

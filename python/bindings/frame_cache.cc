@@ -19,8 +19,8 @@ namespace {
 bool frames_plain = false;  // guarded by the GIL
 thread_local int plain_regions = 0;
 
-// Calls the code of the first entry whose guards hold for the slots, with the slots and the inputs; `miss` if there is none. Calls `plain` while
-// frames run plain and while the thread traces a Program.
+// Calls the code of the first entry whose guards hold for the slots, with the slots and the inputs; `miss` if there is
+// none. Calls `plain` while frames run plain and while the thread traces a Program.
 class FrameCache {
  public:
   FrameCache(py::object miss, py::object plain) : miss_(std::move(miss)), plain_(std::move(plain)) {}
@@ -72,7 +72,8 @@ void bind_frame_cache(py::module_& m) {
       .def(py::init<const py::sequence&, std::vector<int>>(), py::arg("nodes"), py::arg("inputs") = std::vector<int>())
       .def("check", [](FrameGuards& guards, const py::tuple& slots) { return guards.check(slots.ptr()); })
       .def("inputs", &FrameGuards::inputs)
-      .def_property_readonly("failed", &FrameGuards::failed);
+      .def_property_readonly("failed", &FrameGuards::failed)
+      .def_property_readonly("sizes_failure", &FrameGuards::sizes_failure);
   py::class_<FrameCache>(m, "FrameCache", "The compiled versions of a function, with their guards.")
       .def(py::init<py::object, py::object>(), py::arg("miss"), py::arg("plain"))
       .def("add", &FrameCache::add, py::arg("guards"), py::arg("code"))

@@ -1,5 +1,7 @@
 #include "python/bindings/frame_guards.h"
 
+#include <pybind11/stl.h>
+
 #include <algorithm>
 #include <cstring>
 
@@ -109,6 +111,27 @@ bool has_keys(PyObject* dict, PyObject* keys) {
   return true;
 }
 
+// An int that may stand for a size, and is small enough for arithmetic.
+bool is_dynamic_int(PyObject* o) {
+  if (!PyLong_CheckExact(o)) return false;
+  int overflow = 0;
+  const long long value = PyLong_AsLongLongAndOverflow(o, &overflow);
+  return overflow == 0 && value >= 0 && value < (1LL << 31);
+}
+
+// The dimensions from the outermost in memory; empty if the tensor has gaps.
+std::vector<size_t> order_without_gaps(const TensorMeta& meta) {
+  std::vector<size_t> order(meta.sizes.size());
+  for (size_t i = 0; i < order.size(); ++i) order[i] = i;
+  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) { return meta.strides[a] > meta.strides[b]; });
+  int64_t stride = 1;
+  for (auto dim = order.rbegin(); dim != order.rend(); ++dim) {
+    if (meta.strides[*dim] != stride) return {};
+    stride *= meta.sizes[*dim];
+  }
+  return order;
+}
+
 uint64_t word_at(const void* at) {
   uint64_t word;
   std::memcpy(&word, at, sizeof word);
@@ -124,7 +147,12 @@ bool FrameGuards::Modes::operator==(const Modes& o) const {
 
 FrameGuards::Modes FrameGuards::current_modes() {
   const Mode& mode = Mode::current();
-  Modes modes{mode.grad, mode.inference, threads_with_function_modes != 0 || dispatch_mode_count() != 0 || !mode.saved_hooks.empty(), {}, 0, {}};
+  Modes modes{mode.grad,
+              mode.inference,
+              threads_with_function_modes != 0 || dispatch_mode_count() != 0 || !mode.saved_hooks.empty(),
+              {},
+              0,
+              {}};
   const client::AutocastSettings& cast = client::autocast_settings();
   if (cast.cpu_enabled || cast.cuda_enabled) {
     modes.autocast = {cast.cpu_enabled, cast.cuda_enabled, static_cast<int>(cast.cpu_dtype),
@@ -150,6 +178,24 @@ FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : i
       tensors_.push_back({*handle, Py_TYPE(node.object), handle->is_leaf()});
       nodes_.back().object = Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(node.object)));  // the tensor is not kept
       Py_DECREF(node.object);
+    } else if (node.kind == GuardKind::kCheckDynamicTensor) {
+      const py::tuple mark = py::reinterpret_steal<py::tuple>(node.object);
+      const py::object example = mark[0];
+      tt::check(ErrorKind::kType, is_tensor(example.ptr()), "[FrameGuards] expected a Tensor");
+      const client::Handle& handle = *handle_of(example.ptr());
+      TensorMark& made = tensors_.emplace_back(TensorMark{handle, Py_TYPE(example.ptr()), handle.is_leaf()});
+      made.dynamic.resize(handle.sizes.size());
+      for (size_t dim : py::cast<std::vector<size_t>>(mark[1])) made.dynamic.at(dim) = true;
+      made.order = order_without_gaps(handle);
+      nodes_.back().mark = static_cast<int>(tensors_.size() - 1);
+      nodes_.back().object = Py_NewRef(reinterpret_cast<PyObject*>(made.type));
+    } else if (node.kind == GuardKind::kCheckSizes) {
+      const py::tuple mark = py::reinterpret_borrow<py::tuple>(node.object);
+      nodes_.back().mark = static_cast<int>(sizes_.size());
+      sizes_.push_back({py::cast<std::shared_ptr<client::SizeChecks>>(mark[0]), py::cast<std::vector<int>>(mark[1])});
+      for (int of : sizes_.back().nodes) {
+        tt::check(ErrorKind::kValue, of >= 0 && of < number, "[FrameGuards] expected nodes after their parents");
+      }
     } else if (node.kind == GuardKind::kCheckModes) {
       modes_ = current_modes();
     }
@@ -181,7 +227,8 @@ void FrameGuards::plan() {
     const Node* parent = node.parent < 0 ? nullptr : &nodes_[node.parent];
     const bool under_first = !parent || is_first[node.parent];
     if (is_check(node.kind)) {
-      const bool refers = node.kind == GuardKind::kCheckSame || node.kind == GuardKind::kCheckDistinct;
+      const bool refers = node.kind == GuardKind::kCheckSame || node.kind == GuardKind::kCheckDistinct ||
+                          node.kind == GuardKind::kCheckSizes;
       is_first[i] = under_first && !refers;
     } else if (node.kind == GuardKind::kConstant) {
       node.anchor = kConstantAnchor;
@@ -191,7 +238,8 @@ void FrameGuards::plan() {
                              node.kind == GuardKind::kFunctionGlobals;
       if (versioned) node.anchor = parent->anchor;
     } else if (under_first) {
-      // Only an instance dict is worth an anchor: other arguments, such as tensors and numbers, differ from call to call.
+      // Only an instance dict is worth an anchor: other arguments, such as tensors and numbers, differ from call to
+      // call.
       if (node.kind == GuardKind::kInstanceDict) {
         node.anchor = node.parent;
       } else {
@@ -211,16 +259,13 @@ void FrameGuards::plan() {
         case GuardKind::kCheckEqual:
         case GuardKind::kCheckTensor:
         case GuardKind::kCheckTypeMissing:
-        case GuardKind::kCheckNoDict:
-          node.skipped = true;
-          break;
+        case GuardKind::kCheckNoDict: node.skipped = true; break;
         case GuardKind::kCheckMissing:
         case GuardKind::kCheckKeys:
           node.skipped = from == GuardKind::kInstanceDict || from == GuardKind::kDictItem ||
                          from == GuardKind::kConstant || from == GuardKind::kFunctionGlobals;
           break;
-        default:
-          break;
+        default: break;
       }
     }
     if (!node.skipped) (is_first[i] ? first_ : last_).push_back(i);
@@ -234,6 +279,52 @@ bool FrameGuards::check_tensor(const Node& node, PyObject* value) const {
   return handle.id != 0 && handle.dtype == mark.meta.dtype && handle.device == mark.meta.device &&
          handle.requires_grad == mark.meta.requires_grad && handle.sizes == mark.meta.sizes &&
          handle.strides == mark.meta.strides && handle.is_leaf() == mark.is_leaf;
+}
+
+bool FrameGuards::check_dynamic_tensor(const Node& node, PyObject* value) const {
+  const TensorMark& mark = tensors_[node.mark];
+  if (Py_TYPE(value) != mark.type) return false;
+  const client::Handle& handle = *handle_of(value);
+  if (handle.id == 0 || handle.dtype != mark.meta.dtype || handle.device != mark.meta.device ||
+      handle.requires_grad != mark.meta.requires_grad || handle.is_leaf() != mark.is_leaf ||
+      handle.sizes.size() != mark.dynamic.size()) {
+    return false;
+  }
+  for (size_t dim = 0; dim < mark.dynamic.size(); ++dim) {
+    // Sizes of 0 and 1 decide which dimensions are broadcast and which results are empty.
+    if (mark.dynamic[dim] ? handle.sizes[dim] < 2 : handle.sizes[dim] != mark.meta.sizes[dim]) return false;
+  }
+  if (mark.order.size() != mark.dynamic.size()) return handle.strides == mark.meta.strides;
+  int64_t stride = 1;
+  for (auto dim = mark.order.rbegin(); dim != mark.order.rend(); ++dim) {
+    if (handle.strides[*dim] != stride) return false;
+    stride *= handle.sizes[*dim];
+  }
+  return true;
+}
+
+bool FrameGuards::check_sizes(const Node& node) const {
+  const SizesMark& mark = sizes_[node.mark];
+  std::vector<const TensorMeta*> inputs;
+  std::vector<TensorMeta> numbers;
+  numbers.reserve(mark.nodes.size());  // pointers to it must stay valid
+  for (size_t i = 0; i < mark.nodes.size(); ++i) {
+    PyObject* value = values_[mark.nodes[i]];
+    if (is_tensor(value)) {
+      inputs.push_back(handle_of(value).get());
+      continue;
+    }
+    TensorMeta& number = numbers.emplace_back(mark.checks->input(i));
+    number.sizes[0] = PyLong_AsLongLong(value);
+    number.strides = contiguous_strides(number.sizes);
+    inputs.push_back(&number);
+  }
+  return mark.checks->hold(inputs);
+}
+
+std::optional<std::string> FrameGuards::sizes_failure() const {
+  if (failed_ < 0 || nodes_[failed_].kind != GuardKind::kCheckSizes) return std::nullopt;
+  return sizes_[nodes_[failed_].mark].checks->failure();
 }
 
 bool FrameGuards::check_distinct(const Node& node) const {
@@ -258,16 +349,13 @@ bool FrameGuards::run(const Node& node, int number, PyObject* slots) {
       if (node.index >= PyTuple_GET_SIZE(slots)) return false;
       value = PyTuple_GET_ITEM(slots, node.index);
       return true;
-    case GuardKind::kConstant:
-      value = node.object;
-      return true;
+    case GuardKind::kConstant: value = node.object; return true;
     case GuardKind::kDictItem:
       if (!PyDict_Check(from)) return false;
       value = PyDict_GetItemWithError(from, node.object);
       if (!value) PyErr_Clear();
       return value != nullptr;
-    case GuardKind::kInstanceDict:
-      return (value = instance_dict(from)) != nullptr;
+    case GuardKind::kInstanceDict: return (value = instance_dict(from)) != nullptr;
     case GuardKind::kListItem:
       if (!PyList_Check(from) || node.index >= PyList_GET_SIZE(from)) return false;
       value = PyList_GET_ITEM(from, node.index);
@@ -276,17 +364,12 @@ bool FrameGuards::run(const Node& node, int number, PyObject* slots) {
       if (!PyTuple_Check(from) || node.index >= PyTuple_GET_SIZE(from)) return false;
       value = PyTuple_GET_ITEM(from, node.index);
       return true;
-    case GuardKind::kCell:
-      return PyCell_Check(from) && (value = PyCell_GET(from)) != nullptr;
-    case GuardKind::kType:
-      value = reinterpret_cast<PyObject*>(Py_TYPE(from));
-      return true;
+    case GuardKind::kCell: return PyCell_Check(from) && (value = PyCell_GET(from)) != nullptr;
+    case GuardKind::kType: value = reinterpret_cast<PyObject*>(Py_TYPE(from)); return true;
     case GuardKind::kTypeAttribute:
       return PyType_Check(from) && (value = type_attribute(reinterpret_cast<PyTypeObject*>(from), node.object));
-    case GuardKind::kFunctionCode:
-      return PyFunction_Check(from) && (value = PyFunction_GET_CODE(from));
-    case GuardKind::kFunctionGlobals:
-      return PyFunction_Check(from) && (value = PyFunction_GET_GLOBALS(from));
+    case GuardKind::kFunctionCode: return PyFunction_Check(from) && (value = PyFunction_GET_CODE(from));
+    case GuardKind::kFunctionGlobals: return PyFunction_Check(from) && (value = PyFunction_GET_GLOBALS(from));
     case GuardKind::kFunctionClosure: {
       PyObject* cells = PyFunction_Check(from) ? PyFunction_GET_CLOSURE(from) : nullptr;
       if (!cells || node.index >= PyTuple_GET_SIZE(cells)) return false;
@@ -301,10 +384,8 @@ bool FrameGuards::run(const Node& node, int number, PyObject* slots) {
       if (!PyFunction_Check(from)) return false;
       value = PyFunction_GET_KW_DEFAULTS(from) ? PyFunction_GET_KW_DEFAULTS(from) : Py_None;
       return true;
-    case GuardKind::kMethodSelf:
-      return PyMethod_Check(from) && (value = PyMethod_GET_SELF(from));
-    case GuardKind::kMethodFunction:
-      return PyMethod_Check(from) && (value = PyMethod_GET_FUNCTION(from));
+    case GuardKind::kMethodSelf: return PyMethod_Check(from) && (value = PyMethod_GET_SELF(from));
+    case GuardKind::kMethodFunction: return PyMethod_Check(from) && (value = PyMethod_GET_FUNCTION(from));
     case GuardKind::kCall:
       value = PyObject_CallNoArgs(from);
       if (!value) {
@@ -321,16 +402,11 @@ bool FrameGuards::run(const Node& node, int number, PyObject* slots) {
       }
       owned_.push_back(value);
       return true;
-    case GuardKind::kCheckIs:
-      return from == node.object;
-    case GuardKind::kCheckType:
-      return reinterpret_cast<PyObject*>(Py_TYPE(from)) == node.object;
-    case GuardKind::kCheckEqual:
-      return is_equal(from, node.object);
-    case GuardKind::kCheckLength:
-      return length_of(from) == node.index;
-    case GuardKind::kCheckKeys:
-      return has_keys(from, node.object);
+    case GuardKind::kCheckIs: return from == node.object;
+    case GuardKind::kCheckType: return reinterpret_cast<PyObject*>(Py_TYPE(from)) == node.object;
+    case GuardKind::kCheckEqual: return is_equal(from, node.object);
+    case GuardKind::kCheckLength: return length_of(from) == node.index;
+    case GuardKind::kCheckKeys: return has_keys(from, node.object);
     case GuardKind::kCheckMissing: {
       if (!PyDict_Check(from)) return false;
       PyObject* found = PyDict_GetItemWithError(from, node.object);
@@ -339,18 +415,16 @@ bool FrameGuards::run(const Node& node, int number, PyObject* slots) {
     }
     case GuardKind::kCheckTypeMissing:
       return PyType_Check(from) && !type_attribute(reinterpret_cast<PyTypeObject*>(from), node.object);
-    case GuardKind::kCheckTensor:
-      return check_tensor(node, from);
-    case GuardKind::kCheckSame:
-      return from == values_[node.index];
-    case GuardKind::kCheckDistinct:
-      return check_distinct(node);
+    case GuardKind::kCheckTensor: return check_tensor(node, from);
+    case GuardKind::kCheckDynamicTensor: return check_dynamic_tensor(node, from);
+    case GuardKind::kCheckDynamicInt: return is_dynamic_int(from);
+    case GuardKind::kCheckSizes: return check_sizes(node);
+    case GuardKind::kCheckSame: return from == values_[node.index];
+    case GuardKind::kCheckDistinct: return check_distinct(node);
     case GuardKind::kCheckModes:
       return !modes_.function_modes && current_modes() == modes_;  // a mode of functions sees every call
-    case GuardKind::kCheckNoDict:
-      return _PyObject_GetDictPtr(from) == nullptr;
-    case GuardKind::kCheckEmptyCell:
-      return PyCell_Check(from) && PyCell_GET(from) == nullptr;
+    case GuardKind::kCheckNoDict: return _PyObject_GetDictPtr(from) == nullptr;
+    case GuardKind::kCheckEmptyCell: return PyCell_Check(from) && PyCell_GET(from) == nullptr;
   }
   return false;
 }
@@ -376,18 +450,14 @@ void FrameGuards::remember() {
     switch (node.kind) {
       case GuardKind::kDictItem:
       case GuardKind::kCheckMissing:
-      case GuardKind::kCheckKeys:
-        word(&reinterpret_cast<PyDictObject*>(from)->ma_version_tag);
-        break;
+      case GuardKind::kCheckKeys: word(&reinterpret_cast<PyDictObject*>(from)->ma_version_tag); break;
       case GuardKind::kInstanceDict:
         if (node.anchor == node.parent) anchors_.emplace_back(node.parent, from);
         word(_PyObject_GetDictPtr(from));
         break;
       case GuardKind::kType:
       case GuardKind::kCheckType:
-      case GuardKind::kCheckNoDict:
-        type_word(from);
-        break;
+      case GuardKind::kCheckNoDict: type_word(from); break;
       case GuardKind::kTypeAttribute:
       case GuardKind::kCheckTypeMissing: {
         const auto* type = reinterpret_cast<PyTypeObject*>(from);
@@ -406,8 +476,7 @@ void FrameGuards::remember() {
         if (is_new(&handle->requires_grad)) flags_.emplace_back(&handle->requires_grad, handle->requires_grad);
         break;
       }
-      default:
-        break;
+      default: break;
     }
   }
   remembered_ = true;

@@ -10,23 +10,26 @@
 #include <pybind11/pybind11.h>
 
 #include <cstdint>
+#include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "client/session/size_checks.h"
 #include "client/session/tensor.h"
 
 namespace tt::python {
 
 // The numbers are those of python/teletensor/_dynamo/guards.py.
 enum class GuardKind : int {
-  kSlot,        // b: index. Loads an element of the slots
-  kConstant,    // object
-  kDictItem,    // object: key
+  kSlot,      // b: index. Loads an element of the slots
+  kConstant,  // object
+  kDictItem,  // object: key
   kInstanceDict,
-  kListItem,    // b: index
-  kTupleItem,   // b: index
-  kCell,        // the content of a cell
+  kListItem,   // b: index
+  kTupleItem,  // b: index
+  kCell,       // the content of a cell
   kType,
   kTypeAttribute,  // object: name, found in the type's method resolution order
   kFunctionCode,
@@ -36,21 +39,25 @@ enum class GuardKind : int {
   kFunctionKeywordDefaults,
   kMethodSelf,
   kMethodFunction,
-  kAttribute,      // object: name; only of builtin types, whose getters run no Python code
-  kCall,           // the result of a call; only of functions in C without arguments that run no Python code
-  kCheckIs = 32,   // object
-  kCheckType,      // object: the type
-  kCheckEqual,     // object: of a builtin immutable type
-  kCheckLength,    // b: length of a list, tuple, dict or set
-  kCheckKeys,      // object: tuple of the keys in order
-  kCheckMissing,   // object: key that the dict lacks
+  kAttribute,         // object: name; only of builtin types, whose getters run no Python code
+  kCall,              // the result of a call; only of functions in C without arguments that run no Python code
+  kCheckIs = 32,      // object
+  kCheckType,         // object: the type
+  kCheckEqual,        // object: of a builtin immutable type
+  kCheckLength,       // b: length of a list, tuple, dict or set
+  kCheckKeys,         // object: tuple of the keys in order
+  kCheckMissing,      // object: key that the dict lacks
   kCheckTypeMissing,  // object: name
-  kCheckTensor,    // object: an example
-  kCheckSame,      // b: another node, of the same object
-  kCheckDistinct,  // object: tuple of node numbers, of different objects; tensors also have different storages
-  kCheckModes,     // grad mode, inference mode, autocast, default dtype, default device, function modes
-  kCheckNoDict,    // the object has no instance dict
+  kCheckTensor,       // object: an example
+  kCheckSame,         // b: another node, of the same object
+  kCheckDistinct,     // object: tuple of node numbers, of different objects; tensors also have different storages
+  kCheckModes,        // grad mode, inference mode, autocast, default dtype, default device, function modes
+  kCheckNoDict,       // the object has no instance dict
   kCheckEmptyCell,
+  kCheckDynamicTensor,  // object: (an example, a tuple of the dimensions whose sizes may differ, if they are at least
+                        // 2)
+  kCheckDynamicInt,     // an int that may stand for a size
+  kCheckSizes,          // object: (client::SizeChecks, a tuple of the nodes of its inputs: tensors and ints)
 };
 
 class FrameGuards {
@@ -63,7 +70,10 @@ class FrameGuards {
 
   bool check(PyObject* slots);  // a tuple
   int failed() const { return failed_; }
-  // The values of the nodes `inputs`, as the last check that succeeded has found them. Call it before any other code runs.
+  // Why the check that failed last refused the sizes, if it is one of sizes.
+  std::optional<std::string> sizes_failure() const;
+  // The values of the nodes `inputs`, as the last check that succeeded has found them. Call it before any other code
+  // runs.
   pybind11::tuple inputs() const;
 
  private:
@@ -71,6 +81,15 @@ class FrameGuards {
     TensorMeta meta;
     PyTypeObject* type;
     bool is_leaf;
+    std::vector<bool> dynamic = {};  // by dimension; empty: none
+    // The dimensions from the outermost in memory, if the tensor has no gaps: such a tensor of other sizes has none,
+    // either. Otherwise the strides are compared.
+    std::vector<size_t> order = {};
+  };
+  // Sizes that the code was made for.
+  struct SizesMark {
+    std::shared_ptr<client::SizeChecks> checks;
+    std::vector<int> nodes;
   };
   struct Modes {
     bool grad, inference, function_modes;
@@ -84,7 +103,7 @@ class FrameGuards {
     int parent;
     PyObject* object;  // owned
     int64_t index;
-    int mark = -1;         // in tensors_
+    int mark = -1;         // in tensors_ or sizes_
     bool skipped = false;  // while the words are unchanged
     // The node from which it is reached by dicts and types alone; kConstantAnchor: a constant; -1: there is none.
     int anchor = -1;
@@ -104,23 +123,26 @@ class FrameGuards {
   bool check_all(PyObject* slots);
   bool run(const Node& node, int number, PyObject* slots);
   bool check_tensor(const Node& node, PyObject* value) const;
+  bool check_dynamic_tensor(const Node& node, PyObject* value) const;
+  bool check_sizes(const Node& node) const;
   bool check_distinct(const Node& node) const;
   void plan();
   void remember();
 
   std::vector<Node> nodes_;
   const std::vector<int> inputs_;
-  std::vector<int> first_;  // nodes that are not skipped and depend on no dict or type: the anchors
-  std::vector<int> last_;   // the other nodes that are not skipped
+  std::vector<int> first_;         // nodes that are not skipped and depend on no dict or type: the anchors
+  std::vector<int> last_;          // the other nodes that are not skipped
   std::vector<PyObject*> values_;  // by node; borrowed
   std::vector<PyObject*> owned_;   // values that attributes have returned
   std::vector<TensorMark> tensors_;
+  std::vector<SizesMark> sizes_;
   Modes modes_;
   std::vector<std::pair<int, PyObject*>> anchors_;  // nodes whose value must be that of the last full check
   std::vector<Words> words_;
   std::vector<std::pair<const unsigned*, unsigned>> versions_;  // of types
   std::vector<std::pair<const bool*, bool>> flags_;             // requires_grad of tensors
-  std::vector<HandleMark> handles_;  // compared if any object's handle was replaced since
+  std::vector<HandleMark> handles_;                             // compared if any object's handle was replaced since
   uint64_t replaced_handles_ = 0;
   bool remembered_ = false;
   int failed_ = -1;

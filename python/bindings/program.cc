@@ -2,6 +2,7 @@
 
 #include <pybind11/stl.h>
 
+#include <algorithm>
 #include <memory>
 #include <optional>
 #include <string>
@@ -118,11 +119,12 @@ class TraceRegion {
 
 // `constant_sizes`: True for all sizes, or a list of (number of the tensor, dimension).
 std::unique_ptr<client::ProgramTrace> begin_trace(const py::sequence& examples, const py::object& constant_sizes,
-                                                  bool only_metadata) {
+                                                  bool only_metadata, bool records_sizes) {
   const std::vector<client::Tensor> tensors = tensors_of(examples, "trace");
   client::Session& session = tensors.empty() ? current_session() : *tensors[0]->session;
   client::TraceOptions options;
   options.only_metadata = only_metadata;
+  options.records_sizes = records_sizes;
   options.current_site = [&session] { return current_site(session); };  // the trace keeps the session
   if (py::isinstance<py::bool_>(constant_sizes)) {
     options.are_sizes_constant = constant_sizes.cast<bool>();
@@ -171,18 +173,36 @@ void bind_program(py::module_& m) {
       .def(py::init<>())
       .def("__enter__", &TraceRegion::enter)
       .def("__exit__", &TraceRegion::exit);
+  py::class_<client::SizeChecks, std::shared_ptr<client::SizeChecks>>(
+      m, "SizeChecks", "Whether code that was made for some sizes is right for others.")
+      .def_property_readonly("failure", &client::SizeChecks::failure)
+      .def("hold", [](client::SizeChecks& checks, const std::vector<std::vector<int64_t>>& sizes) {
+        check(ErrorKind::kValue, sizes.size() == checks.inputs(), "[SizeChecks] expected sizes of ", checks.inputs(),
+              " inputs, got ", sizes.size());
+        std::vector<TensorMeta> metas;
+        for (size_t i = 0; i < sizes.size(); ++i) {
+          metas.push_back(checks.input(i));
+          if (std::equal(sizes[i].begin(), sizes[i].end(), metas[i].sizes.begin(), metas[i].sizes.end())) continue;
+          metas[i].sizes.assign(sizes[i].begin(), sizes[i].end());
+          metas[i].strides = contiguous_strides(metas[i].sizes);
+        }
+        std::vector<const TensorMeta*> pointers;
+        for (const TensorMeta& meta : metas) pointers.push_back(&meta);
+        return checks.hold(pointers);
+      });
   py::class_<client::ProgramTrace>(m, "ProgramTrace")
       .def(py::init(&begin_trace), py::arg("examples"), py::arg("constant_sizes") = false,
-           py::arg("only_metadata") = false)
+           py::arg("only_metadata") = false, py::arg("records_sizes") = false)
       .def_property_readonly("gave_sizes", &client::ProgramTrace::gave_sizes)
       .def(
           "add_input",
-          [](client::ProgramTrace& t, py::handle example) {
+          [](client::ProgramTrace& t, py::handle example, const std::vector<size_t>& dims) {
             check(ErrorKind::kType, is_tensor(example.ptr()), "[trace] expected a Tensor, got ",
                   Py_TYPE(example.ptr())->tp_name);
-            return py::reinterpret_steal<py::object>(throw_if_null(wrap(t.add_input(handle_of(example.ptr())))));
+            return py::reinterpret_steal<py::object>(throw_if_null(wrap(t.add_input(handle_of(example.ptr()), dims))));
           },
-          py::arg("example"))
+          py::arg("example"), py::arg("dims") = std::vector<size_t>())
+      .def("size_checks", &client::ProgramTrace::size_checks)
       .def_property_readonly("inputs", [](const client::ProgramTrace& t) { return wrapped(t.inputs()); })
       .def("stop", &client::ProgramTrace::stop)
       .def(

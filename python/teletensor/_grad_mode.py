@@ -8,12 +8,8 @@ import warnings
 
 from . import _C
 
-times_disabled = 0  # how often a block or call has disabled recording
-
 
 def _set_grad_enabled(mode: bool) -> bool:
-    global times_disabled
-    times_disabled += not mode
     return _C.set_grad_enabled(mode)
 
 

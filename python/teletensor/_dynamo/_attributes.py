@@ -15,6 +15,7 @@ from ._source import (
     DICT_ITEM,
     INSTANCE_DICT,
     TYPE_ATTRIBUTE,
+    Source,
     constant,
 )
 from ._values import (
@@ -83,7 +84,7 @@ class Attributes:
 
     def get_attribute(self, value: Value, name: str) -> Value:
         """value.name; raises Raised(AttributeError) if there is none."""
-        value = self.real(value)
+        value = self.plain(self.real(value))
         if isinstance(value, TensorValue):
             return self.tensor_attribute(value, name)
         if isinstance(value, ObjectValue):
@@ -177,6 +178,7 @@ class Attributes:
             raise Break(f"{cls.__name__}.__getattribute__")
         if name == "__class__":
             return self.type_constant(cls)
+        self.check_stepped(value, name)
         found = self.class_attribute(cls, name)
         if isinstance(found, property):
             self._check_accessor(found.fget)
@@ -251,7 +253,8 @@ class Attributes:
             self.guards.check(CHECK_NO_DICT, value.source)
             return None
         if name in own:
-            return self.wrap(own[name], value.source.instance_item(name))
+            is_static = isinstance(value.original, Module)
+            return self.wrap(own[name], Source(DICT_ITEM, Source(INSTANCE_DICT, value.source, is_static=is_static), name))
         self.guards.check(CHECK_MISSING, value.source.then(INSTANCE_DICT), name)
         return None
 
@@ -279,7 +282,7 @@ class Attributes:
                 if name in known.items:
                     return self.real(known.items[name][1])
                 continue
-            source = value.source.instance_item(registry)
+            source = Source(DICT_ITEM, Source(INSTANCE_DICT, value.source, is_static=True), registry)
             if name in entries:
                 return self.wrap(entries[name], source.then(DICT_ITEM, name))
             self.guards.check(CHECK_MISSING, source, name)
@@ -456,6 +459,8 @@ class Attributes:
         value = self.real(value)
         if isinstance(value, ObjectValue):
             return self._set_object_attribute(value, name, new)
+        if isinstance(value, TensorValue) and name == "grad" and new is not DELETED:
+            return self.set_grad(value, new)
         if isinstance(value, ExceptionValue):
             if new is DELETED or name.startswith("__"):
                 raise Break(f"exception.{name} is written")

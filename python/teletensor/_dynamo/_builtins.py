@@ -17,6 +17,7 @@ from .. import _C
 from ._attributes import _MISSING, lookup, raise_
 from ._operators import BINARY, COMPARE, IN_PLACE, fold
 from ._source import CALL, CHECK_EQUAL, CHECK_IS, constant
+from ._symbols import is_symbolic_operand
 from ._values import (
     DELETED,
     Break,
@@ -25,6 +26,7 @@ from ._values import (
     DictValue,
     ExceptionValue,
     FunctionValue,
+    IdValue,
     IteratorValue,
     MethodValue,
     ObjectValue,
@@ -33,6 +35,7 @@ from ._values import (
     SetValue,
     SliceValue,
     SuperValue,
+    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
@@ -65,7 +68,7 @@ def _only_positional(name: str, kwargs: dict) -> None:
 
 def _pure(function: Callable) -> Callable:
     def handler(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
-        values = [ex.real(a) for a in args]
+        values = [ex.plain(ex.real(a)) for a in args]
         if values and isinstance(values[0], TensorValue):
             if function in (abs, round, pow, divmod):
                 if function is divmod:
@@ -118,6 +121,28 @@ handlers[operator.is_not] = lambda ex, args, kwargs: Constant(not ex.is_same(*ar
 handlers[operator.contains] = lambda ex, args, kwargs: Constant(ex.contains(*args))
 handlers[operator.not_] = lambda ex, args, kwargs: Constant(not ex.truth(*args))
 handlers[operator.truth] = lambda ex, args, kwargs: Constant(ex.truth(*args))
+
+
+@handles(operator.index)
+def _index(ex, args, kwargs):
+    value = ex.real(args[0])
+    return value if isinstance(value, SymbolValue) else _pure(operator.index)(ex, args, kwargs)
+
+
+@handles(divmod)
+def _divmod(ex, args, kwargs):
+    values = [ex.real(a) for a in args]
+    if len(values) == 2 and any(isinstance(v, SymbolValue) for v in values) and all(map(is_symbolic_operand, values)):
+        return SequenceValue([ex.binary("//", *values), ex.binary("%", *values)], tuple)
+    return _pure(divmod)(ex, args, kwargs)
+
+
+@handles(math.prod)
+def _prod(ex, args, kwargs):
+    items = [ex.real(i) for i in ex.elements(args[0])] if len(args) == 1 and not kwargs else []
+    if any(isinstance(i, SymbolValue) for i in items):
+        return functools.reduce(lambda a, b: ex.binary("*", a, b), items)
+    return _pure(math.prod)(ex, args, kwargs)
 
 
 @handles(operator.setitem)
@@ -278,6 +303,9 @@ def _extreme(sign: str) -> Callable:
         if not items:
             return default if default is not None else raise_(ValueError, f"{'min' if sign == '<' else 'max'}() arg is an empty sequence")
         has_key = key is not None and not (isinstance(ex.real(key), Constant) and ex.real(key).value is None)
+        real = [ex.real(i) for i in items]
+        if not has_key and all(map(is_symbolic_operand, real)):
+            return functools.reduce(functools.partial(ex.operation, "min" if sign == "<" else "max"), real)
         best = items[0]
         best_key = ex.call(key, [best], {}) if has_key else best
         for item in items[1:]:
@@ -510,6 +538,8 @@ def _number(cls: type) -> Callable:
         if not args and not kwargs:
             return Constant(cls())
         value = ex.real(args[0])
+        if isinstance(value, SymbolValue) and cls is int and len(args) == 1:
+            return value
         if isinstance(value, TensorValue):
             raise Break(f"{cls.__name__}() of a tensor reads its value")
         if cls is bool:
@@ -583,7 +613,7 @@ constructors[list], constructors[tuple] = _sequence(list), _sequence(tuple)
 @handles(_C.Size)
 def _size(ex, args, kwargs):
     items = ex.elements(args[0]) if args else []
-    if not all(isinstance(ex.real(i), Constant) and isinstance(ex.real(i).value, int) for i in items):
+    if not all(isinstance(v, SymbolValue) or isinstance(v, Constant) and isinstance(v.value, int) for v in map(ex.real, items)):
         raise Break("a Size of values that are not numbers")
     return SequenceValue(items, _C.Size)
 
@@ -641,7 +671,13 @@ for _cls in (dict, collections.OrderedDict, collections.defaultdict):
 
 @handles(id)
 def _id(ex, args, kwargs):
-    raise Break("id()")
+    value = ex.real(args[0])
+    if not isinstance(value, (TensorValue, ObjectValue, FunctionValue, DictValue)) and not (
+        isinstance(value, SequenceValue) and value.cls is list
+    ):
+        raise Break(f"id() of a {type(value).__name__}")
+    ex.compares_identity = True
+    return IdValue(value)
 
 
 @handles(locals, globals, vars, dir, print, input, open, exec, eval, compile, __import__, breakpoint)

@@ -78,6 +78,9 @@ class Calls:
         original = function.original
         if original is not None:
             self.check_callable(function)
+            found = self.optimizer_step(original, args, kwargs)
+            if found is not None:
+                return found
             if is_graph_function(original):
                 return self.call_in_graph("call_function", original, args, kwargs)
             handler = self.handlers_of_functions.get(original)

@@ -11,7 +11,7 @@ import types
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
-from .. import _functions, fx
+from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import dot_product_attention
 from . import _builtins, _opcodes_311
@@ -25,6 +25,7 @@ from ._iteration import Iteration
 from ._methods import Methods
 from ._operators import Operators
 from ._resume import Layout, locals_plus, resume_code
+from ._sizes import SizeHistory, SizePolicy
 from ._source import (
     CHECK_DISTINCT,
     CHECK_EQUAL,
@@ -40,6 +41,8 @@ from ._source import (
     Source,
     constant,
 )  # fmt: skip
+from ._steps import Steps
+from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols
 from ._tensors import Tensors, mode_state, set_mode_state
 from ._values import (
     Break,
@@ -55,6 +58,7 @@ from ._values import (
     ObjectValue,
     Raised,
     SequenceValue,
+    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
@@ -102,7 +106,7 @@ class Captured(NamedTuple):
     broken: GraphBreak | None
 
 
-class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tensors):
+class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
     handlers = _builtins.handlers
@@ -111,8 +115,10 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
         functools.update_wrapper: lambda ex, args, kwargs: _builtins.update_wrapper(ex, args, kwargs)
     }
 
-    def __init__(self, table: dict, names: tuple[str, ...]) -> None:
+    def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:
         self.table, self.slot_names = table, names
+        self.begin_symbols(policy, follows_sizes)
+        self.begin_steps(False)
         self.guards = Guards(names)
         self.guards.check(CHECK_MODES, None)
         # Settings that functions which become nodes read.
@@ -121,7 +127,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
                 value = vars(module)[setting]
                 self.guards.check(CHECK_EQUAL, constant(vars(module)).then(DICT_ITEM, setting), value)
         self.graph = fx.Graph()
-        self.inputs: list[TensorValue] = []
+        self.inputs: list[TensorValue | SymbolValue] = []
         self.by_id: dict[int, Value] = {}
         self.keep: list[Any] = []
         self.written: dict[int, Value] = {}
@@ -157,7 +163,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
             return SetValue({o: Constant(o) for o in obj}, frozenset)
         return Constant(obj)
 
-    def add_input(self, value: TensorValue, name: str) -> fx.Node:
+    def add_input(self, value: TensorValue | SymbolValue, name: str) -> fx.Node:
         """Adds an input of the graph, after the other inputs."""
         name = "L_" + "".join(c if c.isalnum() else "_" for c in name).strip("_") + "_"
         anchor = self._last_input
@@ -173,6 +179,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Tenso
                 node = self.graph.placeholder(name)
         self._last_input = node
         node.meta["example_value"] = value.example
+        node.meta["dynamic_dims"] = value.dims if isinstance(value, TensorValue) else None
         self.inputs.append(value)
         return node
 
@@ -289,8 +296,10 @@ def _layout_at(frame: Frame, index: int, depth: int) -> Layout:
 class Capture:
     """One attempt to compile a frame for the slots of a call."""
 
-    def __init__(self, entry: Entry, slots: tuple, options: Any) -> None:
+    def __init__(self, entry: Entry, slots: tuple, options: Any, history: SizeHistory) -> None:
         self.entry, self.slots, self.options = entry, slots, options
+        self.policy = SizePolicy(options.dynamic, history)
+        self.follows_sizes = self.policy.may_be_dynamic and not any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda"))
         self.table = TABLES[sys.version_info[:2]]
         self.group = 0
         self.frame: Frame | None = None
@@ -326,7 +335,10 @@ class Capture:
                     frame.cells[name] = ex.wrap_cell(self.slots[i], at)
                 else:
                     frame.locals[name] = Lazy(self.slots[i], at)
-            frame.stack = [ex.wrap(self.slots[i], Source(SLOT, None, None, i)) for i in range(entry.layout.depth)]
+            for i in range(entry.layout.depth):
+                at = Source(SLOT, None, None, i)
+                is_float = type(self.slots[i]) is float  # guarded if the function uses it
+                frame.stack.append(Lazy(self.slots[i], at) if is_float else ex.wrap(self.slots[i], at))
         return frame
 
     def _names(self) -> tuple[str, ...]:
@@ -340,7 +352,8 @@ class Capture:
     def _run(self, stop_at: int | None) -> tuple[Executor, Value | None]:
         if getattr(self, "ex", None) is not None:
             self.ex.release()
-        ex = Executor(self.table, self._names())
+        ex = Executor(self.table, self._names(), self.policy, self.follows_sizes)
+        ex.begin_steps(self.options.may_contain_steps)
         self.ex = ex
         self.group = 0
         frame = self.frame = self._begin(ex)
@@ -361,7 +374,7 @@ class Capture:
         if self.entry.target < 0:
             reason = reason_to_run_plainly(self.entry.code, self.slots[0].__globals__)
             if reason:
-                self.ex = Executor(self.table, self._names())
+                self.ex = Executor(self.table, self._names(), self.policy)
                 self.ex.guards = Guards(self._names())
                 self.ex.guards.check(CHECK_IS, Source(SLOT).then(FUNCTION_CODE), self.entry.code)
                 raise Failed(reason)
@@ -386,6 +399,8 @@ class Capture:
                     broken, stop_at = GraphBreak(reason, where, (stack,)), self.group
                     if self.group == 0:
                         raise Failed(reason) from None
+                except (NeedsSizes, NeedsConstantSizes) as e:
+                    self.follows_sizes, stop_at, broken = isinstance(e, NeedsSizes), None, None
                 except RecursionError:
                     raise Failed("too many nested calls") from None
                 finally:
@@ -414,6 +429,7 @@ class Capture:
             text = self._break_code(code)
         code.effects()
         ex.add_alias_guards()
+        ex.add_size_guards()
         nodes = [v.node for v in code.outputs]
         graph, module = None, None
         if ex.calls or nodes:

@@ -29,6 +29,7 @@ from ._values import (
     SetValue,
     SliceValue,
     SuperValue,
+    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
@@ -83,6 +84,15 @@ class Code:
             self.reads.append(f"{name} = {text}")
         return self._sources[text]
 
+    def read_metadata(self, source: Source, suffix: str) -> str:
+        """The name of a size of a tensor, which is read before the graph runs."""
+        text = self.read(source) + suffix
+        if text not in self._sources:
+            name = f"s{len(self._sources)}"
+            self._sources[text] = name
+            self.reads.append(f"{name} = {text}")
+        return self._sources[text]
+
     def _name(self, text: str) -> str:
         self._count += 1
         name = f"v{self._count}"
@@ -97,6 +107,8 @@ class Code:
             return self.constant(value.value)
         if isinstance(value, Null):
             return "call_first"
+        if isinstance(value, SymbolValue):
+            return self.ex.text_of_symbol(value, self)
         if id(value) in self._names:
             return self._names[id(value)]
         if value.source is not None:

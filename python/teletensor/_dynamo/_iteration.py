@@ -51,7 +51,7 @@ class Iteration:
 
     def iterate(self, value: Value) -> Value:
         """iter(value)"""
-        value = self.real(value)
+        value = self.plain(self.real(value))
         if isinstance(value, SequenceValue):
             cls = type(iter([])) if value.cls is list else type(iter(()))
             if value.cls not in (list, tuple) and "__iter__" in vars(value.cls):

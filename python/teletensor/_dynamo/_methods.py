@@ -41,7 +41,7 @@ class Methods:
 
     def call_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value], owner: type | None = None) -> Value:
         """The result of a method in C."""
-        value = self.real(value)
+        value = self.plain(self.real(value))
         if isinstance(value, TensorValue):
             return self.call_tensor_method(value, name, args, kwargs)
         if isinstance(value, ObjectValue) or owner is object:

@@ -21,6 +21,7 @@ from ._values import (
     ExceptionValue,
     FunctionValue,
     GeneratorValue,
+    Lazy,
     Null,
     ObjectValue,
     Raised,
@@ -93,7 +94,8 @@ def _load_const(f, i):
 def _load_fast(f, i):
     name = f.names[i.arg]
     value = f.load_local(name)
-    f.locals[name] = value = f.ex.real(value)
+    if not (isinstance(value, Lazy) and type(value.obj) is float):  # which often is only passed on
+        f.locals[name] = value = f.ex.real(value)
     f.push(value)
 
 
@@ -427,7 +429,7 @@ def _unpack_ex(f, i):
 @_op("FORMAT_VALUE")
 def _format_value(f, i):
     spec = f.ex.python_value(f.pop()) if i.arg & 4 else ""
-    value = f.ex.real(f.pop())
+    value = f.ex.plain(f.ex.real(f.pop()))
     conversion = i.arg & 3
     if conversion:
         value = text_of(f.ex, value, (None, str, repr, ascii)[conversion])

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from ._attributes import _MISSING, raise_
+from ._symbols import is_symbolic_operand
 from ._values import (
     Break,
     BuiltinMethod,
@@ -18,6 +19,7 @@ from ._values import (
     DictView,
     ExceptionValue,
     FunctionValue,
+    IdValue,
     IteratorValue,
     MethodValue,
     ObjectValue,
@@ -26,6 +28,7 @@ from ._values import (
     SequenceValue,
     SetValue,
     SliceValue,
+    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
@@ -69,6 +72,12 @@ class Operators:
         a, b = self.real(a), self.real(b)
         in_place = sign.endswith("=")
         name, function = IN_PLACE[sign] if in_place else BINARY[sign]
+        if isinstance(a, SymbolValue) or isinstance(b, SymbolValue):
+            found = self.binary_of_symbols(sign.rstrip("=") if in_place else sign, a, b)
+            if found is not None:
+                return found
+            if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
+                a, b = self.plain(a), self.plain(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
             if self.is_folded(a) and self.is_folded(b):
                 self._check_size(sign, a.value, b.value)
@@ -76,7 +85,7 @@ class Operators:
             raise Break(f"{sign} of a {type(a.value).__name__} and a {type(b.value).__name__}")
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             other = b if isinstance(a, TensorValue) else a
-            if isinstance(other, (TensorValue, Constant)):
+            if isinstance(other, (TensorValue, Constant, SymbolValue)):
                 return self.call_in_graph("call_function", function, [a, b])
             if not isinstance(other, ObjectValue):
                 raise Break(f"{sign} of a tensor and a {type(other).__name__}")
@@ -181,6 +190,9 @@ class Operators:
         """-a, +a and ~a."""
         a = self.real(a)
         method, function = UNARY[opcode]
+        if isinstance(a, SymbolValue) and opcode != "UNARY_INVERT":
+            return self.operation("neg", a) if opcode == "UNARY_NEGATIVE" else a
+        a = self.plain(a)
         if isinstance(a, Constant) and self.is_folded(a):
             return fold(function, a.value)
         if isinstance(a, TensorValue):
@@ -194,13 +206,18 @@ class Operators:
         """a < b and the like."""
         a, b = self.real(a), self.real(b)
         name, reflected, function = COMPARE[sign]
+        if is_symbolic_operand(a) and is_symbolic_operand(b):
+            operands = [v.example if isinstance(v, SymbolValue) else v.value for v in (a, b)]
+            return Constant(function(*operands))
+        if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
+            a, b = self.plain(a), self.plain(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
             if self.is_folded(a) and self.is_folded(b) or sign in ("==", "!=") and _compares_by_identity(a.value, b.value):
                 return fold(function, a.value, b.value)
             raise Break(f"{sign} of a {type(a.value).__name__}")
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             other = b if isinstance(a, TensorValue) else a
-            if isinstance(other, (TensorValue, Constant)):
+            if isinstance(other, (TensorValue, Constant, SymbolValue)):
                 return self.call_in_graph("call_function", function, [a, b])
             raise Break(f"{sign} of a tensor and a {type(other).__name__}")
         if isinstance(a, SequenceValue) and isinstance(b, SequenceValue):
@@ -232,6 +249,8 @@ class Operators:
 
     def _equality(self, sign: str, a: Value, b: Value) -> Value:
         equal: bool | None = None
+        if isinstance(a, IdValue) and isinstance(b, IdValue):
+            return Constant((a.of is b.of) == (sign == "=="))
         if isinstance(a, DictValue) and isinstance(b, DictValue):
             equal = a.items.keys() == b.items.keys() and all(
                 self.truth(self.compare("==", v, b.items[k][1])) for k, (_, v) in list(a.items.items())
@@ -265,6 +284,7 @@ class Operators:
         a, b = self.real(a), self.real(b)
         if a is b:
             return True
+        a, b = self.plain(a), self.plain(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
             if a.value is b.value:
                 return True
@@ -288,6 +308,8 @@ class Operators:
     def truth(self, value: Value) -> bool:
         """bool(value)"""
         value = self.real(value)
+        if isinstance(value, SymbolValue):
+            return bool(value.example)
         if isinstance(value, Constant):
             if isinstance(value.value, type) or self.is_folded(value) or type(value.value).__bool__ is _MISSING:
                 return bool(value.value)
@@ -323,7 +345,7 @@ class Operators:
             self.check_tensor_method(value, "__len__")
             if value.example.dim() == 0:
                 return raise_(TypeError, "len() of a 0-d tensor")
-            return Constant(value.example.shape[0])
+            return self.size_at(value, 0)
         result = self.call_method_named(value, "__len__", [])
         if result is None:
             raise Break(f"the length of a {type(value).__name__}")
@@ -332,6 +354,8 @@ class Operators:
     def contains(self, container: Value, item: Value) -> bool:
         """item in container"""
         container, item = self.real(container), self.real(item)
+        if isinstance(container, Constant):
+            item = self.plain(item)
         if isinstance(container, (DictValue, SetValue)):
             return hash_key(item) in container.items
         if isinstance(container, DictView):
@@ -381,6 +405,7 @@ class Operators:
         return result
 
     def _item_of_sequence(self, value: SequenceValue, index: Value) -> Value:
+        index = self.plain(index)
         if isinstance(index, Constant) and isinstance(index.value, (int, slice)):
             at = index.value
         elif isinstance(index, SliceValue):
@@ -402,7 +427,7 @@ class Operators:
 
     def index_of(self, value: Value) -> Any:
         """An index or None, as Python."""
-        value = self.real(value)
+        value = self.plain(self.real(value))
         if isinstance(value, Constant) and isinstance(value.value, (int, type(None))):
             return value.value
         if isinstance(value, ObjectValue):
@@ -470,7 +495,7 @@ class Operators:
 
     def python_value(self, value: Value) -> Any:
         """The Python object of a value that consists of constants; raises Break if a part is not."""
-        value = self.real(value)
+        value = self.plain(self.real(value))
         if isinstance(value, Constant):
             return value.value
         if isinstance(value, SequenceValue):

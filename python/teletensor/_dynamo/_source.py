@@ -10,8 +10,8 @@ FUNCTION_CODE, FUNCTION_GLOBALS, FUNCTION_CLOSURE, FUNCTION_DEFAULTS, FUNCTION_K
 METHOD_SELF, METHOD_FUNCTION, ATTRIBUTE, CALL = range(14, 18)
 (
     CHECK_IS, CHECK_TYPE, CHECK_EQUAL, CHECK_LENGTH, CHECK_KEYS, CHECK_MISSING, CHECK_TYPE_MISSING, CHECK_TENSOR, CHECK_SAME,
-    CHECK_DISTINCT, CHECK_MODES, CHECK_NO_DICT, CHECK_EMPTY_CELL,
-) = range(32, 45)  # fmt: skip
+    CHECK_DISTINCT, CHECK_MODES, CHECK_NO_DICT, CHECK_EMPTY_CELL, CHECK_DYNAMIC_TENSOR, CHECK_DYNAMIC_INT, CHECK_SIZES,
+) = range(32, 48)  # fmt: skip
 
 _TEMPLATES = {
     SLOT: "S[{i}]", DICT_ITEM: "{p}[{o}]", INSTANCE_DICT: "{p}.__dict__", LIST_ITEM: "{p}[{i}]", TUPLE_ITEM: "{p}[{i}]",
@@ -29,17 +29,26 @@ _NAMES = {
     CHECK_LENGTH: "length of {p} is {i}", CHECK_KEYS: "keys of {p} are {o!r}", CHECK_MISSING: "{p} lacks {o!r}",
     CHECK_TYPE_MISSING: "{p} lacks {o!r}", CHECK_TENSOR: "tensor {p}: {o}", CHECK_SAME: "{p} is node {i}",
     CHECK_DISTINCT: "{o!r} are distinct", CHECK_MODES: "modes of the thread", CHECK_NO_DICT: "{p} has no __dict__",
-    CHECK_EMPTY_CELL: "{p} is empty",
+    CHECK_EMPTY_CELL: "{p} is empty", CHECK_DYNAMIC_TENSOR: "tensor {p}: {o}", CHECK_DYNAMIC_INT: "{p} is an int of 0 to 2147483647",
+    CHECK_SIZES: "what was decided by sizes",
 }  # fmt: skip
 
 
+_STATIC = (TYPE_ATTRIBUTE, FUNCTION_DEFAULTS, FUNCTION_KEYWORD_DEFAULTS)
+
+
 class Source:
-    """A path to a value: an element of the slots or a constant object, and items and attributes from there."""
+    """A path to a value: an element of the slots or a constant object, and items and attributes from there.
 
-    __slots__ = ("index", "kind", "object", "parent")
+    Attributes:
+        is_static: numbers there never become symbols: they are attributes of modules or classes, or default values.
+    """
 
-    def __init__(self, kind: int, parent: Source | None = None, obj: Any = None, index: int = 0) -> None:
+    __slots__ = ("index", "is_static", "kind", "object", "parent")
+
+    def __init__(self, kind: int, parent: Source | None = None, obj: Any = None, index: int = 0, is_static: bool = False) -> None:
         self.kind, self.parent, self.object, self.index = kind, parent, obj, index
+        self.is_static = is_static or kind in _STATIC or parent is not None and parent.is_static
 
     def then(self, kind: int, obj: Any = None, index: int = 0) -> Source:
         """The source of a part of the value."""
@@ -100,7 +109,13 @@ class Guards:
     def check(self, kind: int, source: Source | None, obj: Any = None, index: int = 0) -> None:
         """Adds a check of a value."""
         name = source.text(self._names) if source else ""
-        shown = f"{obj.dtype} {list(obj.shape)}" if kind == CHECK_TENSOR else obj
+        shown = obj
+        if kind == CHECK_IS and hasattr(type(obj), "untyped_storage"):
+            shown = "the same tensor"  # whose text would contain its values
+        elif kind == CHECK_TENSOR:
+            shown = f"{obj.dtype} {list(obj.shape)}"
+        elif kind == CHECK_DYNAMIC_TENSOR:
+            shown = f"{obj[0].dtype} [{', '.join('*' if i in obj[1] else str(size) for i, size in enumerate(obj[0].shape))}]"
         try:
             text = _NAMES[kind].format(p=name, o=shown, i=index)
         except Exception:  # noqa: BLE001 - a __repr__ of the user's

@@ -13,6 +13,7 @@ from ..fx._mutation import _mutates
 from ._attributes import _MISSING as MISSING
 from ._attributes import is_python_class, lookup
 from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
+from ._symbols import NeedsConstantSizes
 from ._values import (
     Break,
     BuiltinMethod,
@@ -24,6 +25,7 @@ from ._values import (
     Raised,
     SequenceValue,
     SliceValue,
+    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
@@ -154,13 +156,13 @@ class Tensors:
     def begin_trace(self) -> None:
         """Starts inference of metadata, for the session of the first tensor."""
         if self.trace is None:
-            self.trace = _C.ProgramTrace([], True, only_metadata=True)
+            self.trace = _C.ProgramTrace([], True, only_metadata=True, records_sizes=self.follows_sizes)
 
-    def stand_in(self, tensor: Tensor) -> Tensor:
-        """A tensor with the metadata of another and without values."""
+    def stand_in(self, tensor: Tensor, dims: tuple[int, ...] = ()) -> Tensor:
+        """A tensor with the metadata of another and without values. The sizes `dims` are symbols."""
         self.begin_trace()
         try:
-            return self.trace.add_input(tensor)
+            return self.trace.add_input(tensor, dims)
         except (RuntimeError, NotImplementedError) as e:
             raise Break(str(e)) from None
 
@@ -176,6 +178,8 @@ class Tensors:
         value = self.real(value)
         if isinstance(value, TensorValue):
             return self.node_of(value), value.example
+        if isinstance(value, SymbolValue):
+            return self.node_of_symbol(value), value.example
         if isinstance(value, Constant):
             obj = value.value
             if self.is_numpy_scalar(obj):
@@ -188,7 +192,7 @@ class Tensors:
                 return nodes, examples
             if value.cls is tuple:
                 return tuple(nodes), tuple(examples)
-            if value.cls is _C.Size and all(isinstance(n, int) for n in nodes):
+            if value.cls is _C.Size:
                 return tuple(nodes), _C.Size(examples)
             if is_namedtuple(value.cls) or is_structseq(value.cls):
                 return tuple(nodes), tuple(examples)
@@ -212,7 +216,8 @@ class Tensors:
     def call_in_graph(self, op: str, target: Any, args: list[Value], kwargs: dict[str, Value] | None = None) -> Value:
         """Adds a call of a function (op "call_function") or a method ("call_method"), and returns its result."""
         self.begin_trace()
-        if args and self.is_numpy_scalar(getattr(self.real(args[0]), "value", None)) and op == "call_function":
+        first = self.real(args[0]) if args else None
+        if isinstance(first, Constant) and self.is_numpy_scalar(first.value) and op == "call_function":
             raise Break("a scalar of NumPy as the first operand")  # its own operators may come first
         pairs = [self.arguments(a) for a in args]
         keyword_pairs = {k: self.arguments(v) for k, v in (kwargs or {}).items()}
@@ -229,6 +234,9 @@ class Tensors:
         except Exception as e:  # noqa: BLE001 - the call itself will raise it
             raise Break(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}") from None
         if not self._has_tensors(result):
+            if isinstance(result, _C.SymInt):
+                node = self.graph.create_node(op, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in keyword_pairs.items()})
+                return SymbolValue(result, ("node", node))
             if result is None and _mutates(name):
                 pass
             elif name in METADATA_FUNCTIONS or (name in ("eq", "ne") and isinstance(result, bool)):
@@ -296,6 +304,8 @@ class Tensors:
         if not all(isinstance(a, Constant) for a in values):
             raise Break("a mode that depends on values")
         result = function(*(a.value for a in values))
+        if self.follows_sizes and any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda")):
+            raise NeedsConstantSizes
         self.graph.call_function(function, tuple(a.value for a in values))
         self.has_modes = True
         return Constant(result)
@@ -312,7 +322,7 @@ class Tensors:
                 return self.call(self.wrap_class_function(found.fget), [value], {})
             raise Break(f"{value.cls.__name__}.{name}")
         if name == "shape":
-            return self.constant_value(value.example.shape)
+            return self.shape_of(value)
         if name == "__class__":
             return self.type_constant(value.cls)
         if name in METADATA_ATTRIBUTES:
@@ -321,6 +331,8 @@ class Tensors:
             return Constant(value.is_leaf)
         if name in _TENSOR_ATTRIBUTES:
             return self.call_in_graph("call_function", getattr, [value, Constant(name)])
+        if name == "grad" and (found := self.grad_of(value)) is not None:
+            return found
         if name == "grad" and value.source is not None:
             return self.wrap(value.original.grad, value.source.attribute("grad"))
         if not hasattr(Tensor, name) or name == "__dict__":
@@ -366,13 +378,20 @@ class Tensors:
         """A call of a method of a tensor."""
         self.check_tensor_method(value, name)
         if name == "size" and not kwargs:
-            values = [self.real(a) for a in args]
+            values = [self.plain(self.real(a)) for a in args]
             if not all(isinstance(a, Constant) for a in values):
                 raise Break("size() of a dimension that is not a number")
             try:
-                return self.constant_value(value.example.size(*(a.value for a in values)))
+                if not values or values[0].value is None:
+                    return self.shape_of(value)
+                size = value.example.size(*(a.value for a in values))
+                return self.symbol(size, ("size", value, *(a.value for a in values)))
             except (IndexError, TypeError) as e:
                 raise Raised(ExceptionValue(type(e), [Constant(str(e))])) from None
+        if name in ("numel", "nelement") and not args and not kwargs:
+            return self.symbol(value.example.numel(), ("numel", value))
+        if name == "backward":
+            return self.backward(value, args, kwargs)
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

@@ -57,6 +57,29 @@ class Constant(Value):
         return type(self.value)
 
 
+class SymbolValue(Value):
+    """An int that differs from call to call: a size, an int that the function receives, or what it computes from them.
+
+    Args:
+        example: the SymInt of the capture.
+        expression: ("size", tensor, dimension), ("numel", tensor), ("int",), ("node", node of the graph), or the name of an
+            operation with its operands, which are values.
+        source: of an int that the function receives.
+    """
+
+    cls = int
+
+    def __init__(self, example: Any, expression: tuple, source: Source | None = None) -> None:
+        self.example, self.expression, self.source = example, expression, source
+        self.node: Any = None
+        self.original: Any = None  # the int, if it is received
+
+    @property
+    def value(self) -> int:
+        """The number, which every call must then have."""
+        return int(self.example)
+
+
 class TensorValue(Value):
     """A tensor: a node of the graph, and a stand-in that has its metadata."""
 
@@ -64,6 +87,7 @@ class TensorValue(Value):
         self.node, self.example, self._cls, self.source, self.is_leaf = node, example, cls, source, is_leaf
         self.attributes: dict[str, Value] = {}
         self.original: Any = None  # the tensor, if it is an input
+        self.dims: tuple[int, ...] = ()  # whose sizes differ from call to call, if it is an input
 
     @property
     def cls(self) -> type:
@@ -189,6 +213,15 @@ class SuperValue(Value):
 
     def __init__(self, owner: type, self_: Value) -> None:
         self.owner, self.self = owner, self_
+
+
+class IdValue(Value):
+    """id() of an object: it can be compared, and be a key."""
+
+    cls = int
+
+    def __init__(self, of: Value) -> None:
+        self.of = of
 
 
 DELETED = Value()

@@ -14,6 +14,7 @@ from ..nn import Buffer, Module, Parameter
 from ._resume import call_first
 from ._source import (
     CELL,
+    CHECK_DYNAMIC_TENSOR,
     CHECK_EMPTY_CELL,
     CHECK_EQUAL,
     CHECK_IS,
@@ -43,6 +44,7 @@ from ._values import (
     Constant,
     DictValue,
     FunctionValue,
+    IdValue,
     Lazy,
     MethodValue,
     Null,
@@ -52,6 +54,7 @@ from ._values import (
     SequenceValue,
     SetValue,
     SliceValue,
+    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
@@ -81,12 +84,14 @@ def is_namedtuple(cls: type) -> bool:
 
 def hash_key(value: Value) -> Any:
     """What identifies a value as a key of dicts and sets."""
-    if isinstance(value, Constant):
+    if isinstance(value, (Constant, SymbolValue)):
         return value.value
     if isinstance(value, SequenceValue) and issubclass(value.cls, tuple):
         return (tuple, *[hash_key(item) for item in value.items])
     if isinstance(value, (TensorValue, FunctionValue)):
         return _ById(value)
+    if isinstance(value, IdValue):
+        return (IdValue, _ById(value.of))
     if isinstance(value, ObjectValue) and value.cls.__hash__ is object.__hash__ and value.cls.__eq__ is object.__eq__:
         return _ById(value)
     raise Break(f"a {type(value).__name__} as a key")
@@ -123,6 +128,8 @@ class Wrapping:
         if obj is call_first:
             check(CHECK_IS, source, obj)
             return Null()
+        if cls is int:
+            return self.wrap_int(obj, source)
         if cls in EQUAL_TYPES or isinstance(obj, enum.Enum):
             check(CHECK_IS if obj is None or cls is bool or isinstance(obj, enum.Enum) else CHECK_EQUAL, source, obj)
             return Constant(obj, source)
@@ -291,10 +298,15 @@ class Wrapping:
         """A tensor becomes an input of the graph when a call uses it."""
         if _C._is_wrapper(obj):
             raise Break("a tensor without values in the engine")
-        self.guards.check(CHECK_TENSOR, source, obj)
+        dims = self.dims_of(obj, cls, source)
+        if dims:
+            self.guards.check(CHECK_DYNAMIC_TENSOR, source, (obj, dims))
+        else:
+            self.guards.check(CHECK_TENSOR, source, obj)
         value = TensorValue(None, None, cls, source, obj.is_leaf)
-        value.original = obj
-        value.example = self.stand_in(obj)
+        value.original, value.dims = obj, dims
+        value.example = self.stand_in(obj, dims)
+        self.note_traced(source, value)
         return value
 
     def type_constant(self, cls: type) -> Constant:

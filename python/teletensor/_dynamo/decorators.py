@@ -10,6 +10,8 @@ from contextlib import ContextDecorator
 from typing import Any
 
 from .._C import Tensor
+from .._options import reject_values
+from ..fx.experimental.symbolic_shapes import ConstraintViolationError
 from ..nn import Module
 from . import _marks, _tensors, config
 from ._capture import Executor
@@ -192,7 +194,7 @@ def _check_mark(name: str, t: Any, index: Any) -> None:
 
 
 def mark_static(t: Any, index: Any = None) -> None:
-    """Makes sizes of a tensor numbers in torch.compiler.trace(); all sizes are constants of compiled functions.
+    """Makes sizes of a tensor constants of compiled functions and of the Programs of torch.compiler.trace().
 
     Args:
         t: a tensor. Other objects have no sizes.
@@ -202,7 +204,12 @@ def mark_static(t: Any, index: Any = None) -> None:
         return
     _check_mark("mark_static", t, index)
     dims = range(t.dim()) if index is None else index if isinstance(index, (list, tuple)) else [index]
-    t._dynamo_static_indices = {*getattr(t, "_dynamo_static_indices", ()), *(dim % max(t.dim(), 1) for dim in dims)}
+    _add_marks(t, "_dynamo_static_indices", dims)
+
+
+def _add_marks(t: Tensor, name: str, index: Any) -> None:
+    dims = index if isinstance(index, (list, tuple, range)) else [index]
+    setattr(t, name, {*getattr(t, name, ()), *(dim % max(t.dim(), 1) for dim in dims)})
 
 
 def mark_static_address(t: Any, guard: bool = False) -> None:
@@ -211,16 +218,44 @@ def mark_static_address(t: Any, guard: bool = False) -> None:
 
 
 def maybe_mark_dynamic(t: Any, index: Any, *, min: int | None = None, max: int | None = None) -> None:  # noqa: A002 - PyTorch's names
-    """Checks its arguments: sizes are constants of compiled code, and others compile it again."""
+    """Makes sizes of a tensor symbols of functions that are compiled for it, where they can be.
+
+    Args:
+        t: a tensor that compiled functions have not received yet.
+        index: a dimension or several.
+        min, max: not implemented.
+    """
     _check_mark("maybe_mark_dynamic", t, index)
+    reject_values("maybe_mark_dynamic", "the range of a size is found by the function", min=min, max=max)
+    _add_marks(t, "_dynamo_weak_dynamic_indices", index)
 
 
 def mark_dynamic(
     t: Any, index: Any, *, hint_override: int | None = None, min: int | None = None, max: int | None = None,  # noqa: A002
     specialize_on: Any = None,
 ) -> None:  # fmt: skip
-    """Checks its arguments: sizes are constants of compiled code, and others compile it again."""
+    """Makes sizes of a tensor symbols of functions that are compiled for it: the code serves all sizes of at least 2.
+
+    Functions that require one size raise ConstraintViolationError when they are compiled.
+
+    Args:
+        t: a tensor that compiled functions have not received yet.
+        index: a dimension or several.
+        min, max: the sizes for which the code is used; others are compiled again.
+        hint_override, specialize_on: not implemented.
+    """
     _check_mark("mark_dynamic", t, index)
+    reject_values("mark_dynamic", "code is made for any size", hint_override=hint_override, specialize_on=specialize_on or None)
+    _add_marks(t, "_dynamo_dynamic_indices", index)
+    for dim in index if isinstance(index, (list, tuple)) else [index]:
+        size = t.shape[dim]
+        if min is not None and size < min or max is not None and size > max:
+            raise ConstraintViolationError(f"[mark_dynamic] expected a size of {min or 0} to {max}, got {size}")
+    if min is not None or max is not None:
+        t._dynamo_dynamic_ranges = {
+            **getattr(t, "_dynamo_dynamic_ranges", {}),
+            **{dim % t.dim(): (min, max) for dim in (index if isinstance(index, (list, tuple)) else [index])},
+        }
 
 
 class error_on_graph_break(ContextDecorator):  # noqa: N801 - PyTorch's name

@@ -20,12 +20,14 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from ..fx.experimental.symbolic_shapes import ConstraintViolationError
 from ..nn import Module
 from . import _marks, config
 from ._backends import lookup_backend
 from ._capture import Capture, Entry, Failed, GraphBreak, can_compile, plain_rest
 from ._introspection import reason_to_run_plainly
 from ._logs import counters, log
+from ._sizes import SizeHistory
 from ._source import CHECK_MODES, Guards
 from ._stance import current_stance, is_disabled
 from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, Unsupported
@@ -78,6 +80,12 @@ class Compiler:
     @property
     def breaks_are_errors(self) -> bool:
         return self.fullgraph or config.error_on_graph_break
+
+    @property
+    def may_contain_steps(self) -> bool:
+        """Whether graphs may contain backward passes and steps of optimizers."""
+        force = current_stance().force_backend
+        return bool(getattr(lookup_backend(self.backend if force is None else force), "contains_steps", False))
 
     @staticmethod
     def raise_break(broken: GraphBreak) -> None:
@@ -179,9 +187,10 @@ class Compiler:
         return function(slots)
 
     def _why(self, state: _CacheState, slots: tuple) -> str:
-        for guards, texts in state.guards:
+        for guards, texts in reversed(state.guards):
             if not guards.check(slots):
-                return texts[guards.failed]
+                failed = texts[guards.failed]
+                return failed if guards.sizes_failure is None else f"{failed}: {guards.sizes_failure}"
         return ""
 
     def _compile(self, entry: Entry, slots: tuple, plain: Callable, state: _CacheState) -> Callable:
@@ -191,7 +200,7 @@ class Compiler:
             counters["recompiles"][entry.code.co_qualname] += 1
             if self.on_capture:
                 self.on_capture.recompiled(reason)
-        capture = Capture(entry, slots, self)
+        capture = Capture(entry, slots, self, state.history)
         state.compiled += 1
         try:
             captured = capture()
@@ -200,7 +209,7 @@ class Compiler:
             if captured.graph is not None and self.on_capture:
                 self.on_capture.captured(captured)
             log("bytecode", captured.source)
-        except (BackendCompilerFailed, Unsupported, KeyboardInterrupt):
+        except (BackendCompilerFailed, ConstraintViolationError, Unsupported, KeyboardInterrupt):
             raise
         except Exception as e:  # noqa: BLE001 - an instruction that is executed wrongly must not reach the user
             if not isinstance(e, Failed):
@@ -248,6 +257,7 @@ class _CacheState:
         self.compiled = self.eager_calls = 0
         self.warned = False
         self.guards: list[tuple[Any, list[str]]] = []
+        self.history = SizeHistory()
 
     def reset(self) -> None:
         self.__init__(self.owner)
@@ -400,8 +410,12 @@ def _call_module(module: Module, *args: Any, **kwargs: Any) -> Any:
     return module(*args, **kwargs)
 
 
-def shared_compiler(backend: Any, fullgraph: bool, keywords: dict[str, Any], recompile_limit: int | None, dynamic: bool | None) -> Compiler:
-    """The Compiler of equal options, so that compiling a function again finds the code that exists."""
+def shared_compiler(
+    backend: Any, fullgraph: bool, keywords: dict[str, Any], recompile_limit: int | None, dynamic: bool | None, is_isolated: bool = False
+) -> Compiler:
+    """The Compiler of equal options, so that compiling a function again finds the code that exists; a new one if `is_isolated`."""
+    if is_isolated:
+        return Compiler(backend, fullgraph, keywords, recompile_limit, dynamic)
     key = (id(backend) if callable(backend) else backend, fullgraph, repr(sorted(keywords.items())), recompile_limit, dynamic)
     with _lock:
         known = _shared.get(key)

@@ -37,12 +37,13 @@ def compile(  # noqa: A001 - PyTorch's name
 ) -> Any:  # fmt: skip
     """Returns a function or module that captures the calls of tensor functions as graphs, which a backend runs.
 
-    Without `model`, returns a decorator. Sizes are constants: a call with other sizes compiles the function again.
+    Without `model`, returns a decorator. A size or int that has changed becomes a symbol when the function is compiled again; this
+    code then serves other values, too.
 
     Args:
         model: a function or module.
         fullgraph: raise torch._dynamo.exc.Unsupported where the function would need several graphs.
-        dynamic: True, False and None have the same effect: sizes are constants.
+        dynamic: True: sizes and ints are symbols from the first call. False: they are constants. None: see above.
         backend: "inductor" or "teletensor", which make Programs that the engine runs; "eager", "aot_eager", a registered name, or
             a function that receives a GraphModule and a list of example inputs and returns a callable. None: the default.
         mode: "default", "reduce-overhead", "max-autotune" or "max-autotune-no-cudagraphs". A Program is one instruction in
@@ -67,7 +68,7 @@ def compile(  # noqa: A001 - PyTorch's name
         raise RuntimeError("Either mode or options can be specified, but both can't be specified at the same time.")
     if mode is not None and mode not in MODES:
         raise RuntimeError(f"Unrecognized mode={mode}, should be one of: {', '.join(MODES)}")
-    reject_values("compile", "sizes are constants", dynamic_shapes=dynamic_shapes)
+    reject_values("compile", "use mark_dynamic() and mark_static()", dynamic_shapes=dynamic_shapes)
     function = lookup_backend(backend)
     keywords: dict[str, Any] = {}
     if function is engine or backend in ("eager", "aot_eager"):
@@ -86,7 +87,7 @@ def compile(  # noqa: A001 - PyTorch's name
         raise RuntimeError(f"A callable function is expected, but {type(model)} is provided.")
     if disable:
         return model
-    compiler = shared_compiler(backend, fullgraph, keywords, recompile_limit, object() if isolate_recompiles else dynamic)
+    compiler = shared_compiler(backend, fullgraph, keywords, recompile_limit, dynamic, isolate_recompiles)
     if isinstance(model, Module):
         return OptimizedModule(model, compiler)
     made = compiled(model, compiler)

@@ -1,4 +1,4 @@
-"""torch.compiler.config: settings of compilation. They can be set and read and have no effect: sizes are constants."""
+"""torch.compiler.config: settings of compilation. They can be set and read and have no effect: see torch._dynamo.config."""
 
 job_id: str | None = None
 dynamic_shapes = True

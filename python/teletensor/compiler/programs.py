@@ -184,6 +184,12 @@ def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
         raise error from first
 
 
+def trace_sizes(fn: Callable, tensors: list[_C.Tensor], constant: bool | list[tuple[int, int]]) -> TracedProgram:
+    """trace() of a function of tensors of which the sizes `constant`, as (tensor, dimension), or all, are numbers."""
+    leaves, spec = pytree.tree_flatten((tuple(tensors), {}))
+    return _traced_with(_C.ProgramTrace(tensors, constant), fn, leaves, spec)
+
+
 def _static_sizes(tensors: list[_C.Tensor]) -> list[tuple[int, int]]:
     """The sizes that torch._dynamo.mark_static() has marked, and those of parameters."""
     static = []

@@ -15,7 +15,7 @@ from ._dual import ForwardLevel, make_dual
 from ._linearized import LinearLevel
 from ._transformed import inside_modes
 from .batching import vmap
-from .derivatives import NestingLevel, jacrev, select_arguments, split_aux
+from .derivatives import NestingLevel, grad, jacrev, select_arguments, split_aux
 
 _JVP = "jvp(f, primals, tangents)"
 
@@ -133,9 +133,61 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
     return differentiated
 
 
+class _NotScalar(Exception):  # noqa: N818 - selects another method
+    """The function of a Hessian returns something else than one number."""
+
+
+# Up to so many elements of an input, its rows of the Hessian are computed as gradients of copies of the inputs.
+_MAX_COPIES = 256
+
+
+def _rows_of_copies(func: Callable, args: tuple, argnums: int | tuple[int, ...]) -> Any:
+    """The Hessian by two backward passes over copies of the inputs, one for each element of an input.
+
+    It takes fewer calls than dual tensors in a backward pass, and as many copies of what the function computes. Raises _NotScalar.
+    """
+    selected, substitute = select_arguments(args, argnums)
+    given = tree.leaves(selected)
+
+    def scalar(values: Any) -> Tensor:
+        output = func(*substitute(values))
+        if not isinstance(output, Tensor) or output.dim() != 0:
+            raise _NotScalar
+        return output
+
+    def of_input(position: int) -> Any:
+        x = given[position]
+        units = _C.torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape)
+        copies = tree.rebuild(selected, [v.expand(len(units), *v.shape) for v in given])
+
+        def diagonal(values: Any) -> Tensor:
+            return (tree.leaves(vmap(grad(scalar))(values))[position] * units).sum()
+
+        rows = tree.leaves(grad(diagonal)(copies))
+        return tree.rebuild(selected, [row.reshape((*x.shape, *v.shape)) for row, v in zip(rows, given)])
+
+    return tree.rebuild(selected, [of_input(i) for i in range(len(given))])
+
+
 def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
-    """Returns a function that computes the second derivatives of a scalar function: a forward pass over the gradient."""
-    return jacfwd(jacrev(func, argnums), argnums)
+    """Returns a function that computes the second derivatives of a scalar function.
+
+    Inputs of few elements take two backward passes over copies of the inputs; others a forward pass over the gradient, as do
+    functions of which the backward pass cannot be differentiated and those that return several numbers.
+    """
+    forward_over_reverse = jacfwd(jacrev(func, argnums), argnums)
+
+    @wraps(func)
+    def differentiated(*args: Any) -> Any:
+        leaves = tree.leaves(select_arguments(args, argnums)[0])
+        if all(isinstance(x, Tensor) and x.is_floating_point() and 0 < x.numel() <= _MAX_COPIES for x in leaves):
+            try:
+                return _rows_of_copies(func, args, argnums)
+            except (_NotScalar, NotImplementedError):
+                pass
+        return forward_over_reverse(*args)
+
+    return differentiated
 
 
 def linearize(func: Callable, *primals: Any):

@@ -86,7 +86,7 @@ def _is_known(optimizer: Optimizer) -> bool:
     return False
 
 
-def _why_not(optimizer: Optimizer, args: tuple, kwargs: dict) -> str | None:
+def why_not(optimizer: Optimizer, args: tuple, kwargs: dict) -> str | None:
     """Why a traced function cannot contain the optimizer's step."""
     if not _is_known(optimizer):
         return "only steps of SGD, Adam and AdamW can be part of it"
@@ -110,7 +110,7 @@ def record(optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
     Raises:
         NotImplementedError: a run cannot repeat the step.
     """
-    reason = _why_not(optimizer, args, kwargs)
+    reason = why_not(optimizer, args, kwargs)
     if reason is not None:
         raise NotImplementedError(
             f"[{type(optimizer).__name__}] step() in a traced function: {reason}; call it after the function, which stores the "

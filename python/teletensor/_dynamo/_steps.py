@@ -1,0 +1,138 @@
+"""Training steps in graphs: backward(), writes and reads of `.grad`, and the steps of optimizers whose Programs can contain them.
+
+Backends say with an attribute `contains_steps` that their graphs may contain these calls; otherwise they end the graph.
+"""
+
+from __future__ import annotations
+
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C, _gradients
+from ..optim._traced import why_not
+from ..optim.optimizer import Optimizer
+from ._source import CHECK_IS
+from ._values import Break, Constant, ObjectValue, TensorValue, Value
+
+
+def step_of(optimizer: Optimizer) -> Callable:
+    """A function without arguments that calls an optimizer's step()."""
+
+    def optimizer_step() -> None:
+        optimizer.step()
+
+    optimizer_step.__module__ = "optimizer"
+    optimizer_step.optimizer = optimizer
+    return optimizer_step
+
+
+class Steps:
+    """A part of Executor.
+
+    Attributes:
+        may_contain_steps: whether the backend accepts such graphs.
+        has_steps: whether the graph contains the step of an optimizer.
+    """
+
+    may_contain_steps = False
+    has_steps = False
+    _has_backward = False
+    _with_grad: list[TensorValue]
+    _stepped: list[ObjectValue]
+
+    def begin_steps(self, may_contain_steps: bool) -> None:
+        """Sets whether the backend accepts training steps."""
+        self.may_contain_steps = may_contain_steps
+        self._with_grad, self._stepped = [], []
+
+    def backward(self, value: TensorValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Tensor.backward()."""
+        if not self.may_contain_steps:
+            raise Break("Tensor.backward()")
+        options = {k: self.real(v) for k, v in kwargs.items() if k != "gradient"}
+        if len(args) > 1 or any(not isinstance(v, Constant) or v.value not in (None, False) for v in options.values()):
+            raise Break("backward() with options")
+        if value.source is not None or not value.example.requires_grad:
+            raise Break("backward() of an argument, or of a tensor that does not require grad")
+        if any(getattr(v, "is_leaf", True) is False and v.example.requires_grad for v in self.inputs):
+            raise Break("backward() to a tensor with a history")
+        result = self.call_in_graph("call_method", "backward", [value, *args], {k: v for k, v in kwargs.items() if k == "gradient"})
+        self._has_backward = self.mutates = True
+        for tensor in self._with_grad:
+            tensor.attributes.pop("grad", None)
+        return result
+
+    def grad_of(self, value: TensorValue) -> Value | None:
+        """`.grad` of a tensor, if the graph has changed it or may have; None: it is that of the existing tensor."""
+        if not self._has_backward or value.source is None or not value.is_leaf or value.example.grad is None:
+            return None
+        found = self.call_in_graph("call_function", getattr, [value, Constant("grad")])
+        self._set_known_grad(value, found)
+        return found
+
+    def _set_known_grad(self, value: TensorValue, grad: Value) -> None:
+        value.attributes["grad"] = grad
+        if value not in self._with_grad:
+            self._with_grad.append(value)
+
+    def set_grad(self, value: TensorValue, new: Value) -> None:
+        """value.grad = new"""
+        new = self.real(new)
+        is_none = isinstance(new, Constant) and new.value is None
+        if not self.may_contain_steps or value.source is None or not value.is_leaf or not (is_none or isinstance(new, TensorValue)):
+            raise Break("Tensor.grad is written")
+        self.graph.call_function(setattr, (self.node_of(value), "grad", None if is_none else self.node_of(new)))
+        value.example.grad = None if is_none else new.example
+        self.calls += 1
+        self.mutates = True
+        self._set_known_grad(value, new)
+
+    def clear_grads(self, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """_gradients.clear(), which zero_grad() calls; None if it is executed as other functions."""
+        to_none = args[1] if len(args) > 1 else kwargs.get("set_to_none", Constant(True))
+        if not self.may_contain_steps or not self.truth(to_none):
+            return None
+        for leaf in self.elements(args[0]):
+            leaf = self.real(leaf)
+            if not isinstance(leaf, TensorValue):
+                raise Break("zero_grad() of something else than tensors")
+            self.set_grad(leaf, Constant(None))
+        return Constant(None)
+
+    def optimizer_step(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """The step of an optimizer; None if the function is none, or if it is executed as other functions."""
+        if function is _gradients.clear:
+            return self.clear_grads(args, kwargs)
+        if not (isinstance(function, types.FunctionType) and getattr(function, "hooked", False)) or not args:
+            return None
+        value = self.real(args[0])
+        optimizer = value.original if isinstance(value, ObjectValue) else None
+        if not isinstance(optimizer, Optimizer) or not self.may_contain_steps:
+            return None
+        given = [self.real(v) for v in [*args[1:], *kwargs.values()]]
+        if any(not isinstance(v, Constant) or v.value is not None for v in given):
+            raise Break("the step of an optimizer with a closure")
+        reason = why_not(optimizer, (), {})
+        has_tensors = any(isinstance(group["lr"], _C.Tensor) for group in optimizer.param_groups)
+        if reason is not None or value.attributes or value.source is None or has_tensors:
+            raise Break(f"the step of an optimizer: {reason or 'it was changed, or its learning rate is a tensor'}")
+        self.guards.check(CHECK_IS, value.source, optimizer)
+        for group in self.elements(self.get_attribute(value, "param_groups")):
+            for parameter in self.elements(self.get_item(group, Constant("params"))):
+                parameter = self.real(parameter)
+                if not isinstance(parameter, TensorValue) or parameter.source is None:
+                    raise Break("the step of an optimizer whose parameters are results")
+                # The Program updates this tensor, and not one like it.
+                self.guards.check(CHECK_IS, parameter.source, parameter.original)
+                self.node_of(parameter).meta["is_captured"] = True
+        self.graph.call_function(step_of(optimizer), ())
+        self.calls += 1
+        self.mutates = self.has_steps = True
+        self._stepped.append(value)
+        return Constant(None)
+
+    def check_stepped(self, value: ObjectValue, name: str) -> None:
+        """Ends the graph where the function reads the state of an optimizer whose step is in the graph."""
+        if name == "state" and value in self._stepped:
+            raise Break("the state of an optimizer after its step")

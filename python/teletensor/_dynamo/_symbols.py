@@ -1,0 +1,193 @@
+"""Ints that differ from call to call: sizes of tensors, ints that the function receives, and what it computes from them.
+
+Their examples are SymInts of the trace that infers metadata: a comparison of one is noted there, and later calls for which it
+would have another result are captured again (_C.SizeChecks). Graphs contain nodes that compute them.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from .. import _C
+from .._toplevel import symbols
+from ..fx.experimental.symbolic_shapes import ConstraintViolationError
+from ..nn import Buffer, Parameter
+from ._sizes import SizePolicy
+from ._source import CHECK_DYNAMIC_INT, CHECK_EQUAL, CHECK_SIZES, DICT_ITEM, LIST_ITEM, SLOT, TUPLE_ITEM, Source
+from ._values import Constant, SequenceValue, SymbolValue, TensorValue, Value
+
+# Operations whose results are symbols, with the text of the generated code.
+_OPERATIONS = {
+    "+": (operator.add, "({} + {})"), "-": (operator.sub, "({} - {})"), "*": (operator.mul, "({} * {})"),
+    "//": (operator.floordiv, "({} // {})"), "%": (operator.mod, "({} % {})"), "neg": (operator.neg, "(-{})"),
+    "max": (symbols.sym_max, "max({}, {})"), "min": (symbols.sym_min, "min({}, {})"),
+}  # fmt: skip
+
+
+class NeedsSizes(Exception):  # noqa: N818 - begins the capture again
+    """A tensor has a mark that its sizes are symbols; the capture has begun without symbols."""
+
+
+class NeedsConstantSizes(Exception):  # noqa: N818 - begins the capture again
+    """The function does what cannot be followed with symbols."""
+
+
+class Symbols:
+    """A part of Executor.
+
+    Attributes:
+        follows_sizes: whether the trace records what depends on sizes.
+    """
+
+    sizes: SizePolicy
+    follows_sizes: bool
+    _symbols: dict[int, SymbolValue]
+    _traced: list[tuple[Source, list[int], tuple[int, ...], Any]]
+
+    def begin_symbols(self, policy: SizePolicy, follows_sizes: bool) -> None:
+        """Sets the policy of the capture."""
+        self.sizes, self.follows_sizes = policy, follows_sizes
+        self._symbols, self._traced = {}, []
+
+    def dims_of(self, tensor: Any, cls: type, source: Source) -> tuple[int, ...]:
+        """The dimensions of an existing tensor whose sizes are symbols."""
+        is_static = cls in (Parameter, Buffer) or source.is_static
+        dims = self.sizes.dims_of(tensor, source.text(self.slot_names), is_static)
+        if dims and not self.follows_sizes:
+            if hasattr(tensor, "_dynamo_dynamic_indices") or hasattr(tensor, "_dynamo_weak_dynamic_indices"):
+                raise NeedsSizes
+            return ()
+        return dims
+
+    def note_traced(self, source: Source, value: TensorValue) -> None:
+        """Remembers an input of the trace."""
+        self._traced.append((source, list(value.original.shape), value.dims, value.original))
+        for dim, (least, most) in getattr(value.original, "_dynamo_dynamic_ranges", {}).items():
+            if dim in value.dims:
+                size = value.example.size(dim)
+                _ = least is None or size >= least, most is None or size <= most  # compared in later calls
+
+    def wrap_int(self, obj: int, source: Source) -> Value:
+        """An existing int: a symbol or a constant."""
+        name = source.text(self.slot_names)
+        if source.is_static or not self.sizes.is_symbol(obj, name, _is_argument(source)) or not self.follows_sizes:
+            self.guards.check(CHECK_EQUAL, source, obj)
+            return Constant(obj, source)
+        node = self.guards.node(source)
+        known = self._symbols.get(node)
+        if known is None:
+            self.guards.check(CHECK_DYNAMIC_INT, source)
+            # A tensor without elements, one of whose sizes is the number.
+            carrier = _C.torch.empty([obj, 0])
+            example = self.stand_in(carrier, (0,)).size(0)
+            known = self._symbols[node] = SymbolValue(example, ("int",), source)
+            known.original = obj
+            self._traced.append((source, [obj, 0], (0,), None))
+        return known
+
+    def symbol(self, example: Any, expression: tuple) -> Value:
+        """The value of a SymInt, or of an int."""
+        return SymbolValue(example, expression) if type(example) is _C.SymInt else Constant(example)
+
+    def size_at(self, value: TensorValue, dim: int) -> Value:
+        """The size of a tensor in a dimension."""
+        return self.symbol(value.example.size(dim), ("size", value, dim))
+
+    def shape_of(self, value: TensorValue) -> Value:
+        """The sizes of a tensor."""
+        if not self.follows_sizes:
+            return self.constant_value(value.example.shape)
+        return SequenceValue([self.size_at(value, i) for i in range(value.example.dim())], _C.Size)
+
+    @staticmethod
+    def plain(value: Value) -> Value:
+        """A constant instead of a symbol, which every call must then have; other values themselves."""
+        return Constant(value.value) if isinstance(value, SymbolValue) else value
+
+    def operation(self, name: str, *operands: Value) -> Value:
+        """The result of an operation of symbols and of constants that are ints."""
+        examples = [v.example if isinstance(v, SymbolValue) else v.value for v in operands]
+        return self.symbol(_OPERATIONS[name][0](*examples), (name, *operands))
+
+    def binary_of_symbols(self, sign: str, a: Value, b: Value) -> Value | None:
+        """a + b and the like, if both are numbers and the result is a symbol; None otherwise."""
+        if sign not in _OPERATIONS or not all(is_symbolic_operand(v) for v in (a, b)):
+            return None
+        if sign in ("//", "%") and isinstance(b, Constant) and b.value == 0:
+            return None
+        return self.operation(sign, a, b)
+
+    # -- graph and code
+
+    def node_of_symbol(self, value: SymbolValue) -> Any:
+        """The node of the graph that computes a symbol."""
+        if value.node is None:
+            value.node = self._make_node(value)
+        return value.node
+
+    def _make_node(self, value: SymbolValue) -> Any:
+        name, *operands = value.expression
+        if name == "int":
+            return self.add_input(value, value.source.text(self.slot_names))
+        if name == "node":
+            return operands[0]
+        if name in ("size", "numel"):
+            tensor, *rest = operands
+            node = self.graph.call_method(name, (self.node_of(tensor), *rest))
+        else:
+            args = [self.node_of_symbol(v) if isinstance(v, SymbolValue) else v.value for v in operands]
+            node = self.graph.call_function(_OPERATIONS[name][0], tuple(args))
+        node.meta["example_value"] = value.example
+        return node
+
+    def text_of_symbol(self, value: SymbolValue, code: Any) -> str:
+        """The expression of the generated code that computes a symbol."""
+        name, *operands = value.expression
+        if name == "int":
+            return code.read(value.source)
+        if name == "node":
+            return str(value.value)
+        if name in ("size", "numel"):
+            tensor, *rest = operands
+            if tensor.source is not None:  # before the graph runs
+                return code.read_metadata(tensor.source, f".{name}({', '.join(map(str, rest))})")
+            return f"{code.value(tensor)}.{name}({', '.join(map(str, rest))})"
+        return _OPERATIONS[name][1].format(*(code.value(v) for v in operands))
+
+    # -- guards
+
+    def add_size_guards(self) -> None:
+        """Adds the check of what was decided by sizes. Nothing can be traced after this."""
+        if not self.follows_sizes or self.trace is None or not any(dims for _, _, dims, _ in self._traced):
+            return
+        checks = self.trace.size_checks()
+        self.guards.check(CHECK_SIZES, None, (checks, tuple(self.guards.node(source) for source, *_ in self._traced)))
+        for at, (source, sizes, dims, tensor) in enumerate(self._traced):
+            for dim in sorted(set(getattr(tensor, "_dynamo_dynamic_indices", ())) & set(dims)):
+                if not self._may_differ(checks, at, dim, sizes[dim]):
+                    raise ConstraintViolationError(
+                        f"Constraints violated ({source.text(self.slot_names)}.size()[{dim}])! You marked the size as dynamic but your "
+                        f"code specialized it to be a constant ({sizes[dim]}). Either remove the mark_dynamic or use a less strict API "
+                        "such as maybe_mark_dynamic."
+                    )
+
+    def _may_differ(self, checks: Any, at: int, dim: int, size: int) -> bool:
+        for other in {2 * size, 2 * size + 3, size + 1, size - 1, 4 * size, size // 2} - {size, 0, 1}:
+            together = [[other if s == size and i in dims else s for i, s in enumerate(sizes)] for _, sizes, dims, _ in self._traced]
+            alone = [list(sizes) for _, sizes, _, _ in self._traced]
+            alone[at][dim] = other
+            if checks.hold(together) or checks.hold(alone):
+                return True
+        return False
+
+
+def is_symbolic_operand(value: Value) -> bool:
+    """Whether the value is a symbol or an int."""
+    return isinstance(value, SymbolValue) or isinstance(value, Constant) and type(value.value) is int
+
+
+def _is_argument(source: Source) -> bool:
+    while source.kind in (TUPLE_ITEM, LIST_ITEM, DICT_ITEM) and source.parent is not None:
+        source = source.parent
+    return source.kind == SLOT
