@@ -53,8 +53,10 @@ class Value:
         return f"Value({self.name}, {self.dtype}, {self.shape})"
 
     def _with(self, op_type: str, other: Any, reflected: bool = False) -> Value:
-        other = other if isinstance(other, Value) else self.builder.const(other, self.dtype)
-        return self.builder.op(op_type, *((other, self) if reflected else (self, other)))
+        if isinstance(other, Value):
+            return self.builder.op(op_type, *((other, self) if reflected else (self, other)))
+        other = self.builder.const(other, self.dtype)
+        return self.builder.op(op_type, *((other, self) if reflected else (self, other)), shape=self.shape)
 
     def __add__(self, other: Any) -> Value:
         return self._with("Add", other)

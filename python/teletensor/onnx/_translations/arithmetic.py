@@ -11,6 +11,7 @@ from .._builder import Builder, Value
 from .._dtypes import INTEGERS, is_float
 from .._registry import TRANSLATIONS, Untranslatable, translates
 from ._types import promoted
+from .fourier import as_complex
 
 _UNARY = {
     "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "cos": "Cos", "cosh": "Cosh",
@@ -452,5 +453,5 @@ def _logical_not(b: Builder, self: Value) -> Value:
             "aten.float.default prims.convert_element_type.default")  # fmt: skip
 def _to(b: Builder, self: Value, *_: Any, **__: Any) -> Value:
     """The dtype is the result's; devices, strides and copies are no part of ONNX's graphs."""
-    return b.cast(self, b.dtype)
+    return as_complex(b, self) if b.dtype.is_complex else b.cast(self, b.dtype)
 

@@ -9,7 +9,7 @@ from typing import Any
 from .._builder import Builder, Value
 from .._registry import TRANSLATIONS, Untranslatable, translates
 from . import attention, convolution, creation, indexing, linear, losses, pooling, recurrent, reductions, resizing, scattering, sorting
-from .fourier import Complex, transformed
+from .fourier import ON_COMPLEX, Complex, transformed
 
 
 @translates("teletensor.softsign.default")
@@ -203,6 +203,8 @@ def _rnn(
 def _interpolate(
     b: Builder, input: Value, size: Sequence[Any], mode: str = "nearest", align_corners: bool = False, scale_factors: Sequence[float] = (),  # noqa: A002
 ) -> Value:  # fmt: skip
+    if mode == "area":
+        return TRANSLATIONS[f"aten.adaptive_avg_pool{input.rank - 2}d.default"](b, input, list(size))
     return resizing.resized(b, input, list(size), list(scale_factors) or None, mode, align_corners)
 
 
@@ -299,6 +301,30 @@ def _clamp_between(b: Builder, input: Value, min: Value, max: Value) -> Value:  
     return TRANSLATIONS["aten.clamp.Tensor"](b, input, min, max)
 
 
+def _with_reduction(name: str) -> Any:
+    def translate(b: Builder, *tensors: Value, reduction: str = "mean", **options: Any) -> Value:
+        return TRANSLATIONS[f"aten.{name}.default"](b, *tensors, reduction=reduction, **options)
+
+    return translate
+
+
+for _name in (
+    "kl_div", "soft_margin_loss", "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "triplet_margin_loss",
+    "poisson_nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+):  # fmt: skip
+    TRANSLATIONS[f"teletensor.{_name}.default"] = _with_reduction(_name)
+
+
+@translates("teletensor.nll_loss.default")
+def _nll_loss(b: Builder, input: Value, target: Value, weight: Value | None = None, *, ignore_index: int = -100, reduction: str = "mean") -> Value:  # noqa: A002
+    return TRANSLATIONS["aten.nll_loss.default"](b, input, target, weight, reduction, ignore_index)
+
+
+@translates("teletensor.tensor_split.default")
+def _tensor_split(b: Builder, input: Value, indices_or_sections: int, dim: int = 0) -> list[Value]:  # noqa: A002
+    return TRANSLATIONS["aten.tensor_split.sections"](b, input, indices_or_sections, dim)
+
+
 # ---- Fourier transforms: a scale instead of a norm
 
 
@@ -336,3 +362,8 @@ def _elements(x: Any, dims: Sequence[int]) -> int:
     return math.prod(sizes)
 
 
+
+
+ON_COMPLEX |= {
+    "teletensor.fft_c2c.default": _fft_c2c, "teletensor.fft_c2r.default": _fft_c2r,
+}  # fmt: skip

@@ -37,6 +37,11 @@ def _pair(b: Builder, x: Any) -> tuple[Value, tuple]:
     return made, x.shape
 
 
+def as_complex(b: Builder, x: Value) -> Complex:
+    """A real value with an imaginary part of 0."""
+    return Complex(*_pair(b, x))
+
+
 def _part(b: Builder, x: Complex, i: int) -> Value:
     return b.op("Gather", x.pair, b.const(i, _C.int64), axis=-1, shape=x.shape)
 
@@ -237,6 +242,16 @@ def _mul(b: Builder, self: Any, other: Any) -> Complex:
     return Complex(b.op("Concat", real, imag, axis=-1, shape=(*b.shape, 2)), b.shape)
 
 
+def _narrowed(b: Builder, self: Complex, dim: int, start: Any, length: Any) -> Complex:
+    end = b.arithmetic("Add", start, length)
+    return Complex(b.op("Slice", self.pair, b.ints([start]), b.ints([end]), b.ints([dim % self.rank]), shape=(*b.shape, 2)), b.shape)
+
+
+def _sliced(b: Builder, self: Complex, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Complex:
+    bounds = b.ints([0 if start is None else start]), b.ints([2**62 if end is None else end])
+    return Complex(b.op("Slice", self.pair, *bounds, b.ints([dim % self.rank]), b.ints([step]), shape=(*b.shape, 2)), b.shape)
+
+
 def _reshaped(b: Builder, self: Complex, size: Sequence[Any]) -> Complex:
     return Complex(b.reshape(self.pair, [*size, 2], (*b.shape, 2)), b.shape)
 
@@ -249,7 +264,7 @@ ON_COMPLEX = {
     "aten.conj_physical.default": _conj, "aten._conj_physical.default": _conj, "aten.clone.default": lambda b, self, **_: self,
     "aten.add.Tensor": _linear("Add"), "aten.sub.Tensor": _linear("Sub"), "aten.mul.Tensor": _mul, "aten.mul.Scalar": _mul,
     "aten.view.default": _reshaped, "aten.reshape.default": _reshaped, "aten.view_as_real_copy.default": _view_as_real,
-    "aten.detach.default": lambda b, self: self, "aten.alias.default": lambda b, self: self,
+    "aten.narrow.default": _narrowed, "aten.slice.Tensor": _sliced, "aten.detach.default": lambda b, self: self, "aten.alias.default": lambda b, self: self,
     **{f"aten.fft_{k}{s}.default": TRANSLATIONS[f"aten.fft_{k}{s}.default"] for k in ("fft", "ifft", "irfft") for s in ("", "2", "n")},
     "aten._fft_c2c.default": _c2c, "aten._fft_c2r.default": _c2r,
 }  # fmt: skip

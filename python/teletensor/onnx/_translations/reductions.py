@@ -233,6 +233,11 @@ def _norm(b: Builder, self: Value, p: Any = 2, dim: Any = None, keepdim: bool = 
     return vector_norm_of(b, b.cast(self, b.dtype), 2 if p is None else p, _dims(dim), keepdim)
 
 
+@translates("aten.dist.default")
+def _dist(b: Builder, self: Value, other: Value, p: Any = 2) -> Value:
+    return vector_norm_of(b, b.op("Sub", b.cast(self, b.dtype), b.cast(other, b.dtype)), p, [], False)
+
+
 @translates("aten.frobenius_norm.dim aten.linalg_matrix_norm.default aten.linalg_matrix_norm.str_ord")
 def _matrix_norm(
     b: Builder, self: Value, ord: Any = "fro", dim: Any = (-2, -1), keepdim: bool = False, dtype: Any = None,  # noqa: A002
