@@ -63,6 +63,15 @@ def unregister_custom_op_symbolic(symbolic_name: str, opset_version: int) -> Non
 
 __getattr__, __dir__ = lazy_attributes(
     globals(),
-    ("errors", "operators", "ops", "symbolic_helper", "symbolic_opset9", "symbolic_opset11", "symbolic_opset12", "verification"),
+    (
+        "errors",
+        "operators",
+        "ops",
+        "symbolic_helper",
+        "symbolic_opset9",
+        "symbolic_opset11",
+        "symbolic_opset12",
+        "verification",
+    ),
     {"_export": "export", "_program": "ONNXProgram", "_exportable": "ExportableModule", "_observer": "InputObserver"},
 )

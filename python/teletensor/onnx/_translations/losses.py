@@ -87,7 +87,9 @@ def _kl_div(b: Builder, self: Value, target: Value, reduction: Any = _MEAN, log_
     return reduced(b, b.op("Sub", own, b.op("Mul", target, self), shape=self.shape), reduction)
 
 
-def _picked(b: Builder, x: Value, target: Value, weight: Value | None, ignore_index: int, dim: int) -> tuple[Value, Value]:
+def _picked(
+    b: Builder, x: Value, target: Value, weight: Value | None, ignore_index: int, dim: int
+) -> tuple[Value, Value]:
     """Minus the chosen elements times their weights, and the weights, which are 0 for ignored targets."""
     ignored = b.op("Equal", target, b.const(ignore_index, target.dtype))
     safe = b.where(ignored, 0, target, target.dtype)
@@ -113,13 +115,22 @@ def _weighted(b: Builder, loss: Value, weights: Value, reduction: Any) -> Value:
 
 
 @translates("aten.nll_loss.default aten.nll_loss_nd.default aten.nll_loss2d.default")
-def _nll_loss(b: Builder, self: Value, target: Value, weight: Value | None = None, reduction: Any = _MEAN, ignore_index: int = -100) -> Value:
+def _nll_loss(
+    b: Builder,
+    self: Value,
+    target: Value,
+    weight: Value | None = None,
+    reduction: Any = _MEAN,
+    ignore_index: int = -100,
+) -> Value:
     dim = 0 if self.rank == 1 else 1
     return _weighted(b, *_picked(b, self, target, weight, ignore_index, dim), reduction)
 
 
 @translates("aten.nll_loss_forward.default aten.nll_loss2d_forward.default")
-def _nll_loss_forward(b: Builder, self: Value, target: Value, weight: Value | None, reduction: int, ignore_index: int) -> list[Value]:
+def _nll_loss_forward(
+    b: Builder, self: Value, target: Value, weight: Value | None, reduction: int, ignore_index: int
+) -> list[Value]:
     loss, weights = _picked(b, self, target, weight, ignore_index, 0 if self.rank == 1 else 1)
     total = b.op("ReduceSum", weights, keepdims=0) if reduction != _NONE else b.const(0.0, self.dtype)
     return [_weighted(b, loss, weights, reduction), total]
@@ -148,7 +159,9 @@ def cross_entropy(
         count: Any = 1
         for d in range(self.rank):
             count = count if d == dim else b.arithmetic("Mul", count, b.size(self, d))
-        return b.op("Div", total, b.cast(count, x.dtype) if isinstance(count, Value) else b.const(float(count), x.dtype))
+        return b.op(
+            "Div", total, b.cast(count, x.dtype) if isinstance(count, Value) else b.const(float(count), x.dtype)
+        )
     loss, weights = _picked(b, x, target, weight, ignore_index, dim)
     if label_smoothing == 0:
         return _weighted(b, loss, weights, reduction)
@@ -165,7 +178,9 @@ def _soft_margin(b: Builder, self: Value, target: Value, reduction: Any = _MEAN)
 
 
 @translates("aten.margin_ranking_loss.default")
-def _margin_ranking(b: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: Any = _MEAN) -> Value:
+def _margin_ranking(
+    b: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: Any = _MEAN
+) -> Value:
     loss = b.op("Mul", b.op("Neg", target), b.op("Sub", input1, input2)) + float(margin)
     return reduced(b, b.op("Relu", loss), reduction)
 
@@ -174,7 +189,9 @@ def _margin_ranking(b: Builder, input1: Value, input2: Value, target: Value, mar
 def _hinge_embedding(b: Builder, self: Value, target: Value, margin: float = 1.0, reduction: Any = _MEAN) -> Value:
     zero = b.const(0.0, self.dtype)
     aim = b.cast(target, self.dtype)
-    far = b.where(b.op("Equal", aim, b.const(1.0, self.dtype)), zero, b.op("Relu", b.const(float(margin), self.dtype) - self))
+    far = b.where(
+        b.op("Equal", aim, b.const(1.0, self.dtype)), zero, b.op("Relu", b.const(float(margin), self.dtype) - self)
+    )
     near = b.where(b.op("Equal", aim, b.const(-1.0, self.dtype)), zero, self)
     return reduced(b, b.op("Add", far, near), reduction)
 
@@ -193,7 +210,9 @@ def _poisson(
 
 
 @translates("aten.cosine_embedding_loss.default")
-def _cosine_embedding(b: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: Any = _MEAN) -> Value:
+def _cosine_embedding(
+    b: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: Any = _MEAN
+) -> Value:
     """1 - cos where the target is 1, max(0, cos - margin) where it is -1; PyTorch adds a small number to the squares."""
     axis = b.const([-1], _C.int64)
 
