@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 import warnings
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from ..export.graph_signature import ConstantArgument, InputKind, OutputKind
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from . import _control, _custom
+from . import _onnx_functions as onnx_functions
 from ._builder import Builder, Shared, Value
 from ._dtypes import elem_type
 from ._registry import REFUSED, Untranslatable, load, name_of
@@ -92,7 +94,7 @@ def _modules(module: GraphModule) -> Any:
             yield from _modules(child)
 
 
-def prepared(program: Any, known: dict[str, Callable], custom: dict[Any, Callable]) -> Any:
+def prepared(program: Any, known: dict[str, Callable], custom: dict[Any, Callable], opset: int) -> Any:
     """The program without writes, and with decompositions in place of operators that have no translation, where there are some.
 
     Raises:
@@ -100,11 +102,18 @@ def prepared(program: Any, known: dict[str, Callable], custom: dict[Any, Callabl
     """
 
     def needs(name: str, target: Any) -> bool:
+        if name.startswith("onnx.") and opset < 23:
+            return target not in custom
         return target not in custom and name not in known and name not in REFUSED
 
     nodes = [n for m in _modules(program.graph_module) for n in m.graph.nodes if n.op == "call_function"]
-    has_writes = any(writes(n.target) or (name_of(n.target) == "aten.batch_norm.default" and _trains(n)) or "out" in n.kwargs for n in nodes)
+    has_writes = any(
+        writes(n.target) or (name_of(n.target) == "aten.batch_norm.default" and _trains(n)) or "out" in n.kwargs
+        for n in nodes
+    )
     table = default_decompositions()
+    if any(name_of(n.target).startswith("onnx.") for n in nodes):
+        table |= onnx_functions.decompositions()
     divisible = [n for n in nodes if n.target in table and needs(name_of(n.target), n.target)]
     if not has_writes and not divisible:
         return program
@@ -131,7 +140,7 @@ class Converter:
     def __init__(self, program: Any, opset: int, custom: dict[Any, Callable]) -> None:
         self.known, self.custom = load(), custom
         self.original = program
-        self.program = prepared(program, self.known, custom)
+        self.program = prepared(program, self.known, custom, opset)
         self.shared = Shared(opset)
         self.builder = Builder(self.shared)
         self.graph = Graph(self.builder)
@@ -160,12 +169,16 @@ class Converter:
         nodes = [n for n in self.program.graph.nodes if n.op == "placeholder"]
         for node in nodes:
             spec = specs[node.name]
-            if spec.kind == InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument) and isinstance(node.meta.get("val"), Tensor):
+            if (
+                spec.kind == InputKind.USER_INPUT
+                and not isinstance(spec.arg, ConstantArgument)
+                and isinstance(node.meta.get("val"), Tensor)
+            ):
                 try:
                     elem_type(node.meta["val"].dtype)
                 except TypeError as e:
                     raise ConversionError(f"[onnx.export] the input {node.name}: {e}") from e
-                made = Value(self.builder, self.shared.fresh(node.name), node.meta["val"].dtype, shape_of(node))
+                made = Value(self.builder, self.shared.fresh(_input_name(node.name)), node.meta["val"].dtype, shape_of(node))
                 self.graph.inputs.append(made)
                 values[node] = made
         for node in nodes:
@@ -311,7 +324,11 @@ class Converter:
 
     def _rename(self, builder: Builder, value: Value, name: str, start: int) -> None:
         made = builder.nodes[start:] if start else builder.nodes[-8:]
-        if not any(value.name in record.outputs for record in made) or value.name == name or not value.name.startswith("val"):
+        if (
+            not any(value.name in record.outputs for record in made)
+            or value.name == name
+            or not value.name.startswith("val")
+        ):
             return
         old, value.name = value.name, self.shared.fresh(name)
         for cache in (builder.shapes, builder.sizes):
@@ -320,6 +337,12 @@ class Converter:
         for record in made:
             record.outputs = [value.name if n == old else n for n in record.outputs]
             record.inputs = [value.name if n == old else n for n in record.inputs]
+
+
+def _input_name(name: str) -> str:
+    """The parameter's name: graphs rename those of Python's functions, such as "input"."""
+    base = name.removesuffix("_1")
+    return base if base != name and hasattr(builtins, base) else name
 
 
 def _contains(value: Any, test: Callable[[Any], bool]) -> bool:
@@ -361,7 +384,11 @@ def _expected(node: Node) -> tuple[Any, Any]:
         users = {n.args[1]: n for n in node.users if n.target is operator.getitem}
         dtypes = [v.dtype if isinstance(v, Tensor) else None for v in val]
         shapes = [
-            shape_of(users[i]) if i in users and isinstance(v, Tensor) else (None,) * v.dim() if isinstance(v, Tensor) else None
+            shape_of(users[i])
+            if i in users and isinstance(v, Tensor)
+            else (None,) * v.dim()
+            if isinstance(v, Tensor)
+            else None
             for i, v in enumerate(val)
         ]
         return dtypes, shapes
@@ -387,4 +414,6 @@ def _error(problems: list[Problem], opset: int) -> ConversionError:
     lines = "\n".join(p.text() for p in problems)
     names = sorted({p.name for p in problems})
     kind = DispatchError if any(p.missing for p in problems) else ConversionError
-    return kind(f"[onnx.export] {len(problems)} calls cannot be expressed in opset {opset} ({', '.join(names)}):\n{lines}")
+    return kind(
+        f"[onnx.export] {len(problems)} calls cannot be expressed in opset {opset} ({', '.join(names)}):\n{lines}"
+    )

@@ -54,7 +54,7 @@ ROWS: dict[str, Case] = {
     "sizes": _fn(lambda t, x: x * x.shape[0] + x.shape[1], "f:n,m"),
     "numel": _fn(lambda t, x: x / x.numel(), "f:n,m"),
     # Indices
-    "gather": _fn(lambda t, x, i: (x.gather(1, i), x.gather(0, i[:2] * 0 + 1)), "f:n,5", "i5:n,3"),
+    "gather": _fn(lambda t, x, i: (x.gather(1, i), x.gather(0, i * 0 + 1)), "f:n,5", "i5:n,3"),
     "take_along_dim": _fn(lambda t, x, i: t.take_along_dim(x, i, 1), "f:n,5", "i5:n,3"),
     "take": _fn(lambda t, x, i: t.take(x, i), "f:n,5", "i5:4"),
     "index_select": _fn(lambda t, x, i: x.index_select(1, i), "f:n,5", "i5:m"),
@@ -119,12 +119,12 @@ ROWS: dict[str, Case] = {
         lambda t, x: (t.view_as_complex(x).abs(), t.view_as_complex(x).angle(), t.view_as_complex(x).real, t.view_as_complex(x).imag,
                       t.view_as_real(t.view_as_complex(x) * t.view_as_complex(x).conj())), "f:n,4,2"),
     # Random numbers
-    "rand": _fn(lambda t, x: (x + t.rand(x.shape), t.randn(2, 3), t.rand_like(x), t.randn_like(x)), "f:n,3", random=True),
-    "randperm": _fn(lambda t, x: x[t.randperm(x.shape[0])], "f:n,3", random=True),
-    "randint": _fn(lambda t, x: t.randint(0, 9, (x.shape[0],)), "f:n,3", random=True),
-    "bernoulli": _fn(lambda t, x: t.bernoulli(x), "q:n,3", random=True),
-    "multinomial": _fn(lambda t, x: t.multinomial(x, 3, replacement=True), "q:n,3", random=True),
-    "dropout-train": _fn(lambda t, x: t.nn.functional.dropout(x, 0.5, True), "f:n,3", random=True),
+    "rand": _fn(lambda t, x: (x + t.rand(x.shape), t.randn(2, 3), t.rand_like(x), t.randn_like(x)), "f:n,3", random=True, opsets=(18, 20)),
+    "randperm": _fn(lambda t, x: x[t.randperm(x.shape[0])], "f:n,3", random=True, opsets=(18, 20)),
+    "randint": _fn(lambda t, x: t.randint(0, 9, (x.shape[0],)), "f:n,3", random=True, opsets=(18, 20)),
+    "bernoulli": _fn(lambda t, x: t.bernoulli(x), "q:n,3", random=True, opsets=(18, 20)),
+    "multinomial": _fn(lambda t, x: t.multinomial(x, 3, replacement=True), "q:n,3", random=True, opsets=(18, 20)),
+    "dropout-train": _fn(lambda t, x: t.nn.functional.dropout(x, 0.5, True), "f:n,3", random=True, opsets=(18, 20)),
     # Control flow
     "cond": _fn(lambda t, x: t.cond(x.sum() > 0, lambda a: a.sin() * 2, lambda a: a.cos(), (x,)), "f:n,3"),
     "cond-captured": _fn(lambda t, x, y: t.cond(x.sum() < 0, lambda a: a + y, lambda a: a, (x,)), "f:n,3", "f:n,3"),

@@ -44,7 +44,9 @@ def _binary_rows() -> dict[str, Case]:
         for pair in kinds.split():
             function = lambda t, x, y, name=name: getattr(t, name)(x, y)  # noqa: E731
             if pair == "ii" and name in ("div", "floor_divide", "remainder", "fmod"):
-                function = lambda t, x, y, name=name: getattr(t, name)(x, y.abs() * 2 + 1) + getattr(t, name)(x, -y.abs() - 1)  # noqa: E731
+                function = lambda t, x, y, name=name: (
+                    getattr(t, name)(x, y.abs() * 2 + 1) + getattr(t, name)(x, -y.abs() - 1)
+                )  # noqa: E731
             rows[f"{name}-{pair}"] = Case(function, [f"{pair[0]}:n,1,3", f"{pair[1]}:2,3"])
     return rows
 

@@ -10,7 +10,8 @@ def load() -> None:
     if _loaded:
         return
     from . import (  # noqa: F401 - they fill the table
-        activations, arithmetic, attention, comparisons, convolution, creation, engine, fourier, indexing, layout, linear, losses, normalisation,
+        activations, arithmetic, attention, comparisons, convolution, creation, engine, fourier, indexing, layout, linear, losses, nodes,
+        normalisation,
         padding, pooling, quantization, random, recurrent, reductions, refused, resizing, scattering, sizes, sorting,
     )  # fmt: skip
 

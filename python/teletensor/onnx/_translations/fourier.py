@@ -33,8 +33,15 @@ def _pair(b: Builder, x: Any) -> tuple[Value, tuple]:
         return x.pair, x.shape
     x = x if x.dtype in (_C.float32, _C.float64) else b.cast(x, _C.float32)
     zero = b.op("Mul", x, b.const(0.0, x.dtype))
-    made = b.op("Concat", b.unsqueeze(x, [-1]), b.op("Unsqueeze", zero, b.const([-1], _C.int64)), axis=-1, shape=(*x.shape, 2))
+    made = b.op(
+        "Concat", b.unsqueeze(x, [-1]), b.op("Unsqueeze", zero, b.const([-1], _C.int64)), axis=-1, shape=(*x.shape, 2)
+    )
     return made, x.shape
+
+
+def as_complex(b: Builder, x: Value) -> Complex:
+    """A real value with an imaginary part of 0."""
+    return Complex(*_pair(b, x))
 
 
 def _part(b: Builder, x: Complex, i: int) -> Value:
@@ -102,7 +109,11 @@ def transformed(b: Builder, x: Any, kind: str, sizes: Sequence[Any] | None, dims
     sizes = list(sizes) if sizes is not None else [None] * len(dims)
     count: Any = 1
     if kind == "irfft":
-        last = sizes[-1] if sizes[-1] is not None else (2 * (shape[dims[-1]] - 1) if type(shape[dims[-1]]) is int else None)
+        last = (
+            sizes[-1]
+            if sizes[-1] is not None
+            else (2 * (shape[dims[-1]] - 1) if type(shape[dims[-1]]) is int else None)
+        )
         if type(last) is not int:
             raise Untranslatable("an inverse real Fourier transform of a dynamic size")
         for d, n in zip(dims[:-1], sizes[:-1]):
@@ -226,15 +237,34 @@ def _mul(b: Builder, self: Any, other: Any) -> Complex:
     if not isinstance(self, Complex):
         self, other = other, self
     if isinstance(other, Value):
-        return Complex(b.op("Mul", self.pair, b.unsqueeze(b.cast(other, self.pair.dtype), [-1]), shape=(*b.shape, 2)), b.shape)
+        return Complex(
+            b.op("Mul", self.pair, b.unsqueeze(b.cast(other, self.pair.dtype), [-1]), shape=(*b.shape, 2)), b.shape
+        )
     if isinstance(other, (int, float)):
-        return Complex(b.op("Mul", self.pair, b.const(float(other), self.pair.dtype), shape=self.pair.shape), self.shape)
+        return Complex(
+            b.op("Mul", self.pair, b.const(float(other), self.pair.dtype), shape=self.pair.shape), self.shape
+        )
     a, c = self.pair, _operand(b, other)
     last = b.const([-1], _C.int64)
     real = b.op("ReduceSum", b.op("Mul", b.op("Mul", a, c), b.const([1.0, -1.0], a.dtype)), last, keepdims=1)
     swapped = b.op("Gather", c, b.const([1, 0], _C.int64), axis=-1)
     imag = b.op("ReduceSum", b.op("Mul", a, swapped), last, keepdims=1)
     return Complex(b.op("Concat", real, imag, axis=-1, shape=(*b.shape, 2)), b.shape)
+
+
+def _narrowed(b: Builder, self: Complex, dim: int, start: Any, length: Any) -> Complex:
+    end = b.arithmetic("Add", start, length)
+    return Complex(
+        b.op("Slice", self.pair, b.ints([start]), b.ints([end]), b.ints([dim % self.rank]), shape=(*b.shape, 2)),
+        b.shape,
+    )
+
+
+def _sliced(b: Builder, self: Complex, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Complex:
+    bounds = b.ints([0 if start is None else start]), b.ints([2**62 if end is None else end])
+    return Complex(
+        b.op("Slice", self.pair, *bounds, b.ints([dim % self.rank]), b.ints([step]), shape=(*b.shape, 2)), b.shape
+    )
 
 
 def _reshaped(b: Builder, self: Complex, size: Sequence[Any]) -> Complex:
@@ -249,7 +279,7 @@ ON_COMPLEX = {
     "aten.conj_physical.default": _conj, "aten._conj_physical.default": _conj, "aten.clone.default": lambda b, self, **_: self,
     "aten.add.Tensor": _linear("Add"), "aten.sub.Tensor": _linear("Sub"), "aten.mul.Tensor": _mul, "aten.mul.Scalar": _mul,
     "aten.view.default": _reshaped, "aten.reshape.default": _reshaped, "aten.view_as_real_copy.default": _view_as_real,
-    "aten.detach.default": lambda b, self: self, "aten.alias.default": lambda b, self: self,
+    "aten.narrow.default": _narrowed, "aten.slice.Tensor": _sliced, "aten.detach.default": lambda b, self: self, "aten.alias.default": lambda b, self: self,
     **{f"aten.fft_{k}{s}.default": TRANSLATIONS[f"aten.fft_{k}{s}.default"] for k in ("fft", "ifft", "irfft") for s in ("", "2", "n")},
     "aten._fft_c2c.default": _c2c, "aten._fft_c2r.default": _c2r,
 }  # fmt: skip
