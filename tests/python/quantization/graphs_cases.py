@@ -35,7 +35,7 @@ def models(torch):
 
         def forward(self, x):
             y = F.relu(F.linear(x, self.weight, self.bias))
-            return F.conv2d(y.reshape(1, 1, 4, 4), self.kernel, self.shift, stride=2)
+            return F.conv2d(y.reshape(1, 1, 4, 4), self.kernel, self.shift, (2, 2), (0, 0), (1, 1), 1)
 
     return [(Convolutions, (4, 1, 6, 6)), (Activations, (4, 6)), (Functions, (4, 6))]
 
@@ -57,7 +57,7 @@ def kinds(net):
 
 def observers(net):
     """The ranges of a graph's observers, sorted."""
-    found = {m for name, m in net.named_modules() if name.startswith("activation_post_process") and hasattr(m, "min_val")}
+    found = {m for name, m in net.named_modules() if name.startswith("activation_post_process") and hasattr(m, "min_val") and m.min_val.numel() == 1}
     return sorted([round(float(m.min_val), 4), round(float(m.max_val), 4)] for m in found)
 
 
