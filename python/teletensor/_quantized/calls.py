@@ -196,8 +196,6 @@ def _relu6(arguments: list, into: list | None) -> Any:
 def _clamp(arguments: list, into: list | None) -> Any:
     tensor, low, high = arguments
     _only_one_scale("clamp", tensor)
-    if low is None or high is None:
-        raise RuntimeError("Both min and max should be specified for quantized clamp!")
     return _given(clamped(tensor, low, high), into, tensor._quantizer)
 
 
