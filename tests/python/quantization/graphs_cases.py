@@ -51,7 +51,8 @@ def observed(torch, net, mapping, sizes, **options):
 
 def kinds(net):
     """The classes of a graph's modules in order, without observers."""
-    found = [type(net.get_submodule(n.target)).__name__ for n in net.graph.nodes if n.op == "call_module"]
+    nodes = [n for n in net.graph.nodes if n.op == "call_module" and not n.target.endswith("_quantized")]  # functions in PyTorch
+    found = [type(net.get_submodule(n.target)).__name__ for n in nodes]
     return [name for name in found if "Observer" not in name and "Fake" not in name]
 
 

@@ -139,15 +139,19 @@ class FakeQuantize(FakeQuantizeBase):
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - PyTorch's name
         if self._enabled("observer_enabled"):
             self.activation_post_process(X.detach())
-            for buffer, value in zip((self.scale, self.zero_point), self.calculate_qparams()):
+            found = self.calculate_qparams()
+            for buffer, value in zip((self.scale, self.zero_point), found):
                 if buffer.shape != value.shape:
                     buffer.resize_(value.shape)
                 if buffer is not value:
                     buffer.copy_(value)
+            scale, zero_point = found[0], found[1].to(self.zero_point.dtype)  # the buffers may change before the backward pass
+        else:
+            scale, zero_point = self.scale, self.zero_point
         if not self._enabled("fake_quant_enabled"):
             return X
         axis = self.ch_axis if self.is_per_channel else None
-        return fake_quantized(X, self.scale, self.zero_point, axis, self.quant_min, self.quant_max)
+        return fake_quantized(X, scale, zero_point, axis, self.quant_min, self.quant_max)
 
     def extra_repr(self) -> str:
         return (
