@@ -70,7 +70,7 @@ def case_steps(torch):
     q, rows = ao(torch, "quantization"), []
     for qconfig in (q.get_default_qat_qconfig("x86"), q.get_default_qat_qconfig("qnnpack", 0), q.default_qat_qconfig_v2):
         net, losses = trained(torch, qconfig)
-        state = net.state_dict()
+        state = {name: tensor.clone() for name, tensor in net.state_dict().items()}
         scales = {name: state[name] for name in state if name.endswith((".scale", ".zero_point", "min_val"))}
         rows.append([losses, [type(m).__name__ for m in net], scales, list(state), net.eval()(values(torch, 2, 1, 6, 6))])
     return rows
