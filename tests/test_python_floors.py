@@ -46,6 +46,7 @@ LAYERS = {
         autograd/forward_ad autograd/functional
         func/_batch_call func/_batch_layers func/_batch_rules func/_batched func/_dual func/_forward_call func/_forward_rules
         func/_forward_table func/_functionalized func/_linearized func/_transformed func/batching func/derivatives func/forward
+        _quantized/decomposed _quantized/define _quantized/operators
         library ops profiler
         utils/benchmark utils/bottleneck
         utils/flop_counter utils/tensorboard

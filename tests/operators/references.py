@@ -76,6 +76,27 @@ def choose_quantization_params(input, quant_min: int, quant_max: int):
     return scale, int(np.clip(np.rint(point), quant_min, quant_max))
 
 
+def fake_quantize_scale_gradient(grad, input, scale, zero_point, quant_min: int, quant_max: int):
+    """The derivative of fake quantization with respect to the scale, times grad."""
+    rounded = np.rint(input * (1 / scale))
+    inside = (rounded * scale - input) * (1 / scale)
+    below, above = rounded + zero_point < quant_min, rounded + zero_point > quant_max
+    return grad * np.where(below, quant_min - zero_point, np.where(above, quant_max - zero_point, inside))
+
+
+def requantize(input, scale, bias, output_scale: float, output_zero_point: int, quant_min: int, quant_max: int, is_signed: bool):
+    """round((input + bias / scale) * (scale / output_scale)) + output_zero_point, between the limits."""
+    scale, bias = np.asarray(scale, np.float32), np.asarray(bias, np.float32)
+    rounded = np.rint((np.asarray(input, np.float32) + bias / scale) * (scale / np.float32(output_scale)))
+    return np.clip(rounded + output_zero_point, quant_min, quant_max).astype(np.int8 if is_signed else np.uint8)
+
+
+def int4_pack(weight):
+    """Two 4-bit integers per byte: columns i and 16 + i of each 32."""
+    blocks = weight.reshape(weight.shape[0], -1, 2, 16)
+    return (blocks[:, :, 0] | blocks[:, :, 1] << 4).astype(np.uint8).reshape(weight.shape[0], -1)
+
+
 def standardised(x, axis, eps: float):
     """(x - mean) / standard deviation."""
     return (x - np.mean(x, axis=axis, keepdims=True)) / np.sqrt(np.var(x, axis=axis, keepdims=True) + eps)

@@ -52,6 +52,8 @@ inline DType floating_single() { return DType::kFloat32; }
 inline DType floating_double() { return DType::kFloat64; }
 // The signed or unsigned integer type of at least 8 bits whose range contains quant_min to quant_max.
 DType quantized(const Arg& input, int64_t quant_min, int64_t quant_max, bool is_signed);
+DType int8_product(const Arg& input, const Arg& weight);               // int32
+DType weight_only(const Arg& input, const Arg& weight, DType wanted);  // the input's
 // floating_only(input), after PyTorch's checks of the quantization range.
 DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max);
 template <typename... A>
@@ -170,6 +172,7 @@ DType real_decomposition(const Arg& a, const Arg& b);
 DType complex_decomposition(const Arg& a);  // eigenvalues
 inline DType int32() { return DType::kInt32; }
 inline DType uint8() { return DType::kUInt8; }
+inline DType int8() { return DType::kInt8; }
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType embedding(const Arg& rows, const Arg& indices);

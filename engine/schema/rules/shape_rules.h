@@ -155,6 +155,12 @@ Sizes kron(const Arg& input, const Arg& other);
 Sizes bilinear(const Arg& input1, const Arg& input2, const Arg& weight, const Arg& bias);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
+// Rules of products of 8-bit integers, and of weights of 8 and 4 bits with floating-point rows.
+Sizes int8_linear(const Arg& input, const Arg& weight);
+Sizes int8_convolution(const Arg& input, const Arg& weight, SizesView stride, SizesView padding, SizesView dilation,
+                       int64_t groups);
+Sizes int4_pack(const Arg& weight);
+Sizes int4_weight_mm(const Arg& input, const Arg& weight, int64_t group_size, const Arg& scales_and_zeros);
 // Rule of products of scaled 8-bit matrices. Checks PyTorch's requirements and, on a GPU, those of cuBLASLt.
 Sizes scaled_mm(const Arg& input, const Arg& mat2, const Arg& scale_a, const Arg& scale_b, const Arg& bias,
                 const Arg& scale_result, std::optional<DType> out_dtype);
@@ -290,6 +296,10 @@ Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, Si
 // Checks of operators without results.
 struct Checked {};
 inline void add(Inference*, DType, Checked) {}
+// An observer's minima, maxima, scales and zero points: one number each, or one per entry of `ch_axis` if `per_row`.
+Checked observe_moving_average(const Arg& input, const Arg& observer_on, const Arg& running_min, const Arg& running_max,
+                               const Arg& scale, const Arg& zero_point, int64_t quant_min, int64_t quant_max,
+                               int64_t ch_axis, bool per_row);
 // The fused optimizer steps: every list in use has one entry per parameter.
 // Of an optimizer step whose numbers are in a tensor: `count` float64 numbers on the CPU.
 Checked step_options(const Arg& options, int64_t count);

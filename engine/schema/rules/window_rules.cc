@@ -95,6 +95,11 @@ Sizes convolution(const Arg& input, const Arg& weight, const Arg& bias, SizesVie
   return convolved(sizes_of(input), sizes_of(weight), bias, stride, padding, dilation, groups);
 }
 
+Sizes int8_convolution(const Arg& input, const Arg& weight, SizesView stride, SizesView padding, SizesView dilation,
+                       int64_t groups) {
+  return convolution(input, weight, Arg(), stride, padding, dilation, groups);
+}
+
 Sizes convolution_input(const Arg& grad, const Arg& weight, SizesView size, SizesView stride, SizesView padding,
                         SizesView dilation, int64_t groups) {
   check_batched(size, sizes_of(weight));

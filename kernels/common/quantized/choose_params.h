@@ -14,9 +14,18 @@ struct QuantizationParams {
 };
 
 // Returns the parameters for integers from `quant_min` to `quant_max`, which is greater, and numbers from `min` to
-// `max`; 0 is exactly represented. The steps and their precision are PyTorch's, so that the results have its bits.
-inline QuantizationParams choose_quantization_params(float min, float max, int32_t quant_min, int32_t quant_max) {
+// `max`; 0 is exactly represented. If `symmetric` and the range contains numbers of both signs, the zero point is the
+// middle of the integers. The steps and their precision are PyTorch's, so that the results have its bits.
+inline QuantizationParams choose_quantization_params(float min, float max, int32_t quant_min, int32_t quant_max,
+                                                     bool symmetric = false) {
   constexpr float kSmallest = 6.1e-5f;
+  if (symmetric && min < 0 && max > 0) {
+    const int32_t half = (quant_max - quant_min) / 2;
+    const double widest =
+        std::max(std::fabs(min / static_cast<float>(-(half + 1))), std::fabs(max / static_cast<float>(half)));
+    min = static_cast<float>(widest * -(half + 1));
+    max = static_cast<float>(widest * half);
+  }
   min = std::min(min, 0.0f);
   max = std::max(max, 0.0f);
   double scale = (static_cast<double>(max) - min) / (quant_max - quant_min);
@@ -37,7 +46,8 @@ inline QuantizationParams choose_quantization_params(float min, float max, int32
   const double from_min = quant_min - min / scale, from_max = quant_max - max / scale;
   const double min_error = std::abs(quant_min) - std::abs(min / scale);
   const double max_error = std::abs(quant_max) - std::abs(max / scale);
-  const double point = min_error < max_error ? from_min : from_max;
+  double point = min_error < max_error ? from_min : from_max;
+  if (symmetric && min < 0 && max > 0) point = (quant_min + quant_max) / 2.0;
   if (!(point >= quant_min)) return {scale, quant_min};
   if (point > quant_max) return {scale, quant_max};
   return {scale, static_cast<int32_t>(std::nearbyint(point))};

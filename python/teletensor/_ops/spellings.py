@@ -62,14 +62,16 @@ def _nan_to_num(call: Callable, args: tuple, kwargs: dict):
 
 
 def _fake_quantize(call: Callable, args: tuple, kwargs: dict):
-    """``scale`` and ``zero_point`` may be tensors of one element, whose values are read."""
+    """``scale`` and ``zero_point`` may be tensors of one element, which are not read."""
     names = ["input", "scale", "zero_point", "quant_min", "quant_max"]
     bound = dict(zip(names, args)) | kwargs
     if set(bound) != set(names) or not any(isinstance(bound[n], Tensor) for n in names[1:3]):
         return NotImplemented
+    if bound["quant_min"] > bound["quant_max"]:
+        raise RuntimeError("`quant_min` should be less than or equal to `quant_max`.")
     for name in names[1:3]:
-        bound[name] = bound[name].item() if isinstance(bound[name], Tensor) else bound[name]
-    return call(*(bound[n] for n in names))
+        bound[name] = bound[name].detach().reshape([]) if isinstance(bound[name], Tensor) else bound[name]
+    return _C.ops.fake_quantize_affine(*(bound[n] for n in names))
 
 
 CALLS: dict[str, Callable] = {

@@ -74,9 +74,9 @@ def channel_quantizer(dtype: QuantizedDType, scales: Tensor, zero_points: Tensor
     """The quantizer with a scale per entry of a dimension. Floating zero points are those of embeddings."""
     floating = zero_points.is_floating_point()
     kinds = (_C.float32, _C.float32) if floating else (_C.float64, _C.int64)
-    if not -dims <= axis < dims:
+    if not 0 <= axis < dims:
         raise RuntimeError("Channel axis out of range in per channel affine quantization.")
-    return Quantizer(dtype, scales.detach().to(kinds[0]).reshape(-1), zero_points.detach().to(kinds[1]).reshape(-1), axis % dims)
+    return Quantizer(dtype, scales.detach().to(kinds[0]).reshape(-1), zero_points.detach().to(kinds[1]).reshape(-1), axis)
 
 
 def _check_channels(input: Tensor, scales: Tensor, zero_points: Tensor, axis: int, what: str) -> None:
@@ -87,7 +87,7 @@ def _check_channels(input: Tensor, scales: Tensor, zero_points: Tensor, axis: in
         raise RuntimeError("scale and zero_point tensors must have dimension 1")
     if scales.numel() != zero_points.numel():
         raise RuntimeError("number of elements in scales and zero_points must match")
-    if not -input.dim() <= axis < input.dim():
+    if not 0 <= axis < input.dim():
         raise RuntimeError("Channel axis out of range in per channel affine quantization.")
     if scales.numel() != input.shape[axis]:
         raise RuntimeError(

@@ -120,7 +120,9 @@ def fake_quantize_per_channel_affine(
     shape = [1] * input.dim()
     shape[axis] = -1
     scales, points = scale.detach().reshape(shape), zero_point.detach().reshape(shape)
-    rounded = (input.detach() / scales).round() + points
+    if not points.is_floating_point():
+        return _C.ops.fake_quantize_affine(input, scales, points, quant_min, quant_max)
+    rounded = (input.detach() * (1 / scales) + points).round()
     mask = (rounded >= quant_min) & (rounded <= quant_max)
     values = ((rounded.clamp(quant_min, quant_max) - points) * scales).to(input.dtype)
     return _C.torch.where(mask, values + (input - input.detach()), values)

@@ -134,9 +134,46 @@ def grouped_mm(
 
 _module = {"__name__": "teletensor.nn.functional"}
 not_implemented(
-    _module, "products of 8-bit floats with scales per row or block; torch._scaled_mm has scales per tensor",
-    "scaled_addmm scaled_addmm_ scaled_grouped_mm scaled_mm",
+    _module, "products of 8-bit floats that are added, grouped or have scales per block; scaled_mm has scales per tensor or row",
+    "scaled_addmm scaled_addmm_ scaled_grouped_mm",
 )  # fmt: skip
-scaled_addmm, scaled_addmm_, scaled_grouped_mm, scaled_mm = (
-    _module[n] for n in ("scaled_addmm", "scaled_addmm_", "scaled_grouped_mm", "scaled_mm")
-)
+scaled_addmm, scaled_addmm_, scaled_grouped_mm = (_module[n] for n in ("scaled_addmm", "scaled_addmm_", "scaled_grouped_mm"))
+
+
+def _only(values: Any, name: str) -> Any:
+    """The value, or the only one of a list."""
+    if isinstance(values, (list, tuple)):
+        if len(values) != 1:
+            raise NotImplementedError(f"[scaled_mm] expected one {name}, got {len(values)}: scales of scales are not implemented")
+        return values[0]
+    return values
+
+
+def scaled_mm(
+    mat_a: Tensor, mat_b: Tensor, scale_a: Any, scale_recipe_a: Any, scale_b: Any, scale_recipe_b: Any, swizzle_a: Any = None,
+    swizzle_b: Any = None, bias: Tensor | None = None, output_dtype: _C.dtype | None = _C.bfloat16, contraction_dim: Any = (),
+    use_fast_accum: bool = False,
+) -> Tensor:  # fmt: skip
+    """The product of two matrices of 8-bit floats times their scales, plus bias.
+
+    Args:
+        scale_a, scale_b: one number per matrix, or one per row of mat_a and per column of mat_b.
+        scale_recipe_a, scale_recipe_b: ScalingType.TensorWise or RowWise, as the scales are.
+        output_dtype: the result's dtype; None is that of mat_a.
+        use_fast_accum: permits sums of lower precision on GPUs.
+
+    Raises:
+        NotImplementedError: other recipes, swizzles, or dimensions to contract.
+    """
+    recipes = [_only(recipe, "recipe") for recipe in (scale_recipe_a, scale_recipe_b)]
+    if any(recipe not in (ScalingType.TensorWise, ScalingType.RowWise) for recipe in recipes) or recipes[0] is not recipes[1]:
+        raise NotImplementedError(f"[scaled_mm] expected ScalingType.TensorWise or RowWise for both matrices, got {recipes}")
+    for name, value in (("swizzle_a", swizzle_a), ("swizzle_b", swizzle_b)):
+        if value is not None and _only(value, name) is not SwizzleType.NO_SWIZZLE:
+            raise NotImplementedError(f"[scaled_mm] expected {name} to be None or NO_SWIZZLE, got {value}")
+    if len(contraction_dim):
+        raise NotImplementedError(f"[scaled_mm] expected no contraction_dim, got {contraction_dim}")
+    a, b = _only(scale_a, "scale_a"), _only(scale_b, "scale_b")
+    if recipes[0] is ScalingType.RowWise:
+        a, b = a.reshape(-1, 1), b.reshape(1, -1)
+    return _C.torch._scaled_mm(mat_a, mat_b, a, b, bias=bias, out_dtype=output_dtype or mat_a.dtype, use_fast_accum=use_fast_accum)

@@ -1,0 +1,97 @@
+"""`python -m benchmarks.quantized`: linear layers of 8- and 4-bit integers, beside float32 and PyTorch (--peers).
+
+Each row is a layer and a number of input rows. "static": torch.ops.quantized.linear of quint8. "dynamic": linear_dynamic of
+float32. "int8 weight" and "int4 weight": float32 rows with torch._weight_int8pack_mm and _weight_int4pack_mm_for_cpu (bfloat16
+in PyTorch, whose kernels require it). Microseconds until a number of the result was read, medians, each divided into the
+time of F.linear of the same package; PyTorch runs in a process of its own.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import statistics
+import sys
+import time
+from collections.abc import Callable
+
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks import peers
+
+SIZES = ((1, 1024, 1024), (1, 4096, 4096), (16, 1024, 1024), (128, 1024, 1024), (512, 1024, 4096))
+KINDS = ("float32", "static", "dynamic", "int8 weight", "int4 weight")
+_GROUP = 64
+
+
+def cases(torch, rows: int, inputs: int, outputs: int) -> dict[str, Callable]:
+    """Functions of no arguments that compute a layer."""
+    torch.manual_seed(0)
+    operators = torch.ops.quantized
+    x, w, b = torch.randn(rows, inputs), torch.randn(outputs, inputs) / inputs**0.5, torch.randn(outputs)
+    scales = w.abs().amax(1) / 127
+    q = torch.quantize_per_channel(w, scales, torch.zeros(outputs, dtype=torch.int64), 0, torch.qint8)
+    packed = operators.linear_prepack(q, b)
+    quantized = torch.quantize_per_tensor(x, 8 / 255, 128, torch.quint8)
+    half = torch.bfloat16 if torch.__name__ == "torch" else torch.float32
+    xs, ints = x.to(half), q.int_repr()
+    fours = torch.randint(0, 16, (outputs, inputs), dtype=torch.int32)
+    four = torch._convert_weight_to_int4pack_for_cpu(fours, 2)
+    zeros = torch.ones(inputs // _GROUP, outputs, 2, dtype=half) * 0.01
+    narrow = scales.to(half)
+    return {
+        "float32": lambda: torch.nn.functional.linear(x, w, b),
+        "static": lambda: operators.linear(quantized, packed, 8 / 255, 128).int_repr(),
+        "dynamic": lambda: operators.linear_dynamic(x, packed, False),
+        "int8 weight": lambda: torch._weight_int8pack_mm(xs, ints, narrow),
+        "int4 weight": lambda: torch._weight_int4pack_mm_for_cpu(xs, four, _GROUP, zeros),
+    }
+
+
+def median(call: Callable[[], object], seconds: float = 0.5) -> float:
+    """Microseconds of call()."""
+    times, until = [], time.perf_counter() + seconds
+    while len(times) < 10 or time.perf_counter() < until:
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return statistics.median(times) * 1e6
+
+
+def measure(package: str) -> dict[str, dict[str, float]]:
+    """Times of this process by layer and kind."""
+    torch = importlib.import_module(package)
+    torch.set_num_threads(int(os.environ["BENCH_THREADS"]))
+    rows = {}
+    with torch.no_grad():
+        for size in SIZES:
+            calls = cases(torch, *size)
+            rows[" x ".join(map(str, size))] = {
+                kind: median(lambda c=calls[kind]: c().flatten()[0].item()) for kind in KINDS
+            }
+    return rows
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    options, ours, theirs = peers.measured(__doc__, "benchmarks.quantized", measure)
+    table = Table(title=f"Microseconds and times faster than float32, {options.threads} thread(s)")
+    table.add_column("rows x inputs x outputs")
+    for kind in KINDS:
+        table.add_column(kind, justify="right")
+        if theirs:
+            table.add_column("PyTorch", justify="right")
+    for name in ours:
+        cells = [name]
+        for kind in KINDS:
+            for r in (ours, theirs):
+                if r:
+                    ratio = "" if kind == "float32" else f" ({r[name]['float32'] / r[name][kind]:.1f}x)"
+                    cells.append(f"{r[name][kind]:,.0f}{ratio}")
+        table.add_row(*cells)
+    Console(width=None if sys.stdout.isatty() else 180).print(table)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,200 @@
+// int8_convolution: convolutions of quantized integers with 32-bit sums, as products of patches.
+//
+// The input is copied with its channels last; patches of some thousand outputs are gathered and multiplied at a time.
+// Groups of one channel are computed directly.
+#include <algorithm>
+#include <cstring>
+
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
+#include "kernels/common/nn/convolution_shape.h"
+#include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/quantized/int8_dot.h"
+#include "kernels/cpu/quantized/int8_operands.h"
+
+namespace tt::cpu {
+namespace {
+
+constexpr int64_t kPatchBytes = int64_t{2} << 20;  // of the patches that are gathered at a time
+
+struct Int8Convolution : ConvolutionShape {
+  using ConvolutionShape::ConvolutionShape;
+
+  int64_t pixels() const { return product(in); }
+  int64_t outputs() const { return product(out); }
+  int64_t taps() const { return product(kernel); }
+  int64_t channels() const { return groups * in_channels; }
+
+  // The coordinates of an output or a tap.
+  static Triple coordinates(int64_t index, const Triple& sizes) {
+    return {index / (sizes[1] * sizes[2]), index / sizes[2] % sizes[1], index % sizes[2]};
+  }
+  // The input's pixel under a tap of an output, or -1 in the padding.
+  int64_t pixel(const Triple& output, const Triple& tap) const {
+    int64_t result = 0;
+    for (int d = 0; d < 3; ++d) {
+      const int64_t at = output[d] * stride[d] - padding[d] + tap[d] * dilation[d];
+      if (at < 0 || at >= in[d]) return -1;
+      result = result * in[d] + at;
+    }
+    return result;
+  }
+};
+
+// (images, channels, pixels) to (images, pixels, channels).
+Tensor channels_last(const Int8Convolution& c, const Tensor& input) {
+  Tensor result = empty(Sizes{input.numel()}, DType::kUInt8, input.device());
+  const int64_t pixels = c.pixels(), channels = c.channels();
+  const uint8_t* from = input.data_as<const uint8_t>();
+  uint8_t* to = result.data_as<uint8_t>();
+  constexpr int64_t kBlock = 64;
+  const int64_t blocks = (pixels + kBlock - 1) / kBlock;
+  parallel_for(c.images * blocks, std::max<int64_t>(1, (int64_t{1} << 14) / (channels * kBlock)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t task = begin; task < end; ++task) {
+                   const int64_t image = task / blocks, first = task % blocks * kBlock;
+                   const int64_t last = std::min(first + kBlock, pixels);
+                   const uint8_t* x = from + image * channels * pixels;
+                   uint8_t* y = to + image * channels * pixels;
+                   for (int64_t ch = 0; ch < channels; ++ch) {
+                     for (int64_t p = first; p < last; ++p) y[p * channels + ch] = x[ch * pixels + p];
+                   }
+                 }
+               });
+  return result;
+}
+
+// (outputs of the group, channels, taps) to (outputs, taps, channels), minus nothing: zero points are applied later.
+Tensor taps_first(const Int8Convolution& c, const Tensor& weight) {
+  Tensor result = empty(Sizes{weight.numel()}, DType::kInt8, weight.device());
+  const int64_t taps = c.taps(), channels = c.in_channels;
+  const int8_t* from = weight.data_as<const int8_t>();
+  int8_t* to = result.data_as<int8_t>();
+  for (int64_t o = 0; o < c.groups * c.out_channels; ++o) {
+    for (int64_t ch = 0; ch < channels; ++ch) {
+      for (int64_t t = 0; t < taps; ++t) to[(o * taps + t) * channels + ch] = from[(o * channels + ch) * taps + t];
+    }
+  }
+  return result;
+}
+
+// Gathers the patches of outputs [first, first + count), counted over all images, for one group.
+void gather(const Int8Convolution& c, int64_t group, const uint8_t* x, uint8_t zero_point, int64_t first, int64_t count,
+            uint8_t* patches) {
+  const int64_t outputs = c.outputs(), taps = c.taps(), channels = c.in_channels, depth = taps * channels;
+  parallel_for(count, std::max<int64_t>(1, (int64_t{1} << 14) / depth), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t image = (first + i) / outputs;
+      const uint8_t* from = x + image * c.pixels() * c.channels() + group * channels;
+      const Int8Convolution::Triple at = Int8Convolution::coordinates((first + i) % outputs, c.out);
+      uint8_t* to = patches + i * depth;
+      for (int64_t t = 0; t < taps; ++t, to += channels) {
+        const int64_t pixel = c.pixel(at, Int8Convolution::coordinates(t, c.kernel));
+        if (pixel < 0)
+          std::memset(to, zero_point, channels);
+        else
+          std::memcpy(to, from + pixel * c.channels(), channels);
+      }
+    }
+  });
+}
+
+// The sums of each patch's elements.
+void patch_sums(int64_t count, int64_t depth, const uint8_t* patches, int32_t* sums) {
+  parallel_for(count, std::max<int64_t>(1, (int64_t{1} << 16) / depth), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int32_t sum = 0;
+      for (int64_t p = 0; p < depth; ++p) sum += patches[i * depth + p];
+      sums[i] = sum;
+    }
+  });
+}
+
+void by_products(const Int8Convolution& c, const UnsignedOperand& a, const Tensor& weight, const int32_t* points,
+                 int32_t* out) {
+  const Tensor x = channels_last(c, a.values), w = taps_first(c, weight);
+  const int64_t outputs = c.outputs(), depth = c.taps() * c.in_channels, all = c.images * outputs;
+  const int64_t step = std::clamp<int64_t>(kPatchBytes / depth, 1, all);
+  Tensor patches = empty(Sizes{step * depth}, DType::kUInt8, x.device());
+  Tensor sums = empty(Sizes{step}, DType::kInt32, x.device());
+  auto* buffer = patches.data_as<uint8_t>();
+  for (int64_t group = 0; group < c.groups; ++group) {
+    const int32_t* zero = points + group * c.out_channels;
+    const bool symmetric = std::all_of(zero, zero + c.out_channels, [](int32_t n) { return n == 0; });
+    for (int64_t first = 0; first < all; first += step) {
+      const int64_t count = std::min(step, all - first);
+      gather(c, group, x.data_as<const uint8_t>(), static_cast<uint8_t>(a.zero_point), first, count, buffer);
+      if (!symmetric) patch_sums(count, depth, buffer, sums.data_as<int32_t>());
+      const int8_t* b = w.data_as<const int8_t>() + group * c.out_channels * depth;
+      int8_product({count, c.out_channels, depth, buffer, depth, b, depth}, [&](const Int8Block& t) {
+        for (int64_t i = 0; i < t.rows; ++i) {
+          const int64_t at = first + t.row + i, image = at / outputs, output = at % outputs;
+          const int32_t centered =
+              symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - static_cast<int32_t>(depth) * a.zero_point;
+          for (int64_t j = 0; j < t.columns; ++j) {
+            const int64_t channel = group * c.out_channels + t.column + j;
+            out[(image * c.groups * c.out_channels + channel) * outputs + output] =
+                t.sums[i * t.step + j] - a.zero_point * t.weights[j] - zero[t.column + j] * centered;
+          }
+        }
+      });
+    }
+  }
+}
+
+// Groups of one input channel: adds each tap's products to the outputs, row by row.
+void by_taps(const Int8Convolution& c, const UnsignedOperand& a, const Tensor& weight, const int32_t* points,
+             int32_t* out) {
+  const int64_t taps = c.taps(), channels = c.groups * c.out_channels, outputs = c.outputs();
+  const uint8_t* x = a.values.data_as<const uint8_t>();
+  const int8_t* w = weight.data_as<const int8_t>();
+  parallel_for(c.images * channels, std::max<int64_t>(1, (int64_t{1} << 14) / (outputs * taps)),
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t plane = begin; plane < end; ++plane) {
+                   const int64_t image = plane / channels, channel = plane % channels;
+                   const uint8_t* from = x + (image * c.groups + channel / c.out_channels) * c.pixels();
+                   int32_t* to = out + plane * outputs;
+                   std::fill_n(to, outputs, 0);
+                   for (int64_t t = 0; t < taps; ++t) {
+                     const int32_t factor = w[channel * taps + t] - points[channel];
+                     const Int8Convolution::Triple tap = Int8Convolution::coordinates(t, c.kernel);
+                     for (int64_t row = 0; row < c.out[0] * c.out[1]; ++row) {
+                       const int64_t offset = tap[2] * c.dilation[2] - c.padding[2], stride = c.stride[2];
+                       const int64_t depth_at = row / c.out[1] * c.stride[0] - c.padding[0] + tap[0] * c.dilation[0];
+                       const int64_t row_at = row % c.out[1] * c.stride[1] - c.padding[1] + tap[1] * c.dilation[1];
+                       if (depth_at < 0 || depth_at >= c.in[0] || row_at < 0 || row_at >= c.in[1]) continue;
+                       const uint8_t* line = from + (depth_at * c.in[1] + row_at) * c.in[2];
+                       const int64_t low = offset < 0 ? (-offset + stride - 1) / stride : 0;
+                       const int64_t high =
+                           std::min(c.out[2], c.in[2] > offset ? (c.in[2] - 1 - offset) / stride + 1 : 0);
+                       for (int64_t i = low; i < high; ++i) {
+                         to[row * c.out[2] + i] += (line[i * stride + offset] - a.zero_point) * factor;
+                       }
+                     }
+                   }
+                 }
+               });
+}
+
+}  // namespace
+
+void int8_convolution(const Tensor& input, const Tensor& weight, const Tensor& zero_point,
+                      const Tensor& weight_zero_point, absl::Span<const int64_t> stride,
+                      absl::Span<const int64_t> padding, absl::Span<const int64_t> dilation, int64_t groups,
+                      Tensor& out) {
+  if (out.numel() == 0) return;
+  const ConvolutionParams params(stride, padding, dilation, groups);
+  const Int8Convolution c(input.sizes(), weight.sizes(), out.sizes(), params);
+  if (weight.numel() == 0) {
+    std::fill_n(out.data_as<int32_t>(), out.numel(), 0);
+    return;
+  }
+  const UnsignedOperand a = as_unsigned(input, integer_of(zero_point));
+  const Tensor w = contiguous_as(weight, DType::kInt8);
+  const Tensor points = integers(weight_zero_point, weight.size(0), "weight_zero_point");
+  const auto run = c.in_channels == 1 ? &by_taps : &by_products;
+  run(c, a, w, points.data_as<int32_t>(), out.data_as<int32_t>());
+}
+
+}  // namespace tt::cpu

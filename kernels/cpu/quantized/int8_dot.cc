@@ -1,0 +1,152 @@
+#include "kernels/cpu/quantized/int8_dot.h"
+
+#include <algorithm>
+
+#include "engine/device/parallel.h"
+#include "kernels/cpu/loops/clones.h"
+
+#if defined(__x86_64__)
+#include <immintrin.h>
+#endif
+
+namespace tt::cpu {
+namespace {
+
+constexpr int kColumns = 16;  // of a block
+constexpr int kTileRows = 4, kTileColumns = 4;
+constexpr int64_t kChunkBytes = int64_t{256} << 10;  // of rows of a, which stay in the L2 cache
+constexpr int64_t kMaxRows = 64;                     // of a block
+
+// Computes sums[i][j] for up to kTileRows rows and kTileColumns columns, and the sums of b's rows if `weights` is not
+// null.
+using TileFunction = void (*)(int rows, int columns, int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b,
+                              int64_t b_step, int32_t* sums, int64_t step, int32_t* weights);
+
+TT_CLONES void tile_portable(int rows, int columns, int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b,
+                             int64_t b_step, int32_t* sums, int64_t step, int32_t* weights) {
+  for (int j = 0; j < columns; ++j) {
+    const int8_t* y = b + j * b_step;
+    for (int i = 0; i < rows; ++i) {
+      const uint8_t* x = a + i * a_step;
+      int32_t sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += static_cast<int16_t>(x[p]) * static_cast<int16_t>(y[p]);
+      sums[i * step + j] = sum;
+    }
+    if (weights) {
+      int32_t sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += y[p];
+      weights[j] = sum;
+    }
+  }
+}
+
+#if defined(__x86_64__)
+
+#define TT_VNNI [[gnu::target("arch=x86-64-v4,avx512vnni")]]
+
+// The sums of the elements of four vectors.
+TT_VNNI inline __m128i totals(__m512i a, __m512i b, __m512i c, __m512i d) {
+  const __m512i ab = _mm512_add_epi32(_mm512_unpacklo_epi32(a, b), _mm512_unpackhi_epi32(a, b));
+  const __m512i cd = _mm512_add_epi32(_mm512_unpacklo_epi32(c, d), _mm512_unpackhi_epi32(c, d));
+  const __m512i all = _mm512_add_epi32(_mm512_unpacklo_epi64(ab, cd), _mm512_unpackhi_epi64(ab, cd));
+  const __m256i half = _mm256_add_epi32(_mm512_castsi512_si256(all), _mm512_extracti64x4_epi64(all, 1));
+  return _mm_add_epi32(_mm256_castsi256_si128(half), _mm256_extracti128_si256(half, 1));
+}
+
+template <int kRows, bool kWeights>
+TT_VNNI void tile_vnni(int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b, int64_t b_step, int32_t* sums,
+                       int64_t step, int32_t* weights) {
+  __m512i s[kRows][kTileColumns], w[kTileColumns];
+  const __m512i ones = _mm512_set1_epi8(1);
+#pragma GCC unroll 4
+  for (int j = 0; j < kTileColumns; ++j) {
+    w[j] = _mm512_setzero_si512();
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) s[i][j] = _mm512_setzero_si512();
+  }
+  for (int64_t p = 0; p < k; p += 64) {
+    const __mmask64 mask = k - p >= 64 ? ~__mmask64{0} : (__mmask64{1} << (k - p)) - 1;
+    __m512i y[kTileColumns];
+#pragma GCC unroll 4
+    for (int j = 0; j < kTileColumns; ++j) {
+      y[j] = _mm512_maskz_loadu_epi8(mask, b + j * b_step + p);
+      if constexpr (kWeights) w[j] = _mm512_dpbusd_epi32(w[j], ones, y[j]);
+    }
+#pragma GCC unroll 4
+    for (int i = 0; i < kRows; ++i) {
+      const __m512i x = _mm512_maskz_loadu_epi8(mask, a + i * a_step + p);
+#pragma GCC unroll 4
+      for (int j = 0; j < kTileColumns; ++j) s[i][j] = _mm512_dpbusd_epi32(s[i][j], x, y[j]);
+    }
+  }
+#pragma GCC unroll 4
+  for (int i = 0; i < kRows; ++i) {
+    _mm_storeu_si128(reinterpret_cast<__m128i*>(sums + i * step), totals(s[i][0], s[i][1], s[i][2], s[i][3]));
+  }
+  if constexpr (kWeights) _mm_storeu_si128(reinterpret_cast<__m128i*>(weights), totals(w[0], w[1], w[2], w[3]));
+}
+
+template <bool kWeights>
+void vnni_rows(int rows, int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b, int64_t b_step, int32_t* sums,
+               int64_t step, int32_t* weights) {
+  switch (rows) {
+    case 1: return tile_vnni<1, kWeights>(k, a, a_step, b, b_step, sums, step, weights);
+    case 2: return tile_vnni<2, kWeights>(k, a, a_step, b, b_step, sums, step, weights);
+    case 3: return tile_vnni<3, kWeights>(k, a, a_step, b, b_step, sums, step, weights);
+    default: return tile_vnni<4, kWeights>(k, a, a_step, b, b_step, sums, step, weights);
+  }
+}
+
+void tile_with_vnni(int rows, int columns, int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b, int64_t b_step,
+                    int32_t* sums, int64_t step, int32_t* weights) {
+  if (columns < kTileColumns) {
+    return tile_portable(rows, columns, k, a, a_step, b, b_step, sums, step, weights);
+  }
+  if (weights) return vnni_rows<true>(rows, k, a, a_step, b, b_step, sums, step, weights);
+  vnni_rows<false>(rows, k, a, a_step, b, b_step, sums, step, nullptr);
+}
+
+#undef TT_VNNI
+
+TileFunction choose_tile() {
+  const bool has_vnni = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+                        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
+                        __builtin_cpu_supports("avx512vnni");
+  return has_vnni ? &tile_with_vnni : &tile_portable;
+}
+
+#else
+
+TileFunction choose_tile() { return &tile_portable; }
+
+#endif
+
+}  // namespace
+
+void int8_product(const Int8Product& p, absl::FunctionRef<void(const Int8Block&)> store) {
+  if (p.m == 0 || p.n == 0) return;
+  static const TileFunction tile = choose_tile();
+  const int64_t fitting = kChunkBytes / std::max<int64_t>(p.k, 1) / kTileRows * kTileRows;
+  const int64_t chunk = std::clamp<int64_t>(fitting, kTileRows, kMaxRows);
+  const int64_t chunks = (p.m + chunk - 1) / chunk, blocks = (p.n + kColumns - 1) / kColumns;
+  const int64_t work = std::min(chunk, p.m) * kColumns * std::max<int64_t>(p.k, 1);
+  parallel_for(chunks * blocks, std::max<int64_t>(1, (int64_t{1} << 18) / work), [&](int64_t begin, int64_t end) {
+    alignas(64) int32_t sums[kMaxRows * kColumns];
+    alignas(64) int32_t weights[kColumns];
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t row = task / blocks * chunk, column = task % blocks * kColumns;
+      const int64_t rows = std::min(chunk, p.m - row), columns = std::min<int64_t>(kColumns, p.n - column);
+      for (int64_t j = 0; j < columns; j += kTileColumns) {
+        const int width = static_cast<int>(std::min<int64_t>(kTileColumns, columns - j));
+        for (int64_t i = 0; i < rows; i += kTileRows) {
+          tile(static_cast<int>(std::min<int64_t>(kTileRows, rows - i)), width, p.k, p.a + (row + i) * p.a_step,
+               p.a_step, p.b + (column + j) * p.b_step, p.b_step, sums + i * kColumns + j, kColumns,
+               i == 0 ? weights + j : nullptr);
+        }
+      }
+      store({row, rows, column, columns, sums, kColumns, weights});
+    }
+  });
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,159 @@
+// int8_linear: products of quantized integers. int8_linear_dynamic quantizes its floating-point input first.
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
+#include "kernels/common/quantized/choose_params.h"
+#include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/iteration/copy.h"
+#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/quantized/int8_dot.h"
+#include "kernels/cpu/quantized/int8_operands.h"
+
+namespace tt::cpu {
+namespace {
+
+// The sums of each row's unsigned elements.
+Tensor row_sums(const Tensor& values, int64_t m, int64_t k) {
+  Tensor result = empty(Sizes{m}, DType::kInt32, values.device());
+  int32_t* sums = result.data_as<int32_t>();
+  const uint8_t* x = values.data_as<const uint8_t>();
+  parallel_for(m, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      int32_t sum = 0;
+      for (int64_t p = 0; p < k; ++p) sum += x[i * k + p];
+      sums[i] = sum;
+    }
+  });
+  return result;
+}
+
+bool all_zero(const Tensor& integers) {
+  const int32_t* x = integers.data_as<int32_t>();
+  return std::all_of(x, x + integers.numel(), [](int32_t n) { return n == 0; });
+}
+
+// The range of n numbers, with 0.
+TT_CLONES void extend_range(int64_t n, const float* x, float* min, float* max) {
+  float low = *min, high = *max;
+  for (int64_t i = 0; i < n; ++i) {
+    low = x[i] < low ? x[i] : low;
+    high = x[i] > high ? x[i] : high;
+  }
+  *min = low;
+  *max = high;
+}
+
+// PyTorch's dynamic quantization: round(x / scale + zero_point), within the integers from 0 to `max`.
+TT_CLONES void quantize_numbers(int64_t n, const float* x, float inverse, float zero_point, float max, uint8_t* to) {
+  for (int64_t i = 0; i < n; ++i) {
+    const float rounded = std::nearbyint(x[i] * inverse + zero_point);
+    to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::min(std::max(rounded, 0.0f), max)));
+  }
+}
+
+// A floating-point matrix as unsigned integers, with a scale and zero point for the matrix or for each row.
+struct Quantized {
+  Tensor values, scales, zero_points;
+};
+
+Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, bool per_row) {
+  Quantized q{empty(Sizes{m, k}, DType::kUInt8, x.device()), empty(Sizes{m}, DType::kFloat32, x.device()),
+              empty(Sizes{m}, DType::kInt32, x.device())};
+  const float* from = x.data_as<const float>();
+  float* scales = q.scales.data_as<float>();
+  int32_t* points = q.zero_points.data_as<int32_t>();
+  QuantizationParams all{};
+  if (!per_row) {
+    float min = 0, max = 0;
+    extend_range(m * k, from, &min, &max);
+    all = tt::choose_quantization_params(min, max, 0, quant_max);
+  }
+  parallel_for(m, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      QuantizationParams params = all;
+      if (per_row) {
+        float min = 0, max = 0;
+        extend_range(k, from + i * k, &min, &max);
+        params = tt::choose_quantization_params(min, max, 0, quant_max);
+      }
+      scales[i] = static_cast<float>(params.scale);
+      points[i] = params.zero_point;
+      quantize_numbers(k, from + i * k, 1.0f / scales[i], static_cast<float>(points[i]), static_cast<float>(quant_max),
+                       q.values.data_as<uint8_t>() + i * k);
+    }
+  });
+  return q;
+}
+
+int64_t rows_of(const Tensor& input) {
+  const int64_t k = input.size(input.dim() - 1);
+  return k == 0 ? 0 : input.numel() / k;
+}
+
+}  // namespace
+
+void int8_linear(const Tensor& input, const Tensor& weight, const Tensor& zero_point, const Tensor& weight_zero_point,
+                 Tensor& out) {
+  const int64_t n = weight.size(0), k = weight.size(1);
+  if (k == 0) {
+    std::fill_n(out.data_as<int32_t>(), out.numel(), 0);
+    return;
+  }
+  const int64_t m = rows_of(input);
+  const UnsignedOperand a = as_unsigned(input, integer_of(zero_point));
+  const Tensor b = contiguous_as(weight, DType::kInt8);
+  const Tensor points = integers(weight_zero_point, n, "weight_zero_point");
+  const bool symmetric = all_zero(points);
+  const Tensor sums = symmetric ? Tensor() : row_sums(a.values, m, k);
+  int32_t* to = out.data_as<int32_t>();
+  const auto depth = static_cast<int32_t>(k);
+  int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
+    for (int64_t i = 0; i < t.rows; ++i) {
+      int32_t* row = to + (t.row + i) * n + t.column;
+      for (int64_t j = 0; j < t.columns; ++j) row[j] = t.sums[i * t.step + j] - a.zero_point * t.weights[j];
+      if (symmetric) continue;
+      const int32_t centered = sums.data_as<int32_t>()[t.row + i] - depth * a.zero_point;
+      for (int64_t j = 0; j < t.columns; ++j) row[j] -= points.data_as<int32_t>()[t.column + j] * centered;
+    }
+  });
+}
+
+void int8_linear_dynamic(const Tensor& input, const Tensor& weight, const Tensor& weight_scale,
+                         const Tensor& weight_zero_point, const Tensor& bias, bool reduce_range, bool per_row,
+                         bool relu, Tensor& out) {
+  const int64_t n = weight.size(0), k = weight.size(1);
+  check(k > 0, "[int8_linear_dynamic] expected at least one input feature");
+  const int64_t m = rows_of(input);
+  const Quantized a = quantize(contiguous_as(input, DType::kFloat32), m, k, reduce_range ? 127 : 255, per_row);
+  const Tensor b = contiguous_as(weight, DType::kInt8);
+  const Tensor points = integers(weight_zero_point, n, "weight_zero_point");
+  const Tensor scales = numbers(weight_scale, n, "weight_scale");
+  const Tensor added = bias ? numbers(bias, n, "bias") : Tensor();
+  const bool symmetric = all_zero(points);
+  const Tensor sums = symmetric ? Tensor() : row_sums(a.values, m, k);
+  Tensor result = out.dtype() == DType::kFloat32 ? out : empty(out.sizes(), DType::kFloat32, out.device());
+  float* to = result.data_as<float>();
+  const auto depth = static_cast<int32_t>(k);
+  int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
+    for (int64_t i = 0; i < t.rows; ++i) {
+      const int32_t point = a.zero_points.data_as<int32_t>()[t.row + i];
+      const float scale = a.scales.data_as<float>()[t.row + i];
+      const int32_t centered = symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - depth * point;
+      float* row = to + (t.row + i) * n + t.column;
+      for (int64_t j = 0; j < t.columns; ++j) {
+        const int64_t c = t.column + j;
+        const int32_t sum = t.sums[i * t.step + j] - point * t.weights[j] - points.data_as<int32_t>()[c] * centered;
+        float value = static_cast<float>(sum) * (scale * scales.data_as<float>()[c]);
+        if (added) value += added.data_as<float>()[c];
+        row[j] = relu && value < 0 ? 0 : value;
+      }
+    }
+  });
+  if (!result.same(out)) copy(result, out);
+}
+
+}  // namespace tt::cpu

@@ -1,0 +1,56 @@
+#include "kernels/cpu/quantized/int8_operands.h"
+
+#include <algorithm>
+
+#include "engine/device/parallel.h"
+#include "engine/schema/error.h"
+#include "kernels/cpu/iteration/contiguous.h"
+#include "kernels/cpu/iteration/copy.h"
+
+namespace tt::cpu {
+namespace {
+
+Tensor repeated(const Tensor& t, int64_t count, DType dtype, const char* name) {
+  check(t.numel() == 1 || t.numel() == count, "expected ", name, " with 1 or ", count, " elements, got ", t.numel());
+  const Tensor flat = contiguous_as(t, dtype);
+  if (t.numel() == count) return flat;
+  Tensor result = empty(Sizes{count}, dtype, t.device());
+  if (dtype == DType::kInt32)
+    std::fill_n(result.data_as<int32_t>(), count, *flat.data_as<int32_t>());
+  else
+    std::fill_n(result.data_as<float>(), count, *flat.data_as<float>());
+  return result;
+}
+
+}  // namespace
+
+UnsignedOperand as_unsigned(const Tensor& t, int64_t zero_point) {
+  const bool is_signed = t.dtype() == DType::kInt8;
+  const int64_t offset = is_signed ? 128 : 0;
+  check(zero_point + offset >= 0 && zero_point + offset <= 255,
+        "expected a zero point in the range of the input's dtype, got ", zero_point);
+  const Tensor rows = contiguous_as(t, t.dtype());
+  if (!is_signed) return {rows, static_cast<int32_t>(zero_point)};
+  Tensor result = empty(t.sizes(), DType::kUInt8, t.device());
+  const uint8_t* from = rows.data_as<const uint8_t>();
+  uint8_t* to = result.data_as<uint8_t>();
+  parallel_for(t.numel(), int64_t{1} << 16, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) to[i] = from[i] ^ 0x80;
+  });
+  return {result, static_cast<int32_t>(zero_point + offset)};
+}
+
+int64_t integer_of(const Tensor& number) {
+  check(number.numel() == 1, "expected one number, got ", number.numel());
+  return *contiguous_as(number, DType::kInt64).data_as<int64_t>();
+}
+
+double number_of(const Tensor& number) {
+  check(number.numel() == 1, "expected one number, got ", number.numel());
+  return *contiguous_as(number, DType::kFloat64).data_as<double>();
+}
+
+Tensor integers(const Tensor& t, int64_t count, const char* name) { return repeated(t, count, DType::kInt32, name); }
+Tensor numbers(const Tensor& t, int64_t count, const char* name) { return repeated(t, count, DType::kFloat32, name); }
+
+}  // namespace tt::cpu

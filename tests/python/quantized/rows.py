@@ -1,0 +1,343 @@
+"""Expressions of quantized tensors and operators, one per line. record.py stores PyTorch's values.
+
+Names: x, y, v (float32), q, r (quint8), s (qint8), p, e (a scale per channel), i (qint8, 4 dimensions), u (quint8, 4
+dimensions), Q and D (torch.ops.quantized and quantized_decomposed), F.
+"""
+
+from __future__ import annotations
+
+from types import ModuleType
+from typing import Any
+
+_TENSORS = """
+torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+torch.quantize_per_tensor(x * 1e4, 0.1, -3, torch.qint8)
+torch.quantize_per_tensor(x, 1e-9, 3, torch.qint32)
+torch.quantize_per_tensor(x, torch.tensor(0.1), torch.tensor(3), torch.quint8)
+torch.quantize_per_tensor([x, y], torch.tensor([0.1, 0.2]), torch.tensor([3, 4]), torch.quint8)
+torch.quantize_per_tensor(torch.tensor([float("nan"), float("inf"), float("-inf"), 2.5, 3.5]), 1.0, 1, torch.quint8)
+torch.quantize_per_tensor(x, 0.1, 300, torch.quint8)
+torch.quantize_per_tensor(x.double(), 0.1, 3, torch.quint8)
+torch.quantize_per_tensor(x, 0.1, 3, torch.float32)
+torch.quantize_per_channel(x, torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 2, 3]), 0, torch.qint8)
+torch.quantize_per_channel(x, torch.tensor([0.1, 0.2, 0.3, 0.4]), torch.tensor([1, 2, 3, 4]), -1, torch.quint8)
+torch.quantize_per_channel(x, torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1.5, 2.0, 3.0]), 0, torch.quint8)
+torch.quantize_per_channel(x, torch.tensor([0.1, 0.2]), torch.tensor([1, 2]), 0, torch.qint8)
+torch.quantize_per_tensor_dynamic(x, torch.quint8, False)
+torch.quantize_per_tensor_dynamic(x, torch.qint8, True)
+torch.quantize_per_tensor_dynamic(x * 1e-6, torch.quint8, False)
+torch.quantize_per_tensor_dynamic(x + 9, torch.qint8, False)
+torch._make_per_tensor_quantized_tensor(torch.tensor([1, 2], dtype=torch.uint8), 0.1, 3)
+torch._make_per_channel_quantized_tensor(torch.tensor([[1, 2]], dtype=torch.int8), torch.tensor([0.1]), torch.tensor([0]), 0)
+torch._make_per_tensor_quantized_tensor(torch.tensor([1, 2]), 0.1, 3)
+torch._empty_affine_quantized([2, 3], scale=0.1, zero_point=1, dtype=torch.quint8).shape
+torch.empty_quantized([2], q).q_scale()
+[torch.int_repr(q), torch.q_scale(q), torch.q_zero_point(q), q.qscheme(), q.is_quantized, q.dtype, q.type(), q.element_size()]
+[torch.q_per_channel_scales(p), torch.q_per_channel_zero_points(p), torch.q_per_channel_axis(p), p.qscheme()]
+[q.dequantize(), s.dequantize(), p.dequantize(), e.dequantize(), torch.dequantize(q), torch.dequantize([q, s])]
+torch._choose_qparams_per_tensor(x, False)
+torch._choose_qparams_per_tensor(x, True)
+str(q)
+str(p)
+str(s[:0])
+p.q_scale()
+q.q_per_channel_axis()
+x.q_scale()
+x.int_repr()
+q.tolist()
+q.numpy()
+q.float()
+q.item()
+q[0, 0].item()
+float(q[0, 0])
+q.clone()
+q.detach()
+q.contiguous()
+q.view(4, 3)
+q.reshape(-1)
+q.permute(1, 0)
+q.transpose(0, 1)
+q.t()
+q[0]
+q[:, 1:3]
+q[1, ::2]
+q[[0, 2]]
+q[q.int_repr() > 100]
+q.flatten()
+q.squeeze()
+q.unsqueeze(0)
+q.expand(2, 3, 4)
+q.repeat(2, 1)
+q.split(2)
+q.chunk(2)
+q.unbind()
+q.flip(0)
+q.diagonal()
+q.unfold(0, 2, 1)
+q.index_select(0, torch.tensor([2, 0]))
+q.masked_fill(q.int_repr() > 100, 0.35)
+torch.cat([q, q])
+torch.cat([q, r])
+torch.stack([q, q])
+torch.hstack([q, q])
+torch.cat([q, s])
+q.clone().fill_(0.35)
+q.clone().copy_(x * 0.3)
+q.clone().copy_(r)
+q.clone().copy_(s)
+q.clone().index_put_((torch.tensor([0]),), x[0] * 0.2)
+x.clone().copy_(q)
+torch.full_like(q, 0.35)
+torch.zeros_like(q)
+torch.empty_like(q).q_scale()
+[q == q, q != r, q < r, q <= r, q > r, q >= r, q > 0]
+[torch.equal(q, q), torch.equal(q, r)]
+torch.allclose(q, q)
+q.relu()
+torch.relu_(q.clone())
+F.relu6(q)
+q.clamp(-0.2, 0.4)
+q.clamp(min=-0.2)
+F.hardtanh(q)
+F.leaky_relu(q)
+F.hardsigmoid(q)
+F.hardsigmoid(s)
+F.gelu(q)
+F.threshold(q, 0.1, 0.0)
+q.sigmoid()
+s.sigmoid()
+q.tanh()
+s.tanh()
+q.mean()
+q.mean(1)
+u.mean((2, 3))
+q.std(1)
+q.max()
+q.min()
+q.max(1)
+q.min(0)
+q.sort()
+q.sort(descending=True)
+q.topk(2)
+q.msort()
+F.max_pool1d(q, 2)
+F.max_pool2d(u, 2, padding=1)
+F.avg_pool2d(u, 2)
+F.adaptive_avg_pool2d(u, 1)
+F.adaptive_avg_pool2d(u, (2, 3))
+F.interpolate(u, scale_factor=2)
+F.interpolate(u, size=(3, 5), mode="bilinear")
+F.pixel_shuffle(u, 2)
+F.pixel_unshuffle(u, 2)
+F.channel_shuffle(u, 2)
+F.pad(q, (1, 1))
+F.dropout(q, 0.5, False)
+p[1]
+p.clone()
+p.view(3, 4)
+p.unsqueeze(0).q_per_channel_axis()
+p.t()
+p.view(4, 3)
+p.relu()
+p == p
+torch.cat([p, p])
+q + q
+q - q
+q.sum()
+q.abs()
+q.sqrt()
+q.argmax(1)
+q.cumsum(0)
+q.median()
+q.gather(1, torch.zeros(3, 1, dtype=torch.int64))
+q.roll(1, 0)
+q @ q.t()
+torch.where(q > 0, q, q)
+F.softmax(q, 1)
+F.silu(q)
+F.elu(q)
+F.hardswish(q)
+F.linear(q, q)
+F.layer_norm(q, (4,))
+"""
+_DECOMPOSED = """
+D.quantize_per_tensor(x, 0.07, 5, -128, 127, torch.int8)
+D.quantize_per_tensor.default(x.bfloat16(), 0.07, 5, 0, 255, torch.uint8)
+D.quantize_per_tensor.tensor(x, torch.tensor([0.07]), torch.tensor([5]), -128, 127, torch.int8)
+D.quantize_per_tensor.tensor2(x, torch.tensor([0.07]), torch.tensor([5]), torch.tensor(-8), torch.tensor(7), torch.int8)
+D.quantize_per_tensor(x, 0.0007, 5, -(2**31), 2**31 - 1, torch.int32)
+D.quantize_per_tensor(x, 0.0007, 5, -32768, 32767, torch.int16)
+D.quantize_per_tensor(x, 0.07, 5, -129, 127, torch.int8)
+D.quantize_per_tensor(x.double(), 0.07, 5, -128, 127, torch.int8)
+D.dequantize_per_tensor(s.int_repr(), 0.07, 5, -128, 127, torch.int8)
+D.dequantize_per_tensor(s.int_repr(), 0.07, 5, -128, 127, torch.int8, out_dtype=torch.bfloat16)
+D.dequantize_per_tensor(s.int_repr(), 0.07, 5, -128, 127, torch.uint8)
+D.dequantize_per_tensor.tensor(s.int_repr(), torch.tensor([0.07]), torch.tensor([5]), -128, 127, torch.int8)
+D.choose_qparams(x, -128, 127, 2.0**-23, torch.int8)
+D.choose_qparams_symmetric(x, -128, 127, 2.0**-23, torch.int8)
+D.choose_qparams.tensor(x + 9, 0, 255, 2.0**-23, torch.uint8)
+D.choose_qparams_symmetric.tensor(x, 0, 255, 2.0**-23, torch.uint8)
+D.quantize_per_channel(x, v, torch.arange(3), 0, -128, 127, torch.int8)
+D.quantize_per_channel(x, v.double(), torch.arange(3), 0, -8, 7, torch.int8)
+D.quantize_per_channel(x.t(), v, torch.arange(3), 1, -8, 7, torch.int8)
+D.dequantize_per_channel(s.int_repr(), v, torch.arange(3), 0, -128, 127, torch.int8)
+D.dequantize_per_channel(s.int_repr(), v, None, 0, -128, 127, torch.int8)
+D.dequantize_per_channel(s.int_repr(), v.double(), torch.arange(3), 0, -128, 127, torch.int8)
+D.fake_quant_per_channel(x, v, torch.arange(3), 0, -8, 7)
+D.choose_qparams_per_token(x, torch.int8)
+D.choose_qparams_per_token_asymmetric(x, torch.int8)
+D.quantize_per_token(x, *D.choose_qparams_per_token_asymmetric(x, torch.int8), -128, 127, torch.int8)
+D.dequantize_per_token(s.int_repr(), *D.choose_qparams_per_token_asymmetric(x, torch.int8), -128, 127, torch.int8, torch.float32)
+D.quantize_per_channel_group(x, torch.rand(3, 2) * 0 + 0.1, torch.zeros(3, 2), -8, 7, torch.int8, 2)
+D.dequantize_per_channel_group(s.int_repr(), torch.rand(3, 2) * 0 + 0.1, torch.zeros(3, 2), -8, 7, torch.int8, 2, torch.float32)
+"""
+_OPERATORS = """
+Q.add(q, r, 0.07, 50)
+Q.add_relu(q, r, 0.07, 50)
+Q.add(q, s, 0.07, 50)
+Q.mul(q, r, 0.03, 50)
+Q.mul_relu(q, r, 0.03, 50)
+Q.add(q, 0.25)
+Q.add_scalar(q, 0.25)
+Q.add_scalar(q, -20.0)
+Q.add_scalar(q, 20.0)
+Q.add_scalar_relu(q, -0.5)
+Q.mul_scalar(q, 0.5)
+Q.mul_scalar(q, -2.0)
+Q.mul_scalar(q, 0.0)
+Q.mul_scalar_relu(q, -2.0)
+Q.add_out(q, r, out=q.clone())
+Q.cat([q, r], 0, 0.05, 30)
+Q.cat([q, r], 1, None, None)
+Q.cat_relu([q, r], 0, 0.05, 30)
+Q.matmul(q, r.t(), 0.3, 100)
+Q.linear(q, Q.linear_prepack(s, v), 0.3, 100)
+Q.linear(q, Q.linear_prepack(p, v), 0.3, 100)
+Q.linear_relu(q, Q.linear_prepack(p, None), 0.3, 100)
+Q.linear(big, Q.linear_prepack(wide, None), 0.9, 128)
+Q.linear_dynamic(x, Q.linear_prepack(s, v), False)
+Q.linear_dynamic(x, Q.linear_prepack(p, v), True)
+Q.linear_relu_dynamic(x, Q.linear_prepack(p, v), False)
+Q.linear_dynamic_fp16(x, Q.linear_prepack_fp16(y, v))
+Q.linear_with_input_q_dq_qweight_dq_output_fp32(x, 0.1, 100, Q.linear_prepack(p, v))
+Q.linear_unpack(Q.linear_prepack(p, v))
+Q.linear_prepack(q, v)
+Q.conv2d(u, Q.conv2d_prepack(i, v4, [1, 1], [1, 1], [1, 1], 1), 0.3, 100)
+Q.conv2d_relu(u, Q.conv2d_prepack(i, v4, [2, 1], [1, 0], [1, 1], 1), 0.3, 100)
+Q.conv2d(u, Q.conv2d_prepack(i[:, :1], v4, [1, 1], [1, 1], [1, 1], 4), 0.3, 100)
+Q.conv2d(u, Q.conv2d_prepack(i[:, :2], None, [1, 1], [1, 1], [2, 2], 2), 0.3, 100)
+Q.conv2d(u, Q.conv2d_prepack(i4, v4, [1, 1], [1, 1], [1, 1], 1), 0.3, 100)
+Q.conv1d(u[0], Q.conv1d_prepack(i[:, :, 0], v4, [1], [1], [1], 1), 0.3, 100)
+Q.conv3d(u.unsqueeze(2), Q.conv3d_prepack(i.unsqueeze(2), v4, [1, 1, 1], [0, 1, 1], [1, 1, 1], 1), 0.3, 100)
+Q.conv2d_dynamic(u.dequantize(), Q.conv2d_prepack(i, v4, [1, 1], [1, 1], [1, 1], 1), False)
+Q.conv_transpose2d(u, Q.conv_transpose2d_prepack(i, v4, [2, 2], [1, 1], [1, 1], [1, 1], 1), 0.3, 100)
+Q.conv2d_unpack(Q.conv2d_prepack(i, v4, [1, 1], [1, 1], [1, 1], 1))
+Q.conv2d_stride(Q.conv2d_prepack(i, v4, [2, 1], [1, 1], [1, 1], 1))
+Q.batch_norm2d(u, v4, v4, v4, v4 * v4, 1e-5, 0.1, 100)
+Q.batch_norm2d_relu(u, v4, v4, v4, v4 * v4, 1e-5, 0.1, 100)
+Q.layer_norm(q, [4], None, None, 1e-5, 0.02, 100)
+Q.group_norm(u, 2, v4, v4, 1e-5, 0.05, 100)
+Q.instance_norm(u, v4, v4, 1e-5, 0.05, 100)
+Q.leaky_relu(q, 0.2, False, 0.05, 60)
+Q.hardswish(q, 0.05, 60)
+Q.elu(q, 0.05, 60, 1.5, 1.0, 1.0)
+Q.celu(q, 0.05, 60, 1.5)
+Q.sigmoid(q, 0.004, 0)
+Q.softmax(q, 1, 0.004, 0)
+Q.threshold(q, 0.1, 0.5)
+Q.relu6(q, False)
+Q.clamp(q, -0.1, 0.3)
+Q.max_pool1d(q, [2], [1], [0], [1], False)
+Q.max_pool2d(u, [2, 2], [2, 2], [1, 1], [1, 1], False)
+torch.quantized_max_pool1d(q, 2)
+torch.quantized_max_pool2d(u, (2, 2))
+torch.quantized_batch_norm(u, v4, v4, v4, v4 * v4, 1e-5, 0.1, 100)
+Q.embedding_byte(Q.embedding_bag_prepack(e), torch.tensor([2, 0, 2]), False)
+Q.embedding_bag_byte(Q.embedding_bag_prepack(e), torch.tensor([2, 0, 2]), torch.tensor([0, 1]))
+Q.embedding_bag_byte_prepack(x)
+Q.embedding_bag_byte_unpack(Q.embedding_bag_byte_prepack(x))
+Q.embedding_bag_byte_rowwise_offsets(Q.embedding_bag_byte_prepack(x), torch.tensor([2, 0, 2]), torch.tensor([0, 1]))
+Q.embedding_bag_4bit_prepack(x)
+Q.embedding_bag_4bit_unpack(Q.embedding_bag_4bit_prepack(x))
+Q.embedding_bag_2bit_prepack(x)
+Q.embedding_bag_4bit_rowwise_offsets(Q.embedding_bag_4bit_prepack(x), torch.tensor([2, 0, 2]), torch.tensor([0, 1]))
+Q.quantized_lstm_cell_dynamic(x, [x, y], *cells(4), v16, v16)
+Q.quantized_gru_cell_dynamic(x, y, *cells(3), v16, v16)
+Q.quantized_rnn_tanh_cell_dynamic(x, y, *cells(1), v16, v16)
+torch._int_mm(s.int_repr(), s.int_repr().t())
+torch._int_mm(wide.int_repr(), wide.int_repr().t())
+torch._int_mm(x, y.t())
+torch._weight_int8pack_mm(x, s.int_repr(), v)
+"""
+_FAKE = """
+torch.fake_quantize_per_tensor_affine(x, 0.13, 2, -8, 7)
+torch.fake_quantize_per_tensor_affine(x, torch.tensor(0.13), torch.tensor(2, dtype=torch.int32), -8, 7)
+torch.fake_quantize_per_channel_affine(x, v, torch.arange(3, dtype=torch.int32), 0, -8, 7)
+torch.fake_quantize_per_channel_affine(x, v, torch.tensor([0.5, 1.0, 2.0]), 0, -8, 7)
+torch._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, *qparams, torch.tensor([1]), -8, 7)
+torch._fake_quantize_per_tensor_affine_cachemask_tensor_qparams(x, *qparams, torch.tensor([0]), -8, 7)
+learned(torch._fake_quantize_learnable_per_tensor_affine, torch.tensor([0.13]), torch.tensor([1.2]))
+learned(torch._fake_quantize_learnable_per_channel_affine, v.clone(), torch.tensor([0.2, 1.0, 9.0]), 0)
+observed(1, 1, False, False)
+observed(1, 0, False, True)
+observed(0, 1, False, False)
+observed(1, 1, True, True)
+"""
+
+
+def rows() -> list[str]:
+    """All rows."""
+    text = _TENSORS + _DECOMPOSED + _OPERATORS + _FAKE
+    return [line for line in text.splitlines() if line]
+
+
+def names(torch: ModuleType) -> dict[str, Any]:
+    """What the rows refer to."""
+
+    def pseudo(*size: int, step: int = 7919) -> Any:
+        count = 1
+        for n in size:
+            count *= n
+        return ((torch.arange(count) * step % 1009).to(torch.float32) / 504.5 - 1).reshape(size)
+
+    x, y = pseudo(3, 4) * 1.7, pseudo(3, 4, step=131)
+    v = torch.tensor([0.05, 0.11, 0.07])
+    channel = (torch.tensor([0.01, 0.02, 0.015]), torch.tensor([0, 0, 0]), 0)
+    fours = torch.quantize_per_tensor(pseudo(4, 4, 3, 3, step=77), 0.01, 0, torch.qint8)
+
+    def cells(gates: int) -> tuple[Any, Any]:
+        make = torch.ops.quantized.linear_prepack
+        first, second = pseudo(4 * gates, 4, step=53), pseudo(4 * gates, 4, step=59)
+        return tuple(make(torch.quantize_per_tensor(w, 0.01, 0, torch.qint8), w[:, 0].contiguous()) for w in (first, second))
+
+    def learned(function: Any, scale: Any, zero_point: Any, *axis: int) -> list:
+        a, b, c = (t.clone().requires_grad_() for t in (x, scale, zero_point))
+        result = function(a, b, c, *axis, -8, 7, 0.5)
+        (result * y).sum().backward()
+        return [result, a.grad, b.grad, c.grad]
+
+    def observed(observer: int, fake: int, rows: bool, symmetric: bool) -> list:
+        count = 3 if rows else 1
+        low, high = torch.full((count,), float("inf")), torch.full((count,), float("-inf"))
+        scale, point = torch.ones(count), torch.zeros(count, dtype=torch.int32)
+        switches = torch.tensor([observer]), torch.tensor([fake])
+        states, results = (low, high, scale, point), []
+        for i in range(2):
+            a = (x * (1 + i)).requires_grad_()
+            r = torch.fused_moving_avg_obs_fake_quant(a, *switches, *states, 0.1, -8, 7, 0, rows, symmetric)
+            (r * y).sum().backward()
+            results += [r, a.grad, *(t.clone() for t in states)]
+        return results
+
+    return {
+        "torch": torch, "F": torch.nn.functional, "Q": torch.ops.quantized, "D": torch.ops.quantized_decomposed, "x": x, "y": y, "v": v,
+        "v4": torch.tensor([0.5, 1.5, -0.7, 0.9]), "v16": torch.zeros(16), "cells": cells, "learned": learned, "observed": observed,
+        "q": torch.quantize_per_tensor(x, 0.02, 120, torch.quint8), "r": torch.quantize_per_tensor(y, 0.01, 90, torch.quint8),
+        "s": torch.quantize_per_tensor(y, 0.01, 0, torch.qint8), "p": torch.quantize_per_channel(y, *channel, torch.qint8),
+        "e": torch.quantize_per_channel(x, v, torch.tensor([3.0, 20.5, 30.0]), 0, torch.quint8), "i": fours,
+        "i4": torch.quantize_per_channel(fours.dequantize(), torch.tensor([0.01, 0.02, 0.03, 0.04]), torch.zeros(4).long(), 0, torch.qint8),
+        "u": torch.quantize_per_tensor(pseudo(2, 4, 4, 4), 0.01, 110, torch.quint8),
+        "big": torch.quantize_per_tensor(pseudo(5, 200, step=977), 0.01, 120, torch.quint8),
+        "wide": torch.quantize_per_tensor(pseudo(19, 200, step=433), 0.01, 0, torch.qint8),
+        "qparams": (torch.tensor([0.13]), torch.tensor([2], dtype=torch.int32)),
+    }  # fmt: skip
