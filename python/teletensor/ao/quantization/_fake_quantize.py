@@ -138,8 +138,11 @@ class FakeQuantize(FakeQuantizeBase):
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - PyTorch's name
         if self._enabled("observer_enabled"):
             self.activation_post_process(X.detach())
-            scale, zero_point = self._observed_qparams()
-            self.scale, self.zero_point = scale.to(self.scale.dtype), zero_point.to(self.zero_point.dtype)
+            for buffer, value in zip((self.scale, self.zero_point), self._observed_qparams()):
+                if buffer.shape != value.shape:
+                    buffer.resize_(value.shape)
+                if buffer is not value:
+                    buffer.copy_(value)
         if not self._enabled("fake_quant_enabled"):
             return X
         axis = self.ch_axis if self.is_per_channel else None

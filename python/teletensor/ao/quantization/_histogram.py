@@ -94,17 +94,26 @@ class HistogramObserver(UniformQuantizationObserverBase):
 
     def calculate_qparams(self) -> tuple[Tensor, Tensor]:
         """(scale, zero point) of the range with the least error; 1 and 0, with a warning, if nothing was observed."""
-        low, high, *counts = _C.torch.cat([self.min_val.reshape(1), self.max_val.reshape(1), self.histogram]).tolist()
-        if low == float("inf") and high == -float("inf"):
+        found = self._read()
+        if found[0] == float("inf") and found[1] == -float("inf"):
             warnings.warn(
                 "must run observer before calling calculate_qparams. Returning default scale and zero point ", stacklevel=2
             )
             return _C.tensor([1.0], device=self.min_val.device), _C.tensor([0], device=self.min_val.device)
+        return self._calculate_qparams(*self._non_linear_param_search(found))
+
+    def _read(self) -> list[float]:
+        """The range and the histogram's counts. Waits for them."""
+        return _C.torch.cat([self.min_val.reshape(1), self.max_val.reshape(1), self.histogram]).tolist()
+
+    def _non_linear_param_search(self, found: list[float] | None = None) -> tuple[Tensor, Tensor]:
+        """The ends of the range with the least error."""
+        low, high, *counts = self._read() if found is None else found
         if len(counts) != self.bins:
             raise AssertionError(f"expected a histogram of {self.bins} bins, got {len(counts)}")
         begin, end = best_bins(np.asarray(counts, np.float32), low, high, self.dst_nbins)
         width = (self.max_val - self.min_val) / self.bins
-        return self._calculate_qparams(self.min_val + width * begin, self.min_val + width * (end + 1))
+        return self.min_val + width * begin, self.min_val + width * (end + 1)
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, *args: Any) -> None:
         if local_metadata.get("version") in (None, 1, 2):  # an observer without a range had empty tensors then

@@ -100,15 +100,16 @@ class PerChannelMinMaxObserver(UniformQuantizationObserverBase):
         rows = x_orig.detach().to(self.min_val.dtype).transpose(self.ch_axis, 0)
         low, high = rows.reshape(rows.shape[0], -1).aminmax(dim=1)
         if not self.min_val.numel():
-            self.min_val, self.max_val = low, high
+            self.min_val.resize_(low.shape).copy_(low)
+            self.max_val.resize_(high.shape).copy_(high)
         else:
             self._observe(low, high)
         self._observed = True
         return x_orig
 
     def _observe(self, low: Tensor, high: Tensor) -> None:
-        self.min_val = _C.torch.minimum(low, self.min_val)
-        self.max_val = _C.torch.maximum(high, self.max_val)
+        self.min_val.copy_(_C.torch.minimum(low, self.min_val))
+        self.max_val.copy_(_C.torch.maximum(high, self.max_val))
 
     def _load_from_state_dict(self, state_dict: dict, prefix: str, local_metadata: dict, *args: Any) -> None:
         if (local_metadata.get("version") or 3) < 3:  # older names
@@ -140,8 +141,8 @@ class MovingAveragePerChannelMinMaxObserver(PerChannelMinMaxObserver):
         self.averaging_constant = averaging_constant
 
     def _observe(self, low: Tensor, high: Tensor) -> None:
-        self.min_val = self.min_val + self.averaging_constant * (low - self.min_val)
-        self.max_val = self.max_val + self.averaging_constant * (high - self.max_val)
+        self.min_val.add_(low - self.min_val, alpha=self.averaging_constant)
+        self.max_val.add_(high - self.max_val, alpha=self.averaging_constant)
 
 
 class FixedQParamsObserver(ObserverBase):

@@ -8,9 +8,8 @@ import warnings
 from collections.abc import Callable
 from typing import Any
 
-from ... import _C
+from ... import _C, nn
 from ... import _quantized_names as q
-from ... import nn
 from ...nn import Module
 from ...nn.utils.parametrize import type_before_parametrizations
 from .. import nn as ao

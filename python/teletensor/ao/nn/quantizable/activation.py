@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import _C, nn
 from ...._C import Tensor
+from ...._quantized import create
 from ....nn import functional as F
 from ...quantization._stubs import DeQuantStub, QuantStub
 from .. import _steps
@@ -118,7 +119,7 @@ class MultiheadAttention(nn.MultiheadAttention):
         """A sequence with a row of zeros at its end."""
         zeros = _C.torch.zeros(x.shape[0], 1, x.shape[2])
         if x.is_quantized:
-            zeros = _C.torch.quantize_per_tensor(zeros, x.q_scale(), x.q_zero_point(), x.dtype)
+            zeros = create.quantize_per_tensor(zeros, x.q_scale(), x.q_zero_point(), x.dtype)
         return _C.torch.cat([x, zeros], dim=1)
 
     def _masked(self, weights: Tensor, attn_mask: Tensor | None, padding: Tensor | None, batch: int) -> Tensor:

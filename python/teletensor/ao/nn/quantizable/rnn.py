@@ -8,6 +8,7 @@ from typing import Any
 from .... import _C, nn
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._quantized import create
 from .. import _steps
 from ..quantized.functional_modules import FloatFunctional
 
@@ -59,7 +60,7 @@ class LSTMCell(nn.Module):
         zeros = [_C.torch.zeros(batch_size, self.hidden_size) for _ in range(2)]
         if not is_quantized:
             return zeros[0], zeros[1]
-        quantize = _C.torch.quantize_per_tensor
+        quantize = create.quantize_per_tensor
         return (
             quantize(zeros[0], *self.initial_hidden_state_qparams, self.hidden_state_dtype),
             quantize(zeros[1], *self.initial_cell_state_qparams, self.cell_state_dtype),
@@ -182,7 +183,7 @@ class LSTM(nn.Module):
             sizes = (directions, batch, self.hidden_size) if self.bidirectional else (batch, self.hidden_size)
             zeros = _C.torch.zeros(sizes, device=x.device)
             if x.is_quantized:
-                zeros = _C.torch.quantize_per_tensor(zeros, 1.0, 0, x.dtype)
+                zeros = create.quantize_per_tensor(zeros, 1.0, 0, x.dtype)
             return [(zeros, zeros)] * self.num_layers
         if not isinstance(hidden[0], Tensor):
             return hidden

@@ -8,6 +8,7 @@ from typing import Any
 from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._quantized import create
 from ....nn import functional as F
 from ..quantizable.activation import MultiheadAttention as ObservedAttention
 from .utils import BufferedScale, qparams
@@ -145,7 +146,7 @@ class PReLU(_FromFloat, nn.Module):
     def __init__(self, output_scale: float, output_zero_point: int, num_parameters: int = 1):
         super().__init__()
         self.num_parameters, self.scale, self.zero_point = num_parameters, output_scale, output_zero_point
-        self.set_weight(_C.torch.quantize_per_tensor(_C.torch.randn(num_parameters), 1.0, 0, q.quint8))
+        self.set_weight(create.quantize_per_tensor(_C.torch.randn(num_parameters), 1.0, 0, q.quint8))
 
     def set_weight(self, w: Tensor) -> None:
         """Sets the quantized weight."""
@@ -165,7 +166,7 @@ class PReLU(_FromFloat, nn.Module):
         observer(weight)
         if observer.dtype != q.quint8:
             warnings.warn(f"PReLU's weight observer should have dtype quint8 but got {observer.dtype}", stacklevel=2)
-        made.set_weight(_C.torch.quantize_per_tensor(weight, *qparams(observer), q.quint8))
+        made.set_weight(create.quantize_per_tensor(weight, *qparams(observer), q.quint8))
         return made
 
 
@@ -195,6 +196,6 @@ class MultiheadAttention(ObservedAttention):
             if value is not None:
                 del made._parameters[name]
                 scale, point = _C.torch._choose_qparams_per_tensor(value, reduce_range=False)
-                setattr(made, name, _C.torch.quantize_per_tensor(value.detach(), scale, point, q.quint8))
+                setattr(made, name, create.quantize_per_tensor(value.detach(), scale, point, q.quint8))
         del made.in_proj_weight, made.in_proj_bias
         return made

@@ -7,6 +7,7 @@ from typing import Any
 from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._quantized import create
 from ....nn import functional as F
 from ....nn.modules.utils import _ntuple
 from ....nn.utils.fusion import fuse_conv_bn_weights
@@ -50,7 +51,7 @@ class _ConvNd(ScaledResult, WeightedQuantizedModule):
             raise NotImplementedError(f"[{type(self).__name__}] expected padding as numbers, got {padding!r}")
         self.padding, self.output_padding, self.transposed = sizes(padding), sizes(output_padding), self._transposed
         channels = [in_channels, out_channels // groups] if self._transposed else [out_channels, in_channels // groups]
-        weight = _C.torch._empty_affine_quantized(
+        weight = create._empty_affine_quantized(
             [*channels, *self.kernel_size], scale=1.0, zero_point=0, dtype=q.qint8, device=device
         )
         self.set_weight_bias(weight, _C.torch.zeros(out_channels, device=device) if bias else None)

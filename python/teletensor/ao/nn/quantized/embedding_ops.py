@@ -7,6 +7,7 @@ from typing import Any
 from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._quantized import create
 from ...quantization.qconfig import float_qparams_weight_only_qconfig
 from .. import qat
 from .utils import hide_packed_params, quantize_weight
@@ -15,7 +16,7 @@ _DTYPES = (q.quint8, q.quint4x2)
 
 
 def _empty(count: int, size: int, dtype: Any) -> Tensor:
-    return _C.torch._empty_per_channel_affine_quantized(
+    return create._empty_per_channel_affine_quantized(
         [count, size], scales=_C.torch.ones(count), zero_points=_C.torch.zeros(count), axis=0, dtype=dtype
     )
 

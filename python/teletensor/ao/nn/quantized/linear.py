@@ -7,6 +7,7 @@ from typing import Any
 from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._quantized import create
 from ....nn.modules.linear import NonDynamicallyQuantizableLinear
 from ....nn.utils.fusion import fuse_linear_bn_weights
 from ....nn.utils.parametrize import type_before_parametrizations
@@ -66,7 +67,7 @@ class LinearPackedParams(nn.Module):
 def empty_weight(sizes: list[int], dtype: Any) -> Tensor:
     """A weight of a new module: qint8 or float32."""
     if dtype == q.qint8:
-        return _C.torch._empty_affine_quantized(sizes, scale=1.0, zero_point=0, dtype=q.qint8)
+        return create._empty_affine_quantized(sizes, scale=1.0, zero_point=0, dtype=q.qint8)
     if dtype == _C.float16:
         return _C.torch.zeros(sizes)
     raise RuntimeError("Unsupported dtype specified for quantized Linear!")

@@ -6,6 +6,7 @@ from typing import Any
 
 from .... import _C, nn
 from ...._C import Tensor
+from ...._quantized import create
 from .utils import BufferedScale, qparams
 
 
@@ -20,7 +21,7 @@ class Quantize(BufferedScale):
         self.dtype, self._known = dtype, ()
 
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - PyTorch's name
-        return _C.torch.quantize_per_tensor(X, *self._numbers(), self.dtype)
+        return create.quantize_per_tensor(X, *self._numbers(), self.dtype)
 
     @staticmethod
     def from_float(mod: nn.Module, use_precomputed_fake_quant: bool = False) -> Quantize:

@@ -8,6 +8,7 @@ from typing import Any
 from .... import _C
 from .... import _quantized_names as q
 from ...._C import Tensor
+from ...._quantized import create
 from ....nn import Module
 from ...quantization._ranges import integer_limits, is_per_tensor
 
@@ -21,23 +22,22 @@ def qparams(observer: Module) -> tuple[float, int]:
 def quantize_weight(weight: Tensor, observer: Module) -> Tensor:
     """A weight quantized with the scales that its observer found, within the observer's range of integers."""
     scale, point = observer.calculate_qparams()
-    torch = _C.torch
     observer = getattr(observer, "activation_post_process", observer)
     dtype = q.qint8
     if is_per_tensor(observer.qscheme):
-        made = torch.quantize_per_tensor(weight, float(scale), int(point), dtype)
+        made = create.quantize_per_tensor(weight, float(scale), int(point), dtype)
     elif observer.qscheme == q.per_channel_affine_float_qparams:
         dtype = observer.dtype
-        made = torch.quantize_per_channel(weight, scale.to(_C.float32), point.to(_C.float32), observer.ch_axis, dtype)
+        made = create.quantize_per_channel(weight, scale.to(_C.float32), point.to(_C.float32), observer.ch_axis, dtype)
     else:
-        made = torch.quantize_per_channel(weight, scale.to(_C.float64), point.to(_C.int64), observer.ch_axis, dtype)
+        made = create.quantize_per_channel(weight, scale.to(_C.float64), point.to(_C.int64), observer.ch_axis, dtype)
     low, high = integer_limits(dtype)
     if dtype == q.quint4x2 or (observer.quant_min <= low and observer.quant_max >= high):
         return made
     integers = made.int_repr().clamp(observer.quant_min, observer.quant_max)
     if is_per_tensor(observer.qscheme):
-        return torch._make_per_tensor_quantized_tensor(integers, float(scale), int(point))
-    return torch._make_per_channel_quantized_tensor(integers, scale, point, observer.ch_axis)
+        return create._make_per_tensor_quantized_tensor(integers, float(scale), int(point))
+    return create._make_per_channel_quantized_tensor(integers, scale, point, observer.ch_axis)
 
 
 def hide_packed_params(module: Module, hidden: type | tuple[type, ...]) -> str:

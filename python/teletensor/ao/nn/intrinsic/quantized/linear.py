@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from ..... import nn, ops
 from ..... import _quantized_names as q
+from ..... import nn, ops
 from ....._C import Tensor
 from ...quantized.linear import Linear
 from ...quantized.utils import qparams

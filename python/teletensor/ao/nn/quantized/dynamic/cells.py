@@ -7,6 +7,7 @@ from typing import Any
 from ..... import _C, nn, ops
 from ..... import _quantized_names as q
 from ....._C import Tensor
+from ....._quantized import create
 from ....quantization.qconfig import default_dynamic_qconfig
 from ..utils import quantize_weight
 
@@ -80,7 +81,7 @@ class RNNCellBase(nn.Module):
         self.bias_ih, self.bias_hh = (torch.randn(rows) if bias else None for _ in range(2))
         weights = [torch.randn(rows, size) for size in (input_size, hidden_size)]
         if dtype == q.qint8:
-            weights = [torch.quantize_per_tensor(w, 1.0, 0, q.qint8) for w in weights]
+            weights = [create.quantize_per_tensor(w, 1.0, 0, q.qint8) for w in weights]
         self._packed_weight_ih = pack_weight_bias(weights[0], self.bias_ih, dtype)
         self._packed_weight_hh = pack_weight_bias(weights[1], self.bias_hh, dtype)
 

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 from ..... import _C, nn
 from ..... import _quantized_names as q
 from ....._C import Tensor
+from ....._quantized import create
 from .....nn import functional as F
 from .....nn.utils.rnn import PackedSequence
 from .cells import gru_step, lstm_step, pack_weight_bias, packed_weight, product, unpack_weight_bias, weight_observer
@@ -79,7 +80,7 @@ class RNNBase(nn.Module):
             for kind, size in (("ih", entering), ("hh", hidden_size)):
                 weight = torch.randn(rows, size)
                 weights[f"weight_{kind}_l{layer}{suffix}"] = (
-                    torch.quantize_per_tensor(weight, 0.1, 0, q.qint8) if dtype == q.qint8 else weight
+                    create.quantize_per_tensor(weight, 0.1, 0, q.qint8) if dtype == q.qint8 else weight
                 )
                 weights[f"bias_{kind}_l{layer}{suffix}"] = torch.randn(rows)
         self.set_weight_bias(weights)

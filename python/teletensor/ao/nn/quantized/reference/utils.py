@@ -7,6 +7,7 @@ from typing import Any
 from ..... import _C, nn
 from ..... import _quantized_names as q
 from ....._C import Tensor
+from ....._quantized import create
 
 _QUANTIZED = (q.quint8, q.qint8, q.quint4x2, q.qint32)
 _CHANNELS = (q.per_channel_affine, q.per_channel_affine_float_qparams)
@@ -23,9 +24,9 @@ def quantized(weight: Tensor, qscheme: Any, dtype: Any, scale: Tensor, zero_poin
     if dtype == _C.float16:
         return weight.to(dtype)
     if dtype in _QUANTIZED and qscheme == q.per_tensor_affine:
-        return _C.torch.quantize_per_tensor(weight, float(scale), int(zero_point), dtype)
+        return create.quantize_per_tensor(weight, float(scale), int(zero_point), dtype)
     if dtype in _QUANTIZED and qscheme in _CHANNELS:
-        return _C.torch.quantize_per_channel(weight, scale, zero_point, axis, dtype)
+        return create.quantize_per_channel(weight, scale, zero_point, axis, dtype)
     raise ValueError(f"Unsupported dtype and qscheme: {dtype}, {qscheme}")
 
 

@@ -1,0 +1,97 @@
+"""Runs the cases in this folder with PyTorch and writes their values to values.json, for test_values.py.
+
+.venv-peers/bin/python -m tests.python.quantization.record
+"""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+import warnings
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+FAMILIES = ("configurations", "flows", "fused", "graphs", "modules", "observers", "training")
+VALUES = Path(__file__).with_name("values.json")
+
+
+def cases() -> dict[str, Any]:
+    """All cases: functions of the module `torch` whose results JSON can express."""
+    found = {}
+    for family in FAMILIES:
+        module = importlib.import_module(f"{__package__}.{family}_cases")
+        found.update({f"{family}.{name[5:]}": case for name, case in vars(module).items() if name.startswith("case_")})
+    return found
+
+
+def run(case: Any, torch: ModuleType) -> Any:
+    """The plain value of a case, without warnings of deprecated names."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        torch.manual_seed(0)
+        return plain(case(torch))
+
+
+def plain(value: Any) -> Any:
+    """A value as lists, dicts, numbers and text. Quantized tensors become their integers, scale and zero point."""
+    if getattr(value, "is_quantized", False):
+        if "channel" in str(value.qscheme()):
+            scales = [plain(value.q_per_channel_scales()), plain(value.q_per_channel_zero_points()), value.q_per_channel_axis()]
+        else:
+            scales = [value.q_scale(), value.q_zero_point()]
+        return [str(value.dtype).rpartition(".")[2], plain(value.int_repr()), *scales]
+    if hasattr(value, "detach"):
+        numbers = value.detach()
+        return [str(numbers.dtype).rpartition(".")[2], list(numbers.shape), numbers.reshape(-1).tolist()]
+    if isinstance(value, dict):
+        return {str(k): plain(v) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return [plain(v) for v in value]
+    return value if isinstance(value, (bool, int, float, str, type(None))) else str(value)
+
+
+def error(function: Any, *args: Any, **kwargs: Any) -> str:
+    """The type and text of the error that a call raises; "" if it raises none."""
+    try:
+        function(*args, **kwargs)
+    except Exception as e:  # noqa: BLE001 - any error is a result
+        return f"{type(e).__name__}: {re.sub(' at 0x[0-9a-f]+', '', str(e))}"
+    return ""
+
+
+def values(torch: ModuleType, *sizes: int, offset: float = 0.0) -> Any:
+    """Numbers that are the same in both libraries: multiples of 1/64 between -1.5 and 1.5."""
+    count = 1
+    for n in sizes:
+        count *= n
+    return (((torch.arange(count) * 37 + 11) % 193 - 96).to(torch.float32) / 64 + offset).reshape(sizes)
+
+
+def filled(torch: ModuleType, module: Any) -> Any:
+    """The module with given parameters and statistics."""
+    with torch.no_grad():
+        for i, (name, t) in enumerate(module.state_dict().items()):
+            if t.is_floating_point():
+                t.copy_(values(torch, *t.shape) / (i % 4 + 2) + (1.75 if "running_var" in name else 0.125))
+    return module
+
+
+def ao(torch: ModuleType, name: str) -> Any:
+    """A module of torch.ao."""
+    return importlib.import_module(f"{torch.__name__}.ao.{name}")
+
+
+def main(torch: ModuleType) -> None:
+    """Writes the values of all cases."""
+    torch.backends.quantized.engine = "fbgemm"
+    found = {name: run(case, torch) for name, case in cases().items()}
+    lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(found.items())]
+    VALUES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+
+
+if __name__ == "__main__":
+    import torch
+
+    main(torch)
