@@ -169,7 +169,7 @@ def peer(folder: Path) -> None:
 
     class Reader(CalibrationDataReader):
         def __init__(self) -> None:
-            self.parts = iter(range(0, len(tokens), 32))
+            self.parts = iter(range(0, 128, 32))
 
         def get_next(self) -> dict | None:
             start = next(self.parts, None)
