@@ -158,8 +158,8 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             kind = "Parameter" if isinstance(tensor, Parameter) else "Buffer"
             return Name.of(f"torch.nn.parameter Uninitialized{kind}"), (tensor.requires_grad,)
         attributes = vars(tensor)
-        if _C._is_wrapper(tensor):  # whether it is a parameter is not saved
-            attributes = {name: value for name, value in attributes.items() if name != "_parameter_type"}
+        if getattr(type(tensor), "_saved_with_state", False):
+            attributes = tensor._file_state()
         if isinstance(tensor, Parameter) and not _C._is_wrapper(tensor):
             # The values as a plain tensor with the parameter's requires_grad, as PyTorch writes them.
             data = (Tensor.__new__(Tensor, tensor.detach()), tensor.requires_grad, OrderedDict())

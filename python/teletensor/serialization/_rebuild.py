@@ -172,7 +172,7 @@ def rebuild_from_type(function, kind, args, state) -> Tensor:
         if hasattr(kind, "__setstate__"):
             try:
                 tensor.__setstate__(state)
-            except (ValueError, TypeError, AssertionError) as error:
+            except (ValueError, TypeError, AssertionError, ArithmeticError, LookupError, AttributeError) as error:
                 raise damaged(str(error)[:200]) from None
             return tensor
     else:

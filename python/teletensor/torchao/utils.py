@@ -75,12 +75,21 @@ class TorchAOBaseTensor(Tensor):
         tensors, others = _arguments(type(self))
         return {name: getattr(self, name) for name in (*tensors, *others)}
 
-    def _apply_fn_to_data(self, fn: Callable[[Tensor], Tensor], **changed: Any) -> TorchAOBaseTensor:
-        """The same weight with each of its tensors replaced by ``fn`` of it, and other attributes replaced."""
-        tensors, _ = _arguments(type(self))
-        values = self._state()
-        moved = {name: fn(values[name]) for name in tensors if values[name] is not None}
-        return type(self)(**{**values, **moved, **changed})
+    def _stored(self) -> dict[str, Tensor]:
+        """The tensors as they are stored, which may be other ones than those that the constructor takes."""
+        return {name: value for name, value in vars(self).items() if isinstance(value, Tensor)}
+
+    def _apply_fn_to_data(self, fn: Callable[[Tensor], Tensor]) -> TorchAOBaseTensor:
+        """The same weight with each of its tensors replaced by ``fn`` of it."""
+        moved = {name: fn(value) for name, value in self._stored().items()}
+        device = next(iter(moved.values())).device
+        made = Tensor._make_wrapper_subclass(type(self), tuple(self.shape), dtype=self.dtype, device=device)
+        made.__dict__.update({**{k: v for k, v in vars(self).items() if k != "_parameter_type"}, **moved})
+        return made
+
+    def _file_state(self) -> dict[str, Any]:
+        """The attributes that files contain, as torchao writes them."""
+        return {name: value for name, value in self._state().items() if name not in ("dtype", "shape")}
 
     def __tensor_flatten__(self) -> tuple[list[str], dict[str, Any]]:
         tensors, others = _arguments(type(self))
@@ -93,7 +102,8 @@ class TorchAOBaseTensor(Tensor):
     def __deepcopy__(self, memo: dict) -> TorchAOBaseTensor:
         if id(self) not in memo:
             copied = self._apply_fn_to_data(lambda t: t.clone())
-            copied.__dict__.update({k: v for k, v in vars(self).items() if k == "_parameter_type"})
+            if "_parameter_type" in vars(self):
+                copied._parameter_type = self._parameter_type
             memo[id(self)] = copied
         return memo[id(self)]
 
@@ -163,7 +173,7 @@ def _to_copy(self: TorchAOBaseTensor, *, dtype: Any = None, device: Any = None, 
 def _with_dtype(self: TorchAOBaseTensor, dtype: Any) -> TorchAOBaseTensor:
     """The same stored values with another dtype of the dequantized ones."""
     if "dtype" in (*self.tensor_attribute_names, *self.optional_tensor_attribute_names):
-        return self._apply_fn_to_data(lambda t: t, dtype=dtype)
+        return type(self)(**{**self._state(), "dtype": dtype})
     raise NotImplementedError(f"[to] the dtype of a {type(self).__name__} is that of its scales")
 
 
@@ -176,12 +186,11 @@ def _copy(self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
             f"[copy_] expected a {type(self).__name__} of shape {tuple(self.shape)}, got a {type(source).__name__} of shape "
             f"{tuple(source.shape)}"
         )
-    for name in _arguments(type(self))[0]:
-        mine, theirs = getattr(self, name), getattr(source, name)
-        if (mine is None) != (theirs is None):
-            raise ValueError(f"[copy_] {name}: one weight has it and the other does not")
-        if mine is not None:
-            mine.copy_(theirs, non_blocking)
+    mine, theirs = self._stored(), source._stored()
+    if mine.keys() != theirs.keys():
+        raise ValueError(f"[copy_] expected a weight with the tensors {sorted(mine)}, got {sorted(theirs)}")
+    for name, value in mine.items():
+        value.copy_(theirs[name], non_blocking)
     return self
 
 

@@ -46,7 +46,7 @@ def test_gptq(torch, order, zero_offset):
     assert rest == ["norm.weight"]
     x = torch.randn(2, 3, 32)
     np.testing.assert_allclose(model["up"](x).numpy(), x.numpy() @ weight.T, rtol=1e-4, atol=1e-4)
-    assert model["up"].weight.qdata.nbytes == 32 * 16 // 2
+    assert model["up"].weight._packed.nbytes == 32 * 16 // 2
     again = model_of(torch)
     again["up"] = type(model["up"])(model["up"].weight, None, model["up"].input_order)
     again.load_state_dict(model.state_dict())

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import io
 import pathlib
+import pickle
 
 import numpy as np
 import pytest
@@ -98,8 +99,10 @@ def test_a_file_of_torchao(torch):
     np.testing.assert_allclose(layer(torch.tensor(data["x"])).detach().numpy(), data["int8_dynamic.output"], rtol=1e-4, atol=1e-5)
 
 
-def test_hostile_attributes_of_weights(torch):
+def test_hostile_attributes_of_weights(torch, monkeypatch):
     import teletensor.torchao.quantization as q
+
+    monkeypatch.setattr(q.Int4Tensor, "_original", q.Int4Tensor._file_state, raising=False)
 
     layer, _, _ = quantized(torch, "int8")
     weight = layer.weight.detach()
@@ -109,13 +112,14 @@ def test_hostile_attributes_of_weights(torch):
     file.seek(0)
     with pytest.raises(Exception, match="expected data of shape"):
         torch.load(file)
-    weight = q.Int4Tensor.from_hp(torch.randn(4, 8), [1, 4])
-    weight.evil = print
-    file = io.BytesIO()
-    with pytest.raises(Exception, match="."):
-        torch.save({"w": weight}, file)
+    good = q.Int4Tensor.from_hp(torch.randn(4, 8), [1, 4])
+    for change in ({"evil": 1}, {"qdata": 3}, {"block_size": [1, 3]}, {"scale": torch.zeros(1, 1)}):
+        monkeypatch.setattr(q.Int4Tensor, "_file_state", lambda self, c=change: {**self._original(), **c})
+        file = io.BytesIO()
+        torch.save({"w": good}, file)
         file.seek(0)
-        torch.load(file)
+        with pytest.raises(pickle.UnpicklingError):
+            torch.load(file)
 
 
 def test_primitives(torch):

@@ -6,6 +6,13 @@ from ... import _C
 from ..._C import Tensor
 from ...nn import functional as F
 
+INT4_GROUPS = (32, 64, 128, 256)  # the groups of columns that the engine's kernel computes with
+
+
+def _has_kernels(x: Tensor) -> bool:
+    """Whether the engine multiplies integers on the tensor's device."""
+    return x.device.type == "cpu"
+
 
 def int8_weight_product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     """``x @ weight.T * scale`` with float activations.
@@ -13,7 +20,9 @@ def int8_weight_product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     Args:
         x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,) or (1,), float32.
     """
-    return F.linear(x, weight.to(x.dtype)) * scale.to(x.dtype)
+    if scale.numel() == 1 or not _has_kernels(x):
+        return F.linear(x, weight.to(x.dtype)) * scale.to(x.dtype)
+    return _C.ops.int8_weight_mm(x, weight, scale)
 
 
 def int8_product(x: Tensor, weight: Tensor, x_scale: Tensor, scale: Tensor, x_point: Tensor | None) -> Tensor:
@@ -22,27 +31,41 @@ def int8_product(x: Tensor, weight: Tensor, x_scale: Tensor, scale: Tensor, x_po
     Args:
         x: (rows, in), int8; weight: (out, in), int8; x_scale, x_point: (rows, 1) or (1, 1); scale: (1, out) or (1, 1).
     """
-    result = _C.torch._int_mm(x, weight.t()).to(_C.float32) * x_scale
+    if _has_kernels(x):
+        sums = _C.ops.int8_linear(x, weight, 0, 0).to(_C.float32)
+    else:
+        sums = F.linear(x.to(_C.float64), weight.to(_C.float64)).to(_C.float32)  # exact, as sums of integers are
+    result = sums * x_scale
     if x_point is not None:
         result = result - x_point.to(_C.float32) * x_scale * weight.sum(-1, dtype=_C.int64).to(_C.float32)
     return result * scale
 
 
-def int4_weight_product(x: Tensor, packed: Tensor, scale: Tensor, zero_point: Tensor, group_size: int) -> Tensor:
-    """``x @ weight.T`` with weights ``(q - 8) * scale + zero_point``.
+def has_int4_kernel(shape: tuple[int, ...], group_size: int) -> bool:
+    """Whether the engine's kernel multiplies 4-bit weights of this shape in groups of this size."""
+    return group_size in INT4_GROUPS and shape[1] % group_size == 0
+
+
+def int4_weight_product(x: Tensor, packed: Tensor, grid: Tensor, group_size: int) -> Tensor:
+    """``x @ weight.T`` with weights ``(q - 8) * scale + zero``.
 
     Args:
-        x: (rows, in), floating-point; packed: (out, in / 2), uint8, the even column in the low 4 bits, values 0 to 15.
-        scale, zero_point: (in / group_size, out).
+        x: (rows, in), floating-point; packed: (out, in / 2), uint8, of kernel_int4(), or of pack_int4() if
+            has_int4_kernel() is false.
+        grid: (in / group_size, out, 2): scales and zeros.
     """
-    return F.linear(x, int4_weight(packed, scale, zero_point, group_size, x.dtype))
+    in_kernel = has_int4_kernel((packed.shape[0], packed.shape[1] * 2), group_size)
+    if in_kernel and _has_kernels(x):
+        return _C.ops.int4_weight_mm(x, packed, group_size, grid)
+    values = values_of_kernel_int4(packed) if in_kernel else unpack_int4(packed)
+    return F.linear(x, int4_weight(values, grid, group_size, x.dtype))
 
 
-def int4_weight(packed: Tensor, scale: Tensor, zero_point: Tensor, group_size: int, dtype: _C.dtype) -> Tensor:
-    """The weights ``(q - 8) * scale + zero_point`` as an ordinary tensor (out, in)."""
-    values = unpack_int4(packed).to(scale.dtype) - 8
-    grouped = values.reshape(packed.shape[0], -1, group_size)
-    return (grouped * scale.t().unsqueeze(-1) + zero_point.t().unsqueeze(-1)).reshape(values.shape).to(dtype)
+def int4_weight(values: Tensor, grid: Tensor, group_size: int, dtype: _C.dtype) -> Tensor:
+    """The weights ``(q - 8) * scale + zero`` of values 0 to 15 (out, in) as an ordinary tensor."""
+    grouped = (values.to(grid.dtype) - 8).reshape(values.shape[0], -1, group_size)
+    scale, zero = grid[..., 0].t().unsqueeze(-1), grid[..., 1].t().unsqueeze(-1)
+    return (grouped * scale + zero).reshape(values.shape).to(dtype)
 
 
 def pack_int4(values: Tensor) -> Tensor:
@@ -53,3 +76,15 @@ def pack_int4(values: Tensor) -> Tensor:
 def unpack_int4(packed: Tensor) -> Tensor:
     """The inverse of pack_int4(): uint8 values 0 to 15."""
     return _C.torch.stack((packed & 15, packed >> 4), -1).reshape(*packed.shape[:-1], -1)
+
+
+def kernel_int4(values: Tensor) -> Tensor:
+    """Two values 0 to 15 in each byte, as the engine's kernel reads them: of each 32 columns, byte i has i and 16 + i."""
+    runs = values.to(_C.uint8).reshape(values.shape[0], -1, 2, 16)
+    return (runs[:, :, 0] | (runs[:, :, 1] << 4)).reshape(values.shape[0], -1)
+
+
+def values_of_kernel_int4(packed: Tensor) -> Tensor:
+    """The inverse of kernel_int4()."""
+    runs = packed.reshape(packed.shape[0], -1, 1, 16)
+    return _C.torch.cat((runs & 15, runs >> 4), 2).reshape(packed.shape[0], -1)

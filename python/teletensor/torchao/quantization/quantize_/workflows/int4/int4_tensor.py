@@ -9,7 +9,15 @@ from ......_C import Tensor
 from ......_grad_mode import no_grad
 from ......nn import functional as F
 from .....utils import TorchAOBaseTensor
-from ...._products import int4_weight, int4_weight_product, pack_int4
+from ...._products import (
+    has_int4_kernel,
+    int4_weight,
+    int4_weight_product,
+    kernel_int4,
+    pack_int4,
+    unpack_int4,
+    values_of_kernel_int4,
+)
 from ....quant_primitives import quantize_affine_tinygemm
 
 __all__ = ["Int4Tensor"]
@@ -17,6 +25,8 @@ __all__ = ["Int4Tensor"]
 
 class Int4Tensor(TorchAOBaseTensor):
     """A weight (out, in) in 4 bits: ``(q - 8) * scale + zero_point``, where the zero point is a float.
+
+    The constructor and files have torchao's layout; the values are stored as the engine's kernel reads them.
 
     Args:
         qdata: (out, in / 2), int8: two values in each byte, the even column in the low 4 bits, as signed numbers q - 8.
@@ -34,7 +44,10 @@ class Int4Tensor(TorchAOBaseTensor):
     @classmethod
     def _outer(cls, given: dict[str, Any]) -> tuple[Any, Any]:
         qdata, scale, point, shape = (given[n] for n in ("qdata", "scale", "zero_point", "shape"))
-        groups = (shape[1] // given["block_size"][1], qdata.shape[0]) if qdata.dim() == len(shape) == 2 else None
+        size = given["block_size"][1]
+        if qdata.dim() != 2 or len(shape) != 2 or type(size) is not int or size < 1 or shape[1] % size:
+            raise ValueError(f"expected a matrix in groups that divide its width, got {tuple(shape)} and block_size {given['block_size']}")
+        groups = (shape[1] // size, qdata.shape[0])
         if tuple(scale.shape) != groups or tuple(point.shape) != groups:
             raise ValueError(f"expected scales and zero points of shape {groups}, got {tuple(scale.shape)} and {tuple(point.shape)}")
         return shape, scale.dtype
@@ -44,10 +57,36 @@ class Int4Tensor(TorchAOBaseTensor):
         activation_dtype: Any = None,
     ):  # fmt: skip
         super().__init__()
-        if tuple(shape) != (qdata.shape[0], qdata.shape[1] * 2):
-            raise ValueError(f"expected qdata of shape {(shape[0], shape[1] // 2)}, got {tuple(qdata.shape)}")
-        self.qdata, self.scale, self.zero_point, self.block_size = qdata, scale, zero_point, list(block_size)
-        self.act_pre_scale, self.activation_dtype = act_pre_scale, activation_dtype
+        if tuple(shape) != (qdata.shape[0], qdata.shape[1] * 2) or qdata.dtype not in (_C.int8, _C.uint8):
+            raise ValueError(f"expected int8 of shape {(shape[0], shape[1] // 2)}, got {qdata.dtype} of shape {tuple(qdata.shape)}")
+        self.block_size, self.act_pre_scale, self.activation_dtype = list(block_size), act_pre_scale, activation_dtype
+        self._packed = self._as_stored(unpack_int4(qdata.view(_C.uint8) ^ 0x88))
+        self._grid = _C.torch.stack((scale, zero_point), -1)
+
+    def _has_kernel(self) -> bool:
+        return has_int4_kernel(tuple(self.shape), self.block_size[1])
+
+    def _as_stored(self, values: Tensor) -> Tensor:
+        return kernel_int4(values) if self._has_kernel() else pack_int4(values)
+
+    def values(self) -> Tensor:
+        """The values 0 to 15, (out, in), uint8."""
+        return values_of_kernel_int4(self._packed) if self._has_kernel() else unpack_int4(self._packed)
+
+    @property
+    def qdata(self) -> Tensor:
+        """The values in torchao's layout."""
+        return (pack_int4(self.values()) ^ 0x88).view(_C.int8)
+
+    @property
+    def scale(self) -> Tensor:
+        """(in / group size, out)."""
+        return self._grid[..., 0].contiguous()
+
+    @property
+    def zero_point(self) -> Tensor:
+        """(in / group size, out)."""
+        return self._grid[..., 1].contiguous()
 
     @classmethod
     @no_grad()
@@ -60,34 +99,22 @@ class Int4Tensor(TorchAOBaseTensor):
         if w.dim() != 2 or len(block_size) != 2 or block_size[0] != 1 or block_size[1] < 2 or w.shape[1] % 2:
             raise AssertionError(f"Only groupwise quant of matrices is supported, got shape {tuple(w.shape)} and {block_size=}")
         values = w.to(_C.float32)
-        rows = values.reshape(w.shape[0], -1, block_size[1])
-        lowest, highest = rows.aminmax(dim=-1)
+        lowest, highest = values.reshape(w.shape[0], -1, block_size[1]).aminmax(dim=-1)
         scale = (highest - lowest).clamp(min=1e-6) / 15
         zero_point = lowest + scale * 8
         q = quantize_affine_tinygemm(values, block_size, scale, zero_point)
-        grid = [t.reshape(w.shape[0], -1).t().contiguous().to(w.dtype) for t in (scale, zero_point)]
-        return cls(_signed(pack_int4(q)), *grid, list(block_size), tuple(w.shape), activation_dtype=activation_dtype)
+        grid = [t.t().to(w.dtype) for t in (scale, zero_point)]
+        made = cls.from_values(q, *grid, block_size[1])
+        made.activation_dtype = activation_dtype
+        return made
 
     @classmethod
     def from_values(cls, values: Tensor, scale: Tensor, zero_point: Tensor, group_size: int) -> Int4Tensor:
         """A weight of values 0 to 15 (out, in), and scales and zero points (in / group size, out)."""
-        return cls(_signed(pack_int4(values)), scale, zero_point, [1, group_size], tuple(values.shape))
-
-    def packed(self) -> Tensor:
-        """The values 0 to 15, two in each byte (uint8)."""
-        return _unsigned(self.qdata)
+        return cls((pack_int4(values) ^ 0x88).view(_C.int8), scale, zero_point, [1, group_size], tuple(values.shape))
 
     def dequantize(self, output_dtype: Any = None) -> Tensor:
-        return int4_weight(self.packed(), self.scale, self.zero_point, self.block_size[1], output_dtype or self.dtype)
-
-
-def _signed(packed: Tensor) -> Tensor:
-    """The bytes of values 0 to 15 as those of signed 4-bit numbers 8 less: both high bits are inverted."""
-    return (packed ^ 0x88).view(_C.int8)
-
-
-def _unsigned(qdata: Tensor) -> Tensor:
-    return qdata.view(_C.uint8) ^ 0x88
+        return int4_weight(self.values(), self._grid, self.block_size[1], output_dtype or self.dtype)
 
 
 @Int4Tensor.implements_torch_function(F.linear)
@@ -96,7 +123,6 @@ def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
     bias = args[2] if len(args) > 2 else kwargs.get("bias")
     if weight.act_pre_scale is not None:
         x = x * weight.act_pre_scale
-    rows = x.reshape(-1, x.shape[-1])
-    result = int4_weight_product(rows, weight.packed(), weight.scale, weight.zero_point, weight.block_size[1])
+    result = int4_weight_product(x.reshape(-1, x.shape[-1]), weight._packed, weight._grid, weight.block_size[1])
     result = result.to(x.dtype).reshape(*x.shape[:-1], weight.shape[0])
     return result if bias is None else result + bias
