@@ -61,7 +61,14 @@ def convolve(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tens
     if not all(_values.fixed(p) for p in before + after) or before != after:
         x = padded(x, before, after)
         before = [0] * n
-    return _CONVOLUTIONS[n](x, weight, bias, strides, before, dilations, call.get("group", 1))
+    group = call.get("group", 1)
+    if group == 1 and n == 2 and kernel == [1, 1] == [s if _values.fixed(s) else 0 for s in x.shape[2:]] and before == [0, 0]:
+        return F.linear(x.flatten(1), weight.flatten(1), bias).unsqueeze(2).unsqueeze(3)  # as after global pooling
+    if n == 2 and kernel[0] > 1 and kernel[1] == 1 and before[1] == 0 and _values.fixed(x.shape[3]) and x.shape[3] == 1:
+        # A sequence in the form of an image of width 1, for which two-dimensional convolutions are several times slower.
+        found = F.conv1d(x.squeeze(3), weight.squeeze(3), bias, strides[:1], before[:1], dilations[:1], group)
+        return found.unsqueeze(3)
+    return _CONVOLUTIONS[n](x, weight, bias, strides, before, dilations, group)
 
 
 def _conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
