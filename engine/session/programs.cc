@@ -178,7 +178,7 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
         if (!may_change(part, of)) return part;
         const ProgramTypes types(part, of, grad);
         fuse_convolutions(&part, types);
-        return keep_channels_last(part, types, of);
+        return keep_channels_last(part, types, of, interface_.exact);
       });
       visit("fuse_convolutions and keep_channels_last", program);
     }

@@ -31,11 +31,16 @@ bool keeps_layout(const Instruction& call) {
   }
 }
 
+// Whether the call reads any layout without a copy, and the layout of its result does not depend on it. The sums are added
+// in another order.
+bool takes_any_layout(const Instruction& call) { return call.op->id == op_id::kMean; }
+
 bool is_last(const TensorMeta& meta) { return is_channels_last(meta.sizes, meta.strides); }
 
 class Layouts {
  public:
-  Layouts(const Program& program, const ProgramTypes& types, size_t inputs) : types_(types), largest_(inputs) {
+  Layouts(const Program& program, const ProgramTypes& types, size_t inputs, bool exact)
+      : types_(types), exact_(exact), largest_(inputs) {
     for (const Instruction& instruction : program.instructions()) {
       for (Slot slot : instruction.results) largest_ = std::max(largest_, slot);
     }
@@ -44,6 +49,14 @@ class Layouts {
   void add(const Instruction& call) {
     const auto reads = [&](size_t i) { return call.args.size() > i && call.args[i].kind == Arg::Kind::kSlot; };
     const bool convolves = is_convolution(*call.op) && reads(0) && reads(1) && is_image(call.args[0].slot);
+    if (!exact_ && takes_any_layout(call)) {
+      append(call, [&](Slot slot) {
+        const auto found = last_.find(slot);
+        uses_ += found != last_.end();
+        return found == last_.end() ? slot : found->second;
+      });
+      return;
+    }
     if (call.results.empty() || !is_image(call.results[0]) || !(convolves || keeps_last(call))) {
       append(call, [&](Slot slot) { return plain(slot, call); });
       return;
@@ -141,6 +154,7 @@ class Layouts {
   }
 
   const ProgramTypes& types_;
+  const bool exact_;
   Slot largest_;
   size_t uses_ = 0;  // of results that are channels last, as they are
   Program program_;  // owns what made_ points to
@@ -152,10 +166,10 @@ class Layouts {
 }  // namespace
 
 Program keep_channels_last(const Program& program, const ProgramTypes& types,
-                           absl::Span<const TensorMeta* const> metas) {
+                           absl::Span<const TensorMeta* const> metas, bool exact) {
   if (writes_in_place(program)) return program;
   try {
-    Layouts layouts(program, types, metas.size());
+    Layouts layouts(program, types, metas.size(), exact);
     for (const Instruction& call : program.instructions()) layouts.add(call);
     if (std::optional<Program> made = layouts.finish(program, metas)) return *std::move(made);
   } catch (const Error&) {  // a rule rejects a call with the other layout, as a view's may

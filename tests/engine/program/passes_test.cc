@@ -414,8 +414,8 @@ TEST(FuseConvolutions, LeavesOtherCallsAlone) {
   }
 }
 
-std::string laid_out(const Program& program, const MixedInputs& inputs) {
-  return to_string(keep_channels_last(program, inputs.types(program), inputs.metas()));
+std::string laid_out(const Program& program, const MixedInputs& inputs, bool exact = false) {
+  return to_string(keep_channels_last(program, inputs.types(program), inputs.metas(), exact));
 }
 
 TEST(KeepChannelsLast, KeepsTheLayoutBetweenConvolutions) {
@@ -436,6 +436,17 @@ TEST(KeepChannelsLast, KeepsTheLayoutBetweenConvolutions) {
             "%14 = contiguous(%13)  # drops %12, %3\n"
             "%7 = reshape(%14, shape=[-1])  # drops %13\n"
             "read %7\n");
+}
+
+TEST(KeepChannelsLast, MeansReadTheLayoutUnlessExact) {
+  Program program;
+  const std::vector<int64_t> dims = {2, 3};
+  add(&program, "conv2d", {slot(1), slot(2)}, {4});
+  add(&program, "mean", {slot(4), Arg(absl::Span<const int64_t>(dims)), Arg(true)}, {5});
+  program.set_outputs({5});
+  const MixedInputs inputs({kImage, kWeight});
+  EXPECT_THAT(laid_out(program, inputs), HasSubstr("%5 = mean(%9, dim=[2, 3], keepdim=True)"));
+  EXPECT_EQ(laid_out(program, inputs, true), to_string(program));
 }
 
 TEST(KeepChannelsLast, GivesTheCallerTheLayoutThatItExpects) {

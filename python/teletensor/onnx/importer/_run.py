@@ -12,6 +12,7 @@ from ._call import Call, kept
 from ._values import Narrow, Sizes
 from .ops.client import CLIENT
 
+_MAKE_SIZES = frozenset({"Range", "Expand", "Tile"})  # whose result has the sizes that an input gives
 _CLIENT_ELEMENTS = 1 << 16  # arrays up to this size are computed in the client, if all inputs are there
 
 
@@ -133,15 +134,17 @@ class Step:
         return _Single(results) if isinstance(results, (Narrow, Sizes)) else results
 
     def _is_for_client(self, values: list[Any]) -> bool:
-        is_small = True
+        is_small, symbolic = True, False
         for v in values:
             if isinstance(v, np.ndarray):
                 if v.dtype == object:
                     return True
                 is_small = is_small and v.size <= _CLIENT_ELEMENTS
-            elif not isinstance(v, Sizes) and v is not None:
+            elif isinstance(v, Sizes):
+                symbolic = True
+            elif v is not None:
                 return any(_values.is_text(w) for w in values)
-        return is_small and bool(values)
+        return is_small and bool(values) and not (symbolic and self.op in _MAKE_SIZES)
 
     def _in_client(self, call: Call, values: list[Any]) -> Any:
         symbolic = any(isinstance(v, Sizes) for v in values)

@@ -34,13 +34,18 @@ class Narrow(NamedTuple):
     type: int
 
 
+def fixed(number: Any) -> bool:
+    """Whether a size is a plain int, not one that a trace or torch.export records (which may be of a class derived from int)."""
+    return type(number) is int or isinstance(number, np.integer)
+
+
 def sizes(numbers: Any) -> np.ndarray | Sizes:
-    """A host value of numbers, which may be SymInts; Sizes only if one is. The argument is a list, or an object array."""
+    """A host value of numbers, which may be symbolic; Sizes only if one is. The argument is a list, or an object array."""
     if not isinstance(numbers, np.ndarray):
         listed = list(numbers)
         numbers = np.empty(len(listed), dtype=object)
         numbers[:] = listed
-    if any(isinstance(n, torch.SymInt) for n in numbers.flat):
+    if not all(fixed(n) for n in numbers.flat):
         return Sizes(numbers)
     return numbers.astype(np.int64)
 
@@ -151,7 +156,7 @@ def ints(value: Any) -> list:
     found = array(value)
     if found.size > 1 << 20:
         raise ValueError(f"[onnx] expected at most 1,048,576 numbers, got {found.size}")
-    return [n if isinstance(n, torch.SymInt) else int(n) for n in found.reshape(-1)]
+    return [int(n) if fixed(n) or found.dtype != object else n for n in found.reshape(-1)]
 
 
 def bounded(count: int, what: str, most: int = 1 << 24) -> int:

@@ -29,7 +29,10 @@ def _celu(call: Call, x: Tensor) -> Tensor:
 
 
 def _hard_sigmoid(call: Call, x: Tensor) -> Tensor:
-    return torch.clamp(x * call.get("alpha", 0.2) + call.get("beta", 0.5), 0.0, 1.0)
+    alpha, beta = call.get("alpha", 0.2), call.get("beta", 0.5)
+    if abs(alpha - 1 / 6) < 1e-7 and beta == 0.5:
+        return F.hardsigmoid(x)
+    return torch.clamp(x * alpha + beta, 0.0, 1.0)
 
 
 def _gelu(call: Call, x: Tensor) -> Tensor:

@@ -10,7 +10,7 @@ import numpy as np
 import teletensor as torch
 from teletensor.nn import functional as F  # noqa: N812 - PyTorch's name
 
-from .. import _types
+from .. import _types, _values
 from .._call import Call
 
 Tensor = torch.Tensor
@@ -62,7 +62,7 @@ def _attention(call: Call, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None 
     present = (k, v)
     if mask is not None:
         missing = k.shape[2] - mask.shape[-1]
-        if not (isinstance(missing, int) and missing == 0) and mask.shape[-1] != 1:  # the mask may be shorter than the keys
+        if not (_values.fixed(missing) and missing == 0) and mask.shape[-1] != 1:  # the mask may be shorter than the keys
             fill = False if mask.dtype == torch.bool else float("-inf")
             mask = F.pad(mask.to(torch.uint8), [0, missing]).to(torch.bool) if mask.dtype == torch.bool else F.pad(mask, [0, missing], value=fill)
     allowed = _allowed(call, q.shape[2], k.shape[2], past_k, lengths, q.device)

@@ -41,7 +41,7 @@ def same_pads(call: Call, sizes: Any, kernel: list[int], strides: list[int], dil
 def padded(x: Tensor, before: list, after: list, value: float = 0.0) -> Tensor:
     """A tensor with padding around its last dimensions."""
     flat = [p for b, a in zip(reversed(before), reversed(after)) for p in (b, a)]
-    if all(isinstance(p, int) and p == 0 for p in flat):
+    if all(_values.fixed(p) and p == 0 for p in flat):
         return x
     return F.pad(x, flat, value=value)
 
@@ -58,10 +58,17 @@ def convolve(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tens
     kernel = list(weight.shape[2:])
     strides, dilations = call.get("strides") or [1] * n, call.get("dilations") or [1] * n
     before, after = same_pads(call, x.shape[2:], kernel, strides, dilations)
-    if not all(isinstance(p, int) for p in before + after) or before != after:
+    if not all(_values.fixed(p) for p in before + after) or before != after:
         x = padded(x, before, after)
         before = [0] * n
-    return _CONVOLUTIONS[n](x, weight, bias, strides, before, dilations, call.get("group", 1))
+    group = call.get("group", 1)
+    if group == 1 and n == 2 and kernel == [1, 1] == [s if _values.fixed(s) else 0 for s in x.shape[2:]] and before == [0, 0]:
+        return F.linear(x.flatten(1), weight.flatten(1), bias).unsqueeze(2).unsqueeze(3)  # as after global pooling
+    if n == 2 and kernel[0] > 1 and kernel[1] == 1 and before[1] == 0 and _values.fixed(x.shape[3]) and x.shape[3] == 1:
+        # A sequence in the form of an image of width 1, for which two-dimensional convolutions are several times slower.
+        found = F.conv1d(x.squeeze(3), weight.squeeze(3), bias, strides[:1], before[:1], dilations[:1], group)
+        return found.unsqueeze(3)
+    return _CONVOLUTIONS[n](x, weight, bias, strides, before, dilations, group)
 
 
 def _conv(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
@@ -82,7 +89,7 @@ def _conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None =
         total = [torch.sym_max(s - t, 0) for s, t in zip(sizes, target)]
         small, large = [t // 2 for t in total], [t - t // 2 for t in total]
         before, after = (small, large) if mode == "SAME_UPPER" else (large, small)
-        extra = [e + (t - s if isinstance(t, int) and t > s else 0) for e, t, s in zip(extra, target, sizes)]
+        extra = [e + (t - s if _values.fixed(t) and t > s else 0) for e, t, s in zip(extra, target, sizes)]
     elif mode == "VALID":
         before = after = [0] * n
     else:

@@ -46,7 +46,7 @@ def _max_pool(call: Call, x: Tensor) -> Any:
     n = len(kernel)
     whole = not x.dtype.is_floating_point
     work = x.to(torch.float32) if whole else x
-    simple = before == after and not any(extra) and all(isinstance(b, int) and 2 * b <= k for b, k in zip(before, kernel))
+    simple = before == after and not any(extra) and all(_values.fixed(b) and 2 * b <= k for b, k in zip(before, kernel))
     if simple and not call.wants(1):
         found = _MAX[n](work, kernel, strides, before, dilations)
         return found.to(x.dtype) if whole else found
@@ -98,7 +98,7 @@ def _counts(size: int, k: int, s: int, d: int, before: int, after: int, extra: i
 def _average_pool(call: Call, x: Tensor) -> Tensor:
     kernel, strides, dilations, before, after, extra = _windows(call, x)
     n, include = len(kernel), bool(call.get("count_include_pad", 0))
-    if before == after and not any(extra) and set(dilations) == {1} and all(isinstance(b, int) and 2 * b <= k for b, k in zip(before, kernel)):
+    if before == after and not any(extra) and set(dilations) == {1} and all(_values.fixed(b) and 2 * b <= k for b, k in zip(before, kernel)):
         return _AVERAGE[n](x, kernel, strides, before, False, include)
     total = _unfolded(padded(x, before, [a + e for a, e in zip(after, extra)]), kernel, strides, dilations)
     counts = [

@@ -48,10 +48,10 @@ def _identity(_call: Call, x: Any) -> Any:
 def target_shape(shape: list, x: Tensor, allow_zero: bool) -> list:
     """The sizes of Reshape, with 0 replaced by the input's size."""
     if allow_zero:
-        if -1 in [n for n in shape if isinstance(n, int)] and 0 in [n for n in shape if isinstance(n, int)]:
+        if -1 in [n for n in shape if _values.fixed(n)] and 0 in [n for n in shape if _values.fixed(n)]:
             raise ValueError(f"[Reshape] expected no -1 beside 0 with allowzero, got {shape}")
         return shape
-    return [x.shape[i] if isinstance(n, int) and n == 0 else n for i, n in enumerate(shape)]
+    return [x.shape[i] if _values.fixed(n) and n == 0 else n for i, n in enumerate(shape)]
 
 
 @keeps(1)
@@ -128,7 +128,7 @@ def _expand(_call: Call, x: Tensor, shape: Any) -> Tensor:
     rank = max(len(dims), x.dim())
     dims = [1] * (rank - len(dims)) + dims
     own = [1] * (rank - x.dim()) + list(x.shape)
-    target = [o if isinstance(d, int) and d == 1 else d for d, o in zip(dims, own)]
+    target = [o if _values.fixed(d) and d == 1 else d for d, o in zip(dims, own)]
     return x.expand(target)
 
 
@@ -151,7 +151,7 @@ def _constant_of_shape(call: Call, shape: Any) -> Any:
     if array.size != 1:
         raise ValueError(f"[ConstantOfShape] expected one number, got {array.size}")
     narrow = value.type if isinstance(value, Narrow) else None
-    if _values.is_host(shape) and not narrow and all(isinstance(d, int) for d in dims) and math.prod(dims) <= _HOST_FILL:
+    if _values.is_host(shape) and not narrow and all(_values.fixed(d) for d in dims) and math.prod(dims) <= _HOST_FILL:
         return np.full(dims, array.reshape(-1)[0], array.dtype)
     number = narrow or _types.type_of_array(array)
     if number in (_types.E4M3FN, _types.E5M2, _types.BFLOAT16):
@@ -166,8 +166,11 @@ def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
     if isinstance(start, Sizes) or first.dtype.kind in "iuO":
         a, b, c = (_values.integer(v) for v in (start, limit, delta))
         dtype = torch.int64 if first.dtype == object else _types.DTYPES[_types.type_of_array(first)]
-        if isinstance(c, int) and c == 0:
+        if _values.fixed(c) and c == 0:
             raise ValueError("[Range] expected a step other than 0")
+        if _values.fixed(c) and c == 1:  # a size that may be symbolic
+            counted = torch.arange(b if _values.fixed(a) and a == 0 else b - a, dtype=dtype, device=call.device)
+            return counted if _values.fixed(a) and a == 0 else counted + a
         return torch.arange(a, b, c, dtype=dtype, device=call.device)
     a, b, c = (_values.array(v).reshape(-1)[0].item() for v in (start, limit, delta))
     count = max(math.ceil((b - a) / c), 0)
@@ -192,7 +195,7 @@ def _pad(call: Call, x: Tensor, pads: Any = None, value: Any = None, axes: Any =
     for d, a, b in zip(dims, amounts[: len(dims)], amounts[len(dims) :]):
         before[d], after[d] = a, b
     for d in range(x.dim()):  # negative amounts remove elements
-        low, high = (-a if isinstance(a, int) and a < 0 else 0 for a in (before[d], after[d]))
+        low, high = (-a if _values.fixed(a) and a < 0 else 0 for a in (before[d], after[d]))
         if low or high:
             x = x.narrow(d, low, x.shape[d] - low - high)
             before[d], after[d] = before[d] + low, after[d] + high
