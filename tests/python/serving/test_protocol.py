@@ -119,7 +119,7 @@ def test_rest_in_json_without_binary_data(served):
     inputs[0].set_data_from_numpy(x, binary_data=False)
     outputs = [httpclient.InferRequestedOutput("y", binary_data=False)]
     result = served.http.infer("linear", inputs, outputs=outputs)
-    np.testing.assert_allclose(result.as_numpy("y"), x @ WEIGHT, rtol=1e-5)
+    np.testing.assert_allclose(result.as_numpy("y"), x @ WEIGHT, rtol=1e-5, atol=1e-5)
 
 
 def test_async_calls(served):
@@ -132,10 +132,10 @@ def test_async_calls(served):
     for _ in range(10):
         i, result, error = answers.get(timeout=TIMEOUT)
         assert error is None
-        np.testing.assert_allclose(result.as_numpy("y"), x * i @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(result.as_numpy("y"), x * i @ WEIGHT, rtol=1e-5, atol=1e-5)
     pending = [served.http.async_infer("linear", grpc_inputs(httpclient, x=x * i)) for i in range(10)]
     for i, each in enumerate(pending):
-        np.testing.assert_allclose(each.get_result().as_numpy("y"), x * i @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(each.get_result().as_numpy("y"), x * i @ WEIGHT, rtol=1e-5, atol=1e-5)
 
 
 def test_streams_of_requests(served):
@@ -149,7 +149,7 @@ def test_streams_of_requests(served):
     for i in range(5):
         result, error = answers.get(timeout=TIMEOUT)
         assert error is None and result.get_response().id == str(i)
-        np.testing.assert_allclose(result.as_numpy("y"), x * i @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(result.as_numpy("y"), x * i @ WEIGHT, rtol=1e-5, atol=1e-5)
     result, error = answers.get(timeout=TIMEOUT)
     assert "missing" in str(error)
     client.stop_stream()
@@ -174,7 +174,7 @@ def test_shared_memory(served, kind):
         outputs = [module.InferRequestedOutput("y")]
         outputs[0].set_shared_memory("target", 36)
         client.infer("linear", inputs, outputs=outputs)
-        np.testing.assert_allclose(shm.get_contents_as_numpy(target, np.float32, [3, 3]), x @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(shm.get_contents_as_numpy(target, np.float32, [3, 3]), x @ WEIGHT, rtol=1e-5, atol=1e-5)
     finally:
         client.unregister_system_shared_memory()
         shm.destroy_shared_memory_region(source)
@@ -264,7 +264,7 @@ def test_replacing_a_model_under_load_loses_and_falsifies_nothing(served):
     for version in (2, 3, 4):
         write_linear(folder / str(version), float(version))
         served.grpc.load_model("linear2")
-    np.testing.assert_allclose(served.grpc.infer("linear2", grpc_inputs(grpcclient, x=x)).as_numpy("y"), one * 4, rtol=1e-5)
+    np.testing.assert_allclose(served.grpc.infer("linear2", grpc_inputs(grpcclient, x=x)).as_numpy("y"), one * 4, rtol=1e-5, atol=1e-5)
     stopped.set()
     for thread in threads:
         thread.join(TIMEOUT)
@@ -283,7 +283,7 @@ def test_a_model_that_fails_to_load_leaves_the_old_version(served):
         with pytest.raises(grpcclient.InferenceServerException):
             served.grpc.load_model("fragile")
         x = np.ones((1, 4), "float32")
-        np.testing.assert_allclose(served.grpc.infer("fragile", grpc_inputs(grpcclient, x=x)).as_numpy("y"), x @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(served.grpc.infer("fragile", grpc_inputs(grpcclient, x=x)).as_numpy("y"), x @ WEIGHT, rtol=1e-5, atol=1e-5)
     index = {(m.name, m.version): m for m in served.grpc.get_model_repository_index().models}
     assert index["fragile", "1"].state == "READY"
 
