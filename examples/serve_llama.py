@@ -245,9 +245,9 @@ def tokens_per_second(address: str, token: str, prompts: list[np.ndarray], count
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=200, help="per client")
     parser.add_argument("--data", type=Path, default=None)
