@@ -72,6 +72,31 @@ void describe(const std::string& name, const Sessions::Usage& usage, v1::Princip
   wire->set_checkpoint_limit(limits.checkpoint_bytes);
 }
 
+void describe(const ModelRepository& models, v1::StatusReply* reply) {
+  for (const ModelRepository::Entry& entry : models.index()) {
+    v1::ModelStatus* wire = reply->add_models();
+    wire->set_name(entry.name);
+    wire->set_version(entry.version);
+    wire->set_ready(entry.ready);
+    wire->set_reason(entry.reason);
+    const auto version = entry.ready ? models.find(entry.name, entry.version) : absl::NotFoundError("");
+    if (!version.ok()) continue;
+    const ModelStatistics::Totals totals = (*version)->statistics().totals();
+    wire->set_device(to_string((*version)->model().options().device));
+    wire->set_requests(totals.succeeded);
+    wire->set_failures(totals.failed);
+    wire->set_batches(totals.batches);
+    wire->set_rows(totals.rows);
+    wire->set_queued((*version)->queued());
+    wire->set_memory_bytes((*version)->held_bytes());
+    const auto seconds = [](const FrameTimes::Histogram& times) {
+      return 1e-9 * static_cast<double>(times.nanoseconds.load(std::memory_order_relaxed));
+    };
+    wire->set_queue_seconds(seconds((*version)->statistics().queue_times()));
+    wire->set_compute_seconds(seconds((*version)->statistics().compute_times()));
+  }
+}
+
 // Removes the fields that reveal another principal and its program.
 void hide_program(v1::SessionStatus* session) {
   session->clear_client();
@@ -88,6 +113,7 @@ v1::StatusReply EngineStatus::complete() const {
   reply.set_pid(getpid());
   reply.set_resident_bytes(resident_bytes());
   if (engines_ != nullptr) engines_->describe(&reply);
+  if (models_ != nullptr) describe(*models_, &reply);
   // An engine with workers uses no devices itself; one that places sessions elsewhere has none.
   const bool has_devices = workers_ == nullptr && engines_ == nullptr;
   for (const DeviceInfo& info : has_devices ? Devices::instance().list() : std::vector<DeviceInfo>()) {
@@ -132,6 +158,11 @@ v1::StatusReply EngineStatus::reply_to(const Principal& caller) const {
   keep(reply.mutable_workers(),
        [&](const v1::WorkerStatus& each) { return sees_all || each.principal() == caller.name; });
   if (!sees_all) reply.clear_engines();
+  const auto uses = [&](const v1::ModelStatus& each) {
+    const auto version = models_->find(each.name(), each.version());
+    return version.ok() && (*version)->allows(caller.name);
+  };
+  keep(reply.mutable_models(), [&](const v1::ModelStatus& each) { return sees_all || uses(each); });
   return reply;
 }
 

@@ -395,9 +395,9 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   Sessions sessions(options);
   const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
   const Sampler sampler(sessions, serves_sessions ? flags.profile_rate : 0);
-  const EngineStatus status(sessions, sampler, workers.get(), engines.get());
-  const Metrics metrics(status, serves_sessions ? frame_times.get() : nullptr, tracer.get(), gpus.get());
   const ServedModels models = make_models(flags, audit->get(), options.queue);
+  const EngineStatus status(sessions, sampler, workers.get(), engines.get(), models.repository.get());
+  const Metrics metrics(status, serves_sessions ? frame_times.get() : nullptr, tracer.get(), gpus.get());
   std::unique_ptr<Admissions> admissions;
   std::unique_ptr<WorkerControl> control;
   if (flags.is_worker()) {

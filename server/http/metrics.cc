@@ -30,8 +30,9 @@ class Families {
     (type == MetricType::Counter ? metric.counter.value : metric.gauge.value) = value;
     family(name, type, help).metric.push_back(std::move(metric));
   }
-  void add(const char* name, const char* help, const FrameTimes::Histogram& histogram) {
+  void add(const char* name, const char* help, const FrameTimes::Histogram& histogram, Labels labels = {}) {
     ClientMetric metric;
+    metric.label = std::move(labels);
     uint64_t count = 0;
     for (size_t i = 0; i <= FrameTimes::kBounds; ++i) {
       count += histogram.counts[i].load(std::memory_order_relaxed);
@@ -41,6 +42,24 @@ class Families {
     }
     metric.histogram.sample_count = count;
     metric.histogram.sample_sum = 1e-9 * static_cast<double>(histogram.nanoseconds.load(std::memory_order_relaxed));
+    family(name, MetricType::Histogram, help).metric.push_back(std::move(metric));
+  }
+  // Of values of which `counts` has how often each occurred. Bounds are powers of two up to 1024.
+  void add(const char* name, const char* help, const std::map<uint64_t, uint64_t>& counts, Labels labels) {
+    ClientMetric metric;
+    metric.label = std::move(labels);
+    uint64_t below = 0;
+    double sum = 0;
+    auto next = counts.begin();
+    for (uint64_t bound = 1; bound <= 1024; bound *= 2) {
+      for (; next != counts.end() && next->first <= bound; ++next) below += next->second;
+      metric.histogram.bucket.push_back({below, static_cast<double>(bound)});
+    }
+    for (; next != counts.end(); ++next) below += next->second;
+    for (const auto& [value, count] : counts) sum += static_cast<double>(value) * static_cast<double>(count);
+    metric.histogram.bucket.push_back({below, std::numeric_limits<double>::infinity()});
+    metric.histogram.sample_count = below;
+    metric.histogram.sample_sum = sum;
     family(name, MetricType::Histogram, help).metric.push_back(std::move(metric));
   }
   std::string text() const { return prometheus::TextSerializer().Serialize(families_); }
@@ -138,6 +157,38 @@ void add(const v1::WorkerStatus& status, Families& all) {
           static_cast<double>(status.resident_bytes()), labels);
 }
 
+void add(const ModelVersion& version, Families& all) {
+  const Labels labels = {{"model", version.name()}, {"version", std::to_string(version.number())}};
+  const ModelStatistics& statistics = version.statistics();
+  const ModelStatistics::Totals totals = statistics.totals();
+  const auto requests = [&](const char* outcome, uint64_t count) {
+    Labels with_outcome = labels;
+    with_outcome.push_back({"outcome", outcome});
+    all.add("teletensor_model_requests_total", kCounter, "Inference requests that have ended.",
+            static_cast<double>(count), std::move(with_outcome));
+  };
+  requests("success", totals.succeeded);
+  requests("failure", totals.failed);
+  all.add("teletensor_model_queued_requests", kGauge, "Inference requests that wait.",
+          static_cast<double>(version.queued()), labels);
+  all.add("teletensor_model_memory_bytes", kGauge, "Bytes of a model's weights and of what its requests use now.",
+          static_cast<double>(version.held_bytes()), labels);
+  all.add("teletensor_model_batch_rows", "Rows of the batches that a model has run.", statistics.batch_sizes(), labels);
+  all.add("teletensor_model_queue_seconds", "Time of a request before its batch began.", statistics.queue_times(),
+          labels);
+  all.add("teletensor_model_compute_seconds", "Time of the run of a request's batch.", statistics.compute_times(),
+          labels);
+  all.add("teletensor_model_request_seconds", "Time of a request in the server.", statistics.request_times(), labels);
+}
+
+void add(const ModelRepository& models, Families& all) {
+  for (const ModelRepository::Entry& entry : models.index()) {
+    all.add("teletensor_model_ready", kGauge, "Whether a version of a model serves.", entry.ready ? 1 : 0,
+            {{"model", entry.name}, {"version", entry.version}});
+  }
+  for (const auto& version : models.all()) add(*version, all);
+}
+
 }  // namespace
 
 std::string Metrics::text() const {
@@ -168,6 +219,7 @@ std::string Metrics::text() const {
               static_cast<double>(tracer_->dropped(reason)), {{"reason", Tracer::reason_name(reason)}});
     }
   }
+  if (const ModelRepository* models = status_.models()) add(*models, all);
   if (times_ != nullptr) {
     all.add("teletensor_frame_wait_seconds", "Time from the receipt of a frame to its execution.", times_->waiting);
     all.add("teletensor_frame_seconds", "Time of executing a frame and preparing its reply.", times_->executing);

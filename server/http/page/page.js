@@ -197,6 +197,31 @@ function showPrincipals(status) {
   );
 }
 
+// ---- models
+
+function showModels(status) {
+  byId("models-section").hidden = status.models.length === 0;
+  const mean = (row, field) => (number(row.requests) ? duration(row[field] / number(row.requests)) : "–");
+  const size = (row) => (number(row.batches) ? (number(row.rows) / number(row.batches)).toFixed(1) : "–");
+  table(
+    byId("models"),
+    [
+      { name: "Model", of: (row) => (row.version ? `${row.name}, version ${row.version}` : row.name) },
+      { name: "State", of: (row) => (row.reason ? `${row.ready ? "serves an earlier one" : "not ready"}: ${row.reason}` : "serves") },
+      { name: "Device", of: (row) => row.device },
+      { name: "Requests", of: (row) => count(number(row.requests)), number: true },
+      { name: "Failed", of: (row) => count(number(row.failures)), number: true },
+      { name: "Waiting", of: (row) => count(number(row.queued)), number: true },
+      { name: "Rows per batch", of: size, number: true },
+      { name: "In the queue", of: (row) => mean(row, "queue_seconds"), number: true },
+      { name: "Computing", of: (row) => mean(row, "compute_seconds"), number: true },
+      { name: "Memory", of: (row) => bytes(number(row.memory_bytes)), number: true },
+    ],
+    status.models,
+    "No model is served.",
+  );
+}
+
 // ---- the profile
 
 const keyOf = (entry) => JSON.stringify([entry.principal, entry.session, entry.phase, entry.op, entry.kernel, entry.site]);
@@ -318,6 +343,7 @@ function showStatus({ status, gpus }) {
   showCharts();
   showSessions(status);
   showPrincipals(status);
+  showModels(status);
 }
 
 function askForToken(reason) {

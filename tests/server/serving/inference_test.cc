@@ -1,0 +1,484 @@
+// Requests: what is answered, how requests are refused, batches of several clients, sequences, shared memory, REST.
+#include <fcntl.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <atomic>
+#include <functional>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "server/http/inference_paths.h"
+#include "server/serving/inference_server.h"
+#include "server/serving/rest.h"
+#include "tests/server/engine_memory.h"
+#include "tests/server/serving/models.h"
+#include "tests/server/wait_until.h"
+
+namespace tt::server {
+namespace {
+
+using nlohmann::json;
+using testing::bytes_of;
+using ::testing::ElementsAre;
+using testing::floats_of;
+using ::testing::HasSubstr;
+using testing::port;
+using testing::request_for;
+using testing::write_file;
+using testing::write_shifted;
+
+class InferenceTest : public ::testing::Test {
+ protected:
+  InferenceTest() { testing::start_engine(); }
+
+  InferenceServer& start(const InferenceServer::Options& options = {.shared_memory = true}) {
+    repository_ = std::make_unique<ModelRepository>(ModelRepository::Options{.folder = folder_.path()});
+    repository_->start();
+    EXPECT_TRUE(testing::wait_until([&] { return repository_->ready(); }));
+    for (const ModelRepository::Entry& entry : repository_->index()) EXPECT_EQ(entry.reason, "") << entry.name;
+    server_ = std::make_unique<InferenceServer>(*repository_, auth_, options);
+    return *server_;
+  }
+  void write_batched(const std::string& settings = "") {
+    write_shifted(folder_.path() / "m" / "1", 1);
+    write_file(folder_.path() / "m" / "config.json", "{\"max_batch_size\": 8" + settings + "}");
+  }
+  absl::StatusOr<inference::ModelInferResponse> infer(const inference::ModelInferRequest& request,
+                                                      const std::string& principal = "alice") {
+    inference::ModelInferResponse reply;
+    absl::Status status = server_->infer({.name = principal}, request, {}, &reply);
+    if (!status.ok()) return status;
+    return reply;
+  }
+  std::string refusal(const inference::ModelInferRequest& request) {
+    const auto reply = infer(request);
+    return reply.ok() ? "" : reply.status().ToString();
+  }
+
+  testing::TemporaryFolder folder_;
+  Auth auth_ = Auth::with_tokens("user-token", "admin-token");
+  std::unique_ptr<ModelRepository> repository_;
+  std::unique_ptr<InferenceServer> server_;
+};
+
+TEST_F(InferenceTest, AnswersRawAndTypedContents) {
+  write_batched();
+  start();
+  inference::ModelInferRequest request = request_for("m", {2, 3}, {1, 2, 3, 4, 5, 6});
+  request.set_id("seven");
+  const inference::ModelInferResponse raw = infer(request).value();
+  EXPECT_EQ(raw.model_name(), "m");
+  EXPECT_EQ(raw.model_version(), "1");
+  EXPECT_EQ(raw.id(), "seven");
+  EXPECT_EQ(raw.outputs(0).name(), "y");
+  EXPECT_EQ(raw.outputs(0).datatype(), "FP32");
+  EXPECT_THAT(raw.outputs(0).shape(), ElementsAre(2, 3));
+  EXPECT_THAT(floats_of(raw.raw_output_contents(0)), ElementsAre(2, 3, 4, 5, 6, 7));
+  request.clear_raw_input_contents();
+  for (const float value : {1.f, 2.f, 3.f, 4.f, 5.f, 6.f}) {
+    request.mutable_inputs(0)->mutable_contents()->add_fp32_contents(value);
+  }
+  EXPECT_EQ(infer(request).value().raw_output_contents(0), raw.raw_output_contents(0));
+}
+
+struct Refused {
+  const char* name;
+  std::function<void(inference::ModelInferRequest*)> change;
+  const char* message;
+};
+
+class RefusedRequests : public InferenceTest, public ::testing::WithParamInterface<Refused> {};
+
+TEST_P(RefusedRequests, LeaveTheModelAsItIs) {
+  write_batched();
+  start();
+  const inference::ModelInferRequest good = request_for("m", {1, 3}, {1, 2, 3});
+  inference::ModelInferRequest request = good;
+  GetParam().change(&request);
+  EXPECT_THAT(refusal(request), HasSubstr(GetParam().message));
+  EXPECT_THAT(floats_of(infer(good).value().raw_output_contents(0)), ElementsAre(2, 3, 4));
+}
+
+using Wire = inference::ModelInferRequest;
+INSTANTIATE_TEST_SUITE_P(
+    All, RefusedRequests,
+    ::testing::Values(
+        Refused{"Model", [](Wire* r) { r->set_model_name("n"); }, "NOT_FOUND"},
+        Refused{"Version", [](Wire* r) { r->set_model_version("2"); }, "NOT_FOUND"},
+        Refused{"NoInput", [](Wire* r) { r->clear_inputs(), r->clear_raw_input_contents(); },
+                "expected 1 inputs, got 0"},
+        Refused{"Name", [](Wire* r) { r->mutable_inputs(0)->set_name("z"); },
+                "expected the input 'x', which is missing"},
+        Refused{"Datatype", [](Wire* r) { r->mutable_inputs(0)->set_datatype("INT32"); }, "expected the datatype FP32"},
+        Refused{"Text", [](Wire* r) { r->mutable_inputs(0)->set_datatype("BYTES"); }, "a datatype of numbers"},
+        Refused{"Rank", [](Wire* r) { r->mutable_inputs(0)->add_shape(1); }, "expected the shape [-1, 3]"},
+        Refused{"Size", [](Wire* r) { r->mutable_inputs(0)->set_shape(1, 4); }, "expected the shape [-1, 3]"},
+        Refused{"NegativeSize", [](Wire* r) { r->mutable_inputs(0)->set_shape(0, -1); }, "expected the shape [-1, 3]"},
+        Refused{"HugeSize", [](Wire* r) { r->mutable_inputs(0)->set_shape(0, INT64_MAX); }, "elements"},
+        Refused{"Bytes", [](Wire* r) { r->mutable_raw_input_contents(0)->pop_back(); }, "expected 12 bytes"},
+        Refused{"Rows",
+                [](Wire* r) {
+                  *r = request_for("m", {9, 3}, std::vector<float>(27));
+                },
+                "1 to 8 rows, got 9"},
+        Refused{"NoRows",
+                [](Wire* r) {
+                  *r = request_for("m", {0, 3}, {});
+                },
+                "1 to 8 rows, got 0"},
+        Refused{"Both", [](Wire* r) { r->mutable_inputs(0)->mutable_contents()->add_fp32_contents(1); }, "got both"},
+        Refused{"OtherField",
+                [](Wire* r) {
+                  r->clear_raw_input_contents();
+                  for (int i = 0; i < 3; ++i) r->mutable_inputs(0)->mutable_contents()->add_fp32_contents(1);
+                  r->mutable_inputs(0)->mutable_contents()->add_fp64_contents(1);
+                },
+                "in the field of its datatype"},
+        Refused{"MoreBytes", [](Wire* r) { r->add_raw_input_contents("x"); }, "as many raw_input_contents as inputs"},
+        Refused{"Output", [](Wire* r) { r->add_outputs()->set_name("z"); }, "names of the model's outputs"},
+        Refused{"Priority", [](Wire* r) { (*r->mutable_parameters())["priority"].set_int64_param(5); },
+                "a priority of"},
+        Refused{"Parameter", [](Wire* r) { (*r->mutable_parameters())["colour"].set_bool_param(true); },
+                "got 'colour'"},
+        Refused{"ParameterKind", [](Wire* r) { (*r->mutable_parameters())["timeout"].set_bool_param(true); },
+                "of the wrong kind"},
+        Refused{"Classes",
+                [](Wire* r) {
+                  auto* output = r->add_outputs();
+                  output->set_name("y");
+                  (*output->mutable_parameters())["classification"].set_int64_param(3);
+                },
+                "got 'classification'"},
+        Refused{"Sequence", [](Wire* r) { (*r->mutable_parameters())["sequence_id"].set_int64_param(5); },
+                "no sequence_batching"},
+        Refused{"Region",
+                [](Wire* r) {
+                  auto& parameters = *r->mutable_inputs(0)->mutable_parameters();
+                  parameters["shared_memory_region"].set_string_param("none");
+                },
+                "NOT_FOUND"}),
+    [](const auto& each) { return std::string(each.param.name); });
+
+TEST_F(InferenceTest, NamedSizesAndBoundsHold) {
+  v1::Model model;
+  model.set_format(1);
+  v1::Entry* entry = model.add_entries();
+  *entry->add_inputs() = port("x", {-1}, DType::kFloat32, "n");
+  *entry->add_inputs() = port("y", {-1}, DType::kFloat32, "n");
+  entry->mutable_inputs(0)->add_min_sizes(2);
+  entry->mutable_inputs(0)->add_max_sizes(4);
+  *entry->add_outputs() = port("z", {-1}, DType::kFloat32, "n");
+  v1::SizeRequirement* even = entry->add_requirements();  // size(x, 0) % 2 == 0
+  for (const int term : {1, 0, 1, 0, 2, 0, 6, 0, 0}) even->add_left(term);
+  for (const int term : {0, 0, 0}) even->add_right(term);
+  even->set_expected(true);
+  even->set_where("model.py:3");
+  v1::Frame program;
+  testing::add(&program, 3, 1, 2);
+  testing::read(&program, 1, 3);
+  entry->set_program(program.SerializeAsString());
+  write_file(folder_.path() / "m" / "1" / "program.pb", model.SerializeAsString());
+  start();
+  const auto ask = [&](size_t x, size_t y) {
+    inference::ModelInferRequest request = request_for("m", {static_cast<int64_t>(x)}, std::vector<float>(x, 1));
+    auto* second = request.add_inputs();
+    second->set_name("y");
+    second->set_datatype("FP32");
+    second->add_shape(static_cast<int64_t>(y));
+    request.add_raw_input_contents(bytes_of(std::vector<float>(y, 2)));
+    return refusal(request);
+  };
+  EXPECT_EQ(ask(2, 2), "");
+  EXPECT_EQ(ask(4, 4), "");
+  EXPECT_THAT(ask(2, 4), HasSubstr("expected the size 2 ('n')"));
+  EXPECT_THAT(ask(1, 1), HasSubstr("a size of 2 to 4"));
+  EXPECT_THAT(ask(6, 6), HasSubstr("a size of 2 to 4"));
+  EXPECT_THAT(ask(3, 3), HasSubstr("(model.py:3), got 1 and 0"));
+}
+
+TEST_F(InferenceTest, JoinsRequestsOfSeveralClients) {
+  write_batched(R"(, "dynamic_batching": {"max_queue_delay_microseconds": 60000000, "preferred_batch_size": [8]})");
+  InferenceServer& server = start();
+  std::vector<std::thread> clients;
+  std::atomic<int> right{0};
+  for (int i = 0; i < 4; ++i) {
+    clients.emplace_back([&, i] {
+      const auto v = static_cast<float>(10 * i);
+      const auto reply = infer(request_for("m", {2, 3}, {v, v, v, v, v, v + 1}));
+      right += reply.ok() &&
+               floats_of(reply->raw_output_contents(0)) == std::vector<float>{v + 1, v + 1, v + 1, v + 1, v + 1, v + 2};
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_EQ(right, 4);
+  inference::ModelStatisticsResponse statistics;
+  EXPECT_TRUE(server.describe({}, inference::ModelStatisticsRequest(), &statistics).ok());
+  ASSERT_EQ(statistics.model_stats_size(), 1);
+  EXPECT_EQ(statistics.model_stats(0).execution_count(), 1u);
+  EXPECT_EQ(statistics.model_stats(0).inference_count(), 8u);
+  EXPECT_EQ(statistics.model_stats(0).batch_stats(0).batch_size(), 8u);
+  EXPECT_EQ(statistics.model_stats(0).inference_stats().success().count(), 4u);
+}
+
+// An index out of range in one request must not fail those that share its batch.
+TEST_F(InferenceTest, ARequestsValuesFailOnlyThatRequest) {
+  v1::Model model = testing::shifted();
+  v1::Entry* entry = model.mutable_entries(0);
+  *entry->mutable_inputs(0) = port("x", {-1, 1}, DType::kInt64);
+  *entry->mutable_outputs(0) = port("y", {-1, 1});
+  v1::Frame program;
+  testing::Instruction(&program, "reshape").handle(1).integers({-1}).result(3);
+  testing::Instruction(&program, "index_select").handle(2).integer(0).handle(3).result(4);
+  testing::Instruction(&program, "unsqueeze").handle(4).integer(1).result(5);
+  testing::read(&program, 1, 5);
+  entry->set_program(program.SerializeAsString());
+  write_file(folder_.path() / "m" / "1" / "program.pb", model.SerializeAsString());
+  write_file(folder_.path() / "m" / "1" / "model.safetensors", testing::weights_file("w", {5, 6, 7}));
+  write_file(folder_.path() / "m" / "config.json", R"({"max_batch_size": 8, "dynamic_batching":
+      {"max_queue_delay_microseconds": 60000000, "preferred_batch_size": [3]}})");
+  start();
+  std::vector<std::string> answers(3);
+  std::vector<std::thread> clients;
+  for (const int64_t index : {0, 1, 100}) {
+    clients.emplace_back([&, index, at = clients.size()] {
+      inference::ModelInferRequest request = request_for("m", {1, 1}, {});
+      request.mutable_inputs(0)->set_datatype("INT64");
+      request.clear_raw_input_contents();
+      request.mutable_inputs(0)->mutable_contents()->add_int64_contents(index);
+      const auto reply = infer(request);
+      answers[at] =
+          reply.ok() ? std::to_string(floats_of(reply->raw_output_contents(0))[0]) : reply.status().ToString();
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  EXPECT_THAT(answers[0], HasSubstr("5.0"));
+  EXPECT_THAT(answers[1], HasSubstr("6.0"));
+  EXPECT_THAT(answers[2], HasSubstr("INVALID_ARGUMENT"));
+}
+
+TEST_F(InferenceTest, SequencesKeepTheirStates) {
+  write_file(folder_.path() / "m" / "1" / "program.pb", testing::totals().SerializeAsString());
+  write_file(folder_.path() / "m" / "config.json", R"({"sequence_batching": {"direct": {}}})");
+  start();
+  const auto ask = [&](int64_t id, float value, bool start, bool end, const std::string& who = "alice") {
+    inference::ModelInferRequest request = request_for("m", {2}, {value, 1});
+    (*request.mutable_parameters())["sequence_id"].set_int64_param(id);
+    (*request.mutable_parameters())["sequence_start"].set_bool_param(start);
+    (*request.mutable_parameters())["sequence_end"].set_bool_param(end);
+    const auto reply = infer(request, who);
+    return reply.ok() ? floats_of(reply->raw_output_contents(0))[0] : -1;
+  };
+  EXPECT_EQ(ask(1, 5, false, false), -1);  // has not begun
+  EXPECT_EQ(ask(1, 5, true, false), 5);
+  EXPECT_EQ(ask(2, 100, true, false), 100);
+  EXPECT_EQ(ask(1, 6, false, false), 11);
+  EXPECT_EQ(ask(1, 1, false, false, "bob"), -1);  // another principal's
+  EXPECT_EQ(ask(2, 1, false, false), 101);
+  EXPECT_EQ(ask(1, 1, false, true), 12);
+  EXPECT_EQ(ask(1, 1, false, false), -1);  // has ended
+  EXPECT_EQ(ask(0, 1, true, false), -1);
+  EXPECT_EQ(ask(1, 3, true, true), 3);
+  EXPECT_EQ(repository_->find("m", "").value()->sequences(), 1u);
+}
+
+TEST_F(InferenceTest, SharedMemoryIsCheckedAtEachUse) {
+  write_batched();
+  InferenceServer& server = start();
+  const std::string key = "/teletensor-test-" + std::to_string(getpid());
+  const int object = shm_open(key.c_str(), O_RDWR | O_CREAT | O_EXCL, 0600);
+  ASSERT_GE(object, 0);
+  ASSERT_EQ(ftruncate(object, 4096), 0);
+  const std::string values = bytes_of({1, 2, 3});
+  ASSERT_EQ(pwrite(object, values.data(), values.size(), 100), 12);
+  const Principal alice{.name = "alice"}, bob{.name = "bob"};
+  inference::SystemSharedMemoryRegisterRequest add;
+  add.set_name("r");
+  add.set_key(key);
+  add.set_offset(100);
+  add.set_byte_size(5000);
+  EXPECT_THAT(server.add(alice, true, add).ToString(), HasSubstr("which has 4096"));
+  add.set_byte_size(1000);
+  EXPECT_THAT(server.add(alice, false, add).ToString(), HasSubstr("on the engine's host"));
+  EXPECT_TRUE(server.add(alice, true, add).ok());
+  EXPECT_EQ(server.add(alice, true, add).code(), absl::StatusCode::kAlreadyExists);
+  inference::SystemSharedMemoryRegisterRequest outside = add;
+  outside.set_key("/../etc/passwd");
+  outside.set_name("s");
+  EXPECT_EQ(server.add(alice, true, outside).code(), absl::StatusCode::kInvalidArgument);
+
+  inference::ModelInferRequest request = request_for("m", {1, 3}, {});
+  request.clear_raw_input_contents();
+  const auto use = [](auto* wire, int64_t offset, int64_t bytes) {
+    auto& parameters = *wire->mutable_parameters();
+    parameters["shared_memory_region"].set_string_param("r");
+    parameters["shared_memory_offset"].set_int64_param(offset);
+    parameters["shared_memory_byte_size"].set_int64_param(bytes);
+  };
+  use(request.mutable_inputs(0), 0, 12);
+  EXPECT_THAT(floats_of(infer(request).value().raw_output_contents(0)), ElementsAre(2, 3, 4));
+  request.add_outputs()->set_name("y");
+  use(request.mutable_outputs(0), 64, 12);
+  const inference::ModelInferResponse written = infer(request).value();
+  EXPECT_EQ(written.raw_output_contents_size(), 0);
+  EXPECT_EQ(written.outputs(0).parameters().at("shared_memory_byte_size").int64_param(), 12);
+  std::string read(12, '\0');
+  ASSERT_EQ(pread(object, read.data(), read.size(), 164), 12);
+  EXPECT_THAT(floats_of(read), ElementsAre(2, 3, 4));
+  use(request.mutable_outputs(0), 64, 8);
+  EXPECT_THAT(refusal(request), HasSubstr("at least 12 bytes"));
+  use(request.mutable_inputs(0), 995, 12);
+  EXPECT_THAT(refusal(request), HasSubstr("which has 1000"));
+  EXPECT_EQ(infer(request, "bob").status().code(), absl::StatusCode::kNotFound);
+  use(request.mutable_inputs(0), 0, 12);
+  ASSERT_EQ(ftruncate(object, 0), 0);  // the client shrinks the object
+  EXPECT_THAT(refusal(request), HasSubstr("has become smaller"));
+  inference::SystemSharedMemoryUnregisterRequest remove;
+  EXPECT_TRUE(server.remove(bob, remove).ok());
+  inference::SystemSharedMemoryStatusResponse status;
+  EXPECT_TRUE(server.describe(alice, inference::SystemSharedMemoryStatusRequest(), &status).ok());
+  EXPECT_EQ(status.regions_size(), 1);
+  EXPECT_TRUE(server.remove(alice, remove).ok());
+  EXPECT_EQ(infer(request).status().code(), absl::StatusCode::kNotFound);
+  close(object);
+  shm_unlink(key.c_str());
+}
+
+TEST_F(InferenceTest, CallersNeedRights) {
+  write_batched(R"(, "parameters": {"principals": {"string_value": "alice,carol"}})");
+  InferenceServer& server = start({.request_bytes = 1 << 20, .inflight_bytes = 1000});
+  using Right = InferenceServer::Right;
+  const auto code = [&](const char* token, Right right) { return server.caller({token}, right).status().code(); };
+  EXPECT_EQ(code("", Right::kNone), absl::StatusCode::kOk);
+  EXPECT_EQ(code("", Right::kInfer), absl::StatusCode::kUnauthenticated);
+  EXPECT_EQ(code("Bearer user-token", Right::kInfer), absl::StatusCode::kOk);
+  EXPECT_EQ(code("Bearer user-token", Right::kManage), absl::StatusCode::kPermissionDenied);
+  EXPECT_EQ(code("Bearer admin-token", Right::kManage), absl::StatusCode::kOk);
+  InferenceServer open(*repository_, auth_, {.open = true});
+  EXPECT_TRUE(open.caller({""}, Right::kInfer).ok());
+  EXPECT_FALSE(open.caller({"Bearer wrong"}, Right::kInfer).ok());
+  EXPECT_FALSE(open.caller({""}, Right::kManage).ok());
+  const inference::ModelInferRequest request = request_for("m", {1, 3}, {1, 2, 3});
+  EXPECT_TRUE(infer(request, "carol").ok());
+  EXPECT_EQ(infer(request, "bob").status().code(), absl::StatusCode::kNotFound);
+  inference::RepositoryIndexResponse index;
+  EXPECT_TRUE(server.describe({.name = "bob"}, inference::RepositoryIndexRequest(), &index).ok());
+  EXPECT_EQ(index.models_size(), 0);
+  const auto first = server.begin(900);
+  EXPECT_TRUE(first.ok());
+  EXPECT_EQ(server.begin(200).status().code(), absl::StatusCode::kResourceExhausted);
+  EXPECT_TRUE(server.begin(50).ok());
+}
+
+class RestTest : public InferenceTest {
+ protected:
+  RestResponse ask(const std::string& method, const std::string& path, const std::string& body = "",
+                   size_t json_bytes = SIZE_MAX) {
+    RestRequest request;
+    request.method = method;
+    request.path = path;
+    request.authorization = "Bearer admin-token";
+    request.body = body;
+    request.json_bytes = json_bytes;
+    return answer_rest(*server_, request);
+  }
+  json ask_json(const std::string& method, const std::string& path, const std::string& body = "") {
+    return json::parse(ask(method, path, body).body);
+  }
+};
+
+TEST_F(RestTest, AnswersJsonAndBinaryData) {
+  write_batched();
+  start();
+  const std::string input = R"({"name": "x", "datatype": "FP32", "shape": [1, 3])";
+  const json reply =
+      ask_json("POST", "/v2/models/m/infer", R"({"id": "7", "inputs": [)" + input + R"(, "data": [[1, 2.5, -3]]}]})");
+  EXPECT_EQ(reply["id"], "7");
+  EXPECT_EQ(reply["outputs"][0]["shape"], json({1, 3}));
+  EXPECT_EQ(reply["outputs"][0]["data"], json({2.0, 3.5, -2.0}));
+  const std::string text = R"({"inputs": [)" + input + R"(, "parameters": {"binary_data_size": 12}}],
+      "outputs": [{"name": "y", "parameters": {"binary_data": true}}]})";
+  const RestResponse binary = ask("POST", "/v2/models/m/versions/1/infer", text + bytes_of({1, 2, 3}), text.size());
+  ASSERT_EQ(binary.status, 200) << binary.body;
+  EXPECT_EQ(json::parse(binary.body.substr(0, binary.json_bytes))["outputs"][0]["parameters"]["binary_data_size"], 12);
+  EXPECT_THAT(floats_of(binary.body.substr(binary.json_bytes)), ElementsAre(2, 3, 4));
+}
+
+TEST_F(RestTest, AnswersTheOtherPaths) {
+  write_batched();
+  start();
+  EXPECT_EQ(ask_json("GET", "/v2")["name"], "teletensor");
+  EXPECT_EQ(ask("GET", "/v2/health/live").status, 200);
+  EXPECT_EQ(ask("GET", "/v2/health/ready").status, 200);
+  EXPECT_EQ(ask("GET", "/v2/models/m/ready").status, 200);
+  EXPECT_EQ(ask("GET", "/v2/models/n/ready").status, 404);
+  EXPECT_EQ(ask_json("GET", "/v2/models/m")["inputs"][0]["shape"], json({-1, 3}));
+  EXPECT_EQ(ask_json("GET", "/v2/models/m")["versions"], json({"1"}));
+  EXPECT_EQ(ask_json("GET", "/v2/models/m/config")["max_batch_size"], 8);
+  EXPECT_EQ(ask_json("GET", "/v2/models/m/config")["input"][0]["dims"], json({3}));
+  EXPECT_EQ(ask_json("GET", "/v2/models/m/versions/1/stats")["model_stats"][0]["inference_count"], 0);
+  EXPECT_EQ(ask_json("POST", "/v2/repository/index")[0]["state"], "READY");
+  EXPECT_EQ(ask("POST", "/v2/repository/models/m/unload", "{}").status, 200);
+  EXPECT_EQ(ask("GET", "/v2/models/m/ready").status, 503);
+  EXPECT_EQ(ask("POST", "/v2/repository/models/m/load", "{}").status, 200);
+  EXPECT_EQ(ask("GET", "/v2/models/m/ready").status, 200);
+  EXPECT_EQ(ask("POST", "/v2/repository/models/n/load", "{}").status, 404);
+  EXPECT_EQ(ask_json("GET", "/v2/systemsharedmemory/status"), json::array());
+  EXPECT_EQ(ask("POST", "/v2/cudasharedmemory/region/a/register", "{}").status, 501);
+  for (const char* path : {"/v2/", "/v2/x", "/v2/models", "/v2/models/m/x", "/v2/models/m/versions/1/infer/x"}) {
+    EXPECT_THAT(ask("GET", path).status, ::testing::AnyOf(200, 404)) << path;
+  }
+}
+
+TEST_F(RestTest, RefusesInvalidBodies) {
+  write_batched();
+  start();
+  const std::string deep = std::string(10'000, '[') + std::string(10'000, ']');
+  const std::string input = R"({"inputs": [{"name": "x", "datatype": "FP32", "shape": [1, 3], )";
+  for (const std::string& body :
+       {std::string(), std::string("{"), std::string("[]"), std::string("{}"), deep, R"({"inputs": [)" + deep + "]}",
+        std::string(R"({"inputs": [1]})"), input + R"("data": )" + deep + "}]}", input + R"("data": [1, 2, "3"]}]})",
+        input + R"("data": [1, 2]}]})", input + R"("data": [1, 2, 3, 4]}]})",
+        input + R"("parameters": {"binary_data_size": 12}}]})", input + R"("parameters": {"binary_data_size": -1}}]})",
+        input + R"("parameters": 7}]})", input + R"("data": [1, 2, null]}]})"}) {
+    const RestResponse response = ask("POST", "/v2/models/m/infer", body);
+    EXPECT_EQ(response.status, 400) << body.substr(0, 100);
+    EXPECT_TRUE(json::parse(response.body).contains("error"));
+  }
+  EXPECT_EQ(ask("POST", "/v2/models/m/infer", "{}", 100).status, 400);
+}
+
+TEST_F(RestTest, BodiesAreAdmittedByTheirHeaders) {
+  write_batched();
+  start({.request_bytes = 1000});
+  AuditLog audit;
+  InferencePaths paths(*server_, auth_, audit, /*is_local=*/true);
+  const std::string peer = "ipv4:127.0.0.1:1";
+  const auto admit = [&](const std::string& head) { return paths.admit(head + "\r\n\r\n", peer); };
+  const std::string post = "POST /v2/models/m/infer HTTP/1.1\r\n", token = "authorization: Bearer user-token\r\n";
+  EXPECT_EQ(admit(post + token + "Content-Length: 10").bytes, 10u);
+  EXPECT_TRUE(admit(post + token + "Content-Length: 10").is_slow);
+  EXPECT_THAT(admit(post + "Content-Length: 10").refusal, HasSubstr("401"));
+  EXPECT_THAT(admit(post + "authorization: Bearer x\r\nContent-Length: 10").refusal, HasSubstr("401"));
+  EXPECT_THAT(admit(post + token + "Content-Length: 1001").refusal, HasSubstr("413"));
+  EXPECT_THAT(admit(post + token + "Content-Length: 1\r\nContent-Length: 2").refusal, HasSubstr("400"));
+  EXPECT_THAT(admit(post + token + "Content-Length: -1").refusal, HasSubstr("400"));
+  EXPECT_THAT(admit(post + token + "Transfer-Encoding: chunked").refusal, HasSubstr("411"));
+  EXPECT_THAT(admit(post + token + "Content-Encoding: gzip\r\nContent-Length: 10").refusal, HasSubstr("411"));
+  EXPECT_THAT(admit("PUT /v2/models/m/infer HTTP/1.1\r\n" + token).refusal, HasSubstr("400"));
+  EXPECT_THAT(admit("POST /v2/repository/models/m/unload HTTP/1.1\r\n" + token + "Content-Length: 2").refusal,
+              HasSubstr("403"));
+  EXPECT_EQ(admit("GET / HTTP/1.1\r\nContent-Length: 10").bytes, 0u);
+  // Without tokens, pages in a browser on this host must not reach the server.
+  const Auth none = Auth::disabled();
+  InferenceServer open(*repository_, none, {});
+  InferencePaths local(open, none, audit, /*is_local=*/true);
+  const auto admit_local = [&](const std::string& head) { return local.admit(post + head + "\r\n\r\n", peer).refusal; };
+  EXPECT_EQ(admit_local("Content-Length: 1\r\nHost: localhost:80"), "");
+  EXPECT_THAT(admit_local("Content-Length: 1\r\nHost: evil.example"), HasSubstr("403"));
+  EXPECT_THAT(admit_local("Content-Length: 1\r\nHost: localhost\r\nOrigin: http://evil.example"), HasSubstr("403"));
+}
+
+}  // namespace
+}  // namespace tt::server
