@@ -34,7 +34,8 @@ def as_principal(engine, name: str, program: str) -> None:
         error = {"!": "PermissionError", "?": "ValueError"}.get(line[0])
         lines += [f"with pytest.raises({error}):", f"    {line[1:].strip()}"] if error else [line]
     environment = client_environment(TELETENSOR_ADDRESS=engine.address, TELETENSOR_TOKEN=engine.tokens.get(name, "0" * 64))
-    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    command = [sys.executable, "-c", "\n".join(lines)]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=60, check=False)
     assert done.returncode == 0, done.stderr
 
 
