@@ -278,7 +278,8 @@ def main() -> None:
                 found[model] = dict(zip(("requests per second", "p50 ms", "p99 ms"), load(address, model, args.clients, args.seconds)))
     if not args.skip_peer:
         address = f"127.0.0.1:{free_port()}"
-        peer = multiprocessing.get_context("spawn").Process(target=run_peer, args=(onnx_model(weights), address, args.max_batch), daemon=True)
+        arguments = (onnx_model(weights), address, args.max_batch)
+        peer = multiprocessing.get_context("spawn").Process(target=run_peer, args=arguments, daemon=True)
         peer.start()
         wait_until_ready(address)
         load(address, "net", args.clients, 0.5)

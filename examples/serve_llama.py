@@ -34,7 +34,7 @@ from teletensor.ray import find_daemon
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 from char_gpt import draw_windows, find_text, make_optimizer, read_text  # noqa: E402
 
-PROMPTS = ("ROMEO:\n", "JULIET:\n", "KING RICHARD III:\n", "First Citizen:\n", "MENENIUS:\n", "CORIOLANUS:\n", "GLOUCESTER:\n", "LADY ANNE:\n")
+PROMPTS = tuple(f"{name}:\n" for name in ("ROMEO", "JULIET", "KING RICHARD III", "First Citizen", "MENENIUS", "CORIOLANUS"))
 
 
 def rotate(x, cos, sin):
@@ -59,10 +59,17 @@ class Attention(nn.Module):
         k, v = self.kv(x).unflatten(-1, (2 * self.kv_heads, self.dim)).transpose(1, 2).chunk(2, 1)
         return rotate(q, cos, sin), rotate(k, cos, sin), v
 
-    def attend(self, q, k, v, mask=None):
-        """Attends to all earlier positions, or those of the mask. Returns (N, T, width)."""
-        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask, is_causal=mask is None, enable_gqa=True)
+    def attend(self, q, k, v):
+        """Attends to all earlier positions. Returns (N, T, width)."""
+        y = F.scaled_dot_product_attention(q, k, v, is_causal=True, enable_gqa=True)
         return self.out(y.transpose(1, 2).flatten(2))
+
+    def attend_once(self, q, k, v, mask):
+        """One query (N, heads, 1, dim) per row attends to the positions of the mask. Returns (N, 1, width). The heads of a group
+        are the queries of their head of keys, so that no keys are repeated."""
+        q = q.unflatten(1, (self.kv_heads, self.heads // self.kv_heads)).flatten(2, 3)
+        y = F.scaled_dot_product_attention(q, k, v, attn_mask=mask)
+        return self.out(y.flatten(1)[:, None])
 
 
 class Block(nn.Module):
@@ -134,7 +141,7 @@ class Llama(nn.Module):
             q, k, v = block.attention.project(block.norm1(x), cos, sin)
             keys[slots, :, positions] = k[:, :, 0]
             values[slots, :, positions] = v[:, :, 0]
-            x = block.mlp(x + block.attention.attend(q, keys[:rows, :, :width], values[:rows, :, :width], mask))
+            x = block.mlp(x + block.attention.attend_once(q, keys[:rows, :, :width], values[:rows, :, :width], mask))
         return self.head(self.norm(x[:, 0]))
 
 
@@ -238,9 +245,9 @@ def tokens_per_second(address: str, token: str, prompts: list[np.ndarray], count
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--steps", type=int, default=600)
-    parser.add_argument("--width", type=int, default=128)
-    parser.add_argument("--layers", type=int, default=4)
+    parser.add_argument("--steps", type=int, default=300)
+    parser.add_argument("--width", type=int, default=384)
+    parser.add_argument("--layers", type=int, default=6)
     parser.add_argument("--clients", type=int, default=16)
     parser.add_argument("--tokens", type=int, default=200, help="per client")
     parser.add_argument("--data", type=Path, default=None)

@@ -44,7 +44,8 @@ def add_arguments(models: argparse.ArgumentParser, serve: argparse.ArgumentParse
     serve.add_argument("--http", default="127.0.0.1:8000", help="address of REST, metrics and the status page (default: 127.0.0.1:8000)")
     serve.add_argument("--open", action="store_true", help="answer inference requests without a token")
     serve.add_argument("--once", action="store_true", help="print the table when the models are loaded, then only run the engine")
-    serve.add_argument("options", nargs="*", metavar="OPTION", help="after --: options of teletensord")
+    serve.add_argument("--option", action="append", default=[], metavar="TEXT",
+                       help="of teletensord, such as --option=--model-poll=1; may be repeated")  # fmt: skip
 
 
 def _table(rows: list[dict[str, Any]], statistics: list[dict[str, Any]]) -> Any:
@@ -140,7 +141,7 @@ def run_serve(args: argparse.Namespace) -> int:
         models = _repository(Path(args.path), args.name, Path(scratch))
         command = [find_daemon(), "--listen", args.listen, "--http", args.http, "--models", os.fspath(models.absolute())]
         command += ["--models-open"] if args.open else []
-        process = subprocess.Popen([*command, *args.options])
+        process = subprocess.Popen([*command, *args.option])
         try:
             engine = _C.Inference(args.listen, args.admin_token or args.token)
             _wait_until_ready(engine, process)

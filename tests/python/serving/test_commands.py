@@ -66,9 +66,9 @@ def test_load_and_unload(served):
 def test_serve_starts_an_engine_for_one_model(tmp_path):
     write_model(tmp_path / "net")
     address, http = f"127.0.0.1:{free_port()}", f"127.0.0.1:{free_port()}"
-    arguments = ["serve", str(tmp_path / "net/1"), "--name", "net", "--listen", address, "--http", http, "--once", "--open"]
+    arguments = ["serve", str(tmp_path / "net/1"), "--name", "net", "--listen", address, "--http", http, "--once", "--option=--no-auth"]
     process = subprocess.Popen(
-        [sys.executable, "-m", "teletensor.cli", *arguments, "--", "--no-auth"], env=client_environment(COLUMNS="160"), text=True,
+        [sys.executable, "-m", "teletensor.cli", *arguments], env=client_environment(COLUMNS="160"), text=True,
         stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
     )  # fmt: skip
     try:

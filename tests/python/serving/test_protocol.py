@@ -18,6 +18,7 @@ grpcclient = pytest.importorskip("tritonclient.grpc")
 httpclient = pytest.importorskip("tritonclient.http")
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
+SLOW = 600  # size of matrices that take a while to multiply
 WEIGHT = np.random.default_rng(0).standard_normal((4, 3)).astype("float32")
 
 
@@ -50,10 +51,16 @@ def served(_engine, tmp_path_factory):
         lambda a, b: {"sum": a + b, "product": a * b}, models / "two/1", (torch.ones(2, 3), torch.ones(2, 3)),
         output_names=["sum", "product"],
     )  # fmt: skip
-    serving.save(lambda x: (x @ x.transpose(-1, -2)).sum(), models / "queued/1", torch.ones(1100, 1100), dynamic_batch=False)
-    write_config(
-        models / "queued", max_batch_size=0,
-    )  # fmt: skip
+    matrix = torch.ones(SLOW, SLOW)
+
+    def slow(x):
+        for _ in range(300):
+            x = x @ matrix / SLOW
+        return x[:, :1]
+
+    serving.save(slow, models / "queued/1", torch.ones(2, SLOW), output_names=["y"])
+    queue_policy = {"default_queue_policy": {"max_queue_size": 2}}
+    write_config(models / "queued", max_batch_size=1, dynamic_batching=queue_policy)
     x = np.random.default_rng(1).standard_normal((5, 1, 8, 8)).astype("float32")
     with torch.no_grad():
         expected = torch.compiler.trace(net, torch.tensor(x))(torch.tensor(x)).numpy()
@@ -119,7 +126,7 @@ def test_rest_in_json_without_binary_data(served):
     inputs[0].set_data_from_numpy(x, binary_data=False)
     outputs = [httpclient.InferRequestedOutput("y", binary_data=False)]
     result = served.http.infer("linear", inputs, outputs=outputs)
-    np.testing.assert_allclose(result.as_numpy("y"), x @ WEIGHT, rtol=1e-5)
+    np.testing.assert_allclose(result.as_numpy("y"), x @ WEIGHT, rtol=1e-5, atol=1e-5)
 
 
 def test_async_calls(served):
@@ -132,10 +139,10 @@ def test_async_calls(served):
     for _ in range(10):
         i, result, error = answers.get(timeout=TIMEOUT)
         assert error is None
-        np.testing.assert_allclose(result.as_numpy("y"), x * i @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(result.as_numpy("y"), x * i @ WEIGHT, rtol=1e-5, atol=1e-5)
     pending = [served.http.async_infer("linear", grpc_inputs(httpclient, x=x * i)) for i in range(10)]
     for i, each in enumerate(pending):
-        np.testing.assert_allclose(each.get_result().as_numpy("y"), x * i @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(each.get_result().as_numpy("y"), x * i @ WEIGHT, rtol=1e-5, atol=1e-5)
 
 
 def test_streams_of_requests(served):
@@ -149,7 +156,7 @@ def test_streams_of_requests(served):
     for i in range(5):
         result, error = answers.get(timeout=TIMEOUT)
         assert error is None and result.get_response().id == str(i)
-        np.testing.assert_allclose(result.as_numpy("y"), x * i @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(result.as_numpy("y"), x * i @ WEIGHT, rtol=1e-5, atol=1e-5)
     result, error = answers.get(timeout=TIMEOUT)
     assert "missing" in str(error)
     client.stop_stream()
@@ -174,7 +181,7 @@ def test_shared_memory(served, kind):
         outputs = [module.InferRequestedOutput("y")]
         outputs[0].set_shared_memory("target", 36)
         client.infer("linear", inputs, outputs=outputs)
-        np.testing.assert_allclose(shm.get_contents_as_numpy(target, np.float32, [3, 3]), x @ WEIGHT, rtol=1e-5)
+        np.testing.assert_allclose(shm.get_contents_as_numpy(target, np.float32, [3, 3]), x @ WEIGHT, rtol=1e-5, atol=1e-5)
     finally:
         client.unregister_system_shared_memory()
         shm.destroy_shared_memory_region(source)
@@ -205,6 +212,34 @@ def test_every_client_of_a_batch_gets_its_own_rows(served):
     after = served.grpc.get_inference_statistics("batched", as_json=True)["model_stats"][0]
     assert int(after["inference_count"]) - int(before.get("inference_count", 0)) == 3 * sum(len(x) for x in inputs)
     assert int(after["execution_count"]) - int(before.get("execution_count", 0)) < 3 * 32  # some were joined
+
+
+def test_a_full_queue_refuses_and_deadlines_end_waits(served):
+    """The model takes long enough that requests of eight clients wait; two may."""
+    x = np.ones((1, SLOW), "float32")
+    outcomes: list = []
+    barrier = threading.Barrier(8)
+
+    def call(**options):
+        with served.new_grpc() as client:
+            barrier.wait(TIMEOUT)
+            try:
+                outcomes.append(client.infer("queued", grpc_inputs(grpcclient, x=x), **options).as_numpy("y"))
+            except grpcclient.InferenceServerException as error:
+                outcomes.append(error.status())
+
+    threads = [threading.Thread(target=call, kwargs={"client_timeout": TIMEOUT}) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(TIMEOUT)
+    refused = [each for each in outcomes if isinstance(each, str)]
+    assert 1 <= len(refused) <= 5 and set(refused) == {"StatusCode.RESOURCE_EXHAUSTED"}
+    answered = [each for each in outcomes if not isinstance(each, str)]
+    assert all(np.array_equal(each, answered[0]) for each in answered)
+    with pytest.raises(grpcclient.InferenceServerException, match="[Dd]eadline"):
+        served.grpc.infer("queued", grpc_inputs(grpcclient, x=x), client_timeout=1e-4)
+    assert served.grpc.infer("queued", grpc_inputs(grpcclient, x=x)).as_numpy("y").shape == (1, 1)
 
 
 INVALID = [
@@ -264,7 +299,8 @@ def test_replacing_a_model_under_load_loses_and_falsifies_nothing(served):
     for version in (2, 3, 4):
         write_linear(folder / str(version), float(version))
         served.grpc.load_model("linear2")
-    np.testing.assert_allclose(served.grpc.infer("linear2", grpc_inputs(grpcclient, x=x)).as_numpy("y"), one * 4, rtol=1e-5)
+    newest = served.grpc.infer("linear2", grpc_inputs(grpcclient, x=x)).as_numpy("y")
+    np.testing.assert_allclose(newest, one * 4, rtol=1e-5, atol=1e-5)
     stopped.set()
     for thread in threads:
         thread.join(TIMEOUT)
@@ -283,7 +319,8 @@ def test_a_model_that_fails_to_load_leaves_the_old_version(served):
         with pytest.raises(grpcclient.InferenceServerException):
             served.grpc.load_model("fragile")
         x = np.ones((1, 4), "float32")
-        np.testing.assert_allclose(served.grpc.infer("fragile", grpc_inputs(grpcclient, x=x)).as_numpy("y"), x @ WEIGHT, rtol=1e-5)
+        y = served.grpc.infer("fragile", grpc_inputs(grpcclient, x=x)).as_numpy("y")
+        np.testing.assert_allclose(y, x @ WEIGHT, rtol=1e-5, atol=1e-5)
     index = {(m.name, m.version): m for m in served.grpc.get_model_repository_index().models}
     assert index["fragile", "1"].state == "READY"
 

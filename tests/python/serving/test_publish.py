@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 import textwrap
 
 import numpy as np
 import pytest
 
-from tests.conftest import IN_PROCESS
+from tests.conftest import IN_PROCESS, client_environment
 from tests.python.serving.served import Served, grpc_inputs
 
 grpcclient = pytest.importorskip("tritonclient.grpc")
@@ -25,7 +27,8 @@ def served(tmp_path_factory):
 
 
 def run(served, program):
-    return served.run("import json\nimport numpy as np\nimport teletensor as torch\nfrom teletensor import nn, serving\n" + textwrap.dedent(program))
+    imports = "import json\nimport numpy as np\nimport teletensor as torch\nfrom teletensor import nn, serving\n"
+    return served.run(imports + textwrap.dedent(program))
 
 
 PUBLISH = """
@@ -127,13 +130,16 @@ def test_decoder_from_a_session(served):
     """)  # fmt: skip
 
 
-def test_without_models(own_daemon):
-    from tests.conftest import client_environment
-    import subprocess
-    import sys
+WITHOUT = """
+import teletensor as torch
+try:
+    torch.serve(lambda x: x, "x", torch.ones(2))
+except NotImplementedError as error:
+    print(error)
+"""
 
-    engine = own_daemon()
-    program = "import teletensor as torch\ntry:\n    torch.serve(lambda x: x, 'x', torch.ones(2))\nexcept NotImplementedError as e:\n    print(e)"
-    environment = client_environment(TELETENSOR_ADDRESS=engine.address)
-    made = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=True)
+
+def test_without_models(own_daemon):
+    environment = client_environment(TELETENSOR_ADDRESS=own_daemon().address)
+    made = subprocess.run([sys.executable, "-c", WITHOUT], env=environment, capture_output=True, text=True, timeout=60, check=True)
     assert "--models" in made.stdout
