@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import dot_product_attention
-from . import _builtins, _opcodes_311
+from . import _builtins, _handlers, _opcodes_311
 from ._attributes import Attributes
 from ._bytecode import Instruction
 from ._calls import Calls
@@ -109,10 +109,10 @@ class Captured(NamedTuple):
 class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
-    handlers = _builtins.handlers
-    constructors = _builtins.constructors
+    handlers = _handlers.handlers
+    constructors = _handlers.constructors
     handlers_of_functions: dict[Callable, Callable] = {
-        functools.update_wrapper: lambda ex, args, kwargs: _builtins.update_wrapper(ex, args, kwargs)
+        functools.update_wrapper: _builtins.update_wrapper
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:
