@@ -5,15 +5,22 @@ Backends say with an attribute `contains_steps` that their graphs may contain th
 
 from __future__ import annotations
 
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
 
 from .. import _C, _gradients
+from ..autograd import gradients
 from ..optim._traced import why_not
 from ..optim.optimizer import Optimizer
+from ..utils.checkpoint import checkpoint
 from ._source import CHECK_IS
 from ._values import Break, Constant, ObjectValue, TensorValue, Value
+
+_OPTIONS = (
+    "use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop", "respect_saved_tensors_hooks",
+)  # fmt: skip
 
 
 def step_of(optimizer: Optimizer) -> Callable:
@@ -27,6 +34,25 @@ def step_of(optimizer: Optimizer) -> Callable:
     return optimizer_step
 
 
+_regions = threading.local()
+
+
+def enter_region() -> None:
+    """Begins a region of which the backward pass of the Program that is traced computes the values again."""
+    region = _C.TraceRegion()
+    region.__enter__()
+    _regions.entered = [*getattr(_regions, "entered", ()), region]
+
+
+def leave_region() -> None:
+    """Ends the region that was begun last."""
+    _regions.entered.pop().__exit__(None, None, None)
+
+
+class NeedsNoRegions(Exception):  # noqa: N818 - begins the capture again
+    """The graph has regions of torch.utils.checkpoint, but no backward pass, which would compute their values again."""
+
+
 class Steps:
     """A part of Executor.
 
@@ -37,13 +63,14 @@ class Steps:
 
     may_contain_steps = False
     has_steps = False
-    _has_backward = False
+    may_have_regions = False
+    _has_backward = _has_regions = False
     _with_grad: list[TensorValue]
     _stepped: list[ObjectValue]
 
-    def begin_steps(self, may_contain_steps: bool) -> None:
-        """Sets whether the backend accepts training steps."""
-        self.may_contain_steps = may_contain_steps
+    def begin_steps(self, may_contain_steps: bool, may_have_regions: bool) -> None:
+        """Sets whether the backend accepts training steps, and regions of torch.utils.checkpoint in them."""
+        self.may_contain_steps, self.may_have_regions = may_contain_steps, may_contain_steps and may_have_regions
         self._with_grad, self._stepped = [], []
 
     def backward(self, value: TensorValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -55,13 +82,51 @@ class Steps:
             raise Break("backward() with options")
         if value.source is not None or not value.example.requires_grad:
             raise Break("backward() of an argument, or of a tensor that does not require grad")
-        if any(getattr(v, "is_leaf", True) is False and v.example.requires_grad for v in self.inputs):
-            raise Break("backward() to a tensor with a history")
+        self._check_histories()
         result = self.call_in_graph("call_method", "backward", [value, *args], {k: v for k, v in kwargs.items() if k == "gradient"})
         self._has_backward = self.mutates = True
         for tensor in self._with_grad:
             tensor.attributes.pop("grad", None)
         return result
+
+    def _check_histories(self) -> None:
+        if any(getattr(v, "is_leaf", True) is False and v.example.requires_grad for v in self.inputs):
+            raise Break("a backward pass to a tensor with a history")
+
+    def autograd_grad(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """torch.autograd.grad()."""
+        if not self.may_contain_steps:
+            raise Break("autograd.grad()")
+        options = {k: self.real(v) for k, v in kwargs.items() if k not in ("outputs", "inputs", "grad_outputs")}
+        is_plain = all(isinstance(v, Constant) and v.value in (None, False, True) for v in options.values())
+        refused = [k for k in ("create_graph", "retain_graph", "is_grads_batched") if k in options and options[k].value]
+        if len(args) > 3 or not is_plain or refused:
+            raise Break("autograd.grad() with options")
+        roots = self.tensors_in([*args[:1], *(v for k, v in kwargs.items() if k == "outputs")])
+        if any(root.source is not None for root in roots):
+            raise Break("autograd.grad() of an argument")
+        result = self.call_in_graph("call_function", gradients.grad, args, kwargs)
+        self._check_histories()
+        self._has_backward = self.mutates = True
+        return result
+
+    def checkpoint(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """torch.utils.checkpoint.checkpoint()."""
+        given = {k: self.real(v) for k, v in kwargs.items() if k in _OPTIONS}
+        if not self.may_have_regions or not args or any(not isinstance(v, Constant) for v in given.values()):
+            raise Break("torch.utils.checkpoint where the graph has no backward pass")
+        if any(given[k].value is not None for k in ("context_fn", "respect_saved_tensors_hooks") if k in given):
+            raise Break("torch.utils.checkpoint with options")
+        self._has_regions = True
+        self.graph.call_function(enter_region, ())
+        result = self.call(args[0], args[1:], {k: v for k, v in kwargs.items() if k not in _OPTIONS})
+        self.graph.call_function(leave_region, ())
+        return result
+
+    def check_regions(self) -> None:
+        """Raises NeedsNoRegions if there are regions without a backward pass."""
+        if self._has_regions and not self._has_backward:
+            raise NeedsNoRegions
 
     def grad_of(self, value: TensorValue) -> Value | None:
         """`.grad` of a tensor, if the graph has changed it or may have; None: it is that of the existing tensor."""
@@ -104,6 +169,10 @@ class Steps:
         """The step of an optimizer; None if the function is none, or if it is executed as other functions."""
         if function is _gradients.clear:
             return self.clear_grads(args, kwargs)
+        if function is gradients.grad:
+            return self.autograd_grad(args, kwargs)
+        if function is checkpoint:
+            return self.checkpoint(args, kwargs)
         if not (isinstance(function, types.FunctionType) and getattr(function, "hooked", False)) or not args:
             return None
         value = self.real(args[0])

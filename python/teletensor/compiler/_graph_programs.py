@@ -11,6 +11,7 @@ from .. import _C
 from .._C import Tensor
 from .._C.torch import empty
 from .._dynamo._tensors import MODE_FUNCTIONS, mode_state, set_mode_state
+from ..autograd import gradients
 from ..fx.node import map_arg
 from .programs import TracedProgram, trace_sizes
 
@@ -52,7 +53,7 @@ class GraphProgram:
                 (at, d) for at, i in enumerate(self._kept) if i not in self._numbers for d in range(inputs[i].dim()) if d not in dims[i]
             ]
         is_flat = all(node.op in ("placeholder", "call_function", "call_method", "output") for node in nodes)
-        self._has_backward = any(node.target in ("backward", setattr) for node in nodes)
+        self._has_backward = any(node.target in ("backward", setattr, gradients.grad) for node in nodes)
         self._traces = 0
         # A run without gradients records nothing, but the graph may begin without gradients and enable them.
         self._enables_grad = not _C.is_grad_enabled() and any(
