@@ -12,12 +12,14 @@ from typing import Any
 
 from .. import _C, _gradients
 from ..autograd import gradients
+from ..autograd.function import Function, FunctionCtx
 from ..optim._traced import why_not
 from ..optim.optimizer import Optimizer
 from ..utils.checkpoint import checkpoint
 from ._source import CHECK_IS
-from ._values import Break, Constant, ObjectValue, TensorValue, Value
+from ._values import Break, Constant, ObjectValue, SequenceValue, TensorValue, Value
 
+_APPLY = vars(Function)["apply"].__func__
 _OPTIONS = (
     "use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop", "respect_saved_tensors_hooks",
 )  # fmt: skip
@@ -165,16 +167,22 @@ class Steps:
             self.set_grad(leaf, Constant(None))
         return Constant(None)
 
-    def optimizer_step(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
-        """The step of an optimizer; None if the function is none, or if it is executed as other functions."""
+    def special_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """The result of a function of this module; None if it is another one, or if it is executed as other functions."""
         if function is _gradients.clear:
             return self.clear_grads(args, kwargs)
         if function is gradients.grad:
             return self.autograd_grad(args, kwargs)
         if function is checkpoint:
             return self.checkpoint(args, kwargs)
-        if not (isinstance(function, types.FunctionType) and getattr(function, "hooked", False)) or not args:
-            return None
+        if function is _APPLY:
+            return self.apply_function(args, kwargs)
+        if isinstance(function, types.FunctionType) and getattr(function, "hooked", False) and args:
+            return self.optimizer_step(args, kwargs)
+        return None
+
+    def optimizer_step(self, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """The step of an optimizer; None if it is executed as other functions."""
         value = self.real(args[0])
         optimizer = value.original if isinstance(value, ObjectValue) else None
         if not isinstance(optimizer, Optimizer) or not self.may_contain_steps:
@@ -200,6 +208,32 @@ class Steps:
         self.mutates = self.has_steps = True
         self._stepped.append(value)
         return Constant(None)
+
+    def apply_function(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Function.apply() where nothing is recorded: executes forward()."""
+        cls = self.real(args[0])
+        given = [self.real(v) for v in args[1:]]
+        needs = [isinstance(v, TensorValue) and v.example.requires_grad for v in given]
+        if not isinstance(cls, Constant) or kwargs or _C.is_grad_enabled() and any(needs):
+            raise Break("autograd.Function of a tensor that requires grad")
+        context = ObjectValue(FunctionCtx)
+        self.call(self.get_attribute(context, "__init__"), [], {})
+        self.set_attribute(context, "needs_input_grad", SequenceValue([Constant(n) for n in needs], tuple))
+        was_enabled = _C.is_grad_enabled()
+        if was_enabled:
+            self.set_mode(_C.set_grad_enabled, [Constant(False)])
+        try:
+            forward = self.get_attribute(cls, "forward")
+            setup = self.real(self.get_attribute(cls, "setup_context"))
+            if isinstance(setup, Constant) and setup.value is None:
+                result = self.call(forward, [context, *given], {})
+            else:
+                result = self.call(forward, given, {})
+                self.call(setup, [context, SequenceValue(list(given), tuple), result], {})
+        finally:
+            if was_enabled:
+                self.set_mode(_C.set_grad_enabled, [Constant(True)])
+        return result
 
     def check_stepped(self, value: ObjectValue, name: str) -> None:
         """Ends the graph where the function reads the state of an optimizer whose step is in the graph."""
