@@ -78,7 +78,7 @@ class Calls:
         original = function.original
         if original is not None:
             self.check_callable(function)
-            found = self.optimizer_step(original, args, kwargs)
+            found = self.special_function(original, args, kwargs)
             if found is not None:
                 return found
             if is_graph_function(original):

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import dot_product_attention
-from . import _builtins, _opcodes_311
+from . import _builtins, _handlers, _opcodes_311
 from ._attributes import Attributes
 from ._bytecode import Instruction
 from ._calls import Calls
@@ -41,7 +41,7 @@ from ._source import (
     Source,
     constant,
 )  # fmt: skip
-from ._steps import Steps
+from ._steps import NeedsNoRegions, Steps
 from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols
 from ._tensors import Tensors, mode_state, set_mode_state
 from ._values import (
@@ -109,16 +109,16 @@ class Captured(NamedTuple):
 class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
-    handlers = _builtins.handlers
-    constructors = _builtins.constructors
+    handlers = _handlers.handlers
+    constructors = _handlers.constructors
     handlers_of_functions: dict[Callable, Callable] = {
-        functools.update_wrapper: lambda ex, args, kwargs: _builtins.update_wrapper(ex, args, kwargs)
+        functools.update_wrapper: _builtins.update_wrapper
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:
         self.table, self.slot_names = table, names
         self.begin_symbols(policy, follows_sizes)
-        self.begin_steps(False)
+        self.begin_steps(False, False)
         self.guards = Guards(names)
         self.guards.check(CHECK_MODES, None)
         # Settings that functions which become nodes read.
@@ -301,6 +301,7 @@ class Capture:
         self.policy = SizePolicy(options.dynamic, history)
         self.follows_sizes = self.policy.may_be_dynamic and not any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda"))
         self.table = TABLES[sys.version_info[:2]]
+        self.may_have_regions = "backward" in entry.code.co_names
         self.group = 0
         self.frame: Frame | None = None
 
@@ -353,7 +354,7 @@ class Capture:
         if getattr(self, "ex", None) is not None:
             self.ex.release()
         ex = Executor(self.table, self._names(), self.policy, self.follows_sizes)
-        ex.begin_steps(self.options.may_contain_steps)
+        ex.begin_steps(self.options.may_contain_steps, self.may_have_regions)
         self.ex = ex
         self.group = 0
         frame = self.frame = self._begin(ex)
@@ -401,6 +402,8 @@ class Capture:
                         raise Failed(reason) from None
                 except (NeedsSizes, NeedsConstantSizes) as e:
                     self.follows_sizes, stop_at, broken = isinstance(e, NeedsSizes), None, None
+                except NeedsNoRegions:
+                    self.may_have_regions, stop_at, broken = False, None, None
                 except RecursionError:
                     raise Failed("too many nested calls") from None
                 finally:
@@ -428,6 +431,7 @@ class Capture:
                 self.options.raise_break(broken)
             text = self._break_code(code)
         code.effects()
+        ex.check_regions()
         ex.add_alias_guards()
         ex.add_size_guards()
         nodes = [v.node for v in code.outputs]

@@ -19,6 +19,7 @@ from ._values import (
     DictValue,
     ExceptionValue,
     FunctionValue,
+    ItemValue,
     IteratorValue,
     Lazy,
     MethodValue,
@@ -107,6 +108,8 @@ class Code:
             return self.constant(value.value)
         if isinstance(value, Null):
             return "call_first"
+        if isinstance(value, ItemValue):
+            return self._name(f"{self.value(value.tensor)}.item()")
         if isinstance(value, SymbolValue):
             return self.ex.text_of_symbol(value, self)
         if id(value) in self._names:

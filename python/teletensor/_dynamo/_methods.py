@@ -6,7 +6,8 @@ import types
 from typing import Any
 
 from ._attributes import raise_
-from ._builtins import sort, update_dict
+from ._builtin_containers import update_dict
+from ._builtin_iteration import sort
 from ._operators import BINARY, COMPARE, fold
 from ._values import (
     DELETED,

@@ -8,7 +8,8 @@ from collections.abc import Callable
 from typing import Any
 
 from ._attributes import raise_
-from ._builtins import text_of, update_dict
+from ._builtin_containers import update_dict
+from ._builtin_text import text_of
 from ._bytecode import Instruction
 from ._frames import Frame, Returned, Yielded
 from ._source import constant

@@ -20,6 +20,7 @@ from ._values import (
     ExceptionValue,
     FunctionValue,
     IdValue,
+    ItemValue,
     IteratorValue,
     MethodValue,
     ObjectValue,
@@ -83,6 +84,10 @@ class Operators:
                 self._check_size(sign, a.value, b.value)
                 return fold(function, a.value, b.value)
             raise Break(f"{sign} of a {type(a.value).__name__} and a {type(b.value).__name__}")
+        if isinstance(a, ItemValue) and isinstance(b, TensorValue) and sign in ("+", "-", "*", "/"):
+            a = self.operand_of_item(a, b)
+        elif isinstance(b, ItemValue) and isinstance(a, TensorValue) and sign in ("+", "-", "*", "/"):
+            b = self.operand_of_item(b, a)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             other = b if isinstance(a, TensorValue) else a
             if isinstance(other, (TensorValue, Constant, SymbolValue)):

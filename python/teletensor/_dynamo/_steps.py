@@ -5,15 +5,24 @@ Backends say with an attribute `contains_steps` that their graphs may contain th
 
 from __future__ import annotations
 
+import threading
 import types
 from collections.abc import Callable
 from typing import Any
 
 from .. import _C, _gradients
+from ..autograd import gradients
+from ..autograd.function import Function, FunctionCtx
 from ..optim._traced import why_not
 from ..optim.optimizer import Optimizer
+from ..utils.checkpoint import checkpoint
 from ._source import CHECK_IS
-from ._values import Break, Constant, ObjectValue, TensorValue, Value
+from ._values import Break, Constant, ObjectValue, SequenceValue, TensorValue, Value
+
+_APPLY = vars(Function)["apply"].__func__
+_OPTIONS = (
+    "use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop", "respect_saved_tensors_hooks",
+)  # fmt: skip
 
 
 def step_of(optimizer: Optimizer) -> Callable:
@@ -27,6 +36,25 @@ def step_of(optimizer: Optimizer) -> Callable:
     return optimizer_step
 
 
+_regions = threading.local()
+
+
+def enter_region() -> None:
+    """Begins a region of which the backward pass of the Program that is traced computes the values again."""
+    region = _C.TraceRegion()
+    region.__enter__()
+    _regions.entered = [*getattr(_regions, "entered", ()), region]
+
+
+def leave_region() -> None:
+    """Ends the region that was begun last."""
+    _regions.entered.pop().__exit__(None, None, None)
+
+
+class NeedsNoRegions(Exception):  # noqa: N818 - begins the capture again
+    """The graph has regions of torch.utils.checkpoint, but no backward pass, which would compute their values again."""
+
+
 class Steps:
     """A part of Executor.
 
@@ -37,13 +65,14 @@ class Steps:
 
     may_contain_steps = False
     has_steps = False
-    _has_backward = False
+    may_have_regions = False
+    _has_backward = _has_regions = False
     _with_grad: list[TensorValue]
     _stepped: list[ObjectValue]
 
-    def begin_steps(self, may_contain_steps: bool) -> None:
-        """Sets whether the backend accepts training steps."""
-        self.may_contain_steps = may_contain_steps
+    def begin_steps(self, may_contain_steps: bool, may_have_regions: bool) -> None:
+        """Sets whether the backend accepts training steps, and regions of torch.utils.checkpoint in them."""
+        self.may_contain_steps, self.may_have_regions = may_contain_steps, may_contain_steps and may_have_regions
         self._with_grad, self._stepped = [], []
 
     def backward(self, value: TensorValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -55,13 +84,51 @@ class Steps:
             raise Break("backward() with options")
         if value.source is not None or not value.example.requires_grad:
             raise Break("backward() of an argument, or of a tensor that does not require grad")
-        if any(getattr(v, "is_leaf", True) is False and v.example.requires_grad for v in self.inputs):
-            raise Break("backward() to a tensor with a history")
+        self._check_histories()
         result = self.call_in_graph("call_method", "backward", [value, *args], {k: v for k, v in kwargs.items() if k == "gradient"})
         self._has_backward = self.mutates = True
         for tensor in self._with_grad:
             tensor.attributes.pop("grad", None)
         return result
+
+    def _check_histories(self) -> None:
+        if any(getattr(v, "is_leaf", True) is False and v.example.requires_grad for v in self.inputs):
+            raise Break("a backward pass to a tensor with a history")
+
+    def autograd_grad(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """torch.autograd.grad()."""
+        if not self.may_contain_steps:
+            raise Break("autograd.grad()")
+        options = {k: self.real(v) for k, v in kwargs.items() if k not in ("outputs", "inputs", "grad_outputs")}
+        is_plain = all(isinstance(v, Constant) and v.value in (None, False, True) for v in options.values())
+        refused = [k for k in ("create_graph", "retain_graph", "is_grads_batched") if k in options and options[k].value]
+        if len(args) > 3 or not is_plain or refused:
+            raise Break("autograd.grad() with options")
+        roots = self.tensors_in([*args[:1], *(v for k, v in kwargs.items() if k == "outputs")])
+        if any(root.source is not None for root in roots):
+            raise Break("autograd.grad() of an argument")
+        result = self.call_in_graph("call_function", gradients.grad, args, kwargs)
+        self._check_histories()
+        self._has_backward = self.mutates = True
+        return result
+
+    def checkpoint(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """torch.utils.checkpoint.checkpoint()."""
+        given = {k: self.real(v) for k, v in kwargs.items() if k in _OPTIONS}
+        if not self.may_have_regions or not args or any(not isinstance(v, Constant) for v in given.values()):
+            raise Break("torch.utils.checkpoint where the graph has no backward pass")
+        if any(given[k].value is not None for k in ("context_fn", "respect_saved_tensors_hooks") if k in given):
+            raise Break("torch.utils.checkpoint with options")
+        self._has_regions = True
+        self.graph.call_function(enter_region, ())
+        result = self.call(args[0], args[1:], {k: v for k, v in kwargs.items() if k not in _OPTIONS})
+        self.graph.call_function(leave_region, ())
+        return result
+
+    def check_regions(self) -> None:
+        """Raises NeedsNoRegions if there are regions without a backward pass."""
+        if self._has_regions and not self._has_backward:
+            raise NeedsNoRegions
 
     def grad_of(self, value: TensorValue) -> Value | None:
         """`.grad` of a tensor, if the graph has changed it or may have; None: it is that of the existing tensor."""
@@ -100,12 +167,22 @@ class Steps:
             self.set_grad(leaf, Constant(None))
         return Constant(None)
 
-    def optimizer_step(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
-        """The step of an optimizer; None if the function is none, or if it is executed as other functions."""
+    def special_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """The result of a function of this module; None if it is another one, or if it is executed as other functions."""
         if function is _gradients.clear:
             return self.clear_grads(args, kwargs)
-        if not (isinstance(function, types.FunctionType) and getattr(function, "hooked", False)) or not args:
-            return None
+        if function is gradients.grad:
+            return self.autograd_grad(args, kwargs)
+        if function is checkpoint:
+            return self.checkpoint(args, kwargs)
+        if function is _APPLY:
+            return self.apply_function(args, kwargs)
+        if isinstance(function, types.FunctionType) and getattr(function, "hooked", False) and args:
+            return self.optimizer_step(args, kwargs)
+        return None
+
+    def optimizer_step(self, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
+        """The step of an optimizer; None if it is executed as other functions."""
         value = self.real(args[0])
         optimizer = value.original if isinstance(value, ObjectValue) else None
         if not isinstance(optimizer, Optimizer) or not self.may_contain_steps:
@@ -131,6 +208,32 @@ class Steps:
         self.mutates = self.has_steps = True
         self._stepped.append(value)
         return Constant(None)
+
+    def apply_function(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """Function.apply() where nothing is recorded: executes forward()."""
+        cls = self.real(args[0])
+        given = [self.real(v) for v in args[1:]]
+        needs = [isinstance(v, TensorValue) and v.example.requires_grad for v in given]
+        if not isinstance(cls, Constant) or kwargs or _C.is_grad_enabled() and any(needs):
+            raise Break("autograd.Function of a tensor that requires grad")
+        context = ObjectValue(FunctionCtx)
+        self.call(self.get_attribute(context, "__init__"), [], {})
+        self.set_attribute(context, "needs_input_grad", SequenceValue([Constant(n) for n in needs], tuple))
+        was_enabled = _C.is_grad_enabled()
+        if was_enabled:
+            self.set_mode(_C.set_grad_enabled, [Constant(False)])
+        try:
+            forward = self.get_attribute(cls, "forward")
+            setup = self.real(self.get_attribute(cls, "setup_context"))
+            if isinstance(setup, Constant) and setup.value is None:
+                result = self.call(forward, [context, *given], {})
+            else:
+                result = self.call(forward, given, {})
+                self.call(setup, [context, SequenceValue(list(given), tuple), result], {})
+        finally:
+            if was_enabled:
+                self.set_mode(_C.set_grad_enabled, [Constant(True)])
+        return result
 
     def check_stepped(self, value: ObjectValue, name: str) -> None:
         """Ends the graph where the function reads the state of an optimizer whose step is in the graph."""

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _C, _functions, _grad_mode, fx
 from .._C import Tensor
 from ..fx._mutation import _mutates
+from . import config
 from ._attributes import _MISSING as MISSING
 from ._attributes import is_python_class, lookup
 from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
@@ -20,6 +21,7 @@ from ._values import (
     Constant,
     DictValue,
     ExceptionValue,
+    ItemValue,
     MethodValue,
     ObjectValue,
     Raised,
@@ -374,6 +376,22 @@ class Tensors:
         self.guards.check(CHECK_MISSING, source, name)
         raise Raised(ExceptionValue(AttributeError, [Constant(f"'{value.cls.__name__}' object has no attribute '{name}'")]))
 
+    @staticmethod
+    def can_keep_item(value: TensorValue) -> bool:
+        """Whether item() returns a number that the capture can do without."""
+        dtype = value.example.dtype
+        is_known = dtype in (_C.float32, _C.float64, _C.int32, _C.int64)
+        return config.capture_scalar_outputs and is_known and value.example.numel() == 1
+
+    def operand_of_item(self, item: ItemValue, other: TensorValue) -> TensorValue:
+        """A tensor without dimensions that stands for the number in arithmetic with a tensor."""
+        dtype, is_float = other.example.dtype, item.cls is float
+        if other.example.dim() == 0 or (dtype not in (_C.float32, _C.float64) if is_float else dtype.itemsize < 4):
+            raise Break("item() in arithmetic whose result depends on the kind of number")
+        detached = self.call_in_graph("call_method", "detach", [item.tensor])
+        reshaped = self.call_in_graph("call_method", "reshape", [detached, SequenceValue([], tuple)])
+        return self.call_in_graph("call_method", "to", [reshaped, Constant(_C.float64 if is_float else _C.int64)])
+
     def call_tensor_method(self, value: TensorValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A call of a method of a tensor."""
         self.check_tensor_method(value, name)
@@ -392,6 +410,8 @@ class Tensors:
             return self.symbol(value.example.numel(), ("numel", value))
         if name == "backward":
             return self.backward(value, args, kwargs)
+        if name == "item" and not args and not kwargs and self.can_keep_item(value):
+            return ItemValue(value)
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

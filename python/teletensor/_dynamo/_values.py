@@ -215,6 +215,18 @@ class SuperValue(Value):
         self.owner, self.self = owner, self_
 
 
+class ItemValue(Value):
+    """The number that a tensor of one element contains, which the capture does not know."""
+
+    def __init__(self, tensor: TensorValue) -> None:
+        self.tensor = tensor
+
+    @property
+    def cls(self) -> type:
+        dtype = self.tensor.example.dtype
+        return bool if dtype.itemsize == 1 and not dtype.is_signed else float if dtype.is_floating_point else int
+
+
 class IdValue(Value):
     """id() of an object: it can be compared, and be a key."""
 

@@ -1,8 +1,8 @@
 """torch._dynamo.config: settings of graph capture.
 
 ``recompile_limit``, ``disable``, ``suppress_errors``, ``error_on_recompile``, ``error_on_graph_break``, ``dynamic_shapes``,
-``assume_static_by_default``, ``automatic_dynamic_shapes`` and ``specialize_int`` have an effect. The others can be set and read:
-modules are always guarded.
+``assume_static_by_default``, ``automatic_dynamic_shapes``, ``specialize_int`` and ``capture_scalar_outputs`` have an effect.
+The others can be set and read: modules are always guarded.
 """
 
 import sys

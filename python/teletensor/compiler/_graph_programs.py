@@ -7,9 +7,11 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
+from .. import _C
 from .._C import Tensor
 from .._C.torch import empty
-from .._dynamo._tensors import mode_state, set_mode_state
+from .._dynamo._tensors import MODE_FUNCTIONS, mode_state, set_mode_state
+from ..autograd import gradients
 from ..fx.node import map_arg
 from .programs import TracedProgram, trace_sizes
 
@@ -51,8 +53,12 @@ class GraphProgram:
                 (at, d) for at, i in enumerate(self._kept) if i not in self._numbers for d in range(inputs[i].dim()) if d not in dims[i]
             ]
         is_flat = all(node.op in ("placeholder", "call_function", "call_method", "output") for node in nodes)
-        self._has_backward = any(node.target in ("backward", setattr) for node in nodes)
+        self._has_backward = any(node.target in ("backward", setattr, gradients.grad) for node in nodes)
         self._traces = 0
+        # A run without gradients records nothing, but the graph may begin without gradients and enable them.
+        self._enables_grad = not _C.is_grad_enabled() and any(
+            node.target in MODE_FUNCTIONS and node.args == (True,) and "grad" in node.target.__name__ for node in nodes
+        )
         self._has_steps = any(hasattr(node.target, "optimizer") for node in nodes)
         self._call = self._call_nodes if is_flat else gm.forward
         self.reason_against = _changed_input(gm, inputs)
@@ -71,15 +77,25 @@ class GraphProgram:
             return list(inputs)
         return [empty([inputs[i], 0]) if i in self._numbers else inputs[i] for i in self._kept]
 
+    def _run(self, tensors: Sequence[Tensor]) -> tuple:
+        if not self._enables_grad:
+            return self.program._program.run(tensors)
+        before = mode_state()
+        _C.set_grad_enabled(True)
+        try:
+            return self.program._program.run(tensors)
+        finally:
+            set_mode_state(before)
+
     def run_function(self, forward: Callable, inputs: Sequence[Any]) -> Callable:
         """A function of the sequence of inputs that runs the Program, or `forward` where it does not fit."""
         if self.program._logged is not None:
             self.program._log(self.tensors(inputs))
-        run = self.program._program.run
+        run = self._run
         if self._has_steps:
             return functools.partial(self._run_step, forward)
         if not self.is_dynamic and not self._has_backward:
-            return run
+            return run if self._enables_grad else self.program._program.run
 
         def run_or_call(inputs: Sequence[Any]) -> tuple:
             try:
@@ -97,7 +113,7 @@ class GraphProgram:
             try:
                 for prepare in self.program._prepare:
                     prepare()
-                return self.program._program.run(self.tensors(inputs))
+                return self._run(self.tensors(inputs))
             except (RuntimeError, ValueError) as e:  # before anything has run
                 if not str(e).startswith("["):
                     raise

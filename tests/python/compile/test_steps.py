@@ -260,3 +260,48 @@ def test_a_tensor_with_a_history():
         return leaf.grad
 
     assert torch.equal(run(torch.compile(function)), run(function))
+
+
+def checkpointed_step(model, optimizer):
+    body = model[:3]
+
+    def step(x, target):
+        optimizer.zero_grad()
+        hidden = torch.utils.checkpoint.checkpoint(body, x, use_reentrant=False)
+        loss = F.cross_entropy(model[4](hidden), target)
+        loss.backward()
+        optimizer.step()
+        return loss.detach()
+
+    return step
+
+
+def test_checkpoints_in_steps():
+    compare(checkpointed_step, OPTIMIZERS["SGD"], batches(3))
+    assert counters["engine"] == {"programs": 1} and not counters["graph_break"]
+
+
+def test_checkpoints_without_backward_end_the_graph():
+    body = make()[:3]
+
+    def forward(x):
+        return torch.utils.checkpoint.checkpoint(body, x, use_reentrant=False) * 2
+
+    x = batches(1)[0][0]
+    assert torch.equal(torch.compile(forward)(x), forward(x))
+    assert counters["graph_break"] == {"torch.utils.checkpoint where the graph has no backward pass": 1}
+
+
+def test_autograd_grad():
+    weight = torch.randn(4, 3, requires_grad=True)
+
+    def function(x):
+        loss = (x @ weight).tanh().sum()
+        (g,) = torch.autograd.grad(loss, [weight])
+        return loss.detach(), g * 2
+
+    compiled = torch.compile(function)
+    for n in (2, 3, 5):
+        x = torch.randn(n, 4)
+        torch.testing.assert_close(compiled(x), function(x), rtol=0, atol=0)
+    assert not counters["graph_break"] and counters["engine"] == {"programs": 2}

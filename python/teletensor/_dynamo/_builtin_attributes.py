@@ -1,0 +1,189 @@
+"""Classes and attributes: isinstance(), getattr(), type(), super(), id()."""
+
+from __future__ import annotations
+
+import abc
+import functools
+import types
+from typing import Any
+
+from ._attributes import _MISSING, lookup
+from ._handlers import handlers, handles
+from ._source import CALL, CHECK_EQUAL, CHECK_IS, constant
+from ._values import (
+    DELETED,
+    Break,
+    BuiltinMethod,
+    Constant,
+    DictValue,
+    FunctionValue,
+    IdValue,
+    MethodValue,
+    ObjectValue,
+    PartialValue,
+    Raised,
+    SequenceValue,
+    SuperValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+
+
+def _classes(ex: Any, value: Value) -> tuple:
+    value = ex.real(value)
+    if isinstance(value, Constant) and isinstance(value.value, (type, types.UnionType)):
+        found: tuple = (value.value,)
+    elif isinstance(value, SequenceValue) and issubclass(value.cls, tuple):
+        found = tuple(c for item in value.items for c in _classes(ex, item))
+    else:
+        raise Break("isinstance() of something that is not a class")
+    for cls in found:
+        _check_hooks(ex, cls)
+    return found
+
+
+def _check_hooks(ex: Any, cls: Any) -> None:
+    """Ends the graph if isinstance(x, cls) may change from call to call without a guard."""
+    if isinstance(cls, types.UnionType):
+        for part in cls.__args__:
+            _check_hooks(ex, part)
+        return
+    hooks = [lookup(type(cls), name) for name in ("__instancecheck__", "__subclasscheck__")]
+    if hooks == [vars(abc.ABCMeta)["__instancecheck__"], vars(abc.ABCMeta)["__subclasscheck__"]]:
+        # Its results are those of its caches, which only the registration of another class changes.
+        ex.guards.check(CHECK_EQUAL, constant(abc.get_cache_token).then(CALL), abc.get_cache_token())
+    elif any(isinstance(h, types.FunctionType) for h in hooks) and not type(cls).__module__.startswith("teletensor"):
+        raise Break("a metaclass with __instancecheck__ or __subclasscheck__")
+
+
+def _check_instance(ex, args, kwargs):
+    value, classes = ex.real(args[0]), _classes(ex, args[1])
+    cls = value.cls
+    if isinstance(value, Constant):
+        return Constant(isinstance(value.value, classes))
+    if isinstance(value, (ObjectValue, TensorValue)) and value.original is not None:
+        return Constant(isinstance(value.original, classes))
+    if isinstance(value, TensorValue):
+        return Constant(isinstance(value.example, classes))
+    return Constant(issubclass(cls, classes))
+
+
+def _check_subclass(ex, args, kwargs):
+    value = ex.real(args[0])
+    if not (isinstance(value, Constant) and isinstance(value.value, type)):
+        raise Break("issubclass() of something that is not a class")
+    return Constant(issubclass(value.value, _classes(ex, args[1])))
+
+
+handlers[isinstance], handlers[issubclass] = _check_instance, _check_subclass
+
+
+@handles(callable)
+def _callable(ex, args, kwargs):
+    value = ex.real(args[0])
+    if isinstance(value, Constant):
+        return Constant(callable(value.value))
+    if isinstance(value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue)):
+        return Constant(True)
+    return Constant(lookup(value.cls, "__call__") is not _MISSING)
+
+
+def _name(ex: Any, value: Value) -> str:
+    value = ex.real(value)
+    if not (isinstance(value, Constant) and isinstance(value.value, str)):
+        raise Break("the name of an attribute is not a string")
+    return value.value
+
+
+@handles(getattr)
+def _getattr(ex, args, kwargs):
+    try:
+        return ex.get_attribute(args[0], _name(ex, args[1]))
+    except Raised as e:
+        if len(args) > 2 and issubclass(e.value.cls, AttributeError):
+            return args[2]
+        raise
+
+
+@handles(hasattr)
+def _hasattr(ex, args, kwargs):
+    return Constant(ex.has_attribute(args[0], _name(ex, args[1])))
+
+
+@handles(setattr)
+def _setattr(ex, args, kwargs):
+    ex.set_attribute(args[0], _name(ex, args[1]), args[2])
+    return Constant(None)
+
+
+@handles(delattr)
+def _delattr(ex, args, kwargs):
+    ex.set_attribute(args[0], _name(ex, args[1]), DELETED)
+    return Constant(None)
+
+
+@handles(type)
+def _type(ex, args, kwargs):
+    if len(args) != 1:
+        raise Break("a class is created")
+    return ex.type_constant(ex.real(args[0]).cls)
+
+
+@handles(super)
+def _super(ex, args, kwargs):
+    if args:
+        owner = ex.real(args[0])
+        if not (isinstance(owner, Constant) and isinstance(owner.value, type)) or len(args) != 2:
+            raise Break("super() of something that is not a class")
+        return SuperValue(owner.value, ex.real(args[1]))
+    frame = ex.frame
+    cell = frame.cells.get("__class__")
+    first = frame.first_argument()
+    if cell is None or cell.content is None or first is None:
+        raise Break("super() outside of a method")
+    owner = ex.real(cell.content)
+    if cell.source is not None:
+        ex.guards.check(CHECK_IS, owner.source or cell.source, owner.value)
+    return SuperValue(owner.value, ex.real(first))
+
+
+@handles(object)
+def _object(ex, args, kwargs):
+    return ObjectValue(object)
+
+
+@handles(types.MethodType)
+def _method(ex, args, kwargs):
+    return MethodValue(ex.real(args[0]), ex.real(args[1]))
+
+
+@handles(id)
+def _id(ex, args, kwargs):
+    value = ex.real(args[0])
+    if not isinstance(value, (TensorValue, ObjectValue, FunctionValue, DictValue)) and not (
+        isinstance(value, SequenceValue) and value.cls is list
+    ):
+        raise Break(f"id() of a {type(value).__name__}")
+    ex.compares_identity = True
+    return IdValue(value)
+
+
+@handles(functools.partial)
+def _partial(ex, args, kwargs):
+    return PartialValue(ex.real(args[0]), list(args[1:]), dict(kwargs))
+
+
+def update_wrapper(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """functools.update_wrapper() of a function that was made in the function."""
+    wrapper, wrapped = (ex.real(kwargs.get(n) or (args[i] if i < len(args) else None)) for i, n in enumerate(("wrapper", "wrapped")))
+    if not isinstance(wrapper, FunctionValue) or wrapper.original is not None or not isinstance(wrapped, FunctionValue):
+        raise Break("functools.wraps() of something else than a function")
+    if wrapped.original is not None and wrapped.original.__dict__:
+        raise Break("functools.wraps() of a function with attributes")
+    wrapper.name, wrapper.qualname = wrapped.name, wrapped.qualname
+    if wrapped.original is not None:
+        for name in ("__module__", "__doc__", "__annotations__"):
+            wrapper.attributes[name] = Constant(getattr(wrapped.original, name))
+    wrapper.attributes.update(wrapped.attributes)
+    wrapper.attributes["__wrapped__"] = wrapped
+    return wrapper

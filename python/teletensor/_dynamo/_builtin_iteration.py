@@ -1,0 +1,241 @@
+"""Iterators and functions of iterables: zip(), map(), sum(), sorted()."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+from typing import Any
+
+from ._attributes import raise_
+from ._handlers import handlers, handles
+from ._symbols import is_symbolic_operand
+from ._values import Break, Constant, DictValue, IteratorValue, SequenceValue, SetValue, Value
+
+
+@handles(iter)
+def _iter(ex, args, kwargs):
+    if len(args) != 1:
+        raise Break("iter() with a sentinel")
+    return ex.iterate(args[0])
+
+
+@handles(next)
+def _next(ex, args, kwargs):
+    if len(args) == 1:
+        return ex.advance(args[0])
+    found = ex.next_or_none(args[0])
+    return args[1] if found is None else found
+
+
+def _quantifier(stops_at: bool) -> Callable:
+    def handler(ex, args, kwargs):
+        iterator = ex.iterate(args[0])
+        while (item := ex.next_or_none(iterator)) is not None:
+            if ex.truth(item) == stops_at:
+                return Constant(stops_at)
+        return Constant(not stops_at)
+
+    return handler
+
+
+handlers[any], handlers[all] = _quantifier(True), _quantifier(False)
+
+
+@handles(sum)
+def _sum(ex, args, kwargs):
+    start = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    for item in ex.elements(args[0]):
+        start = ex.binary("+", start, item)
+    return start
+
+
+def _extreme(sign: str) -> Callable:
+    def handler(ex, args, kwargs):
+        key, default = kwargs.get("key"), kwargs.get("default")
+        if set(kwargs) - {"key", "default"}:
+            raise Break("min() or max() with other keyword arguments")
+        items = ex.elements(args[0]) if len(args) == 1 else list(args)
+        if not items:
+            return default if default is not None else raise_(ValueError, f"{'min' if sign == '<' else 'max'}() arg is an empty sequence")
+        has_key = key is not None and not (isinstance(ex.real(key), Constant) and ex.real(key).value is None)
+        real = [ex.real(i) for i in items]
+        if not has_key and all(map(is_symbolic_operand, real)):
+            return functools.reduce(functools.partial(ex.operation, "min" if sign == "<" else "max"), real)
+        best = items[0]
+        best_key = ex.call(key, [best], {}) if has_key else best
+        for item in items[1:]:
+            item_key = ex.call(key, [item], {}) if has_key else item
+            if ex.truth(ex.compare(sign, item_key, best_key)):
+                best, best_key = item, item_key
+        return best
+
+    return handler
+
+
+handlers[min], handlers[max] = _extreme("<"), _extreme(">")
+
+
+@handles(sorted)
+def _sorted(ex, args, kwargs):
+    value = ex.real(args[0])
+    plain = isinstance(value, SetValue) and not kwargs  # elements that differ have one order
+    result = SequenceValue(ex.unordered(value) if plain else ex.elements(value), list)
+    sort(ex, result, kwargs)
+    return result
+
+
+def sort(ex: Any, value: SequenceValue, kwargs: dict[str, Value]) -> None:
+    """list.sort() of numbers or strings, or by keys that are."""
+    key, reverse = kwargs.get("key"), kwargs.get("reverse")
+    if set(kwargs) - {"key", "reverse"}:
+        raise Break("sort() with other keyword arguments")
+    has_key = key is not None and not (isinstance(ex.real(key), Constant) and ex.real(key).value is None)
+    keys = [ex.python_value(ex.call(key, [i], {}) if has_key else i) for i in value.items]
+    if not all(isinstance(k, (int, float, str, bytes, tuple)) for k in keys):
+        raise Break("sort() of values that are not numbers or strings")
+    try:
+        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse is not None and ex.truth(reverse))
+    except TypeError as e:
+        raise_(TypeError, str(e))
+    value.items[:] = [value.items[i] for i in order]
+
+
+@handles(reversed)
+def _reversed(ex, args, kwargs):
+    value = ex.real(args[0])
+    if isinstance(value, SequenceValue):
+        return ex.over(value.items[::-1])
+    if isinstance(value, DictValue):
+        return ex.over([k for k, _ in value.items.values()][::-1])
+    if isinstance(value, Constant) and isinstance(value.value, (range, str)):
+        return ex.over([Constant(c) for c in reversed(value.value)])
+    found = ex.call_method_named(value, "__reversed__", [])
+    if found is None:
+        raise Break(f"reversed() of a {type(value).__name__}")
+    return found
+
+
+@handles(zip)
+def _zip(ex, args, kwargs):
+    strict = "strict" in kwargs and ex.truth(kwargs["strict"])
+    iterators = [ex.iterate(a) for a in args]
+    owned = [i is not ex.real(a) for i, a in zip(iterators, args)]
+
+    def advance():
+        items = []
+        for position, iterator in enumerate(iterators):
+            item = ex.next_or_none(iterator)
+            if item is None:
+                if strict and (position or any(ex.next_or_none(i) is not None for i in iterators[1:])):
+                    raise Break("zip() of arguments of different lengths")
+                raise_(StopIteration)
+            items.append(item)
+        if not items:
+            raise_(StopIteration)
+        return SequenceValue(items, tuple)
+
+    def rest():
+        if not all(owned) or strict:
+            raise Break("zip() at a graph break")
+        return [SequenceValue(list(items), tuple) for items in zip(*(i.rest() for i in iterators))]
+
+    return IteratorValue(advance, rest, zip)
+
+
+@handles(enumerate)
+def _enumerate(ex, args, kwargs):
+    start = ex.python_value(args[1] if len(args) > 1 else kwargs.get("start", Constant(0)))
+    iterator = ex.iterate(args[0])
+    is_owned = iterator is not ex.real(args[0])
+    count = [start]
+
+    def advance():
+        item = ex.advance(iterator)
+        count[0] += 1
+        return SequenceValue([Constant(count[0] - 1), item], tuple)
+
+    def rest():
+        if not is_owned:
+            raise Break("enumerate() of an iterator at a graph break")
+        return [SequenceValue([Constant(i), item], tuple) for i, item in enumerate(iterator.rest(), count[0])]
+
+    return IteratorValue(advance, rest, enumerate)
+
+
+@handles(map)
+def _map(ex, args, kwargs):
+    iterators = [ex.iterate(a) for a in args[1:]]
+
+    def advance():
+        items = [ex.advance(i) for i in iterators]
+        return ex.call(args[0], items, {})
+
+    return IteratorValue(advance, None, map)
+
+
+@handles(filter)
+def _filter(ex, args, kwargs):
+    iterator = ex.iterate(args[1])
+    is_none = isinstance(ex.real(args[0]), Constant) and ex.real(args[0]).value is None
+
+    def advance():
+        while True:
+            item = ex.advance(iterator)
+            if ex.truth(item if is_none else ex.call(args[0], [item], {})):
+                return item
+
+    return IteratorValue(advance, None, filter)
+
+
+@handles(itertools.chain)
+def _chain(ex, args, kwargs):
+    iterables = list(args)
+    current: list[Value] = []
+
+    def advance():
+        while True:
+            if not current:
+                if not iterables:
+                    raise_(StopIteration)
+                current.append(ex.iterate(iterables.pop(0)))
+            item = ex.next_or_none(current[0])
+            if item is not None:
+                return item
+            current.clear()
+
+    return IteratorValue(advance, None, itertools.chain)
+
+
+@handles(itertools.islice)
+def _islice(ex, args, kwargs):
+    limits = [ex.python_value(a) for a in args[1:]]
+    iterator = ex.iterate(args[0])
+    wanted = iter(range(*slice(*limits).indices(1 << 30)))
+    position = [0]
+
+    def advance():
+        try:
+            target = next(wanted)
+        except StopIteration:
+            raise_(StopIteration)
+        while True:
+            item = ex.advance(iterator)
+            position[0] += 1
+            if position[0] - 1 == target:
+                return item
+
+    return IteratorValue(advance, None, itertools.islice)
+
+
+@handles(functools.reduce)
+def _reduce(ex, args, kwargs):
+    items = ex.elements(args[1])
+    if len(args) > 2:
+        items.insert(0, args[2])
+    if not items:
+        return raise_(TypeError, "reduce() of empty iterable with no initial value")
+    result = items[0]
+    for item in items[1:]:
+        result = ex.call(args[0], [result, item], {})
+    return result

@@ -1,0 +1,137 @@
+"""Numbers, and functions of constants: arithmetic, math, int(), round(), range()."""
+
+from __future__ import annotations
+
+import functools
+import math
+import operator
+import types
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from ._handlers import constructors, handlers, handles
+from ._operators import BINARY, COMPARE, IN_PLACE, fold
+from ._symbols import is_symbolic_operand
+from ._values import Break, Constant, DictValue, ObjectValue, SequenceValue, SymbolValue, TensorValue, Value
+
+# Functions of numbers and strings without effects, computed where all arguments are constants.
+_PURE = [
+    abs, round, divmod, pow, chr, ord, hex, bin, oct, repr, ascii, hash, format, math.prod, operator.index, operator.truth, operator.not_,
+    *(f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)),
+]  # fmt: skip
+
+
+
+
+def _pure(function: Callable) -> Callable:
+    def handler(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        values = [ex.plain(ex.real(a)) for a in args]
+        if values and isinstance(values[0], TensorValue):
+            if function in (abs, round, pow, divmod):
+                if function is divmod:
+                    raise Break("divmod of a tensor")
+                return ex.call_in_graph("call_function", function, args, kwargs)
+            if function is operator.truth:
+                return Constant(ex.truth(values[0]))
+            raise Break(f"{function.__name__} of a tensor")
+        if function in (repr, ascii, format, hash) and not all(
+            isinstance(v, (Constant, SequenceValue, DictValue)) for v in values
+        ):
+            if function is repr:
+                found = ex.call_method_named(values[0], "__repr__", [])
+                if found is not None:
+                    return found
+            raise Break(f"{function.__name__} of a {type(values[0]).__name__}")
+        if function in (abs, round, repr, hash) and isinstance(values[0], ObjectValue):
+            found = ex.call_method_named(values[0], f"__{function.__name__}__", args[1:])
+            if found is not None:
+                return found
+        constants = [ex.python_value(v) for v in values]
+        for c in constants:
+            if function in (hash,) and isinstance(c, (str, bytes)):
+                continue
+            if not isinstance(c, (int, float, complex, str, bytes, tuple, list, dict, type(None), range, _C.dtype, _C.device)) and not (
+                ex.is_numpy_scalar(c)
+            ):
+                raise Break(f"{function.__name__} of a {type(c).__name__}")
+        if function is hash and any(not isinstance(c, (int, float, str, bytes, type(None))) for c in constants):
+            raise Break("hash()")
+        keywords = {k: ex.python_value(v) for k, v in kwargs.items()}
+        result = fold(functools.partial(function, **keywords) if keywords else function, *constants)
+        return ex.constant_value(result.value)
+
+    return handler
+
+
+for _function in _PURE:
+    handlers[_function] = _pure(_function)
+for _sign, (_, _function) in {**BINARY, **IN_PLACE}.items():
+    handlers[_function] = lambda ex, args, kwargs, sign=_sign: ex.binary(sign, *args)
+for _sign, (_, _, _function) in COMPARE.items():
+    handlers[_function] = lambda ex, args, kwargs, sign=_sign: ex.compare(sign, *args)
+handlers[operator.neg] = lambda ex, args, kwargs: ex.unary("UNARY_NEGATIVE", *args)
+handlers[operator.pos] = lambda ex, args, kwargs: ex.unary("UNARY_POSITIVE", *args)
+handlers[operator.invert] = handlers[operator.inv] = lambda ex, args, kwargs: ex.unary("UNARY_INVERT", *args)
+handlers[operator.getitem] = lambda ex, args, kwargs: ex.get_item(*args)
+handlers[operator.is_] = lambda ex, args, kwargs: Constant(ex.is_same(*args))
+handlers[operator.is_not] = lambda ex, args, kwargs: Constant(not ex.is_same(*args))
+handlers[operator.contains] = lambda ex, args, kwargs: Constant(ex.contains(*args))
+handlers[operator.not_] = lambda ex, args, kwargs: Constant(not ex.truth(*args))
+handlers[operator.truth] = lambda ex, args, kwargs: Constant(ex.truth(*args))
+
+
+@handles(operator.index)
+def _index(ex, args, kwargs):
+    value = ex.real(args[0])
+    return value if isinstance(value, SymbolValue) else _pure(operator.index)(ex, args, kwargs)
+
+
+@handles(divmod)
+def _divmod(ex, args, kwargs):
+    values = [ex.real(a) for a in args]
+    if len(values) == 2 and any(isinstance(v, SymbolValue) for v in values) and all(map(is_symbolic_operand, values)):
+        return SequenceValue([ex.binary("//", *values), ex.binary("%", *values)], tuple)
+    return _pure(divmod)(ex, args, kwargs)
+
+
+@handles(math.prod)
+def _prod(ex, args, kwargs):
+    items = [ex.real(i) for i in ex.elements(args[0])] if len(args) == 1 and not kwargs else []
+    if any(isinstance(i, SymbolValue) for i in items):
+        return functools.reduce(lambda a, b: ex.binary("*", a, b), items)
+    return _pure(math.prod)(ex, args, kwargs)
+
+
+@handles(range)
+def _range(ex, args, kwargs):
+    return fold(range, *(ex.index_of(a) for a in args))
+
+
+def _number(cls: type) -> Callable:
+    method = {int: "__int__", float: "__float__", complex: "__complex__", bool: "__bool__"}[cls]
+
+    def handler(ex, args, kwargs):
+        if not args and not kwargs:
+            return Constant(cls())
+        value = ex.real(args[0])
+        if isinstance(value, SymbolValue) and cls is int and len(args) == 1:
+            return value
+        if isinstance(value, TensorValue):
+            raise Break(f"{cls.__name__}() of a tensor reads its value")
+        if cls is bool:
+            return Constant(ex.truth(value))
+        if isinstance(value, ObjectValue):
+            found = ex.call_method_named(value, method, [])
+            if found is not None:
+                return found
+        constants = [ex.python_value(a) for a in args]
+        if not isinstance(constants[0], (int, float, complex, str, bytes)) and not ex.is_numpy_scalar(constants[0]):
+            raise Break(f"{cls.__name__}() of a {type(constants[0]).__name__}")
+        return fold(functools.partial(cls, **{k: ex.python_value(v) for k, v in kwargs.items()}), *constants)
+
+    return handler
+
+
+for _cls in (int, float, complex, bool):
+    constructors[_cls] = _number(_cls)

@@ -1,0 +1,51 @@
+"""Texts: str(), and what format strings need."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from ._attributes import lookup
+from ._handlers import handles
+from ._operators import fold
+from ._values import Break, Constant, ExceptionValue, ObjectValue, Value
+
+
+@handles(str)
+def _str(ex, args, kwargs):
+    if not args:
+        return Constant("")
+    return text_of(ex, args[0], str)
+
+
+def text_of(ex: Any, value: Value, function: Callable) -> Value:
+    """str(value) or repr(value)."""
+    value = ex.real(value)
+    if isinstance(value, ObjectValue):
+        for name in ("__str__", "__repr__") if function is str else ("__repr__",):
+            found = ex.call_method_named(value, name, [])
+            if found is not None:
+                return found
+        raise Break("the text of an object")
+    if isinstance(value, ExceptionValue):
+        if function is str and lookup(value.cls, "__str__") is BaseException.__str__:
+            if len(value.args) == 1:
+                return text_of(ex, value.args[0], str)
+            return Constant(str(tuple(ex.python_value(a) for a in value.args))) if value.args else Constant("")
+        found = ex.call_method_named(value, "__str__", [])
+        if found is not None:
+            return found
+        raise Break("the text of an exception")
+    obj = ex.python_value(value)
+    if not _has_plain_text(obj) and not ex.is_numpy_scalar(obj):
+        raise Break(f"the text of a {type(obj).__name__}")
+    return fold(function, obj)
+
+
+def _has_plain_text(obj: Any) -> bool:
+    if isinstance(obj, (list, tuple, set, frozenset)):
+        return all(_has_plain_text(o) for o in obj)
+    if isinstance(obj, dict):
+        return all(_has_plain_text(o) for pair in obj.items() for o in pair)
+    return isinstance(obj, (int, float, complex, str, bytes, type(None), type, range, type(Ellipsis), _C.dtype, _C.device))
