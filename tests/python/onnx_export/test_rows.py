@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from . import rows_layers, rows_layout, rows_pointwise, rows_reductions
+from . import rows_core, rows_layers, rows_layout, rows_pointwise, rows_reductions
 from .cases import FIRST, SECOND, Case, array, dynamic
 
 onnx = pytest.importorskip("onnx")
@@ -15,6 +15,7 @@ ort = pytest.importorskip("onnxruntime")
 
 TABLES = {
     "pointwise": rows_pointwise.ROWS, "reductions": rows_reductions.ROWS, "layers": rows_layers.ROWS, "layout": rows_layout.ROWS,
+    "core": rows_core.ROWS,
 }  # fmt: skip
 ROWS = [(f"{table}-{name}", case) for table, rows in TABLES.items() for name, case in rows.items()]
 
