@@ -20,7 +20,8 @@ from . import _control, _custom
 from . import _onnx_functions as onnx_functions
 from ._builder import Builder, Shared, Value
 from ._dtypes import elem_type
-from ._registry import REFUSED, Untranslatable, load, name_of
+from ._registry import REFUSED, Untranslatable, name_of
+from ._translations import load
 from ._translations.fourier import ON_COMPLEX, Complex
 from .errors import ConversionError, DispatchError, OnnxExporterWarning
 
@@ -138,6 +139,8 @@ class Converter:
         custom: translations by overload that are used instead of the table's.
     """
 
+    failed = FAILED
+
     def __init__(self, program: Any, opset: int, custom: dict[Any, Callable]) -> None:
         self.known, self.custom = load(), custom
         self.original = program
@@ -224,7 +227,7 @@ class Converter:
             self.graph.outputs.append(value)
         if changed:
             warnings.warn(
-                f"[onnx.export] the model writes {', '.join(map(str, changed))}; an ONNX graph keeps no state, and these writes are left out",
+                f"[onnx.export] the model writes {', '.join(map(str, changed))}; ONNX graphs keep no state; the writes are left out",
                 OnnxExporterWarning, stacklevel=5,
             )  # fmt: skip
 

@@ -93,7 +93,8 @@ def resnet(torch: Any, blocks: tuple = (2, 2, 2, 2), base: int = 16) -> Any:
 
         def __init__(self) -> None:
             super().__init__()
-            self.stem = nn.Sequential(nn.Conv2d(3, base, 7, 2, 3, bias=False), nn.BatchNorm2d(base), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1))
+            parts = nn.Conv2d(3, base, 7, 2, 3, bias=False), nn.BatchNorm2d(base), nn.ReLU(inplace=True), nn.MaxPool2d(3, 2, 1)
+            self.stem = nn.Sequential(*parts)
             layers, inputs = [], base
             for i, count in enumerate(blocks):
                 for j in range(count):
@@ -171,7 +172,8 @@ def tagger(torch: Any) -> Any:
 
         def __init__(self) -> None:
             super().__init__()
-            self.words, self.lstm, self.head = nn.Embedding(200, 32), nn.LSTM(32, 32, 2, batch_first=True, bidirectional=True), nn.Linear(64, 9)
+            self.words, self.head = nn.Embedding(200, 32), nn.Linear(64, 9)
+            self.lstm = nn.LSTM(32, 32, 2, batch_first=True, bidirectional=True)
 
         def forward(self, tokens: Any) -> Any:
             """Logarithms of probabilities."""
