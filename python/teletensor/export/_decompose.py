@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
 from ..fx.experimental._sizes import RecordedSize, SizeLog
 from ..fx.graph_module import GraphModule

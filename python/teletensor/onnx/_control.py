@@ -32,9 +32,7 @@ def _inner(converter: Any, part: Builder, module: GraphModule, given: Sequence[A
 
 
 def _failed(converter: Any) -> Any:
-    from ._convert import FAILED
-
-    return FAILED if converter.graph.problems else None
+    return converter.failed if converter.graph.problems else None
 
 
 def cond(

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._library import aten
 from .._torch_c_compat import _set_grad_enabled
 from ..export.exported_program import default_decompositions
 from ..export.graph_signature import ConstantArgument, InputKind, OutputKind
@@ -19,7 +20,8 @@ from . import _control, _custom
 from . import _onnx_functions as onnx_functions
 from ._builder import Builder, Shared, Value
 from ._dtypes import elem_type
-from ._registry import REFUSED, Untranslatable, load, name_of
+from ._registry import REFUSED, Untranslatable, name_of
+from ._translations import load
 from ._translations.fourier import ON_COMPLEX, Complex
 from .errors import ConversionError, DispatchError, OnnxExporterWarning
 
@@ -137,6 +139,8 @@ class Converter:
         custom: translations by overload that are used instead of the table's.
     """
 
+    failed = FAILED
+
     def __init__(self, program: Any, opset: int, custom: dict[Any, Callable]) -> None:
         self.known, self.custom = load(), custom
         self.original = program
@@ -223,7 +227,7 @@ class Converter:
             self.graph.outputs.append(value)
         if changed:
             warnings.warn(
-                f"[onnx.export] the model writes {', '.join(map(str, changed))}; an ONNX graph keeps no state, and these writes are left out",
+                f"[onnx.export] the model writes {', '.join(map(str, changed))}; ONNX graphs keep no state; the writes are left out",
                 OnnxExporterWarning, stacklevel=5,
             )  # fmt: skip
 
@@ -296,9 +300,10 @@ class Converter:
             return ON_COMPLEX[name](builder, *args, **kwargs)
         if name in REFUSED:
             return self._problem(node, name, REFUSED[name], True)
-        if name not in self.known:
+        function = self.known.get(name) or self.known.get(_same_in_aten(node.target, name))
+        if function is None:
             return self._problem(node, name, "no translation", True)
-        return self.known[name](builder, *args, **kwargs)
+        return function(builder, *args, **kwargs)
 
     def _problem(self, node: Node, name: str, reason: str, missing: bool) -> Failed:
         self.graph.problems.append(Problem(node, name, reason, missing))
@@ -345,6 +350,23 @@ def _input_name(name: str) -> str:
     return base if base != name and hasattr(builtins, base) else name
 
 
+def _same_in_aten(target: Any, name: str) -> str:
+    """The operator of aten that has the parameters of one of the engine's own; "" if there is none.
+
+    Calls that write into a tensor of an operator that has no such form in aten (such as hardswish with inplace=True) are among them.
+    """
+    if not name.startswith("teletensor."):
+        return ""
+    packet = aten.packet(getattr(target, "_opname", ""))
+    if packet is None or "default" not in packet.overloads():
+        return ""
+
+    def parameters(overload: Any) -> list[str]:
+        return ["self" if a.name == "input" else a.name for a in overload._schema.arguments]
+
+    return f"aten.{target._opname}.default" if parameters(packet.default) == parameters(target) else ""
+
+
 def _contains(value: Any, test: Callable[[Any], bool]) -> bool:
     if isinstance(value, (list, tuple)):
         return any(_contains(v, test) for v in value)
@@ -369,7 +391,8 @@ def _contains_complex(value: Any) -> bool:
 
 def shape_of(node: Node) -> tuple:
     """The sizes of a node's result: numbers, expressions of symbols, or None for dynamic ones without an expression."""
-    shape: list[Any] = list(node.meta["val"].shape)
+    with _C.DisableTorchFunction():  # fake tensors' attributes would pass through Python functions
+        shape: list[Any] = list(node.meta["val"].shape)
     for dim, text in (node.meta.get("symbolic_sizes") or {}).items():
         shape[dim] = text
     return tuple(int(n) if type(n) is not str and n is not None else n for n in shape)
@@ -379,7 +402,9 @@ def _expected(node: Node) -> tuple[Any, Any]:
     """The dtypes and sizes of a node's results."""
     val = node.meta.get("val")
     if isinstance(val, Tensor):
-        return val.dtype, shape_of(node)
+        with _C.DisableTorchFunction():
+            dtype = val.dtype
+        return dtype, shape_of(node)
     if isinstance(val, (list, tuple)):
         users = {n.args[1]: n for n in node.users if n.target is operator.getitem}
         dtypes = [v.dtype if isinstance(v, Tensor) else None for v in val]

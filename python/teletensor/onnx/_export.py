@@ -297,3 +297,6 @@ def _verify(program: ONNXProgram, request: Request, record: Report) -> None:
             f"[onnx.export] onnxruntime's results differ: {', '.join(f'{v.name} by {v.max_abs_diff:.3g}' for v in worst)}",
             OnnxExporterWarning, stacklevel=3,
         )  # fmt: skip
+
+
+_state.export = export

@@ -6,6 +6,7 @@ import abc
 from typing import Any
 
 from ..nn import Module
+from . import _state
 
 
 class ExportableModule(Module, abc.ABC):
@@ -33,6 +34,5 @@ class ExportableModule(Module, abc.ABC):
 
     def to_onnx(self, **kwargs: Any) -> Any:
         """torch.onnx.export(self, **kwargs)."""
-        from ._export import export
-
-        return export(self, **kwargs)
+        assert _state.export is not None  # torch.onnx loads the function with this class
+        return _state.export(self, **kwargs)

@@ -98,7 +98,7 @@ class ONNXProgram:
             old = self._graph.weights[name]
             if tuple(old.shape) != tuple(tensor.shape) or old.dtype is not tensor.dtype:
                 raise ValueError(
-                    f"[apply_weights] expected {name} of the sizes {tuple(old.shape)} and {old.dtype}, got {tuple(tensor.shape)}, {tensor.dtype}"
+                    f"[apply_weights] expected {name}: {tuple(old.shape)}, {old.dtype}, got {tuple(tensor.shape)}, {tensor.dtype}"
                 )
             self._graph.weights[name] = tensor
         self._inference_session = None

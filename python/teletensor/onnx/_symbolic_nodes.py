@@ -12,8 +12,8 @@ from ..library import custom_op
 from ._dtypes import dtype_of
 
 _ENCODED = (
-    "str[] attr_keys, str[] attr_types, int[] attr_starts, int[] attr_ints, float[] attr_floats, str[] attr_strs, str[] metadata_props_keys, "
-    "str[] metadata_props_values, str domain='', int? version=None"
+    "str[] attr_keys, str[] attr_types, int[] attr_starts, int[] attr_ints, float[] attr_floats, str[] attr_strs, "
+    "str[] metadata_props_keys, str[] metadata_props_values, str domain='', int? version=None"
 )  # fmt: skip
 _KINDS = {int: ("i", "attr_ints"), bool: ("i", "attr_ints"), float: ("f", "attr_floats"), str: ("s", "attr_strs")}
 

@@ -306,7 +306,7 @@ class Functionaliser:
 
     def _without_write(self, target: Any, args: tuple, kwargs: dict) -> Any:
         """Calls the variant of an operator that returns new tensors."""
-        positional, keyword = list(self._read(args)), self._read(kwargs)
+        positional, keyword = list(self._read(args)), dict(self._read(kwargs))
         if isinstance(target, EngineOverload):
             keyword.pop("out")
             return self.recording.one(target, tuple(positional), keyword)

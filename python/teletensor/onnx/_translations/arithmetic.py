@@ -84,9 +84,10 @@ def _neg(b: Builder, self: Value) -> Value:
 
 @translates("aten.positive.default aten.alias.default aten.detach.default aten.clone.default aten.lift_fresh_copy.default "
             "aten.contiguous.default aten.resolve_conj.default aten.resolve_neg.default aten.conj.default aten.real.default "
-            "aten._conj.default aten.lift_fresh.default aten.alias_copy.default aten.detach_copy.default aten.conj_physical.default")  # fmt: skip
+            "aten._conj.default aten.lift_fresh.default aten.alias_copy.default aten.detach_copy.default "
+            "aten.conj_physical.default")  # fmt: skip
 def _identity(b: Builder, self: Value, memory_format: Any = None) -> Value:
-    del memory_format  # strides are no part of ONNX's tensors
+    del b, memory_format  # strides are no part of ONNX's tensors
     return self
 
 

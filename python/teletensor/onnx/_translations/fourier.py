@@ -63,7 +63,7 @@ def _sized(b: Builder, pair: Value, shape: tuple, dim: int, n: Any) -> tuple[Val
     return b.op("Pad", pair, b.ints(pads), b.const(0, pair.dtype), mode="constant", shape=(*new, 2)), new
 
 
-def _scaled(b: Builder, pair: Value, count: Any, norm: str | None, inverse: bool) -> Value:
+def _scaled(pair: Value, count: Any, norm: str | None, inverse: bool) -> Value:
     """ONNX divides the inverse by the number of elements, which is norm="backward"."""
     if norm in (None, "backward") or not isinstance(norm, str):
         return pair
@@ -123,7 +123,7 @@ def transformed(b: Builder, x: Any, kind: str, sizes: Sequence[Any] | None, dims
         pair, shape = _sized(b, pair, shape, dims[-1], last // 2 + 1)
         pair, shape = _mirrored(b, pair, shape, dims[-1], last)
         pair = _dft(b, pair, shape, dims[-1], True)
-        made = _part(b, Complex(_scaled(b, pair, count * last, norm, True), shape), 0)
+        made = _part(b, Complex(_scaled(pair, count * last, norm, True), shape), 0)
         return made
     for d, n in zip(dims, sizes):
         pair, shape = _sized(b, pair, shape, d, n)
@@ -136,7 +136,7 @@ def transformed(b: Builder, x: Any, kind: str, sizes: Sequence[Any] | None, dims
             half = b.arithmetic("Add", b.arithmetic("Div", _size(b, pair, shape, d), 2), 1)
             shape = tuple((half if type(half) is int else None) if k == d else m for k, m in enumerate(shape))
             pair = b.op("Slice", pair, b.ints([0]), b.ints([half]), b.ints([d]), shape=(*shape, 2))
-    return Complex(_scaled(b, pair, count, norm, inverse), shape)
+    return Complex(_scaled(pair, count, norm, inverse), shape)
 
 
 def _size(b: Builder, pair: Value, shape: tuple, dim: int) -> Any:
@@ -271,15 +271,21 @@ def _reshaped(b: Builder, self: Complex, size: Sequence[Any]) -> Complex:
     return Complex(b.reshape(self.pair, [*size, 2], (*b.shape, 2)), b.shape)
 
 
+def _same(b: Builder, self: Complex, **_: Any) -> Complex:
+    del b
+    return self
+
+
 # Used in place of the table's translations if an argument is complex.
 ON_COMPLEX = {
     "aten.abs.default": _abs, "aten.angle.default": _angle, "aten.view_as_real.default": _view_as_real,
     "aten.real.default": lambda b, self: _part(b, self, 0), "aten.imag.default": lambda b, self: _part(b, self, 1),
-    "aten.conj.default": _conj, "aten._conj.default": _conj, "aten.resolve_conj.default": lambda b, self: self,
-    "aten.conj_physical.default": _conj, "aten._conj_physical.default": _conj, "aten.clone.default": lambda b, self, **_: self,
+    "aten.conj.default": _conj, "aten._conj.default": _conj, "aten.resolve_conj.default": _same,
+    "aten.conj_physical.default": _conj, "aten._conj_physical.default": _conj, "aten.clone.default": _same,
     "aten.add.Tensor": _linear("Add"), "aten.sub.Tensor": _linear("Sub"), "aten.mul.Tensor": _mul, "aten.mul.Scalar": _mul,
     "aten.view.default": _reshaped, "aten.reshape.default": _reshaped, "aten.view_as_real_copy.default": _view_as_real,
-    "aten.narrow.default": _narrowed, "aten.slice.Tensor": _sliced, "aten.detach.default": lambda b, self: self, "aten.alias.default": lambda b, self: self,
+    "aten.narrow.default": _narrowed, "aten.slice.Tensor": _sliced,
+    "aten.detach.default": _same, "aten.alias.default": _same,
     **{f"aten.fft_{k}{s}.default": TRANSLATIONS[f"aten.fft_{k}{s}.default"] for k in ("fft", "ifft", "irfft") for s in ("", "2", "n")},
     "aten._fft_c2c.default": _c2c, "aten._fft_c2r.default": _c2r,
 }  # fmt: skip

@@ -83,7 +83,8 @@ def _attention(
 ) -> list[Value]:  # fmt: skip
     _check_opset(b, "Attention")
     made = b.op(
-        "Attention", Q, K, V, attn_mask, past_key, past_value, outputs=4, dtype=[Q.dtype, K.dtype, V.dtype, Q.dtype], is_causal=int(is_causal),
+        "Attention", Q, K, V, attn_mask, past_key, past_value, outputs=4, dtype=[Q.dtype, K.dtype, V.dtype, Q.dtype],
+        is_causal=int(is_causal),
         kv_num_heads=kv_num_heads or None, q_num_heads=q_num_heads or None, qk_matmul_output_mode=qk_matmul_output_mode, scale=scale,
         softcap=softcap or None, softmax_precision=softmax_precision,
     )  # fmt: skip

@@ -43,7 +43,7 @@ def resized(
     return b.cast(made, x.dtype)
 
 
-def _sizes_for(b: Builder, x: Value, output_size: Any, scale_factors: Any) -> Any:
+def _sizes_for(x: Value, output_size: Any, scale_factors: Any) -> Any:
     if output_size is not None:
         return output_size
     if all(type(s) is int for s in x.shape[2:]):
@@ -58,7 +58,7 @@ def _vec(mode: str, aligned: bool) -> Any:
         return resized(
             b,
             input,
-            _sizes_for(b, input, output_size, factors),
+            _sizes_for(input, output_size, factors),
             factors if output_size is None else None,
             mode,
             align_corners,
