@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cmath>
 
+#include "kernels/cpu/quantized/has_avx512.h"
+
 #if defined(__x86_64__)
 #include <immintrin.h>
 #endif
@@ -166,9 +168,7 @@ TT_V4 void quantize(int64_t n, const float* x, float inverse, float zero_point, 
 #undef TT_V4
 
 Loops choose() {
-  const bool has_v4 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                      __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl");
-  if (has_v4) return {&avx512::int8, &avx512::int4, &avx512::range, &avx512::quantize};
+  if (has_avx512()) return {&avx512::int8, &avx512::int4, &avx512::range, &avx512::quantize};
   return {&portable::int8, &portable::int4, &portable::range, &portable::quantize};
 }
 

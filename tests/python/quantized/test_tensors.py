@@ -2,7 +2,10 @@
 
 import copy
 import io
+import os
 import pickle
+import subprocess
+import sys
 
 import pytest
 
@@ -136,6 +139,15 @@ def test_rows_are_quantized_apart(torch):
     apart = _C.ops.int8_linear_dynamic(x, w, 0.01, 0, None, False, True)
     one_by_one = torch.cat([_C.ops.int8_linear_dynamic(row, w, 0.01, 0, None, False, False) for row in x.split(1)])
     assert torch.equal(apart, one_by_one)
+
+
+def test_loops_without_avx512():
+    """The products' tests pass with the baseline's loops, which an engine of their process uses."""
+    chosen = "exact or few_bits or rows_are_quantized"
+    command = [sys.executable, "-m", "pytest", __file__, "-n0", "-q", "-k", chosen, "-p", "no:cacheprovider"]
+    environment = {**os.environ, "TELETENSOR_CPU_ISA": "baseline"}
+    result = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300)  # noqa: S603
+    assert result.returncode == 0 and " passed" in result.stdout, result.stdout[-2000:]
 
 
 def test_invalid_sizes_are_refused(torch):
