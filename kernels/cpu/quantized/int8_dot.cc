@@ -4,6 +4,7 @@
 
 #include "engine/device/parallel.h"
 #include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/quantized/has_avx512.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -109,9 +110,7 @@ void tile_with_vnni(int rows, int columns, int64_t k, const uint8_t* a, int64_t 
 #undef TT_VNNI
 
 TileFunction choose_tile() {
-  const bool has_vnni = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
-                        __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
-                        __builtin_cpu_supports("avx512vnni");
+  const bool has_vnni = has_avx512() && __builtin_cpu_supports("avx512vnni");
   return has_vnni ? &tile_with_vnni : &tile_portable;
 }
 
