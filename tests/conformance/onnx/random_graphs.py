@@ -18,7 +18,17 @@ from onnx import TensorProto, helper, numpy_helper
 OPSETS = (13, 15, 17, 18, 21, 22)
 UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Softplus", "Softsign", "Ceil", "Floor", "Round", "Sign", "Sin", "Cos",
          "Elu", "Selu", "LeakyRelu", "HardSigmoid", "HardSwish", "Celu", "ThresholdedRelu", "Sqrt", "Reciprocal", "Identity")  # fmt: skip
-REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare", "ReduceProd")
+REDUCTIONS = (
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSumExp",
+    "ReduceSumSquare",
+    "ReduceProd",
+)
 
 
 class Graph:
@@ -101,7 +111,14 @@ class Graph:
             return
         n, turned = self.rng.choice((2, 5)), self.rng.randrange(2)
         weight = self.floats(n, shape[1]) if turned else self.floats(shape[1], n)
-        self.add("Gemm", [name, weight, self.floats(n)], (shape[0], n), transB=turned, alpha=self.rng.choice((1.0, 0.5)), beta=self.rng.choice((1.0, 2.0)))
+        self.add(
+            "Gemm",
+            [name, weight, self.floats(n)],
+            (shape[0], n),
+            transB=turned,
+            alpha=self.rng.choice((1.0, 0.5)),
+            beta=self.rng.choice((1.0, 2.0)),
+        )
 
     def transpose(self) -> None:
         name, shape = self.pick(2) or self.values[0]
@@ -139,7 +156,11 @@ class Graph:
         size = len(range(shape[axis])[start:end:step])
         if size == 0 or axis == 0:
             return
-        self.add("Slice", [name, self.ints(start), self.ints(end), self.ints(axis), self.ints(step)], (*shape[:axis], size, *shape[axis + 1 :]))
+        self.add(
+            "Slice",
+            [name, self.ints(start), self.ints(end), self.ints(axis), self.ints(step)],
+            (*shape[:axis], size, *shape[axis + 1 :]),
+        )
 
     def gather(self) -> None:
         name, shape = self.pick(2) or self.values[0]
@@ -159,7 +180,10 @@ class Graph:
         if shape[axis] < 2:
             return
         parts = self.node("Split", [name, self.ints(1, shape[axis] - 1)], 2, axis=axis)
-        self.values += [(parts[0], (*shape[:axis], 1, *shape[axis + 1 :])), (parts[1], (*shape[:axis], shape[axis] - 1, *shape[axis + 1 :]))]
+        self.values += [
+            (parts[0], (*shape[:axis], 1, *shape[axis + 1 :])),
+            (parts[1], (*shape[:axis], shape[axis] - 1, *shape[axis + 1 :])),
+        ]
 
     def reduce(self) -> None:
         name, shape = self.pick(2) or self.values[0]
@@ -205,8 +229,12 @@ class Graph:
     def pad(self) -> None:
         name, shape = self.pick(2) or self.values[0]
         mode = self.rng.choice(("constant", "edge", "reflect"))
-        before, after = ([0] + [self.rng.randrange(2) if n > 1 or mode != "reflect" else 0 for n in shape[1:]] for _ in range(2))
-        self.add("Pad", [name, self.ints(*before, *after)], [n + a + b for n, a, b in zip(shape, before, after)], mode=mode)
+        before, after = (
+            [0] + [self.rng.randrange(2) if n > 1 or mode != "reflect" else 0 for n in shape[1:]] for _ in range(2)
+        )
+        self.add(
+            "Pad", [name, self.ints(*before, *after)], [n + a + b for n, a, b in zip(shape, before, after)], mode=mode
+        )
 
     def clip(self) -> None:
         name, shape = self.pick(0) or self.values[0]
@@ -215,7 +243,9 @@ class Graph:
     def cast(self) -> None:
         name, shape = self.pick(0) or self.values[0]
         small = self.node("Mul", [self.node("Tanh", [name])[0], self.constant(np.float32(20.37))])[0]
-        kind = self.rng.choice((TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL))
+        kind = self.rng.choice(
+            (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL)
+        )
         self.add("Cast", [self.node("Cast", [small], to=kind)[0]], shape, to=TensorProto.FLOAT)
 
     def norm(self) -> None:
@@ -231,7 +261,13 @@ class Graph:
             return
         stride, pad, out = self.rng.choice((1, 2)), self.rng.choice((0, 1)), self.rng.choice((2, 4))
         sizes = [(n + 2 * pad - 2) // stride + 1 for n in shape[2:]]
-        self.add("Conv", [name, self.floats(out, shape[1], 2, 2), self.floats(out)], (shape[0], out, *sizes), strides=[stride] * 2, pads=[pad] * 4)
+        self.add(
+            "Conv",
+            [name, self.floats(out, shape[1], 2, 2), self.floats(out)],
+            (shape[0], out, *sizes),
+            strides=[stride] * 2,
+            pads=[pad] * 4,
+        )
 
     def pool(self) -> None:
         name, shape = self.pick(4) or self.values[0]
@@ -252,9 +288,18 @@ class Graph:
         name, shape = self.pick(4) or self.values[0]
         if len(shape) != 4:
             return
-        mode, way = self.rng.choice((("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("cubic", "half_pixel")))
+        mode, way = self.rng.choice(
+            (("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("cubic", "half_pixel"))
+        )
         scales = self.constant(np.asarray([1, 1, 2, 2], np.float32))
-        self.add("Resize", [name, "", scales], (*shape[:2], 2 * shape[2], 2 * shape[3]), mode=mode, coordinate_transformation_mode=way, nearest_mode="floor")
+        self.add(
+            "Resize",
+            [name, "", scales],
+            (*shape[:2], 2 * shape[2], 2 * shape[3]),
+            mode=mode,
+            coordinate_transformation_mode=way,
+            nearest_mode="floor",
+        )
 
     def quantize(self) -> None:
         name, shape = self.pick(0) or self.values[0]
@@ -286,13 +331,20 @@ class Graph:
             out = self.name()
             info = helper.make_tensor_value_info(out, TensorProto.FLOAT, None)
             graphs.append(helper.make_graph([helper.make_node(op, [name], [out])], "g", [], [info]))
-        self.add("If", [self.constant(np.asarray(bool(self.rng.randrange(2))))], shape, then_branch=graphs[0], else_branch=graphs[1])
+        self.add(
+            "If",
+            [self.constant(np.asarray(bool(self.rng.randrange(2))))],
+            shape,
+            then_branch=graphs[0],
+            else_branch=graphs[1],
+        )
 
     def loop(self) -> None:
         name, shape = self.pick(0) or self.values[0]
         i, condition, state, going, new = (self.name() for _ in range(5))
         body = helper.make_graph(
-            [helper.make_node("Identity", [condition], [going]), helper.make_node("Mul", [state, self.constant(np.float32(0.5))], [new])], "b",
+            [helper.make_node("Identity", [condition], [going]),
+             helper.make_node("Mul", [state, self.constant(np.float32(0.5))], [new])], "b",
             [helper.make_tensor_value_info(i, TensorProto.INT64, []), helper.make_tensor_value_info(condition, TensorProto.BOOL, []),
              helper.make_tensor_value_info(state, TensorProto.FLOAT, None)],
             [helper.make_tensor_value_info(going, TensorProto.BOOL, []), helper.make_tensor_value_info(new, TensorProto.FLOAT, None)],
@@ -360,7 +412,13 @@ def _compare(what: str, found: list, expected: list) -> str:
         ours = ours.detach().numpy()
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             return f"{what}: output {number} is {ours.dtype}{ours.shape}, expected {theirs.dtype}{theirs.shape}"
-        if not np.allclose(ours, theirs, rtol=2e-3, atol=2e-4 * max(1.0, float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0))), equal_nan=True):
+        if not np.allclose(
+            ours,
+            theirs,
+            rtol=2e-3,
+            atol=2e-4 * max(1.0, float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0))),
+            equal_nan=True,
+        ):
             return f"{what}: output {number} differs by {np.nanmax(np.abs(ours - theirs))}"
     return ""
 

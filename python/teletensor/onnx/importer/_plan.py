@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _types, _values, _weights
+from . import _values, _weights
 from ._call import Call, kept
 from ._package import onnx
 from ._run import Run, Step
@@ -68,7 +68,9 @@ class Builder:
         self.budget, self.most_nodes = _weights.Budget(stored), EXPANDED_NODES + stored // 4
         self.opsets = _opsets(model.opset_import)
         if not self.opsets:
-            raise ValueError("[onnx.load] expected the versions of the operator sets (opset_import), the model has none")
+            raise ValueError(
+                "[onnx.load] expected the versions of the operator sets (opset_import), the model has none"
+            )
 
     def graph(self, graph: Any, opsets: dict[str, int], attributes: dict[str, Any], visible: list[set[str]],
               depth: int, prefix: str) -> Plan:  # fmt: skip
@@ -127,7 +129,9 @@ class Builder:
             step = self._step(node, opsets, attributes, visible, depth, prefix, where)
             for name in node.output:
                 if name and (name in defined and name not in plan.inputs or name in plan.constants):
-                    raise ValueError(f"[onnx.load] expected every value to be computed once, but {where} computes {name!r} again")
+                    raise ValueError(
+                        f"[onnx.load] expected every value to be computed once, but {where} computes {name!r} again"
+                    )
                 if name:
                     defined.add(name)
             if step is None:
@@ -184,7 +188,9 @@ class Builder:
             return attribute.f if attribute.type == kind.FLOAT else attribute.i
         if attribute.type in (kind.FLOATS, kind.INTS):
             return list(attribute.floats if attribute.type == kind.FLOATS else attribute.ints)
-        raise ValueError(f"[onnx.load] expected an attribute of a known type, got {attribute.type} of {attribute.name!r}")
+        raise ValueError(
+            f"[onnx.load] expected an attribute of a known type, got {attribute.type} of {attribute.name!r}"
+        )
 
     def _attributes(self, node: Any, opsets: dict[str, int], outer: dict[str, Any], visible: list[set[str]],
                     depth: int, prefix: str) -> dict[str, Any]:  # fmt: skip

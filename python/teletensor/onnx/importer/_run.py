@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import teletensor as torch
+
 from . import _values
 from ._call import Call, kept
 from ._values import Narrow, Sizes
@@ -105,7 +106,9 @@ class Step:
             raise
         if not isinstance(results, (tuple, _Results)):
             results = (results,)
-        if len(results) < sum(1 for i in range(len(self.outputs)) if self.outputs[i]) and len(results) < len(self.outputs):
+        if len(results) < sum(1 for i in range(len(self.outputs)) if self.outputs[i]) and len(results) < len(
+            self.outputs
+        ):
             raise ValueError(f"[{self.op}] expected at most {len(results)} outputs, the node names {len(self.outputs)}")
         return list(results)
 

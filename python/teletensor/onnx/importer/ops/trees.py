@@ -45,7 +45,9 @@ class _Forest:
             level = np.unique(np.concatenate([self.then[inner], self.other[inner]]))
             steps += 1
             if steps > min(len(self.then), _DEEPEST):
-                raise ValueError(f"[TreeEnsemble] expected trees of at most {_DEEPEST} levels, got a cycle of nodes or a deeper one")
+                raise ValueError(
+                    f"[TreeEnsemble] expected trees of at most {_DEEPEST} levels, got a cycle of nodes or a deeper one"
+                )
 
     def leaves(self, x: Tensor) -> Tensor:
         """The leaf of each row in each tree: (rows, trees)."""
@@ -62,7 +64,9 @@ class _Forest:
             taken = torch.zeros_like(seen, dtype=torch.bool)
             for kind in used:
                 taken = torch.where(mode[at] == kind, self._test(kind, seen, bound, at), taken)
-            taken = torch.where(torch.isnan(seen), missing[at] | (taken if 6 in used else torch.zeros_like(taken)), taken)
+            taken = torch.where(
+                torch.isnan(seen), missing[at] | (taken if 6 in used else torch.zeros_like(taken)), taken
+            )
             at = torch.where(taken, then[at], other[at])
         return at
 
@@ -146,7 +150,10 @@ def _regressor(call: Call, x: Tensor) -> Tensor:
     rows = [
         (place[tree, node], target, weight)
         for tree, node, target, weight in zip(
-            call.need("target_treeids"), call.need("target_nodeids"), call.need("target_ids"), _weights(call, "target_weights")
+            call.need("target_treeids"),
+            call.need("target_nodeids"),
+            call.need("target_ids"),
+            _weights(call, "target_weights"),
         )
     ]
     found = _votes(forest, x, rows, call.need("n_targets"), call.get("aggregate_function", "SUM"))
