@@ -216,6 +216,23 @@ def test_small_types_keep_their_values():
     assert np.array_equal(c, x[:4].astype(b.dtype).astype(np.float32))
 
 
+def test_gradients_of_values_in_the_graph():
+    nodes = [
+        helper.make_node("Mul", ["a", "b"], ["c"]),
+        helper.make_node("Mul", ["c", "a"], ["d"]),
+        helper.make_node("Gradient", ["a", "b"], ["da", "db"], domain="ai.onnx.preview.training", xs=["a", "b"], y="d"),
+        helper.make_node("Add", ["da", "db"], ["sum"]),
+    ]
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ("a", "b", "d", "da", "db", "sum")]
+    graph = helper.make_graph(nodes, "g", infos[:2], infos[2:])
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.preview.training", 1)]
+    loaded = torch.onnx.load(helper.make_model(graph, opset_imports=imports))
+    with torch.no_grad():
+        d, da, db, total = loaded(torch.tensor([2.0, 3.0]), torch.tensor([5.0, 7.0]))
+    assert d.tolist() == [20.0, 63.0] and da.tolist() == [20.0, 42.0] and db.tolist() == [4.0, 9.0]
+    assert total.tolist() == [24.0, 51.0]
+
+
 def test_an_unknown_operator_is_named():
     with pytest.raises(NotImplementedError, match="company.Thing-1"):
         torch.onnx.load(model("g (float[N] x) => (float[N] y) { y = company.Thing(x) }", company=1))

@@ -33,6 +33,7 @@ class Plan:
         weights: keys into the model's store, by name.
         steps: nodes in order.
         captured: names of graphs around this one that it reads.
+        variables: names that a Gradient differentiates with respect to.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class Plan:
         self.weights: dict[str, str] = {}
         self.steps: list[Step] = []
         self.captured: set[str] = set()
+        self.variables: frozenset[str] = frozenset()
 
     def run(self, call: Call, *inputs: Any) -> list[Any]:
         """Executes the graph, an attribute of a node, with these inputs."""
@@ -141,6 +143,7 @@ class Builder:
         for name in plan.outputs:
             if name and not any(name in names for names in visible):
                 raise ValueError(f"[onnx.load] expected a node that computes the output {name!r}")
+        plan.variables = _variables(plan)
         _finish(plan, defined)
         self._upload(plan, prefix)
 
@@ -327,6 +330,25 @@ def _typed_caller(builder: Builder, schema: Any, node: Any, version: int, attrib
     call_function.kept = None
     call_function.narrow = True
     return call_function
+
+
+def _variables(plan: Plan) -> frozenset[str]:
+    """The names that Gradient nodes differentiate with respect to.
+
+    Raises:
+        NotImplementedError: a Gradient is to be computed at other values than those of the graph.
+    """
+    found: set[str] = set()
+    for step in plan.steps:
+        if step.op == "Gradient" and step.function.__module__.endswith(".training"):
+            xs, zs = step.attributes.get("xs") or [], step.attributes.get("zs") or []
+            if step.inputs != [*xs, *zs]:
+                raise NotImplementedError(
+                    "[Gradient] inputs other than the values that xs and zs name are not implemented"
+                )
+            step.inputs = [*xs, *zs, step.attributes.get("y", "")]
+            found.update(xs)
+    return frozenset(found)
 
 
 def _finish(plan: Plan, defined: set[str]) -> None:

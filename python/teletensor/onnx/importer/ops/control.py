@@ -31,7 +31,7 @@ def _stacked(call: Call, rows: list, axis: int = 0) -> Any:
     return torch.stack([call.tensor(r) for r in rows], axis)
 
 
-def _nothing(call: Call, index: int) -> Tensor:
+def _nothing(call: Call) -> Tensor:
     """The scanned output of a loop that has not run, whose sizes nothing determines."""
     return torch.zeros([0], device=call.device)
 
@@ -57,7 +57,7 @@ def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -
         done += 1
         if limit is None or done < limit:
             going = _values.truth(found[0])
-    return (*values, *(_stacked(call, column) if column else _nothing(call, i) for i, column in enumerate(rows)))
+    return (*values, *(_stacked(call, column) if column else _nothing(call) for column in rows))
 
 
 def _row(value: Any, axis: int, at: int) -> Any:
@@ -91,7 +91,7 @@ def _scan(call: Call, *inputs: Any) -> tuple:
     rows = [list(reversed(r)) if back else r for r, back in zip(rows, out_back)]
     return (
         *states,
-        *(_stacked(call, r, a) if r else _nothing(call, i) for i, (r, a) in enumerate(zip(rows, out_axes))),
+        *(_stacked(call, r, a) if r else _nothing(call) for r, a in zip(rows, out_axes)),
     )
 
 

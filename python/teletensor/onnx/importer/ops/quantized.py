@@ -79,7 +79,7 @@ def _dequantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Tensor:
     return (values * _spread(scale.to(work), x, axis, block)).to(result)
 
 
-def _dynamic(call: Call, x: Tensor) -> tuple:
+def _dynamic(_call: Call, x: Tensor) -> tuple:
     low = torch.clamp(x.min(), max=0.0)
     high = torch.clamp(x.max(), min=0.0)
     scale = (high - low) / 255.0

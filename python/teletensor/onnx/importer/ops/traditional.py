@@ -165,7 +165,7 @@ def _zip_map(call: Call, x: Any) -> tuple:
     return ([dict(zip(labels, row.tolist())) for row in np.atleast_2d(_values.array(x))],)
 
 
-def _named(call: Call, chosen: Tensor, labels: list) -> Any:
+def _named(chosen: Tensor, labels: list) -> Any:
     if isinstance(labels[0], str):
         return np.asarray(labels, dtype=object)[_values.array(chosen)]
     return torch.tensor(labels, device=chosen.device, dtype=torch.int64)[chosen]
@@ -189,8 +189,8 @@ def _linear_classifier(call: Call, x: Tensor) -> tuple:
     if rows == 1 and len(labels) == 2:
         scores = torch.cat([1 - scores if post == "NONE" else -scores, scores], 1)
         limit = 0.5 if post == "NONE" else 0.0
-        return _named(call, (scores[:, 1] > limit).to(torch.int64), labels), transformed(scores, post)
-    return _named(call, scores.argmax(1), labels), transformed(scores, post)
+        return _named((scores[:, 1] > limit).to(torch.int64), labels), transformed(scores, post)
+    return _named(scores.argmax(1), labels), transformed(scores, post)
 
 
 def _kernel(call: Call, x: Tensor, vectors: Tensor) -> Tensor:
@@ -235,9 +235,7 @@ def _svm_classifier(call: Call, x: Tensor) -> tuple:
     classes = len(counts)
     if classes == 2:
         chosen = (scores[:, 0] <= 0).to(torch.int64)
-        return _named(call, chosen, labels), transformed(
-            torch.cat([scores, -scores], 1) if post == "NONE" else scores, post
-        )
+        return _named(chosen, labels), transformed(torch.cat([scores, -scores], 1) if post == "NONE" else scores, post)
     votes = torch.zeros([x.shape[0], classes], device=x.device)
     pair = 0
     columns = [torch.zeros_like(scores[:, 0]) for _ in range(classes)]
@@ -247,7 +245,7 @@ def _svm_classifier(call: Call, x: Tensor) -> tuple:
             columns[i], columns[j] = columns[i] + won, columns[j] + 1 - won
             pair += 1
     votes = torch.stack(columns, 1)
-    return _named(call, votes.argmax(1), labels), transformed(scores, post)
+    return _named(votes.argmax(1), labels), transformed(scores, post)
 
 
 def _pair_scores(call: Call, x: Tensor, counts: list[int], rho: Tensor) -> Tensor:
@@ -271,7 +269,7 @@ def _pair_scores(call: Call, x: Tensor, counts: list[int], rho: Tensor) -> Tenso
 def _svm_linear(call: Call, x: Tensor, labels: list, rho: Tensor, post: str) -> tuple:
     weights = _row(call, "coefficients", x).reshape([len(labels), -1])
     scores = torch.matmul(x, weights.t()) + rho[0]
-    return _named(call, scores.argmax(1), labels), transformed(scores, post)
+    return _named(scores.argmax(1), labels), transformed(scores, post)
 
 
 def _svm_probabilities(call: Call) -> Any:

@@ -189,10 +189,10 @@ def _classifier(call: Call, x: Tensor) -> tuple:
         votes = torch.stack([1 - positive if post == "NONE" else -positive, positive], 1)
     else:
         chosen = votes.argmax(1)
-    return _labelled(call, chosen, labels), transformed(votes, post).to(torch.float32)
+    return _labelled(chosen, labels), transformed(votes, post).to(torch.float32)
 
 
-def _labelled(call: Call, chosen: Tensor, labels: list) -> Any:
+def _labelled(chosen: Tensor, labels: list) -> Any:
     """The labels of classes; strings are looked up in the client, which waits."""
     if isinstance(labels[0], str):
         return np.asarray(labels, dtype=object)[_values.array(chosen)]
