@@ -15,7 +15,7 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-OPSETS = (13, 15, 17, 18, 21, 22)
+OPSETS = (11, 12, 13, 15, 17, 18, 21, 22)
 UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Softplus", "Softsign", "Ceil", "Floor", "Round", "Sign", "Sin", "Cos",
          "Elu", "Selu", "LeakyRelu", "HardSigmoid", "HardSwish", "Celu", "ThresholdedRelu", "Sqrt", "Reciprocal", "Identity")  # fmt: skip
 REDUCTIONS = (
@@ -79,7 +79,7 @@ class Graph:
             name = self.node("Add", [self.node("Abs", [name])[0], self.constant(np.float32(1.0))])[0]
         if op == "Exp":
             name = self.node("Tanh", [name])[0]
-        if op == "HardSwish" and self.opset < 14:
+        if op == "HardSwish" and self.opset < 14 or op == "Celu" and self.opset < 12:
             return
         self.add(op, [name], shape)
 
@@ -94,7 +94,9 @@ class Graph:
 
     def compare(self) -> None:
         name, shape = self.pick(0) or self.values[0]
-        op = self.rng.choice(("Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"))
+        op = self.rng.choice(
+            ("Greater", "Less", "Equal", *(("GreaterOrEqual", "LessOrEqual") if self.opset >= 12 else ()))
+        )
         condition = self.node(op, [name, self.constant(np.float32(0.1))])[0]
         if self.rng.random() < 0.3:
             condition = self.node("Not", [condition])[0]
@@ -142,10 +144,19 @@ class Graph:
     def squeeze(self) -> None:
         name, shape = self.pick(0) or self.values[0]
         axis = self.rng.randrange(len(shape) + 1)
-        wide = self.node("Unsqueeze", [name, self.ints(axis)])[0]
+        old = self.opset < 13  # the axes are attributes
+        wide = (
+            self.node("Unsqueeze", [name], axes=[axis])[0]
+            if old
+            else self.node("Unsqueeze", [name, self.ints(axis)])[0]
+        )
         shape = (*shape[:axis], 1, *shape[axis:])
         if self.rng.random() < 0.5:
-            self.add("Squeeze", [wide, self.ints(axis)], (*shape[:axis], *shape[axis + 1 :]))
+            found = (*shape[:axis], *shape[axis + 1 :])
+            if old:
+                self.add("Squeeze", [wide], found, axes=[axis])
+            else:
+                self.add("Squeeze", [wide, self.ints(axis)], found)
         elif len(shape) < 5:
             self.values.append((wide, shape))
 
@@ -179,7 +190,10 @@ class Graph:
         axis = self.rng.randrange(1, len(shape))
         if shape[axis] < 2:
             return
-        parts = self.node("Split", [name, self.ints(1, shape[axis] - 1)], 2, axis=axis)
+        if self.opset < 13:
+            parts = self.node("Split", [name], 2, axis=axis, split=[1, shape[axis] - 1])
+        else:
+            parts = self.node("Split", [name, self.ints(1, shape[axis] - 1)], 2, axis=axis)
         self.values += [
             (parts[0], (*shape[:axis], 1, *shape[axis + 1 :])),
             (parts[1], (*shape[:axis], shape[axis] - 1, *shape[axis + 1 :])),
@@ -189,7 +203,7 @@ class Graph:
         name, shape = self.pick(2) or self.values[0]
         op, axis, keep = self.rng.choice(REDUCTIONS), self.rng.randrange(1, len(shape)), self.rng.randrange(2)
         found = (*shape[:axis], *((1,) if keep else ()), *shape[axis + 1 :])
-        if op == "ReduceSum" or self.opset >= 18:
+        if op == "ReduceSum" and self.opset >= 13 or self.opset >= 18:
             self.add(op, [name, self.ints(axis)], found, keepdims=keep)
         else:
             self.add(op, [name], found, axes=[axis], keepdims=keep)
@@ -202,7 +216,8 @@ class Graph:
         name, shape = self.pick(2) or self.values[0]
         axis = self.rng.randrange(1, len(shape))
         op = self.rng.choice(("ArgMax", "ArgMin"))
-        found = self.node(op, [name], axis=axis, keepdims=0, select_last_index=self.rng.randrange(2))[0]
+        last = {"select_last_index": self.rng.randrange(2)} if self.opset >= 12 else {}
+        found = self.node(op, [name], axis=axis, keepdims=0, **last)[0]
         self.add("Cast", [found], (*shape[:axis], *shape[axis + 1 :]), to=TensorProto.FLOAT)
 
     def topk(self) -> None:
