@@ -23,7 +23,7 @@ REASONS = {
     "torch._C": "internal to PyTorch",
     "torch.classes": "classes of TorchScript",
     "torch.ops": "operators are declared in the engine",
-    "torch.onnx": "no exporter yet",
+    "torch.onnx": "internal to the TorchScript exporter",
     "torch.hub": "code is never loaded from the network",
     "torch.multiprocessing": "processes share an engine by connecting to it",
     "torch.distributed": "process groups belong to the engine",

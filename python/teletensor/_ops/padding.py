@@ -77,8 +77,10 @@ def pad(input, pad, mode: str = "constant", value=None) -> Tensor:
     while pad and not (pad[-1] or pad[-2]):
         pad = pad[:-2]
     dims = range(input.dim() - len(pad) // 2, input.dim())
-    indices = [pad_index(mode, input.shape[d], *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
-    if len(dims) > 1 and math.prod(input.shape[:dims.start]) >= _MANY_PLANES:  # indexing all dimensions at once is faster
+    indices = [pad_index(mode, int(input.shape[d]), *pad[2 * (dims.stop - 1 - d):][:2], input.device) for d in dims]
+    planes = input.shape[: dims.start]
+    is_known = all(type(n) is int for n in planes)  # a recording for several sizes must not depend on one of them
+    if len(dims) > 1 and is_known and math.prod(planes) >= _MANY_PLANES:  # indexing all dimensions at once is faster
         return input[(..., *(p.reshape(-1, *[1] * (len(dims) - 1 - i)) for i, p in enumerate(indices)))]
     for d, p in zip(dims, indices, strict=True):
         input = input.index_select(d, p)

@@ -4,8 +4,12 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import linecache
+import os
 import re
-from collections.abc import Iterator
+import sys
+from collections.abc import Callable, Iterator
+from types import FrameType
 from typing import Any
 
 from .._C import Tensor
@@ -119,15 +123,42 @@ class _Constants:
         return node
 
 
-def capture(module: Module, args: tuple, kwargs: dict[str, Any], sizes: dict[int, tuple], log: SizeLog) -> Captured:
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
+_PACKAGES = (_PACKAGE, os.path.realpath(_PACKAGE) + os.sep)
+
+
+def _store_lines(until: FrameType) -> Callable[[Node], None]:
+    """A function that stores in a node's metadata the lines of the user's code that call the operator, as in a traceback."""
+
+    def store(node: Node) -> None:
+        frame: FrameType | None = sys._getframe(2)
+        lines: list[str] = []
+        while frame is not None and frame is not until:
+            file = frame.f_code.co_filename
+            if not file.startswith(_PACKAGES):
+                code = linecache.getline(file, frame.f_lineno).strip()
+                lines.append(f'  File "{file}", line {frame.f_lineno}, in {frame.f_code.co_name}\n' + (f"    {code}\n" if code else ""))
+            frame = frame.f_back
+        if lines:
+            node.meta["stack_trace"] = "".join(reversed(lines))
+
+    return store
+
+
+def capture(
+    module: Module, args: tuple, kwargs: dict[str, Any], sizes: dict[int, tuple], log: SizeLog, stores_lines: bool = False,
+) -> Captured:  # fmt: skip
     """Records module(*args, **kwargs).
 
     Args:
         sizes: sizes of tensors among the leaves of (args, kwargs), by position, that differ from the example's.
         log: receives the sizes that the program computes.
+        stores_lines: whether nodes have the user's lines of code as meta["stack_trace"].
     """
     made = Captured()
     recording = made.recording = Recording(True, log=log, keeps_mode_changes=True)
+    if stores_lines:
+        recording.on_node = _store_lines(sys._getframe())
     made.input_specs, made.constants = [], {}
     values = _add_states(module, made)
     leaves, spec = pytree.tree_flatten((args, kwargs))

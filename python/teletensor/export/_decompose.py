@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
-from ..fx.experimental._sizes import SizeLog
+from ..fx.experimental._sizes import RecordedSize, SizeLog
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ._capture import Captured
@@ -58,13 +57,24 @@ def _hints(program: Any) -> dict[str, int]:
 
 
 def _recorded(program: Any, table: dict[Any, Callable], point: dict[str, int]) -> tuple[Captured, list[str]]:
-    made = Functionaliser(program.graph_module, table, _sizes(program, point), point)
+    log = SizeLog()
+    made = Functionaliser(program.graph_module, table, _sizes(program, point), point, log)
     module, written = made.run()
     found = Captured()
     found.recording, found.constants, found.out_spec = made.recording, {}, None
-    found.recording.graph, found.recording.root, found.recording.log = module.graph, module, SizeLog()
+    found.recording.graph, found.recording.root = module.graph, module
+    nodes = set(module.graph.nodes)
+    log.expressions = [e for e in log.expressions if _remains(e, nodes)]
     found.outputs = list(next(n for n in reversed(module.graph.nodes) if n.op == "output").args[0])
     return found, written
+
+
+def _remains(size: Any, nodes: set[Node]) -> bool:
+    """Whether the tensors that a size was computed from are still in the graph."""
+    if not isinstance(size, RecordedSize):
+        return True
+    kind, *operands = size.recipe
+    return operands[0] in nodes if kind == "size" else all(_remains(o, nodes) for o in operands)
 
 
 def _functional(program: Any, table: dict[Any, Callable]) -> tuple[GraphModule, list[str]]:
@@ -93,9 +103,6 @@ def _functional(program: Any, table: dict[Any, Callable]) -> tuple[GraphModule, 
 
 def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
     """An ExportedProgram in functional form, with the table's functions in place of operators."""
-    if program.range_constraints and any(not isinstance(n.meta.get("val"), Tensor) and n.op == "call_function" and n.users
-                                         and "symbolic_value" in n.meta for n in program.graph.nodes):  # fmt: skip
-        raise NotImplementedError("[run_decompositions] programs that compute with dynamic sizes")
     module, written = _functional(program, table)
     signature = program.graph_signature
     specs = {s.arg.name: s for s in signature.input_specs}

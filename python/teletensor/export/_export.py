@@ -47,8 +47,8 @@ class _Attempt:
                 sizes[dim] = factor * point[symbol.name] + offset
         return {i: tuple(s) for i, s in found.items()}
 
-    def _capture(self, point: dict[str, int]) -> Captured:
-        return capture(self.module, self.args, self.kwargs, self._sizes(point), SizeLog())
+    def _capture(self, point: dict[str, int], stores_lines: bool = False) -> Captured:
+        return capture(self.module, self.args, self.kwargs, self._sizes(point), SizeLog(), stores_lines)
 
     def run(self) -> tuple[Captured, dict[str, tuple[int, int | None]]]:
         """The recording for all declared sizes, and the ranges of the symbols.
@@ -57,10 +57,10 @@ class _Attempt:
             UserError: it does not serve all of them.
         """
         if not self.symbols:
-            return self._capture({}), {}
+            return self._capture({}, True), {}
         names = ", ".join(s.name for s in self.symbols)
         points = sample_points(self.symbols, 2)
-        first = self._capture(points[0])
+        first = self._capture(points[0], True)
         captures = [first]
         for point in points[1:]:
             try:

@@ -58,8 +58,11 @@ class _Merger:
         self.ready.add(nodes[0])
         if not isinstance(found[0], Tensor):
             return
-        shapes = list(zip(*(tuple(v.shape) for v in found)))
-        if len({len(tuple(v.shape)) for v in found}) > 1 or len({v.dtype for v in found}) > 1:
+        with _C.DisableTorchFunction():  # the values are fake tensors, whose attributes would pass through Python functions
+            sizes = [tuple(v.shape) for v in found]
+            dtypes = {v.dtype for v in found}
+        shapes = list(zip(*sizes))
+        if len(set(map(len, sizes))) > 1 or len(dtypes) > 1:
             raise StructureError(f"the result of {nodes[0]} has other dimensions or another dtype for other sizes")
         symbolic = {}
         for dim, values in enumerate(shapes):

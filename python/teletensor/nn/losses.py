@@ -123,7 +123,7 @@ def cross_entropy(
 ) -> Tensor:
     """The negative log likelihood of log_softmax(input, 1); targets are class indices or probabilities."""
     reduction = resolve_reduction(size_average, reduce, reduction)
-    if target.shape == input.shape:
+    if target.dim() == input.dim() and target.shape == input.shape:
         if not target.is_floating_point():
             raise RuntimeError(f"Expected floating point type for target with class probabilities, got {target.dtype}")
         if ignore_index >= 0:

@@ -38,8 +38,17 @@ def interpolate(
             "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
             f"dimensions of {list(spatial)} and scale_factor of shape {factors}"
         )
-    sizes = [math.floor(n * f) for n, f in zip(spatial, factors)]
+    sizes = [_scaled(n, f) for n, f in zip(spatial, factors)]
     return operator(input, sizes, mode, bool(align_corners), [] if recompute_scale_factor else factors)
+
+
+def _scaled(size: int, factor: float) -> int:
+    """floor(size * factor), for most factors without a conversion to float, which would make a recorded size constant."""
+    if factor.is_integer():
+        return size * int(factor)
+    if factor in (0.5, 0.25, 0.125):
+        return size // int(1 / factor)
+    return math.floor(size * factor)
 
 
 def upsample(

@@ -68,7 +68,7 @@ __getattr__, __dir__ = lazy_attributes(
         "symbolic_opset12", "verification",
     ),
     {
-        "_export": "export", "_program": "ONNXProgram", "_exportable": "ExportableModule", "_observer": "InputObserver",
+        "_export": "export ExportableModule", "_program": "ONNXProgram", "_observer": "InputObserver",
         "importer": "load OnnxModel",
     },
 )

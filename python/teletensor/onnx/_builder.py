@@ -16,11 +16,13 @@ from ._dtypes import dtype_of, dtype_of_array, elem_type, is_float, numpy_dtype
 
 _BOOLEAN = frozenset("Equal Greater GreaterOrEqual Less LessOrEqual And Or Xor Not IsNaN IsInf".split())
 _INT64 = frozenset("Shape Size ArgMax ArgMin NonZero".split())
-_SAME_SHAPE = frozenset("""
+_SAME_SHAPE = frozenset(
+    """
     Abs Acos Acosh Asin Asinh Atan Atanh BitwiseNot Cast Ceil Celu Clip Cos Cosh CumSum Elu Erf Exp Floor Gelu HardSigmoid HardSwish
     Identity IsInf IsNaN LayerNormalization LeakyRelu Log LogSoftmax Mish Neg Not Reciprocal Relu Round Selu Sigmoid Sign Sin Sinh
     Softmax Softplus Softsign Sqrt Tan Tanh ThresholdedRelu Trilu
-""".split())
+""".split()
+)
 
 
 class Value:
@@ -35,7 +37,9 @@ class Value:
 
     __slots__ = ("builder", "const", "dtype", "name", "shape")
 
-    def __init__(self, builder: Builder, name: str, dtype: Any, shape: tuple | None = None, const: np.ndarray | None = None) -> None:
+    def __init__(
+        self, builder: Builder, name: str, dtype: Any, shape: tuple | None = None, const: np.ndarray | None = None
+    ) -> None:
         self.builder, self.name, self.dtype, self.shape, self.const = builder, name, dtype, shape, const
 
     @property
@@ -53,8 +57,10 @@ class Value:
         return f"Value({self.name}, {self.dtype}, {self.shape})"
 
     def _with(self, op_type: str, other: Any, reflected: bool = False) -> Value:
-        other = other if isinstance(other, Value) else self.builder.const(other, self.dtype)
-        return self.builder.op(op_type, *((other, self) if reflected else (self, other)))
+        if isinstance(other, Value):
+            return self.builder.op(op_type, *((other, self) if reflected else (self, other)))
+        other = self.builder.const(other, self.dtype)
+        return self.builder.op(op_type, *((other, self) if reflected else (self, other)), shape=self.shape)
 
     def __add__(self, other: Any) -> Value:
         return self._with("Add", other)
@@ -95,7 +101,13 @@ class NodeRecord:
     def __init__(
         self, op_type: str, inputs: list[str], outputs: list[str], attributes: dict[str, Any], domain: str, metadata: dict[str, str],
     ) -> None:  # fmt: skip
-        self.op_type, self.inputs, self.outputs, self.attributes, self.domain = op_type, inputs, outputs, attributes, domain
+        self.op_type, self.inputs, self.outputs, self.attributes, self.domain = (
+            op_type,
+            inputs,
+            outputs,
+            attributes,
+            domain,
+        )
         self.metadata, self.doc = metadata, ""
 
 
@@ -165,7 +177,9 @@ class Builder:
             shape = given[0].shape
         names = [self.shared.fresh(self.prefix) for _ in range(outputs)]
         plain = {k: v for k, v in attributes.items() if v is not None}
-        self.nodes.append(NodeRecord(op_type, ["" if v is None else v.name for v in given], names, plain, domain, dict(self.metadata)))
+        self.nodes.append(
+            NodeRecord(op_type, ["" if v is None else v.name for v in given], names, plain, domain, dict(self.metadata))
+        )
         dtypes = list(dtype) if isinstance(dtype, (list, tuple)) else [dtype] * outputs
         shapes = list(shape) if isinstance(shape, list) else [shape] * outputs
         made = [Value(self, n, d, s) for n, d, s in zip(names, dtypes, shapes)]
@@ -186,7 +200,9 @@ class Builder:
 
     def const(self, value: Any, dtype: Any = None) -> Value:
         """A constant, of a Python number, a list or an array."""
-        array = np.asarray(value, dtype=None if dtype is None else numpy_dtype(dtype) if dtype is not _C.bfloat16 else np.float32)
+        array = np.asarray(
+            value, dtype=None if dtype is None else numpy_dtype(dtype) if dtype is not _C.bfloat16 else np.float32
+        )
         if dtype is _C.bfloat16:
             return self.cast(self.const(array), dtype)
         key = (array.dtype.str, array.shape, array.tobytes())
@@ -204,7 +220,11 @@ class Builder:
         if dtype is None and isinstance(value, bool):
             dtype = _C.bool
         if dtype is None:
-            dtype = _C.int64 if isinstance(value, int) or (isinstance(value, (list, tuple)) and all(type(v) is int for v in value)) else _C.float32
+            dtype = (
+                _C.int64
+                if isinstance(value, int) or (isinstance(value, (list, tuple)) and all(type(v) is int for v in value))
+                else _C.float32
+            )
         return self.const(value, dtype)
 
     def ints(self, values: Sequence[Size] | Size) -> Value:
@@ -258,7 +278,11 @@ class Builder:
     def arithmetic(self, op_type: str, a: Size, b: Size) -> Size:
         """Add, Sub, Mul, Div (rounded down, of numbers that are not negative) or Mod of sizes."""
         if not isinstance(a, Value) and not isinstance(b, Value):
-            return {"Add": a + b, "Sub": a - b, "Mul": a * b}[op_type] if op_type in ("Add", "Sub", "Mul") else (a // b if op_type == "Div" else a % b)
+            return (
+                {"Add": a + b, "Sub": a - b, "Mul": a * b}[op_type]
+                if op_type in ("Add", "Sub", "Mul")
+                else (a // b if op_type == "Div" else a % b)
+            )
         return self.op(op_type, self.value(a, _C.int64), self.value(b, _C.int64), shape=())
 
     # ---- Common nodes
@@ -276,11 +300,10 @@ class Builder:
         vector = sizes if isinstance(sizes, Value) else self.ints(sizes)
         if shape is None and not isinstance(sizes, Value):
             shape = tuple(n if type(n) is int and n >= 0 else None for n in sizes)
-        return self.op("Reshape", x, vector, shape=shape, allowzero=None if self._without_zeros(vector) else 1)
-
-    @staticmethod
-    def _without_zeros(vector: Value) -> bool:
-        return vector.const is None or bool((vector.const != 0).all())
+        without_rest = isinstance(sizes, Value) or not any(type(n) is int and n < 0 for n in sizes)
+        has_zeros = vector.const is not None and bool((vector.const == 0).any())
+        keeps_zeros = has_zeros or (vector.const is None and without_rest)
+        return self.op("Reshape", x, vector, shape=shape, allowzero=1 if keeps_zeros else None)
 
     def unsqueeze(self, x: Value, dims: Sequence[int]) -> Value:
         """With sizes of 1 at these places of the result."""
@@ -305,7 +328,9 @@ class Builder:
         order = [d % x.rank for d in order]
         if order == sorted(order):
             return x
-        return self.op("Transpose", x, perm=order, shape=tuple(x.shape[d] for d in order) if x.shape is not None else None)
+        return self.op(
+            "Transpose", x, perm=order, shape=tuple(x.shape[d] for d in order) if x.shape is not None else None
+        )
 
     def moved(self, x: Value, source: int, destination: int) -> Value:
         """With one dimension at another place."""
@@ -316,7 +341,15 @@ class Builder:
     def slice(self, x: Value, dim: int, start: Size, end: Size, step: int = 1) -> Value:
         """Elements of one dimension."""
         shape = None if x.shape is None else tuple(None if d == dim % x.rank else n for d, n in enumerate(x.shape))
-        return self.op("Slice", x, self.ints([start]), self.ints([end]), self.ints([dim]), self.ints([step]) if step != 1 else None, shape=shape)
+        return self.op(
+            "Slice",
+            x,
+            self.ints([start]),
+            self.ints([end]),
+            self.ints([dim]),
+            self.ints([step]) if step != 1 else None,
+            shape=shape,
+        )
 
     def expand(self, x: Value, sizes: Sequence[Size] | Value, shape: tuple | None = None) -> Value:
         """Repeated along dimensions of size 1."""
@@ -345,7 +378,11 @@ class Builder:
 
     def filled(self, sizes: Sequence[Size], value: Any, dtype: Any) -> Value:
         """A tensor with one value in all elements."""
-        if all(type(n) is int for n in sizes) and int(np.prod(sizes, dtype=np.int64)) <= 16 and dtype is not _C.bfloat16:
+        if (
+            all(type(n) is int for n in sizes)
+            and int(np.prod(sizes, dtype=np.int64)) <= 16
+            and dtype is not _C.bfloat16
+        ):
             return self.const(np.full(tuple(sizes), value), dtype)
         shape = tuple(n if type(n) is int else None for n in sizes)
         return self.expand(self.const(value, dtype), sizes, shape)
@@ -354,7 +391,12 @@ class Builder:
         """The value as floating-point numbers of the result's dtype, or float32."""
         if not needs_float or is_float(x.dtype):
             return x
-        return self.cast(x, self.dtype if self.dtype is not None and not isinstance(self.dtype, list) and is_float(self.dtype) else _C.float32)
+        return self.cast(
+            x,
+            self.dtype
+            if self.dtype is not None and not isinstance(self.dtype, list) and is_float(self.dtype)
+            else _C.float32,
+        )
 
     # ---- Parts
 

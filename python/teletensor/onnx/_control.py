@@ -32,12 +32,18 @@ def _inner(converter: Any, part: Builder, module: GraphModule, given: Sequence[A
 
 
 def _failed(converter: Any) -> Any:
-    from ._convert import FAILED
-
-    return FAILED if converter.graph.problems else None
+    return converter.failed if converter.graph.problems else None
 
 
-def cond(converter: Any, b: Builder, node: Node, pred: Value, true_graph: GraphModule, false_graph: GraphModule, operands: Sequence[Any]) -> Any:
+def cond(
+    converter: Any,
+    b: Builder,
+    node: Node,
+    pred: Value,
+    true_graph: GraphModule,
+    false_graph: GraphModule,
+    operands: Sequence[Any],
+) -> Any:
     """If, whose branches read the operands from the graph around them."""
     condition = b.cast(pred, _C.bool)
     condition = condition if condition.shape == () else b.reshape(condition, [])
@@ -48,7 +54,15 @@ def cond(converter: Any, b: Builder, node: Node, pred: Value, true_graph: GraphM
         branches.append(Graph(part, [], _inner(converter, part, module, operands), f"{node.name}_{name}"))
     if (failed := _failed(converter)) is not None:
         return failed
-    made = b.op("If", condition, then_branch=branches[0], else_branch=branches[1], outputs=len(dtypes), dtype=dtypes, shape=shapes)
+    made = b.op(
+        "If",
+        condition,
+        then_branch=branches[0],
+        else_branch=branches[1],
+        outputs=len(dtypes),
+        dtype=dtypes,
+        shape=shapes,
+    )
     return [made] if len(dtypes) == 1 else list(made)
 
 
@@ -62,7 +76,10 @@ def while_loop(
     placeholders = [n for n in cond_graph.graph.nodes if n.op == "placeholder"]
     start = converter.translate_nodes(b, cond_graph, dict(zip(placeholders, [*carried, *additional], strict=True)))[0]
     part = b.part()
-    inputs = [Value(part, b.shared.fresh("iteration"), _C.int64, ()), Value(part, b.shared.fresh("condition"), _C.bool, ())]
+    inputs = [
+        Value(part, b.shared.fresh("iteration"), _C.int64, ()),
+        Value(part, b.shared.fresh("condition"), _C.bool, ()),
+    ]
     state = [Value(part, b.shared.fresh("carried"), v.dtype, v.shape) for v in carried]
     new = _inner(converter, part, body_graph, [*state, *additional])
     if (failed := _failed(converter)) is not None:
@@ -75,7 +92,15 @@ def while_loop(
     return [made] if len(carried) == 1 else list(made)
 
 
-def _scanned(converter: Any, b: Builder, node: Node, module: GraphModule, init: Sequence[Value], xs: Sequence[Value], rest: Sequence[Value]) -> Any:
+def _scanned(
+    converter: Any,
+    b: Builder,
+    node: Node,
+    module: GraphModule,
+    init: Sequence[Value],
+    xs: Sequence[Value],
+    rest: Sequence[Value],
+) -> Any:
     dtypes, shapes = b.dtype, b.shape
     part = b.part()
     state = [Value(part, b.shared.fresh("carried"), v.dtype, v.shape) for v in init]
@@ -84,16 +109,28 @@ def _scanned(converter: Any, b: Builder, node: Node, module: GraphModule, init: 
     if (failed := _failed(converter)) is not None:
         return failed
     body = Graph(part, [*state, *rows], results, f"{node.name}_body")
-    made = b.op("Scan", *init, *xs, body=body, num_scan_inputs=len(xs), outputs=len(results), dtype=dtypes, shape=shapes)
+    made = b.op(
+        "Scan", *init, *xs, body=body, num_scan_inputs=len(xs), outputs=len(results), dtype=dtypes, shape=shapes
+    )
     return [made] if len(results) == 1 else list(made)
 
 
-def scan(converter: Any, b: Builder, node: Node, module: GraphModule, init: Sequence[Value], xs: Sequence[Value], rest: Sequence[Value] = ()) -> Any:
+def scan(
+    converter: Any,
+    b: Builder,
+    node: Node,
+    module: GraphModule,
+    init: Sequence[Value],
+    xs: Sequence[Value],
+    rest: Sequence[Value] = (),
+) -> Any:
     """Scan with carried values."""
     return _scanned(converter, b, node, module, init, xs, rest)
 
 
-def map_impl(converter: Any, b: Builder, node: Node, module: GraphModule, xs: Sequence[Value], rest: Sequence[Value] = ()) -> Any:
+def map_impl(
+    converter: Any, b: Builder, node: Node, module: GraphModule, xs: Sequence[Value], rest: Sequence[Value] = ()
+) -> Any:
     """Scan without carried values."""
     return _scanned(converter, b, node, module, [], xs, rest)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import builtins
 import operator
 import warnings
 from collections.abc import Callable
@@ -9,15 +10,18 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._library import aten
 from .._torch_c_compat import _set_grad_enabled
 from ..export.exported_program import default_decompositions
 from ..export.graph_signature import ConstantArgument, InputKind, OutputKind
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node, map_arg
 from . import _control, _custom
+from . import _onnx_functions as onnx_functions
 from ._builder import Builder, Shared, Value
 from ._dtypes import elem_type
-from ._registry import REFUSED, Untranslatable, load, name_of
+from ._registry import REFUSED, Untranslatable, name_of
+from ._translations import load
 from ._translations.fourier import ON_COMPLEX, Complex
 from .errors import ConversionError, DispatchError, OnnxExporterWarning
 
@@ -92,7 +96,7 @@ def _modules(module: GraphModule) -> Any:
             yield from _modules(child)
 
 
-def prepared(program: Any, known: dict[str, Callable], custom: dict[Any, Callable]) -> Any:
+def prepared(program: Any, known: dict[str, Callable], custom: dict[Any, Callable], opset: int) -> Any:
     """The program without writes, and with decompositions in place of operators that have no translation, where there are some.
 
     Raises:
@@ -100,11 +104,18 @@ def prepared(program: Any, known: dict[str, Callable], custom: dict[Any, Callabl
     """
 
     def needs(name: str, target: Any) -> bool:
+        if name.startswith("onnx.") and opset < 23:
+            return target not in custom
         return target not in custom and name not in known and name not in REFUSED
 
     nodes = [n for m in _modules(program.graph_module) for n in m.graph.nodes if n.op == "call_function"]
-    has_writes = any(writes(n.target) or (name_of(n.target) == "aten.batch_norm.default" and _trains(n)) or "out" in n.kwargs for n in nodes)
+    has_writes = any(
+        writes(n.target) or (name_of(n.target) == "aten.batch_norm.default" and _trains(n)) or "out" in n.kwargs
+        for n in nodes
+    )
     table = default_decompositions()
+    if any(name_of(n.target).startswith("onnx.") for n in nodes):
+        table |= onnx_functions.decompositions()
     divisible = [n for n in nodes if n.target in table and needs(name_of(n.target), n.target)]
     if not has_writes and not divisible:
         return program
@@ -128,10 +139,12 @@ class Converter:
         custom: translations by overload that are used instead of the table's.
     """
 
+    failed = FAILED
+
     def __init__(self, program: Any, opset: int, custom: dict[Any, Callable]) -> None:
         self.known, self.custom = load(), custom
         self.original = program
-        self.program = prepared(program, self.known, custom)
+        self.program = prepared(program, self.known, custom, opset)
         self.shared = Shared(opset)
         self.builder = Builder(self.shared)
         self.graph = Graph(self.builder)
@@ -160,12 +173,16 @@ class Converter:
         nodes = [n for n in self.program.graph.nodes if n.op == "placeholder"]
         for node in nodes:
             spec = specs[node.name]
-            if spec.kind == InputKind.USER_INPUT and not isinstance(spec.arg, ConstantArgument) and isinstance(node.meta.get("val"), Tensor):
+            if (
+                spec.kind == InputKind.USER_INPUT
+                and not isinstance(spec.arg, ConstantArgument)
+                and isinstance(node.meta.get("val"), Tensor)
+            ):
                 try:
                     elem_type(node.meta["val"].dtype)
                 except TypeError as e:
                     raise ConversionError(f"[onnx.export] the input {node.name}: {e}") from e
-                made = Value(self.builder, self.shared.fresh(node.name), node.meta["val"].dtype, shape_of(node))
+                made = Value(self.builder, self.shared.fresh(_input_name(node.name)), node.meta["val"].dtype, shape_of(node))
                 self.graph.inputs.append(made)
                 values[node] = made
         for node in nodes:
@@ -210,7 +227,7 @@ class Converter:
             self.graph.outputs.append(value)
         if changed:
             warnings.warn(
-                f"[onnx.export] the model writes {', '.join(map(str, changed))}; an ONNX graph keeps no state, and these writes are left out",
+                f"[onnx.export] the model writes {', '.join(map(str, changed))}; ONNX graphs keep no state; the writes are left out",
                 OnnxExporterWarning, stacklevel=5,
             )  # fmt: skip
 
@@ -283,9 +300,10 @@ class Converter:
             return ON_COMPLEX[name](builder, *args, **kwargs)
         if name in REFUSED:
             return self._problem(node, name, REFUSED[name], True)
-        if name not in self.known:
+        function = self.known.get(name) or self.known.get(_same_in_aten(node.target, name))
+        if function is None:
             return self._problem(node, name, "no translation", True)
-        return self.known[name](builder, *args, **kwargs)
+        return function(builder, *args, **kwargs)
 
     def _problem(self, node: Node, name: str, reason: str, missing: bool) -> Failed:
         self.graph.problems.append(Problem(node, name, reason, missing))
@@ -311,7 +329,11 @@ class Converter:
 
     def _rename(self, builder: Builder, value: Value, name: str, start: int) -> None:
         made = builder.nodes[start:] if start else builder.nodes[-8:]
-        if not any(value.name in record.outputs for record in made) or value.name == name or not value.name.startswith("val"):
+        if (
+            not any(value.name in record.outputs for record in made)
+            or value.name == name
+            or not value.name.startswith("val")
+        ):
             return
         old, value.name = value.name, self.shared.fresh(name)
         for cache in (builder.shapes, builder.sizes):
@@ -320,6 +342,29 @@ class Converter:
         for record in made:
             record.outputs = [value.name if n == old else n for n in record.outputs]
             record.inputs = [value.name if n == old else n for n in record.inputs]
+
+
+def _input_name(name: str) -> str:
+    """The parameter's name: graphs rename those of Python's functions, such as "input"."""
+    base = name.removesuffix("_1")
+    return base if base != name and hasattr(builtins, base) else name
+
+
+def _same_in_aten(target: Any, name: str) -> str:
+    """The operator of aten that has the parameters of one of the engine's own; "" if there is none.
+
+    Calls that write into a tensor of an operator that has no such form in aten (such as hardswish with inplace=True) are among them.
+    """
+    if not name.startswith("teletensor."):
+        return ""
+    packet = aten.packet(getattr(target, "_opname", ""))
+    if packet is None or "default" not in packet.overloads():
+        return ""
+
+    def parameters(overload: Any) -> list[str]:
+        return ["self" if a.name == "input" else a.name for a in overload._schema.arguments]
+
+    return f"aten.{target._opname}.default" if parameters(packet.default) == parameters(target) else ""
 
 
 def _contains(value: Any, test: Callable[[Any], bool]) -> bool:
@@ -346,7 +391,8 @@ def _contains_complex(value: Any) -> bool:
 
 def shape_of(node: Node) -> tuple:
     """The sizes of a node's result: numbers, expressions of symbols, or None for dynamic ones without an expression."""
-    shape: list[Any] = list(node.meta["val"].shape)
+    with _C.DisableTorchFunction():  # fake tensors' attributes would pass through Python functions
+        shape: list[Any] = list(node.meta["val"].shape)
     for dim, text in (node.meta.get("symbolic_sizes") or {}).items():
         shape[dim] = text
     return tuple(int(n) if type(n) is not str and n is not None else n for n in shape)
@@ -356,12 +402,18 @@ def _expected(node: Node) -> tuple[Any, Any]:
     """The dtypes and sizes of a node's results."""
     val = node.meta.get("val")
     if isinstance(val, Tensor):
-        return val.dtype, shape_of(node)
+        with _C.DisableTorchFunction():
+            dtype = val.dtype
+        return dtype, shape_of(node)
     if isinstance(val, (list, tuple)):
         users = {n.args[1]: n for n in node.users if n.target is operator.getitem}
         dtypes = [v.dtype if isinstance(v, Tensor) else None for v in val]
         shapes = [
-            shape_of(users[i]) if i in users and isinstance(v, Tensor) else (None,) * v.dim() if isinstance(v, Tensor) else None
+            shape_of(users[i])
+            if i in users and isinstance(v, Tensor)
+            else (None,) * v.dim()
+            if isinstance(v, Tensor)
+            else None
             for i, v in enumerate(val)
         ]
         return dtypes, shapes
@@ -387,4 +439,6 @@ def _error(problems: list[Problem], opset: int) -> ConversionError:
     lines = "\n".join(p.text() for p in problems)
     names = sorted({p.name for p in problems})
     kind = DispatchError if any(p.missing for p in problems) else ConversionError
-    return kind(f"[onnx.export] {len(problems)} calls cannot be expressed in opset {opset} ({', '.join(names)}):\n{lines}")
+    return kind(
+        f"[onnx.export] {len(problems)} calls cannot be expressed in opset {opset} ({', '.join(names)}):\n{lines}"
+    )

@@ -76,16 +76,26 @@ def _evaluator(builder: Builder, node: Node) -> Any:
             builder.shared.functions[proto.domain, proto.name] = proto
             builder.shared.domains.setdefault(proto.domain, 1)
             for needed in proto.opset_import:
-                builder.shared.domains.setdefault("" if needed.domain in ("", "ai.onnx") else needed.domain, needed.version)
+                builder.shared.domains.setdefault(
+                    "" if needed.domain in ("", "ai.onnx") else needed.domain, needed.version
+                )
             names = [*proto.attribute, *(a.name for a in proto.attribute_proto)]
             inputs, attributes = list(args[: len(proto.input)]), dict(kwargs)
             attributes |= dict(zip(names, args[len(proto.input) :]))
             inputs += [attributes.pop(n) for n in proto.input[len(inputs) :] if n in attributes]
             if set(attributes) - set(names):
-                raise Untranslatable(f"the function {proto.name} has no attributes {sorted(set(attributes) - set(names))}")
+                raise Untranslatable(
+                    f"the function {proto.name} has no attributes {sorted(set(attributes) - set(names))}"
+                )
             given = [_like(builder, v, inputs) for v in inputs]
-            dtype = builder.dtype if not isinstance(builder.dtype, list) or len(builder.dtype) == len(proto.output) else None
-            return builder.op(proto.name, *given, domain=proto.domain, outputs=len(proto.output), dtype=dtype, **attributes)
+            dtype = (
+                builder.dtype
+                if not isinstance(builder.dtype, list) or len(builder.dtype) == len(proto.output)
+                else None
+            )
+            return builder.op(
+                proto.name, *given, domain=proto.domain, outputs=len(proto.output), dtype=dtype, **attributes
+            )
 
     return NodeEvaluator()
 

@@ -19,7 +19,9 @@ _BY_NUMBER = {number: dtype for dtype, number in _BY_DTYPE.items()}
 _NUMPY = {name: np.dtype(name) for name in _NUMBERS if hasattr(np, name) or name == "bool"}
 _BY_DTYPE_NUMPY = {getattr(_C, name): dtype for name, dtype in _NUMPY.items() if hasattr(_C, name)}
 
-INTEGERS = tuple(getattr(_C, n) for n in ("uint8", "int8", "uint16", "int16", "int32", "int64", "uint32", "uint64") if hasattr(_C, n))
+INTEGERS = tuple(
+    getattr(_C, n) for n in ("uint8", "int8", "uint16", "int16", "int32", "int64", "uint32", "uint64") if hasattr(_C, n)
+)
 LIMITS = {getattr(_C, n): (np.iinfo(n).min, np.iinfo(n).max) for n in ("uint8", "int8", "int16", "int32", "int64")}
 
 

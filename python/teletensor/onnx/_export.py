@@ -14,6 +14,7 @@ from ..export._errors import UserError
 from ..nn import Module
 from . import _state
 from ._convert import Converter
+from ._exportable import ExportableModule
 from ._model import onnx
 from ._optimize import optimize as optimize_graph
 from ._program import ONNXProgram
@@ -59,7 +60,9 @@ class Request:
                 self.shapes, self.dims = with_dims(self.given, hinted=True)
                 return torch_export.export(self.model, self.args, self.kwargs, dynamic_shapes=self.shapes)
         except (UserError, NotImplementedError, RuntimeError, ValueError, TypeError) as e:
-            raise TorchExportError(f"[onnx.export] torch.export.export could not record the module: {type(e).__name__}: {e}") from e
+            raise TorchExportError(
+                f"[onnx.export] torch.export.export could not record the module: {type(e).__name__}: {e}"
+            ) from e
 
 
 def export(
@@ -101,7 +104,21 @@ def export(
         DispatchError, ConversionError: operators cannot be expressed in ONNX; the message lists them with lines of code.
         ImportError: the package onnx is not installed.
     """
-    _check_deprecated(training, operator_export_type, do_constant_folding, custom_opsets, export_modules_as_functions, autograd_inlining)
+    _check_deprecated(
+        training,
+        operator_export_type,
+        do_constant_folding,
+        custom_opsets,
+        export_modules_as_functions,
+        autograd_inlining,
+    )
+    if isinstance(model, ExportableModule):
+        own_args, own_kwargs = model.example_arguments()
+        if not args and not kwargs:
+            args, kwargs = own_args, own_kwargs
+        dynamic_shapes = model.dynamic_shapes() if dynamic_shapes is None else dynamic_shapes
+        input_names = model.input_names() if input_names is None else input_names
+        output_names = model.output_names() if output_names is None else output_names
     if not dynamo and f is None:
         raise ValueError("[onnx.export] expected a path `f` with dynamo=False")
     opset = DEFAULT_OPSET if opset_version is None else opset_version
@@ -113,7 +130,9 @@ def export(
     _state.exporting += 1
     try:
         with record.measured():
-            program = _converted(request, record, opset, custom_translation_table or {}, input_names, output_names, optimize)
+            program = _converted(
+                request, record, opset, custom_translation_table or {}, input_names, output_names, optimize
+            )
     finally:
         _state.exporting -= 1
     if dump_exported_program:
@@ -122,11 +141,18 @@ def export(
         _verify(program, request, record)
     record.finish(program)
     if f is not None:
-        program.save(f, include_initializers=export_params, keep_initializers_as_inputs=keep_initializers_as_inputs, external_data=external_data)
+        program.save(
+            f,
+            include_initializers=export_params,
+            keep_initializers_as_inputs=keep_initializers_as_inputs,
+            external_data=external_data,
+        )
     return program if dynamo else None
 
 
-def _check_deprecated(training: Any, operator_export_type: Any, folding: bool, opsets: Any, as_functions: Any, inlining: bool) -> None:
+def _check_deprecated(
+    training: Any, operator_export_type: Any, folding: bool, opsets: Any, as_functions: Any, inlining: bool
+) -> None:
     """Arguments that PyTorch has kept from its older exporter, whose other values have no effect there: they are refused here."""
     if training is not None and getattr(training, "name", "") != "EVAL":
         raise ValueError("[onnx.export] training is deprecated: call model.train() or model.eval() before the export")
@@ -149,7 +175,13 @@ def _request(model: Any, args: Any, kwargs: Any, shapes: Any, axes: Any, input_n
         raise TypeError(f"[onnx.export] expected a torch.nn.Module or an ExportedProgram, got {type(model).__name__}")
     args = (args,) if isinstance(args, Tensor) else tuple(args)
     kwargs = dict(kwargs or {})
-    if args and isinstance(args[-1], dict) and not kwargs and not isinstance(model, ExportedProgram) and _is_keywords(model, args):
+    if (
+        args
+        and isinstance(args[-1], dict)
+        and not kwargs
+        and not isinstance(model, ExportedProgram)
+        and _is_keywords(model, args)
+    ):
         args, kwargs = args[:-1], dict(args[-1])
     request = Request(model, args, kwargs)
     if shapes is not None and isinstance(model, ExportedProgram):
@@ -200,13 +232,20 @@ def _names(graph: Any, input_names: Sequence[str] | None, output_names: Sequence
     """The user's names for inputs and outputs; values that had them are renamed."""
     names: dict[str, str] = {}
     shared = graph.builder.shared
-    for values, given, what in ((graph.inputs, input_names, "input_names"), (graph.outputs, output_names, "output_names")):
+    for values, given, what in (
+        (graph.inputs, input_names, "input_names"),
+        (graph.outputs, output_names, "output_names"),
+    ):
         if given is None:
             continue
         if isinstance(given, str) or len(given) > len(values) and what == "output_names":
             raise ValueError(f"[onnx.export] expected at most {len(values)} {what}, got {given!r}")
         if len(given) > len(values):
-            warnings.warn(f"[onnx.export] the model has {len(values)} inputs, and {len(given)} names were given", OnnxExporterWarning, stacklevel=4)
+            warnings.warn(
+                f"[onnx.export] the model has {len(values)} inputs, and {len(given)} names were given",
+                OnnxExporterWarning,
+                stacklevel=4,
+            )
         for value, name in zip(values, given):
             names[value.name] = str(name)
     if len(set(names.values())) != len(names):
@@ -230,7 +269,9 @@ def _name_axes(program: ONNXProgram, graph: Any, names: dict[str, str], request:
     if request.given is not None and contains_names(request.given) and not request.dims and not request.axis_names:
         from ..utils import _pytree as pytree
 
-        flat = pytree.tree_leaves(request.given, is_leaf=lambda v: isinstance(v, Mapping) and all(isinstance(k, int) for k in v))
+        flat = pytree.tree_leaves(
+            request.given, is_leaf=lambda v: isinstance(v, Mapping) and all(isinstance(k, int) for k in v)
+        )
         for value, axes in zip(graph.inputs, flat):
             for dim, axis in axes.items() if isinstance(axes, Mapping) else ():
                 size = value.shape[dim]
@@ -258,3 +299,4 @@ def _verify(program: ONNXProgram, request: Request, record: Report) -> None:
         )  # fmt: skip
 
 
+_state.export = export

@@ -118,7 +118,9 @@ def model_proto(
     try:
         least = package.helper.find_min_ir_version_for(imports, ignore_unknown=True)
     except (ValueError, TypeError) as e:
-        raise OnnxExporterError(f"[onnx.export] the installed onnx {package.__version__} has no opset {builder.opset}: {e}") from e
+        raise OnnxExporterError(
+            f"[onnx.export] the installed onnx {package.__version__} has no opset {builder.opset}: {e}"
+        ) from e
     model.ir_version = max(_LEAST_IR, least)
     graph = model.graph
     graph.name = graph_name

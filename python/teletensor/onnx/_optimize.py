@@ -16,7 +16,9 @@ from ._dtypes import dtype_of, has_numpy, numpy_dtype
 from ._model import all_records
 
 _LARGEST = 1024  # elements of a computed constant
-_RANDOM = frozenset("RandomUniform RandomNormal RandomUniformLike RandomNormalLike Bernoulli Multinomial Dropout".split())
+_RANDOM = frozenset(
+    "RandomUniform RandomNormal RandomUniformLike RandomNormalLike Bernoulli Multinomial Dropout".split()
+)
 
 
 def _reshape(x: np.ndarray, sizes: np.ndarray, allowzero: int = 0) -> np.ndarray:
@@ -159,12 +161,25 @@ class Optimizer:
             if order == sorted(order) and output not in self.kept:
                 self.replaced[output] = record.inputs[0]
                 return True
-        if record.op_type == "Reshape" and source in producers and producers[source].op_type in ("Reshape", "Unsqueeze", "Squeeze"):
+        if (
+            record.op_type == "Reshape"
+            and source in producers
+            and producers[source].op_type in ("Reshape", "Unsqueeze", "Squeeze")
+        ):
             sizes = self.shared.initializers.get(record.inputs[1])
             if sizes is not None and (sizes > 0).sum() + (sizes == -1).sum() == sizes.size:
                 record.inputs[0] = producers[source].inputs[0]
-        if record.op_type == "Unsqueeze" and source in producers and producers[source].op_type == "Squeeze" and output not in self.kept:
-            if len(producers[source].inputs) == 2 and producers[source].inputs[1] == record.inputs[1] and self._single(record.inputs[1]):
+        if (
+            record.op_type == "Unsqueeze"
+            and source in producers
+            and producers[source].op_type == "Squeeze"
+            and output not in self.kept
+        ):
+            if (
+                len(producers[source].inputs) == 2
+                and producers[source].inputs[1] == record.inputs[1]
+                and self._single(record.inputs[1])
+            ):
                 self.replaced[output] = producers[source].inputs[0]
                 return True
         if record.op_type == "Identity" and output not in self.kept:

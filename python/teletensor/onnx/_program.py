@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from .. import _C
 from .._C import Tensor
 from .._functions import from_numpy
 from ..utils import _pytree as pytree
@@ -99,7 +98,7 @@ class ONNXProgram:
             old = self._graph.weights[name]
             if tuple(old.shape) != tuple(tensor.shape) or old.dtype is not tensor.dtype:
                 raise ValueError(
-                    f"[apply_weights] expected {name} of the sizes {tuple(old.shape)} and {old.dtype}, got {tuple(tensor.shape)}, {tensor.dtype}"
+                    f"[apply_weights] expected {name}: {tuple(old.shape)}, {old.dtype}, got {tuple(tensor.shape)}, {tensor.dtype}"
                 )
             self._graph.weights[name] = tensor
         self._inference_session = None
@@ -133,12 +132,16 @@ class ONNXProgram:
         if external_data is None:
             external_data = include_initializers and size > _LARGEST_FILE
         if size > _LARGEST_FILE and include_initializers and not external_data:
-            raise OnnxExporterError(f"[ONNXProgram.save] {size} bytes of weights exceed what one ONNX file may have; pass external_data=True")
+            raise OnnxExporterError(
+                f"[ONNXProgram.save] {size} bytes of weights exceed what one ONNX file may have; pass external_data=True"
+            )
         model = onnx().ModelProto()
         model.CopyFrom(self._structure())
         if keep_initializers_as_inputs or not include_initializers:
             for name, tensor in weights.items():
-                model.graph.input.append(onnx().helper.make_tensor_value_info(name, elem_type(tensor.dtype), list(tensor.shape)))
+                model.graph.input.append(
+                    onnx().helper.make_tensor_value_info(name, elem_type(tensor.dtype), list(tensor.shape))
+                )
         if include_initializers and external_data:
             with open(f"{path}.data", "wb") as file:
                 self._write_external(file, model, weights, f"{os.path.basename(path)}.data")
@@ -205,7 +208,9 @@ class ONNXProgram:
             raise ValueError(f"[ONNXProgram] expected {len(self._graph.inputs)} tensors, got {len(leaves)}")
         for v in leaves:
             if not has_numpy(v.dtype):
-                raise TypeError(f"[ONNXProgram] an input of {v.dtype}, which NumPy and onnxruntime's Python functions lack")
+                raise TypeError(
+                    f"[ONNXProgram] an input of {v.dtype}, which NumPy and onnxruntime's Python functions lack"
+                )
         return [v.detach().resolve_conj().cpu().contiguous().numpy() for v in leaves]
 
     def call_reference(self, *args: Any, **kwargs: Any) -> Sequence[Tensor]:
@@ -217,7 +222,9 @@ class ONNXProgram:
         found = evaluator.run(None, dict(zip(names, self._arrays(args, kwargs), strict=True)))
         return [from_numpy(np.array(v)) for v in found]
 
-    def compute_values(self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None) -> Sequence[Tensor]:
+    def compute_values(
+        self, value_names: Sequence[str], args: Sequence[Any] = (), kwargs: Mapping[str, Any] | None = None
+    ) -> Sequence[Tensor]:
         """Runs the model and returns values within it, by name.
 
         Raises:

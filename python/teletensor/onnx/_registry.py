@@ -47,11 +47,3 @@ def name_of(target: Any) -> str:
     if "." not in text:
         return f"{getattr(target, '__module__', '')}.{getattr(target, '__name__', text)}"
     return text
-
-
-def load() -> dict[str, Callable]:
-    """The table, with all translations of this package."""
-    from . import _translations
-
-    _translations.load()
-    return TRANSLATIONS

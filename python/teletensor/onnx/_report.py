@@ -96,7 +96,12 @@ class Report:
             lines += ["", f"{len(proto.graph.node)} nodes, {weights} numbers in weights.", ""]
             lines += ["| ONNX operator | nodes |", "|---|---|", *(f"| {k} | {n} |" for k, n in sorted(kinds.items()))]
         if self.counts:
-            lines += ["", "| operator of the program | calls |", "|---|---|", *(f"| {k} | {n} |" for k, n in sorted(self.counts.items()))]
+            lines += [
+                "",
+                "| operator of the program | calls |",
+                "|---|---|",
+                *(f"| {k} | {n} |" for k, n in sorted(self.counts.items())),
+            ]
         if self.verification is not None:
             lines += ["", "## Verification", "", "| output | largest difference | relative |", "|---|---|---|"]
             lines += [f"| `{v.name}` | {v.max_abs_diff:.3g} | {v.max_rel_diff:.3g} |" for v in self.verification]

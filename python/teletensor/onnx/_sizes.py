@@ -24,7 +24,9 @@ def with_dims(shapes: Any, hinted: bool = False) -> tuple[Any, dict[str, str]]:
             if hinted:
                 return Dim.DYNAMIC
             if value not in dims:
-                identifier = value if value.isidentifier() else "dim_" + "".join(c if c.isalnum() else "_" for c in value)
+                identifier = (
+                    value if value.isidentifier() else "dim_" + "".join(c if c.isalnum() else "_" for c in value)
+                )
                 while identifier in names:
                     identifier += "_"
                 dims[value] = Dim(identifier)
@@ -63,7 +65,9 @@ def from_axes(
             leaves.append((name, tuple(path), leaf))
     tensors = [(name, path, leaf) for name, path, leaf in leaves if isinstance(leaf, Tensor)]
     names = list(input_names or [])
-    names += ["_".join([n, *(str(getattr(k, "key", getattr(k, "idx", k))) for k in p)]) for n, p, _ in tensors[len(names) :]]
+    names += [
+        "_".join([n, *(str(getattr(k, "key", getattr(k, "idx", k))) for k in p)]) for n, p, _ in tensors[len(names) :]
+    ]
     by_name = dict(zip(names, range(len(tensors))))
     axes: dict[int, dict[int, str]] = {}
     for name, given in dynamic_axes.items():

@@ -65,7 +65,9 @@ def _largest(x: Tensor) -> float:
 def _histogram(x: Tensor) -> tuple[Tensor, Tensor]:
     bounds = tensor([0.0, *(10.0**e for e in range(-6, 2)), 1e6], dtype=_C.float64)
     values = x.reshape(-1)
-    counts = [int(((values >= low) & (values < high)).sum()) for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist())]
+    counts = [
+        int(((values >= low) & (values < high)).sum()) for low, high in zip(bounds[:-1].tolist(), bounds[1:].tolist())
+    ]
     return tensor(counts, dtype=_C.float32), bounds.to(_C.float32)
 
 
@@ -82,7 +84,9 @@ def verify_onnx_program(
         ValueError: there are no arguments.
     """
     if compare_intermediates:
-        raise NotImplementedError("[verify_onnx_program] compare_intermediates; ONNXProgram.compute_values() returns values by name")
+        raise NotImplementedError(
+            "[verify_onnx_program] compare_intermediates; ONNXProgram.compute_values() returns values by name"
+        )
     program = onnx_program.exported_program
     if program is None:
         raise ValueError("[verify_onnx_program] expected a program with an exported_program")

@@ -94,7 +94,8 @@ ROWS: dict[str, Case] = {
     "multihead_attention": _fn(None, "f:n,m,8"),
     "transformer_layer": _layer(lambda t: t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), "f:n,m,8"),
     "transformer_layer-norm-first": _layer(lambda t: t.nn.TransformerEncoderLayer(8, 2, 16, norm_first=True, activation="gelu"), "f:m,n,8"),
-    "transformer_encoder": _layer(lambda t: t.nn.TransformerEncoder(t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), "f:n,m,8"),
+    "transformer_encoder": _layer(
+        lambda t: t.nn.TransformerEncoder(t.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True), 2), "f:n,m,8"),
     "transformer_decoder_layer": _layer(lambda t: t.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), "f:n,m,8", "f:n,k,8"),
     "transformer": _layer(lambda t: t.nn.Transformer(8, 2, 1, 1, 16, batch_first=True), "f:n,m,8", "f:n,k,8"),
     # Recurrent
@@ -151,6 +152,7 @@ ROWS: dict[str, Case] = {
     "pad-replicate": _fn(lambda t, x: t.nn.functional.pad(x, (1, 2, 0, 1), mode="replicate"), "f:n,2,3,4"),
     "pad-circular": _fn(lambda t, x: t.nn.functional.pad(x, (1, 2), mode="circular"), "f:n,3,4"),
     "reflection_pad3d": _layer(lambda t: t.nn.ReflectionPad3d(1), "f:n,2,3,3,4"),
+    "replication_pad3d": _layer(lambda t: t.nn.ReplicationPad3d(1), "f:n,2,3,3,4"),
     "zero_pad2d": _layer(lambda t: t.nn.ZeroPad2d((1, 0, 2, 1)), "f:n,2,3,4"),
     # Shuffles
     "pixel_shuffle": _layer(lambda t: t.nn.PixelShuffle(2), "f:n,8,3,m"),

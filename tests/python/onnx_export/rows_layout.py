@@ -54,7 +54,7 @@ ROWS: dict[str, Case] = {
     "sizes": _fn(lambda t, x: x * x.shape[0] + x.shape[1], "f:n,m"),
     "numel": _fn(lambda t, x: x / x.numel(), "f:n,m"),
     # Indices
-    "gather": _fn(lambda t, x, i: (x.gather(1, i), x.gather(0, i[:2] * 0 + 1)), "f:n,5", "i5:n,3"),
+    "gather": _fn(lambda t, x, i: (x.gather(1, i), x.gather(0, i * 0 + 1)), "f:n,5", "i5:n,3"),
     "take_along_dim": _fn(lambda t, x, i: t.take_along_dim(x, i, 1), "f:n,5", "i5:n,3"),
     "take": _fn(lambda t, x, i: t.take(x, i), "f:n,5", "i5:4"),
     "index_select": _fn(lambda t, x, i: x.index_select(1, i), "f:n,5", "i5:m"),
@@ -66,7 +66,8 @@ ROWS: dict[str, Case] = {
     "index-matrix": _fn(lambda t, x, i: x[:, i], "f:n,5", "i5:2,m"),
     "index-arange": _fn(lambda t, x, i: x[t.arange(x.shape[0]), i], "f:n,5", "i5:n"),
     "index-last-tokens": _fn(lambda t, x, i: x[t.arange(x.shape[0]), i.clamp(max=x.shape[1] - 1)], "f:n,m,2", "i5:n"),
-    "scatter": _fn(lambda t, x, i, s: (x.scatter(1, i.sort(1).values * 0 + t.arange(3), s), x.scatter(1, i, 2.0)), "f:n,5", "i5:n,3", "f:n,3"),
+    "scatter": _fn(
+        lambda t, x, i, s: (x.scatter(1, i * 0 + t.arange(3), s), x.scatter(1, i, 2.0)), "f:n,5", "i5:n,3", "f:n,3"),
     "scatter-zeros": _fn(lambda t, i: t.zeros(3, 5).scatter(1, i, 1.0), "i5:3,1"),
     "scatter_add": _fn(lambda t, x, i, s: x.scatter_add(1, i, s), "f:n,5", "i5:n,3", "f:n,3"),
     "scatter_reduce": _fn(
@@ -94,6 +95,7 @@ ROWS: dict[str, Case] = {
     "write-index": _fn(lambda t, x, s: _write(t, x, lambda y: y.__setitem__((slice(None), t.tensor([0, 2])), s)), "f:n,5", "f:n,2"),
     "write-in-view": _fn(lambda t, x: _write(t, x, lambda y: y.t()[0].copy_(y[:, 1])), "f:n,5"),
     "write-by-size": _fn(lambda t, x: _write(t, x, lambda y: y[: x.shape[0] - 1].mul_(x.shape[0])), "f:n,5"),
+    "write-out": _fn(lambda t, x, y: t.atan2(x, y, out=t.empty_like(x)), "f:n,5", "f:n,5"),
     # New tensors
     "zeros": _fn(lambda t, x: (x + t.zeros(x.shape[0], 1), t.ones(2, x.shape[1]), t.full((x.shape[0],), 3)), "f:n,m"),
     "like": _fn(lambda t, x: (t.zeros_like(x), t.ones_like(x, dtype=t.int64), t.full_like(x, 2.5)), "f:n,3"),
@@ -119,12 +121,12 @@ ROWS: dict[str, Case] = {
         lambda t, x: (t.view_as_complex(x).abs(), t.view_as_complex(x).angle(), t.view_as_complex(x).real, t.view_as_complex(x).imag,
                       t.view_as_real(t.view_as_complex(x) * t.view_as_complex(x).conj())), "f:n,4,2"),
     # Random numbers
-    "rand": _fn(lambda t, x: (x + t.rand(x.shape), t.randn(2, 3), t.rand_like(x), t.randn_like(x)), "f:n,3", random=True),
-    "randperm": _fn(lambda t, x: x[t.randperm(x.shape[0])], "f:n,3", random=True),
-    "randint": _fn(lambda t, x: t.randint(0, 9, (x.shape[0],)), "f:n,3", random=True),
-    "bernoulli": _fn(lambda t, x: t.bernoulli(x), "q:n,3", random=True),
-    "multinomial": _fn(lambda t, x: t.multinomial(x, 3, replacement=True), "q:n,3", random=True),
-    "dropout-train": _fn(lambda t, x: t.nn.functional.dropout(x, 0.5, True), "f:n,3", random=True),
+    "rand": _fn(lambda t, x: (x + t.rand(x.shape), t.randn(2, 3), t.rand_like(x), t.randn_like(x)), "f:n,3", random=True, opsets=(18, 20)),
+    "randperm": _fn(lambda t, x: x[t.randperm(x.shape[0])], "f:n,3", random=True, opsets=(18, 20)),
+    "randint": _fn(lambda t, x: t.randint(0, 9, (x.shape[0],)), "f:n,3", random=True, opsets=(18, 20)),
+    "bernoulli": _fn(lambda t, x: t.bernoulli(x), "q:n,3", random=True, opsets=(18, 20)),
+    "multinomial": _fn(lambda t, x: t.multinomial(x, 3, replacement=True), "q:n,3", random=True, opsets=(18, 20)),
+    "dropout-train": _fn(lambda t, x: t.nn.functional.dropout(x, 0.5, True), "f:n,3", random=True, opsets=(18, 20)),
     # Control flow
     "cond": _fn(lambda t, x: t.cond(x.sum() > 0, lambda a: a.sin() * 2, lambda a: a.cos(), (x,)), "f:n,3"),
     "cond-captured": _fn(lambda t, x, y: t.cond(x.sum() < 0, lambda a: a + y, lambda a: a, (x,)), "f:n,3", "f:n,3"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from .cases import Case
 
 _FLOAT = """
@@ -33,20 +35,24 @@ _BINARY = {
     "add": "ff fi ij fd bi bb", "sub": "ff fi", "mul": "ff fi bb bf", "div": "ff fi ii", "floor_divide": "ff ii", "remainder": "ff ii",
     "fmod": "ff ii", "atan2": "ff", "maximum": "ff ii bb", "minimum": "ff ii fi", "fmax": "ff", "fmin": "ff", "hypot": "ff",
     "copysign": "ff", "logaddexp": "ff", "eq": "ff ii fi bb", "ne": "ff ii", "lt": "ff fi ij", "le": "ff bb", "gt": "ff ii uu", "ge": "ff",
-    "bitwise_and": "ii bb", "bitwise_or": "ii bb", "bitwise_xor": "ii bb", "logical_and": "bb ff", "logical_or": "bb ii", "logical_xor": "bb",
+    "bitwise_and": "ii bb", "bitwise_or": "ii bb", "bitwise_xor": "ii bb",
+    "logical_and": "bb ff", "logical_or": "bb ii", "logical_xor": "bb",
     "heaviside": "ff",
 }  # fmt: skip
 
 
+def _binary_row(name: str, pair: str) -> Case:
+    def call(t: Any, x: Any, y: Any) -> Any:
+        operator = getattr(t, name)
+        if pair == "ii" and name in ("div", "floor_divide", "remainder", "fmod"):  # positive and negative divisors
+            return operator(x, y.abs() * 2 + 1) + operator(x, -y.abs() - 1)
+        return operator(x, y)
+
+    return Case(call, [f"{pair[0]}:n,1,3", f"{pair[1]}:2,3"])
+
+
 def _binary_rows() -> dict[str, Case]:
-    rows = {}
-    for name, kinds in _BINARY.items():
-        for pair in kinds.split():
-            function = lambda t, x, y, name=name: getattr(t, name)(x, y)  # noqa: E731
-            if pair == "ii" and name in ("div", "floor_divide", "remainder", "fmod"):
-                function = lambda t, x, y, name=name: getattr(t, name)(x, y.abs() * 2 + 1) + getattr(t, name)(x, -y.abs() - 1)  # noqa: E731
-            rows[f"{name}-{pair}"] = Case(function, [f"{pair[0]}:n,1,3", f"{pair[1]}:2,3"])
-    return rows
+    return {f"{name}-{pair}": _binary_row(name, pair) for name, kinds in _BINARY.items() for pair in kinds.split()}
 
 
 ROWS: dict[str, Case] = {

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from . import rows_layers, rows_layout, rows_pointwise, rows_reductions
+from . import rows_core, rows_layers, rows_layout, rows_pointwise, rows_reductions
 from .cases import FIRST, SECOND, Case, array, dynamic
 
 onnx = pytest.importorskip("onnx")
@@ -15,6 +15,7 @@ ort = pytest.importorskip("onnxruntime")
 
 TABLES = {
     "pointwise": rows_pointwise.ROWS, "reductions": rows_reductions.ROWS, "layers": rows_layers.ROWS, "layout": rows_layout.ROWS,
+    "core": rows_core.ROWS,
 }  # fmt: skip
 ROWS = [(f"{table}-{name}", case) for table, rows in TABLES.items() for name, case in rows.items()]
 
@@ -72,8 +73,8 @@ def compare(torch: Any, case: Case, module: Any, model: Any, rounds: list[tuple]
                 np.testing.assert_allclose(a, b, atol=case.tolerance[0], rtol=case.tolerance[1], equal_nan=True)
 
 
-@pytest.mark.parametrize("case", [c for _, c in ROWS], ids=[n for n, _ in ROWS])
-def test_row(torch: Any, case: Case) -> None:
+def run(torch: Any, case: Case) -> None:
+    """Exports a case in all of its opsets and compares the values, for two choices of the dynamic sizes."""
     module = module_of(torch, case)
     first = arguments(torch, case, FIRST, 1)
     shapes = [dynamic(text) for text in case.inputs]
@@ -88,3 +89,15 @@ def test_row(torch: Any, case: Case) -> None:
         model = torch.onnx.export(program, opset_version=opset).model_proto
         check(model)
         compare(torch, case, module, model, rounds)
+
+
+@pytest.mark.parametrize("case", [c for _, c in ROWS], ids=[n for n, _ in ROWS])
+def test_row(torch: Any, case: Case) -> None:
+    run(torch, case)
+
+
+def test_every_operator_of_core_aten_has_a_row_or_a_reason() -> None:
+    from tests.conformance.onnx_export import coverage
+
+    assert [n for n in coverage.operators() if coverage.row_of(n) is None and coverage.reason_of(n) is None] == []
+    assert set(coverage.ELSEWHERE.values()) <= set(dict(ROWS))

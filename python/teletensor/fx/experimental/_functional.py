@@ -18,6 +18,7 @@ from ...utils._pytree import tree_map
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
 from ._recording import Recording, call_one
+from ._sizes import SizeLog
 
 # How the value of a view's tensor follows from a new value of the view: (the tensor's value, the view's value, arguments).
 _INVERSES: dict[str, Callable] = {
@@ -97,14 +98,15 @@ class Functionaliser:
     Args:
         sizes: sizes of inputs, by name, that differ from those with which the graph was recorded.
         symbols: values of the symbols in the sizes of results (meta["symbolic_sizes"]).
+        log: remembers how sizes are computed, if they may differ in other runs.
     """
 
     def __init__(
         self, module: GraphModule, decompositions: dict[Any, Callable] | None, sizes: dict[str, list[int]] | None = None,
-        symbols: dict[str, int] | None = None,
+        symbols: dict[str, int] | None = None, log: SizeLog | None = None,
     ) -> None:  # fmt: skip
         self.module, self.sizes, self.symbols = module, sizes or {}, symbols or {}
-        self.recording = Recording(True, decompositions)
+        self.recording = Recording(True, decompositions, log)
         self.values: dict[Node, Any] = {}
         self.memories: list[_Memory] = []
         self.copies: list[Node] = []  # of values that were written by copy_()
@@ -178,12 +180,16 @@ class Functionaliser:
 
     def _call(self, node: Node) -> Any:
         target, args, kwargs = node.target, node.args, dict(node.kwargs)
+        self.recording.origin = node
         if target is operator.getitem:
             found = self.values[args[0]]
             return found[args[1]]
         written = _written_arguments(target, args, kwargs)
         if target is _set_grad_enabled:
             return None
+        if getattr(target, "_opname", "") in ("sym_size", "sym_numel"):
+            tensor = self.values[args[0]].read()
+            return tensor.size(*args[1:]) if target._opname == "sym_size" else tensor.numel()
         if isinstance(target, HigherOrderOperator):
             return self._higher_order(node)
         if not written:
@@ -300,7 +306,7 @@ class Functionaliser:
 
     def _without_write(self, target: Any, args: tuple, kwargs: dict) -> Any:
         """Calls the variant of an operator that returns new tensors."""
-        positional, keyword = list(self._read(args)), self._read(kwargs)
+        positional, keyword = list(self._read(args)), dict(self._read(kwargs))
         if isinstance(target, EngineOverload):
             keyword.pop("out")
             return self.recording.one(target, tuple(positional), keyword)

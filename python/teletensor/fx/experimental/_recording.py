@@ -53,6 +53,8 @@ class Recording(TorchDispatchMode):
         self.lifts_constants = False  # whether on_constant also receives tensors that the function creates from numbers
         self.divided: list[Any] = []  # overloads whose decompositions are running
         self.module_stack: list[tuple[str, type]] = []
+        self.origin: Node | None = None  # the node of another graph that is being recorded again
+        self.on_node: Callable[[Node], None] | None = outer.on_node if outer else None  # receives each new call
         self.keeps_mode_changes, self.is_grad_enabled = keeps_mode_changes, _C.is_grad_enabled()
         self._first_new = _C.torch.empty(0, device="meta")._handle
 
@@ -168,6 +170,10 @@ class Recording(TorchDispatchMode):
         node = self.graph.create_node("call_function", target, args, kwargs, getattr(target, "_opname", None))
         if self.module_stack:
             node.meta["nn_module_stack"] = {name: (name, kind) for name, kind in self.module_stack}
+        if self.origin is not None:
+            node.meta |= {k: self.origin.meta[k] for k in ("nn_module_stack", "stack_trace") if k in self.origin.meta}
+        if self.on_node is not None:
+            self.on_node(node)
         return node
 
     def argument(self, value: Any) -> Any:

@@ -134,7 +134,9 @@ def _glu(b: Builder, self: Value, dim: int = -1) -> Value:
 
 
 @translates("aten.rrelu.default aten.rrelu_with_noise.default")
-def _rrelu(b: Builder, self: Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None) -> Value:
+def _rrelu(
+    b: Builder, self: Value, lower: float = 0.125, upper: float = 1 / 3, training: bool = False, generator: Any = None
+) -> Value:
     if training or generator is not None:
         raise Untranslatable("random slopes of a training step")
     return b.op("LeakyRelu", self, alpha=(lower + upper) / 2)

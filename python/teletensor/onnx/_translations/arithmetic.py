@@ -11,13 +11,16 @@ from .._builder import Builder, Value
 from .._dtypes import INTEGERS, is_float
 from .._registry import TRANSLATIONS, Untranslatable, translates
 from ._types import promoted
+from .fourier import as_complex
 
 _UNARY = {
     "acos": "Acos", "acosh": "Acosh", "asin": "Asin", "asinh": "Asinh", "atan": "Atan", "atanh": "Atanh", "cos": "Cos", "cosh": "Cosh",
     "erf": "Erf", "exp": "Exp", "log": "Log", "reciprocal": "Reciprocal", "sigmoid": "Sigmoid", "sin": "Sin", "sinh": "Sinh",
     "sqrt": "Sqrt", "tan": "Tan", "tanh": "Tanh",
 }  # fmt: skip
-_NARROW = frozenset(["Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan", "Erf"])  # runtimes lack other types
+_NARROW = frozenset(
+    ["Acos", "Acosh", "Asin", "Asinh", "Atan", "Atanh", "Cosh", "Sinh", "Tan", "Erf"]
+)  # runtimes lack other types
 
 
 def _unary(op_type: str) -> Any:
@@ -49,7 +52,7 @@ for _name, _op in {"ceil": "Ceil", "floor": "Floor", "round": "Round"}.items():
 
 @translates("aten.round.decimals")
 def _round_decimals(b: Builder, self: Value, decimals: int = 0) -> Value:
-    scale = float(10**abs(decimals))
+    scale = float(10 ** abs(decimals))
     if decimals >= 0:
         return b.op("Div", b.op("Round", self * scale), b.const(scale, self.dtype))
     return b.op("Round", self / scale) * scale
@@ -81,9 +84,10 @@ def _neg(b: Builder, self: Value) -> Value:
 
 @translates("aten.positive.default aten.alias.default aten.detach.default aten.clone.default aten.lift_fresh_copy.default "
             "aten.contiguous.default aten.resolve_conj.default aten.resolve_neg.default aten.conj.default aten.real.default "
-            "aten._conj.default aten.lift_fresh.default aten.alias_copy.default aten.detach_copy.default aten.conj_physical.default")  # fmt: skip
+            "aten._conj.default aten.lift_fresh.default aten.alias_copy.default aten.detach_copy.default "
+            "aten.conj_physical.default")  # fmt: skip
 def _identity(b: Builder, self: Value, memory_format: Any = None) -> Value:
-    del memory_format  # strides are no part of ONNX's tensors
+    del b, memory_format  # strides are no part of ONNX's tensors
     return self
 
 
@@ -201,7 +205,9 @@ def _mul(b: Builder, self: Value, other: Any) -> Value:
     return b.op("And", x, y) if b.dtype is _C.bool else b.op("Mul", x, y)
 
 
-@translates("aten.div.Tensor aten.div.Scalar aten.true_divide.Tensor aten.true_divide.Scalar aten.divide.Tensor aten.divide.Scalar")
+@translates(
+    "aten.div.Tensor aten.div.Scalar aten.true_divide.Tensor aten.true_divide.Scalar aten.divide.Tensor aten.divide.Scalar"
+)
 def _div(b: Builder, self: Value, other: Any) -> Value:
     return b.op("Div", *promoted(b, self, other, dtype=b.dtype))
 
@@ -221,7 +227,11 @@ def _div_mode(b: Builder, self: Value, other: Any, rounding_mode: str | None = N
         if rounding_mode == "trunc":
             return _trunc(b, quotient)
         rest = b.op("Mod", x, y, fmod=1)  # as PyTorch: exact where the quotient rounds to an integer
-        wrong = b.op("And", b.op("Not", b.op("Equal", rest, b.const(0.0, x.dtype))), b.op("Less", b.op("Mul", rest, y), b.const(0.0, x.dtype)))
+        wrong = b.op(
+            "And",
+            b.op("Not", b.op("Equal", rest, b.const(0.0, x.dtype))),
+            b.op("Less", b.op("Mul", rest, y), b.const(0.0, x.dtype)),
+        )
         exact = b.op("Div", b.op("Sub", x, rest), y)
         exact = b.op("Sub", exact, b.cast(wrong, x.dtype))
         by_zero = b.op("Equal", y, b.const(0.0, x.dtype))
@@ -252,7 +262,9 @@ def _fmod(b: Builder, self: Value, other: Any) -> Value:
     return b.op("Mod", x, y, fmod=1)
 
 
-@translates("aten.pow.Tensor_Tensor aten.pow.Tensor_Scalar aten.pow.Scalar aten.float_power.Tensor_Scalar aten.float_power.Tensor_Tensor")
+@translates(
+    "aten.pow.Tensor_Tensor aten.pow.Tensor_Scalar aten.pow.Scalar aten.float_power.Tensor_Scalar aten.float_power.Tensor_Tensor"
+)
 def _pow(b: Builder, self: Any, exponent: Any) -> Value:
     if not isinstance(exponent, Value):
         x = b.value(self, b.dtype)
@@ -308,7 +320,11 @@ def _xlogy(b: Builder, self: Value, other: Any) -> Value:
 def _logaddexp(b: Builder, self: Value, other: Value) -> Value:
     x, y = promoted(b, self, other, dtype=b.dtype)
     high, low = b.op("Max", x, y), b.op("Min", x, y)
-    return b.where(b.op("Equal", x, y), b.op("Add", x, b.const(math.log(2), b.dtype)), b.op("Add", high, b.op("Softplus", b.op("Sub", low, high))))
+    return b.where(
+        b.op("Equal", x, y),
+        b.op("Add", x, b.const(math.log(2), b.dtype)),
+        b.op("Add", high, b.op("Softplus", b.op("Sub", low, high))),
+    )
 
 
 @translates("aten.lerp.Scalar aten.lerp.Tensor")
@@ -383,7 +399,9 @@ TRANSLATIONS["aten.clamp_max.default"] = TRANSLATIONS["aten.clamp_max.Tensor"] =
 
 
 @translates("aten.nan_to_num.default")
-def _nan_to_num(b: Builder, self: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None) -> Value:
+def _nan_to_num(
+    b: Builder, self: Value, nan: float | None = None, posinf: float | None = None, neginf: float | None = None
+) -> Value:
     if not is_float(self.dtype):
         return b.op("Identity", self)
     limits = finfo(self.dtype)
@@ -404,7 +422,13 @@ def _bitwise(name: str, logical: str) -> Any:
 
 
 for _name, _op, _logical in (("and", "BitwiseAnd", "And"), ("or", "BitwiseOr", "Or"), ("xor", "BitwiseXor", "Xor")):
-    for _form in (f"bitwise_{_name}.Tensor", f"bitwise_{_name}.Scalar", f"bitwise_{_name}.Scalar_Tensor", f"__{_name}__.Tensor", f"__{_name}__.Scalar"):
+    for _form in (
+        f"bitwise_{_name}.Tensor",
+        f"bitwise_{_name}.Scalar",
+        f"bitwise_{_name}.Scalar_Tensor",
+        f"__{_name}__.Tensor",
+        f"__{_name}__.Scalar",
+    ):
         TRANSLATIONS[f"aten.{_form}"] = _bitwise(_op, _logical)
 
 
@@ -413,13 +437,17 @@ def _bitwise_not(b: Builder, self: Value) -> Value:
     return b.op("Not" if self.dtype is _C.bool else "BitwiseNot", self)
 
 
-@translates("aten.bitwise_left_shift.Tensor aten.bitwise_left_shift.Tensor_Scalar aten.__lshift__.Scalar aten.__lshift__.Tensor")
+@translates(
+    "aten.bitwise_left_shift.Tensor aten.bitwise_left_shift.Tensor_Scalar aten.__lshift__.Scalar aten.__lshift__.Tensor"
+)
 def _left_shift(b: Builder, self: Value, other: Any) -> Value:
     x, y = promoted(b, self, other, dtype=b.dtype)
     return b.op("Mul", x, b.op("Pow", b.const(2, x.dtype), y))
 
 
-@translates("aten.bitwise_right_shift.Tensor aten.bitwise_right_shift.Tensor_Scalar aten.__rshift__.Scalar aten.__rshift__.Tensor")
+@translates(
+    "aten.bitwise_right_shift.Tensor aten.bitwise_right_shift.Tensor_Scalar aten.__rshift__.Scalar aten.__rshift__.Tensor"
+)
 def _right_shift(b: Builder, self: Value, other: Any) -> Value:
     """Rounded down: numbers below 0 keep their sign."""
     x, y = promoted(b, self, other, dtype=b.dtype)
@@ -452,5 +480,4 @@ def _logical_not(b: Builder, self: Value) -> Value:
             "aten.float.default prims.convert_element_type.default")  # fmt: skip
 def _to(b: Builder, self: Value, *_: Any, **__: Any) -> Value:
     """The dtype is the result's; devices, strides and copies are no part of ONNX's graphs."""
-    return b.cast(self, b.dtype)
-
+    return as_complex(b, self) if b.dtype.is_complex else b.cast(self, b.dtype)

@@ -71,7 +71,9 @@ def _signbit(b: Builder, self: Value) -> Value:
 
 
 @translates("aten.isclose.default")
-def _isclose(b: Builder, self: Value, other: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False) -> Value:
+def _isclose(
+    b: Builder, self: Value, other: Value, rtol: float = 1e-5, atol: float = 1e-8, equal_nan: bool = False
+) -> Value:
     x, y = (b.cast(v, _C.float64) if not is_float(v.dtype) else v for v in promoted(b, self, other))
     difference = b.op("Abs", b.op("Sub", x, y))
     limit = b.op("Abs", y) * rtol + atol

@@ -46,7 +46,9 @@ def _convolution(
     return _convolved(b, input, weight, bias, stride, padding, dilation, transposed, output_padding, groups)
 
 
-@translates("aten.conv1d.default aten.conv2d.default aten.conv3d.default aten.conv1d.padding aten.conv2d.padding aten.conv3d.padding")
+@translates(
+    "aten.conv1d.default aten.conv2d.default aten.conv3d.default aten.conv1d.padding aten.conv2d.padding aten.conv3d.padding"
+)
 def _conv(
     b: Builder, input: Value, weight: Value, bias: Value | None = None, stride: Any = 1, padding: Any = 0, dilation: Any = 1,  # noqa: A002
     groups: int = 1,
@@ -64,7 +66,9 @@ def _conv_transpose(
 
 @translates("aten.conv_tbc.default")
 def _conv_tbc(b: Builder, self: Value, weight: Value, bias: Value, pad: int = 0) -> Value:
-    made = b.op("Conv", b.transpose(self, [1, 2, 0]), b.transpose(weight, [2, 1, 0]), bias, pads=[pad, pad], shape=(None,) * 3)
+    made = b.op(
+        "Conv", b.transpose(self, [1, 2, 0]), b.transpose(weight, [2, 1, 0]), bias, pads=[pad, pad], shape=(None,) * 3
+    )
     return b.transpose(made, [2, 0, 1])
 
 
@@ -86,7 +90,13 @@ def blocks(b: Builder, self: Value, kernel_size: Any, dilation: Any = 1, padding
         starts = b.arange(count) * stride[i]
         offsets = b.const([[k * dilation[i]] for k in range(kernel[i])], _C.int64)
         blocks = count if type(count) is int else None
-        x = b.op("Gather", x, b.op("Add", starts, offsets), axis=dim, shape=(*x.shape[:dim], kernel[i], blocks, *x.shape[dim + 1 :]))
+        x = b.op(
+            "Gather",
+            x,
+            b.op("Add", starts, offsets),
+            axis=dim,
+            shape=(*x.shape[:dim], kernel[i], blocks, *x.shape[dim + 1 :]),
+        )
     x = b.transpose(x, [0, 1, 2, 4, 3, 5])
     made = b.reshape(x, [b.size(x, 0), b.arithmetic("Mul", channels, kernel[0] * kernel[1]), -1], (None,) * 3)
     return b.squeeze(b.op("Identity", made, shape=(1, None, None)), [0]) if unbatched else made
@@ -99,12 +109,15 @@ def folded(
     kernel, dilation, padding, stride = (_each(v, 2) for v in (kernel_size, dilation, padding, stride))
     unbatched = self.rank == 2
     x = b.unsqueeze(self, [0]) if unbatched else self
-    made = b.op("Col2Im", x, b.ints(_each(output_size, 2)), b.ints(kernel), dilations=dilation, pads=padding * 2, strides=stride)
+    made = b.op(
+        "Col2Im", x, b.ints(_each(output_size, 2)), b.ints(kernel), dilations=dilation, pads=padding * 2, strides=stride
+    )
     return b.op("Squeeze", made, b.const([0], _C.int64)) if unbatched else made
 
 
 @translates("aten.slow_conv3d.default aten.thnn_conv2d.default aten._slow_conv2d_forward.default")
-def _slow(b: Builder, self: Value, weight: Value, kernel_size: Any, bias: Any = None, stride: Any = 1, padding: Any = 0) -> Value:
+def _slow(
+    b: Builder, self: Value, weight: Value, kernel_size: Any, bias: Any = None, stride: Any = 1, padding: Any = 0
+) -> Value:
     del kernel_size
     return _convolved(b, self, weight, bias, stride, padding, 1, False, 0, 1)
-

@@ -107,11 +107,17 @@ def _linspace(b: Builder, start: Any, end: Any, steps: Any, **_: Any) -> Value:
         return b.const([start], b.dtype)
     last = b.arithmetic("Sub", steps, 1)
     places = b.arange(steps, _C.float64)
-    step = b.const(float(end - start), _C.float64) / (b.cast(last, _C.float64) if isinstance(last, Value) else b.const(float(last), _C.float64))
+    step = b.const(float(end - start), _C.float64) / (
+        b.cast(last, _C.float64) if isinstance(last, Value) else b.const(float(last), _C.float64)
+    )
     rising = b.op("Mul", places, step) + float(start)
     back = b.cast(b.op("Sub", b.value(last, _C.int64), b.arange(steps)), _C.float64)
     falling = b.const(float(end), _C.float64) - b.op("Mul", back, step)
-    half = b.op("Less", b.arange(steps), b.op("Div", b.op("Add", b.value(steps, _C.int64), b.const(1, _C.int64)), b.const(2, _C.int64)))
+    half = b.op(
+        "Less",
+        b.arange(steps),
+        b.op("Div", b.op("Add", b.value(steps, _C.int64), b.const(1, _C.int64)), b.const(2, _C.int64)),
+    )
     made = b.where(half, rising, falling)
     return b.cast(made, b.dtype) if is_float(b.dtype) else b.cast(b.cast(made, _C.float32), b.dtype)
 
@@ -141,7 +147,9 @@ def _window(coefficients: tuple[float, ...]) -> Any:
             raise Untranslatable("a window of a dynamic size")
         n = window_length + 1 if periodic else window_length
         values = [
-            sum(c * (-1) ** k * math.cos(2 * math.pi * k * i / (n - 1)) for k, c in enumerate(coefficients)) if n > 1 else 1.0
+            sum(c * (-1) ** k * math.cos(2 * math.pi * k * i / (n - 1)) for k, c in enumerate(coefficients))
+            if n > 1
+            else 1.0
             for i in range(window_length)
         ]
         return b.const(values, b.dtype)
@@ -151,4 +159,6 @@ def _window(coefficients: tuple[float, ...]) -> Any:
 
 TRANSLATIONS["aten.hann_window.default"] = TRANSLATIONS["aten.hann_window.periodic"] = _window((0.5, 0.5))
 TRANSLATIONS["aten.hamming_window.default"] = TRANSLATIONS["aten.hamming_window.periodic"] = _window((0.54, 0.46))
-TRANSLATIONS["aten.blackman_window.default"] = TRANSLATIONS["aten.blackman_window.periodic"] = _window((0.42, 0.5, 0.08))
+TRANSLATIONS["aten.blackman_window.default"] = TRANSLATIONS["aten.blackman_window.periodic"] = _window(
+    (0.42, 0.5, 0.08)
+)

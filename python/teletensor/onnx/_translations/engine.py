@@ -8,8 +8,21 @@ from typing import Any
 
 from .._builder import Builder, Value
 from .._registry import TRANSLATIONS, Untranslatable, translates
-from . import attention, convolution, creation, indexing, linear, losses, pooling, recurrent, reductions, resizing, scattering, sorting
-from .fourier import Complex, transformed
+from . import (
+    attention,
+    convolution,
+    creation,
+    indexing,
+    linear,
+    losses,
+    pooling,
+    recurrent,
+    reductions,
+    resizing,
+    scattering,
+    sorting,
+)
+from .fourier import ON_COMPLEX, Complex, transformed
 
 
 @translates("teletensor.softsign.default")
@@ -51,7 +64,9 @@ def _norm_named(b: Builder, input: Value, p: str, dim: Any = None, keepdim: bool
 
 
 @translates("teletensor.vector_norm.default")
-def _vector_norm(b: Builder, input: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:  # noqa: A002
+def _vector_norm(
+    b: Builder, input: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Value:  # noqa: A002
     del dtype
     dims = [] if dim is None else [dim] if isinstance(dim, int) else list(dim)
     return reductions.vector_norm_of(b, b.cast(input, b.dtype), ord, dims, keepdim)
@@ -100,7 +115,9 @@ def _variance(name: str, form: str) -> Any:
             dim, keepdim = given.get("dim"), given.get("keepdim", False)
             amount = given.get(names[1], 1)
             amount = 1 if amount is None else amount
-        return TRANSLATIONS[f"aten.{name}.correction"](b, input, dim, None, keepdim, correction=int(amount) if amount in (0, 1) else amount)
+        return TRANSLATIONS[f"aten.{name}.correction"](
+            b, input, dim, None, keepdim, correction=int(amount) if amount in (0, 1) else amount
+        )
 
     return translate
 
@@ -175,7 +192,9 @@ def _im2col(b: Builder, input: Value, kernel_size: Any, dilation: Any = 1, paddi
 
 
 @translates("teletensor.col2im.default")
-def _col2im(b: Builder, input: Value, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1) -> Value:  # noqa: A002
+def _col2im(
+    b: Builder, input: Value, output_size: Any, kernel_size: Any, dilation: Any = 1, padding: Any = 0, stride: Any = 1
+) -> Value:  # noqa: A002
     return convolution.folded(b, input, output_size, kernel_size, dilation, padding, stride)
 
 
@@ -196,18 +215,24 @@ def _rnn(
     if batch_sizes:
         raise Untranslatable("packed sequences")
     activation = {"tanh": "Tanh", "relu": "Relu"}[nonlinearity]
-    return recurrent.layers(b, "RNN", input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first, activation)
+    return recurrent.layers(
+        b, "RNN", input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first, activation
+    )
 
 
 @translates("teletensor.interpolate.default")
 def _interpolate(
     b: Builder, input: Value, size: Sequence[Any], mode: str = "nearest", align_corners: bool = False, scale_factors: Sequence[float] = (),  # noqa: A002
 ) -> Value:  # fmt: skip
+    if mode == "area":
+        return TRANSLATIONS[f"aten.adaptive_avg_pool{input.rank - 2}d.default"](b, input, list(size))
     return resizing.resized(b, input, list(size), list(scale_factors) or None, mode, align_corners)
 
 
 @translates("teletensor.grid_sample.default")
-def _grid_sample(b: Builder, input: Value, grid: Value, mode: Any, padding_mode: Any, align_corners: bool = False) -> Value:  # noqa: A002
+def _grid_sample(
+    b: Builder, input: Value, grid: Value, mode: Any, padding_mode: Any, align_corners: bool = False
+) -> Value:  # noqa: A002
     return TRANSLATIONS["aten.grid_sampler.default"](b, input, grid, mode, padding_mode, align_corners)
 
 
@@ -217,7 +242,9 @@ def _affine_grid(b: Builder, theta: Value, size: Sequence[Any], align_corners: b
 
 
 @translates("teletensor.addmm_activation.default")
-def _addmm_activation(b: Builder, input: Value, mat1: Value, mat2: Value, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False) -> Value:  # noqa: A002
+def _addmm_activation(
+    b: Builder, input: Value, mat1: Value, mat2: Value, beta: Any = 1, alpha: Any = 1, use_gelu: bool = False
+) -> Value:  # noqa: A002
     product = linear.added(b, input, b.op("MatMul", mat1, mat2), beta, alpha)
     return TRANSLATIONS["aten.gelu.default"](b, product, "tanh") if use_gelu else b.op("Relu", product)
 
@@ -247,7 +274,16 @@ def _cross_entropy(
 
 
 @translates("teletensor.gaussian_nll_loss.default")
-def _gaussian_nll(b: Builder, input: Value, target: Value, var: Value, *, full: bool = False, eps: float = 1e-6, reduction: str = "mean") -> Value:  # noqa: A002
+def _gaussian_nll(
+    b: Builder,
+    input: Value,
+    target: Value,
+    var: Value,
+    *,
+    full: bool = False,
+    eps: float = 1e-6,
+    reduction: str = "mean",
+) -> Value:  # noqa: A002
     var = b.op("Max", var, b.const(eps, var.dtype))
     d = b.op("Sub", input, target)
     loss = b.op("Add", b.op("Log", var), b.op("Div", b.op("Mul", d, d), var)) * 0.5
@@ -299,6 +335,38 @@ def _clamp_between(b: Builder, input: Value, min: Value, max: Value) -> Value:  
     return TRANSLATIONS["aten.clamp.Tensor"](b, input, min, max)
 
 
+def _with_reduction(name: str) -> Any:
+    def translate(b: Builder, *tensors: Value, reduction: str = "mean", **options: Any) -> Value:
+        return TRANSLATIONS[f"aten.{name}.default"](b, *tensors, reduction=reduction, **options)
+
+    return translate
+
+
+for _name in (
+    "kl_div", "soft_margin_loss", "margin_ranking_loss", "hinge_embedding_loss", "cosine_embedding_loss", "triplet_margin_loss",
+    "poisson_nll_loss", "mse_loss", "l1_loss", "smooth_l1_loss", "huber_loss", "binary_cross_entropy", "binary_cross_entropy_with_logits",
+):  # fmt: skip
+    TRANSLATIONS[f"teletensor.{_name}.default"] = _with_reduction(_name)
+
+
+@translates("teletensor.nll_loss.default")
+def _nll_loss(
+    b: Builder,
+    input: Value,
+    target: Value,
+    weight: Value | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Value:  # noqa: A002
+    return TRANSLATIONS["aten.nll_loss.default"](b, input, target, weight, reduction, ignore_index)
+
+
+@translates("teletensor.tensor_split.default")
+def _tensor_split(b: Builder, input: Value, indices_or_sections: int, dim: int = 0) -> list[Value]:  # noqa: A002
+    return TRANSLATIONS["aten.tensor_split.sections"](b, input, indices_or_sections, dim)
+
+
 # ---- Fourier transforms: a scale instead of a norm
 
 
@@ -336,3 +404,6 @@ def _elements(x: Any, dims: Sequence[int]) -> int:
     return math.prod(sizes)
 
 
+ON_COMPLEX |= {
+    "teletensor.fft_c2c.default": _fft_c2c, "teletensor.fft_c2r.default": _fft_c2r,
+}  # fmt: skip

@@ -33,8 +33,15 @@ def _pair(b: Builder, x: Any) -> tuple[Value, tuple]:
         return x.pair, x.shape
     x = x if x.dtype in (_C.float32, _C.float64) else b.cast(x, _C.float32)
     zero = b.op("Mul", x, b.const(0.0, x.dtype))
-    made = b.op("Concat", b.unsqueeze(x, [-1]), b.op("Unsqueeze", zero, b.const([-1], _C.int64)), axis=-1, shape=(*x.shape, 2))
+    made = b.op(
+        "Concat", b.unsqueeze(x, [-1]), b.op("Unsqueeze", zero, b.const([-1], _C.int64)), axis=-1, shape=(*x.shape, 2)
+    )
     return made, x.shape
+
+
+def as_complex(b: Builder, x: Value) -> Complex:
+    """A real value with an imaginary part of 0."""
+    return Complex(*_pair(b, x))
 
 
 def _part(b: Builder, x: Complex, i: int) -> Value:
@@ -56,7 +63,7 @@ def _sized(b: Builder, pair: Value, shape: tuple, dim: int, n: Any) -> tuple[Val
     return b.op("Pad", pair, b.ints(pads), b.const(0, pair.dtype), mode="constant", shape=(*new, 2)), new
 
 
-def _scaled(b: Builder, pair: Value, count: Any, norm: str | None, inverse: bool) -> Value:
+def _scaled(pair: Value, count: Any, norm: str | None, inverse: bool) -> Value:
     """ONNX divides the inverse by the number of elements, which is norm="backward"."""
     if norm in (None, "backward") or not isinstance(norm, str):
         return pair
@@ -102,7 +109,11 @@ def transformed(b: Builder, x: Any, kind: str, sizes: Sequence[Any] | None, dims
     sizes = list(sizes) if sizes is not None else [None] * len(dims)
     count: Any = 1
     if kind == "irfft":
-        last = sizes[-1] if sizes[-1] is not None else (2 * (shape[dims[-1]] - 1) if type(shape[dims[-1]]) is int else None)
+        last = (
+            sizes[-1]
+            if sizes[-1] is not None
+            else (2 * (shape[dims[-1]] - 1) if type(shape[dims[-1]]) is int else None)
+        )
         if type(last) is not int:
             raise Untranslatable("an inverse real Fourier transform of a dynamic size")
         for d, n in zip(dims[:-1], sizes[:-1]):
@@ -112,7 +123,7 @@ def transformed(b: Builder, x: Any, kind: str, sizes: Sequence[Any] | None, dims
         pair, shape = _sized(b, pair, shape, dims[-1], last // 2 + 1)
         pair, shape = _mirrored(b, pair, shape, dims[-1], last)
         pair = _dft(b, pair, shape, dims[-1], True)
-        made = _part(b, Complex(_scaled(b, pair, count * last, norm, True), shape), 0)
+        made = _part(b, Complex(_scaled(pair, count * last, norm, True), shape), 0)
         return made
     for d, n in zip(dims, sizes):
         pair, shape = _sized(b, pair, shape, d, n)
@@ -125,7 +136,7 @@ def transformed(b: Builder, x: Any, kind: str, sizes: Sequence[Any] | None, dims
             half = b.arithmetic("Add", b.arithmetic("Div", _size(b, pair, shape, d), 2), 1)
             shape = tuple((half if type(half) is int else None) if k == d else m for k, m in enumerate(shape))
             pair = b.op("Slice", pair, b.ints([0]), b.ints([half]), b.ints([d]), shape=(*shape, 2))
-    return Complex(_scaled(b, pair, count, norm, inverse), shape)
+    return Complex(_scaled(pair, count, norm, inverse), shape)
 
 
 def _size(b: Builder, pair: Value, shape: tuple, dim: int) -> Any:
@@ -226,9 +237,13 @@ def _mul(b: Builder, self: Any, other: Any) -> Complex:
     if not isinstance(self, Complex):
         self, other = other, self
     if isinstance(other, Value):
-        return Complex(b.op("Mul", self.pair, b.unsqueeze(b.cast(other, self.pair.dtype), [-1]), shape=(*b.shape, 2)), b.shape)
+        return Complex(
+            b.op("Mul", self.pair, b.unsqueeze(b.cast(other, self.pair.dtype), [-1]), shape=(*b.shape, 2)), b.shape
+        )
     if isinstance(other, (int, float)):
-        return Complex(b.op("Mul", self.pair, b.const(float(other), self.pair.dtype), shape=self.pair.shape), self.shape)
+        return Complex(
+            b.op("Mul", self.pair, b.const(float(other), self.pair.dtype), shape=self.pair.shape), self.shape
+        )
     a, c = self.pair, _operand(b, other)
     last = b.const([-1], _C.int64)
     real = b.op("ReduceSum", b.op("Mul", b.op("Mul", a, c), b.const([1.0, -1.0], a.dtype)), last, keepdims=1)
@@ -237,19 +252,40 @@ def _mul(b: Builder, self: Any, other: Any) -> Complex:
     return Complex(b.op("Concat", real, imag, axis=-1, shape=(*b.shape, 2)), b.shape)
 
 
+def _narrowed(b: Builder, self: Complex, dim: int, start: Any, length: Any) -> Complex:
+    end = b.arithmetic("Add", start, length)
+    return Complex(
+        b.op("Slice", self.pair, b.ints([start]), b.ints([end]), b.ints([dim % self.rank]), shape=(*b.shape, 2)),
+        b.shape,
+    )
+
+
+def _sliced(b: Builder, self: Complex, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Complex:
+    bounds = b.ints([0 if start is None else start]), b.ints([2**62 if end is None else end])
+    return Complex(
+        b.op("Slice", self.pair, *bounds, b.ints([dim % self.rank]), b.ints([step]), shape=(*b.shape, 2)), b.shape
+    )
+
+
 def _reshaped(b: Builder, self: Complex, size: Sequence[Any]) -> Complex:
     return Complex(b.reshape(self.pair, [*size, 2], (*b.shape, 2)), b.shape)
+
+
+def _same(b: Builder, self: Complex, **_: Any) -> Complex:
+    del b
+    return self
 
 
 # Used in place of the table's translations if an argument is complex.
 ON_COMPLEX = {
     "aten.abs.default": _abs, "aten.angle.default": _angle, "aten.view_as_real.default": _view_as_real,
     "aten.real.default": lambda b, self: _part(b, self, 0), "aten.imag.default": lambda b, self: _part(b, self, 1),
-    "aten.conj.default": _conj, "aten._conj.default": _conj, "aten.resolve_conj.default": lambda b, self: self,
-    "aten.conj_physical.default": _conj, "aten._conj_physical.default": _conj, "aten.clone.default": lambda b, self, **_: self,
+    "aten.conj.default": _conj, "aten._conj.default": _conj, "aten.resolve_conj.default": _same,
+    "aten.conj_physical.default": _conj, "aten._conj_physical.default": _conj, "aten.clone.default": _same,
     "aten.add.Tensor": _linear("Add"), "aten.sub.Tensor": _linear("Sub"), "aten.mul.Tensor": _mul, "aten.mul.Scalar": _mul,
     "aten.view.default": _reshaped, "aten.reshape.default": _reshaped, "aten.view_as_real_copy.default": _view_as_real,
-    "aten.detach.default": lambda b, self: self, "aten.alias.default": lambda b, self: self,
+    "aten.narrow.default": _narrowed, "aten.slice.Tensor": _sliced,
+    "aten.detach.default": _same, "aten.alias.default": _same,
     **{f"aten.fft_{k}{s}.default": TRANSLATIONS[f"aten.fft_{k}{s}.default"] for k in ("fft", "ifft", "irfft") for s in ("", "2", "n")},
     "aten._fft_c2c.default": _c2c, "aten._fft_c2r.default": _c2r,
 }  # fmt: skip

@@ -84,7 +84,11 @@ def common(b: Builder, indices: Sequence[Value]) -> list[Value]:
         return list(indices)
     total = None
     for v in indices:
-        total = b.op("Mul", v, b.const(0, _C.int64)) if total is None else b.op("Add", total, b.op("Mul", v, b.const(0, _C.int64)))
+        total = (
+            b.op("Mul", v, b.const(0, _C.int64))
+            if total is None
+            else b.op("Add", total, b.op("Mul", v, b.const(0, _C.int64)))
+        )
     sizes = b.op("Shape", total)
     rank = max(v.rank for v in indices)
     return [b.expand(v, sizes, (None,) * rank) for v in indices]
@@ -109,7 +113,9 @@ def indexed(b: Builder, self: Value, indices: Sequence[Value | None]) -> Value:
     return made
 
 
-@translates("aten.embedding_bag.default aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.padding_idx")
+@translates(
+    "aten.embedding_bag.default aten._embedding_bag.default aten._embedding_bag_forward_only.default aten.embedding_bag.padding_idx"
+)
 def _embedding_bag(
     b: Builder, weight: Value, indices: Value, offsets: Value, scale_grad_by_freq: bool = False, mode: int = 0, sparse: bool = False,
     per_sample_weights: Value | None = None, include_last_offset: bool = False, padding_idx: int | None = None,

@@ -42,7 +42,9 @@ def _flatten(b: Builder, self: Value, start_dim: int = 0, end_dim: int = -1) -> 
     start, end = start_dim % self.rank, end_dim % self.rank
     if start == end:
         return self
-    sizes: list[Any] = [b.size(self, d) for d in range(start)] + [-1] + [b.size(self, d) for d in range(end + 1, self.rank)]
+    sizes: list[Any] = (
+        [b.size(self, d) for d in range(start)] + [-1] + [b.size(self, d) for d in range(end + 1, self.rank)]
+    )
     if all(type(n) is int for n in self.shape[start : end + 1]):
         product = 1
         for n in self.shape[start : end + 1]:
@@ -68,7 +70,9 @@ def _unsqueeze(b: Builder, self: Value, dim: int) -> Value:
     return b.unsqueeze(self, [dim])
 
 
-@translates("aten.squeeze.default aten.squeeze.dim aten.squeeze.dims aten.squeeze_copy.default aten.squeeze_copy.dim aten.squeeze_copy.dims")
+@translates(
+    "aten.squeeze.default aten.squeeze.dim aten.squeeze.dims aten.squeeze_copy.default aten.squeeze_copy.dim aten.squeeze_copy.dims"
+)
 def _squeeze(b: Builder, self: Value, dim: Any = None) -> Value:
     dims = range(self.rank) if dim is None else [dim] if isinstance(dim, int) else dim
     return b.squeeze(self, [d for d in dims if self.shape != () and self.shape[d] == 1])
@@ -88,7 +92,9 @@ def _transpose(b: Builder, self: Value, dim0: int, dim1: int) -> Value:
     return b.transpose(self, order)
 
 
-@translates("aten.t.default aten.t_copy.default aten.numpy_T.default aten.adjoint.default aten.mT.default aten.mH.default aten.matrix_H.default")
+@translates(
+    "aten.t.default aten.t_copy.default aten.numpy_T.default aten.adjoint.default aten.mT.default aten.mH.default aten.matrix_H.default"
+)
 def _t(b: Builder, self: Value) -> Value:
     return self if self.rank < 2 else _transpose(b, self, -2, -1)
 
@@ -105,12 +111,16 @@ def _movedim(b: Builder, self: Value, source: Any, destination: Any) -> Value:
 # ---- Parts
 
 
-
-
 @translates("aten.slice.Tensor aten.slice_copy.Tensor")
 def _slice(b: Builder, self: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Value:
     start, end = 0 if start is None else start, _END if end is None else end
-    if type(start) is int and start == 0 and type(end) is int and step == 1 and (end >= _END or (type(self.shape[dim]) is int and end >= self.shape[dim])):
+    if (
+        type(start) is int
+        and start == 0
+        and type(end) is int
+        and step == 1
+        and (end >= _END or (type(self.shape[dim]) is int and end >= self.shape[dim]))
+    ):
         return self
     return b.slice(self, dim, start, end, step)
 
@@ -162,7 +172,9 @@ def _split(b: Builder, self: Value, split_size: Any, dim: int = 0) -> list[Value
     return _pieces(b, self, dim, [split_size] * (count - 1) + [last])
 
 
-@translates("aten.split_with_sizes.default aten.split.sizes aten.split_with_sizes_copy.default aten.unsafe_split_with_sizes.default")
+@translates(
+    "aten.split_with_sizes.default aten.split.sizes aten.split_with_sizes_copy.default aten.unsafe_split_with_sizes.default"
+)
 def _split_with_sizes(b: Builder, self: Value, split_sizes: Sequence[Any], dim: int = 0) -> list[Value]:
     return _pieces(b, self, dim, split_sizes)
 
@@ -251,7 +263,10 @@ def _expand(b: Builder, self: Value, size: Sequence[Any], implicit: bool = False
     del implicit
     added = len(size) - self.rank
     full = [1 if type(n) is int and n == -1 and d >= added else n for d, n in enumerate(size)]
-    if all(type(n) is int and (n == 1 or (d >= added and n == self.shape[d - added])) for d, n in enumerate(full)) and not added:
+    if (
+        all(type(n) is int and (n == 1 or (d >= added and n == self.shape[d - added])) for d, n in enumerate(full))
+        and not added
+    ):
         return self
     return b.expand(self, full, b.shape)
 
@@ -352,7 +367,11 @@ def _pixel_shuffle(b: Builder, self: Value, upscale_factor: int) -> Value:
     flat = b.reshape(self, [-1, *(b.size(self, d) for d in range(-3, 0))])
     made = b.op("DepthToSpace", flat, blocksize=upscale_factor, mode="CRD")
     c, h, w = (b.size(self, d) for d in range(-3, 0))
-    sizes = [b.arithmetic("Div", c, upscale_factor**2), b.arithmetic("Mul", h, upscale_factor), b.arithmetic("Mul", w, upscale_factor)]
+    sizes = [
+        b.arithmetic("Div", c, upscale_factor**2),
+        b.arithmetic("Mul", h, upscale_factor),
+        b.arithmetic("Mul", w, upscale_factor),
+    ]
     return b.reshape(made, [*lead, *sizes], b.shape)
 
 
@@ -371,7 +390,9 @@ def _pixel_unshuffle(b: Builder, self: Value, downscale_factor: int) -> Value:
 @translates("aten.channel_shuffle.default")
 def _channel_shuffle(b: Builder, self: Value, groups: int) -> Value:
     sizes = b.sizes_of(self)
-    x = b.reshape(self, [sizes[0], groups, b.arithmetic("Div", sizes[1], groups), *sizes[2:]], (None,) * (self.rank + 1))
+    x = b.reshape(
+        self, [sizes[0], groups, b.arithmetic("Div", sizes[1], groups), *sizes[2:]], (None,) * (self.rank + 1)
+    )
     return b.reshape(_transpose(b, x, 1, 2), sizes, self.shape)
 
 
@@ -411,7 +432,15 @@ def _triu(b: Builder, self: Value, diagonal: int = 0) -> Value:
 def _trilu(b: Builder, self: Value, diagonal: int, upper: int) -> Value:
     if self.dtype in (_C.float32, _C.float64, _C.int64, _C.bool):
         return b.op("Trilu", self, b.const(diagonal, _C.int64), upper=upper)
-    return b.cast(b.op("Trilu", b.cast(self, _C.int64 if not self.dtype.is_floating_point else _C.float32), b.const(diagonal, _C.int64), upper=upper), self.dtype)
+    return b.cast(
+        b.op(
+            "Trilu",
+            b.cast(self, _C.int64 if not self.dtype.is_floating_point else _C.float32),
+            b.const(diagonal, _C.int64),
+            upper=upper,
+        ),
+        self.dtype,
+    )
 
 
 @translates("aten.diag.default")

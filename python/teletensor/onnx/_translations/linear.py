@@ -10,7 +10,9 @@ from .._builder import Builder, Value
 from .._registry import Untranslatable, translates
 
 
-@translates("aten.mm.default aten.bmm.default aten.dot.default aten.mv.default aten.matmul.default aten.vdot.default aten.inner.default")
+@translates(
+    "aten.mm.default aten.bmm.default aten.dot.default aten.mv.default aten.matmul.default aten.vdot.default aten.inner.default"
+)
 def _matmul(b: Builder, self: Value, other: Any = None, **kwargs: Any) -> Value:
     other = next(iter(kwargs.values())) if other is None else other
     if self.dtype not in (_C.float32, _C.float64, _C.float16, _C.bfloat16, _C.int32, _C.int64):
@@ -146,14 +148,18 @@ def _pdist(b: Builder, self: Value, p: float = 2.0) -> Value:
 
 
 @translates("aten.pairwise_distance.default")
-def _pairwise_distance(b: Builder, x1: Value, x2: Value, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False) -> Value:
+def _pairwise_distance(
+    b: Builder, x1: Value, x2: Value, p: float = 2.0, eps: float = 1e-6, keepdim: bool = False
+) -> Value:
     difference = b.op("Sub", x1, x2) + eps
     last = b.const([-1], _C.int64)
     if p == 2:
         return b.op("ReduceL2", difference, last, keepdims=int(keepdim))
     if p == 1:
         return b.op("ReduceL1", difference, last, keepdims=int(keepdim))
-    power = b.op("ReduceSum", b.op("Pow", b.op("Abs", difference), b.const(float(p), x1.dtype)), last, keepdims=int(keepdim))
+    power = b.op(
+        "ReduceSum", b.op("Pow", b.op("Abs", difference), b.const(float(p), x1.dtype)), last, keepdims=int(keepdim)
+    )
     return b.op("Pow", power, b.const(1 / p, x1.dtype))
 
 

@@ -6,13 +6,19 @@ from typing import Any
 
 from ... import _C
 from .._builder import Builder, Value
-from .._registry import Untranslatable, translates
+from .._registry import TRANSLATIONS, Untranslatable, translates
 
 _NONE, _MEAN, _SUM = 0, 1, 2
 
 
 def reduced(b: Builder, x: Value, reduction: Any) -> Value:
     reduction = {"none": 0, "mean": 1, "sum": 2}.get(reduction, reduction)
+    if reduction == "batchmean":
+        size = b.size(x, 0)
+        count = b.cast(size, x.dtype) if isinstance(size, Value) else b.const(float(size), x.dtype)
+        return b.op("Div", b.op("ReduceSum", x, keepdims=0), count)
+    if reduction not in (_NONE, _MEAN, _SUM):
+        raise Untranslatable(f"the reduction {reduction!r}")
     if reduction == _NONE:
         return x
     return b.op("ReduceMean" if reduction == _MEAN else "ReduceSum", x, keepdims=0)
@@ -75,13 +81,15 @@ def _bce_with_logits(
 @translates("aten.kl_div.default")
 def _kl_div(b: Builder, self: Value, target: Value, reduction: Any = _MEAN, log_target: bool = False) -> Value:
     if log_target:
-        return reduced(b, b.op("Mul", b.op("Exp", target), b.op("Sub", target, self)), reduction)
+        return reduced(b, b.op("Mul", b.op("Exp", target), b.op("Sub", target, self), shape=self.shape), reduction)
     zero = b.op("Equal", target, b.const(0.0, target.dtype))
     own = b.where(zero, 0.0, b.op("Mul", target, b.op("Log", target)), target.dtype)
-    return reduced(b, b.op("Sub", own, b.op("Mul", target, self)), reduction)
+    return reduced(b, b.op("Sub", own, b.op("Mul", target, self), shape=self.shape), reduction)
 
 
-def _picked(b: Builder, x: Value, target: Value, weight: Value | None, ignore_index: int, dim: int) -> tuple[Value, Value]:
+def _picked(
+    b: Builder, x: Value, target: Value, weight: Value | None, ignore_index: int, dim: int
+) -> tuple[Value, Value]:
     """Minus the chosen elements times their weights, and the weights, which are 0 for ignored targets."""
     ignored = b.op("Equal", target, b.const(ignore_index, target.dtype))
     safe = b.where(ignored, 0, target, target.dtype)
@@ -107,13 +115,22 @@ def _weighted(b: Builder, loss: Value, weights: Value, reduction: Any) -> Value:
 
 
 @translates("aten.nll_loss.default aten.nll_loss_nd.default aten.nll_loss2d.default")
-def _nll_loss(b: Builder, self: Value, target: Value, weight: Value | None = None, reduction: Any = _MEAN, ignore_index: int = -100) -> Value:
+def _nll_loss(
+    b: Builder,
+    self: Value,
+    target: Value,
+    weight: Value | None = None,
+    reduction: Any = _MEAN,
+    ignore_index: int = -100,
+) -> Value:
     dim = 0 if self.rank == 1 else 1
     return _weighted(b, *_picked(b, self, target, weight, ignore_index, dim), reduction)
 
 
 @translates("aten.nll_loss_forward.default aten.nll_loss2d_forward.default")
-def _nll_loss_forward(b: Builder, self: Value, target: Value, weight: Value | None, reduction: int, ignore_index: int) -> list[Value]:
+def _nll_loss_forward(
+    b: Builder, self: Value, target: Value, weight: Value | None, reduction: int, ignore_index: int
+) -> list[Value]:
     loss, weights = _picked(b, self, target, weight, ignore_index, 0 if self.rank == 1 else 1)
     total = b.op("ReduceSum", weights, keepdims=0) if reduction != _NONE else b.const(0.0, self.dtype)
     return [_weighted(b, loss, weights, reduction), total]
@@ -142,7 +159,9 @@ def cross_entropy(
         count: Any = 1
         for d in range(self.rank):
             count = count if d == dim else b.arithmetic("Mul", count, b.size(self, d))
-        return b.op("Div", total, b.cast(count, x.dtype) if isinstance(count, Value) else b.const(float(count), x.dtype))
+        return b.op(
+            "Div", total, b.cast(count, x.dtype) if isinstance(count, Value) else b.const(float(count), x.dtype)
+        )
     loss, weights = _picked(b, x, target, weight, ignore_index, dim)
     if label_smoothing == 0:
         return _weighted(b, loss, weights, reduction)
@@ -159,7 +178,9 @@ def _soft_margin(b: Builder, self: Value, target: Value, reduction: Any = _MEAN)
 
 
 @translates("aten.margin_ranking_loss.default")
-def _margin_ranking(b: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: Any = _MEAN) -> Value:
+def _margin_ranking(
+    b: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: Any = _MEAN
+) -> Value:
     loss = b.op("Mul", b.op("Neg", target), b.op("Sub", input1, input2)) + float(margin)
     return reduced(b, b.op("Relu", loss), reduction)
 
@@ -168,13 +189,17 @@ def _margin_ranking(b: Builder, input1: Value, input2: Value, target: Value, mar
 def _hinge_embedding(b: Builder, self: Value, target: Value, margin: float = 1.0, reduction: Any = _MEAN) -> Value:
     zero = b.const(0.0, self.dtype)
     aim = b.cast(target, self.dtype)
-    far = b.where(b.op("Equal", aim, b.const(1.0, self.dtype)), zero, b.op("Relu", b.const(float(margin), self.dtype) - self))
+    far = b.where(
+        b.op("Equal", aim, b.const(1.0, self.dtype)), zero, b.op("Relu", b.const(float(margin), self.dtype) - self)
+    )
     near = b.where(b.op("Equal", aim, b.const(-1.0, self.dtype)), zero, self)
     return reduced(b, b.op("Add", far, near), reduction)
 
 
 @translates("aten.poisson_nll_loss.default")
-def _poisson(b: Builder, input: Value, target: Value, log_input: bool, full: bool, eps: float, reduction: Any) -> Value:  # noqa: A002
+def _poisson(
+    b: Builder, input: Value, target: Value, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Any = _MEAN,  # noqa: A002
+) -> Value:  # fmt: skip
     if full:
         raise Untranslatable("poisson_nll_loss with Stirling's approximation (full=True)")
     if log_input:
@@ -182,3 +207,35 @@ def _poisson(b: Builder, input: Value, target: Value, log_input: bool, full: boo
     else:
         loss = b.op("Sub", input, b.op("Mul", target, b.op("Log", input + float(eps))))
     return reduced(b, loss, reduction)
+
+
+@translates("aten.cosine_embedding_loss.default")
+def _cosine_embedding(
+    b: Builder, input1: Value, input2: Value, target: Value, margin: float = 0.0, reduction: Any = _MEAN
+) -> Value:
+    """1 - cos where the target is 1, max(0, cos - margin) where it is -1; PyTorch adds a small number to the squares."""
+    axis = b.const([-1], _C.int64)
+
+    def product(x: Value, y: Value) -> Value:
+        return b.op("ReduceSum", b.op("Mul", x, y), axis, keepdims=0)
+
+    squares = b.op("Mul", product(input1, input1) + 1e-12, product(input2, input2) + 1e-12)
+    cosine = b.op("Div", product(input1, input2), b.op("Sqrt", squares))
+    one = b.const(1, target.dtype)
+    near = b.where(b.op("Equal", target, one), b.const(1.0, cosine.dtype) - cosine, 0.0, cosine.dtype)
+    far = b.where(b.op("Equal", target, b.op("Neg", one)), b.op("Relu", cosine - float(margin)), 0.0, cosine.dtype)
+    return reduced(b, b.op("Add", near, far), reduction)
+
+
+@translates("aten.triplet_margin_loss.default")
+def _triplet(
+    b: Builder, anchor: Value, positive: Value, negative: Value, margin: float = 1.0, p: float = 2.0, eps: float = 1e-6, swap: bool = False,
+    reduction: Any = _MEAN,
+) -> Value:  # fmt: skip
+    def distance(x: Value, y: Value) -> Value:
+        return TRANSLATIONS["aten.pairwise_distance.default"](b, x, y, p, eps)
+
+    near, far = distance(anchor, positive), distance(anchor, negative)
+    if swap:
+        far = b.op("Min", far, distance(positive, negative))
+    return reduced(b, b.op("Relu", b.op("Sub", near, far) + float(margin)), reduction)

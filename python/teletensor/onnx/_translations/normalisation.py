@@ -39,7 +39,9 @@ def _native_layer_norm(
 
 
 @translates("aten.rms_norm.default aten._fused_rms_norm.default")
-def _rms_norm(b: Builder, input: Value, normalized_shape: Sequence[int], weight: Value | None = None, eps: float | None = None) -> Any:  # noqa: A002
+def _rms_norm(
+    b: Builder, input: Value, normalized_shape: Sequence[int], weight: Value | None = None, eps: float | None = None
+) -> Any:  # noqa: A002
     eps = float(finfo(input.dtype).eps) if eps is None else float(eps)
     if b.opset >= 23 and not isinstance(b.dtype, list):
         scale = weight if weight is not None else _ones(b, normalized_shape, input.dtype)
@@ -148,7 +150,9 @@ def _with_statistics(b: Builder, x: Value, weight: Any, bias: Any, eps: float) -
 
 
 @translates("aten._native_batch_norm_legit.no_stats")
-def _no_stats(b: Builder, input: Value, weight: Any, bias: Any, training: bool, momentum: float, eps: float) -> list[Value | None]:  # noqa: A002
+def _no_stats(
+    b: Builder, input: Value, weight: Any, bias: Any, training: bool, momentum: float, eps: float
+) -> list[Value | None]:  # noqa: A002
     del training, momentum
     return _with_statistics(b, input, weight, bias, eps)
 

@@ -59,7 +59,11 @@ def _circular(b: Builder, x: Value, padding: Sequence[Any]) -> Value:
             parts.insert(0, b.slice(x, dim, b.arithmetic("Sub", b.size(x, dim), before), 2**62))
         if after != 0:
             parts.append(b.slice(x, dim, 0, after))
-        x = x if len(parts) == 1 else b.op("Concat", *parts, axis=dim, shape=tuple(None if d == dim else n for d, n in enumerate(x.shape)))
+        x = (
+            x
+            if len(parts) == 1
+            else b.op("Concat", *parts, axis=dim, shape=tuple(None if d == dim else n for d, n in enumerate(x.shape)))
+        )
     return x
 
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from ... import _C
 from .._builder import Builder, Value
-from .._registry import TRANSLATIONS, Untranslatable, translates
+from .._registry import TRANSLATIONS, Untranslatable
 
 
 def _each(value: Any, n: int) -> list[int]:
@@ -25,7 +25,9 @@ def _output_size(size: int, kernel: int, stride: int, padding: int, dilation: in
     return count - 1 if ceil and (count - 1) * stride >= size + padding else count
 
 
-def _overhang(x: Value, n: int, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int]) -> list[int] | None:
+def _overhang(
+    x: Value, n: int, kernel: list[int], stride: list[int], padding: list[int], dilation: list[int]
+) -> list[int] | None:
     """How far windows reach beyond the right padding, with ceil_mode; None if sizes are dynamic."""
     sizes = x.shape[-n:]
     if any(type(s) is not int for s in sizes):
@@ -109,7 +111,14 @@ def _averaged(
     if overhang is None:
         raise Untranslatable("ceil_mode of an average over dynamic sizes")
     if not any(overhang) and divisor is None:
-        return b.op("AveragePool", x, kernel_shape=kernel, strides=stride, pads=padding * 2, count_include_pad=int(count_include_pad))
+        return b.op(
+            "AveragePool",
+            x,
+            kernel_shape=kernel,
+            strides=stride,
+            pads=padding * 2,
+            count_include_pad=int(count_include_pad),
+        )
     pads = [0, 0, *padding, 0, 0, *(p + o for p, o in zip(padding, overhang))]
     wide = b.op("Pad", x, b.ints(pads), b.const(0, x.dtype), mode="constant") if any(pads) else x
     mean = b.op("AveragePool", wide, kernel_shape=kernel, strides=stride)
@@ -180,7 +189,10 @@ def adaptive_max(n: int) -> Any:
         x = self
         for i, (size, count) in enumerate(zip(sizes, wanted)):
             dim = -n + i
-            parts = [b.op("ReduceMax", b.slice(x, dim, s, e), b.const([dim], _C.int64), keepdims=1) for s, e in _windows(size, count)]
+            parts = [
+                b.op("ReduceMax", b.slice(x, dim, s, e), b.const([dim], _C.int64), keepdims=1)
+                for s, e in _windows(size, count)
+            ]
             shape = tuple(count if d == x.rank + dim else m for d, m in enumerate(x.shape))
             x = b.op("Concat", *parts, axis=dim, shape=shape)
         return [x, None]  # indices of unequal windows

@@ -17,7 +17,9 @@ def _scalar(b: Builder, v: Any, dtype: Any) -> Value:
     return b.const(v, dtype)
 
 
-def _quantized(b: Builder, x: Value, scale: Value, zero: Any, axis: int | None, low: int, high: int, dtype: Any) -> Value:
+def _quantized(
+    b: Builder, x: Value, scale: Value, zero: Any, axis: int | None, low: int, high: int, dtype: Any
+) -> Value:
     """Saturated to the dtype's range by the operator, and to a smaller one by a limit on the result."""
     if dtype not in (_C.uint8, _C.int8) and not (dtype in (_C.int16, _C.uint16) and b.opset >= 21):
         return _written_out(b, x, scale, zero, axis, low, high, dtype)
@@ -32,7 +34,9 @@ def _along(b: Builder, v: Value, x: Value, axis: int | None) -> Value:
     return v if axis is None else b.reshape(v, [-1] + [1] * (x.rank - 1 - axis % x.rank))
 
 
-def _written_out(b: Builder, x: Value, scale: Value, zero: Any, axis: int | None, low: int, high: int, dtype: Any) -> Value:
+def _written_out(
+    b: Builder, x: Value, scale: Value, zero: Any, axis: int | None, low: int, high: int, dtype: Any
+) -> Value:
     zero = _along(b, b.cast(b.value(zero, _C.int32), _C.float32), x, axis)
     made = b.op("Add", b.op("Round", b.op("Div", x, _along(b, scale, x, axis))), zero)
     made = b.op("Clip", made, b.const(float(low), _C.float32), b.const(float(high), _C.float32))
@@ -41,7 +45,9 @@ def _written_out(b: Builder, x: Value, scale: Value, zero: Any, axis: int | None
 
 @translates("quantized_decomposed.quantize_per_tensor.default quantized_decomposed.quantize_per_tensor.tensor "
             "quantized_decomposed.quantize_per_tensor.tensor2")  # fmt: skip
-def _quantize_per_tensor(b: Builder, input: Value, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: Any) -> Value:  # noqa: A002
+def _quantize_per_tensor(
+    b: Builder, input: Value, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: Any
+) -> Value:  # noqa: A002
     zero = _scalar(b, zero_point, dtype) if dtype in (_C.uint8, _C.int8) else _scalar(b, zero_point, _C.int32)
     return _quantized(b, input, _scalar(b, scale, _C.float32), zero, None, quant_min, quant_max, dtype)
 
@@ -49,13 +55,19 @@ def _quantize_per_tensor(b: Builder, input: Value, scale: Any, zero_point: Any, 
 def _dequantized(b: Builder, x: Value, scale: Value, zero: Value | None, axis: int | None, out_dtype: Any) -> Value:
     known = (_C.uint8, _C.int8, _C.int32)
     if x.dtype not in known:
-        wide = b.op("Sub", b.cast(x, _C.float32), _along(b, b.cast(zero, _C.float32), x, axis)) if zero is not None else b.cast(x, _C.float32)
+        wide = (
+            b.op("Sub", b.cast(x, _C.float32), _along(b, b.cast(zero, _C.float32), x, axis))
+            if zero is not None
+            else b.cast(x, _C.float32)
+        )
         made = b.op("Mul", wide, _along(b, scale, x, axis))
     elif x.dtype is _C.int32 and zero is not None:  # the operator allows no zero point of this type but 0
         wide = b.cast(b.op("Sub", x, _along(b, b.cast(zero, _C.int32), x, axis)), _C.float32)
         made = b.op("Mul", wide, _along(b, scale, x, axis))
     else:
-        made = b.op("DequantizeLinear", x, scale, None if zero is None else b.cast(zero, x.dtype), axis=axis, dtype=_C.float32)
+        made = b.op(
+            "DequantizeLinear", x, scale, None if zero is None else b.cast(zero, x.dtype), axis=axis, dtype=_C.float32
+        )
     return b.cast(made, out_dtype or _C.float32)
 
 
@@ -65,7 +77,11 @@ def _dequantize_per_tensor(
     b: Builder, input: Value, scale: Any, zero_point: Any, quant_min: int, quant_max: int, dtype: Any, *, out_dtype: Any = None,  # noqa: A002
 ) -> Value:  # fmt: skip
     del quant_min, quant_max, dtype  # they describe the input
-    zero = None if not isinstance(zero_point, Value) and zero_point == 0 and input.dtype is _C.int32 else _scalar(b, zero_point, input.dtype)
+    zero = (
+        None
+        if not isinstance(zero_point, Value) and zero_point == 0 and input.dtype is _C.int32
+        else _scalar(b, zero_point, input.dtype)
+    )
     return _dequantized(b, input, _scalar(b, scale, _C.float32), zero, None, out_dtype)
 
 
@@ -73,7 +89,9 @@ def _dequantize_per_tensor(
 def _quantize_per_channel(
     b: Builder, input: Value, scales: Value, zero_points: Value | None, axis: int, quant_min: int, quant_max: int, dtype: Any,  # noqa: A002
 ) -> Value:  # fmt: skip
-    zero: Any = b.op("Mul", b.cast(scales, _C.float32), b.const(0.0, _C.float32)) if zero_points is None else zero_points
+    zero: Any = (
+        b.op("Mul", b.cast(scales, _C.float32), b.const(0.0, _C.float32)) if zero_points is None else zero_points
+    )
     zero = b.cast(zero, dtype if dtype in (_C.uint8, _C.int8) else _C.int32)
     return _quantized(b, input, b.cast(scales, _C.float32), zero, axis, quant_min, quant_max, dtype)
 
@@ -106,7 +124,9 @@ def _fake_per_tensor(b: Builder, self: Value, scale: Any, zero_point: Any, quant
 
 
 @translates("aten.fake_quantize_per_channel_affine.default")
-def _fake_per_channel(b: Builder, self: Value, scale: Value, zero_point: Value, axis: int, quant_min: int, quant_max: int) -> Value:
+def _fake_per_channel(
+    b: Builder, self: Value, scale: Value, zero_point: Value, axis: int, quant_min: int, quant_max: int
+) -> Value:
     return _fake(b, self, scale, zero_point, axis, quant_min, quant_max)
 
 
@@ -122,4 +142,3 @@ def _fake(b: Builder, x: Value, scale: Value, zero: Any, axis: int | None, low: 
     made = b.op("Add", b.op("Round", b.op("Div", x, scale)), zero)
     made = b.op("Clip", made, b.const(float(low), _C.float32), b.const(float(high), _C.float32))
     return b.op("Mul", b.op("Sub", made, zero), scale)
-

@@ -33,8 +33,14 @@ def _like(op_type: str) -> Any:
     return translate
 
 
-TRANSLATIONS["aten.rand.default"], TRANSLATIONS["aten.randn.default"] = _of_size("RandomUniform"), _of_size("RandomNormal")
-TRANSLATIONS["aten.rand_like.default"], TRANSLATIONS["aten.randn_like.default"] = _like("RandomUniform"), _like("RandomNormal")
+TRANSLATIONS["aten.rand.default"], TRANSLATIONS["aten.randn.default"] = (
+    _of_size("RandomUniform"),
+    _of_size("RandomNormal"),
+)
+TRANSLATIONS["aten.rand_like.default"], TRANSLATIONS["aten.randn_like.default"] = (
+    _like("RandomUniform"),
+    _like("RandomNormal"),
+)
 
 
 @translates("aten.randperm.default")
@@ -66,7 +72,9 @@ def _bernoulli_p(b: Builder, self: Value, p: float = 0.5, generator: Any = None)
     return b.cast(b.op("Less", b.op("RandomUniformLike", self), b.const(p, self.dtype)), self.dtype)
 
 
-@translates("aten.dropout.default aten.feature_dropout.default aten.alpha_dropout.default aten.feature_alpha_dropout.default")
+@translates(
+    "aten.dropout.default aten.feature_dropout.default aten.alpha_dropout.default aten.feature_alpha_dropout.default"
+)
 def _dropout(b: Builder, input: Value, p: float, train: bool) -> Value:  # noqa: A002
     if not train or p == 0:
         return input

@@ -54,10 +54,16 @@ def layers(
         x = b.transpose(x, [1, 0, 2])
     finals: list[list[Value]] = [[] for _ in states]
     for layer in range(num_layers):
-        rows = [params[(layer * directions + d) * per_layer : (layer * directions + d + 1) * per_layer] for d in range(directions)]
+        rows = [
+            params[(layer * directions + d) * per_layer : (layer * directions + d + 1) * per_layer]
+            for d in range(directions)
+        ]
         weights = _Layer(b, kind, rows)
         initial = [b.slice(s, 0, layer * directions, (layer + 1) * directions) if num_layers > 1 else s for s in states]
-        options: dict[str, Any] = {"hidden_size": weights.hidden, "direction": "bidirectional" if bidirectional else "forward"}
+        options: dict[str, Any] = {
+            "hidden_size": weights.hidden,
+            "direction": "bidirectional" if bidirectional else "forward",
+        }
         if kind == "GRU":
             options["linear_before_reset"] = 1
         if activation:
@@ -69,7 +75,11 @@ def layers(
         y.shape = (x.shape[0], directions, x.shape[1], weights.hidden)
         if bidirectional:
             joined = b.transpose(y, [0, 2, 1, 3])
-            x = b.reshape(joined, [b.size(x, 0), b.size(x, 1), directions * weights.hidden], (*x.shape[:2], directions * weights.hidden))
+            x = b.reshape(
+                joined,
+                [b.size(x, 0), b.size(x, 1), directions * weights.hidden],
+                (*x.shape[:2], directions * weights.hidden),
+            )
         else:
             x = b.squeeze(y, [1])
     out = b.squeeze(x, [1]) if unbatched else b.transpose(x, [1, 0, 2]) if batch_first else x
@@ -90,7 +100,9 @@ def _single(kind: str, activation: str | None = None) -> Any:
         b: Builder, input: Value, hx: Value, params: Sequence[Value], has_biases: bool, num_layers: int, dropout: float, train: bool,  # noqa: A002
         bidirectional: bool, batch_first: bool,
     ) -> list[Value]:  # fmt: skip
-        return layers(b, kind, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first, activation)
+        return layers(
+            b, kind, input, [hx], params, has_biases, num_layers, dropout, train, bidirectional, batch_first, activation
+        )
 
     return translate
 
@@ -143,4 +155,7 @@ def _rnn_cell(activation: str) -> Any:
     return translate
 
 
-TRANSLATIONS["aten.rnn_tanh_cell.default"], TRANSLATIONS["aten.rnn_relu_cell.default"] = _rnn_cell("Tanh"), _rnn_cell("Relu")
+TRANSLATIONS["aten.rnn_tanh_cell.default"], TRANSLATIONS["aten.rnn_relu_cell.default"] = (
+    _rnn_cell("Tanh"),
+    _rnn_cell("Relu"),
+)

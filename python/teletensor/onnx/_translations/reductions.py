@@ -78,7 +78,9 @@ def _aminmax(b: Builder, self: Value, dim: int | None = None, keepdim: bool = Fa
 def _places(b: Builder, op_type: str, self: Value, dim: int | None, keepdim: bool) -> Value:
     x = as_integer(b, self)
     if x.dtype is _C.int64:
-        x = b.op("Neg", x) if op_type == "ArgMin" else x  # ArgMin and ArgMax of int64 are missing in runtimes: TopK has it
+        x = (
+            b.op("Neg", x) if op_type == "ArgMin" else x
+        )  # ArgMin and ArgMax of int64 are missing in runtimes: TopK has it
         if x.shape == ():
             return b.const(0, _C.int64)
         if dim is None:
@@ -93,8 +95,12 @@ def _places(b: Builder, op_type: str, self: Value, dim: int | None, keepdim: boo
 
 
 def _top(b: Builder, x: Value, dim: int, keepdim: bool, largest: bool) -> tuple[Value, Value]:
-    values, places = b.op("TopK", x, b.const([1], _C.int64), axis=dim, largest=int(largest), outputs=2, dtype=[x.dtype, _C.int64])
-    squeezed = (values, places) if keepdim else tuple(b.op("Squeeze", v, b.const([dim], _C.int64)) for v in (values, places))
+    values, places = b.op(
+        "TopK", x, b.const([1], _C.int64), axis=dim, largest=int(largest), outputs=2, dtype=[x.dtype, _C.int64]
+    )
+    squeezed = (
+        (values, places) if keepdim else tuple(b.op("Squeeze", v, b.const([dim], _C.int64)) for v in (values, places))
+    )
     return squeezed[0], squeezed[1]
 
 
@@ -178,7 +184,9 @@ def _variance(b: Builder, self: Value, dims: list[int], correction: Any, keepdim
     return b.op("Div", total, divisor), mean
 
 
-def _var_arguments(b: Builder, self: Value, dim: Any, unbiased: Any, correction: Any, keepdim: bool) -> tuple[Value, Value]:
+def _var_arguments(
+    b: Builder, self: Value, dim: Any, unbiased: Any, correction: Any, keepdim: bool
+) -> tuple[Value, Value]:
     if isinstance(dim, bool):  # var(x, unbiased)
         dim, unbiased = None, dim
     amount = correction if correction is not None else 1 if unbiased is None else int(unbiased)
@@ -218,11 +226,15 @@ def vector_norm_of(b: Builder, x: Value, order: Any, dims: list[int], keepdim: b
     if order == 0:
         return b.reduce("ReduceSum", b.cast(b.cast(x, _C.bool), x.dtype), dims, keepdim)
     power = b.const(float(order), x.dtype)
-    return b.op("Pow", b.reduce("ReduceSum", b.op("Pow", size, power), dims, keepdim), b.const(1 / float(order), x.dtype))
+    return b.op(
+        "Pow", b.reduce("ReduceSum", b.op("Pow", size, power), dims, keepdim), b.const(1 / float(order), x.dtype)
+    )
 
 
 @translates("aten.linalg_vector_norm.default")
-def _linalg_vector_norm(b: Builder, self: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:  # noqa: A002
+def _linalg_vector_norm(
+    b: Builder, self: Value, ord: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Value:  # noqa: A002
     del dtype
     return vector_norm_of(b, b.cast(self, b.dtype), ord, _dims(dim), keepdim)
 
@@ -231,6 +243,11 @@ def _linalg_vector_norm(b: Builder, self: Value, ord: Any = 2, dim: Any = None, 
 def _norm(b: Builder, self: Value, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Value:
     del dtype
     return vector_norm_of(b, b.cast(self, b.dtype), 2 if p is None else p, _dims(dim), keepdim)
+
+
+@translates("aten.dist.default")
+def _dist(b: Builder, self: Value, other: Value, p: Any = 2) -> Value:
+    return vector_norm_of(b, b.op("Sub", b.cast(self, b.dtype), b.cast(other, b.dtype)), p, [], False)
 
 
 @translates("aten.frobenius_norm.dim aten.linalg_matrix_norm.default aten.linalg_matrix_norm.str_ord")
@@ -271,7 +288,13 @@ def _cumprod(b: Builder, self: Value, dim: int, dtype: Any = None) -> Value:
     size = b.size(moved, -1)
     row = b.arange(size)
     earlier = b.op("LessOrEqual", b.unsqueeze(row, [0]), b.unsqueeze(row, [1]))
-    products = b.op("ReduceProd", b.where(earlier, b.unsqueeze(moved, [-2]), 1, x.dtype), b.const([-1], _C.int64), keepdims=0, shape=moved.shape)
+    products = b.op(
+        "ReduceProd",
+        b.where(earlier, b.unsqueeze(moved, [-2]), 1, x.dtype),
+        b.const([-1], _C.int64),
+        keepdims=0,
+        shape=moved.shape,
+    )
     return b.moved(products, -1, dim)
 
 
@@ -299,7 +322,9 @@ def _running(name: str) -> Any:
         op_type = "Max" if name == "cummax" else "Min"
         values = b.op(f"Reduce{op_type}", triangle, b.const([-1], _C.int64), keepdims=0, shape=moved.shape)
         equal = b.op("And", b.op("Equal", triangle, b.op("Unsqueeze", values, b.const([-1], _C.int64))), earlier)
-        places = b.op("ReduceMax", b.where(equal, row, -1, _C.int64), b.const([-1], _C.int64), keepdims=0, shape=moved.shape)
+        places = b.op(
+            "ReduceMax", b.where(equal, row, -1, _C.int64), b.const([-1], _C.int64), keepdims=0, shape=moved.shape
+        )
         return [b.moved(values, -1, dim), b.moved(places, -1, dim)]
 
     return translate

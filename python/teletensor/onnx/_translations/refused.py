@@ -14,7 +14,9 @@ refuse("""
     aten.embedding_dense_backward.default aten.max_pool2d_with_indices_backward.default aten.native_group_norm_backward.default
     aten.native_layer_norm_backward.default
     """, "a formula of a gradient: models for inference contain none")  # fmt: skip
-refuse("aten._local_scalar_dense.default aten.item.default", "reads a value while recording, which torch.export refuses")
+refuse(
+    "aten._local_scalar_dense.default aten.item.default", "reads a value while recording, which torch.export refuses"
+)
 refuse("""
     aten.linalg_svd.default aten._linalg_svd.default aten.linalg_qr.default aten.linalg_eigh.default aten._linalg_eigh.default
     aten.linalg_eig.default aten.linalg_cholesky_ex.default aten.cholesky.default aten.linalg_inv_ex.default aten.inverse.default

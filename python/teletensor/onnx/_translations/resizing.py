@@ -10,14 +10,20 @@ from .._builder import Builder, Value
 from .._registry import TRANSLATIONS, Untranslatable, translates
 
 
-def resized(b: Builder, x: Value, sizes: Any, scales: Any, mode: str, align_corners: bool | None, antialias: bool = False) -> Value:
+def resized(
+    b: Builder, x: Value, sizes: Any, scales: Any, mode: str, align_corners: bool | None, antialias: bool = False
+) -> Value:
     """Resize of the dimensions behind the first two, by scales if they are known, otherwise to sizes."""
     n = x.rank - 2
     options: dict[str, Any] = {"axes": list(range(2, 2 + n))}
     if mode == "nearest":
         options |= {"mode": "nearest", "coordinate_transformation_mode": "asymmetric", "nearest_mode": "floor"}
     elif mode == "nearest-exact":
-        options |= {"mode": "nearest", "coordinate_transformation_mode": "half_pixel", "nearest_mode": "round_prefer_ceil"}
+        options |= {
+            "mode": "nearest",
+            "coordinate_transformation_mode": "half_pixel",
+            "nearest_mode": "round_prefer_ceil",
+        }
     else:
         options["mode"] = "cubic" if mode == "bicubic" else "linear"
         options["coordinate_transformation_mode"] = "align_corners" if align_corners else "half_pixel"
@@ -37,7 +43,7 @@ def resized(b: Builder, x: Value, sizes: Any, scales: Any, mode: str, align_corn
     return b.cast(made, x.dtype)
 
 
-def _sizes_for(b: Builder, x: Value, output_size: Any, scale_factors: Any) -> Any:
+def _sizes_for(x: Value, output_size: Any, scale_factors: Any) -> Any:
     if output_size is not None:
         return output_size
     if all(type(s) is int for s in x.shape[2:]):
@@ -49,7 +55,14 @@ def _vec(mode: str, aligned: bool) -> Any:
     def translate(b: Builder, input: Value, output_size: Any, *rest: Any) -> Value:  # noqa: A002 - the schema's name
         align_corners = rest[0] if aligned else None
         factors = rest[-1]
-        return resized(b, input, _sizes_for(b, input, output_size, factors), factors if output_size is None else None, mode, align_corners)
+        return resized(
+            b,
+            input,
+            _sizes_for(input, output_size, factors),
+            factors if output_size is None else None,
+            mode,
+            align_corners,
+        )
 
     return translate
 
@@ -58,7 +71,15 @@ def _sized(mode: str, aligned: bool, antialias: bool = False) -> Any:
     def translate(b: Builder, self: Value, output_size: Sequence[Any], *rest: Any, **kwargs: Any) -> Value:
         align_corners = (rest[0] if rest else kwargs.get("align_corners")) if aligned else None
         scales = list(rest[1:] if aligned else rest)
-        return resized(b, self, output_size, scales if scales and all(s is not None for s in scales) else None, mode, align_corners, antialias)
+        return resized(
+            b,
+            self,
+            output_size,
+            scales if scales and all(s is not None for s in scales) else None,
+            mode,
+            align_corners,
+            antialias,
+        )
 
     return translate
 
@@ -80,7 +101,9 @@ _PADDING = ("zeros", "border", "reflection")
 
 
 @translates("aten.grid_sampler.default aten.grid_sampler_2d.default aten.grid_sampler_3d.default")
-def _grid_sampler(b: Builder, input: Value, grid: Value, interpolation_mode: Any, padding_mode: Any, align_corners: bool = False) -> Value:  # noqa: A002
+def _grid_sampler(
+    b: Builder, input: Value, grid: Value, interpolation_mode: Any, padding_mode: Any, align_corners: bool = False
+) -> Value:  # noqa: A002
     mode = _MODES[interpolation_mode] if isinstance(interpolation_mode, int) else interpolation_mode
     padding = _PADDING[padding_mode] if isinstance(padding_mode, int) else padding_mode
     if b.opset < 20:

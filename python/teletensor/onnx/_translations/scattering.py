@@ -44,7 +44,9 @@ def _scatter_add(b: Builder, self: Value, dim: int, index: Value, src: Value) ->
 
 
 @translates("aten.scatter_reduce.two")
-def combined(b: Builder, self: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True) -> Value:
+def combined(
+    b: Builder, self: Value, dim: int, index: Value, src: Value, reduce: str, include_self: bool = True
+) -> Value:
     """A mean is a sum divided by a count. Without the tensor itself, written places start with the reduction's neutral element."""
     kind = "sum" if reduce == "mean" else reduce
     ones = b.expand(b.const(1, _C.float32), b.shape_of(index), index.shape)
@@ -69,8 +71,16 @@ def combined(b: Builder, self: Value, dim: int, index: Value, src: Value, reduce
 
 
 @translates("aten.index_put.default aten._unsafe_index_put.default")
-def _index_put(b: Builder, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False) -> Value:
-    if len(indices) == 1 and indices[0] is not None and indices[0].dtype is _C.bool and values.shape in ((), (1,)) and not accumulate:
+def _index_put(
+    b: Builder, self: Value, indices: Sequence[Value | None], values: Value, accumulate: bool = False
+) -> Value:
+    if (
+        len(indices) == 1
+        and indices[0] is not None
+        and indices[0].dtype is _C.bool
+        and values.shape in ((), (1,))
+        and not accumulate
+    ):
         mask = indices[0]
         wide = b.unsqueeze(mask, list(range(mask.rank, self.rank))) if mask.rank < self.rank else mask
         return b.op("Where", wide, b.cast(values, self.dtype), self)
@@ -79,8 +89,16 @@ def _index_put(b: Builder, self: Value, indices: Sequence[Value | None], values:
     vectors = common(b, [v for v in found if v is not None])
     n = vectors[0].rank
     moved = b.transpose(self, [*used, *rest])
-    stacked = b.op("Concat", *(b.unsqueeze(v, [-1]) for v in vectors), axis=-1) if len(vectors) > 1 else b.unsqueeze(vectors[0], [-1])
-    sizes = b.op("Concat", b.op("Shape", vectors[0]), b.op("Shape", moved, start=len(used)), axis=0) if rest else b.op("Shape", vectors[0])
+    stacked = (
+        b.op("Concat", *(b.unsqueeze(v, [-1]) for v in vectors), axis=-1)
+        if len(vectors) > 1
+        else b.unsqueeze(vectors[0], [-1])
+    )
+    sizes = (
+        b.op("Concat", b.op("Shape", vectors[0]), b.op("Shape", moved, start=len(used)), axis=0)
+        if rest
+        else b.op("Shape", vectors[0])
+    )
     lead = used[0] if used == list(range(used[0], used[0] + len(used))) else 0
     values = b.cast(values, self.dtype)
     if lead:  # values have the indexed dimensions where they were
@@ -108,7 +126,9 @@ def _scattered(b: Builder, self: Value, dim: int, line: Value, source: Value) ->
 
 
 @translates("aten.slice_scatter.default")
-def _slice_scatter(b: Builder, self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1) -> Value:
+def _slice_scatter(
+    b: Builder, self: Value, src: Value, dim: int = 0, start: Any = None, end: Any = None, step: int = 1
+) -> Value:
     start, end = 0 if start is None else start, 2**62 if end is None else end
     line = _vector(b, start, end, step, b.size(self, dim))
     return _scattered(b, self, dim, line, src)
@@ -127,7 +147,9 @@ def _diagonal_scatter(b: Builder, self: Value, src: Value, offset: int = 0, dim1
     rest = [d for d in range(self.rank) if d not in (first, second)]
     moved = b.transpose(self, [first, second, *rest])
     line = b.arange(b.size(src, -1))
-    stacked = b.op("Concat", b.unsqueeze(line + max(-offset, 0), [-1]), b.unsqueeze(line + max(offset, 0), [-1]), axis=-1)
+    stacked = b.op(
+        "Concat", b.unsqueeze(line + max(-offset, 0), [-1]), b.unsqueeze(line + max(offset, 0), [-1]), axis=-1
+    )
     made = b.op("ScatterND", moved, stacked, b.moved(src, -1, 0), shape=moved.shape)
     order = [first, second, *rest]
     return b.transpose(made, [order.index(d) for d in range(self.rank)])
@@ -164,14 +186,25 @@ def _index_add(b: Builder, self: Value, dim: int, index: Value, source: Value, a
     index = b.reshape(index, [1]) if index.shape == () else index
     updates = source if alpha == 1 else source * alpha
     moved = b.moved(self, dim, 0)
-    made = b.op("ScatterND", moved, b.unsqueeze(index, [-1]), b.moved(updates, dim, 0), reduction="add", shape=moved.shape)
+    made = b.op(
+        "ScatterND", moved, b.unsqueeze(index, [-1]), b.moved(updates, dim, 0), reduction="add", shape=moved.shape
+    )
     return b.moved(made, 0, dim)
 
 
 @translates("aten.index_reduce.default")
-def _index_reduce(b: Builder, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True) -> Value:
+def _index_reduce(
+    b: Builder, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True
+) -> Value:
     if reduce == "mean" or not include_self:
         raise Untranslatable("index_reduce of the mode 'mean' or without the tensor itself; scatter_reduce has both")
     moved = b.moved(self, dim, 0)
-    made = b.op("ScatterND", moved, b.unsqueeze(index, [-1]), b.moved(source, dim, 0), reduction=_REDUCTIONS[reduce], shape=moved.shape)
+    made = b.op(
+        "ScatterND",
+        moved,
+        b.unsqueeze(index, [-1]),
+        b.moved(source, dim, 0),
+        reduction=_REDUCTIONS[reduce],
+        shape=moved.shape,
+    )
     return b.moved(made, 0, dim)

@@ -54,7 +54,11 @@ def _floordiv(b: Builder, x: Any, y: Any) -> Any:
 
 @translates("_operator.mod")
 def _mod(b: Builder, x: Any, y: Any) -> Any:
-    return b.op("Mod", b.value(x, _C.int64), b.value(y, _C.int64), shape=()) if isinstance(x, Value) or isinstance(y, Value) else x % y
+    return (
+        b.op("Mod", b.value(x, _C.int64), b.value(y, _C.int64), shape=())
+        if isinstance(x, Value) or isinstance(y, Value)
+        else x % y
+    )
 
 
 @translates("aten.scalar_tensor.default")

@@ -15,7 +15,14 @@ def _top(b: Builder, self: Value, k: Any, dim: int, largest: bool) -> list[Value
     if work in (_C.bool, _C.uint8, _C.int8, _C.int16):
         work = _C.int32
     values, places = b.op(
-        "TopK", b.cast(self, work), b.ints([k]), axis=dim, largest=int(largest), sorted=1, outputs=2, dtype=[work, _C.int64]
+        "TopK",
+        b.cast(self, work),
+        b.ints([k]),
+        axis=dim,
+        largest=int(largest),
+        sorted=1,
+        outputs=2,
+        dtype=[work, _C.int64],
     )
     return [b.cast(values, self.dtype), places]
 
@@ -34,7 +41,9 @@ def _sort(b: Builder, self: Value, dim: int = -1, descending: bool = False) -> l
 
 
 @translates("aten.sort.stable")
-def _sort_stable(b: Builder, self: Value, *, stable: Any = None, dim: int = -1, descending: bool = False) -> list[Value]:
+def _sort_stable(
+    b: Builder, self: Value, *, stable: Any = None, dim: int = -1, descending: bool = False
+) -> list[Value]:
     del stable  # TopK keeps the order of equal elements
     return sorted_along(b, self, dim, descending)
 
@@ -99,7 +108,16 @@ def _searchsorted(b: Builder, *args: Any, **kwargs: Any) -> Value:
     return _search(b, *args, **kwargs)
 
 
-def _search(b: Builder, first: Value, second: Value, *, out_int32: bool = False, right: bool = False, side: Any = None, sorter: Any = None) -> Value:
+def _search(
+    b: Builder,
+    first: Value,
+    second: Value,
+    *,
+    out_int32: bool = False,
+    right: bool = False,
+    side: Any = None,
+    sorter: Any = None,
+) -> Value:
     del out_int32
     if sorter is not None:
         raise Untranslatable("searchsorted with a sorter")
