@@ -21,14 +21,23 @@ class Residual(nn.Module):
         super().__init__()
         self.first, self.a = nn.Conv2d(inside, out, 3, stride, 1, bias=False), nn.BatchNorm2d(out)
         self.second, self.b = nn.Conv2d(out, out, 3, 1, 1, bias=False), nn.BatchNorm2d(out)
-        self.short = nn.Sequential(nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out)) if stride > 1 else nn.Identity()
+        self.short = (
+            nn.Sequential(nn.Conv2d(inside, out, 1, stride, bias=False), nn.BatchNorm2d(out))
+            if stride > 1
+            else nn.Identity()
+        )
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
         return F.relu(self.b(self.second(F.relu(self.a(self.first(x))))) + self.short(x))
 
 
 def resnet18() -> nn.Module:
-    layers: list[nn.Module] = [nn.Conv2d(3, 64, 7, 2, 3, bias=False), nn.BatchNorm2d(64), nn.ReLU(), nn.MaxPool2d(3, 2, 1)]
+    layers: list[nn.Module] = [
+        nn.Conv2d(3, 64, 7, 2, 3, bias=False),
+        nn.BatchNorm2d(64),
+        nn.ReLU(),
+        nn.MaxPool2d(3, 2, 1),
+    ]
     width = 64
     for out, stride in ((64, 1), (128, 2), (256, 2), (512, 2)):
         layers += [Residual(width, out, stride), Residual(out, out, 1)]
@@ -47,12 +56,18 @@ class Squeeze(nn.Module):
 
 
 class Inverted(nn.Module):
-    def __init__(self, inside: int, kernel: int, expanded: int, out: int, squeeze: bool, act: type, stride: int) -> None:
+    def __init__(
+        self, inside: int, kernel: int, expanded: int, out: int, squeeze: bool, act: type, stride: int
+    ) -> None:
         super().__init__()
         parts: list[nn.Module] = []
         if expanded != inside:
             parts += [nn.Conv2d(inside, expanded, 1, bias=False), nn.BatchNorm2d(expanded), act()]
-        parts += [nn.Conv2d(expanded, expanded, kernel, stride, kernel // 2, groups=expanded, bias=False), nn.BatchNorm2d(expanded), act()]
+        parts += [
+            nn.Conv2d(expanded, expanded, kernel, stride, kernel // 2, groups=expanded, bias=False),
+            nn.BatchNorm2d(expanded),
+            act(),
+        ]
         parts += [Squeeze(expanded)] if squeeze else []
         parts += [nn.Conv2d(expanded, out, 1, bias=False), nn.BatchNorm2d(out)]
         self.block, self.skips = nn.Sequential(*parts), stride == 1 and inside == out
@@ -112,7 +127,9 @@ def main() -> None:
         ("resnet18", resnet18(), (image,), ({0: batch},)), ("mobilenet_v3", mobilenet_v3(), (image,), ({0: batch},)),
         ("minilm", MiniLM(), (ids, mask), ({0: batch, 1: length}, {0: batch, 1: length})),
     ):  # fmt: skip
-        torch.onnx.export(model.eval(), args, folder / f"{name}.onnx", dynamo=True, dynamic_shapes=dims, external_data=False)
+        torch.onnx.export(
+            model.eval(), args, folder / f"{name}.onnx", dynamo=True, dynamic_shapes=dims, external_data=False
+        )
         print(folder / f"{name}.onnx")
 
 

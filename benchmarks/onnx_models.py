@@ -89,7 +89,10 @@ def main() -> int:
                     ours()
                 found = [(best(theirs, args.seconds / 2), best(ours, args.seconds / 2)) for _ in range(2)]
             them, us = min(f[0] for f in found), min(f[1] for f in found)
-            print(f"| {path.stem} | {batch} | {them * 1e3:.2f} | {us * 1e3:.2f} | {us / them:.2f} | {error:.1e} |", flush=True)
+            print(
+                f"| {path.stem} | {batch} | {them * 1e3:.2f} | {us * 1e3:.2f} | {us / them:.2f} | {error:.1e} |",
+                flush=True,
+            )
     return 0
 
 

@@ -107,19 +107,25 @@ def _profile(admin: _C.Admin, args) -> None:
 
 
 def _parser() -> argparse.ArgumentParser:
-    parser = argparse.ArgumentParser(prog="teletensor", description="Runs PyTorch programs, controls an engine and launches ranks.")
+    parser = argparse.ArgumentParser(
+        prog="teletensor", description="Runs PyTorch programs, controls an engine and launches ranks."
+    )
     parser.add_argument("--version", action="version", version=f"teletensor {__version__}")
     parser.add_argument(
         "--address",
         default="",
         help="host:port, teletensors://host:port (TLS) or unix:PATH (default: TELETENSOR_ADDRESS, then the socket of your own engine)",
     )
-    parser.add_argument("--token", default="", help="the engine's token (default: TELETENSOR_TOKEN, then the token file)")
+    parser.add_argument(
+        "--token", default="", help="the engine's token (default: TELETENSOR_TOKEN, then the token file)"
+    )
     parser.add_argument(
         "--admin-token", default="",
         help="the admin token, not needed for status and top (default: TELETENSOR_ADMIN_TOKEN, then its token file)",
     )  # fmt: skip
-    parser.add_argument("--fingerprint", default="", help="with TLS: of the engine's certificate, as teletensord prints it")
+    parser.add_argument(
+        "--fingerprint", default="", help="with TLS: of the engine's certificate, as teletensord prints it"
+    )
     parser.add_argument("--ca", default="", metavar="FILE", help="with TLS: authorities (PEM) instead of the system's")
     commands = parser.add_subparsers(dest="command", required=True, metavar="COMMAND")
     status = commands.add_parser("status", help="version, devices, sessions and memory")
@@ -131,8 +137,12 @@ def _parser() -> argparse.ArgumentParser:
         description=f"Shows the engine's status and how it changed within the last minute. Keys: {_top.KEYS}.",
     )  # fmt: skip
     top.add_argument("--interval", type=float, default=1.0, help="seconds between updates (default: 1)")
-    top.add_argument("--sort", metavar="COLUMN", default="", help="column to sort by, as in its header: held, per-s, state")
-    top.add_argument("--principals", action="store_true", help="begin with the table of principals instead of that of sessions")
+    top.add_argument(
+        "--sort", metavar="COLUMN", default="", help="column to sort by, as in its header: held, per-s, state"
+    )
+    top.add_argument(
+        "--principals", action="store_true", help="begin with the table of principals instead of that of sessions"
+    )
     top.add_argument("--count", type=int, default=None, help="stop after this many updates")
     top.set_defaults(run=_top_command)
     empty = commands.add_parser("empty-cache", help="return cached memory to the system")
@@ -147,7 +157,9 @@ def _parser() -> argparse.ArgumentParser:
     )  # fmt: skip
     upgrade.add_argument("--wait", type=float, default=10.0,
                          help="seconds to wait for frames and collectives in progress (default: 10)")  # fmt: skip
-    upgrade.add_argument("--force", action="store_true", help="end the sessions that cannot be passed on, instead of refusing")
+    upgrade.add_argument(
+        "--force", action="store_true", help="end the sessions that cannot be passed on, instead of refusing"
+    )
     upgrade.set_defaults(run=_upgrade)
     end = commands.add_parser("end-session", help="cancel a session's work and free its memory")
     end.add_argument("id", type=int, help="the session's id, as shown by status")
@@ -160,13 +172,17 @@ def _parser() -> argparse.ArgumentParser:
                          help="columns of the table, of: principal, session, phase, op, kernel, site")  # fmt: skip
     profile.add_argument("--limit", type=int, default=30, help="maximum number of rows (default: 30)")
     profile.set_defaults(run=_profile)
-    listed = commands.add_parser("published", help="the published tensors that you may open; all of them with the admin token")
+    listed = commands.add_parser(
+        "published", help="the published tensors that you may open; all of them with the admin token"
+    )
     listed.add_argument("--json", action="store_true", help="print JSON")
     listed.set_defaults(run=_published)
     ended = commands.add_parser("unpublish", help="end a publication; sessions that have opened it keep its tensors")
     ended.add_argument("name", help="NAME, or PRINCIPAL/NAME for that of another principal (with the admin token)")
     ended.set_defaults(run=_unpublish)
-    users = commands.add_parser("user", help="add, list and revoke those who may use an engine (its option --principals)")
+    users = commands.add_parser(
+        "user", help="add, list and revoke those who may use an engine (its option --principals)"
+    )
     _principals.add_arguments(users)
     models = commands.add_parser("models", help="list, load, unload and show the models that the engine serves")
     server = commands.add_parser("serve", help="start an engine that serves the models of a folder, or one model")
@@ -175,7 +191,9 @@ def _parser() -> argparse.ArgumentParser:
     _script.add_arguments(script)
     converted = commands.add_parser("convert", help="convert a model between ONNX, .pt2 and native model folders")
     _convert_command.add_arguments(converted)
-    ranks = commands.add_parser("launch", help="start one process per rank, on one or several hosts", allow_abbrev=False)
+    ranks = commands.add_parser(
+        "launch", help="start one process per rank, on one or several hosts", allow_abbrev=False
+    )
     launch.add_arguments(ranks)
     return parser
 

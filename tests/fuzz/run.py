@@ -132,7 +132,7 @@ def main() -> int:
     seeds = make_seeds()
     built = ROOT / "build/tests" if args.release else ROOT / "build-asan/fuzz"
     targets = sorted(t for t in built.iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
-    modules = [m for m in ("tests.fuzz.load_fuzz", "tests.fuzz.api_fuzz", "tests.fuzz.library_fuzz") if args.only in m]
+    modules = [m for m in ("tests.fuzz.load_fuzz", "tests.fuzz.onnx_fuzz", "tests.fuzz.api_fuzz", "tests.fuzz.library_fuzz") if args.only in m]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     outcomes = []
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(args.jobs) as pool:

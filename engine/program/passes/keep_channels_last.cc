@@ -31,8 +31,8 @@ bool keeps_layout(const Instruction& call) {
   }
 }
 
-// Whether the call reads any layout without a copy, and the layout of its result does not depend on it. The sums are added
-// in another order.
+// Whether the call reads any layout without a copy, and the layout of its result does not depend on it. The sums are
+// added in another order.
 bool takes_any_layout(const Instruction& call) { return call.op->id == op_id::kMean; }
 
 bool is_last(const TensorMeta& meta) { return is_channels_last(meta.sizes, meta.strides); }
@@ -165,8 +165,8 @@ class Layouts {
 
 }  // namespace
 
-Program keep_channels_last(const Program& program, const ProgramTypes& types,
-                           absl::Span<const TensorMeta* const> metas, bool exact) {
+Program keep_channels_last(const Program& program, const ProgramTypes& types, absl::Span<const TensorMeta* const> metas,
+                           bool exact) {
   if (writes_in_place(program)) return program;
   try {
     Layouts layouts(program, types, metas.size(), exact);

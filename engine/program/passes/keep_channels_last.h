@@ -14,7 +14,7 @@ namespace tt {
 // Returns the Program with the calls that change layouts, or an unchanged copy if no result of a convolution would be
 // read as it is, or if the Program writes in place. `metas` are those of the inputs, `types` those of the values. Does
 // not throw.
-Program keep_channels_last(const Program& program, const ProgramTypes& types,
-                           absl::Span<const TensorMeta* const> metas, bool exact);
+Program keep_channels_last(const Program& program, const ProgramTypes& types, absl::Span<const TensorMeta* const> metas,
+                           bool exact);
 
 }  // namespace tt

@@ -15,7 +15,9 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     )
     parser.add_argument("source", metavar="IN", help="an .onnx or .pt2 file")
     parser.add_argument("target", metavar="OUT", help="an .onnx, .pt2 or .safetensors file, or a folder")
-    parser.add_argument("--size", action="append", default=[], metavar="NAME=N", help="record the model with this size for an open one")
+    parser.add_argument(
+        "--size", action="append", default=[], metavar="NAME=N", help="record the model with this size for an open one"
+    )
     parser.add_argument("--opset", type=int, default=None, help="the operator set of an ONNX target")
     parser.add_argument("--static", action="store_true", help="fix every size to that of the examples")
     parser.add_argument("--no-check", action="store_true", help="do not run source and target for the example inputs")
@@ -38,7 +40,12 @@ def run(args: argparse.Namespace) -> int:
 
     try:
         report = convert(
-            args.source, args.target, sizes=_sizes(args.size), opset=args.opset, static=args.static, check=not args.no_check
+            args.source,
+            args.target,
+            sizes=_sizes(args.size),
+            opset=args.opset,
+            static=args.static,
+            check=not args.no_check,
         )
     except ConversionFailed as error:
         report = error.report

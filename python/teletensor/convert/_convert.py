@@ -37,7 +37,9 @@ def format_of(path: Path) -> str:
         return _SUFFIXES[path.suffix]
     if path.suffix == "" or path.is_dir():
         return NATIVE
-    raise ValueError(f"[convert] expected a path that ends in .onnx, .pt2 or .safetensors, or a folder, got {str(path)!r}")
+    raise ValueError(
+        f"[convert] expected a path that ends in .onnx, .pt2 or .safetensors, or a folder, got {str(path)!r}"
+    )
 
 
 def convert(
@@ -90,7 +92,9 @@ def _read(source: Path, formats: tuple[str, str], sizes: dict[str, int], device:
     if kind == to:
         raise NotImplementedError(f"[convert] source and target both have the format {kind}")
     if kind == NATIVE:
-        raise NotImplementedError("[convert] a native model has a Program of the engine, without the operators of other formats; convert its source")
+        raise NotImplementedError(
+            "[convert] a native model has a Program of the engine, without the operators of other formats; convert its source"
+        )
     if kind == WEIGHTS:
         raise NotImplementedError("[convert] a .safetensors file has weights, but no model")
     return from_onnx(source, sizes, device) if kind == ONNX else from_pt2(source, sizes, device)
@@ -157,7 +161,9 @@ def _write_with(read: Source, target: Path, kind: str, opset: int | None, open_s
         torch.export.save(torch.export.export(read.module, examples, dynamic_shapes=shapes), target)
         return
     options = {} if opset is None else {"opset_version": opset}
-    torch.onnx.export(read.program, examples, target, input_names=read.names, external_data=read_bytes(read) > 1 << 30, **options)
+    torch.onnx.export(
+        read.program, examples, target, input_names=read.names, external_data=read_bytes(read) > 1 << 30, **options
+    )
 
 
 def read_bytes(read: Source) -> int:
@@ -168,7 +174,9 @@ def read_bytes(read: Source) -> int:
 def _compare(report: Report, read: Source, target: Path, kind: str, device: Any) -> None:
     """Runs source and target, except native models, which only a daemon runs."""
     expected = torch.utils._pytree.tree_leaves(read.module(*read.examples))
-    report.outputs = [_text(n, t, {}) for n, t in zip(read.output_names or [f"output_{i}" for i in range(len(expected))], expected)]
+    report.outputs = [
+        _text(n, t, {}) for n, t in zip(read.output_names or [f"output_{i}" for i in range(len(expected))], expected)
+    ]
     if kind == NATIVE:
         described = serving.read(target)
         if len(described["entries"][0]["outputs"]) != len(expected):
@@ -179,7 +187,9 @@ def _compare(report: Report, read: Source, target: Path, kind: str, device: Any)
     worst = 0.0
     for a, b in zip(expected, results):
         if a.shape != b.shape or a.dtype != b.dtype:
-            raise RuntimeError(f"[convert] the target's output is {b.dtype}{list(b.shape)}, the source's {a.dtype}{list(a.shape)}")
+            raise RuntimeError(
+                f"[convert] the target's output is {b.dtype}{list(b.shape)}, the source's {a.dtype}{list(a.shape)}"
+            )
         if not a.numel():
             continue
         difference = (a.to(torch.float64) - b.to(torch.float64)).abs().nan_to_num(0.0).max().item()

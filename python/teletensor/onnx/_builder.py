@@ -300,11 +300,10 @@ class Builder:
         vector = sizes if isinstance(sizes, Value) else self.ints(sizes)
         if shape is None and not isinstance(sizes, Value):
             shape = tuple(n if type(n) is int and n >= 0 else None for n in sizes)
-        return self.op("Reshape", x, vector, shape=shape, allowzero=None if self._without_zeros(vector) else 1)
-
-    @staticmethod
-    def _without_zeros(vector: Value) -> bool:
-        return vector.const is None or bool((vector.const != 0).all())
+        without_rest = isinstance(sizes, Value) or not any(type(n) is int and n < 0 for n in sizes)
+        has_zeros = vector.const is not None and bool((vector.const == 0).any())
+        keeps_zeros = has_zeros or (vector.const is None and without_rest)
+        return self.op("Reshape", x, vector, shape=shape, allowzero=1 if keeps_zeros else None)
 
     def unsqueeze(self, x: Value, dims: Sequence[int]) -> Value:
         """With sizes of 1 at these places of the result."""

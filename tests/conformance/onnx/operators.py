@@ -1,6 +1,6 @@
 """Writes docs/onnx-operators.md: the operators that models may have, with the versions of operator sets.
 
-    python -m tests.conformance.onnx.operators
+python -m tests.conformance.onnx.operators
 """
 
 from __future__ import annotations
@@ -8,7 +8,12 @@ from __future__ import annotations
 from pathlib import Path
 
 PAGE = Path(__file__).resolve().parents[3] / "docs/onnx-operators.md"
-TITLES = {"": "ai.onnx", "ai.onnx.ml": "ai.onnx.ml", "ai.onnx.preview": "ai.onnx.preview", "ai.onnx.preview.training": "ai.onnx.preview.training"}
+TITLES = {
+    "": "ai.onnx",
+    "ai.onnx.ml": "ai.onnx.ml",
+    "ai.onnx.preview": "ai.onnx.preview",
+    "ai.onnx.preview.training": "ai.onnx.preview.training",
+}
 
 
 def _how(domain: str, name: str, schema) -> str:
@@ -45,7 +50,9 @@ def page() -> str:
         for name, schemas in sorted(history.items()):
             schemas.sort(key=lambda s: s.since_version)
             usable = [s for s in schemas if not s.deprecated]
-            lines.append(f"| {name} | {', '.join(str(s.since_version) for s in schemas)} | {_how(domain, name, usable[-1])} |")
+            lines.append(
+                f"| {name} | {', '.join(str(s.since_version) for s in schemas)} | {_how(domain, name, usable[-1])} |"
+            )
     return "\n".join(lines) + "\n"
 
 

@@ -15,10 +15,20 @@ import numpy as np
 import onnx
 from onnx import TensorProto, helper, numpy_helper
 
-OPSETS = (13, 15, 17, 18, 21, 22)
+OPSETS = (11, 12, 13, 15, 17, 18, 21, 22)
 UNARY = ("Abs", "Neg", "Relu", "Sigmoid", "Tanh", "Exp", "Erf", "Softplus", "Softsign", "Ceil", "Floor", "Round", "Sign", "Sin", "Cos",
          "Elu", "Selu", "LeakyRelu", "HardSigmoid", "HardSwish", "Celu", "ThresholdedRelu", "Sqrt", "Reciprocal", "Identity")  # fmt: skip
-REDUCTIONS = ("ReduceSum", "ReduceMean", "ReduceMax", "ReduceMin", "ReduceL1", "ReduceL2", "ReduceLogSumExp", "ReduceSumSquare", "ReduceProd")
+REDUCTIONS = (
+    "ReduceSum",
+    "ReduceMean",
+    "ReduceMax",
+    "ReduceMin",
+    "ReduceL1",
+    "ReduceL2",
+    "ReduceLogSumExp",
+    "ReduceSumSquare",
+    "ReduceProd",
+)
 
 
 class Graph:
@@ -69,7 +79,7 @@ class Graph:
             name = self.node("Add", [self.node("Abs", [name])[0], self.constant(np.float32(1.0))])[0]
         if op == "Exp":
             name = self.node("Tanh", [name])[0]
-        if op == "HardSwish" and self.opset < 14:
+        if op == "HardSwish" and self.opset < 14 or op == "Celu" and self.opset < 12:
             return
         self.add(op, [name], shape)
 
@@ -84,7 +94,9 @@ class Graph:
 
     def compare(self) -> None:
         name, shape = self.pick(0) or self.values[0]
-        op = self.rng.choice(("Greater", "Less", "GreaterOrEqual", "LessOrEqual", "Equal"))
+        op = self.rng.choice(
+            ("Greater", "Less", "Equal", *(("GreaterOrEqual", "LessOrEqual") if self.opset >= 12 else ()))
+        )
         condition = self.node(op, [name, self.constant(np.float32(0.1))])[0]
         if self.rng.random() < 0.3:
             condition = self.node("Not", [condition])[0]
@@ -101,7 +113,14 @@ class Graph:
             return
         n, turned = self.rng.choice((2, 5)), self.rng.randrange(2)
         weight = self.floats(n, shape[1]) if turned else self.floats(shape[1], n)
-        self.add("Gemm", [name, weight, self.floats(n)], (shape[0], n), transB=turned, alpha=self.rng.choice((1.0, 0.5)), beta=self.rng.choice((1.0, 2.0)))
+        self.add(
+            "Gemm",
+            [name, weight, self.floats(n)],
+            (shape[0], n),
+            transB=turned,
+            alpha=self.rng.choice((1.0, 0.5)),
+            beta=self.rng.choice((1.0, 2.0)),
+        )
 
     def transpose(self) -> None:
         name, shape = self.pick(2) or self.values[0]
@@ -125,10 +144,19 @@ class Graph:
     def squeeze(self) -> None:
         name, shape = self.pick(0) or self.values[0]
         axis = self.rng.randrange(len(shape) + 1)
-        wide = self.node("Unsqueeze", [name, self.ints(axis)])[0]
+        old = self.opset < 13  # the axes are attributes
+        wide = (
+            self.node("Unsqueeze", [name], axes=[axis])[0]
+            if old
+            else self.node("Unsqueeze", [name, self.ints(axis)])[0]
+        )
         shape = (*shape[:axis], 1, *shape[axis:])
         if self.rng.random() < 0.5:
-            self.add("Squeeze", [wide, self.ints(axis)], (*shape[:axis], *shape[axis + 1 :]))
+            found = (*shape[:axis], *shape[axis + 1 :])
+            if old:
+                self.add("Squeeze", [wide], found, axes=[axis])
+            else:
+                self.add("Squeeze", [wide, self.ints(axis)], found)
         elif len(shape) < 5:
             self.values.append((wide, shape))
 
@@ -139,7 +167,11 @@ class Graph:
         size = len(range(shape[axis])[start:end:step])
         if size == 0 or axis == 0:
             return
-        self.add("Slice", [name, self.ints(start), self.ints(end), self.ints(axis), self.ints(step)], (*shape[:axis], size, *shape[axis + 1 :]))
+        self.add(
+            "Slice",
+            [name, self.ints(start), self.ints(end), self.ints(axis), self.ints(step)],
+            (*shape[:axis], size, *shape[axis + 1 :]),
+        )
 
     def gather(self) -> None:
         name, shape = self.pick(2) or self.values[0]
@@ -158,14 +190,20 @@ class Graph:
         axis = self.rng.randrange(1, len(shape))
         if shape[axis] < 2:
             return
-        parts = self.node("Split", [name, self.ints(1, shape[axis] - 1)], 2, axis=axis)
-        self.values += [(parts[0], (*shape[:axis], 1, *shape[axis + 1 :])), (parts[1], (*shape[:axis], shape[axis] - 1, *shape[axis + 1 :]))]
+        if self.opset < 13:
+            parts = self.node("Split", [name], 2, axis=axis, split=[1, shape[axis] - 1])
+        else:
+            parts = self.node("Split", [name, self.ints(1, shape[axis] - 1)], 2, axis=axis)
+        self.values += [
+            (parts[0], (*shape[:axis], 1, *shape[axis + 1 :])),
+            (parts[1], (*shape[:axis], shape[axis] - 1, *shape[axis + 1 :])),
+        ]
 
     def reduce(self) -> None:
         name, shape = self.pick(2) or self.values[0]
         op, axis, keep = self.rng.choice(REDUCTIONS), self.rng.randrange(1, len(shape)), self.rng.randrange(2)
         found = (*shape[:axis], *((1,) if keep else ()), *shape[axis + 1 :])
-        if op == "ReduceSum" or self.opset >= 18:
+        if op == "ReduceSum" and self.opset >= 13 or self.opset >= 18:
             self.add(op, [name, self.ints(axis)], found, keepdims=keep)
         else:
             self.add(op, [name], found, axes=[axis], keepdims=keep)
@@ -178,7 +216,8 @@ class Graph:
         name, shape = self.pick(2) or self.values[0]
         axis = self.rng.randrange(1, len(shape))
         op = self.rng.choice(("ArgMax", "ArgMin"))
-        found = self.node(op, [name], axis=axis, keepdims=0, select_last_index=self.rng.randrange(2))[0]
+        last = {"select_last_index": self.rng.randrange(2)} if self.opset >= 12 else {}
+        found = self.node(op, [name], axis=axis, keepdims=0, **last)[0]
         self.add("Cast", [found], (*shape[:axis], *shape[axis + 1 :]), to=TensorProto.FLOAT)
 
     def topk(self) -> None:
@@ -205,8 +244,12 @@ class Graph:
     def pad(self) -> None:
         name, shape = self.pick(2) or self.values[0]
         mode = self.rng.choice(("constant", "edge", "reflect"))
-        before, after = ([0] + [self.rng.randrange(2) if n > 1 or mode != "reflect" else 0 for n in shape[1:]] for _ in range(2))
-        self.add("Pad", [name, self.ints(*before, *after)], [n + a + b for n, a, b in zip(shape, before, after)], mode=mode)
+        before, after = (
+            [0] + [self.rng.randrange(2) if n > 1 or mode != "reflect" else 0 for n in shape[1:]] for _ in range(2)
+        )
+        self.add(
+            "Pad", [name, self.ints(*before, *after)], [n + a + b for n, a, b in zip(shape, before, after)], mode=mode
+        )
 
     def clip(self) -> None:
         name, shape = self.pick(0) or self.values[0]
@@ -215,7 +258,9 @@ class Graph:
     def cast(self) -> None:
         name, shape = self.pick(0) or self.values[0]
         small = self.node("Mul", [self.node("Tanh", [name])[0], self.constant(np.float32(20.37))])[0]
-        kind = self.rng.choice((TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL))
+        kind = self.rng.choice(
+            (TensorProto.INT32, TensorProto.INT64, TensorProto.FLOAT16, TensorProto.DOUBLE, TensorProto.BOOL)
+        )
         self.add("Cast", [self.node("Cast", [small], to=kind)[0]], shape, to=TensorProto.FLOAT)
 
     def norm(self) -> None:
@@ -231,7 +276,13 @@ class Graph:
             return
         stride, pad, out = self.rng.choice((1, 2)), self.rng.choice((0, 1)), self.rng.choice((2, 4))
         sizes = [(n + 2 * pad - 2) // stride + 1 for n in shape[2:]]
-        self.add("Conv", [name, self.floats(out, shape[1], 2, 2), self.floats(out)], (shape[0], out, *sizes), strides=[stride] * 2, pads=[pad] * 4)
+        self.add(
+            "Conv",
+            [name, self.floats(out, shape[1], 2, 2), self.floats(out)],
+            (shape[0], out, *sizes),
+            strides=[stride] * 2,
+            pads=[pad] * 4,
+        )
 
     def pool(self) -> None:
         name, shape = self.pick(4) or self.values[0]
@@ -252,9 +303,18 @@ class Graph:
         name, shape = self.pick(4) or self.values[0]
         if len(shape) != 4:
             return
-        mode, way = self.rng.choice((("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("cubic", "half_pixel")))
+        mode, way = self.rng.choice(
+            (("nearest", "asymmetric"), ("linear", "half_pixel"), ("linear", "align_corners"), ("cubic", "half_pixel"))
+        )
         scales = self.constant(np.asarray([1, 1, 2, 2], np.float32))
-        self.add("Resize", [name, "", scales], (*shape[:2], 2 * shape[2], 2 * shape[3]), mode=mode, coordinate_transformation_mode=way, nearest_mode="floor")
+        self.add(
+            "Resize",
+            [name, "", scales],
+            (*shape[:2], 2 * shape[2], 2 * shape[3]),
+            mode=mode,
+            coordinate_transformation_mode=way,
+            nearest_mode="floor",
+        )
 
     def quantize(self) -> None:
         name, shape = self.pick(0) or self.values[0]
@@ -286,13 +346,20 @@ class Graph:
             out = self.name()
             info = helper.make_tensor_value_info(out, TensorProto.FLOAT, None)
             graphs.append(helper.make_graph([helper.make_node(op, [name], [out])], "g", [], [info]))
-        self.add("If", [self.constant(np.asarray(bool(self.rng.randrange(2))))], shape, then_branch=graphs[0], else_branch=graphs[1])
+        self.add(
+            "If",
+            [self.constant(np.asarray(bool(self.rng.randrange(2))))],
+            shape,
+            then_branch=graphs[0],
+            else_branch=graphs[1],
+        )
 
     def loop(self) -> None:
         name, shape = self.pick(0) or self.values[0]
         i, condition, state, going, new = (self.name() for _ in range(5))
         body = helper.make_graph(
-            [helper.make_node("Identity", [condition], [going]), helper.make_node("Mul", [state, self.constant(np.float32(0.5))], [new])], "b",
+            [helper.make_node("Identity", [condition], [going]),
+             helper.make_node("Mul", [state, self.constant(np.float32(0.5))], [new])], "b",
             [helper.make_tensor_value_info(i, TensorProto.INT64, []), helper.make_tensor_value_info(condition, TensorProto.BOOL, []),
              helper.make_tensor_value_info(state, TensorProto.FLOAT, None)],
             [helper.make_tensor_value_info(going, TensorProto.BOOL, []), helper.make_tensor_value_info(new, TensorProto.FLOAT, None)],
@@ -360,7 +427,13 @@ def _compare(what: str, found: list, expected: list) -> str:
         ours = ours.detach().numpy()
         if ours.shape != theirs.shape or ours.dtype != theirs.dtype:
             return f"{what}: output {number} is {ours.dtype}{ours.shape}, expected {theirs.dtype}{theirs.shape}"
-        if not np.allclose(ours, theirs, rtol=2e-3, atol=2e-4 * max(1.0, float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0))), equal_nan=True):
+        if not np.allclose(
+            ours,
+            theirs,
+            rtol=2e-3,
+            atol=2e-4 * max(1.0, float(np.abs(theirs[np.isfinite(theirs)]).max(initial=0))),
+            equal_nan=True,
+        ):
             return f"{what}: output {number} differs by {np.nanmax(np.abs(ours - theirs))}"
     return ""
 

@@ -1,18 +1,20 @@
 """Runs the backend tests of the package `onnx` with teletensor, and prints how many pass.
 
-    python -m tests.conformance.onnx.run [--only PATTERN] [--json FILE] [--table FILE]
+    python -m tests.conformance.onnx.run [--only PATTERN] [--light] [--json FILE] [--table FILE]
 
-The tests are those of the groups node, simple, pytorch-converted and pytorch-operator; models of the group "real" are
-downloaded, and left out. Set TELETENSOR_IN_PROCESS=1 to run the engine in this process. Exits with 1 if a test fails that
-`expected.json` does not list, or one passes that it lists.
+The tests are those of the groups node, simple, pytorch-converted and pytorch-operator, and with --light the nine image
+models of the group real, whose weights are constants. Set TELETENSOR_IN_PROCESS=1 to run the engine in this process. Exits
+with 1 if a test fails that `expected.json` does not list, or one passes that it lists.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import re
 import sys
+import tempfile
 import time
 import unittest
 import warnings
@@ -21,8 +23,8 @@ from pathlib import Path
 EXPECTED = Path(__file__).with_name("expected.json")
 
 
-def cases(only: str = "") -> list[unittest.TestCase]:
-    """The tests for the CPU whose names a pattern matches."""
+def cases(only: str = "", light: bool = False) -> list[unittest.TestCase]:
+    """The tests for the CPU whose names a pattern matches; `light`: those of the group real too."""
     from onnx.backend.test.runner import Runner
 
     from teletensor.onnx.backend import TeletensorBackend
@@ -32,7 +34,7 @@ def cases(only: str = "") -> list[unittest.TestCase]:
         classes = Runner(TeletensorBackend, __name__).test_cases
     found = []
     for name, group in sorted(classes.items()):
-        if "Real" in name:
+        if "Real" in name and not light:
             continue
         for test in sorted(vars(group)):
             if test.startswith("test_") and test.endswith("_cpu") and re.search(only, test):
@@ -73,11 +75,14 @@ def table(tests: list[unittest.TestCase], failed: dict[str, str]) -> str:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", default="", help="a regular expression that names must match")
+    parser.add_argument("--light", action="store_true", help="also run the group real (13 s)")
     parser.add_argument("--json", help="write the failures there")
     parser.add_argument("--table", help="write the table there")
     args = parser.parse_args()
     start = time.monotonic()
-    tests = cases(args.only)
+    if args.light:  # the tests copy their models there
+        os.environ.setdefault("ONNX_HOME", tempfile.mkdtemp(prefix="teletensor-onnx-"))
+    tests = cases(args.only, args.light)
     failed = run(tests, True)
     for name, error in failed.items():
         print(f"{name}: {error}")

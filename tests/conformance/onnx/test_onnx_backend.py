@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from . import random_graphs, run
+from . import operators, random_graphs, run
 
 
 def test_the_backend_tests_pass_as_expected():
@@ -15,6 +15,10 @@ def test_the_backend_tests_pass_as_expected():
     assert len(tests) > 1800
     failed = run.run(tests)
     assert set(failed) == set(json.loads(run.EXPECTED.read_text())), failed
+
+
+def test_the_page_of_operators_is_current():
+    assert operators.PAGE.read_text() == operators.page(), "run python -m tests.conformance.onnx.operators"
 
 
 @pytest.mark.parametrize("seed", range(0, 100, 10))

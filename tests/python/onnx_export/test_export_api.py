@@ -308,3 +308,24 @@ def test_bfloat16_weights(torch: Any) -> None:
     assert program.model_proto.graph.initializer[0].data_type == onnx.TensorProto.BFLOAT16
     raw = np.frombuffer(program.model_proto.graph.initializer[0].raw_data, np.uint16).astype(np.uint32) << 16
     assert raw.view(np.float32).tolist() == module.weight.float().flatten().tolist()
+
+
+def test_models_that_are_too_large_for_one_file(torch: Any, tmp_path: Any, monkeypatch: Any) -> None:
+    from teletensor.onnx import _program
+
+    module, x = torch.nn.Linear(64, 64), torch.randn(2, 64)
+    program = torch.onnx.export(module, (x,))
+    monkeypatch.setattr(_program, "_LARGEST_FILE", 4096)
+    with pytest.raises(torch.onnx.OnnxExporterError, match="external_data=True"):
+        program.save(tmp_path / "model.onnx", external_data=False)
+    program.save(tmp_path / "model.onnx")
+    assert os.path.getsize(tmp_path / "model.onnx.data") >= 64 * 64 * 4
+    np.testing.assert_allclose(program(x)[0].numpy(), module(x).detach().numpy(), atol=1e-5)
+    program.release()
+
+
+def test_empty_batches(torch: Any) -> None:
+    module = of(torch, lambda x: x.reshape(3, x.shape[0]))
+    program = torch.onnx.export(module, (torch.ones(2, 3),), dynamic_shapes=({0: torch.export.Dim("n", min=0)},))
+    assert program(torch.ones(0, 3))[0].shape == (3, 0)
+    assert program(torch.ones(5, 3))[0].shape == (3, 5)

@@ -19,4 +19,6 @@ def single(op: str, inputs: list, outputs: int = 1, opset: int = 18, domain: str
     node = helper.make_node(op, names, results, domain=domain, **attributes)
     given = [helper.make_tensor_value_info(n, kind, shape) for n, (kind, shape) in zip(names, inputs)]
     graph = helper.make_graph([node], "g", given, [onnx.ValueInfoProto(name=n) for n in results])
-    return helper.make_model(graph, opset_imports=[helper.make_opsetid(domain, opset), *([helper.make_opsetid("", 18)] if domain else [])])
+    return helper.make_model(
+        graph, opset_imports=[helper.make_opsetid(domain, opset), *([helper.make_opsetid("", 18)] if domain else [])]
+    )

@@ -24,7 +24,11 @@ def source(tmp_path):
         helper.make_node("MatMul", ["x", "w"], ["a"]), helper.make_node("Add", ["a", "b"], ["c"]), helper.make_node("Relu", ["c"], ["d"]),
         helper.make_node("ReduceMean", ["d", "axis"], ["y"], keepdims=0),
     ]  # fmt: skip
-    weights = {"w": numbers.standard_normal((4, 3)).astype(np.float32), "b": np.ones(3, np.float32), "axis": np.asarray([1])}
+    weights = {
+        "w": numbers.standard_normal((4, 3)).astype(np.float32),
+        "b": np.ones(3, np.float32),
+        "axis": np.asarray([1]),
+    }
     graph = helper.make_graph(
         nodes, "g", [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["batch", "length", 4])],
         [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["batch", 3])],
@@ -66,7 +70,9 @@ def test_weights_alone(source, tmp_path):
 
 def test_the_command_writes_a_report(source, tmp_path, capsys):
     report = tmp_path / "report.json"
-    assert cli.main(["convert", str(source), str(tmp_path / "m.pt2"), "--size", "batch=6", "--report", str(report)]) == 0
+    assert (
+        cli.main(["convert", str(source), str(tmp_path / "m.pt2"), "--size", "batch=6", "--report", str(report)]) == 0
+    )
     found = json.loads(report.read_text())
     assert found["failed"] is False and found["weights"] == 2 and found["inputs"] == ["x: float32[batch, length, 4]"]
     assert "converted" in capsys.readouterr().out

@@ -28,7 +28,9 @@ g (float[N, A, B] x) => (float[N, M] y) {
 
 
 def test_inputs_by_position_and_by_name():
-    loaded = torch.onnx.load(model("g (float[2] a, float[2] b) => (float[2] c, float[2] d) { c = Sub(a, b)  d = Neg(c) }"))
+    loaded = torch.onnx.load(
+        model("g (float[2] a, float[2] b) => (float[2] c, float[2] d) { c = Sub(a, b)  d = Neg(c) }")
+    )
     a, b = torch.tensor([1.0, 2.0]), torch.tensor([5.0, 5.0])
     assert loaded.input_names == ["a", "b"] and loaded.output_names == ["c", "d"]
     for found in (loaded(a, b), loaded(b=b, a=a), loaded({"a": a, "b": b}), loaded(a.numpy(), b.numpy())):
@@ -42,7 +44,12 @@ def test_inputs_by_position_and_by_name():
         ((1.0, 2.0), {}, TypeError, "at most 1 inputs"),
         ((), {"z": 1.0}, TypeError, "got 'z'"),
         ((np.zeros((2, 2), np.int64),), {}, TypeError, "expected torch.float32 for the input 'x', got torch.int64"),
-        ((np.zeros((2, 3), np.float32),), {}, ValueError, "expected sizes \\['N', 2\\] for the input 'x', got \\[2, 3\\]"),
+        (
+            (np.zeros((2, 3), np.float32),),
+            {},
+            ValueError,
+            "expected sizes \\['N', 2\\] for the input 'x', got \\[2, 3\\]",
+        ),
         ((["text"],), {}, TypeError, "expected a tensor"),
     ],
 )
@@ -74,10 +81,13 @@ def test_weights_are_parameters_and_can_be_trained():
     weight, bias = np.ones((3, 2), np.float32), np.zeros(2, np.float32)
     graph = helper.make_graph(
         [helper.make_node("Gemm", ["x", "layer.weight", "layer.bias"], ["y"])], "g",
-        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3])], [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 2])],
+        [helper.make_tensor_value_info("x", TensorProto.FLOAT, ["N", 3])],
+        [helper.make_tensor_value_info("y", TensorProto.FLOAT, ["N", 2])],
         [numpy_helper.from_array(weight, "layer.weight"), numpy_helper.from_array(bias, "layer.bias")],
     )  # fmt: skip
-    loaded = torch.onnx.load(helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), trainable=True)
+    loaded = torch.onnx.load(
+        helper.make_model(graph, opset_imports=[helper.make_opsetid("", 18)], ir_version=9), trainable=True
+    )
     names = loaded.weight_names()
     assert set(loaded.state_dict()) == set(names.values()) and set(names) == {"layer.weight", "layer.bias"}
     loaded(torch.ones(4, 3)).sum().backward()
@@ -138,11 +148,16 @@ def test_scan_and_if_read_values_from_outside():
                 s2 = Add(s, r)
                 r2 = Mul(s2, start)
             }> (start, x)
-            chosen = If (up) <then_branch = t () => (float[2] a) { a = Neg(last) }, else_branch = e () => (float[2] b) { b = Identity(start) }>
+            chosen = If (up) <then_branch = t () => (float[2] a) { a = Neg(last) },
+                else_branch = e () => (float[2] b) { b = Identity(start) }>
         }"""))  # fmt: skip
     x, start = np.asarray([[1, 2], [3, 4]], np.float32), np.asarray([10, 1], np.float32)
     last, rows, chosen = loaded(x, start, np.asarray(True))
-    assert last.tolist() == [14.0, 7.0] and rows.tolist() == [[110.0, 3.0], [140.0, 7.0]] and chosen.tolist() == [-14.0, -7.0]
+    assert (
+        last.tolist() == [14.0, 7.0]
+        and rows.tolist() == [[110.0, 3.0], [140.0, 7.0]]
+        and chosen.tolist() == [-14.0, -7.0]
+    )
     assert loaded(x, start, np.asarray(False))[2].tolist() == [10.0, 1.0]
 
 
@@ -176,11 +191,21 @@ def test_strings_stay_in_the_client():
             picked = Gather(joined, places)
         }""", 20))  # fmt: skip
     joined, same, picked = loaded(np.asarray(["x", "y"], object), np.asarray(["x", "z"], object))
-    assert joined.tolist() == ["xx", "yz"] and picked.tolist() == ["yz", "xx"] and np.asarray(same).tolist() == [True, False]
+    assert (
+        joined.tolist() == ["xx", "yz"]
+        and picked.tolist() == ["yz", "xx"]
+        and np.asarray(same).tolist() == [True, False]
+    )
 
 
 def test_small_types_keep_their_values():
-    loaded = torch.onnx.load(model("g (float[N] x) => (int4[N] a, float8e4m3fnuz[N] b, float[N] c) { a = Cast <to = 22> (x)  b = Cast <to = 18> (x)  c = Cast <to = 1> (b) }", 21))
+    loaded = torch.onnx.load(
+        model(
+            "g (float[N] x) => (int4[N] a, float8e4m3fnuz[N] b, float[N] c) {\n"
+            "a = Cast <to = 22> (x)  b = Cast <to = 18> (x)  c = Cast <to = 1> (b) }",
+            21,
+        )
+    )
     from teletensor.onnx.backend import PreparedModel
 
     x = np.asarray([-8.0, -1.3, 0.0, 7.0, 500.0], np.float32)
@@ -191,13 +216,32 @@ def test_small_types_keep_their_values():
     assert np.array_equal(c, x[:4].astype(b.dtype).astype(np.float32))
 
 
+def test_gradients_of_values_in_the_graph():
+    nodes = [
+        helper.make_node("Mul", ["a", "b"], ["c"]),
+        helper.make_node("Mul", ["c", "a"], ["d"]),
+        helper.make_node("Gradient", ["a", "b"], ["da", "db"], domain="ai.onnx.preview.training", xs=["a", "b"], y="d"),
+        helper.make_node("Add", ["da", "db"], ["sum"]),
+    ]
+    infos = [helper.make_tensor_value_info(n, TensorProto.FLOAT, [2]) for n in ("a", "b", "d", "da", "db", "sum")]
+    graph = helper.make_graph(nodes, "g", infos[:2], infos[2:])
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.preview.training", 1)]
+    loaded = torch.onnx.load(helper.make_model(graph, opset_imports=imports))
+    with torch.no_grad():
+        d, da, db, total = loaded(torch.tensor([2.0, 3.0]), torch.tensor([5.0, 7.0]))
+    assert d.tolist() == [20.0, 63.0] and da.tolist() == [20.0, 42.0] and db.tolist() == [4.0, 9.0]
+    assert total.tolist() == [24.0, 51.0]
+
+
 def test_an_unknown_operator_is_named():
     with pytest.raises(NotImplementedError, match="company.Thing-1"):
         torch.onnx.load(model("g (float[N] x) => (float[N] y) { y = company.Thing(x) }", company=1))
 
 
 def test_an_error_names_the_node():
-    loaded = torch.onnx.load(model("g (float[N] x) => (float[M] y) { c = Constant <value_ints = [5, 7]> ()  y = Reshape(x, c) }"))
+    loaded = torch.onnx.load(
+        model("g (float[N] x) => (float[M] y) { c = Constant <value_ints = [5, 7]> ()  y = Reshape(x, c) }")
+    )
     with pytest.raises(RuntimeError) as caught:
         loaded(torch.ones(2))
     assert any("in the ONNX node Reshape" in note for note in caught.value.__notes__)
@@ -208,7 +252,9 @@ def test_the_missing_package_is_named(tmp_path):
     program = "import teletensor as torch\ntry:\n    torch.onnx.load(b'')\nexcept ImportError as e:\n    print(e)\n"
     environment = client_environment()
     environment["PYTHONPATH"] = f"{tmp_path}:{environment['PYTHONPATH']}"
-    done = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run(
+        [sys.executable, "-c", program], env=environment, capture_output=True, text=True, timeout=60, check=False
+    )
     assert "pip install onnx" in done.stdout, done.stderr
 
 

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 import teletensor as torch
+
 from ... import _C, nn
 from ...compiler import TracedProgram, trace
 from . import _types, _values
@@ -41,7 +42,9 @@ class OnnxModel(nn.Module):
         self.opsets = builder.opsets
         self._plan: Plan = builder.graph(model.graph, builder.opsets, {}, [], 0, "")
         if builder.missing:
-            raise NotImplementedError(f"[onnx.load] operators that are not implemented: {', '.join(sorted(builder.missing))}")
+            raise NotImplementedError(
+                f"[onnx.load] operators that are not implemented: {', '.join(sorted(builder.missing))}"
+            )
         constant = {*self._plan.constants, *self._plan.weights}
         self.input_names = [n for n in self._plan.inputs if n not in constant]
         self.output_names = list(self._plan.outputs)
@@ -96,10 +99,16 @@ class OnnxModel(nn.Module):
         if len(args) == 1 and isinstance(args[0], dict) and not kwargs:
             args, kwargs = (), args[0]
         if len(args) > len(self.input_names):
-            raise TypeError(f"[OnnxModel] expected at most {len(self.input_names)} inputs {self.input_names}, got {len(args)}")
+            raise TypeError(
+                f"[OnnxModel] expected at most {len(self.input_names)} inputs {self.input_names}, got {len(args)}"
+            )
         given = dict(zip(self.input_names, args))
         for name, value in kwargs.items():
-            name = name if name in self._plan.inputs else next((n for n in self._plan.inputs if _identifier(n) == name), name)
+            name = (
+                name
+                if name in self._plan.inputs
+                else next((n for n in self._plan.inputs if _identifier(n) == name), name)
+            )
             if name not in self._plan.inputs or name in given:
                 raise TypeError(f"[OnnxModel] expected inputs of the names {self.input_names}, got {name!r}")
             given[name] = value
@@ -113,7 +122,11 @@ class OnnxModel(nn.Module):
 
     def _input(self, name: str, value: Any) -> Any:
         """An argument as a value of the graph, checked against the declaration."""
-        if value is None or isinstance(value, (list, tuple, dict)) and not isinstance(value, (_values.Narrow, _values.Sizes)):
+        if (
+            value is None
+            or isinstance(value, (list, tuple, dict))
+            and not isinstance(value, (_values.Narrow, _values.Sizes))
+        ):
             if isinstance(value, (list, tuple)):
                 return [self._input("", v) for v in value]
             if value is None and not self._is_optional(name):
@@ -173,7 +186,8 @@ def _declared(proto: Any) -> tuple[int | None, tuple | None]:
     if not tensor.HasField("shape"):
         return tensor.elem_type, None
     dims = tuple(
-        d.dim_value if d.HasField("dim_value") else d.dim_param if d.HasField("dim_param") else None for d in tensor.shape.dim
+        d.dim_value if d.HasField("dim_value") else d.dim_param if d.HasField("dim_param") else None
+        for d in tensor.shape.dim
     )
     return tensor.elem_type, dims
 

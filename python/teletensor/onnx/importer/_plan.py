@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from . import _types, _values, _weights
+from . import _values, _weights
 from ._call import Call, kept
 from ._package import onnx
 from ._run import Run, Step
@@ -33,6 +33,7 @@ class Plan:
         weights: keys into the model's store, by name.
         steps: nodes in order.
         captured: names of graphs around this one that it reads.
+        variables: names that a Gradient differentiates with respect to.
     """
 
     def __init__(self) -> None:
@@ -42,6 +43,7 @@ class Plan:
         self.weights: dict[str, str] = {}
         self.steps: list[Step] = []
         self.captured: set[str] = set()
+        self.variables: frozenset[str] = frozenset()
 
     def run(self, call: Call, *inputs: Any) -> list[Any]:
         """Executes the graph, an attribute of a node, with these inputs."""
@@ -68,7 +70,9 @@ class Builder:
         self.budget, self.most_nodes = _weights.Budget(stored), EXPANDED_NODES + stored // 4
         self.opsets = _opsets(model.opset_import)
         if not self.opsets:
-            raise ValueError("[onnx.load] expected the versions of the operator sets (opset_import), the model has none")
+            raise ValueError(
+                "[onnx.load] expected the versions of the operator sets (opset_import), the model has none"
+            )
 
     def graph(self, graph: Any, opsets: dict[str, int], attributes: dict[str, Any], visible: list[set[str]],
               depth: int, prefix: str) -> Plan:  # fmt: skip
@@ -127,7 +131,9 @@ class Builder:
             step = self._step(node, opsets, attributes, visible, depth, prefix, where)
             for name in node.output:
                 if name and (name in defined and name not in plan.inputs or name in plan.constants):
-                    raise ValueError(f"[onnx.load] expected every value to be computed once, but {where} computes {name!r} again")
+                    raise ValueError(
+                        f"[onnx.load] expected every value to be computed once, but {where} computes {name!r} again"
+                    )
                 if name:
                     defined.add(name)
             if step is None:
@@ -137,6 +143,7 @@ class Builder:
         for name in plan.outputs:
             if name and not any(name in names for names in visible):
                 raise ValueError(f"[onnx.load] expected a node that computes the output {name!r}")
+        plan.variables = _variables(plan)
         _finish(plan, defined)
         self._upload(plan, prefix)
 
@@ -184,7 +191,9 @@ class Builder:
             return attribute.f if attribute.type == kind.FLOAT else attribute.i
         if attribute.type in (kind.FLOATS, kind.INTS):
             return list(attribute.floats if attribute.type == kind.FLOATS else attribute.ints)
-        raise ValueError(f"[onnx.load] expected an attribute of a known type, got {attribute.type} of {attribute.name!r}")
+        raise ValueError(
+            f"[onnx.load] expected an attribute of a known type, got {attribute.type} of {attribute.name!r}"
+        )
 
     def _attributes(self, node: Any, opsets: dict[str, int], outer: dict[str, Any], visible: list[set[str]],
                     depth: int, prefix: str) -> dict[str, Any]:  # fmt: skip
@@ -321,6 +330,25 @@ def _typed_caller(builder: Builder, schema: Any, node: Any, version: int, attrib
     call_function.kept = None
     call_function.narrow = True
     return call_function
+
+
+def _variables(plan: Plan) -> frozenset[str]:
+    """The names that Gradient nodes differentiate with respect to.
+
+    Raises:
+        NotImplementedError: a Gradient is to be computed at other values than those of the graph.
+    """
+    found: set[str] = set()
+    for step in plan.steps:
+        if step.op == "Gradient" and step.function.__module__.endswith(".training"):
+            xs, zs = step.attributes.get("xs") or [], step.attributes.get("zs") or []
+            if step.inputs != [*xs, *zs]:
+                raise NotImplementedError(
+                    "[Gradient] inputs other than the values that xs and zs name are not implemented"
+                )
+            step.inputs = [*xs, *zs, step.attributes.get("y", "")]
+            found.update(xs)
+    return frozenset(found)
 
 
 def _finish(plan: Plan, defined: set[str]) -> None:

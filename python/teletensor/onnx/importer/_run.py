@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import teletensor as torch
+
 from . import _values
 from ._call import Call, kept
 from ._values import Narrow, Sizes
@@ -62,6 +63,9 @@ class Run:
         """Executes the steps, and returns the values of the Plan's outputs."""
         values = self.values
         values.update(inputs)
+        if self.plan.variables:
+            with torch.enable_grad():
+                return self._differentiated()
         for step in self.plan.steps:
             found = step.execute(self)
             for name, value in zip(step.outputs, found):
@@ -70,6 +74,22 @@ class Run:
             for name in step.last_uses:
                 values.pop(name, None)
         return [self.value(name) for name in self.plan.outputs]
+
+    def _differentiated(self) -> list[Any]:
+        """Executes the steps with gradients of the Plan's variables."""
+        for name in self.plan.variables:
+            if name in self.values or name in self.plan.constants or name in self.plan.weights:
+                self._make_variable(name)
+        for step in self.plan.steps:
+            for name, value in zip(step.outputs, step.execute(self)):
+                self.values[name] = value
+                if name in self.plan.variables:
+                    self._make_variable(name)
+        return [self.value(name) for name in self.plan.outputs]
+
+    def _make_variable(self, name: str) -> None:
+        value = _values.tensor(self.value(name), self.device)
+        self.values[name] = value if value.requires_grad else value.detach().requires_grad_()
 
 
 class Step:
@@ -105,7 +125,9 @@ class Step:
             raise
         if not isinstance(results, (tuple, _Results)):
             results = (results,)
-        if len(results) < sum(1 for i in range(len(self.outputs)) if self.outputs[i]) and len(results) < len(self.outputs):
+        if len(results) < sum(1 for i in range(len(self.outputs)) if self.outputs[i]) and len(results) < len(
+            self.outputs
+        ):
             raise ValueError(f"[{self.op}] expected at most {len(results)} outputs, the node names {len(self.outputs)}")
         return list(results)
 

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 import teletensor as torch
+
 from . import _types
 
 Tensor = torch.Tensor

@@ -48,7 +48,9 @@ class Budget:
         """
         self.left -= count
         if self.left < 0:
-            raise ValueError(f"[onnx.load] expected weights of at most {RATIO} times the model's size, which is exceeded")
+            raise ValueError(
+                f"[onnx.load] expected weights of at most {RATIO} times the model's size, which is exceeded"
+            )
 
 
 def read(tensor: Any, folder: str | None, budget: Budget) -> Any:
@@ -121,7 +123,9 @@ def _external(tensor: Any, dims: list[int], count: int, dtype: np.dtype, folder:
         offset = int(entries.get("offset", 0) or 0)
         length = int(entries["length"]) if entries.get("length") else None
     except ValueError as error:
-        raise ValueError(f"[onnx.load] expected numbers as offset and length of {tensor.name!r}, got {entries}") from error
+        raise ValueError(
+            f"[onnx.load] expected numbers as offset and length of {tensor.name!r}, got {entries}"
+        ) from error
     bits = _bits(tensor.data_type)
     needed = (count * bits + 7) // 8
     size = os.path.getsize(path)
@@ -158,7 +162,9 @@ def _inside(folder: str, location: str) -> str:
             continue
         path = os.path.join(path, part)
         if os.path.islink(path):
-            raise ValueError(f"[onnx.load] expected a file in the model's folder, got the symbolic link {location[:200]!r}")
+            raise ValueError(
+                f"[onnx.load] expected a file in the model's folder, got the symbolic link {location[:200]!r}"
+            )
     if not os.path.exists(path) or not stat.S_ISREG(os.stat(path).st_mode):
         raise ValueError(f"[onnx.load] expected a file {location[:200]!r} in the model's folder; there is none")
     return path
@@ -173,7 +179,9 @@ def _sparse(tensor: Any, folder: str | None, budget: Budget) -> Any:
         raise ValueError("[onnx.load] expected numbers and int64 indices in a sparse tensor")
     size = count * values.dtype.itemsize
     if size > max(SPARSE_BYTES, SPARSE_RATIO * values.nbytes):
-        raise ValueError(f"[onnx.load] expected a sparse tensor that is not mostly empty, got {values.size} values of {count}")
+        raise ValueError(
+            f"[onnx.load] expected a sparse tensor that is not mostly empty, got {values.size} values of {count}"
+        )
     if indices.ndim == 2 and indices.shape == (values.size, len(dims)):
         if ((indices < 0) | (indices >= np.asarray(dims))).any():
             raise ValueError(f"[onnx.load] expected indices within {dims} in a sparse tensor")

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 import teletensor as torch
+
 from . import _types, _values
 from ._model import OnnxModel, load
 from ._package import onnx

@@ -23,7 +23,8 @@ _TABLES = {
     "ai.onnx.preview.training": (training,),
 }  # fmt: skip
 OPERATORS: dict[str, dict[str, tuple]] = {
-    domain: {name: rows for module in modules for name, rows in module.TABLE.items()} for domain, modules in _TABLES.items()
+    domain: {name: rows for module in modules for name, rows in module.TABLE.items()}
+    for domain, modules in _TABLES.items()
 } | {"ai.onnx.preview": attention.PREVIEW}
 
 

@@ -20,7 +20,10 @@ def _elu(call: Call, x: Tensor) -> Tensor:
 
 def _selu(call: Call, x: Tensor) -> Tensor:
     old = call.version < 6
-    alpha, gamma = call.get("alpha", 1.6732 if old else 1.67326319217681884), call.get("gamma", 1.0507 if old else 1.05070102214813232)
+    alpha, gamma = (
+        call.get("alpha", 1.6732 if old else 1.67326319217681884),
+        call.get("gamma", 1.0507 if old else 1.05070102214813232),
+    )
     return gamma * torch.where(x > 0, x, alpha * (torch.exp(x) - 1))
 
 

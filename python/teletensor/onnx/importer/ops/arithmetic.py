@@ -150,4 +150,3 @@ TABLE: dict[str, tuple] = {
     "BitShift": _rows(1, _shift), "Clip": ((1, _clip_attributes), (11, _clip)), "Sign": _rows(1, _sign),
     "IsInf": _rows(1, _isinf), "IsNaN": _rows(1, _isnan), "Where": _rows(1, _where),
 }  # fmt: skip
-

@@ -28,7 +28,9 @@ def _offset(past: Tensor | None, lengths: Tensor | None, queries: Any) -> Any:
     return 0 if lengths is None else lengths.reshape([-1, 1, 1, 1]) - queries
 
 
-def _allowed(call: Call, queries: Any, keys: Any, past: Tensor | None, lengths: Tensor | None, device: Any) -> Tensor | None:
+def _allowed(
+    call: Call, queries: Any, keys: Any, past: Tensor | None, lengths: Tensor | None, device: Any
+) -> Tensor | None:
     """Which keys each query may read by causality, windows and valid lengths; None for all."""
     at = torch.arange(keys, device=device).reshape([1, 1, 1, -1])
     row = torch.arange(queries, device=device).reshape([1, 1, -1, 1])
@@ -62,12 +64,23 @@ def _attention(call: Call, q: Tensor, k: Tensor, v: Tensor, mask: Tensor | None 
     present = (k, v)
     if mask is not None:
         missing = k.shape[2] - mask.shape[-1]
-        if not (_values.fixed(missing) and missing == 0) and mask.shape[-1] != 1:  # the mask may be shorter than the keys
+        if (
+            not (_values.fixed(missing) and missing == 0) and mask.shape[-1] != 1
+        ):  # the mask may be shorter than the keys
             fill = False if mask.dtype == torch.bool else float("-inf")
-            mask = F.pad(mask.to(torch.uint8), [0, missing]).to(torch.bool) if mask.dtype == torch.bool else F.pad(mask, [0, missing], value=fill)
+            mask = (
+                F.pad(mask.to(torch.uint8), [0, missing]).to(torch.bool)
+                if mask.dtype == torch.bool
+                else F.pad(mask, [0, missing], value=fill)
+            )
     allowed = _allowed(call, q.shape[2], k.shape[2], past_k, lengths, q.device)
     scale = call.get("scale")
-    plain = not call.wants(3) and not call.get("softcap", 0.0) and "softmax_precision" not in call.attributes and q.dtype == torch.float32
+    plain = (
+        not call.wants(3)
+        and not call.get("softcap", 0.0)
+        and "softmax_precision" not in call.attributes
+        and q.dtype == torch.float32
+    )
     grouped = q.shape[1] != k.shape[1]
     if grouped:
         times = q.shape[1] // k.shape[1]

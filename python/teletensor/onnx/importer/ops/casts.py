@@ -59,7 +59,9 @@ def to_small_float(x: Tensor, number: int, saturate: bool, mode: str = "nearest"
         if number == _types.E8M0:
             found = torch.where(magnitude == 0, torch.full_like(found, float("nan")), found)
     if number == _types.E2M1:
-        return torch.where(torch.isnan(wide), torch.full_like(found, -0.0), torch.copysign(found, wide)).to(torch.float16)
+        return torch.where(torch.isnan(wide), torch.full_like(found, -0.0), torch.copysign(found, wide)).to(
+            torch.float16
+        )
     if number != _types.E8M0:
         found = torch.copysign(found, wide)
         if number in (_types.E4M3FNUZ, _types.E5M2FNUZ):
@@ -105,7 +107,9 @@ def _to_text(value: Any) -> np.ndarray:
     numbers = _values.output(value)
     found = np.empty(numbers.shape, dtype=object)
     wide = numbers.astype(np.float32) if numbers.dtype.name == "bfloat16" else numbers
-    found.reshape(-1)[:] = [str(n) for n in wide.reshape(-1)] if wide.dtype.kind != "b" else [str(int(n)) for n in wide.reshape(-1)]
+    found.reshape(-1)[:] = (
+        [str(n) for n in wide.reshape(-1)] if wide.dtype.kind != "b" else [str(int(n)) for n in wide.reshape(-1)]
+    )
     return found
 
 
@@ -124,7 +128,12 @@ def _cast_to(call: Call, x: Any, to: int) -> Any:
 def _cast(call: Call, x: Any) -> Any:
     to = call.need("to")
     to = getattr(_types, to) if isinstance(to, str) else to
-    if not _values.is_text(x) and isinstance(x, (np.ndarray, _values.Sizes)) and to not in _types.NARROW and to != _types.STRING:
+    if (
+        not _values.is_text(x)
+        and isinstance(x, (np.ndarray, _values.Sizes))
+        and to not in _types.NARROW
+        and to != _types.STRING
+    ):
         found = _values.array(x)
         if found.size <= 64 and to not in _types.SMALL_FLOATS:
             if found.dtype == object and to in (_types.INT64, _types.INT32):

@@ -16,7 +16,6 @@ from .. import _types, _values
 from .._call import Call
 
 
-
 def _limited(shape: Any, what: str) -> None:
     _values.bounded(math.prod(int(n) for n in shape), what)
 
@@ -37,7 +36,9 @@ def _div(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     if a.dtype == object or b.dtype == object:
         return np.asarray(a // b)
     if a.dtype.kind in "iu":
-        return np.where(b == 0, 0, np.trunc(np.divide(a, b)) if abs(a).max(initial=0) < 1 << 52 else a // b).astype(a.dtype)
+        return np.where(b == 0, 0, np.trunc(np.divide(a, b)) if abs(a).max(initial=0) < 1 << 52 else a // b).astype(
+            a.dtype
+        )
     return np.asarray(a / b)
 
 
@@ -76,7 +77,9 @@ def _squeeze(call: Call, x: np.ndarray, axes: Any = None) -> np.ndarray:
     return np.squeeze(x) if axes is None else np.squeeze(x, tuple(axes))
 
 
-def _slice(call: Call, x: np.ndarray, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None) -> np.ndarray:
+def _slice(
+    call: Call, x: np.ndarray, starts: Any = None, ends: Any = None, axes: Any = None, steps: Any = None
+) -> np.ndarray:
     starts = call.get("starts") if starts is None else starts.reshape(-1)
     ends = call.get("ends") if ends is None else ends.reshape(-1)
     axes = _axes(call, axes)

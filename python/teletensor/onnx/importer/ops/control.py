@@ -13,6 +13,7 @@ from .._call import Call, keeps, sees_types
 from .._values import Narrow
 
 Tensor = torch.Tensor
+MOST_ITERATIONS = 1 << 24
 
 
 @keeps()
@@ -30,7 +31,7 @@ def _stacked(call: Call, rows: list, axis: int = 0) -> Any:
     return torch.stack([call.tensor(r) for r in rows], axis)
 
 
-def _nothing(call: Call, index: int) -> Tensor:
+def _nothing(call: Call) -> Tensor:
     """The scanned output of a loop that has not run, whose sizes nothing determines."""
     return torch.zeros([0], device=call.device)
 
@@ -40,6 +41,8 @@ def _nothing(call: Call, index: int) -> Tensor:
 def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -> tuple:
     body = call.need("body")
     limit = None if count is None else int(_values.integer(count))
+    if limit is not None and limit > MOST_ITERATIONS:
+        raise ValueError(f"[Loop] expected at most {MOST_ITERATIONS} iterations, got {limit}")
     going = condition is None or _values.truth(condition)
     values = list(carried)
     rows: list[list] = [[] for _ in range(len(body.outputs) - 1 - len(values))]
@@ -54,7 +57,7 @@ def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -
         done += 1
         if limit is None or done < limit:
             going = _values.truth(found[0])
-    return (*values, *(_stacked(call, column) if column else _nothing(call, i) for i, column in enumerate(rows)))
+    return (*values, *(_stacked(call, column) if column else _nothing(call) for column in rows))
 
 
 def _row(value: Any, axis: int, at: int) -> Any:
@@ -86,7 +89,10 @@ def _scan(call: Call, *inputs: Any) -> tuple:
         for column, value in zip(rows, found[len(states) :]):
             column.append(value)
     rows = [list(reversed(r)) if back else r for r, back in zip(rows, out_back)]
-    return (*states, *(_stacked(call, r, a) if r else _nothing(call, i) for i, (r, a) in enumerate(zip(rows, out_axes))))
+    return (
+        *states,
+        *(_stacked(call, r, a) if r else _nothing(call) for r, a in zip(rows, out_axes)),
+    )
 
 
 @keeps()

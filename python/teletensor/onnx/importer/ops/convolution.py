@@ -62,7 +62,12 @@ def convolve(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tens
         x = padded(x, before, after)
         before = [0] * n
     group = call.get("group", 1)
-    if group == 1 and n == 2 and kernel == [1, 1] == [s if _values.fixed(s) else 0 for s in x.shape[2:]] and before == [0, 0]:
+    if (
+        group == 1
+        and n == 2
+        and kernel == [1, 1] == [s if _values.fixed(s) else 0 for s in x.shape[2:]]
+        and before == [0, 0]
+    ):
         return F.linear(x.flatten(1), weight.flatten(1), bias).unsqueeze(2).unsqueeze(3)  # as after global pooling
     if n == 2 and kernel[0] > 1 and kernel[1] == 1 and before[1] == 0 and _values.fixed(x.shape[3]) and x.shape[3] == 1:
         # A sequence in the form of an image of width 1, for which two-dimensional convolutions are several times slower.
@@ -130,25 +135,35 @@ def _col2im(call: Call, x: Tensor, image: Any, block: Any) -> Tensor:
     return found
 
 
-def _deform_conv(call: Call, x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None) -> Tensor:
+def _deform_conv(
+    call: Call, x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
+) -> Tensor:
     """Samples each kernel element at its offset, and multiplies the samples by the weights."""
     kernel = list(weight.shape[2:])
     n = len(kernel)
     if n != 2:
         raise NotImplementedError(f"[DeformConv] expected 2 spatial dimensions, got {n}")
-    strides, dilations, pads = call.get("strides") or [1] * n, call.get("dilations") or [1] * n, call.get("pads") or [0] * (2 * n)
+    strides, dilations, pads = (
+        call.get("strides") or [1] * n,
+        call.get("dilations") or [1] * n,
+        call.get("pads") or [0] * (2 * n),
+    )
     group, offsets = call.get("group", 1), call.get("offset_group", 1)
     batch, channels, height, width = x.shape
     out_h, out_w = offset.shape[2:]
     taps = kernel[0] * kernel[1]
     offset = offset.reshape([batch, offsets, taps, 2, out_h, out_w])
-    base_y, base_x = (torch.arange(o, device=x.device, dtype=x.dtype) * s - p for o, s, p in zip((out_h, out_w), strides, pads))
+    base_y, base_x = (
+        torch.arange(o, device=x.device, dtype=x.dtype) * s - p for o, s, p in zip((out_h, out_w), strides, pads)
+    )
     columns = []
     for tap in range(taps):
         ky, kx = divmod(tap, kernel[1])
         y = base_y.reshape([1, 1, -1, 1]) + ky * dilations[0] + offset[:, :, tap, 0]
         across = base_x.reshape([1, 1, 1, -1]) + kx * dilations[1] + offset[:, :, tap, 1]
-        grid = torch.stack([2 * across / (width - 1) - 1 if width > 1 else across, 2 * y / (height - 1) - 1 if height > 1 else y], -1)
+        grid = torch.stack(
+            [2 * across / (width - 1) - 1 if width > 1 else across, 2 * y / (height - 1) - 1 if height > 1 else y], -1
+        )
         parts = x.reshape([batch * offsets, channels // offsets, height, width])
         sample = F.grid_sample(parts, grid.reshape([batch * offsets, out_h, out_w, 2]), align_corners=True)
         sample = sample.reshape([batch, offsets, channels // offsets, out_h, out_w])

@@ -80,7 +80,10 @@ def _interpolated(image: Tensor, y: Tensor, x: Tensor) -> list[Tensor]:
 def _roi_align(call: Call, x: Tensor, rois: Tensor, batch: Any) -> Tensor:
     height, width = call.get("output_height", 1), call.get("output_width", 1)
     scale, ratio = call.get("spatial_scale", 1.0), call.get("sampling_ratio", 0)
-    half = call.get("coordinate_transformation_mode", "half_pixel" if call.version >= 16 else "output_half_pixel") == "half_pixel"
+    half = (
+        call.get("coordinate_transformation_mode", "half_pixel" if call.version >= 16 else "output_half_pixel")
+        == "half_pixel"
+    )
     boxes = _values.array(rois).astype(np.float32) * np.float32(scale) - np.float32(0.5 if half else 0.0)
     images = [int(n) for n in _values.ints(batch)]
     pooled = []
@@ -100,7 +103,9 @@ def _roi_align(call: Call, x: Tensor, rois: Tensor, batch: Any) -> Tensor:
             pooled.append(largest.amax(0))
         else:
             pooled.append(sum(w.mean([2, 4]) for w in windows))
-    return torch.stack(pooled) if pooled else torch.zeros([0, x.shape[1], height, width], dtype=x.dtype, device=x.device)
+    return (
+        torch.stack(pooled) if pooled else torch.zeros([0, x.shape[1], height, width], dtype=x.dtype, device=x.device)
+    )
 
 
 def _max_roi_pool(call: Call, x: Tensor, rois: Tensor) -> Tensor:
@@ -119,7 +124,9 @@ def _max_roi_pool(call: Call, x: Tensor, rois: Tensor) -> Tensor:
                 left = min(max(int(np.floor(j * w / width)) + x1, 0), int(x.shape[3]))
                 right = min(max(int(np.ceil((j + 1) * w / width)) + x1, 0), int(x.shape[3]))
                 empty = bottom <= top or right <= left
-                cells.append(torch.zeros_like(x[image, :, 0, 0]) if empty else x[image, :, top:bottom, left:right].amax([1, 2]))
+                cells.append(
+                    torch.zeros_like(x[image, :, 0, 0]) if empty else x[image, :, top:bottom, left:right].amax([1, 2])
+                )
         results.append(torch.stack(cells, 1).reshape([x.shape[1], height, width]))
     return torch.stack(results)
 

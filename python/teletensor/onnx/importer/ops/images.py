@@ -18,7 +18,9 @@ def _decode(call: Call, data: Any) -> Any:
     try:
         from PIL import Image
     except ImportError as error:
-        raise ImportError("[ImageDecoder] the package that decodes images is missing; install it with: pip install pillow") from error
+        raise ImportError(
+            "[ImageDecoder] the package that decodes images is missing; install it with: pip install pillow"
+        ) from error
     pixel_format = call.get("pixel_format", "RGB")
     modes = {"RGB": "RGB", "BGR": "RGB", "Grayscale": "L"}
     if pixel_format not in modes:

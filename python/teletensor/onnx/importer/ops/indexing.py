@@ -128,14 +128,19 @@ def _slice(call: Call, x: Tensor, starts: Any = None, ends: Any = None, axes: An
 
 @keeps(1, 2)
 def _one_hot(call: Call, indices: Tensor, depth: Any, values: Any) -> Tensor:
-    axis, count = call.get("axis", -1), int(_values.numbers(depth)[0]) if not isinstance(depth, _values.Sizes) else _values.integer(depth)
+    axis, count = (
+        call.get("axis", -1),
+        int(_values.numbers(depth)[0]) if not isinstance(depth, _values.Sizes) else _values.integer(depth),
+    )
     off, on = (call.tensor(values)[i] for i in (0, 1))
     places = torch.remainder(indices.to(torch.int64), count)
     inside = (indices >= -count) & (indices < count)
     axis = axis % (indices.dim() + 1)
     shape = [1] * (indices.dim() + 1)
     shape[axis] = count
-    same = (places.unsqueeze(axis) == torch.arange(count, device=indices.device).reshape(shape)) & inside.unsqueeze(axis)
+    same = (places.unsqueeze(axis) == torch.arange(count, device=indices.device).reshape(shape)) & inside.unsqueeze(
+        axis
+    )
     return torch.where(same, on, off)
 
 

@@ -37,4 +37,7 @@ def _cross_entropy(call: Call, x: Tensor, target: Tensor, weight: Tensor | None 
     return _picked(call, scores, target, weight), scores
 
 
-TABLE: dict[str, tuple] = {"NegativeLogLikelihoodLoss": ((12, _nll),), "SoftmaxCrossEntropyLoss": ((12, _cross_entropy),)}
+TABLE: dict[str, tuple] = {
+    "NegativeLogLikelihoodLoss": ((12, _nll),),
+    "SoftmaxCrossEntropyLoss": ((12, _cross_entropy),),
+}

@@ -13,7 +13,9 @@ Tensor = torch.Tensor
 def _matmul(_call: Call, a: Tensor, b: Tensor) -> Tensor:
     if a.dtype.is_floating_point:
         return torch.matmul(a, b)
-    return torch.matmul(a.to(torch.float64), b.to(torch.float64)).to(a.dtype) if a.dtype != torch.int64 else _exact(a, b)
+    return (
+        torch.matmul(a.to(torch.float64), b.to(torch.float64)).to(a.dtype) if a.dtype != torch.int64 else _exact(a, b)
+    )
 
 
 def _exact(a: Tensor, b: Tensor) -> Tensor:
@@ -29,7 +31,11 @@ def _gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
     alpha, beta = call.get("alpha", 1.0), call.get("beta", 1.0)
     a = a.t() if call.get("transA", 0) else a
     whole = not a.dtype.is_floating_point
-    if not whole and alpha == 1.0 and (c is None or beta == 1.0 and c.dim() == 1 and c.shape[0] == b.shape[0 if call.get("transB", 0) else 1]):
+    if (
+        not whole
+        and alpha == 1.0
+        and (c is None or beta == 1.0 and c.dim() == 1 and c.shape[0] == b.shape[0 if call.get("transB", 0) else 1])
+    ):
         return F.linear(a, b if call.get("transB", 0) else b.t(), c)
     b = b.t() if call.get("transB", 0) else b
     found = torch.matmul(a.to(torch.float64), b.to(torch.float64)) if whole else torch.matmul(a, b)

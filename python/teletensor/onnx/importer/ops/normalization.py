@@ -27,7 +27,9 @@ def _batch_norm(call: Call, x: Tensor, scale: Tensor, bias: Tensor, mean: Tensor
     momentum = call.get("momentum", 0.9)
     dims = [d for d in range(x.dim()) if d != 1]
     now, spread = x.mean(dims), x.var(dims, correction=0)
-    found = (x - _by_channel(now, x)) / torch.sqrt(_by_channel(spread, x) + eps) * _by_channel(scale, x) + _by_channel(bias, x)
+    found = (x - _by_channel(now, x)) / torch.sqrt(_by_channel(spread, x) + eps) * _by_channel(scale, x) + _by_channel(
+        bias, x
+    )
     results = (found.to(x.dtype), mean * momentum + now * (1 - momentum), variance * momentum + spread * (1 - momentum))
     return (*results, now, spread)
 
@@ -37,7 +39,9 @@ def _instance_norm(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor
     if all(n == 1 for n in x.shape[2:]):  # which torch's function refuses
         dims = list(range(2, x.dim()))
         deviation = x - x.mean(dims, True)
-        return deviation / torch.sqrt((deviation * deviation).mean(dims, True) + eps) * _by_channel(scale, x) + _by_channel(bias, x)
+        return deviation / torch.sqrt((deviation * deviation).mean(dims, True) + eps) * _by_channel(
+            scale, x
+        ) + _by_channel(bias, x)
     return F.instance_norm(x, None, None, scale, bias, True, 0.0, eps)
 
 
@@ -80,7 +84,9 @@ def _group_norm(call: Call, x: Tensor, scale: Tensor, bias: Tensor) -> Tensor:
 def _lrn(call: Call, x: Tensor) -> Tensor:
     size = call.need("size")
     alpha, beta, bias = call.get("alpha", 1e-4), call.get("beta", 0.75), call.get("bias", 1.0)
-    square = F.pad((x * x).unsqueeze(1), [0, 0] * (x.dim() - 2) + [(size - 1) // 2, size - 1 - (size - 1) // 2]).squeeze(1)
+    square = F.pad(
+        (x * x).unsqueeze(1), [0, 0] * (x.dim() - 2) + [(size - 1) // 2, size - 1 - (size - 1) // 2]
+    ).squeeze(1)
     total = square.unfold(1, size, 1).sum(-1)
     return x / (bias + alpha / size * total).pow(beta)
 

@@ -98,11 +98,19 @@ def _counts(size: int, k: int, s: int, d: int, before: int, after: int, extra: i
 def _average_pool(call: Call, x: Tensor) -> Tensor:
     kernel, strides, dilations, before, after, extra = _windows(call, x)
     n, include = len(kernel), bool(call.get("count_include_pad", 0))
-    if before == after and not any(extra) and set(dilations) == {1} and all(_values.fixed(b) and 2 * b <= k for b, k in zip(before, kernel)):
+    if (
+        before == after
+        and not any(extra)
+        and set(dilations) == {1}
+        and all(_values.fixed(b) and 2 * b <= k for b, k in zip(before, kernel))
+    ):
         return _AVERAGE[n](x, kernel, strides, before, False, include)
     total = _unfolded(padded(x, before, [a + e for a, e in zip(after, extra)]), kernel, strides, dilations)
     counts = [
-        _counts(int(x.shape[2 + i]), kernel[i], strides[i], dilations[i], int(before[i]), int(after[i]), extra[i], include) for i in range(n)
+        _counts(
+            int(x.shape[2 + i]), kernel[i], strides[i], dilations[i], int(before[i]), int(after[i]), extra[i], include
+        )
+        for i in range(n)
     ]
     divisor = functools.reduce(lambda a, b: a[..., None] * b, counts)
     divisor = torch.from_numpy(np.ascontiguousarray(divisor)).to(x.device).to(x.dtype)

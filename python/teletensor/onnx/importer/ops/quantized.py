@@ -50,12 +50,20 @@ def _quantize(call: Call, x: Tensor, scale: Any, zero: Any = None) -> Any:
     axis, block = call.get("axis", 1), call.get("block_size", 0)
     scale, zero = call.tensor(_values.plain(scale)), None if zero is None else call.tensor(_values.plain(zero))
     precision = call.get("precision", 0)
-    work = _types.dtype_of(precision) if precision else (
-        torch.float32 if not x.dtype.is_floating_point else torch.promote_types(x.dtype, scale.dtype) if scale.dtype.is_floating_point else x.dtype
-    )  # fmt: skip
+    if precision:
+        work = _types.dtype_of(precision)
+    elif not x.dtype.is_floating_point:
+        work = torch.float32
+    else:
+        work = torch.promote_types(x.dtype, scale.dtype) if scale.dtype.is_floating_point else x.dtype
     spread = _spread(scale, x, axis, block).to(work)
     values = x.to(work) / spread
-    return _quantize_to(values, None if zero is None else _spread(zero.to(torch.float32), x, axis, block), number, bool(call.get("saturate", 1)))
+    return _quantize_to(
+        values,
+        None if zero is None else _spread(zero.to(torch.float32), x, axis, block),
+        number,
+        bool(call.get("saturate", 1)),
+    )
 
 
 @sees_types
@@ -71,7 +79,7 @@ def _dequantize(call: Call, x: Any, scale: Any, zero: Any = None) -> Tensor:
     return (values * _spread(scale.to(work), x, axis, block)).to(result)
 
 
-def _dynamic(call: Call, x: Tensor) -> tuple:
+def _dynamic(_call: Call, x: Tensor) -> tuple:
     low = torch.clamp(x.min(), max=0.0)
     high = torch.clamp(x.max(), min=0.0)
     scale = (high - low) / 255.0
@@ -94,7 +102,9 @@ def _centred(x: Tensor, zero: Tensor | None, is_left: bool) -> Tensor:
     return values - zero
 
 
-def _matmul_integer(_call: Call, a: Tensor, b: Tensor, zero_a: Tensor | None = None, zero_b: Tensor | None = None) -> Tensor:
+def _matmul_integer(
+    _call: Call, a: Tensor, b: Tensor, zero_a: Tensor | None = None, zero_b: Tensor | None = None
+) -> Tensor:
     return torch.matmul(_centred(a, zero_a, True), _centred(b, zero_b, False)).to(torch.int32)
 
 
@@ -103,14 +113,22 @@ def _qlinear_matmul(call: Call, *inputs: Any) -> Any:
     number = _values.type_of(inputs[7])
     a, scale_a, zero_a, b, scale_b, zero_b, scale_y, zero_y = (call.tensor(_values.plain(v)) for v in inputs)
     left, right = _centred(a, zero_a, True), _centred(b, zero_b, False)
-    scale_a = scale_a.unsqueeze(-1) if scale_a.dim() == 1 and scale_a.shape[0] > 1 else scale_a.reshape([]) if scale_a.numel() == 1 else scale_a
+    scale_a = (
+        scale_a.unsqueeze(-1)
+        if scale_a.dim() == 1 and scale_a.shape[0] > 1
+        else scale_a.reshape([])
+        if scale_a.numel() == 1
+        else scale_a
+    )
     scale_b, scale_y = (s.reshape([]) if s.numel() == 1 else s for s in (scale_b, scale_y))
     product = torch.matmul(left, right)
     values = product * (scale_a.to(torch.float64) * scale_b.to(torch.float64) / scale_y.to(torch.float64))
     return _quantize_to(values, zero_y.reshape([]) if zero_y.numel() == 1 else zero_y, number)
 
 
-def _conv_integer(call: Call, x: Tensor, weight: Tensor, zero_x: Tensor | None = None, zero_w: Tensor | None = None) -> Tensor:
+def _conv_integer(
+    call: Call, x: Tensor, weight: Tensor, zero_x: Tensor | None = None, zero_w: Tensor | None = None
+) -> Tensor:
     w = weight.to(torch.float64)
     if zero_w is not None:
         zero_w = zero_w.to(torch.float64)

@@ -38,7 +38,9 @@ class _Layer:
     def __init__(self, call: Call, x: Tensor, defaults: list[str]) -> None:
         self.call, self.direction = call, call.get("direction", "forward")
         if self.direction not in ("forward", "reverse", "bidirectional"):
-            raise ValueError(f"[{call.name}] expected a direction of forward, reverse or bidirectional, got {self.direction!r}")
+            raise ValueError(
+                f"[{call.name}] expected a direction of forward, reverse or bidirectional, got {self.direction!r}"
+            )
         self.directions = 2 if self.direction == "bidirectional" else 1
         self.hidden = call.need("hidden_size")
         self.layout = call.get("layout", 0)
@@ -47,10 +49,13 @@ class _Layer:
         alphas, betas = call.get("activation_alpha") or [], call.get("activation_beta") or []
         count = len(defaults)
         functions = [
-            _activation(n, alphas[i] if i < len(alphas) else None, betas[i] if i < len(betas) else None) for i, n in enumerate(names)
+            _activation(n, alphas[i] if i < len(alphas) else None, betas[i] if i < len(betas) else None)
+            for i, n in enumerate(names)
         ]
         self.functions = [functions[d * count : (d + 1) * count] for d in range(self.directions)]
-        self.is_default = [n.lower() for n in names] == [n.lower() for n in defaults * self.directions] and not alphas and not betas
+        self.is_default = (
+            [n.lower() for n in names] == [n.lower() for n in defaults * self.directions] and not alphas and not betas
+        )
         self.clip = call.get("clip")
 
     def clipped(self, x: Tensor) -> Tensor:
@@ -101,7 +106,9 @@ def _lengths(layer: _Layer, lengths: Any) -> Tensor | None:
     return layer.call.tensor(lengths).to(torch.int64)
 
 
-def _rnn_core(layer: _Layer, mode: Any, gates: list[int], w: Tensor, r: Tensor, b: Tensor | None, states: list) -> tuple:
+def _rnn_core(
+    layer: _Layer, mode: Any, gates: list[int], w: Tensor, r: Tensor, b: Tensor | None, states: list
+) -> tuple:
     """The engine's own layer, whose gates have another order."""
     hidden, parameters = layer.hidden, []
     for d in range(layer.directions):
@@ -123,7 +130,9 @@ def _rnn_core(layer: _Layer, mode: Any, gates: list[int], w: Tensor, r: Tensor, 
 
 
 @keeps(4)
-def _rnn(call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, lengths: Any = None, h: Tensor | None = None) -> tuple:
+def _rnn(
+    call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, lengths: Any = None, h: Tensor | None = None
+) -> tuple:
     layer = _Layer(call, x, ["Tanh"])
     lengths = _lengths(layer, lengths)
     if layer.is_default and layer.clip is None and lengths is None:
@@ -139,7 +148,9 @@ def _rnn(call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, l
 
 
 @keeps(4)
-def _gru(call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, lengths: Any = None, h: Tensor | None = None) -> tuple:
+def _gru(
+    call: Call, x: Tensor, w: Tensor, r: Tensor, b: Tensor | None = None, lengths: Any = None, h: Tensor | None = None
+) -> tuple:
     layer = _Layer(call, x, ["Sigmoid", "Tanh"])
     lengths, n = _lengths(layer, lengths), layer.hidden
     after = call.get("linear_before_reset", 0)

@@ -137,10 +137,18 @@ def _native(call: Call, x: Tensor, axes: list[int], out: list, factors: list) ->
     exact = [int(o) == int(x.shape[a]) * f for a, o, f in zip(axes, out, factors) if a >= 2]
     if not all(exact):
         return None
-    if mode == "nearest" and transformation == "asymmetric" and call.get("nearest_mode", "floor" if call.version < 11 else "") == "floor":
+    if (
+        mode == "nearest"
+        and transformation == "asymmetric"
+        and call.get("nearest_mode", "floor" if call.version < 11 else "") == "floor"
+    ):
         whole = all(f == int(f) for f in steps)
         return F.interpolate(x, scale_factor=[int(f) for f in steps], mode="nearest") if whole else None
-    if mode != "linear" or transformation not in ("half_pixel", "pytorch_half_pixel", "align_corners") or min(spatial) < 2:
+    if (
+        mode != "linear"
+        or transformation not in ("half_pixel", "pytorch_half_pixel", "align_corners")
+        or min(spatial) < 2
+    ):
         return None
     kind = {3: "linear", 4: "bilinear", 5: "trilinear"}[x.dim()]
     return F.interpolate(x, size=spatial, mode=kind, align_corners=transformation == "align_corners")
@@ -186,13 +194,21 @@ def _resize(call: Call, x: Tensor, roi: Any = None, scales: Any = None, sizes: A
 @keeps(1)
 def _upsample(call: Call, x: Tensor, scales: Any = None) -> Tensor:
     if scales is None:
-        scales = np.asarray(call.get("scales") or [1, 1, call.get("height_scale", 1.0), call.get("width_scale", 1.0)], np.float32)
+        scales = np.asarray(
+            call.get("scales") or [1, 1, call.get("height_scale", 1.0), call.get("width_scale", 1.0)], np.float32
+        )
     return _resize(call, x, scales)
 
 
 def _grid_sample(call: Call, x: Tensor, grid: Tensor) -> Tensor:
     mode = {"linear": "bilinear", "cubic": "bicubic"}.get(call.get("mode", "bilinear"), call.get("mode", "bilinear"))
-    return F.grid_sample(x, grid, mode=mode, padding_mode=call.get("padding_mode", "zeros"), align_corners=bool(call.get("align_corners", 0)))
+    return F.grid_sample(
+        x,
+        grid,
+        mode=mode,
+        padding_mode=call.get("padding_mode", "zeros"),
+        align_corners=bool(call.get("align_corners", 0)),
+    )
 
 
 @keeps(1)

@@ -22,4 +22,6 @@ def transformed(x: Tensor, how: str) -> Tensor:
         return powers / powers.sum(-1, True)
     if how == "PROBIT":
         return math.sqrt(2.0) * torch.erfinv(2 * x - 1)
-    raise ValueError(f"[onnx] expected a post_transform of NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT, got {how!r}")
+    raise ValueError(
+        f"[onnx] expected a post_transform of NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT, got {how!r}"
+    )

@@ -155,7 +155,11 @@ def _constant_of_shape(call: Call, shape: Any) -> Any:
         return np.full(dims, array.reshape(-1)[0], array.dtype)
     number = narrow or _types.type_of_array(array)
     if number in (_types.E4M3FN, _types.E5M2, _types.BFLOAT16):
-        return call.tensor(array.reshape([1] * len(dims))).expand(dims) if 0 not in dims else call.tensor(array)[:0].reshape(dims)
+        return (
+            call.tensor(array.reshape([1] * len(dims))).expand(dims)
+            if 0 not in dims
+            else call.tensor(array)[:0].reshape(dims)
+        )
     found = torch.full(dims, array.reshape(-1)[0].item(), dtype=_types.dtype_of(number), device=call.device)
     return Narrow(found, narrow) if narrow else found
 
@@ -186,7 +190,9 @@ _PAD_MODES = {"constant": "constant", "reflect": "reflect", "edge": "edge", "wra
 def _pad(call: Call, x: Tensor, pads: Any = None, value: Any = None, axes: Any = None) -> Tensor:
     mode = call.get("mode", "constant")
     amounts = (call.get("pads") or call.get("paddings")) if pads is None else _values.ints(pads)
-    fill = call.get("value", 0.0) if pads is None else 0 if value is None else _values.array(value).reshape(-1)[0].item()
+    fill = (
+        call.get("value", 0.0) if pads is None else 0 if value is None else _values.array(value).reshape(-1)[0].item()
+    )
     dims = list(range(x.dim())) if axes is None else [d % x.dim() for d in _values.ints(axes)]
     if len(amounts) != 2 * len(dims):
         raise ValueError(f"[Pad] expected {2 * len(dims)} amounts, got {len(amounts)}")
@@ -230,8 +236,16 @@ def _depth_to_space(call: Call, x: Tensor) -> Tensor:
     size = call.need("blocksize")
     n, c, h, w = x.shape
     if call.get("mode", "DCR") == "DCR":
-        return x.reshape([n, size, size, c // size**2, h, w]).permute(0, 3, 4, 1, 5, 2).reshape([n, c // size**2, h * size, w * size])
-    return x.reshape([n, c // size**2, size, size, h, w]).permute(0, 1, 4, 2, 5, 3).reshape([n, c // size**2, h * size, w * size])
+        return (
+            x.reshape([n, size, size, c // size**2, h, w])
+            .permute(0, 3, 4, 1, 5, 2)
+            .reshape([n, c // size**2, h * size, w * size])
+        )
+    return (
+        x.reshape([n, c // size**2, size, size, h, w])
+        .permute(0, 1, 4, 2, 5, 3)
+        .reshape([n, c // size**2, h * size, w * size])
+    )
 
 
 def _space_to_depth(call: Call, x: Tensor) -> Tensor:

@@ -36,7 +36,9 @@ def _match(call: Call, x: Any) -> np.ndarray:
     """Python's regular expressions instead of RE2's, which the standard names. A pattern may take long for some texts."""
     pattern = call.need("pattern")
     if len(pattern) > _LONGEST_PATTERN:
-        raise ValueError(f"[RegexFullMatch] expected a pattern of at most {_LONGEST_PATTERN} characters, got {len(pattern)}")
+        raise ValueError(
+            f"[RegexFullMatch] expected a pattern of at most {_LONGEST_PATTERN} characters, got {len(pattern)}"
+        )
     compiled = re.compile(pattern)
     return _mapped(lambda t: compiled.fullmatch(str(t)) is not None, _text(x)).astype(bool)
 
@@ -113,7 +115,9 @@ def _tfidf(call: Call, x: Any) -> Any:
     if grams.weights is not None:
         for place, weight in zip(grams.indexes, grams.weights):
             factor[place] = weight
-    found = {"TF": lambda: counted, "IDF": lambda: (counted > 0) * factor, "TFIDF": lambda: counted * factor}[grams.mode]()
+    found = {"TF": lambda: counted, "IDF": lambda: (counted > 0) * factor, "TFIDF": lambda: counted * factor}[
+        grams.mode
+    ]()
     found = found.astype(np.float32)
     return call.tensor(found[0] if values.ndim < 2 else found)
 

@@ -34,7 +34,11 @@ def _scale(call: Call, x: Tensor) -> Tensor:
 
 def _normalize(call: Call, x: Tensor) -> Tensor:
     x, norm = x.to(torch.float32), call.get("norm", "MAX")
-    total = {"MAX": lambda: x.amax(-1, True), "L1": lambda: x.abs().sum(-1, True), "L2": lambda: torch.sqrt((x * x).sum(-1, True))}
+    total = {
+        "MAX": lambda: x.amax(-1, True),
+        "L1": lambda: x.abs().sum(-1, True),
+        "L2": lambda: torch.sqrt((x * x).sum(-1, True)),
+    }
     divisor = total[norm]()
     return x / torch.where(divisor == 0, torch.ones_like(divisor), divisor)
 
@@ -89,8 +93,12 @@ def _encode_labels(call: Call, x: Any) -> Any:
         labels = call.need("classes_strings")
         if array.dtype == object:
             places = {t: i for i, t in enumerate(labels)}
-            return call.tensor(np.vectorize(lambda t: places.get(t, call.get("default_int64", -1)), otypes=[np.int64])(array))
-        texts = [labels[i] if 0 <= i < len(labels) else call.get("default_string", "_Unused") for i in array.reshape(-1)]
+            return call.tensor(
+                np.vectorize(lambda t: places.get(t, call.get("default_int64", -1)), otypes=[np.int64])(array)
+            )
+        texts = [
+            labels[i] if 0 <= i < len(labels) else call.get("default_string", "_Unused") for i in array.reshape(-1)
+        ]
         return np.asarray(texts, dtype=object).reshape(array.shape)
     keys, values = _one_of(call, _KEYS), _one_of(call, _RESULTS)
     kinds = {"values_strings": (object, "default_string", "_Unused"), "values_int64s": (np.int64, "default_int64", -1),
@@ -98,13 +106,19 @@ def _encode_labels(call: Call, x: Any) -> Any:
     name = next(n for n in _RESULTS if n in call.attributes)
     if name == "values_tensor":
         dtype, default = values.dtype, call.get("default_tensor")
-        default = _values.array(default).reshape(-1)[0] if default is not None else ("_Unused" if dtype == object else -1 if dtype.kind == "i" else -0.0)
+        default = (
+            _values.array(default).reshape(-1)[0]
+            if default is not None
+            else ("_Unused" if dtype.kind == "O" else -1 if dtype.kind == "i" else -0.0)
+        )
     else:
         dtype, attribute, fallback = kinds[name]
         default = call.get(attribute, fallback)
     table = {k: v for k, v in zip(list(keys), list(values))}
     nan = next((v for k, v in table.items() if isinstance(k, (float, np.floating)) and np.isnan(k)), default)
-    flat = [nan if isinstance(t, (float, np.floating)) and np.isnan(t) else table.get(t, default) for t in array.reshape(-1)]
+    flat = [
+        nan if isinstance(t, (float, np.floating)) and np.isnan(t) else table.get(t, default) for t in array.reshape(-1)
+    ]
     found = np.empty(array.shape, dtype=dtype)
     found.reshape(-1)[:] = flat
     return _placed(call, found)
@@ -116,7 +130,11 @@ def _map_categories(call: Call, x: Any) -> Any:
     texts, numbers = call.need("cats_strings"), call.need("cats_int64s")
     if array.dtype == object:
         table = dict(zip(texts, numbers))
-        return call.tensor(np.asarray([table.get(t, call.get("default_int64", -1)) for t in array.reshape(-1)], np.int64).reshape(array.shape))
+        return call.tensor(
+            np.asarray([table.get(t, call.get("default_int64", -1)) for t in array.reshape(-1)], np.int64).reshape(
+                array.shape
+            )
+        )
     table = dict(zip(numbers, texts))
     found = [table.get(int(n), call.get("default_string", "_Unused")) for n in array.reshape(-1)]
     return np.asarray(found, dtype=object).reshape(array.shape)
@@ -147,7 +165,7 @@ def _zip_map(call: Call, x: Any) -> tuple:
     return ([dict(zip(labels, row.tolist())) for row in np.atleast_2d(_values.array(x))],)
 
 
-def _named(call: Call, chosen: Tensor, labels: list) -> Any:
+def _named(chosen: Tensor, labels: list) -> Any:
     if isinstance(labels[0], str):
         return np.asarray(labels, dtype=object)[_values.array(chosen)]
     return torch.tensor(labels, device=chosen.device, dtype=torch.int64)[chosen]
@@ -171,8 +189,8 @@ def _linear_classifier(call: Call, x: Tensor) -> tuple:
     if rows == 1 and len(labels) == 2:
         scores = torch.cat([1 - scores if post == "NONE" else -scores, scores], 1)
         limit = 0.5 if post == "NONE" else 0.0
-        return _named(call, (scores[:, 1] > limit).to(torch.int64), labels), transformed(scores, post)
-    return _named(call, scores.argmax(1), labels), transformed(scores, post)
+        return _named((scores[:, 1] > limit).to(torch.int64), labels), transformed(scores, post)
+    return _named(scores.argmax(1), labels), transformed(scores, post)
 
 
 def _kernel(call: Call, x: Tensor, vectors: Tensor) -> Tensor:
@@ -182,7 +200,11 @@ def _kernel(call: Call, x: Tensor, vectors: Tensor) -> Tensor:
         distance = (x.unsqueeze(1) - vectors.unsqueeze(0)).square().sum(-1)
         return torch.exp(-gamma * distance)
     dot = torch.matmul(x, vectors.t())
-    kinds = {"LINEAR": lambda: dot, "POLY": lambda: (gamma * dot + coef) ** degree, "SIGMOID": lambda: torch.tanh(gamma * dot + coef)}
+    kinds = {
+        "LINEAR": lambda: dot,
+        "POLY": lambda: (gamma * dot + coef) ** degree,
+        "SIGMOID": lambda: torch.tanh(gamma * dot + coef),
+    }
     if kind not in kinds:
         raise ValueError(f"[{call.name}] expected a kernel_type of LINEAR, POLY, RBF or SIGMOID, got {kind!r}")
     return kinds[kind]()
@@ -196,7 +218,9 @@ def _svm_regressor(call: Call, x: Tensor) -> Tensor:
     else:
         found = _kernel(call, x, coefficients.reshape([1, -1])).reshape([-1])
     found = (found + rho[0]).unsqueeze(1)
-    found = torch.where(found > 0, torch.ones_like(found), -torch.ones_like(found)) if call.get("one_class", 0) else found
+    found = (
+        torch.where(found > 0, torch.ones_like(found), -torch.ones_like(found)) if call.get("one_class", 0) else found
+    )
     return transformed(found, call.get("post_transform", "NONE"))
 
 
@@ -211,7 +235,7 @@ def _svm_classifier(call: Call, x: Tensor) -> tuple:
     classes = len(counts)
     if classes == 2:
         chosen = (scores[:, 0] <= 0).to(torch.int64)
-        return _named(call, chosen, labels), transformed(torch.cat([scores, -scores], 1) if post == "NONE" else scores, post)
+        return _named(chosen, labels), transformed(torch.cat([scores, -scores], 1) if post == "NONE" else scores, post)
     votes = torch.zeros([x.shape[0], classes], device=x.device)
     pair = 0
     columns = [torch.zeros_like(scores[:, 0]) for _ in range(classes)]
@@ -221,7 +245,7 @@ def _svm_classifier(call: Call, x: Tensor) -> tuple:
             columns[i], columns[j] = columns[i] + won, columns[j] + 1 - won
             pair += 1
     votes = torch.stack(columns, 1)
-    return _named(call, votes.argmax(1), labels), transformed(scores, post)
+    return _named(votes.argmax(1), labels), transformed(scores, post)
 
 
 def _pair_scores(call: Call, x: Tensor, counts: list[int], rho: Tensor) -> Tensor:
@@ -234,7 +258,9 @@ def _pair_scores(call: Call, x: Tensor, counts: list[int], rho: Tensor) -> Tenso
     for i in range(classes):
         for j in range(i + 1, classes):
             own, other = slice(starts[i], starts[i + 1]), slice(starts[j], starts[j + 1])
-            value = torch.matmul(products[:, own], coefficients[j - 1, own]) + torch.matmul(products[:, other], coefficients[i, other])
+            value = torch.matmul(products[:, own], coefficients[j - 1, own]) + torch.matmul(
+                products[:, other], coefficients[i, other]
+            )
             pairs.append(value + rho[at])
             at += 1
     return torch.stack(pairs, 1)
@@ -243,7 +269,7 @@ def _pair_scores(call: Call, x: Tensor, counts: list[int], rho: Tensor) -> Tenso
 def _svm_linear(call: Call, x: Tensor, labels: list, rho: Tensor, post: str) -> tuple:
     weights = _row(call, "coefficients", x).reshape([len(labels), -1])
     scores = torch.matmul(x, weights.t()) + rho[0]
-    return _named(call, scores.argmax(1), labels), transformed(scores, post)
+    return _named(scores.argmax(1), labels), transformed(scores, post)
 
 
 def _svm_probabilities(call: Call) -> Any:

@@ -1,4 +1,4 @@
-"""Optimizers' steps as operators: Adagrad, Adam and Momentum."""
+"""Gradients, and optimizers' steps as operators: Adagrad, Adam and Momentum."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from typing import Any
 
 import teletensor as torch
 
-from .._call import Call
+from .._call import Call, keeps
 
 Tensor = torch.Tensor
 
@@ -64,4 +64,19 @@ def _momentum(call: Call, rate: Tensor, step: Tensor, *tensors: Tensor) -> Any:
     return _results(rows)
 
 
-TABLE: dict[str, tuple] = {"Adagrad": ((1, _adagrad),), "Adam": ((1, _adam),), "Momentum": ((1, _momentum),)}
+@keeps()
+def _gradient(call: Call, *_inputs: Any) -> tuple:
+    """The derivatives of a value of the graph. Its variables (xs) have required gradients since they were computed."""
+    run = call.run
+    y = call.tensor(run.value(call.need("y")))
+    xs = [run.value(name) for name in call.need("xs")]
+    found = torch.autograd.grad(y, xs, torch.ones_like(y), retain_graph=True, allow_unused=True)
+    return tuple(torch.zeros_like(x) if g is None else g for x, g in zip(xs, found))
+
+
+TABLE: dict[str, tuple] = {
+    "Gradient": ((1, _gradient),),
+    "Adagrad": ((1, _adagrad),),
+    "Adam": ((1, _adam),),
+    "Momentum": ((1, _momentum),),
+}

@@ -45,7 +45,9 @@ class _Forest:
             level = np.unique(np.concatenate([self.then[inner], self.other[inner]]))
             steps += 1
             if steps > min(len(self.then), _DEEPEST):
-                raise ValueError(f"[TreeEnsemble] expected trees of at most {_DEEPEST} levels, got a cycle of nodes or a deeper one")
+                raise ValueError(
+                    f"[TreeEnsemble] expected trees of at most {_DEEPEST} levels, got a cycle of nodes or a deeper one"
+                )
 
     def leaves(self, x: Tensor) -> Tensor:
         """The leaf of each row in each tree: (rows, trees)."""
@@ -62,7 +64,9 @@ class _Forest:
             taken = torch.zeros_like(seen, dtype=torch.bool)
             for kind in used:
                 taken = torch.where(mode[at] == kind, self._test(kind, seen, bound, at), taken)
-            taken = torch.where(torch.isnan(seen), missing[at] | (taken if 6 in used else torch.zeros_like(taken)), taken)
+            taken = torch.where(
+                torch.isnan(seen), missing[at] | (taken if 6 in used else torch.zeros_like(taken)), taken
+            )
             at = torch.where(taken, then[at], other[at])
         return at
 
@@ -146,7 +150,10 @@ def _regressor(call: Call, x: Tensor) -> Tensor:
     rows = [
         (place[tree, node], target, weight)
         for tree, node, target, weight in zip(
-            call.need("target_treeids"), call.need("target_nodeids"), call.need("target_ids"), _weights(call, "target_weights")
+            call.need("target_treeids"),
+            call.need("target_nodeids"),
+            call.need("target_ids"),
+            _weights(call, "target_weights"),
         )
     ]
     found = _votes(forest, x, rows, call.need("n_targets"), call.get("aggregate_function", "SUM"))
@@ -182,10 +189,10 @@ def _classifier(call: Call, x: Tensor) -> tuple:
         votes = torch.stack([1 - positive if post == "NONE" else -positive, positive], 1)
     else:
         chosen = votes.argmax(1)
-    return _labelled(call, chosen, labels), transformed(votes, post).to(torch.float32)
+    return _labelled(chosen, labels), transformed(votes, post).to(torch.float32)
 
 
-def _labelled(call: Call, chosen: Tensor, labels: list) -> Any:
+def _labelled(chosen: Tensor, labels: list) -> Any:
     """The labels of classes; strings are looked up in the client, which waits."""
     if isinstance(labels[0], str):
         return np.asarray(labels, dtype=object)[_values.array(chosen)]
