@@ -8,7 +8,7 @@ from typing import Any
 from ... import _C
 from ..._functions import finfo, iinfo
 from .._builder import Builder, Value
-from .._registry import Untranslatable, translates
+from .._registry import translates
 from .indexing import common, expanded_masks, plan
 
 _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
