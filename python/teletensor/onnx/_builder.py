@@ -297,6 +297,11 @@ class Builder:
 
     def reshape(self, x: Value, sizes: Sequence[Size] | Value, shape: tuple | None = None) -> Value:
         """The elements with other sizes, one of which may be -1. Sizes of 0 are those of empty tensors, not copied ones."""
+        if not isinstance(sizes, Value):
+            computed = [i for i, n in enumerate(sizes) if isinstance(n, Value)]
+            if len(computed) == 1 and all(type(n) is int and n > 0 for i, n in enumerate(sizes) if i != computed[0]):
+                shape = tuple(None if isinstance(n, Value) else n for n in sizes) if shape is None else shape
+                sizes = [-1 if i == computed[0] else n for i, n in enumerate(sizes)]  # it follows from the number of elements
         vector = sizes if isinstance(sizes, Value) else self.ints(sizes)
         if shape is None and not isinstance(sizes, Value):
             shape = tuple(n if type(n) is int and n >= 0 else None for n in sizes)

@@ -272,6 +272,9 @@ class Converter:
             return self._problem(node, name, absent[0].text, False)
         start = len(builder.nodes)
         builder.dtype, builder.shape = _expected(node)
+        uncertain = builder.parent is not None and self.is_dynamic and any(_has_dynamic_size(v) for v in _flat((args, kwargs)))
+        if uncertain:  # nodes of graphs within the program's have the example's sizes
+            builder.shape = _unknown(builder.shape)
         try:
             result = self._call(builder, node, name, args, kwargs)
         except Untranslatable as e:
@@ -317,10 +320,8 @@ class Converter:
         if dtype is not None and not isinstance(dtype, list) and value.dtype is not None and value.dtype is not dtype:
             value = builder.cast(value, dtype)
         if isinstance(node.meta.get("val"), Tensor) and value.const is None:
-            known = value.shape
-            if builder.parent is not None and self.is_dynamic and (known is None or len(known) != len(shape) or None in known
-                                                                   or any(type(n) is str for n in known)):  # fmt: skip
-                shape = (None,) * len(shape)
+            if builder.parent is not None and self.is_dynamic and _has_dynamic_size(value):
+                shape = value.shape if value.shape is not None and len(value.shape) == len(shape) else _unknown(shape)
             value.shape = shape
         self._rename(builder, value, node.name, start)
         if builder.parent is None and value.shape is not None and value.const is None:
@@ -365,6 +366,20 @@ def _same_in_aten(target: Any, name: str) -> str:
         return ["self" if a.name == "input" else a.name for a in overload._schema.arguments]
 
     return f"aten.{target._opname}.default" if parameters(packet.default) == parameters(target) else ""
+
+
+def _has_dynamic_size(value: Any) -> bool:
+    """Whether the sizes of a value are not all known numbers."""
+    if isinstance(value, Complex):
+        value = value.pair
+    return isinstance(value, Value) and (value.shape is None or any(type(n) is not int for n in value.shape))
+
+
+def _unknown(shapes: Any) -> Any:
+    """Sizes of the same number of dimensions that are unknown; of each result if there are several."""
+    if isinstance(shapes, list):
+        return [None if s is None else _unknown(s) for s in shapes]
+    return None if shapes is None else (None,) * len(shapes)
 
 
 def _contains(value: Any, test: Callable[[Any], bool]) -> bool:

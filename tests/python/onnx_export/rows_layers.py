@@ -154,6 +154,28 @@ ROWS: dict[str, Case] = {
     "reflection_pad3d": _layer(lambda t: t.nn.ReflectionPad3d(1), "f:n,2,3,3,4"),
     "replication_pad3d": _layer(lambda t: t.nn.ReplicationPad3d(1), "f:n,2,3,3,4"),
     "zero_pad2d": _layer(lambda t: t.nn.ZeroPad2d((1, 0, 2, 1)), "f:n,2,3,4"),
+    # Other modules
+    "multi_margin_loss": _layer(lambda t: t.nn.MultiMarginLoss(), "f:n,5", "i5:n"),
+    "triplet_margin_with_distance_loss": _layer(lambda t: t.nn.TripletMarginWithDistanceLoss(), "f:n,4", "f:n,4", "f:n,4"),
+    "lp_pool1d": _layer(lambda t: t.nn.LPPool1d(2, 2), "f:n,2,8"),
+    "lp_pool3d": _layer(lambda t: t.nn.LPPool3d(2, 2), "f:n,2,4,4,4"),
+    "adaptive_max_pool3d": _layer(lambda t: t.nn.AdaptiveMaxPool3d(2), "f:n,2,4,5,6"),
+    "softmax2d": _layer(lambda t: t.nn.Softmax2d(), "f:n,3,4,4"),
+    "alpha_dropout": _layer(lambda t: t.nn.AlphaDropout(), "f:n,3"),
+    "instance_norm-running": _layer(lambda t: t.nn.InstanceNorm3d(2, track_running_stats=True), "f:n,2,3,4,4"),
+    "sync_batch_norm": _layer(lambda t: t.nn.SyncBatchNorm(3), "f:n,3,4"),
+    "adaptive_log_softmax": _layer(lambda t: t.nn.AdaptiveLogSoftmaxWithLoss(8, 10, [3, 6]), "f:4,8", "i5:4"),
+    "embedding_bag-max": _layer(lambda t: t.nn.EmbeddingBag(5, 4, mode="max"), "i5:n,3"),
+    "gaussian_nll_loss-full": _layer(lambda t: t.nn.GaussianNLLLoss(full=True), "f:n,3", "f:n,3", "p:n,3"),
+    "poisson_nll_loss-full": _layer(lambda t: t.nn.PoissonNLLLoss(full=True), "f:n,3", "p:n,3"),
+    "poisson_nll_loss-rates": _layer(lambda t: t.nn.PoissonNLLLoss(log_input=False), "p:n,3", "p:n,3"),
+    "transformer_decoder": _layer(
+        lambda t: t.nn.TransformerDecoder(t.nn.TransformerDecoderLayer(8, 2, 16, batch_first=True), 2), "f:n,m,8", "f:n,k,8"),
+    "upsampling_bilinear2d": _layer(lambda t: t.nn.UpsamplingBilinear2d(scale_factor=2), "f:n,2,3,4"),
+    "circular_pad2d": _layer(lambda t: t.nn.CircularPad2d(1), "f:n,2,3,4"),
+    "index_reduce": _fn(
+        lambda t, x, i, s: (x.index_reduce(1, i, s, "amax"), x.index_reduce(1, i, s, "mean", include_self=False)),
+        "f:n,5", "i5:3", "f:n,3"),
     # Shuffles
     "pixel_shuffle": _layer(lambda t: t.nn.PixelShuffle(2), "f:n,8,3,m"),
     "pixel_unshuffle": _layer(lambda t: t.nn.PixelUnshuffle(2), "f:n,2,4,6"),

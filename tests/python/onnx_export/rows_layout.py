@@ -131,6 +131,20 @@ ROWS: dict[str, Case] = {
     "cond": _fn(lambda t, x: t.cond(x.sum() > 0, lambda a: a.sin() * 2, lambda a: a.cos(), (x,)), "f:n,3"),
     "cond-captured": _fn(lambda t, x, y: t.cond(x.sum() < 0, lambda a: a + y, lambda a: a, (x,)), "f:n,3", "f:n,3"),
     "cond-two-results": _fn(lambda t, x: t.cond(x.sum() > 0, lambda a: (a + 1, a.sum()), lambda a: (a, a.max()), (x,)), "f:n,3"),
+    "cond-sizes": _fn(
+        lambda t, x: t.cond(
+            x.sum() > 0, lambda a: (t.zeros_like(a).flatten() + a.flatten(), a.var(0)), lambda a: (a.t().reshape(-1), a.mean(0)), (x,)
+        ),
+        "f:n,3",
+    ),
+    "cond-nested": _fn(
+        lambda t, x: t.cond(
+            x.sum() > 0, lambda a: t.cond(a.max() > 1, lambda b: b + x, lambda b: b * 3, (a,)), lambda a: a.cos(), (x,)
+        ),
+        "f:n,3",
+    ),
+    "while_loop-to-convergence": _fn(
+        lambda t, x: t._higher_order_ops.while_loop(lambda a: a.abs().max() > 0.1, lambda a: (a * 0.5,), (x,)), "f:n,3"),
     "while_loop": _fn(
         lambda t, x: t._higher_order_ops.while_loop(lambda i, a: i < 5, lambda i, a: (i + 1, a * 1.5 + i), (t.tensor(0), x)), "f:n,3"),
     "scan": _fn(lambda t, x: t._higher_order_ops.scan(lambda c, a: (c + a, c * a), x[0] * 0, x), "f:n,3"),

@@ -32,7 +32,9 @@ _CALLS = {
     "quantize_per_channel": lambda x, s, z, axis, low, high, dtype: (
         ((x / _wide(s, x, axis)).round() + _wide(z, x, axis)).clamp(low, high).to(dtype)
     ),
-    "dequantize_per_channel": lambda x, s, z, axis, low, high, dtype, *, out_dtype=None: (x.float() - _wide(z, x, axis)) * _wide(s, x, axis),
+    "dequantize_per_channel": lambda x, s, z, axis, low, high, dtype, *, out_dtype=None: (
+        (x.float() - _wide(z, x, axis)) * _wide(s, x, axis)
+    ),
 }
 
 

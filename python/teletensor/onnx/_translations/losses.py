@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from ... import _C
@@ -200,12 +201,14 @@ def _hinge_embedding(b: Builder, self: Value, target: Value, margin: float = 1.0
 def _poisson(
     b: Builder, input: Value, target: Value, log_input: bool = True, full: bool = False, eps: float = 1e-8, reduction: Any = _MEAN,  # noqa: A002
 ) -> Value:  # fmt: skip
-    if full:
-        raise Untranslatable("poisson_nll_loss with Stirling's approximation (full=True)")
     if log_input:
         loss = b.op("Sub", b.op("Exp", input), b.op("Mul", target, input))
     else:
         loss = b.op("Sub", input, b.op("Mul", target, b.op("Log", input + float(eps))))
+    if full:  # Stirling's approximation of the target's term
+        one = b.op("Max", target, b.const(1.0, target.dtype))
+        term = b.op("Add", b.op("Sub", b.op("Mul", one, b.op("Log", one)), one), b.op("Log", one * (2 * math.pi)) * 0.5)
+        loss = b.op("Add", loss, b.where(b.op("Greater", target, b.const(1.0, target.dtype)), term, 0.0, loss.dtype))
     return reduced(b, loss, reduction)
 
 

@@ -8,7 +8,7 @@ from typing import Any
 from ... import _C
 from ..._functions import finfo, iinfo
 from .._builder import Builder, Value
-from .._registry import Untranslatable, translates
+from .._registry import translates
 from .indexing import common, expanded_masks, plan
 
 _REDUCTIONS = {"sum": "add", "add": "add", "prod": "mul", "multiply": "mul", "amax": "max", "amin": "min"}
@@ -193,18 +193,8 @@ def _index_add(b: Builder, self: Value, dim: int, index: Value, source: Value, a
 
 
 @translates("aten.index_reduce.default")
-def _index_reduce(
-    b: Builder, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True
-) -> Value:
-    if reduce == "mean" or not include_self:
-        raise Untranslatable("index_reduce of the mode 'mean' or without the tensor itself; scatter_reduce has both")
-    moved = b.moved(self, dim, 0)
-    made = b.op(
-        "ScatterND",
-        moved,
-        b.unsqueeze(index, [-1]),
-        b.moved(source, dim, 0),
-        reduction=_REDUCTIONS[reduce],
-        shape=moved.shape,
-    )
-    return b.moved(made, 0, dim)
+def _index_reduce(b: Builder, self: Value, dim: int, index: Value, source: Value, reduce: str, include_self: bool = True) -> Value:
+    """scatter_reduce with the index repeated over the other dimensions."""
+    wide = b.reshape(index, [-1 if d == dim % self.rank else 1 for d in range(self.rank)])
+    full = b.expand(wide, b.shape_of(source), source.shape)
+    return combined(b, self, dim, full, source, reduce, include_self)
