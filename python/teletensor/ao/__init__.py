@@ -1,4 +1,4 @@
-"""torch.ao: quantization. Importable; quantized dtypes are not implemented yet."""
+"""torch.ao: quantization."""
 
 from __future__ import annotations
 
