@@ -38,7 +38,11 @@ def plain(value: Any) -> Any:
     """A value as lists, dicts, numbers and text. Quantized tensors become their integers, scale and zero point."""
     if getattr(value, "is_quantized", False):
         if "channel" in str(value.qscheme()):
-            scales = [plain(value.q_per_channel_scales()), plain(value.q_per_channel_zero_points()), value.q_per_channel_axis()]
+            scales = [
+                plain(value.q_per_channel_scales()),
+                plain(value.q_per_channel_zero_points()),
+                value.q_per_channel_axis(),
+            ]
         else:
             scales = [value.q_scale(), value.q_zero_point()]
         return [str(value.dtype).rpartition(".")[2], plain(value.int_repr()), *scales]

@@ -45,7 +45,8 @@ class ConvertCustomConfig(_CustomConfig):
 
     def set_observed_to_quantized_mapping(self, observed_class: type, quantized_class: type, quant_type: Any = None) -> Any:
         """Raises NotImplementedError: graphs have no custom modules."""
-        raise NotImplementedError(f"[ConvertCustomConfig] custom modules are not quantized, got {observed_class, quantized_class, quant_type}")
+        got = (observed_class, quantized_class, quant_type)
+        raise NotImplementedError(f"[ConvertCustomConfig] custom modules are not quantized, got {got}")
 
     @classmethod
     def from_dict(cls, convert_custom_config_dict: dict[str, Any]) -> ConvertCustomConfig:
