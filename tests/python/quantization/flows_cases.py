@@ -9,15 +9,21 @@ def types(net):
     return {name: type(m).__name__ for name, m in net.named_modules()}
 
 
+def quantized(torch, backend):
+    """A fused, an observed and a converted network."""
+    q = ao(torch, "quantization")
+    net = q.fuse_modules(Net.make(torch).eval(), Net.FUSED)
+    net.qconfig = q.get_default_qconfig(backend)
+    observed = q.prepare(net)
+    for step in range(3):
+        observed(values(torch, 4, 1, 6, 6, offset=step / 8))
+    return net, observed, q.convert(observed)
+
+
 def case_static(torch):
     q, rows = ao(torch, "quantization"), []
     for backend in ("x86", "qnnpack"):
-        net = q.fuse_modules(Net.make(torch).eval(), Net.FUSED)
-        net.qconfig = q.get_default_qconfig(backend)
-        observed = q.prepare(net)
-        for step in range(3):
-            observed(values(torch, 4, 1, 6, 6, offset=step / 8))
-        made = q.convert(observed)
+        net, observed, made = quantized(torch, backend)
         state = made.state_dict()
         other = q.convert(q.prepare(net))
         other.load_state_dict(state)

@@ -15,6 +15,7 @@ from typing import Any
 
 FAMILIES = ("configurations", "flows", "fused", "graphs", "modules", "observers", "training")
 VALUES = Path(__file__).with_name("values.json")
+STATE = Path(__file__).with_name("state.pt")  # of the first model of flows.static, written by PyTorch
 
 
 def cases() -> dict[str, Any]:
@@ -93,6 +94,8 @@ def main(torch: ModuleType) -> None:
     found = {name: run(case, torch) for name, case in cases().items()}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(found.items())]
     VALUES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    flows = importlib.import_module(f"{__package__}.flows_cases")
+    torch.save(flows.quantized(torch, "x86")[2].state_dict(), STATE)
 
 
 if __name__ == "__main__":

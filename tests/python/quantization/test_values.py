@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from .record import VALUES, cases, run
+from .flows_cases import quantized
+from .record import STATE, VALUES, cases, plain, run, values
 
 CASES, RECORDED = cases(), json.loads(VALUES.read_text())
 
@@ -79,3 +80,14 @@ def test_observing_waits_for_nothing(torch):
         for _ in range(2):
             module(x)
     assert torch.connection().counters()["waits"] == before
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_state_that_pytorch_wrote_is_loaded(torch, tmp_path):
+    net, _, made = quantized(torch, "x86")
+    other = torch.ao.quantization.convert(torch.ao.quantization.prepare(net))
+    assert list(torch.load(STATE)) == list(made.state_dict())
+    other.load_state_dict(torch.load(STATE))
+    assert plain(other(values(torch, 2, 1, 6, 6))) == RECORDED["flows.static"][0][2]
+    torch.save(made.state_dict(), tmp_path / "state.pt")
+    assert (tmp_path / "state.pt").stat().st_size < 2 * STATE.stat().st_size
