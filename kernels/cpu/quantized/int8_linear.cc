@@ -1,6 +1,5 @@
 // int8_linear: products of quantized integers. int8_linear_dynamic quantizes its floating-point input first.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "engine/device/parallel.h"
@@ -9,9 +8,9 @@
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/int8_dot.h"
 #include "kernels/cpu/quantized/int8_operands.h"
+#include "kernels/cpu/quantized/weight_dot.h"
 
 namespace tt::cpu {
 namespace {
@@ -34,25 +33,6 @@ Tensor row_sums(const Tensor& values, int64_t m, int64_t k) {
 bool all_zero(const Tensor& integers) {
   const int32_t* x = integers.data_as<int32_t>();
   return std::all_of(x, x + integers.numel(), [](int32_t n) { return n == 0; });
-}
-
-// The range of n numbers, with 0.
-TT_CLONES void extend_range(int64_t n, const float* x, float* min, float* max) {
-  float low = *min, high = *max;
-  for (int64_t i = 0; i < n; ++i) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
-  }
-  *min = low;
-  *max = high;
-}
-
-// PyTorch's dynamic quantization: round(x / scale + zero_point), within the integers from 0 to `max`.
-TT_CLONES void quantize_numbers(int64_t n, const float* x, float inverse, float zero_point, float max, uint8_t* to) {
-  for (int64_t i = 0; i < n; ++i) {
-    const float rounded = std::nearbyint(x[i] * inverse + zero_point);
-    to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::min(std::max(rounded, 0.0f), max)));
-  }
 }
 
 // A floating-point matrix as unsigned integers, with a scale and zero point for the matrix or for each row.
@@ -82,8 +62,8 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
       }
       scales[i] = static_cast<float>(params.scale);
       points[i] = params.zero_point;
-      quantize_numbers(k, from + i * k, 1.0f / scales[i], static_cast<float>(points[i]), static_cast<float>(quant_max),
-                       q.values.data_as<uint8_t>() + i * k);
+      quantize_row(k, from + i * k, 1.0f / scales[i], static_cast<float>(points[i]), static_cast<float>(quant_max),
+                   q.values.data_as<uint8_t>() + i * k);
     }
   });
   return q;
