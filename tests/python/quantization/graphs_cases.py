@@ -54,7 +54,61 @@ def models(torch):
             y = F.relu(F.linear(x, self.weight, self.bias))
             return F.conv2d(y.reshape(1, 1, 4, 4), self.kernel, self.shift, (2, 2), (0, 0), (1, 1), 1)
 
-    return [(Convolutions, (4, 1, 6, 6)), (Activations, (4, 6)), (Functions, (4, 6))]
+    class Gate(nn.Module):
+        """A channel's weight from its mean, as in MobileNetV3."""
+
+        def __init__(self):
+            super().__init__()
+            self.pool, self.a, self.b, self.act, self.gate = (
+                nn.AdaptiveAvgPool2d(1),
+                nn.Conv2d(8, 4, 1),
+                nn.Conv2d(4, 8, 1),
+                nn.ReLU(),
+                nn.Hardsigmoid(),
+            )
+
+        def forward(self, x):
+            return x * self.gate(self.b(self.act(self.a(self.pool(x)))))
+
+    class Mobile(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.stem = nn.Sequential(nn.Conv2d(3, 8, 3, 2, 1, bias=False), nn.BatchNorm2d(8), nn.Hardswish())
+            self.depth = nn.Sequential(nn.Conv2d(8, 8, 3, 1, 1, groups=8, bias=False), nn.BatchNorm2d(8), nn.ReLU6())
+            self.gate, self.point, self.drop, self.head = (
+                Gate(),
+                nn.Sequential(nn.Conv2d(8, 8, 1), nn.BatchNorm2d(8)),
+                nn.Dropout(),
+                nn.Linear(8, 5),
+            )
+
+        def forward(self, x):
+            x = self.stem(x)
+            x = x + self.point(self.gate(self.depth(x)))
+            return self.head(self.drop(F.adaptive_avg_pool2d(x, 1).flatten(1)))
+
+    class Norms(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.fc, self.norm, self.gelu, self.out, self.elu = (
+                nn.Linear(6, 12),
+                nn.LayerNorm(12),
+                nn.GELU(),
+                nn.Linear(12, 6),
+                nn.ELU(),
+            )
+
+        def forward(self, x):
+            a, b = self.norm(self.gelu(self.fc(x))).chunk(2, -1)
+            return self.out(torch.cat([a * b, self.elu(a)], -1)) + x
+
+    return [
+        (Convolutions, (4, 1, 6, 6)),
+        (Activations, (4, 6)),
+        (Functions, (4, 6)),
+        (Mobile, (2, 3, 8, 8)),
+        (Norms, (3, 6)),
+    ]
 
 
 def observed(torch, net, mapping, sizes, **options):
