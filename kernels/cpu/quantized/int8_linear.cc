@@ -8,6 +8,7 @@
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/int8_dot.h"
 #include "kernels/cpu/quantized/int8_operands.h"
 #include "kernels/cpu/quantized/weight_dot.h"
@@ -69,6 +70,29 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
   return q;
 }
 
+// The zero points, scales and biases of the weight's rows; bias may be null.
+struct Columns {
+  const int32_t* points;
+  const float* scales;
+  const float* bias;
+
+  Columns from(int64_t column) const { return {points + column, scales + column, bias ? bias + column : nullptr}; }
+};
+
+// Converts integer sums of a row of the input to numbers.
+TT_CLONES void finish_row(int64_t n, const int32_t* sums, const int32_t* weights, int32_t point, int32_t centered,
+                          float scale, Columns c, bool relu, float* to) {
+  for (int64_t j = 0; j < n; ++j) {
+    to[j] = static_cast<float>(sums[j] - point * weights[j] - c.points[j] * centered) * (scale * c.scales[j]);
+  }
+  if (c.bias) {
+    for (int64_t j = 0; j < n; ++j) to[j] += c.bias[j];
+  }
+  if (relu) {
+    for (int64_t j = 0; j < n; ++j) to[j] = to[j] < 0 ? 0 : to[j];
+  }
+}
+
 int64_t rows_of(const Tensor& input) {
   const int64_t k = input.size(input.dim() - 1);
   return k == 0 ? 0 : input.numel() / k;
@@ -91,13 +115,14 @@ void int8_linear(const Tensor& input, const Tensor& weight, const Tensor& zero_p
   const Tensor sums = symmetric ? Tensor() : row_sums(a.values, m, k);
   int32_t* to = out.data_as<int32_t>();
   const auto depth = static_cast<int32_t>(k);
+  const int32_t* zero = points.data_as<int32_t>();
   int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
     for (int64_t i = 0; i < t.rows; ++i) {
       int32_t* row = to + (t.row + i) * n + t.column;
       for (int64_t j = 0; j < t.columns; ++j) row[j] = t.sums[i * t.step + j] - a.zero_point * t.weights[j];
       if (symmetric) continue;
       const int32_t centered = sums.data_as<int32_t>()[t.row + i] - depth * a.zero_point;
-      for (int64_t j = 0; j < t.columns; ++j) row[j] -= points.data_as<int32_t>()[t.column + j] * centered;
+      for (int64_t j = 0; j < t.columns; ++j) row[j] -= zero[t.column + j] * centered;
     }
   });
 }
@@ -118,19 +143,15 @@ void int8_linear_dynamic(const Tensor& input, const Tensor& weight, const Tensor
   Tensor result = out.dtype() == DType::kFloat32 ? out : empty(out.sizes(), DType::kFloat32, out.device());
   float* to = result.data_as<float>();
   const auto depth = static_cast<int32_t>(k);
+  const int32_t* row_points = a.zero_points.data_as<int32_t>();
+  const float* row_scales = a.scales.data_as<float>();
+  const int32_t* row_totals = symmetric ? nullptr : sums.data_as<int32_t>();
+  const Columns columns{points.data_as<int32_t>(), scales.data_as<float>(), added ? added.data_as<float>() : nullptr};
   int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
-    for (int64_t i = 0; i < t.rows; ++i) {
-      const int32_t point = a.zero_points.data_as<int32_t>()[t.row + i];
-      const float scale = a.scales.data_as<float>()[t.row + i];
-      const int32_t centered = symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - depth * point;
-      float* row = to + (t.row + i) * n + t.column;
-      for (int64_t j = 0; j < t.columns; ++j) {
-        const int64_t c = t.column + j;
-        const int32_t sum = t.sums[i * t.step + j] - point * t.weights[j] - points.data_as<int32_t>()[c] * centered;
-        float value = static_cast<float>(sum) * (scale * scales.data_as<float>()[c]);
-        if (added) value += added.data_as<float>()[c];
-        row[j] = relu && value < 0 ? 0 : value;
-      }
+    for (int64_t i = t.row; i < t.row + t.rows; ++i) {
+      const int32_t centered = row_totals ? row_totals[i] - depth * row_points[i] : 0;
+      finish_row(t.columns, t.sums + (i - t.row) * t.step, t.weights, row_points[i], centered, row_scales[i],
+                 columns.from(t.column), relu, to + i * n + t.column);
     }
   });
   if (!result.same(out)) copy(result, out);

@@ -73,17 +73,21 @@ TT_V4 inline __mmask16 first(int64_t n) { return n >= 16 ? 0xffff : static_cast<
 
 template <int kRows>
 TT_V4 void int8_rows(int64_t k, const float* x, const int8_t* w, float* sums) {
-  __m512 s[kRows];
-#pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) s[r] = _mm512_setzero_ps();
-  for (int64_t p = 0; p < k; p += 16) {
-    const __mmask16 mask = first(k - p);
+  __m512 s[kRows], t[kRows];  // two sums, so that additions do not wait for each other
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) s[r] = t[r] = _mm512_setzero_ps();
+  for (int64_t p = 0; p < k; p += 32) {
+    const __mmask16 mask = first(k - p), next = k - p > 16 ? first(k - p - 16) : 0;
     const __m512 v = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(mask, w + p)));
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) s[r] = _mm512_fmadd_ps(v, _mm512_maskz_loadu_ps(mask, x + r * k + p), s[r]);
+    const __m512 u = _mm512_cvtepi32_ps(_mm512_cvtepi8_epi32(_mm_maskz_loadu_epi8(next, w + p + 16)));
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) {
+      s[r] = _mm512_fmadd_ps(v, _mm512_maskz_loadu_ps(mask, x + r * k + p), s[r]);
+      t[r] = _mm512_fmadd_ps(u, _mm512_maskz_loadu_ps(next, x + r * k + p + 16), t[r]);
+    }
   }
-#pragma GCC unroll 4
-  for (int r = 0; r < kRows; ++r) sums[r] = _mm512_reduce_add_ps(s[r]);
+#pragma GCC unroll 8
+  for (int r = 0; r < kRows; ++r) sums[r] = _mm512_reduce_add_ps(_mm512_add_ps(s[r], t[r]));
 }
 
 template <int kRows>
@@ -92,44 +96,46 @@ TT_V4 void int4_rows(const Int4Row& row, const float* x, const float* group_sums
   const __m128i low_bits = _mm_set1_epi8(15);
   __m512 all[kRows];
   float rest[kRows];
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) {
     all[r] = _mm512_setzero_ps();
     rest[r] = 0;
   }
   for (int64_t g = 0; g < groups; ++g) {
-    __m512 s[kRows];
-#pragma GCC unroll 4
-    for (int r = 0; r < kRows; ++r) s[r] = _mm512_setzero_ps();
+    __m512 s[kRows], t[kRows];
+#pragma GCC unroll 8
+    for (int r = 0; r < kRows; ++r) s[r] = t[r] = _mm512_setzero_ps();
     for (int64_t p = g * row.group_size; p < (g + 1) * row.group_size; p += kPackedWeights) {
       const __m128i bytes = _mm_loadu_si128(reinterpret_cast<const __m128i*>(row.weights + p / 2));
       const __m128i high_bytes = _mm_and_si128(_mm_srli_epi16(bytes, 4), low_bits);
       const __m512 low = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(_mm_and_si128(bytes, low_bits)));
       const __m512 high = _mm512_cvtepi32_ps(_mm512_cvtepu8_epi32(high_bytes));
-#pragma GCC unroll 4
+#pragma GCC unroll 8
       for (int r = 0; r < kRows; ++r) {
         s[r] = _mm512_fmadd_ps(low, _mm512_loadu_ps(x + r * row.k + p), s[r]);
-        s[r] = _mm512_fmadd_ps(high, _mm512_loadu_ps(x + r * row.k + p + 16), s[r]);
+        t[r] = _mm512_fmadd_ps(high, _mm512_loadu_ps(x + r * row.k + p + 16), t[r]);
       }
     }
     const float scale = row.scales[g * row.step], shift = row.scales[g * row.step + 1] - 8 * scale;
-#pragma GCC unroll 4
+#pragma GCC unroll 8
     for (int r = 0; r < kRows; ++r) {
-      all[r] = _mm512_fmadd_ps(_mm512_set1_ps(scale), s[r], all[r]);
+      all[r] = _mm512_fmadd_ps(_mm512_set1_ps(scale), _mm512_add_ps(s[r], t[r]), all[r]);
       rest[r] += shift * group_sums[r * groups + g];
     }
   }
-#pragma GCC unroll 4
+#pragma GCC unroll 8
   for (int r = 0; r < kRows; ++r) sums[r] = _mm512_reduce_add_ps(all[r]) + rest[r];
 }
 
 void int8(int rows, int64_t k, const float* x, const int8_t* w, float* sums) {
-  constexpr decltype(&int8_rows<1>) kFunctions[] = {&int8_rows<1>, &int8_rows<2>, &int8_rows<3>, &int8_rows<4>};
+  constexpr decltype(&int8_rows<1>) kFunctions[] = {&int8_rows<1>, &int8_rows<2>, &int8_rows<3>, &int8_rows<4>,
+                                                    &int8_rows<5>, &int8_rows<6>, &int8_rows<7>, &int8_rows<8>};
   kFunctions[rows - 1](k, x, w, sums);
 }
 
 void int4(int rows, const Int4Row& row, const float* x, const float* group_sums, float* sums) {
-  constexpr decltype(&int4_rows<1>) kFunctions[] = {&int4_rows<1>, &int4_rows<2>, &int4_rows<3>, &int4_rows<4>};
+  constexpr decltype(&int4_rows<1>) kFunctions[] = {&int4_rows<1>, &int4_rows<2>, &int4_rows<3>, &int4_rows<4>,
+                                                    &int4_rows<5>, &int4_rows<6>, &int4_rows<7>, &int4_rows<8>};
   kFunctions[rows - 1](row, x, group_sums, sums);
 }
 

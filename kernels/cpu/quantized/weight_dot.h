@@ -6,7 +6,7 @@
 
 namespace tt::cpu {
 
-inline constexpr int kWeightRows = 4;          // of x, for which a weight is converted once
+inline constexpr int kWeightRows = 8;          // of x, for which a weight is converted once
 inline constexpr int64_t kPackedWeights = 32;  // of 4 bits in 16 bytes: byte i has those of i and 16 + i
 
 // sums[r] = the dot product of w and row r of x, for `rows` <= kWeightRows rows of k elements.
