@@ -54,7 +54,10 @@ LAYERS = {
     # Several processes and engines.
     "distributed": "distributed nn/parallel utils/data/distributed",
     # Compilation and conversion.
-    "compiler": "_dynamo _functorch compiler export onnx ao quantization package nn/quantized serving torchao",
+    "compiler": """
+        _dynamo _functorch compiler export onnx ao quantization package nn/quantized nn/qat nn/intrinsic nn/quantizable serving
+        torchao
+    """,
     # Programs, and `torch` under its own name.
     "tools": """
         _models_command _principals _top _torch_path/torch as_torch cli distributed/elastic/agent distributed/launch distributed/launcher

@@ -130,7 +130,7 @@ def shared(dtypes: list[DTypeConfig]) -> list[BackendPatternConfig]:
         F.avg_pool3d, torch.clamp, torch.flatten, torch.mean, torch.narrow, torch.repeat_interleave, torch.transpose, torch.squeeze,
         torch.stack, torch.unsqueeze, operator.floordiv, "contiguous", "clamp", "detach", "detach_", "mean", "permute", "repeat",
         "repeat_interleave", "reshape", "resize_", "relu", "relu_", "squeeze", "squeeze_", "transpose", "unsqueeze", "unsqueeze_",
-        "view", "flatten", nn.Flatten, torch.permute, torch.reshape,
+        "view",
     )  # fmt: skip
     return [_config(kind, dtypes, _SHARED) for kind in kinds]
 

@@ -71,12 +71,24 @@ class _Inserter:
             if key in ("input", "tensors", "other") and not step.dynamic:
                 node.update_kwarg(key, self.observed(value, step.qconfig.activation))
 
+    def share(self, values: Any) -> None:
+        """The observers of joined tensors become one: that of the first."""
+        targets = [v.target for v in values if isinstance(v, fx.Node) and self.is_observer(v)]
+        first = targets[0] if targets else None
+        for other in set(targets) - {first}:
+            for node in self.model.graph.nodes:
+                if self.is_observer(node) and node.target == other:
+                    node.target = first
+            delattr(self.model, other)
+
     def output(self, node: fx.Node, first: Any, step: Step) -> None:
         """Observes the result of a node, by its input's observer if it shares the input's scale."""
         users = list(node.users)
         name = None
         if step.shared:
             value = first[0] if isinstance(first, (list, tuple)) else first
+            if isinstance(first, (list, tuple)):
+                self.share(first)
             name = value.target if isinstance(value, fx.Node) and self.is_observer(value) else None
         made = self.add(node, name, step.qconfig.activation)
         for user in users:
@@ -124,7 +136,9 @@ def prepare(
             inserter.output(nodes[last], root.args[0] if root.args else None, step)
     graph_module.graph.lint()
     graph_module.recompile()
-    graph_module.meta["quantization"] = {"steps": planned, "inputs": list(custom.input_quantized_indexes), "outputs": list(custom.output_quantized_indexes)}
+    graph_module.meta["quantization"] = {
+        "steps": planned, "inputs": list(custom.input_quantized_indexes), "outputs": list(custom.output_quantized_indexes),
+    }  # fmt: skip
     for name, value in kept.items():
         setattr(graph_module, name, value)
     return graph_module
