@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parents[1]
-LENGTH, BATCHES, TEXTS = 32, (1, 32), 512
+LENGTH, BATCHES, TEXTS, CALIBRATION = 32, (1, 32), 512, 128
 
 
 def state_bytes(model: Any) -> int:
@@ -104,7 +104,7 @@ def fastest(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, fl
 
 
 def our_minilm(folder: Path, tokens: list[list[int]]) -> tuple[dict, dict]:
-    """Functions (tokens, lengths) to vectors by variant, per batch size, and the sizes of the weights."""
+    """Functions (tokens, lengths) to vectors by variant, and the sizes of the weights."""
     import copy
 
     import teletensor as torch
@@ -121,20 +121,15 @@ def our_minilm(folder: Path, tokens: list[list[int]]) -> tuple[dict, dict]:
     dynamic = copy.deepcopy(model)
     quantize_(dynamic, Int8DynamicActivationInt8WeightConfig())
     sizes = {"float32": state_bytes(model), "int8 dynamic": state_bytes(dynamic)}
-    found: dict = {}
-    for batch in BATCHES:
-        sample = arrays(torch, tokens[:batch])
-        ready = prepare_pt2e(
-            torch.export.export(model, sample).module(check_guards=False),
-            X86InductorQuantizer().set_global(get_default_x86_inductor_quantization_config()),
-        )
-        with torch.no_grad():
-            for start in range(0, len(tokens), batch if batch > 1 else 8):
-                ready(*arrays(torch, tokens[start : start + batch]))
-        static = lower_pt2e(convert_pt2e(ready), inplace=True)
-        sizes["int8 static"] = state_bytes(static)
-        found[batch] = {"float32": torch.compile(model), "int8 dynamic": torch.compile(dynamic), "int8 static": torch.compile(static)}
-    return found, sizes
+    count = torch.export.Dim("count", min=1, max=256)
+    graph = torch.export.export(model, arrays(torch, tokens[:4]), dynamic_shapes=({0: count}, {0: count})).module(check_guards=False)
+    ready = prepare_pt2e(graph, X86InductorQuantizer().set_global(get_default_x86_inductor_quantization_config()))
+    with torch.no_grad():
+        for start in range(0, CALIBRATION, 32):
+            ready(*arrays(torch, tokens[start : start + 32]))
+    static = lower_pt2e(convert_pt2e(ready), inplace=True)
+    sizes["int8 static"] = state_bytes(static)
+    return {"float32": torch.compile(model), "int8 dynamic": torch.compile(dynamic), "int8 static": torch.compile(static)}, sizes
 
 
 def arrays(torch: Any, part: list[list[int]]) -> tuple[Any, Any]:
@@ -169,7 +164,7 @@ def peer(folder: Path) -> None:
 
     class Reader(CalibrationDataReader):
         def __init__(self) -> None:
-            self.parts = iter(range(0, 128, 32))
+            self.parts = iter(range(0, CALIBRATION, 32))
 
         def get_next(self) -> dict | None:
             start = next(self.parts, None)
@@ -212,13 +207,13 @@ def minilm(args: argparse.Namespace) -> list[tuple]:
     found, sizes = our_minilm(folder, tokens)
     vectors = {}
     with torch.no_grad():
-        for name, model in found[32].items():
+        for name, model in found.items():
             parts = [model(*arrays(torch, tokens[i : i + 32])) for i in range(0, len(tokens), 32)]
             vectors[name] = torch.cat(parts).numpy()
         times = {}
         for batch in BATCHES:
             part = arrays(torch, tokens[:batch])
-            times[batch] = fastest({n: (lambda m=m: m(*part).sum().item()) for n, m in found[batch].items()}, args.rounds)
+            times[batch] = fastest({n: (lambda m=m: m(*part).sum().item()) for n, m in found.items()}, args.rounds)
     theirs = onnxruntime_results(semantic_search, folder, tokens, args)
     rows = []
     for owner, results in (("teletensor", (vectors, times)), ("onnxruntime", theirs)):
