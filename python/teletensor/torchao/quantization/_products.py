@@ -41,6 +41,24 @@ def int8_product(x: Tensor, weight: Tensor, x_scale: Tensor, scale: Tensor, x_po
     return result * scale
 
 
+def int8_rows(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor]:
+    """(integers, scales (rows, 1)) of activations (rows, in), symmetric with one scale per row, as choose_qparams_affine() has them."""
+    low, high = (-64, 63) if reduce_range else (-128, 127)
+    scale = (x.abs().amax(-1, keepdim=True).to(_C.float32) / ((high - low) / 2)).clamp(min=2.0**-23)
+    return (x * (1.0 / scale)).round().clamp(low, high).to(_C.int8), scale
+
+
+def int8_dynamic_product(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None, reduce_range: bool) -> Tensor | None:
+    """``x @ (weight * scale).T + bias`` with activations quantized per row, with zero points: one operator. None: no kernel.
+
+    Args:
+        x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,), float32.
+    """
+    if not _has_kernels(x) or x.dtype != _C.float32 or reduce_range:
+        return None
+    return _C.ops.int8_linear_dynamic(x, weight, scale, 0, bias, False, True, False)
+
+
 def has_int4_kernel(shape: tuple[int, ...], group_size: int) -> bool:
     """Whether the engine's kernel multiplies 4-bit weights of this shape in groups of this size."""
     return group_size in INT4_GROUPS and shape[1] % group_size == 0
