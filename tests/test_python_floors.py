@@ -63,7 +63,7 @@ LAYERS = {
 }
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
-    "_dynamo/_opcodes_311", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "cuda/amp/__init__", "distributed/__init__",
+    "_dynamo/_opcodes_311", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__", "distributed/__init__",
     "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",
     "package/__init__", "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",
 }  # fmt: skip

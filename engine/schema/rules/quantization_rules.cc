@@ -72,7 +72,7 @@ Checked observe_moving_average(const Arg& input, const Arg& observer_on, const A
   constexpr int64_t kLimit = int64_t{1} << 30;
   check(-kLimit <= quant_min && quant_min < quant_max && quant_max <= kLimit,
         "expected quant_min < quant_max of at most 31 bits, got ", quant_min, " and ", quant_max);
-  check(elements(observer_on) == 1, "expected observer_on to have one element, got ", elements(observer_on));
+  check(elements(observer_on) == 2, "expected observer_on to have two elements, got ", elements(observer_on));
   const auto dims = static_cast<int64_t>(sizes_of(input).size());
   check(!per_row || (0 <= ch_axis && ch_axis < dims), "Error in fused_moving_avg_obs_fake_quant: ch_axis must be < ",
         "self.dim(), got ", ch_axis, " for ", dims, " dimensions");

@@ -8,7 +8,6 @@
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
-#include "kernels/cpu/quantized/int8_operands.h"
 
 namespace tt::cpu {
 namespace {
@@ -34,7 +33,9 @@ void observe_moving_average(const Tensor& input, const Tensor& observer_on, cons
                             const Tensor& running_max, const Tensor& scale, const Tensor& zero_point,
                             double averaging_const, int64_t quant_min, int64_t quant_max, int64_t ch_axis, bool per_row,
                             bool symmetric) {
-  if (input.numel() == 0 || number_of(observer_on) == 0) return;
+  const Tensor switches = contiguous_as(observer_on, DType::kFloat64);
+  const bool observes = switches.data_as<double>()[0] != 0, chooses = switches.data_as<double>()[1] != 0;
+  if (input.numel() == 0 || !(observes || chooses)) return;
   const std::optional<int64_t> axis = per_row ? std::optional<int64_t>(ch_axis) : std::nullopt;
   const Tensor low = extremes(input, axis, false), high = extremes(input, axis, true);
   const Tensor least = contiguous_as(running_min, DType::kFloat32), most = contiguous_as(running_max, DType::kFloat32);
@@ -46,8 +47,10 @@ void observe_moving_average(const Tensor& input, const Tensor& observer_on, cons
   for (int64_t i = 0; i < low.numel(); ++i) {
     float min = least.data_as<float>()[i], max = most.data_as<float>()[i];
     const float x = low.data_as<float>()[i], y = high.data_as<float>()[i];
-    min = std::isinf(min) ? x : min + rate * (x - min);
-    max = std::isinf(max) ? y : max + rate * (y - max);
+    if (observes) {
+      min = std::isinf(min) ? x : min + rate * (x - min);
+      max = std::isinf(max) ? y : max + rate * (y - max);
+    }
     new_least.data_as<float>()[i] = min;
     new_most.data_as<float>()[i] = max;
     const QuantizationParams params = tt::choose_quantization_params(min, max, static_cast<int32_t>(quant_min),
@@ -55,10 +58,14 @@ void observe_moving_average(const Tensor& input, const Tensor& observer_on, cons
     scales.data_as<float>()[i] = static_cast<float>(params.scale);
     points.data_as<int32_t>()[i] = params.zero_point;
   }
-  copy(new_least, running_min);
-  copy(new_most, running_max);
-  copy(scales, scale);
-  copy(points, zero_point);
+  if (observes) {
+    copy(new_least, running_min);
+    copy(new_most, running_max);
+  }
+  if (chooses) {
+    copy(scales, scale);
+    copy(points, zero_point);
+  }
 }
 
 }  // namespace tt::cpu

@@ -61,7 +61,7 @@ def _nan_to_num(call: Callable, args: tuple, kwargs: dict):
     return NotImplemented
 
 
-def _fake_quantize(call: Callable, args: tuple, kwargs: dict):
+def _fake_quantize(_call: Callable, args: tuple, kwargs: dict):
     """``scale`` and ``zero_point`` may be tensors of one element, which are not read."""
     names = ["input", "scale", "zero_point", "quant_min", "quant_max"]
     bound = dict(zip(names, args)) | kwargs

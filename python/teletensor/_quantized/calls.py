@@ -26,8 +26,10 @@ _MOVING = (
 _SELECTING = "sort sort_stable topk max_dim min_dim max_pool2d_with_indices adaptive_max_pool2d_with_indices".split()
 # Operators on the numbers, whose results have the argument's scale and zero point.
 _ON_NUMBERS = (
-    "gelu leaky_relu threshold mean std std_all std_dim std_fraction avg_pool2d avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d"
+    "gelu leaky_relu threshold std std_all std_dim std_fraction"
 ).split()
+# Averages of numbers, computed from the integers minus the zero point: a tie is one exactly.
+_AVERAGING = "mean avg_pool2d avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d".split()
 _COMPARING = "eq ne lt le gt ge".split()
 # Those of moving operators that are allowed with a scale per channel.
 _PER_CHANNEL = frozenset("view reshape detach alias contiguous clone select squeeze unsqueeze".split())
@@ -140,6 +142,21 @@ def _on_numbers(name: str):
     return handle
 
 
+def _averaging(name: str):
+    def handle(arguments: list, into: list | None) -> Any:
+        tensor, *rest = arguments
+        _only_one_scale(name, tensor)
+        quantizer = tensor._quantizer
+        low, high = quantizer.dtype.limits
+        if quantizer.dtype is qint32:
+            return _on_numbers(name)(arguments, into)
+        centered = _C.ops.dequantize_affine(tensor._ints, 1.0, quantizer.zero_point)
+        ints = _C.ops.quantize_affine(call(name, [centered, *rest]), 1.0, quantizer.zero_point, low, high, low < 0)
+        return _given(ints, into, quantizer)
+
+    return handle
+
+
 def _comparing(name: str):
     def handle(arguments: list, into: list | None) -> Any:
         if into is not None:
@@ -196,8 +213,6 @@ def _relu6(arguments: list, into: list | None) -> Any:
 def _clamp(arguments: list, into: list | None) -> Any:
     tensor, low, high = arguments
     _only_one_scale("clamp", tensor)
-    if low is None or high is None:
-        raise RuntimeError("Both min and max should be specified for quantized clamp!")
     return _given(clamped(tensor, low, high), into, tensor._quantizer)
 
 
@@ -308,11 +323,11 @@ def _view_as(name: str):
 
 
 def _interpolate(arguments: list, into: list | None) -> Any:
-    tensor, mode = arguments[0], arguments[2]
+    mode = arguments[2]
     name = "nearest" if mode.startswith("nearest") else mode
     if name not in ("nearest", "bilinear"):
         raise not_implemented(f"upsample_{mode}")
-    return _moving("interpolate")(arguments, into) if name == "nearest" and tensor.dim() else _on_numbers("interpolate")(arguments, into)
+    return (_moving if name == "nearest" else _averaging)("interpolate")(arguments, into)
 
 
 def _pad(arguments: list, into: list | None) -> Any:
@@ -328,6 +343,8 @@ for _name in _SELECTING:
     handlers[_name] = _selecting(_name)
 for _name in _ON_NUMBERS:
     handlers[_name] = _on_numbers(_name)
+for _name in _AVERAGING:
+    handlers[_name] = _averaging(_name)
 for _name in _COMPARING:
     handlers[_name] = _comparing(_name)
 for _name in _FIXED:

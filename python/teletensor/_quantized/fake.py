@@ -52,8 +52,8 @@ def _fake_quantize_learnable_per_channel_affine(
 
 
 def _observe(
-    input: Tensor, observer_on: Tensor, running_min: Tensor, running_max: Tensor, scale: Tensor, zero_point: Tensor,
-    averaging_const: float, limits: tuple[int, int], ch_axis: int, per_row: bool, symmetric: bool,
+    input: Tensor, observer_on: Tensor, fake_quant_on: Tensor, running_min: Tensor, running_max: Tensor, scale: Tensor,
+    zero_point: Tensor, averaging_const: float, limits: tuple[int, int], ch_axis: int, per_row: bool, symmetric: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """Updates the observer; returns its scale and zero point in shapes that broadcast to the input."""
     if per_row:
@@ -61,8 +61,9 @@ def _observe(
             raise RuntimeError("Error in fused_moving_avg_obs_fake_quant_cpu: ch_axis must be < self.dim()")
         ch_axis %= input.dim()
         _resize([running_min, running_max, scale, zero_point], input.shape[ch_axis])
+    switches = _C.torch.cat([observer_on.reshape([1]), fake_quant_on.reshape([1])])
     _C.ops.observe_moving_average(
-        input.detach(), observer_on, running_min, running_max, scale, zero_point, averaging_const, *limits, ch_axis, per_row, symmetric
+        input.detach(), switches, running_min, running_max, scale, zero_point, averaging_const, *limits, ch_axis, per_row, symmetric
     )
     if per_row:
         return _along(scale, ch_axis, input.dim()), _along(zero_point, ch_axis, input.dim())
@@ -87,8 +88,8 @@ def _fused_moving_avg_obs_fq_helper(
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
     """fused_moving_avg_obs_fake_quant(), and whether each element was in the range."""
     parameters = _observe(
-        self, observer_on, running_min, running_max, scale, zero_point, averaging_const, (quant_min, quant_max), ch_axis,
-        per_row_fake_quant, symmetric_quant,
+        self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, (quant_min, quant_max),
+        ch_axis, per_row_fake_quant, symmetric_quant,
     )  # fmt: skip
     arguments = (_one(fake_quant_on), *parameters, quant_min, quant_max)
     return _C.ops.fake_quantize_if(self, *arguments), _C.ops.fake_quantize_mask_if(self, *arguments)
@@ -110,7 +111,7 @@ def fused_moving_avg_obs_fake_quant(
         symmetric_quant: whether the zero point is the middle of the integers.
     """
     parameters = _observe(
-        self, observer_on, running_min, running_max, scale, zero_point, averaging_const, (quant_min, quant_max), ch_axis,
-        per_row_fake_quant, symmetric_quant,
+        self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, (quant_min, quant_max),
+        ch_axis, per_row_fake_quant, symmetric_quant,
     )  # fmt: skip
     return _C.ops.fake_quantize_if(self, _one(fake_quant_on), *parameters, quant_min, quant_max)

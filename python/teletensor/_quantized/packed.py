@@ -70,7 +70,8 @@ class LinearPackedParams:
         self.__init__(*state[0])  # type: ignore[misc]
 
     def __deepcopy__(self, memo: dict) -> LinearPackedParams:
-        return type(self)(self._weight.original.clone(), None if self._bias is None else self._bias.clone())
+        copied = type(self)(self._weight.original.clone(), None if self._bias is None else self._bias.clone())
+        return memo.setdefault(id(self), copied)
 
 
 class HalfLinearPackedParams(LinearPackedParams):
@@ -87,7 +88,8 @@ class HalfLinearPackedParams(LinearPackedParams):
         return self._half.to(_C.float32), self._bias
 
     def __deepcopy__(self, memo: dict) -> HalfLinearPackedParams:
-        return type(self)(self._half.to(_C.float32), None if self._bias is None else self._bias.clone())
+        copied = type(self)(self._half.to(_C.float32), None if self._bias is None else self._bias.clone())
+        return memo.setdefault(id(self), copied)
 
 
 class ConvPackedParams:
@@ -150,7 +152,8 @@ class ConvPackedParams:
 
     def __deepcopy__(self, memo: dict) -> ConvPackedParams:
         space, weight, bias, *rest = self._arguments()
-        return type(self)(space, weight.clone(), None if bias is None else bias.clone(), *rest)
+        copied = type(self)(space, weight.clone(), None if bias is None else bias.clone(), *rest)
+        return memo.setdefault(id(self), copied)
 
 
 class EmbeddingPackedParams:
@@ -172,4 +175,4 @@ class EmbeddingPackedParams:
         self.__init__(*state)  # type: ignore[misc]
 
     def __deepcopy__(self, memo: dict) -> EmbeddingPackedParams:
-        return type(self)(self._weight.clone())
+        return memo.setdefault(id(self), type(self)(self._weight.clone()))

@@ -107,8 +107,8 @@ class Quantizer:
 def _quantize_int32(scaled: Tensor, zero_point: int | Tensor) -> Tensor:
     """round(scaled) + zero_point within int32, where NaN becomes the smallest integer."""
     low, high = qint32.limits
-    rounded = scaled.round().to(_C.float64) + zero_point
-    return rounded.nan_to_num(nan=low, posinf=high, neginf=low).clamp(low, high).to(_C.int32)
+    rounded = scaled.round() + (zero_point.to(_C.float32) if isinstance(zero_point, Tensor) else zero_point)
+    return rounded.to(_C.float64).nan_to_num(nan=low, posinf=high, neginf=low).clamp(low, high).to(_C.int32)
 
 
 def check_quantized_dtype(dtype: Any, what: str) -> QuantizedDType:

@@ -202,6 +202,11 @@ class QuantizedTensor(Tensor):
     def __bool__(self) -> bool:
         return bool(self.dequantize())
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        """Quantizes numbers into the elements with an index."""
+        number = value if isinstance(value, Tensor) else _C.tensor(value, dtype=_C.float32, device=self.device)
+        super().__setitem__(index, number)
+
     # -- copies and text
 
     def __deepcopy__(self, memo: dict) -> QuantizedTensor:
@@ -209,7 +214,7 @@ class QuantizedTensor(Tensor):
             memo[id(self)] = wrapped(self._ints.clone(), self._quantizer)
         return memo[id(self)]
 
-    def __reduce_ex__(self, protocol: Any) -> tuple:
+    def __reduce_ex__(self, _protocol: Any) -> tuple:
         """Pickles the integers' bytes and the quantizer. Waits for the engine."""
         q = self._quantizer
         parameters = (q.scale, q.zero_point) if q.axis is not None else q.numbers()

@@ -94,7 +94,7 @@ class Storages:
         return list(self._by_storage.values())
 
 
-def _storage_class(dtype: Any) -> str:
+def _storage_class(dtype) -> str:
     """The class of a storage with this dtype."""
     return NAMES[dtype] if dtype in NAMES else next(name for name, kind in QUANTIZED.items() if kind is dtype)
 

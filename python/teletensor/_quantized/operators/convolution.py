@@ -89,8 +89,10 @@ def _dynamic(name: str, space: int) -> Callable:
             raise RuntimeError(f"[quantized::{name}] expected an input of float32, got {x.dtype}")
         quantizer = dynamic_quantizer(x.detach(), quint8, reduce_range)
         sums, scales, bias = _sums(name, wrapped(quantizer.quantize(x.detach()), quantizer), packed)
-        numbers = _C.ops.dequantize_affine(sums, scales, 0)
-        return numbers if bias is None else numbers + bias
+        numbers = sums.to(_C.float32) if bias is None else sums + bias / scales
+        factor = scales / quantizer.scale.to(_C.float32)  # type: ignore[union-attr]
+        ints = _C.ops.quantize_affine(numbers, factor, quantizer.zero_point, *quint8.limits, False)
+        return quantizer.dequantize(ints)  # as in PyTorch, the result is quantized with the input's parameters
 
     return convolve
 

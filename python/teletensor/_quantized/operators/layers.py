@@ -146,8 +146,6 @@ def relu6(x: Any, inplace: bool) -> QuantizedTensor:
 def clamp(x: Any, low: float | None, high: float | None) -> QuantizedTensor:
     """The numbers limited to a range."""
     check_quantized("clamp", x)
-    if low is None or high is None:
-        raise RuntimeError("Both min and max should be specified for quantized clamp!")
     return wrapped(clamped(x, low, high), x._quantizer)
 
 

@@ -26,7 +26,7 @@ def make_quantized_cell_params_fp16(w_ih: Any, w_hh: Any) -> CellParams:
 def _checked(name: str, x: Tensor, w_ih: Any, w_hh: Any) -> CellParams:
     if x.dim() != 2:
         raise RuntimeError(f"[quantized::{name}] expected an input of 2 dimensions, got {x.dim()}")
-    return CellParams(w_ih, w_hh, False)
+    return CellParams(w_ih, w_hh, True)
 
 
 @kernel("quantized_lstm_cell_dynamic")

@@ -1,0 +1,186 @@
+"""Quantized tensors: files, copies, waits, packed weights, and products that PyTorch has only for other dtypes or layouts."""
+
+import copy
+import io
+import pickle
+
+import pytest
+
+
+def _tensors(torch):
+    x = torch.arange(12, dtype=torch.float32).reshape(3, 4) / 5 - 1
+    q = torch.quantize_per_tensor(x, 0.1, 3, torch.quint8)
+    p = torch.quantize_per_channel(x, torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 2, 3]), 0, torch.qint8)
+    return q, p
+
+
+def _same(torch, a, b) -> bool:
+    return a.dtype is b.dtype and a.qscheme() == b.qscheme() and torch.equal(a.int_repr(), b.int_repr()) and str(a) == str(b)
+
+
+@pytest.mark.parametrize("how", ["save", "pickle", "deepcopy"])
+def test_copies_have_integers_and_parameters(torch, how):
+    def copied(value):
+        if how == "deepcopy":
+            return copy.deepcopy(value)
+        if how == "pickle":
+            return pickle.loads(pickle.dumps(value))  # noqa: S301
+        file = io.BytesIO()
+        torch.save(value, file)
+        return torch.load(io.BytesIO(file.getvalue()))
+
+    q, p = _tensors(torch)
+    found = copied({"q": q, "p": p, "row": q[1], "dtype": torch.qint8, "scheme": torch.per_tensor_affine})
+    assert _same(torch, found["q"], q) and _same(torch, found["p"], p) and _same(torch, found["row"], q[1])
+    assert found["dtype"] is torch.qint8 and found["scheme"] == torch.per_tensor_affine
+
+
+@pytest.mark.parametrize("parameters", [(), ("x", 0.1, 3), (0.1, 3), ("torch.per_tensor_affine", 0.1, 3)])
+def test_files_with_invalid_parameters_are_refused(torch, parameters):
+    from teletensor.serialization._rebuild import rebuild_qtensor
+
+    storage = torch.zeros(4, dtype=torch.uint8).storage()
+    with pytest.raises(RuntimeError):
+        rebuild_qtensor(storage, 0, (4,), (1,), parameters, False, {})
+
+
+def test_views_share_memory(torch):
+    q, _ = _tensors(torch)
+    q[0].fill_(0.5)
+    q[1, 2] = 0.7
+    assert q.dequantize()[0].tolist() == [0.5] * 4 and abs(q[1, 2].item() - 0.7) < 1e-6
+
+
+def test_nothing_waits_but_reading(torch):
+    x = torch.ones(3, 4)
+    with torch.no_sync():
+        q = torch.quantize_per_tensor_dynamic(x, torch.quint8, False)
+        packed = torch.ops.quantized.linear_prepack(torch.quantize_per_tensor(x, torch.tensor(0.1), torch.tensor(0), torch.qint8))
+        y = torch.ops.quantized.linear_dynamic(x, packed, False)
+        z = torch.ops.quantized.linear(q, packed, 0.1, 0)
+        torch.ops.quantized_decomposed.quantize_per_tensor.tensor(x, torch.tensor([0.1]), torch.tensor([0]), 0, 255, torch.uint8)
+    assert y.shape == z.shape == (3, 3)
+
+
+def test_operators_refuse_tensors_that_are_not_quantized(torch):
+    q, p = _tensors(torch)
+    operators = torch.ops.quantized
+    for call in (
+        lambda: operators.add(torch.ones(3), torch.ones(3), 0.1, 0), lambda: operators.add(p, p, 0.1, 0),
+        lambda: operators.linear(q, None, 0.1, 0), lambda: operators.linear_prepack(torch.ones(3, 4)),
+        lambda: operators.linear_dynamic(torch.ones(3, 4).double(), operators.linear_prepack(p), False),
+        lambda: operators.conv2d_prepack(p, None, [1, 1], [0, 0], [1, 1], 1),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError):
+            call()
+    with pytest.raises(NotImplementedError):
+        operators.embedding_byte(operators.embedding_bag_prepack(p), torch.tensor([0]), True)
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (1, 33, 64), (5, 7, 130), (70, 50, 257), (4, 4, 20000)])
+def test_integer_products_are_exact(torch, m, n, k):
+    torch.manual_seed(m)
+    a = torch.randint(0, 256, (m, k)).to(torch.uint8)
+    b = torch.randint(-128, 128, (n, k)).to(torch.int8)
+    points = torch.randint(-9, 9, (n,))
+    from teletensor import _C
+
+    found = _C.ops.int8_linear(a, b, 100, points)
+    assert torch.equal(found.to(torch.int64), ((a.double() - 100) @ (b.double() - points.double().reshape(-1, 1)).t()).to(torch.int64))
+    signed = a.to(torch.int16).sub(128).to(torch.int8)
+    assert torch.equal(torch._int_mm(signed, b.t()).double(), signed.double() @ b.double().t())
+
+
+@pytest.mark.parametrize("channels", [(4, 6, 1), (4, 4, 4), (4, 8, 2), (6, 12, 6)])
+@pytest.mark.parametrize("space", [1, 2, 3])
+def test_integer_convolutions_are_exact(torch, channels, space):
+    torch.manual_seed(space)
+    inputs, outputs, groups = channels
+    x = torch.randint(0, 256, (2, inputs, *(7, 6, 5)[:space])).to(torch.uint8)
+    w = torch.randint(-128, 128, (outputs, inputs // groups, *(3, 2, 3)[:space])).to(torch.int8)
+    points = torch.randint(-3, 4, (outputs,))
+    from teletensor import _C
+
+    for stride, padding, dilation in ((1, 0, 1), (2, 1, 1), (1, 2, 2)):
+        lists = [[n] * space for n in (stride, padding, dilation)]
+        found = _C.ops.int8_convolution(x, w, 77, points, *lists, groups)
+        conv = getattr(torch.nn.functional, f"conv{space}d")
+        weight = w.double() - points.double().reshape([-1, *[1] * (space + 1)])
+        assert torch.equal(found.double(), conv(x.double() - 77, weight, None, *lists, groups))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
+@pytest.mark.parametrize("rows", [1, 5])
+def test_weights_of_few_bits(torch, rows, dtype):
+    torch.manual_seed(0)
+    dtype = getattr(torch, dtype)
+    x = torch.randn(rows, 128).to(dtype)
+    fours = torch.randint(0, 16, (9, 128), dtype=torch.int32)
+    scales = torch.rand(4, 9, 2).to(dtype)
+    found = torch._weight_int4pack_mm_for_cpu(x, torch._convert_weight_to_int4pack_for_cpu(fours, 2), 32, scales)
+    s = scales.double().repeat_interleave(32, 0)
+    expected = x.double() @ ((fours.t() - 8).double() * s[..., 0] + s[..., 1])
+    tolerance = 1e-5 if dtype is torch.float32 else 2e-2
+    assert found.dtype is dtype and torch.allclose(found.double(), expected, rtol=tolerance, atol=tolerance * 30)
+    eights = torch.randint(-128, 128, (9, 128)).to(torch.int8)
+    found = torch._weight_int8pack_mm(x, eights, scales[0, :, 0])
+    expected = x.double() @ (eights.double() * scales[0, :, 0].double().reshape(-1, 1)).t()
+    assert found.dtype is dtype and torch.allclose(found.double(), expected, rtol=tolerance, atol=tolerance * 300)
+
+
+def test_rows_are_quantized_apart(torch):
+    torch.manual_seed(0)
+    from teletensor import _C
+
+    x, w = torch.randn(4, 32) * torch.tensor([[1.0], [10.0], [100.0], [0.0]]), torch.randint(-128, 128, (5, 32)).to(torch.int8)
+    apart = _C.ops.int8_linear_dynamic(x, w, 0.01, 0, None, False, True)
+    one_by_one = torch.cat([_C.ops.int8_linear_dynamic(row, w, 0.01, 0, None, False, False) for row in x.split(1)])
+    assert torch.equal(apart, one_by_one)
+
+
+def test_invalid_sizes_are_refused(torch):
+    four = torch._convert_weight_to_int4pack_for_cpu(torch.zeros(3, 64, dtype=torch.int32), 2)
+    for x, group, scales in ((torch.ones(2, 32), 32, (2, 3, 2)), (torch.ones(2, 64), 16, (4, 3, 2)), (torch.ones(2, 64), 32, (2, 4, 2))):
+        with pytest.raises(RuntimeError):
+            torch._weight_int4pack_mm_for_cpu(x, four, group, torch.ones(scales))
+    with pytest.raises(RuntimeError):
+        torch._convert_weight_to_int4pack_for_cpu(torch.zeros(3, 33, dtype=torch.int32), 2)
+    with pytest.raises(RuntimeError):
+        torch._weight_int8pack_mm(torch.ones(2, 3), torch.ones(4, 3, dtype=torch.int8), torch.ones(2)).sum().item()
+
+
+def test_recurrent_layers(torch):
+    """quantized_lstm and quantized_gru have the results of their cells, step by step."""
+    torch.manual_seed(0)
+    operators = torch.ops.quantized
+
+    def packed(gates):
+        w = torch.randn(gates * 4, 4) * 0.3
+        return operators.linear_prepack(torch.quantize_per_tensor(w, 0.01, 0, torch.qint8), torch.randn(gates * 4))
+
+    x, h, c = torch.randn(3, 2, 4), torch.randn(1, 2, 4), torch.randn(1, 2, 4)
+    b = torch.zeros(1)
+    w = packed(4), packed(4)
+    params = [operators.make_quantized_cell_params_dynamic(*w, b, b, True)]
+    output, last, cell = torch.quantized_lstm(x[:1], (h, c), params, True, 1, 0.0, False, False, False)
+    expected = operators.quantized_lstm_cell_dynamic(x[0], [h[0], c[0]], *w, b, b)
+    assert torch.equal(output[0], expected[0]) and torch.equal(last[0], expected[0]) and torch.equal(cell[0], expected[1])
+    output, last, cell = torch.quantized_lstm(x, (h, c), params, True, 1, 0.0, False, False, False)
+    assert output.shape == (3, 2, 4) and torch.equal(output[-1], last[0])
+    w = packed(3), packed(3)
+    params = [operators.make_quantized_cell_params_dynamic(*w, b, b, True)]
+    output, last = torch.quantized_gru(x[:1], h, params, True, 1, 0.0, False, False, False)
+    assert torch.equal(output[0], operators.quantized_gru_cell_dynamic(x[0], h[0], *w, b, b))
+
+
+@pytest.mark.parametrize("recipe", ["TensorWise", "RowWise"])
+def test_scaled_mm(torch, recipe):
+    F = torch.nn.functional
+    torch.manual_seed(0)
+    a, b = torch.randn(16, 32).to(torch.float8_e4m3fn), torch.randn(16, 32).to(torch.float8_e4m3fn).t()
+    kind = getattr(F.ScalingType, recipe)
+    s, t = (torch.tensor(0.5), torch.tensor(2.0)) if recipe == "TensorWise" else (torch.rand(16, 1), torch.rand(1, 16))
+    found = F.scaled_mm(a, b, s, kind, t, kind, output_dtype=torch.float32)
+    assert torch.allclose(found, (a.float() * s) @ (b.float() * t), rtol=1e-5, atol=1e-5)
+    with pytest.raises(NotImplementedError):
+        F.scaled_mm(a, b, s, F.ScalingType.BlockWise1x32, t, F.ScalingType.BlockWise1x32)
