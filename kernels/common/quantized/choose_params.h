@@ -15,9 +15,10 @@ struct QuantizationParams {
 
 // Returns the parameters for integers from `quant_min` to `quant_max`, which is greater, and numbers from `min` to
 // `max`; 0 is exactly represented. If `symmetric` and the range contains numbers of both signs, the zero point is the
-// middle of the integers. The steps and their precision are PyTorch's, so that the results have its bits.
+// middle of the integers. `single` rounds the scale to float32 before the zero point is computed. The steps and their
+// precision are PyTorch's, so that the results have its bits.
 inline QuantizationParams choose_quantization_params(float min, float max, int32_t quant_min, int32_t quant_max,
-                                                     bool symmetric = false) {
+                                                     bool symmetric = false, bool single = false) {
   constexpr float kSmallest = 6.1e-5f;
   if (symmetric && min < 0 && max > 0) {
     const int32_t half = (quant_max - quant_min) / 2;
@@ -29,6 +30,7 @@ inline QuantizationParams choose_quantization_params(float min, float max, int32
   min = std::min(min, 0.0f);
   max = std::max(max, 0.0f);
   double scale = (static_cast<double>(max) - min) / (quant_max - quant_min);
+  if (single) scale = static_cast<float>(scale);
   if (static_cast<float>(scale) == 0 || std::isinf(1.0f / static_cast<float>(scale))) scale = 0.1;
   if (scale < kSmallest) {  // widens the range
     const float before = static_cast<float>(scale);

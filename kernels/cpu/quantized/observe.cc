@@ -54,7 +54,7 @@ void observe_moving_average(const Tensor& input, const Tensor& observer_on, cons
     new_least.data_as<float>()[i] = min;
     new_most.data_as<float>()[i] = max;
     const QuantizationParams params = tt::choose_quantization_params(min, max, static_cast<int32_t>(quant_min),
-                                                                     static_cast<int32_t>(quant_max), symmetric);
+                                                                     static_cast<int32_t>(quant_max), symmetric, true);
     scales.data_as<float>()[i] = static_cast<float>(params.scale);
     points.data_as<int32_t>()[i] = params.zero_point;
   }

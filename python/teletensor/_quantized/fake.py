@@ -55,7 +55,10 @@ def _observe(
     input: Tensor, observer_on: Tensor, fake_quant_on: Tensor, running_min: Tensor, running_max: Tensor, scale: Tensor,
     zero_point: Tensor, averaging_const: float, limits: tuple[int, int], ch_axis: int, per_row: bool, symmetric: bool,
 ) -> tuple[Tensor, Tensor]:  # fmt: skip
-    """Updates the observer; returns its scale and zero point in shapes that broadcast to the input."""
+    """Updates the observer; returns copies of its scale and zero point in shapes that broadcast to the input.
+
+    Copies, because the next call may change the observer before the backward pass uses them.
+    """
     if per_row:
         if not -input.dim() <= ch_axis < input.dim():
             raise RuntimeError("Error in fused_moving_avg_obs_fake_quant_cpu: ch_axis must be < self.dim()")
@@ -66,8 +69,8 @@ def _observe(
         input.detach(), switches, running_min, running_max, scale, zero_point, averaging_const, *limits, ch_axis, per_row, symmetric
     )
     if per_row:
-        return _along(scale, ch_axis, input.dim()), _along(zero_point, ch_axis, input.dim())
-    return _one(scale), _one(zero_point)
+        return _along(scale.clone(), ch_axis, input.dim()), _along(zero_point.clone(), ch_axis, input.dim())
+    return _one(scale.clone()), _one(zero_point.clone())
 
 
 def _resize(states: list[Tensor], count: int) -> None:

@@ -130,7 +130,10 @@ def case_attention(torch):
         expected, y = attention(query, key, value), observed(query, key, value)
         made = q.convert(nn.ModuleList([observed]))[0]
         inputs = [torch.quantize_per_tensor(t, 1 / 40, 64, torch.quint8) for t in (query, key, value)]
-        rows.append([bool(torch.allclose(expected[0], y[0], atol=1e-4)), *y, types(made), *made(*inputs), made(*inputs, need_weights=False)[1]])
+        z, weights = made(*inputs)  # softmax rounds differently: integers may differ by 1
+        close = torch.allclose(z.dequantize(), expected[0], atol=0.25), torch.allclose(weights.dequantize(), expected[1], atol=0.1)
+        rows.append([bool(torch.allclose(expected[0], y[0], atol=1e-4)), *y, types(made), *map(bool, close)])
+        rows.append([z.q_scale(), z.q_zero_point(), made(*inputs, need_weights=False)[1]])
     return rows
 
 

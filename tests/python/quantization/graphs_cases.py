@@ -35,7 +35,7 @@ def models(torch):
 
         def forward(self, x):
             y = F.relu(F.linear(x, self.weight, self.bias))
-            return F.conv2d(y.reshape(1, 1, 4, 4), self.kernel, self.shift, stride=2)
+            return F.conv2d(y.reshape(1, 1, 4, 4), self.kernel, self.shift, (2, 2), (0, 0), (1, 1), 1)
 
     return [(Convolutions, (4, 1, 6, 6)), (Activations, (4, 6)), (Functions, (4, 6))]
 
@@ -51,13 +51,14 @@ def observed(torch, net, mapping, sizes, **options):
 
 def kinds(net):
     """The classes of a graph's modules in order, without observers."""
-    found = [type(net.get_submodule(n.target)).__name__ for n in net.graph.nodes if n.op == "call_module"]
+    nodes = [n for n in net.graph.nodes if n.op == "call_module" and not n.target.endswith("_quantized")]  # functions in PyTorch
+    found = [type(net.get_submodule(n.target)).__name__ for n in nodes]
     return [name for name in found if "Observer" not in name and "Fake" not in name]
 
 
 def observers(net):
     """The ranges of a graph's observers, sorted."""
-    found = {m for name, m in net.named_modules() if name.startswith("activation_post_process") and hasattr(m, "min_val")}
+    found = {m for name, m in net.named_modules() if name.startswith("activation_post_process") and hasattr(m, "min_val") and m.min_val.numel() == 1}
     return sorted([round(float(m.min_val), 4), round(float(m.max_val), 4)] for m in found)
 
 

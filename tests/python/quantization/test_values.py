@@ -33,3 +33,56 @@ def test_value_equals_pytorchs(torch, name):
 
 def test_every_recorded_value_has_a_case():
     assert set(RECORDED) == set(CASES)
+
+
+def observed(torch, module, x):
+    """The module with a configuration and the observer of its results."""
+    q = torch.ao.quantization
+    module.qconfig = q.default_quint8_weight_qconfig
+    module.activation_post_process = q.MinMaxObserver()
+    module.activation_post_process(module(x))
+    return module
+
+
+@pytest.mark.parametrize("slope", [0.25, -0.5])
+def test_prelu_multiplies_negative_numbers_only(torch, slope):
+    """PyTorch's kernel multiplies some of the positive numbers too."""
+    x = torch.quantize_per_tensor(torch.linspace(-2, 2, 41), 1 / 32, 100, torch.quint8)
+    module = torch.nn.PReLU(init=slope)
+    made = torch.ao.nn.quantized.PReLU.from_float(observed(torch, module, x.dequantize()))
+    assert torch.allclose(made(x).dequantize(), module(x.dequantize()), atol=0.02)
+
+
+@pytest.mark.parametrize("name", ["Conv1d", "Conv2d", "ConvTranspose2d"])
+def test_dynamic_convolutions_do_not_round_their_results(torch, name):
+    module, dims = getattr(torch.nn, name)(2, 3, 2), int(name[-2])
+    module.qconfig = torch.ao.quantization.default_dynamic_qconfig
+    x = torch.randn(1, 2, *[5] * dims)
+    with pytest.warns(UserWarning, match="poor numerical accuracy"):
+        made = getattr(torch.ao.nn.quantized.dynamic, name).from_float(module)
+    assert torch.allclose(made(x), module(x), atol=0.05)
+
+
+def test_embeddings_of_a_loaded_state_are_equal(torch):
+    q, nnq = torch.ao.quantization, torch.ao.nn.quantized
+    module = torch.nn.Embedding(6, 12)
+    module.qconfig = q.float_qparams_weight_only_qconfig
+    made, other = nnq.Embedding.from_float(module), nnq.Embedding(6, 12)
+    other.load_state_dict(made.state_dict())
+    indices = torch.arange(6)
+    assert torch.equal(made(indices), other(indices))
+    assert torch.allclose(made(indices), module(indices), atol=0.05)
+
+
+def test_observing_waits_for_nothing(torch):
+    """Observers and fake quantizations compute in the engine."""
+    q, x = torch.ao.quantization, torch.randn(8, 4)
+    modules = [
+        q.HistogramObserver(), q.MinMaxObserver(), q.MovingAverageMinMaxObserver(), q.default_per_channel_weight_observer(),
+        q.default_fake_quant(), q.default_fused_act_fake_quant(), q.default_per_channel_weight_fake_quant(), q.default_embedding_fake_quant(),
+    ]  # fmt: skip
+    before = torch.connection().counters()["waits"]
+    for module in modules:
+        for _ in range(2):
+            module(x)
+    assert torch.connection().counters()["waits"] == before

@@ -8,6 +8,7 @@ from typing import Any
 from ... import _C
 from ... import _quantized_names as q
 from ..._C import Tensor
+from ..._quantized.fake import fused_moving_avg_obs_fake_quant
 from ...nn import Module
 from ._observer_base import with_args
 from ._observers import FixedQParamsObserver, MovingAverageMinMaxObserver, MovingAveragePerChannelMinMaxObserver
@@ -78,9 +79,12 @@ def fake_quantized(x: Tensor, scale: Tensor, zero_point: Tensor, axis: int | Non
     shape = [1] * x.dim()
     if axis is not None:
         shape[axis] = -1
+    if not zero_point.is_floating_point():
+        shape = [] if axis is None else shape
+        return _C.ops.fake_quantize_affine(x, scale.detach().reshape(shape), zero_point.detach().reshape(shape), low, high)
     scales, points = scale.detach().reshape(shape), zero_point.detach().reshape(shape).to(x.dtype)
     scaled = x.detach() * scales.reciprocal()
-    rounded = (scaled + points).round() if zero_point.is_floating_point() else scaled.round() + points
+    rounded = (scaled + points).round()
     values = (rounded.clamp(low, high) - points) * scales
     inside = (rounded >= low) & (rounded <= high)
     values = values.to(x.dtype)
@@ -132,21 +136,22 @@ class FakeQuantize(FakeQuantizeBase):
         """(scale, zero point) of the observed values."""
         return self.activation_post_process.calculate_qparams()
 
-    def _observed_qparams(self) -> tuple[Tensor, Tensor]:
-        return self.calculate_qparams()
-
     def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - PyTorch's name
         if self._enabled("observer_enabled"):
             self.activation_post_process(X.detach())
-            for buffer, value in zip((self.scale, self.zero_point), self._observed_qparams()):
+            found = self.calculate_qparams()
+            for buffer, value in zip((self.scale, self.zero_point), found):
                 if buffer.shape != value.shape:
                     buffer.resize_(value.shape)
                 if buffer is not value:
                     buffer.copy_(value)
+            scale, zero_point = found[0], found[1].to(self.zero_point.dtype)  # the buffers may change before the backward pass
+        else:
+            scale, zero_point = self.scale, self.zero_point
         if not self._enabled("fake_quant_enabled"):
             return X
         axis = self.ch_axis if self.is_per_channel else None
-        return fake_quantized(X, self.scale, self.zero_point, axis, self.quant_min, self.quant_max)
+        return fake_quantized(X, scale, zero_point, axis, self.quant_min, self.quant_max)
 
     def extra_repr(self) -> str:
         return (
@@ -173,12 +178,9 @@ class FixedQParamsFakeQuantize(FakeQuantize):
         return self.scale, self.zero_point
 
 
-_LEAST_SCALE = 6.1e-5
-
-
 class FusedMovingAvgObsFakeQuantize(FakeQuantize):
-    """A FakeQuantize with an observer of moving averages. PyTorch computes both in one kernel, whose scales differ slightly:
-    a symmetric range ends at the integer with the larger absolute value.
+    """A FakeQuantize with an observer of moving averages, which the engine computes as one operator. Its scales differ slightly
+    from those of the observer: a symmetric range ends at the integer with the larger absolute value.
     """
 
     def __init__(
@@ -193,21 +195,15 @@ class FusedMovingAvgObsFakeQuantize(FakeQuantize):
             self._flags[name] = (flag, flag._version, True)
         self.is_symmetric_quant = self.qscheme in (q.per_tensor_symmetric, q.per_channel_symmetric)
 
-    def _observed_qparams(self) -> tuple[Tensor, Tensor]:
-        lowest, highest = self.quant_min, self.quant_max
-        observed = (self.activation_post_process.min_val, self.activation_post_process.max_val)
-        low, high = (t.reshape(1) if t.dim() == 0 else t for t in (observed[0].clamp(max=0), observed[1].clamp(min=0)))
-        half = (highest - lowest) // 2
-        centred = (low < 0) & (high > 0) & (self.is_symmetric_quant)
-        step = _C.torch.maximum(low / -(half + 1), high / half)
-        low, high = _C.torch.where(centred, step * -(half + 1), low), _C.torch.where(centred, step * half, high)
-        scale = (high - low) / (highest - lowest)
-        scale = _C.torch.where(scale == 0, 0.1, scale).clamp(min=_LEAST_SCALE)
-        from_low, from_high = low / scale, high / scale
-        nearer = abs(lowest) + from_low.abs() < abs(highest) + from_high.abs()
-        point = _C.torch.where(nearer, lowest - from_low, highest - from_high)
-        point = _C.torch.where(centred, float(int((lowest + highest) / 2)), point)
-        return scale, point.round().clamp(lowest, highest)
+    def forward(self, X: Tensor) -> Tensor:  # noqa: N803 - PyTorch's name
+        observer = self.activation_post_process
+        result = fused_moving_avg_obs_fake_quant(
+            X, self.observer_enabled, self.fake_quant_enabled, observer.min_val, observer.max_val, self.scale, self.zero_point,
+            observer.averaging_constant, self.quant_min, self.quant_max, self.ch_axis, self.is_per_channel, self.is_symmetric_quant,
+        )  # fmt: skip
+        if X.numel() and self._enabled("observer_enabled"):
+            observer._observed = True
+        return result
 
 
 def _call_if_fake_quantize(module: Any, name: str) -> None:

@@ -9,6 +9,7 @@ from .... import _C, nn, ops
 from .... import _quantized_names as q
 from ...._C import Tensor
 from ...._quantized import create
+from ...._quantized.functions import _choose_qparams_per_tensor
 from ....nn import functional as F
 from ..quantizable.activation import MultiheadAttention as ObservedAttention
 from .utils import BufferedScale, qparams
@@ -195,7 +196,7 @@ class MultiheadAttention(ObservedAttention):
             value = getattr(made, name)
             if value is not None:
                 del made._parameters[name]
-                scale, point = _C.torch._choose_qparams_per_tensor(value, reduce_range=False)
+                scale, point = _choose_qparams_per_tensor(value.detach(), False)
                 setattr(made, name, create.quantize_per_tensor(value.detach(), scale, point, q.quint8))
         del made.in_proj_weight, made.in_proj_bias
         return made

@@ -42,12 +42,11 @@ def quantize_weight(weight: Tensor, observer: Module) -> Tensor:
 
 def hide_packed_params(module: Module, hidden: type | tuple[type, ...]) -> str:
     """The text of a module without the modules that hold packed weights."""
-    children = module._modules
-    module._modules = {k: m for k, m in children.items() if not isinstance(m, hidden)}
-    try:
-        return Module.__repr__(module)
-    finally:
-        module._modules = children
+    lines = [module.extra_repr()] if module.extra_repr() else []
+    shown = [f"({name}): {child!r}".replace("\n", "\n  ") for name, child in module._modules.items() if not isinstance(child, hidden)]
+    if not shown:
+        return f"{module._get_name()}({''.join(lines)})"
+    return f"{module._get_name()}(\n  " + "\n  ".join([*lines, *shown]) + "\n)"
 
 
 class ScaledResult(Module):

@@ -69,8 +69,11 @@ class _Converter:
 
     def run(self) -> fx.GraphModule:
         """The converted model."""
+        inputs = [n for n in self.old.graph.nodes if n.op == "placeholder"]
         for node in self.old.graph.nodes:
-            if node.op == "output":
+            if node in inputs and inputs.index(node) in self.plan["inputs"]:
+                self.quantized[node] = self.graph.node_copy(node)
+            elif node.op == "output":
                 self.output(node)
             elif self.observer(node) is not None:
                 self.observed(node, self.observer(node))

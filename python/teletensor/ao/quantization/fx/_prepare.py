@@ -110,7 +110,7 @@ def prepare(
     inserter = _Inserter(graph_module, floats)
     inputs = [n for n in graph_module.graph.nodes if n.op == "placeholder"]
     for i in custom.input_quantized_indexes:
-        floats.discard(inputs[i].name)  # quantized already: not observed
+        inserter.observers[inputs[i]] = inputs[i]  # quantized already: not observed
     nodes = {n.name: n for n in graph_module.graph.nodes}
     for last, step in planned.items():
         root = nodes[step.root]
@@ -124,7 +124,7 @@ def prepare(
             inserter.output(nodes[last], root.args[0] if root.args else None, step)
     graph_module.graph.lint()
     graph_module.recompile()
-    graph_module.meta["quantization"] = {"steps": planned, "outputs": list(custom.output_quantized_indexes), "qat": is_qat}
+    graph_module.meta["quantization"] = {"steps": planned, "inputs": list(custom.input_quantized_indexes), "outputs": list(custom.output_quantized_indexes)}
     for name, value in kept.items():
         setattr(graph_module, name, value)
     return graph_module
