@@ -2,15 +2,15 @@
 
 Each row is a layer and a number of input rows. "static": torch.ops.quantized.linear of quint8. "dynamic": linear_dynamic of
 float32. "int8 weight" and "int4 weight": float32 rows with torch._weight_int8pack_mm and _weight_int4pack_mm_for_cpu (bfloat16
-in PyTorch, whose kernels require it). Microseconds until a number of the result was read, medians, each divided into the
-time of F.linear of the same package; PyTorch runs in a process of its own.
+in PyTorch, whose kernels require it). Microseconds until a number of the result was read, the least of the calls, because
+other processes may use the machine; each is divided into the time of F.linear of the same package. PyTorch runs in a
+process of its own.
 """
 
 from __future__ import annotations
 
 import importlib
 import os
-import statistics
 import sys
 import time
 from collections.abc import Callable
@@ -49,14 +49,14 @@ def cases(torch, rows: int, inputs: int, outputs: int) -> dict[str, Callable]:
     }
 
 
-def median(call: Callable[[], object], seconds: float = 0.5) -> float:
+def least(call: Callable[[], object], seconds: float = 0.5) -> float:
     """Microseconds of call()."""
     times, until = [], time.perf_counter() + seconds
     while len(times) < 10 or time.perf_counter() < until:
         start = time.perf_counter()
         call()
         times.append(time.perf_counter() - start)
-    return statistics.median(times) * 1e6
+    return min(times) * 1e6
 
 
 def measure(package: str) -> dict[str, dict[str, float]]:
@@ -68,7 +68,7 @@ def measure(package: str) -> dict[str, dict[str, float]]:
         for size in SIZES:
             calls = cases(torch, *size)
             rows[" x ".join(map(str, size))] = {
-                kind: median(lambda c=calls[kind]: c().flatten()[0].item()) for kind in KINDS
+                kind: least(lambda c=calls[kind]: c().flatten()[0].item()) for kind in KINDS
             }
     return rows
 

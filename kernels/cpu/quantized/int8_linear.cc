@@ -1,6 +1,5 @@
 // int8_linear: products of quantized integers. int8_linear_dynamic quantizes its floating-point input first.
 #include <algorithm>
-#include <cmath>
 #include <limits>
 
 #include "engine/device/parallel.h"
@@ -12,6 +11,7 @@
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/int8_dot.h"
 #include "kernels/cpu/quantized/int8_operands.h"
+#include "kernels/cpu/quantized/weight_dot.h"
 
 namespace tt::cpu {
 namespace {
@@ -34,25 +34,6 @@ Tensor row_sums(const Tensor& values, int64_t m, int64_t k) {
 bool all_zero(const Tensor& integers) {
   const int32_t* x = integers.data_as<int32_t>();
   return std::all_of(x, x + integers.numel(), [](int32_t n) { return n == 0; });
-}
-
-// The range of n numbers, with 0.
-TT_CLONES void extend_range(int64_t n, const float* x, float* min, float* max) {
-  float low = *min, high = *max;
-  for (int64_t i = 0; i < n; ++i) {
-    low = x[i] < low ? x[i] : low;
-    high = x[i] > high ? x[i] : high;
-  }
-  *min = low;
-  *max = high;
-}
-
-// PyTorch's dynamic quantization: round(x / scale + zero_point), within the integers from 0 to `max`.
-TT_CLONES void quantize_numbers(int64_t n, const float* x, float inverse, float zero_point, float max, uint8_t* to) {
-  for (int64_t i = 0; i < n; ++i) {
-    const float rounded = std::nearbyint(x[i] * inverse + zero_point);
-    to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::min(std::max(rounded, 0.0f), max)));
-  }
 }
 
 // A floating-point matrix as unsigned integers, with a scale and zero point for the matrix or for each row.
@@ -82,11 +63,34 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
       }
       scales[i] = static_cast<float>(params.scale);
       points[i] = params.zero_point;
-      quantize_numbers(k, from + i * k, 1.0f / scales[i], static_cast<float>(points[i]), static_cast<float>(quant_max),
-                       q.values.data_as<uint8_t>() + i * k);
+      quantize_row(k, from + i * k, 1.0f / scales[i], static_cast<float>(points[i]), static_cast<float>(quant_max),
+                   q.values.data_as<uint8_t>() + i * k);
     }
   });
   return q;
+}
+
+// The zero points, scales and biases of the weight's rows; bias may be null.
+struct Columns {
+  const int32_t* points;
+  const float* scales;
+  const float* bias;
+
+  Columns from(int64_t column) const { return {points + column, scales + column, bias ? bias + column : nullptr}; }
+};
+
+// Converts integer sums of a row of the input to numbers.
+TT_CLONES void finish_row(int64_t n, const int32_t* sums, const int32_t* weights, int32_t point, int32_t centered,
+                          float scale, Columns c, bool relu, float* to) {
+  for (int64_t j = 0; j < n; ++j) {
+    to[j] = static_cast<float>(sums[j] - point * weights[j] - c.points[j] * centered) * (scale * c.scales[j]);
+  }
+  if (c.bias) {
+    for (int64_t j = 0; j < n; ++j) to[j] += c.bias[j];
+  }
+  if (relu) {
+    for (int64_t j = 0; j < n; ++j) to[j] = to[j] < 0 ? 0 : to[j];
+  }
 }
 
 int64_t rows_of(const Tensor& input) {
@@ -111,13 +115,14 @@ void int8_linear(const Tensor& input, const Tensor& weight, const Tensor& zero_p
   const Tensor sums = symmetric ? Tensor() : row_sums(a.values, m, k);
   int32_t* to = out.data_as<int32_t>();
   const auto depth = static_cast<int32_t>(k);
+  const int32_t* zero = points.data_as<int32_t>();
   int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
     for (int64_t i = 0; i < t.rows; ++i) {
       int32_t* row = to + (t.row + i) * n + t.column;
       for (int64_t j = 0; j < t.columns; ++j) row[j] = t.sums[i * t.step + j] - a.zero_point * t.weights[j];
       if (symmetric) continue;
       const int32_t centered = sums.data_as<int32_t>()[t.row + i] - depth * a.zero_point;
-      for (int64_t j = 0; j < t.columns; ++j) row[j] -= points.data_as<int32_t>()[t.column + j] * centered;
+      for (int64_t j = 0; j < t.columns; ++j) row[j] -= zero[t.column + j] * centered;
     }
   });
 }
@@ -138,19 +143,15 @@ void int8_linear_dynamic(const Tensor& input, const Tensor& weight, const Tensor
   Tensor result = out.dtype() == DType::kFloat32 ? out : empty(out.sizes(), DType::kFloat32, out.device());
   float* to = result.data_as<float>();
   const auto depth = static_cast<int32_t>(k);
+  const int32_t* row_points = a.zero_points.data_as<int32_t>();
+  const float* row_scales = a.scales.data_as<float>();
+  const int32_t* row_totals = symmetric ? nullptr : sums.data_as<int32_t>();
+  const Columns columns{points.data_as<int32_t>(), scales.data_as<float>(), added ? added.data_as<float>() : nullptr};
   int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
-    for (int64_t i = 0; i < t.rows; ++i) {
-      const int32_t point = a.zero_points.data_as<int32_t>()[t.row + i];
-      const float scale = a.scales.data_as<float>()[t.row + i];
-      const int32_t centered = symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - depth * point;
-      float* row = to + (t.row + i) * n + t.column;
-      for (int64_t j = 0; j < t.columns; ++j) {
-        const int64_t c = t.column + j;
-        const int32_t sum = t.sums[i * t.step + j] - point * t.weights[j] - points.data_as<int32_t>()[c] * centered;
-        float value = static_cast<float>(sum) * (scale * scales.data_as<float>()[c]);
-        if (added) value += added.data_as<float>()[c];
-        row[j] = relu && value < 0 ? 0 : value;
-      }
+    for (int64_t i = t.row; i < t.row + t.rows; ++i) {
+      const int32_t centered = row_totals ? row_totals[i] - depth * row_points[i] : 0;
+      finish_row(t.columns, t.sums + (i - t.row) * t.step, t.weights, row_points[i], centered, row_scales[i],
+                 columns.from(t.column), relu, to + i * n + t.column);
     }
   });
   if (!result.same(out)) copy(result, out);

@@ -71,7 +71,13 @@ class OpOverload:
         return str(key).rpartition(".")[2] in self.kernels
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
-        positional, keyword = self._schema.bind(args, kwargs)
+        try:
+            positional, keyword = self._schema.bind(args, kwargs)
+        except RuntimeError:  # an object that stands for a tensor, such as a Proxy
+            result = call_function_handlers(self, args, kwargs)
+            if result is NotImplemented:
+                raise
+            return result
         composed = self.kernels.keys() <= {"CompositeImplicitAutograd"} and self.fake is None
         result = call_handlers(self, *self._schema.without_defaults(positional, keyword), dispatches=not composed)
         return self.run(positional, keyword) if result is NotImplemented else result

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._options import check_flags, check_layout, check_memory_format
 from .._quantized_names import (
     QuantizedDType,
     per_channel_affine,
@@ -68,6 +69,11 @@ def quantize_per_tensor(
         zero_point = check_zero_point(int(zero_point), dtype, "quantize_tensor_per_tensor_affine")
     quantizer = Quantizer(dtype, scale if isinstance(scale, Tensor) else float(scale), zero_point)
     return wrapped(quantizer.quantize(input), quantizer)
+
+
+quantize_per_tensor.__overloads__ = (  # type: ignore[attr-defined]
+    "input, scale, zero_point, dtype", "tensors, scales, zero_points, dtype",
+)  # fmt: skip
 
 
 def channel_quantizer(dtype: QuantizedDType, scales: Tensor, zero_points: Tensor, axis: int, dims: int) -> Quantizer:
@@ -177,8 +183,16 @@ def _empty_per_channel_affine_quantized(
     return _empty(size, dtype, device, channel_quantizer(dtype, scales, zero_points, axis, len(size)))
 
 
-def empty_quantized(size: Sequence[int], qtensor: Tensor, *, dtype: Any = None, device: Any = None) -> QuantizedTensor:
+def empty_quantized(
+    size: Sequence[int], qtensor: Tensor, *, memory_format: Any = None, dtype: Any = None, layout: Any = None, device: Any = None,
+    pin_memory: bool = False, requires_grad: bool = False,
+) -> QuantizedTensor:  # fmt: skip
     """A tensor with the quantizer of ``qtensor``, whose integers are not set."""
+    check_layout("empty_quantized", layout)
+    check_memory_format("empty_quantized", memory_format)
+    check_flags("empty_quantized", pin_memory=pin_memory)
+    if requires_grad:
+        raise RuntimeError("Only Tensors of floating point and complex dtype can require gradients")
     if not isinstance(qtensor, QuantizedTensor):
         raise RuntimeError("empty_quantized expected a quantized tensor")
     if dtype is not None and dtype is not qtensor.dtype:

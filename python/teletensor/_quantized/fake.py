@@ -99,7 +99,7 @@ def _fused_moving_avg_obs_fq_helper(
 
 
 def fused_moving_avg_obs_fake_quant(
-    self: Tensor, observer_on: Tensor, fake_quant_on: Tensor, running_min: Tensor, running_max: Tensor, scale: Tensor,
+    input: Tensor, observer_on: Tensor, fake_quant_on: Tensor, running_min: Tensor, running_max: Tensor, scale: Tensor,
     zero_point: Tensor, averaging_const: float, quant_min: int, quant_max: int, ch_axis: int, per_row_fake_quant: bool = False,
     symmetric_quant: bool = False,
 ) -> Tensor:  # fmt: skip
@@ -114,7 +114,7 @@ def fused_moving_avg_obs_fake_quant(
         symmetric_quant: whether the zero point is the middle of the integers.
     """
     parameters = _observe(
-        self, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, (quant_min, quant_max),
+        input, observer_on, fake_quant_on, running_min, running_max, scale, zero_point, averaging_const, (quant_min, quant_max),
         ch_axis, per_row_fake_quant, symmetric_quant,
     )  # fmt: skip
-    return _C.ops.fake_quantize_if(self, _one(fake_quant_on), *parameters, quant_min, quant_max)
+    return _C.ops.fake_quantize_if(input, _one(fake_quant_on), *parameters, quant_min, quant_max)

@@ -149,6 +149,27 @@ def test_invalid_sizes_are_refused(torch):
         torch._weight_int8pack_mm(torch.ones(2, 3), torch.ones(4, 3, dtype=torch.int8), torch.ones(2)).sum().item()
 
 
+def test_graphs_contain_the_operators(torch):
+    """fx, export and its files, and compile keep quantized_decomposed operators and their values."""
+    decomposed = torch.ops.quantized_decomposed
+
+    class Net(torch.nn.Module):
+        def forward(self, x):
+            q = decomposed.quantize_per_tensor.default(x, 0.1, 3, -128, 127, torch.int8)
+            return decomposed.dequantize_per_tensor.default(q, 0.1, 3, -128, 127, torch.int8) + 1
+
+    net, x = Net(), torch.arange(6, dtype=torch.float32).reshape(2, 3) / 7
+    program = torch.export.export(net, (x,))
+    file = io.BytesIO()
+    torch.export.save(program, file)
+    loaded = torch.export.load(io.BytesIO(file.getvalue()))
+    traced = torch.fx.symbolic_trace(net)
+    for graph in (program.graph, loaded.graph, traced.graph):
+        assert decomposed.quantize_per_tensor.default in {node.target for node in graph.nodes}
+    for call in (program.module(), loaded.module(), traced, torch.compile(net)):
+        assert torch.equal(call(x), net(x))
+
+
 def test_recurrent_layers(torch):
     """quantized_lstm and quantized_gru have the results of their cells, step by step."""
     torch.manual_seed(0)
