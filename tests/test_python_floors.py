@@ -54,7 +54,7 @@ LAYERS = {
     # Several processes and engines.
     "distributed": "distributed nn/parallel utils/data/distributed",
     # Compilation and conversion.
-    "compiler": "_dynamo _functorch compiler export onnx ao quantization package nn/quantized torchao",
+    "compiler": "_dynamo _functorch compiler export onnx ao quantization package nn/quantized nn/qat nn/intrinsic nn/quantizable torchao",
     # Programs, and `torch` under its own name.
     "tools": """
         _principals _top _torch_path/torch _torch_path/torchao as_torch cli distributed/elastic/agent distributed/launch

@@ -34,4 +34,5 @@ __all__ = [  # noqa: F405, F822 - some are imported at their first use
     "functional", "init", "parallel", "utils",
 ]  # fmt: skip
 
-__getattr__, __dir__ = lazy_attributes(globals(), ("attention", "parallel", "quantized"), {"parallel": "DataParallel"})
+_MODULES = ("attention", "intrinsic", "parallel", "qat", "quantizable", "quantized")
+__getattr__, __dir__ = lazy_attributes(globals(), _MODULES, {"parallel": "DataParallel"})

@@ -8,10 +8,9 @@ from .._not_implemented import not_implemented
 from ..ao import quantization as _names
 
 not_implemented(
-    globals(), "there are no quantized dtypes yet",
+    globals(), "deprecated in PyTorch; use default_weight_observer",
     "WeightObserver",
 )  # fmt: skip
-observer = _names
 
 
 def __getattr__(name: str) -> Any:

@@ -9,20 +9,34 @@ def types(net):
     return {name: type(m).__name__ for name, m in net.named_modules()}
 
 
+def quantized(torch, backend):
+    """A fused, an observed and a converted network."""
+    q = ao(torch, "quantization")
+    net = q.fuse_modules(Net.make(torch).eval(), Net.FUSED)
+    net.qconfig = q.get_default_qconfig(backend)
+    observed = q.prepare(net)
+    for step in range(3):
+        observed(values(torch, 4, 1, 6, 6, offset=step / 8))
+    return net, observed, q.convert(observed)
+
+
 def case_static(torch):
     q, rows = ao(torch, "quantization"), []
     for backend in ("x86", "qnnpack"):
-        net = q.fuse_modules(Net.make(torch).eval(), Net.FUSED)
-        net.qconfig = q.get_default_qconfig(backend)
-        observed = q.prepare(net)
-        for step in range(3):
-            observed(values(torch, 4, 1, 6, 6, offset=step / 8))
-        made = q.convert(observed)
+        net, observed, made = quantized(torch, backend)
         state = made.state_dict()
         other = q.convert(q.prepare(net))
         other.load_state_dict(state)
         x = values(torch, 2, 1, 6, 6)
-        rows.append([types(observed), types(made), made(x), other(x), {k: str(v) if "dtype" in k else v for k, v in state.items()}])
+        rows.append(
+            [
+                types(observed),
+                types(made),
+                made(x),
+                other(x),
+                {k: str(v) if "dtype" in k else v for k, v in state.items()},
+            ]
+        )
     return rows
 
 
@@ -51,10 +65,20 @@ def case_dynamic(torch):
     q, nn = ao(torch, "quantization"), torch.nn
     net = filled(torch, nn.Sequential(nn.Linear(4, 6), nn.ReLU(), nn.Linear(6, 3)))
     x, rows = values(torch, 3, 4), []
-    for arguments in ({}, {"qconfig_spec": {nn.Linear}}, {"qconfig_spec": {"0": q.per_channel_dynamic_qconfig}}, {"dtype": torch.float16}, {"qconfig_spec": {"2"}}):
+    for arguments in (
+        {},
+        {"qconfig_spec": {nn.Linear}},
+        {"qconfig_spec": {"0": q.per_channel_dynamic_qconfig}},
+        {"dtype": torch.float16},
+        {"qconfig_spec": {"2"}},
+    ):
         made = q.quantize_dynamic(net, **arguments)
         rows.append([types(made), made(x)])
-    return [*rows, error(q.quantize_dynamic, net, dtype=torch.int32).partition(":")[0], error(q.quantize_dynamic, net, {nn.Linear}, torch.int32).partition(":")[0]]
+    return [
+        *rows,
+        error(q.quantize_dynamic, net, dtype=torch.int32).partition(":")[0],
+        error(q.quantize_dynamic, net, {nn.Linear}, torch.int32).partition(":")[0],
+    ]
 
 
 def case_dynamic_embeddings(torch):
@@ -126,12 +150,19 @@ def case_attention(torch):
         attention = filled(torch, nn.MultiheadAttention(8, 2, **options)).eval()
         attention.qconfig = q.get_default_qconfig("qnnpack")
         observed = q.prepare(nn.ModuleList([attention]))[0]
-        query, key, value = values(torch, 3, 2, 8), values(torch, 4, 2, options.get("kdim", 8)), values(torch, 4, 2, options.get("vdim", 8))
+        query, key, value = (
+            values(torch, 3, 2, 8),
+            values(torch, 4, 2, options.get("kdim", 8)),
+            values(torch, 4, 2, options.get("vdim", 8)),
+        )
         expected, y = attention(query, key, value), observed(query, key, value)
         made = q.convert(nn.ModuleList([observed]))[0]
         inputs = [torch.quantize_per_tensor(t, 1 / 40, 64, torch.quint8) for t in (query, key, value)]
         z, weights = made(*inputs)  # softmax rounds differently: integers may differ by 1
-        close = torch.allclose(z.dequantize(), expected[0], atol=0.25), torch.allclose(weights.dequantize(), expected[1], atol=0.1)
+        close = (
+            torch.allclose(z.dequantize(), expected[0], atol=0.25),
+            torch.allclose(weights.dequantize(), expected[1], atol=0.1),
+        )
         rows.append([bool(torch.allclose(expected[0], y[0], atol=1e-4)), *y, types(made), *map(bool, close)])
         rows.append([z.q_scale(), z.q_zero_point(), made(*inputs, need_weights=False)[1]])
     return rows

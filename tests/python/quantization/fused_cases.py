@@ -12,15 +12,22 @@ def pairs(torch):
     """Sequences of modules that are fused, with sizes of inputs."""
     nn = torch.nn
     return [
-        ([nn.Conv1d(2, 3, 2, bias=False), nn.BatchNorm1d(3)], (2, 2, 5)), ([nn.Conv2d(2, 4, 2, groups=2), nn.BatchNorm2d(4)], (2, 2, 4, 4)),
-        ([nn.Conv3d(1, 2, 2), nn.BatchNorm3d(2)], (2, 1, 3, 3, 3)), ([nn.Conv1d(2, 3, 2), nn.BatchNorm1d(3), nn.ReLU()], (2, 2, 5)),
+        ([nn.Conv1d(2, 3, 2, bias=False), nn.BatchNorm1d(3)], (2, 2, 5)),
+        ([nn.Conv2d(2, 4, 2, groups=2), nn.BatchNorm2d(4)], (2, 2, 4, 4)),
+        ([nn.Conv3d(1, 2, 2), nn.BatchNorm3d(2)], (2, 1, 3, 3, 3)),
+        ([nn.Conv1d(2, 3, 2), nn.BatchNorm1d(3), nn.ReLU()], (2, 2, 5)),
         ([nn.Conv2d(2, 3, 3, padding=1, stride=2), nn.BatchNorm2d(3), nn.ReLU()], (2, 2, 5, 5)),
-        ([nn.Conv3d(1, 2, 2), nn.BatchNorm3d(2), nn.ReLU()], (2, 1, 3, 3, 3)), ([nn.Conv2d(2, 3, 2), nn.ReLU()], (2, 2, 4, 4)),
-        ([nn.Conv1d(2, 3, 2), nn.ReLU()], (2, 2, 5)), ([nn.Conv3d(1, 2, 2), nn.ReLU()], (2, 1, 3, 3, 3)),
-        ([nn.Linear(3, 4), nn.ReLU()], (5, 3)), ([nn.Linear(3, 4), nn.BatchNorm1d(4)], (5, 3)),
-        ([nn.BatchNorm2d(2), nn.ReLU()], (2, 2, 3, 3)), ([nn.BatchNorm3d(2), nn.ReLU()], (2, 2, 3, 3, 3)),
-        ([nn.ConvTranspose2d(2, 3, 2), nn.BatchNorm2d(3)], (2, 2, 3, 3)), ([nn.ConvTranspose1d(2, 3, 2), nn.BatchNorm1d(3)], (2, 2, 3)),
-    ]  # fmt: skip
+        ([nn.Conv3d(1, 2, 2), nn.BatchNorm3d(2), nn.ReLU()], (2, 1, 3, 3, 3)),
+        ([nn.Conv2d(2, 3, 2), nn.ReLU()], (2, 2, 4, 4)),
+        ([nn.Conv1d(2, 3, 2), nn.ReLU()], (2, 2, 5)),
+        ([nn.Conv3d(1, 2, 2), nn.ReLU()], (2, 1, 3, 3, 3)),
+        ([nn.Linear(3, 4), nn.ReLU()], (5, 3)),
+        ([nn.Linear(3, 4), nn.BatchNorm1d(4)], (5, 3)),
+        ([nn.BatchNorm2d(2), nn.ReLU()], (2, 2, 3, 3)),
+        ([nn.BatchNorm3d(2), nn.ReLU()], (2, 2, 3, 3, 3)),
+        ([nn.ConvTranspose2d(2, 3, 2), nn.BatchNorm2d(3)], (2, 2, 3, 3)),
+        ([nn.ConvTranspose1d(2, 3, 2), nn.BatchNorm1d(3)], (2, 2, 3)),
+    ]
 
 
 def case_fusion_for_evaluation(torch):
@@ -29,7 +36,14 @@ def case_fusion_for_evaluation(torch):
         net = filled(torch, torch.nn.Sequential(*modules)).eval()
         fused = q.fuse_modules(net, [str(i) for i in range(len(modules))])
         x = values(torch, *sizes)
-        rows.append([[type(m).__name__ for m in fused], bool(torch.allclose(fused(x), net(x), atol=1e-4)), fused(x), list(fused.state_dict())])
+        rows.append(
+            [
+                [type(m).__name__ for m in fused],
+                bool(torch.allclose(fused(x), net(x), atol=1e-4)),
+                fused(x),
+                list(fused.state_dict()),
+            ]
+        )
     return rows
 
 
@@ -38,7 +52,9 @@ def case_fusion_for_training(torch):
     for modules, sizes in pairs(torch)[:11]:
         net = filled(torch, torch.nn.Sequential(*modules)).train()
         fused = q.fuse_modules_qat(net, [[str(i) for i in range(len(modules))]])
-        rows.append([[type(m).__name__ for m in fused], fused(values(torch, *sizes)), list(fused.state_dict()), fused.training])
+        rows.append(
+            [[type(m).__name__ for m in fused], fused(values(torch, *sizes)), list(fused.state_dict()), fused.training]
+        )
     return rows
 
 
@@ -59,12 +75,24 @@ def case_errors(torch):
         short(error(q.fuse_modules, nn.Sequential(nn.ReLU(), nn.ReLU()), ["0", "1"])),
         short(error(q.fuse_modules, nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2)), ["0", "1"])),
         short(error(q.fuse_modules_qat, nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(3)), ["0", "1"])),
-        short(error(q.fuse_modules_qat, nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2, affine=False)), ["0", "1"])),
-        short(error(q.fuse_modules_qat, nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2, track_running_stats=False)), ["0", "1"])),
+        short(
+            error(q.fuse_modules_qat, nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2, affine=False)), ["0", "1"])
+        ),
+        short(
+            error(
+                q.fuse_modules_qat,
+                nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2, track_running_stats=False)),
+                ["0", "1"],
+            )
+        ),
         short(error(q.fuse_modules_qat, nn.Sequential(nn.ConvTranspose2d(1, 2, 1), nn.BatchNorm2d(2)), ["0", "1"])),
-        *(short(error(nni.ConvReLU2d, nn.Conv1d(1, 1, 1), nn.ReLU())), short(error(nni.LinearReLU, nn.Linear(1, 1), nn.ReLU6()))),
-        short(error(q.get_fuser_method, (nn.ReLU,))), q.get_fuser_method((nn.ReLU,), {(nn.ReLU,): 7}),
-    ]  # fmt: skip
+        *(
+            short(error(nni.ConvReLU2d, nn.Conv1d(1, 1, 1), nn.ReLU())),
+            short(error(nni.LinearReLU, nn.Linear(1, 1), nn.ReLU6())),
+        ),
+        short(error(q.get_fuser_method, (nn.ReLU,))),
+        q.get_fuser_method((nn.ReLU,), {(nn.ReLU,): 7}),
+    ]
 
 
 def case_fused_for_training_modules(torch):
@@ -113,7 +141,13 @@ def case_old_names_of_states(torch):
     fused = filled(torch, nni.ConvBn2d(nn.Conv2d(2, 3, 2), nn.BatchNorm2d(3))).train()
     fused.qconfig = q.get_default_qat_qconfig("qnnpack")
     made = nniqat.ConvBn2d.from_float(fused)
-    names = {"bn.weight": "gamma", "bn.bias": "beta", "bn.running_mean": "running_mean", "bn.running_var": "running_var", "bn.num_batches_tracked": "num_batches_tracked"}
+    names = {
+        "bn.weight": "gamma",
+        "bn.bias": "beta",
+        "bn.running_mean": "running_mean",
+        "bn.running_var": "running_var",
+        "bn.num_batches_tracked": "num_batches_tracked",
+    }
     state = {names.get(k, k): v * 2 for k, v in made.state_dict().items()}
     made.load_state_dict(state)
     return [made.bn.weight, made.bn.running_var]

@@ -10,7 +10,13 @@ def models(torch):
     class Convolutions(nn.Module):
         def __init__(self):
             super().__init__()
-            self.conv, self.bn, self.relu, self.conv2, self.fc = nn.Conv2d(1, 4, 3, padding=1), nn.BatchNorm2d(4), nn.ReLU(), nn.Conv2d(4, 4, 3, padding=1), nn.Linear(36, 3)
+            self.conv, self.bn, self.relu, self.conv2, self.fc = (
+                nn.Conv2d(1, 4, 3, padding=1),
+                nn.BatchNorm2d(4),
+                nn.ReLU(),
+                nn.Conv2d(4, 4, 3, padding=1),
+                nn.Linear(36, 3),
+            )
 
         def forward(self, x):
             x = self.relu(self.bn(self.conv(x)))
@@ -20,7 +26,14 @@ def models(torch):
     class Activations(nn.Module):
         def __init__(self):
             super().__init__()
-            self.fc, self.hard, self.leaky, self.norm, self.sigmoid, self.tanh = nn.Linear(6, 6), nn.Hardswish(), nn.LeakyReLU(), nn.LayerNorm(6), nn.Sigmoid(), nn.Tanh()
+            self.fc, self.hard, self.leaky, self.norm, self.sigmoid, self.tanh = (
+                nn.Linear(6, 6),
+                nn.Hardswish(),
+                nn.LeakyReLU(),
+                nn.LayerNorm(6),
+                nn.Sigmoid(),
+                nn.Tanh(),
+            )
 
         def forward(self, x):
             x = self.leaky(self.fc(x))
@@ -30,7 +43,11 @@ def models(torch):
     class Functions(nn.Module):
         def __init__(self):
             super().__init__()
-            self.weight, self.bias, self.kernel = nn.Parameter(torch.zeros(4, 6)), nn.Parameter(torch.zeros(4)), nn.Parameter(torch.zeros(2, 1, 2, 2))
+            self.weight, self.bias, self.kernel = (
+                nn.Parameter(torch.zeros(4, 6)),
+                nn.Parameter(torch.zeros(4)),
+                nn.Parameter(torch.zeros(2, 1, 2, 2)),
+            )
             self.shift = nn.Parameter(torch.zeros(2))
 
         def forward(self, x):
@@ -51,14 +68,20 @@ def observed(torch, net, mapping, sizes, **options):
 
 def kinds(net):
     """The classes of a graph's modules in order, without observers."""
-    nodes = [n for n in net.graph.nodes if n.op == "call_module" and not n.target.endswith("_quantized")]  # functions in PyTorch
+    nodes = [
+        n for n in net.graph.nodes if n.op == "call_module" and not n.target.endswith("_quantized")
+    ]  # functions in PyTorch
     found = [type(net.get_submodule(n.target)).__name__ for n in nodes]
     return [name for name in found if "Observer" not in name and "Fake" not in name]
 
 
 def observers(net):
     """The ranges of a graph's observers, sorted."""
-    found = {m for name, m in net.named_modules() if name.startswith("activation_post_process") and hasattr(m, "min_val") and m.min_val.numel() == 1}
+    found = {
+        m
+        for name, m in net.named_modules()
+        if name.startswith("activation_post_process") and hasattr(m, "min_val") and m.min_val.numel() == 1
+    }
     return sorted([round(float(m.min_val), 4), round(float(m.max_val), 4)] for m in found)
 
 
@@ -78,7 +101,10 @@ def case_static(torch):
 def case_references(torch):
     q, fx, rows = ao(torch, "quantization"), ao(torch, "quantization.quantize_fx"), []
     nn = torch.nn
-    for net in (nn.Sequential(nn.Linear(4, 6), nn.Hardswish(), nn.Linear(6, 3)), nn.Sequential(nn.Linear(4, 6), nn.ReLU())):
+    for net in (
+        nn.Sequential(nn.Linear(4, 6), nn.Hardswish(), nn.Linear(6, 3)),
+        nn.Sequential(nn.Linear(4, 6), nn.ReLU()),
+    ):
         prepared = observed(torch, filled(torch, net).eval(), q.get_default_qconfig_mapping("qnnpack"), (3, 4))
         made = fx.convert_to_reference_fx(prepared)
         rows.append([kinds(made), made(values(torch, 3, 4))])
@@ -100,10 +126,12 @@ def case_mapping(torch):
     q, fx, rows = ao(torch, "quantization"), ao(torch, "quantization.quantize_fx"), []
     nn, qconfig = torch.nn, q.get_default_qconfig("qnnpack")
     for mapping in (
-        q.QConfigMapping().set_global(qconfig).set_module_name("0", None), q.QConfigMapping().set_object_type(nn.Linear, qconfig),
-        q.QConfigMapping().set_module_name("2", qconfig), q.QConfigMapping().set_global(qconfig).set_module_name_regex("[12]", None),
+        q.QConfigMapping().set_global(qconfig).set_module_name("0", None),
+        q.QConfigMapping().set_object_type(nn.Linear, qconfig),
+        q.QConfigMapping().set_module_name("2", qconfig),
+        q.QConfigMapping().set_global(qconfig).set_module_name_regex("[12]", None),
         {"": None, "object_type": [(nn.Linear, qconfig)]},
-    ):  # fmt: skip
+    ):
         net = filled(torch, nn.Sequential(nn.Linear(4, 6), nn.Hardswish(), nn.Linear(6, 3))).eval()
         prepared = observed(torch, net, mapping, (3, 4))
         made = fx.convert_fx(prepared)
@@ -113,9 +141,20 @@ def case_mapping(torch):
 
 def case_quantized_inputs_and_results(torch):
     q, fx = ao(torch, "quantization"), ao(torch, "quantization.quantize_fx")
-    custom = ao(torch, "quantization.fx.custom_config").PrepareCustomConfig().set_input_quantized_indexes([0]).set_output_quantized_indexes([0])
+    custom = (
+        ao(torch, "quantization.fx.custom_config")
+        .PrepareCustomConfig()
+        .set_input_quantized_indexes([0])
+        .set_output_quantized_indexes([0])
+    )
     net = filled(torch, torch.nn.Sequential(torch.nn.Linear(4, 3))).eval()
-    prepared = observed(torch, net, q.QConfigMapping().set_global(q.get_default_qconfig("qnnpack")), (3, 4), prepare_custom_config=custom)
+    prepared = observed(
+        torch,
+        net,
+        q.QConfigMapping().set_global(q.get_default_qconfig("qnnpack")),
+        (3, 4),
+        prepare_custom_config=custom,
+    )
     made = fx.convert_fx(prepared)
     return [observers(prepared), made(torch.quantize_per_tensor(values(torch, 3, 4), 1 / 32, 90, torch.quint8))]
 
@@ -140,4 +179,9 @@ def case_fusion(torch):
     make, sizes = models(torch)[0]
     net = filled(torch, make()).eval()
     made = fx.fuse_fx(net)
-    return [kinds(made), made(values(torch, *sizes)), error(fx.prepare_fx, net.train(), {}, (values(torch, *sizes),)).partition(":")[0] != "", rows]
+    return [
+        kinds(made),
+        made(values(torch, *sizes)),
+        error(fx.prepare_fx, net.train(), {}, (values(torch, *sizes),)).partition(":")[0] != "",
+        rows,
+    ]

@@ -14,27 +14,45 @@ def inputs(torch):
     """Inputs by name, each a list of tensors that are observed in order."""
     base = values(torch, 6, 8)
     return {
-        "same range": [base, base], "wider": [base * 0.3, base, base * 2 + 1], "narrower": [base * 2, base * 0.5],
-        "constant": [torch.full((3,), 2.5), torch.full((2,), 2.5)], "constants": [torch.full((3,), 0.5), torch.full((2,), -1.5), base],
-        "zeros": [torch.zeros(4), torch.zeros(2)], "positive": [base.abs() + 0.5, base.abs() + 3], "negative": [-base.abs() - 1],
-        "empty": [torch.zeros(0)], "empty later": [base, torch.zeros(0)], "skewed": [base**3, (base - 1) ** 5],
-        "large": [base * 1e6, base * 1e-6], "one": [torch.tensor([1.25])], "infinite": [torch.tensor([1.0, float("inf"), -2.0]), base],
+        "same range": [base, base],
+        "wider": [base * 0.3, base, base * 2 + 1],
+        "narrower": [base * 2, base * 0.5],
+        "constant": [torch.full((3,), 2.5), torch.full((2,), 2.5)],
+        "constants": [torch.full((3,), 0.5), torch.full((2,), -1.5), base],
+        "zeros": [torch.zeros(4), torch.zeros(2)],
+        "positive": [base.abs() + 0.5, base.abs() + 3],
+        "negative": [-base.abs() - 1],
+        "empty": [torch.zeros(0)],
+        "empty later": [base, torch.zeros(0)],
+        "skewed": [base**3, (base - 1) ** 5],
+        "large": [base * 1e6, base * 1e-6],
+        "one": [torch.tensor([1.25])],
+        "infinite": [torch.tensor([1.0, float("inf"), -2.0]), base],
         "only infinite": [torch.tensor([float("inf")])],
-    }  # fmt: skip
+    }
 
 
 def case_histogram(torch):
     q, found = ao(torch, "quantization"), {}
-    for options in ({}, {"bins": 64}, {"dtype": torch.qint8, "qscheme": torch.per_tensor_symmetric}, {"reduce_range": True}):
+    for options in (
+        {},
+        {"bins": 64},
+        {"dtype": torch.qint8, "qscheme": torch.per_tensor_symmetric},
+        {"reduce_range": True},
+    ):
         for name, tensors in inputs(torch).items():
             observer = q.HistogramObserver(**options)
             for tensor in tensors:
                 observer(tensor)
             filled = observer.histogram.nonzero().flatten()
             found[f"{options} {name}"] = [
-                observer.min_val, observer.max_val, filled[:40], observer.histogram[filled[:40]], observer.histogram.sum(),
+                observer.min_val,
+                observer.max_val,
+                filled[:40],
+                observer.histogram[filled[:40]],
+                observer.histogram.sum(),
                 *observer.calculate_qparams(),
-            ]  # fmt: skip
+            ]
     return found
 
 
@@ -42,7 +60,12 @@ def case_histogram_search(torch):
     """Ranges that the search narrows: few numbers far from the others."""
     q, found = ao(torch, "quantization"), []
     base = values(torch, 50, 60)
-    for tensors in ([base, torch.tensor([20.0])], [base, torch.tensor([-15.0, 30.0])], [base**3 * 4, base], [(base * 2).exp()]):
+    for tensors in (
+        [base, torch.tensor([20.0])],
+        [base, torch.tensor([-15.0, 30.0])],
+        [base**3 * 4, base],
+        [(base * 2).exp()],
+    ):
         observer = q.HistogramObserver(bins=256)
         for tensor in tensors:
             observer(tensor)
@@ -56,25 +79,43 @@ def case_histogram_state(torch):
     observer(values(torch, 4, 8))
     state = observer.state_dict()
     other.load_state_dict(state)
-    return [list(state), state["histogram"], *other.calculate_qparams(), other.bins, other.dst_nbins, other.quant_min, other.quant_max]
+    return [
+        list(state),
+        state["histogram"],
+        *other.calculate_qparams(),
+        other.bins,
+        other.dst_nbins,
+        other.quant_min,
+        other.quant_max,
+    ]
 
 
 def makers(torch, q):
     """Observers of ranges by name."""
     channel = {"qscheme": torch.per_channel_symmetric, "dtype": torch.qint8}
     return {
-        "min max": q.MinMaxObserver, "symmetric": q.MinMaxObserver.with_args(qscheme=torch.per_tensor_symmetric, dtype=torch.qint8),
+        "min max": q.MinMaxObserver,
+        "symmetric": q.MinMaxObserver.with_args(qscheme=torch.per_tensor_symmetric, dtype=torch.qint8),
         "unsigned symmetric": q.MinMaxObserver.with_args(qscheme=torch.per_tensor_symmetric),
         "customized": q.MinMaxObserver.with_args(quant_min=-10, quant_max=20, dtype=torch.qint8),
-        "customized symmetric": q.MinMaxObserver.with_args(quant_min=0, quant_max=100, qscheme=torch.per_tensor_symmetric),
-        "int32": q.MinMaxObserver.with_args(dtype=torch.qint32), "int16": q.MinMaxObserver.with_args(dtype=torch.int16),
-        "eps": q.MinMaxObserver.with_args(eps=0.5), "average": q.MovingAverageMinMaxObserver.with_args(averaging_constant=0.25),
+        "customized symmetric": q.MinMaxObserver.with_args(
+            quant_min=0, quant_max=100, qscheme=torch.per_tensor_symmetric
+        ),
+        "int32": q.MinMaxObserver.with_args(dtype=torch.qint32),
+        "int16": q.MinMaxObserver.with_args(dtype=torch.int16),
+        "eps": q.MinMaxObserver.with_args(eps=0.5),
+        "average": q.MovingAverageMinMaxObserver.with_args(averaging_constant=0.25),
         "memoryless": q.MovingAverageMinMaxObserver.with_args(averaging_constant=1, is_dynamic=True),
-        "reduced": q.MinMaxObserver.with_args(reduce_range=True), "four bits": q.MinMaxObserver.with_args(dtype=torch.quint4x2),
-        "channels": q.PerChannelMinMaxObserver, "last channels": q.PerChannelMinMaxObserver.with_args(ch_axis=-1, **channel),
-        "average channels": q.MovingAveragePerChannelMinMaxObserver.with_args(ch_axis=1, averaging_constant=0.25, **channel),
-        "float channels": q.default_float_qparams_observer, "four bits channels": q.default_float_qparams_observer_4bit,
-    }  # fmt: skip
+        "reduced": q.MinMaxObserver.with_args(reduce_range=True),
+        "four bits": q.MinMaxObserver.with_args(dtype=torch.quint4x2),
+        "channels": q.PerChannelMinMaxObserver,
+        "last channels": q.PerChannelMinMaxObserver.with_args(ch_axis=-1, **channel),
+        "average channels": q.MovingAveragePerChannelMinMaxObserver.with_args(
+            ch_axis=1, averaging_constant=0.25, **channel
+        ),
+        "float channels": q.default_float_qparams_observer,
+        "four bits channels": q.default_float_qparams_observer_4bit,
+    }
 
 
 def case_ranges(torch):
@@ -88,7 +129,13 @@ def case_ranges(torch):
             for tensor in tensors:
                 if tensor.dim() > 1 or "channels" not in kind:
                     observer(tensor)
-            found[f"{kind} {name}"] = [observer.min_val, observer.max_val, *observer.calculate_qparams(), observer.quant_min, observer.quant_max]
+            found[f"{kind} {name}"] = [
+                observer.min_val,
+                observer.max_val,
+                *observer.calculate_qparams(),
+                observer.quant_min,
+                observer.quant_max,
+            ]
     return found
 
 
@@ -109,19 +156,34 @@ def case_errors(torch):
     utils = ao(torch, "quantization.utils")
     t = torch.tensor
     return [
-        *(short(error(q.HistogramObserver, **o)) for o in ({"qscheme": torch.per_channel_affine}, {"is_dynamic": True}, {"dtype": torch.float32})),
-        *(short(error(q.MinMaxObserver, **o)) for o in (
-            {"quant_min": 1, "quant_max": 5}, {"quant_min": 0, "quant_max": 0}, {"dtype": torch.qint8, "quant_min": -300, "quant_max": 300},
-            {"qscheme": torch.per_channel_affine}, {"dtype": torch.float16},
-        )),
+        *(
+            short(error(q.HistogramObserver, **o))
+            for o in ({"qscheme": torch.per_channel_affine}, {"is_dynamic": True}, {"dtype": torch.float32})
+        ),
+        *(
+            short(error(q.MinMaxObserver, **o))
+            for o in (
+                {"quant_min": 1, "quant_max": 5},
+                {"quant_min": 0, "quant_max": 0},
+                {"dtype": torch.qint8, "quant_min": -300, "quant_max": 300},
+                {"qscheme": torch.per_channel_affine},
+                {"dtype": torch.float16},
+            )
+        ),
         short(error(q.MovingAverageMinMaxObserver, is_dynamic=True)),
-        short(error(q.PerChannelMinMaxObserver, qscheme=torch.per_channel_symmetric, reduce_range=True, dtype=torch.quint8)),
+        short(
+            error(
+                q.PerChannelMinMaxObserver, qscheme=torch.per_channel_symmetric, reduce_range=True, dtype=torch.quint8
+            )
+        ),
         short(error(q.FixedQParamsObserver, 1.0, 0, is_dynamic=True)),
-        short(error(utils.check_min_max_valid, t([2.0, 0.0]), t([1.0, 1.0]))), utils.check_min_max_valid(t([]), t([])),
+        short(error(utils.check_min_max_valid, t([2.0, 0.0]), t([1.0, 1.0]))),
+        utils.check_min_max_valid(t([]), t([])),
         short(error(q.FakeQuantize, quant_min=-200, quant_max=10, dtype=torch.qint8)),
         short(error(q.FakeQuantize, quant_min=0, quant_max=300)),
-        short(error(q.FixedQParamsFakeQuantize, q.MinMaxObserver)), short(error(q.FusedMovingAvgObsFakeQuantize, q.MinMaxObserver)),
-    ]  # fmt: skip
+        short(error(q.FixedQParamsFakeQuantize, q.MinMaxObserver)),
+        short(error(q.FusedMovingAvgObsFakeQuantize, q.MinMaxObserver)),
+    ]
 
 
 def case_determine_qparams(torch):
@@ -137,11 +199,18 @@ def case_partial_constructors(torch):
     q = ao(torch, "quantization")
     counts = iter(range(10))
     made = q.MinMaxObserver.with_args(quant_min=0).with_args(quant_max=63)
-    later = q.MovingAverageMinMaxObserver.with_callable_args(averaging_constant=lambda: next(counts) / 8).with_callable_args(quant_min=lambda: 0)
+    later = q.MovingAverageMinMaxObserver.with_callable_args(
+        averaging_constant=lambda: next(counts) / 8
+    ).with_callable_args(quant_min=lambda: 0)
     return [
-        made().quant_max, [later(quant_max=7).averaging_constant, later(quant_max=7).averaging_constant, later(averaging_constant=0.5, quant_max=3).averaging_constant],
+        made().quant_max,
+        [
+            later(quant_max=7).averaging_constant,
+            later(quant_max=7).averaging_constant,
+            later(averaging_constant=0.5, quant_max=3).averaging_constant,
+        ],
         re.sub(" at 0x[0-9a-f]+", "", repr(later))[-30:-20] != "",
-    ]  # fmt: skip
+    ]
 
 
 def case_state_of_observers(torch):
@@ -160,7 +229,12 @@ def case_fake_quantize_flags(torch):
     """Flags that are set in their buffers, and by loading a state."""
     q, x = ao(torch, "quantization"), values(torch, 3, 4)
     rows = []
-    for make in (q.default_fake_quant, q.default_fused_act_fake_quant, q.default_histogram_fake_quant, q.default_embedding_fake_quant):
+    for make in (
+        q.default_fake_quant,
+        q.default_fused_act_fake_quant,
+        q.default_histogram_fake_quant,
+        q.default_embedding_fake_quant,
+    ):
         fake = make()
         rows.append([fake(x), fake.scale, fake.zero_point])
         fake.observer_enabled[0] = 0

@@ -15,6 +15,7 @@ from typing import Any
 
 FAMILIES = ("configurations", "flows", "fused", "graphs", "modules", "observers", "training")
 VALUES = Path(__file__).with_name("values.json")
+STATE = Path(__file__).with_name("state.pt")  # of the first model of flows.static, written by PyTorch
 
 
 def cases() -> dict[str, Any]:
@@ -38,7 +39,11 @@ def plain(value: Any) -> Any:
     """A value as lists, dicts, numbers and text. Quantized tensors become their integers, scale and zero point."""
     if getattr(value, "is_quantized", False):
         if "channel" in str(value.qscheme()):
-            scales = [plain(value.q_per_channel_scales()), plain(value.q_per_channel_zero_points()), value.q_per_channel_axis()]
+            scales = [
+                plain(value.q_per_channel_scales()),
+                plain(value.q_per_channel_zero_points()),
+                value.q_per_channel_axis(),
+            ]
         else:
             scales = [value.q_scale(), value.q_zero_point()]
         return [str(value.dtype).rpartition(".")[2], plain(value.int_repr()), *scales]
@@ -89,6 +94,8 @@ def main(torch: ModuleType) -> None:
     found = {name: run(case, torch) for name, case in cases().items()}
     lines = [f"{json.dumps(name)}: {json.dumps(value)}" for name, value in sorted(found.items())]
     VALUES.write_text("{\n" + ",\n".join(lines) + "\n}\n")
+    flows = importlib.import_module(f"{__package__}.flows_cases")
+    torch.save(flows.quantized(torch, "x86")[2].state_dict(), STATE)
 
 
 if __name__ == "__main__":

@@ -5,7 +5,8 @@ import math
 
 import pytest
 
-from .record import VALUES, cases, run
+from .flows_cases import quantized
+from .record import STATE, VALUES, cases, plain, run, values
 
 CASES, RECORDED = cases(), json.loads(VALUES.read_text())
 
@@ -13,7 +14,9 @@ CASES, RECORDED = cases(), json.loads(VALUES.read_text())
 def check(actual, expected, path: str) -> None:
     """Compares nested values."""
     if isinstance(expected, float) and isinstance(actual, (int, float)):
-        assert math.isclose(actual, expected, rel_tol=2e-5, abs_tol=2e-5) or actual != actual and expected != expected, path
+        assert (
+            math.isclose(actual, expected, rel_tol=2e-5, abs_tol=2e-5) or actual != actual and expected != expected
+        ), path
     elif isinstance(expected, list):
         assert isinstance(actual, list) and len(actual) == len(expected), (path, actual, expected)
         for i, (a, e) in enumerate(zip(actual, expected)):
@@ -53,16 +56,6 @@ def test_prelu_multiplies_negative_numbers_only(torch, slope):
     assert torch.allclose(made(x).dequantize(), module(x.dequantize()), atol=0.02)
 
 
-@pytest.mark.parametrize("name", ["Conv1d", "Conv2d", "ConvTranspose2d"])
-def test_dynamic_convolutions_do_not_round_their_results(torch, name):
-    module, dims = getattr(torch.nn, name)(2, 3, 2), int(name[-2])
-    module.qconfig = torch.ao.quantization.default_dynamic_qconfig
-    x = torch.randn(1, 2, *[5] * dims)
-    with pytest.warns(UserWarning, match="poor numerical accuracy"):
-        made = getattr(torch.ao.nn.quantized.dynamic, name).from_float(module)
-    assert torch.allclose(made(x), module(x), atol=0.05)
-
-
 def test_embeddings_of_a_loaded_state_are_equal(torch):
     q, nnq = torch.ao.quantization, torch.ao.nn.quantized
     module = torch.nn.Embedding(6, 12)
@@ -79,10 +72,22 @@ def test_observing_waits_for_nothing(torch):
     q, x = torch.ao.quantization, torch.randn(8, 4)
     modules = [
         q.HistogramObserver(), q.MinMaxObserver(), q.MovingAverageMinMaxObserver(), q.default_per_channel_weight_observer(),
-        q.default_fake_quant(), q.default_fused_act_fake_quant(), q.default_per_channel_weight_fake_quant(), q.default_embedding_fake_quant(),
+        q.default_fake_quant(), q.default_fused_act_fake_quant(), q.default_per_channel_weight_fake_quant(),
+        q.default_embedding_fake_quant(),
     ]  # fmt: skip
     before = torch.connection().counters()["waits"]
     for module in modules:
         for _ in range(2):
             module(x)
     assert torch.connection().counters()["waits"] == before
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning")
+def test_state_that_pytorch_wrote_is_loaded(torch, tmp_path):
+    net, _, made = quantized(torch, "x86")
+    other = torch.ao.quantization.convert(torch.ao.quantization.prepare(net))
+    assert list(torch.load(STATE)) == list(made.state_dict())
+    other.load_state_dict(torch.load(STATE))
+    assert plain(other(values(torch, 2, 1, 6, 6))) == RECORDED["flows.static"][0][2]
+    torch.save(made.state_dict(), tmp_path / "state.pt")
+    assert (tmp_path / "state.pt").stat().st_size < 2 * STATE.stat().st_size

@@ -6,11 +6,11 @@ from typing import Any
 
 from ... import fx, nn
 from .backend_config import BackendConfig, get_native_backend_config
-from .fx._convert import convert
-from .fx._fuse import fuse
-from .fx._prepare import prepare
+from .fx._convert import convert as _converted
+from .fx._fuse import fuse as _fuse_graph
+from .fx._prepare import prepare as _prepare_graph
 from .fx.custom_config import ConvertCustomConfig, FuseCustomConfig, PrepareCustomConfig
-from .fx.tracer import QuantizationTracer, traced  # noqa: F401 - a name of this module
+from .fx.tracer import QuantizationTracer, traced  # noqa: F401 - PyTorch has QuantizationTracer here too
 from .qconfig_mapping import QConfigMapping
 
 
@@ -35,7 +35,7 @@ def fuse_fx(model: nn.Module, fuse_custom_config: Any = None, backend_config: An
     """
     custom = _as(FuseCustomConfig, fuse_custom_config)
     made, _ = traced(model, [], [])
-    fuse(made, False, _backend(backend_config))
+    _fuse_graph(made, False, _backend(backend_config))
     for name in custom.preserved_attributes:
         setattr(made, name, getattr(model, name))
     return made
@@ -44,7 +44,7 @@ def fuse_fx(model: nn.Module, fuse_custom_config: Any = None, backend_config: An
 def _prepare(model: nn.Module, mapping: Any, is_qat: bool, inputs: Any, custom: Any, backend: Any) -> fx.GraphModule:
     if not isinstance(inputs, (tuple, list)):
         raise TypeError(f"[prepare_fx] expected a tuple of example_inputs, got {type(inputs).__name__}")
-    return prepare(
+    return _prepare_graph(
         model, _as(QConfigMapping, mapping), is_qat, tuple(inputs), _as(PrepareCustomConfig, custom), _backend(backend)
     )
 
@@ -83,7 +83,7 @@ def _convert(graph_module: fx.GraphModule, is_reference: bool, custom: Any, qcon
         raise NotImplementedError("[convert_fx] expected qconfig_mapping=None: the mapping of prepare_fx is used")
     if backend_config is not None:
         raise NotImplementedError("[convert_fx] expected backend_config=None: the backend_config of prepare_fx is used")
-    made = convert(graph_module, is_reference)
+    made = _converted(graph_module, is_reference)
     for name in _as(ConvertCustomConfig, custom).preserved_attributes:
         setattr(made, name, getattr(graph_module, name))
     return made

@@ -124,7 +124,9 @@ def prepare(
             inserter.output(nodes[last], root.args[0] if root.args else None, step)
     graph_module.graph.lint()
     graph_module.recompile()
-    graph_module.meta["quantization"] = {"steps": planned, "inputs": list(custom.input_quantized_indexes), "outputs": list(custom.output_quantized_indexes)}
+    graph_module.meta["quantization"] = {
+        "steps": planned, "inputs": list(custom.input_quantized_indexes), "outputs": list(custom.output_quantized_indexes),
+    }  # fmt: skip
     for name, value in kept.items():
         setattr(graph_module, name, value)
     return graph_module

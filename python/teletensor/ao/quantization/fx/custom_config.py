@@ -43,6 +43,11 @@ class FuseCustomConfig(_CustomConfig):
 class ConvertCustomConfig(_CustomConfig):
     """Settings of convert_fx."""
 
+    def set_observed_to_quantized_mapping(self, observed_class: type, quantized_class: type, quant_type: Any = None) -> Any:
+        """Raises NotImplementedError: graphs have no custom modules."""
+        got = (observed_class, quantized_class, quant_type)
+        raise NotImplementedError(f"[ConvertCustomConfig] custom modules are not quantized, got {got}")
+
     @classmethod
     def from_dict(cls, convert_custom_config_dict: dict[str, Any]) -> ConvertCustomConfig:
         """The settings of a dict."""
@@ -68,6 +73,24 @@ class PrepareCustomConfig(_CustomConfig):
         """Sets the classes of modules whose forward is not traced."""
         self.non_traceable_module_classes = module_classes
         return self
+
+    def set_float_to_observed_mapping(self, float_class: type, observed_class: type, quant_type: Any = None) -> Any:
+        """Raises NotImplementedError: graphs have no custom modules; eager mode has."""
+        raise NotImplementedError(f"[PrepareCustomConfig] custom modules are not observed, got {float_class, observed_class, quant_type}")
+
+    def set_standalone_module_name(
+        self, module_name: str, qconfig_mapping: Any, example_inputs: tuple, prepare_custom_config: Any, backend_config: Any
+    ) -> Any:
+        """Raises NotImplementedError: modules are not prepared by themselves."""
+        settings = (qconfig_mapping, example_inputs, prepare_custom_config, backend_config)
+        raise NotImplementedError(f"[PrepareCustomConfig] standalone modules are not prepared, got {module_name!r} with {settings}")
+
+    def set_standalone_module_class(
+        self, module_class: type, qconfig_mapping: Any, example_inputs: tuple, prepare_custom_config: Any, backend_config: Any
+    ) -> Any:
+        """Raises NotImplementedError: modules are not prepared by themselves."""
+        settings = (qconfig_mapping, example_inputs, prepare_custom_config, backend_config)
+        raise NotImplementedError(f"[PrepareCustomConfig] standalone modules are not prepared, got {module_class} with {settings}")
 
     def set_input_quantized_indexes(self, indexes: list[int]) -> PrepareCustomConfig:
         """Sets which arguments of the converted model are quantized tensors."""
