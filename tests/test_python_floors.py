@@ -60,15 +60,17 @@ LAYERS = {
     """,
     # Programs, and `torch` under its own name.
     "tools": """
-        _models_command _principals _top _torch_path/torch as_torch cli distributed/elastic/agent distributed/launch distributed/launcher
-        distributed/run launch ray utils/collect_env
+        _models_command _principals _top _torch_path/torch _torch_path/torchao as_torch cli convert distributed/elastic/agent
+        distributed/launch distributed/launcher distributed/run launch ray utils/collect_env
     """,
 }
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
-    "_dynamo/_opcodes_311", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__", "distributed/__init__",
+    "_dynamo/_opcodes_311", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
+    "distributed/__init__",
     "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",
     "package/__init__", "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",
+    "_torch_path/torchao/__init__",
 }  # fmt: skip
 
 

@@ -13,7 +13,7 @@ from .unflatten import FlatArgsAdapter, UnflattenedModule, unflatten
 __all__ = [
     "AdditionalInputs", "Constraint", "CustomDecompTable", "Dim", "ExportBackwardSignature", "ExportGraphSignature", "ExportedProgram",
     "FlatArgsAdapter", "ModuleCallEntry", "ModuleCallSignature", "ShapesCollection", "UnflattenedModule", "default_decompositions",
-    "dims", "draft_export", "export", "load", "register_dataclass", "save", "unflatten",
+    "dims", "draft_export", "export", "export_for_training", "load", "register_dataclass", "save", "unflatten",
 ]  # fmt: skip
 
 
@@ -24,3 +24,12 @@ def register_dataclass(cls: type, *, serialized_type_name: str | None = None) ->
         serialized_type_name: the class's name in files, without which programs with it cannot be saved.
     """
     _register(cls, serialized_type_name=serialized_type_name)
+
+
+def export_for_training(mod, args: tuple, kwargs: dict | None = None, *, dynamic_shapes=None, strict: bool = False):
+    """PyTorch's older name of export(), whose graphs are those for training: not yet decomposed.
+
+    Args:
+        mod, args, kwargs, dynamic_shapes, strict: as of export().
+    """
+    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict)

@@ -71,3 +71,14 @@ def test_names_of_torchao(torch):
     torch.testing.assert_close(lowered(x), net(x), rtol=0, atol=0.05)
     with pytest.raises(TypeError, match="convert_pt2e"):
         lower_pt2e_quantized_to_x86(net, (x,))
+
+
+@pytest.mark.parametrize("case", ["mlp-xnnpack-channels", "conv_bn-x86", "mlp-x86-dynamic"])
+def test_files(torch, tmp_path, case):
+    from teletensor.ao.quantization.pt2e.lowering import lower_pt2e
+
+    model, samples = converted(torch, *models.CASES[case])
+    for module in (model, lower_pt2e(model)):
+        torch.export.save(torch.export.export(module, (samples[0],)), tmp_path / "model.pt2")
+        loaded = torch.export.load(tmp_path / "model.pt2").module()
+        torch.testing.assert_close(loaded(samples[1]), module(samples[1]))

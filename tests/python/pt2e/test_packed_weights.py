@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import struct
+
 import numpy as np
 import pytest
 
@@ -87,3 +90,22 @@ def test_errors(torch):
         load_packed_linears(model_of(torch), {"up.qweight": good[0]})
     with pytest.raises(ValueError, match="nn.Linear"):
         load_packed_linears(model_of(torch), {f"norm.{n}": t for n, t in zip(("qweight", "qzeros", "scales"), good)})
+
+
+def test_a_safetensors_file(torch, tmp_path):
+    from teletensor.ao.packed_weights import load_packed_linears
+
+    q, zeros, scales = layer(np.random.default_rng(3))
+    kinds = {"qweight": ("I32", words(q, 0)), "qzeros": ("I32", words(zeros - 1, 1)), "scales": ("F16", scales)}
+    header, data = {}, b""
+    for name, (kind, values) in kinds.items():
+        content = np.ascontiguousarray(values).tobytes()
+        header[f"up.{name}"] = {"dtype": kind, "shape": list(values.shape), "data_offsets": [len(data), len(data) + len(content)]}
+        data += content
+    text = json.dumps(header).encode()
+    path = tmp_path / "model.safetensors"
+    path.write_bytes(struct.pack("<Q", len(text)) + text + data)
+    model = model_of(torch)
+    assert load_packed_linears(model, torch.load(path)) == []
+    weight = ((q - zeros.repeat(8, 0)) * scales.repeat(8, 0).astype(np.float32)).T
+    np.testing.assert_allclose(model["up"].weight.dequantize().numpy(), weight, rtol=1e-4, atol=1e-5)

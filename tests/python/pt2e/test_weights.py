@@ -187,3 +187,13 @@ def test_embedding_of_packed_rows(torch):
     found = table(torch.tensor([[1, 3]]))
     assert found.shape == (1, 2, 8)
     torch.testing.assert_close(found, rows, rtol=0, atol=0.02)
+
+
+@pytest.mark.parametrize("name", ["int8", "int8_dynamic_asymmetric", "int4"])
+def test_many_and_few_rows_are_equal(torch, name):
+    import teletensor.torchao.quantization as q
+
+    layer = torch.nn.Linear(64, 48)
+    q.quantize_(layer, q.Int4WeightOnlyConfig(group_size=32) if name == "int4" else configs(torch)[name])
+    x = torch.randn(40, 64)
+    torch.testing.assert_close(layer(x), torch.cat([layer(x[:10]), layer(x[10:20]), layer(x[20:])]), rtol=1e-4, atol=1e-4)

@@ -46,6 +46,7 @@ not_implemented(
 )  # fmt: skip
 _MODULES = (
     "backend_config fuser_method_mappings fx fake_quantize observer qconfig qconfig_mapping quant_type quantization_mappings quantize_fx "
-    "stubs utils"
+    "stubs utils pt2e quantizer quantize_pt2e"
 )
-__getattr__, __dir__ = lazy_attributes(globals(), _MODULES.split())
+_PT2E = {"pt2e": "allow_exported_model_train_eval move_exported_model_to_eval move_exported_model_to_train"}
+__getattr__, __dir__ = lazy_attributes(globals(), _MODULES.split(), _PT2E)

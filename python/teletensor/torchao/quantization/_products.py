@@ -6,6 +6,7 @@ from ... import _C
 from ..._C import Tensor
 from ...nn import functional as F
 
+FEW_ROWS = 16  # up to which products read the weights as they are stored; above, converting them first takes less time
 INT4_GROUPS = (32, 64, 128, 256)  # the groups of columns that the engine's kernel computes with
 
 
@@ -20,7 +21,7 @@ def int8_weight_product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     Args:
         x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,) or (1,), float32.
     """
-    if scale.numel() == 1 or not _has_kernels(x):
+    if scale.numel() == 1 or not _has_kernels(x) or x.shape[0] > FEW_ROWS:
         return F.linear(x, weight.to(x.dtype)) * scale.to(x.dtype)
     return _C.ops.int8_weight_mm(x, weight, scale)
 
@@ -41,6 +42,24 @@ def int8_product(x: Tensor, weight: Tensor, x_scale: Tensor, scale: Tensor, x_po
     return result * scale
 
 
+def int8_rows(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor]:
+    """(integers, scales (rows, 1)) of activations (rows, in), symmetric with one scale per row, as choose_qparams_affine() has them."""
+    low, high = (-64, 63) if reduce_range else (-128, 127)
+    scale = (x.abs().amax(-1, keepdim=True).to(_C.float32) / ((high - low) / 2)).clamp(min=2.0**-23)
+    return (x * (1.0 / scale)).round().clamp(low, high).to(_C.int8), scale
+
+
+def int8_dynamic_product(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor | None, reduce_range: bool) -> Tensor | None:
+    """``x @ (weight * scale).T + bias`` with activations quantized per row, with zero points: one operator. None: not for these.
+
+    Args:
+        x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,), float32.
+    """
+    if not _has_kernels(x) or x.dtype != _C.float32 or reduce_range or x.shape[0] > FEW_ROWS:
+        return None
+    return _C.ops.int8_linear_dynamic(x, weight, scale, 0, bias, False, True, False)
+
+
 def has_int4_kernel(shape: tuple[int, ...], group_size: int) -> bool:
     """Whether the engine's kernel multiplies 4-bit weights of this shape in groups of this size."""
     return group_size in INT4_GROUPS and shape[1] % group_size == 0
@@ -55,7 +74,7 @@ def int4_weight_product(x: Tensor, packed: Tensor, grid: Tensor, group_size: int
         grid: (in / group_size, out, 2): scales and zeros.
     """
     in_kernel = has_int4_kernel((packed.shape[0], packed.shape[1] * 2), group_size)
-    if in_kernel and _has_kernels(x):
+    if in_kernel and _has_kernels(x) and x.shape[0] <= FEW_ROWS:
         return _C.ops.int4_weight_mm(x, packed, group_size, grid)
     values = values_of_kernel_int4(packed) if in_kernel else unpack_int4(packed)
     return F.linear(x, int4_weight(values, grid, group_size, x.dtype))

@@ -10,7 +10,7 @@ from ......_C import Tensor
 from ......_functions import finfo
 from ......nn import functional as F
 from .....utils import TorchAOBaseTensor
-from ...._products import int8_product, int8_weight_product
+from ...._products import int8_dynamic_product, int8_product, int8_rows, int8_weight_product
 from ....granularity import Granularity, PerRow
 from ....quant_primitives import MappingType, choose_qparams_affine, dequantize_affine, quantize_affine
 from ....utils import get_block_size
@@ -125,11 +125,20 @@ def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
     if weight.act_pre_scale is not None:
         x = x * weight.act_pre_scale
     rows = x.reshape(-1, x.shape[-1])
-    if weight.act_quant_kwargs is not None:
-        quantized = _activation(rows, weight)
-        scales = quantized.scale.reshape(-1, 1)
-        points = quantized.zero_point.reshape(-1, 1) if weight.act_quant_kwargs.mapping_type == MappingType.ASYMMETRIC else None
-        result = int8_product(quantized.qdata, weight.qdata, scales, weight.scale.reshape(1, -1), points)
+    if (options := weight.act_quant_kwargs) is not None:
+        per_row = weight.act_quant_scale is None and isinstance(options.granularity, PerRow)
+        symmetric = options.mapping_type == MappingType.SYMMETRIC
+        if per_row and not symmetric and weight.scale.numel() > 1:
+            found = int8_dynamic_product(rows, weight.qdata, weight.scale.reshape(-1), bias, options.reduce_range)
+            if found is not None:
+                return found.reshape(*x.shape[:-1], weight.shape[0])
+        if per_row and symmetric:
+            (q, scales), points = int8_rows(rows, options.reduce_range), None
+        else:
+            quantized = _activation(rows, weight)
+            q, scales = quantized.qdata, quantized.scale.reshape(-1, 1)
+            points = None if symmetric else quantized.zero_point.reshape(-1, 1)
+        result = int8_product(q, weight.qdata, scales, weight.scale.reshape(1, -1), points)
     elif weight.block_size[-1] == weight.shape[-1]:
         result = int8_weight_product(rows, weight.qdata, weight.scale.reshape(-1))
     else:
