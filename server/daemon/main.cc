@@ -501,6 +501,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   }
   const std::chrono::milliseconds grace = milliseconds(flags.grace_seconds);
   const GracePeriod deadline(grace, remove_files);
+  if (models.repository) models.repository->stop();
   if (workers) workers->stop();
   if (engines) engines->stop();
   // A private engine ends with its client, so no client waits for its frames.

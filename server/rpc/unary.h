@@ -6,6 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include <chrono>
 #include <functional>
 #include <utility>
 
@@ -24,32 +25,47 @@ struct RequestLimits {
   std::chrono::milliseconds timeout = CallAdmission::kRequestTimeout;  // until it has arrived
 };
 
-// Reads the request of an admitted call.
+// Reads the request of an admitted call with a stream of replies.
 template <typename Request, typename Stream>
-absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context, Stream* stream, Request* request,
-                          const RequestLimits& limits = {}) {
-  CallAdmission::Deadline deadline(admission, context.c_call(), limits.timeout);
+absl::Status read_request(CallAdmission& admission, grpc::ServerContext& context, Stream* stream, Request* request) {
+  CallAdmission::Deadline deadline(admission, context.c_call());
   if (!stream->Read(request)) return absl::InvalidArgumentError("the call ended before its request");
-  if (request->ByteSizeLong() <= limits.bytes) return absl::OkStatus();
+  if (request->ByteSizeLong() <= kMaxRequestBytes) return absl::OkStatus();
   return absl::ResourceExhaustedError(
-      absl::StrCat("expected a request of at most ", limits.bytes, " bytes, got ", request->ByteSizeLong()));
+      absl::StrCat("expected a request of at most ", kMaxRequestBytes, " bytes, got ", request->ByteSizeLong()));
+}
+
+// Parses a request. A message takes up to some fifty times its size in memory, so limit the size before.
+template <typename Request>
+absl::Status parse_request(grpc::ByteBuffer* bytes, Request* request) {
+  if (grpc::SerializationTraits<Request>::Deserialize(bytes, request).ok()) return absl::OkStatus();
+  return absl::InvalidArgumentError("the request is malformed");
 }
 
 // Returns a handler for Service::MarkMethodStreamed, which takes ownership. `check` accepts or refuses the call by its
-// metadata, before and after the request is read. `run` computes the reply.
-template <typename Request, typename Reply>
-grpc::internal::MethodHandler* unary_handler(
+// metadata, before and after the request is read. `run` parses the request and computes the reply.
+template <typename Reply>
+grpc::internal::MethodHandler* unary_handler_of_bytes(
     CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
-    std::function<grpc::Status(grpc::ServerContext*, const Request*, Reply*)> run, const RequestLimits& limits = {}) {
-  using Stream = grpc::ServerUnaryStreamer<Request, Reply>;
-  return new grpc::internal::StreamedUnaryHandler<Request, Reply>(
+    std::function<grpc::Status(grpc::ServerContext*, grpc::ByteBuffer*, Reply*)> run,
+    const RequestLimits& limits = {}) {
+  using Stream = grpc::ServerUnaryStreamer<grpc::ByteBuffer, Reply>;
+  return new grpc::internal::StreamedUnaryHandler<grpc::ByteBuffer, Reply>(
       [&admission, kind, limits, check = std::move(check), run = std::move(run)](grpc::ServerContext* context,
                                                                                  Stream* stream) {
         if (absl::Status status = check(*context); !status.ok()) return admission.refuse(*context, status);
         absl::StatusOr<CallAdmission::Slot> slot = admission.admit(kind, *context);
         if (!slot.ok()) return admission.refuse(*context, slot.status());
-        Request request;
-        absl::Status status = read_request(admission, *context, stream, &request, limits);
+        grpc::ByteBuffer request;
+        absl::Status status;
+        {
+          CallAdmission::Deadline deadline(admission, context->c_call(), limits.timeout);
+          if (!stream->Read(&request)) status = absl::InvalidArgumentError("the call ended before its request");
+        }
+        if (status.ok() && request.Length() > limits.bytes) {
+          status = absl::ResourceExhaustedError(
+              absl::StrCat("expected a request of at most ", limits.bytes, " bytes, got ", request.Length()));
+        }
         if (status.ok()) status = check(*context);  // rights may have ended while the request was awaited
         if (!status.ok()) return admission.refuse(*context, status);
         Reply reply;
@@ -57,6 +73,22 @@ grpc::internal::MethodHandler* unary_handler(
         if (result.ok()) stream->Write(reply);
         return result;
       });
+}
+
+// The same with a parsed request.
+template <typename Request, typename Reply>
+grpc::internal::MethodHandler* unary_handler(
+    CallAdmission& admission, CallAdmission::Kind kind, std::function<absl::Status(const grpc::ServerContext&)> check,
+    std::function<grpc::Status(grpc::ServerContext*, const Request*, Reply*)> run, const RequestLimits& limits = {}) {
+  return unary_handler_of_bytes<Reply>(
+      admission, kind, std::move(check),
+      [&admission, run = std::move(run)](grpc::ServerContext* context, grpc::ByteBuffer* bytes, Reply* reply) {
+        Request request;
+        const absl::Status parsed = parse_request(bytes, &request);
+        if (!parsed.ok()) return admission.refuse(*context, parsed);
+        return run(context, &request, reply);
+      },
+      limits);
 }
 
 }  // namespace tt::server

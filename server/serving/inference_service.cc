@@ -1,10 +1,14 @@
 #include "server/serving/inference_service.h"
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/wire_format_lite.h>
+#include <grpcpp/support/proto_buffer_reader.h>
+
 #include <algorithm>
 #include <chrono>
 #include <utility>
 
-#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 #include "server/rpc/engine_service.h"
 #include "server/rpc/unary.h"
 
@@ -30,13 +34,38 @@ InferRequest limits_of(const grpc::ServerContext& context) {
   return limits;
 }
 
+// An estimate of the memory that a ModelInferRequest takes once it is parsed. Its tensors' raw bytes take what they
+// have; two bytes of anything else may become an object.
+uint64_t parsed_bytes(const grpc::ByteBuffer& bytes) {
+  using google::protobuf::internal::WireFormatLite;
+  constexpr uint64_t kFactor = 40;
+  grpc::ByteBuffer copy(bytes);  // of the references to its slices
+  grpc::ProtoBufferReader reader(&copy);
+  google::protobuf::io::CodedInputStream stream(&reader);
+  uint64_t raw = 0;
+  while (const uint32_t tag = stream.ReadTag()) {
+    uint32_t size = 0;
+    const bool is_raw = tag == WireFormatLite::MakeTag(ModelInferRequest::kRawInputContentsFieldNumber,
+                                                       WireFormatLite::WIRETYPE_LENGTH_DELIMITED);
+    if (!is_raw) {
+      if (!WireFormatLite::SkipField(&stream, tag)) break;
+    } else if (!stream.ReadVarint32(&size) || !stream.Skip(static_cast<int>(size))) {
+      break;
+    } else {
+      constexpr uint64_t kEach = 128;
+      raw += size > kEach ? size : 0;  // an empty one is an object, too
+    }
+  }
+  return raw + kFactor * (bytes.Length() - std::min<uint64_t>(raw, bytes.Length()));
+}
+
 }  // namespace
 
 template <typename Request, typename Reply>
 void InferenceService::add(
     int index, Right right,
     std::function<absl::Status(const Principal&, const grpc::ServerContext&, const Request&, Reply*)> run,
-    size_t request_bytes) {
+    const RequestLimits& limits) {
   const auto check = [this, right](const grpc::ServerContext& context) {
     return server_.caller(credentials_of(context), right).status();
   };
@@ -46,8 +75,6 @@ void InferenceService::add(
     if (!caller.ok()) return to_grpc(caller.status());
     return to_grpc(run(*caller, *context, *request, reply));
   };
-  RequestLimits limits;
-  if (request_bytes != 0) limits = {request_bytes, CallAdmission::kChunkTimeout};
   MarkMethodStreamed(index,
                      unary_handler<Request, Reply>(admission_, CallAdmission::Kind::kInference, check, handle, limits));
 }
@@ -81,20 +108,27 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
     return server_.describe(caller, request, reply);
   };
   add<ModelMetadataRequest, ModelMetadataResponse>(4, Right::kInfer, describe);
-  add<ModelInferRequest, ModelInferResponse>(
-      5, Right::kInfer,
-      [this](const auto& caller, const Context& context, const auto& request, auto* reply) {
-        return infer(caller, context, request, reply);
-      },
-      server_.options().request_bytes);
-  // 6 is ModelStreamInfer
+  const RequestLimits limits{server_.options().request_bytes, CallAdmission::kChunkTimeout};
+  const auto may_infer = [this](const Context& context) {
+    return server_.caller(credentials_of(context), Right::kInfer).status();
+  };
+  const auto infer = [this](Context* context, grpc::ByteBuffer* bytes, ModelInferResponse* reply) {
+    return this->infer(context, bytes, reply);
+  };
+  MarkMethodStreamed(5, unary_handler_of_bytes<ModelInferResponse>(admission_, CallAdmission::Kind::kInference,
+                                                                   may_infer, infer, limits));
+  using Handler = grpc::internal::BidiStreamingHandler<InferenceService, grpc::ByteBuffer, ModelStreamInferResponse>;
+  const auto serve = [](InferenceService* service, Context* context, Stream* stream) {
+    return service->stream(context, stream);
+  };
+  MarkMethodStreamed(6, new Handler(serve, this));
   add<ModelConfigRequest, ModelConfigResponse>(7, Right::kInfer, describe);
   add<ModelStatisticsRequest, ModelStatisticsResponse>(8, Right::kInfer, describe);
   add<RepositoryIndexRequest, RepositoryIndexResponse>(9, Right::kInfer, describe);
   add<RepositoryModelLoadRequest, RepositoryModelLoadResponse>(
       10, Right::kManage,
       [this](const auto& caller, const Context&, const auto& request, auto*) { return server_.load(caller, request); },
-      2 * ModelSettings::kMaxBytes);
+      {2 * ModelSettings::kMaxBytes, CallAdmission::kRequestTimeout});
   add<RepositoryModelUnloadRequest, RepositoryModelUnloadResponse>(
       11, Right::kManage, [this](const auto& caller, const Context&, const auto& request, auto*) {
         return server_.unload(caller, request);
@@ -125,36 +159,43 @@ InferenceService::InferenceService(InferenceServer& server, CallAdmission& admis
   add<LogSettingsRequest, LogSettingsResponse>(19, Right::kManage, settings);
 }
 
-absl::Status InferenceService::infer(const Principal& caller, const grpc::ServerContext& context,
-                                     const ModelInferRequest& request, ModelInferResponse* reply) {
-  const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(request.ByteSizeLong());
-  if (!inflight.ok()) return inflight.status();
-  return server_.infer(caller, request, limits_of(context), reply);
+grpc::Status InferenceService::infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, ModelInferResponse* reply) {
+  const absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), Right::kInfer);
+  if (!caller.ok()) return to_grpc(caller.status());
+  const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
+  if (!inflight.ok()) return to_grpc(inflight.status());
+  ModelInferRequest request;
+  if (const absl::Status parsed = parse_request(bytes, &request); !parsed.ok()) return to_grpc(parsed);
+  return to_grpc(server_.infer(*caller, request, limits_of(*context), reply));
 }
 
-grpc::Status InferenceService::ModelStreamInfer(
-    grpc::ServerContext* context, grpc::ServerReaderWriter<ModelStreamInferResponse, ModelInferRequest>* stream) {
+absl::Status InferenceService::answer(const Principal& caller, const grpc::ServerContext& context,
+                                      grpc::ByteBuffer* bytes, Stream* stream, ModelInferRequest* request) {
+  if (bytes->Length() > server_.options().request_bytes) {
+    return absl::ResourceExhaustedError(absl::StrCat("[ModelStreamInfer] expected a request of at most ",
+                                                     server_.options().request_bytes, " bytes, got ", bytes->Length()));
+  }
+  const absl::StatusOr<InferenceServer::Inflight> inflight = server_.begin(parsed_bytes(*bytes));
+  if (!inflight.ok()) return inflight.status();
+  if (absl::Status parsed = parse_request(bytes, request); !parsed.ok()) return parsed;
+  return server_.stream(caller, *request, limits_of(context), [&](const ModelInferResponse& reply) {
+    ModelStreamInferResponse response;
+    *response.mutable_infer_response() = reply;
+    return stream->Write(response);
+  });
+}
+
+grpc::Status InferenceService::stream(grpc::ServerContext* context, Stream* stream) {
   absl::StatusOr<Principal> caller = server_.caller(credentials_of(*context), Right::kInfer);
   if (!caller.ok()) return admission_.refuse(*context, caller.status());
   const absl::StatusOr<CallAdmission::Slot> slot = admission_.admit(CallAdmission::Kind::kInference, *context);
   if (!slot.ok()) return admission_.refuse(*context, slot.status());
-  ModelInferRequest request;
-  while (stream->Read(&request)) {
+  grpc::ByteBuffer bytes;
+  while (stream->Read(&bytes)) {
     caller = server_.caller(credentials_of(*context), Right::kInfer);  // rights may have ended
     if (!caller.ok()) return admission_.refuse(*context, caller.status());
-    absl::Status status;
-    const uint64_t bytes = request.ByteSizeLong();
-    if (bytes > server_.options().request_bytes) {
-      status = absl::ResourceExhaustedError("[ModelStreamInfer] the request is too large");
-    } else if (const auto inflight = server_.begin(bytes); !inflight.ok()) {
-      status = inflight.status();
-    } else {
-      status = server_.stream(*caller, request, limits_of(*context), [&](const ModelInferResponse& reply) {
-        ModelStreamInferResponse response;
-        *response.mutable_infer_response() = reply;
-        return stream->Write(response);
-      });
-    }
+    ModelInferRequest request;
+    const absl::Status status = answer(*caller, *context, &bytes, stream, &request);
     if (status.ok()) continue;
     ModelStreamInferResponse response;
     response.set_error_message(std::string(status.message()));

@@ -11,6 +11,7 @@
 #include "inference/grpc_service.grpc.pb.h"
 #include "server/audit.h"
 #include "server/rpc/call_admission.h"
+#include "server/rpc/unary.h"
 #include "server/serving/inference_server.h"
 
 namespace tt::server {
@@ -20,19 +21,19 @@ class InferenceService final : public inference::GRPCInferenceService::Service {
   // All arguments must outlive the service.
   InferenceService(InferenceServer& server, CallAdmission& admission);
 
-  grpc::Status ModelStreamInfer(
-      grpc::ServerContext* context,
-      grpc::ServerReaderWriter<inference::ModelStreamInferResponse, inference::ModelInferRequest>* stream) override;
-
  private:
   using Right = InferenceServer::Right;
   // Registers a method by its place in the service's declaration. `run` returns the call's status.
   template <typename Request, typename Reply>
   void add(int index, Right right,
            std::function<absl::Status(const Principal& caller, const grpc::ServerContext&, const Request&, Reply*)> run,
-           size_t request_bytes = 0);
-  absl::Status infer(const Principal& caller, const grpc::ServerContext& context,
-                     const inference::ModelInferRequest& request, inference::ModelInferResponse* reply);
+           const RequestLimits& limits = {});
+  // Requests are parsed once there is room for them among those in progress.
+  grpc::Status infer(grpc::ServerContext* context, grpc::ByteBuffer* bytes, inference::ModelInferResponse* reply);
+  using Stream = grpc::ServerReaderWriter<inference::ModelStreamInferResponse, grpc::ByteBuffer>;
+  grpc::Status stream(grpc::ServerContext* context, Stream* stream);
+  absl::Status answer(const Principal& caller, const grpc::ServerContext& context, grpc::ByteBuffer* bytes,
+                      Stream* stream, inference::ModelInferRequest* request);
 
   InferenceServer& server_;
   CallAdmission& admission_;

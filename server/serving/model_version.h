@@ -53,6 +53,9 @@ class ModelVersion {
   absl::Status stream(const InferRequest& request, StreamingModel::Send send);
   bool has_streams() const { return streaming_ != nullptr; }
 
+  // Refuses requests that have not begun.
+  void stop() { batcher_->stop(); }
+
   const std::string& name() const { return name_; }
   int64_t number() const { return number_; }
   const ModelSettings& settings() const { return settings_; }

@@ -114,7 +114,7 @@ void ModelRepository::run() {
     }
     for (const std::string& name : known) {
       std::error_code error;
-      if (fs::is_directory(options_.folder / name, error) || error) continue;
+      if (fs::exists(options_.folder / name, error) || error) continue;
       MutexLock loading(loading_mutex_);
       update(name, std::nullopt).IgnoreError();
     }
@@ -264,8 +264,10 @@ absl::Status ModelRepository::update_version(const std::string& name, int64_t nu
 absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::find(const std::string& name,
                                                                     const std::string& version) const {
   MutexLock lock(mutex_);
+  if (stopped_) return absl::UnavailableError("the server is shutting down");
   const auto model = models_.find(name);
   if (model == models_.end()) {
+    if (!ready_) return absl::UnavailableError("the models are being loaded");
     return absl::NotFoundError(absl::StrCat("expected the name of a model, got '", name.substr(0, kMaxNameBytes), "'"));
   }
   const auto reason_of = [&](const Slot* slot) {
@@ -288,6 +290,14 @@ absl::StatusOr<std::shared_ptr<ModelVersion>> ModelRepository::find(const std::s
   if (slot->second.serving) return slot->second.serving;
   return absl::UnavailableError(
       absl::StrCat("version ", version, " of the model '", name, "' is not ready: ", reason_of(&slot->second)));
+}
+
+void ModelRepository::stop() {
+  {
+    MutexLock lock(mutex_);
+    stopped_ = true;
+  }
+  for (const auto& version : all()) version->stop();
 }
 
 std::vector<int64_t> ModelRepository::versions(const std::string& name) const {

@@ -50,6 +50,8 @@ class ModelRepository {
   // Returns a version that serves: with an empty text, the one with the largest number. NOT_FOUND if there is no such
   // model or version, UNAVAILABLE with the reason if it is not loaded.
   absl::StatusOr<std::shared_ptr<ModelVersion>> find(const std::string& name, const std::string& version) const;
+  // Refuses requests from now on, those that wait in queues too. Requests that run continue.
+  void stop();
   // The numbers of a model's versions that serve, ascending.
   std::vector<int64_t> versions(const std::string& name) const;
   // All versions that serve.
@@ -104,6 +106,7 @@ class ModelRepository {
   CondVar changed_;
   std::map<std::string, Model> models_ ABSL_GUARDED_BY(mutex_);
   bool ready_ ABSL_GUARDED_BY(mutex_) = false;
+  bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread thread_;
 };

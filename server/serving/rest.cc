@@ -268,8 +268,8 @@ json values_of(DType dtype, absl::string_view bytes) {
 
 RestResponse infer(InferenceServer& server, const Principal& caller, const RestRequest& wire, const std::string& model,
                    const std::string& version) {
-  // A value of parsed JSON takes up to 16 bytes for two in the text.
-  constexpr uint64_t kJsonFactor = 8;
+  // Parsed JSON takes up to some 24 bytes for each in the text.
+  constexpr uint64_t kJsonFactor = 24;
   const uint64_t json_bytes = std::min(wire.json_bytes, wire.body.size());
   const absl::StatusOr<InferenceServer::Inflight> inflight = server.begin(wire.body.size() + kJsonFactor * json_bytes);
   require_ok(inflight.status());

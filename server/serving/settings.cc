@@ -159,8 +159,8 @@ ModelSettings read_settings(const std::filesystem::path& folder, const std::stri
       }
     } errors;
     parser.RecordErrorsTo(&errors);
-    require(parser.ParseFromString(read_text(folder / "config.pbtxt"), &config),
-            "config.pbtxt is invalid: ", errors.first.substr(0, 300));
+    const bool parsed = parser.ParseFromString(read_text(folder / "config.pbtxt"), &config);
+    require(parsed, "config.pbtxt is invalid: ", errors.first.substr(0, 300));
   }
   return settings_of(config, name);
 }
