@@ -210,12 +210,12 @@ absl::Status InferenceServer::describe(const inference::LogSettingsRequest& requ
     return absl::UnimplementedError("[LogSettings] the log is configured by the daemon's options --log-*");
   }
   const auto logs = [](spdlog::level::level_enum level) { return spdlog::should_log(level); };
-  auto& settings = *reply->mutable_settings();
-  settings["log_file"].set_string_param("");
-  settings["log_info"].set_bool_param(logs(spdlog::level::info));
-  settings["log_warning"].set_bool_param(logs(spdlog::level::warn));
-  settings["log_error"].set_bool_param(logs(spdlog::level::err));
-  settings["log_verbose_level"].set_uint32_param(logs(spdlog::level::debug) ? 1 : 0);
+  const auto setting = [&](const std::string& name) -> auto& { return (*reply->mutable_settings())[name]; };
+  setting("log_file").set_string_param("");
+  setting("log_info").set_bool_param(logs(spdlog::level::info));
+  setting("log_warning").set_bool_param(logs(spdlog::level::warn));
+  setting("log_error").set_bool_param(logs(spdlog::level::err));
+  setting("log_verbose_level").set_uint32_param(logs(spdlog::level::debug) ? 1 : 0);
   return absl::OkStatus();
 }
 

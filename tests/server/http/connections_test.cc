@@ -13,6 +13,7 @@
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "base/mutex.h"
 #include "tests/server/wait_until.h"
 
@@ -45,8 +46,9 @@ class Peer {
       at += static_cast<size_t>(sent);
     }
   }
-  // Everything until the connection's end; "hangs" if there is none, "reset" if it is reset.
-  std::string receive() {
+  // Everything until the connection's end, or until `end` if it is not empty; "hangs" if there is none, "reset" if it
+  // is reset.
+  std::string receive(absl::string_view end = "") {
     std::string text;
     char bytes[4096];
     for (;;) {
@@ -54,6 +56,7 @@ class Peer {
       if (count == 0) return text;
       if (count < 0) return errno == EAGAIN ? "hangs" : "reset";
       text.append(bytes, static_cast<size_t>(count));
+      if (!end.empty() && absl::EndsWith(text, end)) return text;
     }
   }
 
@@ -70,13 +73,26 @@ class HttpConnectionsTest : public ::testing::Test {
   void start(const HttpConnections::Options& options) {
     auto started = HttpConnections::start(
         &address_, nullptr, options, [this](const std::string& request, const std::string&) { return answer(request); },
-        [](absl::string_view request) { return absl::StartsWith(request, "GET /quick "); });
+        [](absl::string_view request) { return absl::StartsWith(request, "GET /quick "); }, &admit);
     ASSERT_TRUE(started.ok()) << started.status();
     connections_ = *std::move(started);
   }
+  // Admits bodies of "POST N ", which have N bytes, and refuses those of "PUT ".
+  static HttpConnections::Body admit(absl::string_view head, const std::string&) {
+    HttpConnections::Body body;
+    if (absl::StartsWith(head, "PUT ")) body.refusal = "refused";
+    if (!absl::ConsumePrefix(&head, "POST ")) return body;
+    EXPECT_TRUE(absl::SimpleAtoi(head.substr(0, head.find(' ')), &body.bytes));
+    body.is_slow = true;
+    body.wants_continue = absl::StrContains(head, "expect");
+    return body;
+  }
   std::string answer(const std::string& request) {
+    if (absl::StrContains(request, "keep")) {
+      return "HTTP/1.1 200 OK\r\nConnection: keep-alive\r\nContent-Length: 4\r\n\r\nkept";
+    }
     if (absl::StartsWith(request, "GET /large ")) return std::string(kLarge, 'x');
-    if (absl::StartsWith(request, "GET /held ")) {
+    if (absl::StrContains(request, "/held ")) {
       MutexLock lock(mutex_);
       ++held_;
       changed_.notify_all();
@@ -99,6 +115,9 @@ class HttpConnectionsTest : public ::testing::Test {
     return peer.receive();
   }
 
+  // Reads until the answer's end.
+  static std::string receive_kept(Peer& peer) { return peer.receive("kept"); }
+
   Address address_{.host = "127.0.0.1", .port = "0"};
   Mutex mutex_;
   CondVar changed_;
@@ -112,6 +131,71 @@ TEST_F(HttpConnectionsTest, AnswersARequestThatArrivesInPieces) {
   Peer peer(address_);
   for (const char c : absl::string_view(kRequest)) peer.send(absl::string_view(&c, 1));
   EXPECT_EQ(peer.receive(), absl::StrCat("answer to ", strlen(kRequest)));
+}
+
+TEST_F(HttpConnectionsTest, ReceivesBodiesThatAreAdmitted) {
+  start({.body_threads = 1});
+  const std::string head = "POST 200000 \r\n\r\n", body(200'000, 'b');
+  EXPECT_EQ(request(head + body), absl::StrCat("answer to ", head.size() + body.size()));
+  Peer peer(address_);
+  peer.send(head.substr(0, 5));
+  peer.send(head.substr(5) + "b");
+  for (size_t at = 1; at < body.size(); at += 50'000) peer.send(body.substr(at, 50'000));
+  EXPECT_EQ(peer.receive(), absl::StrCat("answer to ", head.size() + body.size()));
+  EXPECT_EQ(request("PUT 5 \r\n\r\n12345"), "refused");
+  Peer waiting(address_);
+  waiting.send("POST 3 expect\r\n\r\n");
+  EXPECT_EQ(waiting.receive("\r\n\r\n"), "HTTP/1.1 100 Continue\r\n\r\n");
+  waiting.send("abc");
+  EXPECT_THAT(waiting.receive(), StartsWith("answer"));
+}
+
+TEST_F(HttpConnectionsTest, BodiesAreLimitedTogether) {
+  start({.body_bytes = 1000, .body_threads = 1});
+  EXPECT_THAT(request("POST 1001 \r\n\r\n"), StartsWith("HTTP/1.1 503"));
+  {
+    Peer slow(address_);
+    slow.send("POST 900 \r\n\r\nx");
+    EXPECT_TRUE(testing::wait_until(
+        [&] { return absl::StartsWith(request("POST 101 \r\n\r\n" + std::string(101, 'x')), "HTTP/1.1 503"); }));
+    EXPECT_THAT(request("POST 100 \r\n\r\n" + std::string(100, 'x')), StartsWith("answer"));
+  }
+  // The bytes of a connection that was closed, and of those that were answered, are free again.
+  EXPECT_TRUE(testing::wait_until(
+      [&] { return absl::StartsWith(request("POST 1000 \r\n\r\n" + std::string(1000, 'x')), "answer"); }));
+}
+
+TEST_F(HttpConnectionsTest, ABodyThatDoesNotArriveIsGivenUp) {
+  start({.body_timeout = std::chrono::milliseconds(50), .body_threads = 1});
+  EXPECT_EQ(request("POST 10 \r\n\r\nx"), "");
+}
+
+TEST_F(HttpConnectionsTest, RequestsWithBodiesDelayNoOthers) {
+  start({.body_threads = 1});
+  Peer held(address_), waiting(address_);
+  held.send("POST 1 /held \r\n\r\nx");
+  await_held(1);
+  waiting.send("POST 1 \r\n\r\nx");
+  EXPECT_THAT(request(), StartsWith("answer"));
+  release();
+  EXPECT_THAT(held.receive(), StartsWith("answer"));
+  EXPECT_THAT(waiting.receive(), StartsWith("answer"));
+}
+
+TEST_F(HttpConnectionsTest, AnswersFurtherRequestsOfAConnectionThatStaysOpen) {
+  start({.idle_timeout = std::chrono::milliseconds(100), .body_threads = 1});
+  Peer peer(address_);
+  for (int i = 0; i < 3; ++i) {
+    peer.send("POST 4 \r\n\r\nkeep");
+    EXPECT_THAT(receive_kept(peer), StartsWith("HTTP/1.1 200"));
+    peer.send("GET /keep HTTP/1.1\r\n\r\n");
+    EXPECT_THAT(receive_kept(peer), StartsWith("HTTP/1.1 200"));
+  }
+  EXPECT_EQ(peer.receive(), "");  // after idle_timeout
+  // A request that is sent before the answer is not served.
+  Peer early(address_);
+  early.send("POST 4 \r\n\r\nkeepGET / HTTP/1.1\r\n\r\n");
+  EXPECT_THAT(early.receive(), ::testing::EndsWith("kept"));
 }
 
 TEST_F(HttpConnectionsTest, SilentPeersDelayNobody) {
