@@ -425,10 +425,18 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
                                                .request_bytes = flags.model_request_limit,
                                                .inflight_bytes = flags.model_inflight_limit});
   }
-  const Listener::Parts parts{
-      *auth,         **audit,   sessions,         status,          tracer,
-      workers.get(), placement, admissions.get(), flags.placed_by, inference ? &*inference : nullptr,
-      publisher ? &*publisher : nullptr, run_upgrade};
+  const Listener::Parts parts{*auth,
+                              **audit,
+                              sessions,
+                              status,
+                              tracer,
+                              workers.get(),
+                              placement,
+                              admissions.get(),
+                              flags.placed_by,
+                              inference ? &*inference : nullptr,
+                              publisher ? &*publisher : nullptr,
+                              run_upgrade};
   auto listener = Listener::start(std::move(listening), parts, [&shutdown] { shutdown.end(); });
   if (!listener.ok()) return print_error(listener.status());
   if (flags.is_worker()) {  // the engine's calls wait until the clients can be served

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import json
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -208,20 +209,32 @@ def _trace(fn: Callable, inputs: Sequence[Tensor]) -> _C.Program:
 
 def _weight_names(fn: Callable, captured: Sequence[Tensor], number: Iterator[int]) -> list[str]:
     """The names in a module's state of captured tensors; "constant_0", ... for others."""
-    named: list[tuple[str, Tensor]] = []
-    for module in _modules_of(fn):
-        named += [*module.named_parameters(), *module.named_buffers()]
-    names = {_C.handle_number(tensor): name for name, tensor in reversed(named)}
+    names: dict[int, str] = {}
+    taken: set[str] = set()
+    for prefix, module in _modules_of(fn):
+        for name, tensor in (*module.named_parameters(), *module.named_buffers()):
+            handle = _C.handle_number(tensor)
+            if handle not in names and prefix + name not in taken:
+                names[handle] = prefix + name
+                taken.add(prefix + name)
     return [names.get(_C.handle_number(tensor)) or f"constant_{next(number)}" for tensor in captured]
 
 
-def _modules_of(fn: Callable) -> list[Module]:
-    if isinstance(fn, Module):
-        return [fn]
-    owner = getattr(fn, "__self__", None)
+def _modules_of(fn: Callable) -> list[tuple[str, Module]]:
+    """The modules that a function calls, with prefixes of their parameters' names: itself, its object, and variables that it
+    uses."""
+    owner = fn if isinstance(fn, Module) else getattr(fn, "__self__", None)
     if isinstance(owner, Module):
-        return [owner]
-    return [v for v in (getattr(fn, "__globals__", None) or {}).values() if isinstance(v, Module)][:1]
+        return [("", owner)]
+    code = getattr(fn, "__code__", None)
+    if code is None:
+        return []
+    cells = {}
+    for name, cell in zip(code.co_freevars, fn.__closure__ or ()):
+        with contextlib.suppress(ValueError):  # an empty cell
+            cells[name] = cell.cell_contents
+    used = {name: fn.__globals__[name] for name in code.co_names if name in fn.__globals__}
+    return [(f"{name}.", value) for name, value in {**used, **cells}.items() if isinstance(value, Module)]
 
 
 def trace_entry(name: str, entry: Entry, dynamic_batch: bool, numbers: Iterator[int]) -> TracedEntry:

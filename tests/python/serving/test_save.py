@@ -42,6 +42,17 @@ def test_module_has_names_of_its_parameters_and_a_dynamic_batch(tmp_path):
         assert data[begin:end] == parameter.detach().numpy().tobytes()
 
 
+def test_weights_of_modules_that_a_function_uses(tmp_path):
+    first, second = nn.Linear(3, 3), nn.Linear(3, 3)
+    offset = torch.ones(3)
+    serving.save(lambda x: second(first(x)) + first.weight[0] + offset, tmp_path / "1", torch.ones(2, 3))
+    names = entry_of(tmp_path / "1")["weights"]
+    assert sorted(names) == ["constant_0", "first.bias", "first.weight", "second.bias", "second.weight"]
+    header, data = header_of(tmp_path / "1" / "model.safetensors")
+    begin, end = header["second.weight"]["data_offsets"]
+    assert data[begin:end] == second.weight.detach().numpy().tobytes()
+
+
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64, torch.int64, torch.bool])
 def test_weights_of_other_dtypes(tmp_path, dtype):
     weight = (torch.arange(6).reshape(2, 3) % 2).to(dtype)
