@@ -179,7 +179,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
                 node = self.graph.placeholder(name)
         self._last_input = node
         node.meta["example_value"] = value.example
-        node.meta["dynamic_dims"] = value.dims if isinstance(value, TensorValue) else None
+        node.meta["dynamic_dims"] = getattr(value, "dims", None)
         self.inputs.append(value)
         return node
 
