@@ -299,7 +299,8 @@ class Capture:
     def __init__(self, entry: Entry, slots: tuple, options: Any, history: SizeHistory) -> None:
         self.entry, self.slots, self.options = entry, slots, options
         self.policy = SizePolicy(options.dynamic, history)
-        self.follows_sizes = self.policy.may_be_dynamic and not any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda"))
+        self.policy.can_follow = not any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda"))
+        self.follows_sizes = self.policy.may_be_dynamic and self.policy.can_follow
         self.table = TABLES[sys.version_info[:2]]
         self.may_have_regions = "backward" in entry.code.co_names
         self.group = 0
@@ -402,6 +403,7 @@ class Capture:
                         raise Failed(reason) from None
                 except (NeedsSizes, NeedsConstantSizes) as e:
                     self.follows_sizes, stop_at, broken = isinstance(e, NeedsSizes), None, None
+                    self.policy.can_follow &= self.follows_sizes
                 except NeedsNoRegions:
                     self.may_have_regions, stop_at, broken = False, None, None
                 except RecursionError:

@@ -43,7 +43,12 @@ class SizePolicy:
     Args:
         dynamic: the argument of torch.compile.
         history: what earlier captures have seen.
+
+    Attributes:
+        can_follow: whether there can be symbols at all: not with autocast, whose casts are not part of what is recorded.
     """
+
+    can_follow = True
 
     def __init__(self, dynamic: bool | None, history: SizeHistory) -> None:
         self._history = history

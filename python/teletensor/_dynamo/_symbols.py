@@ -66,7 +66,8 @@ class Symbols:
         is_static = cls in (Parameter, Buffer) or source.is_static
         dims = self.sizes.dims_of(tensor, source.text(self.slot_names), is_static)
         if dims and not self.follows_sizes:
-            if hasattr(tensor, "_dynamo_dynamic_indices") or hasattr(tensor, "_dynamo_weak_dynamic_indices"):
+            has_marks = hasattr(tensor, "_dynamo_dynamic_indices") or hasattr(tensor, "_dynamo_weak_dynamic_indices")
+            if has_marks and self.sizes.can_follow:
                 raise NeedsSizes
             return ()
         return dims
