@@ -436,6 +436,8 @@ class Capture:
         ex.check_regions()
         ex.add_alias_guards()
         ex.add_size_guards()
+        if self.options.on_result is not None and result is not None:
+            self.options.on_result(ex, result, self.slots)
         nodes = [v.node for v in code.outputs]
         graph, module = None, None
         if ex.calls or nodes:
