@@ -6,12 +6,13 @@ from ..compiler import _engine_backend  # noqa: F401 - registers the default bac
 from . import config, exc, utils
 from ._backends import list_backends, lookup_backend, register_backend
 from ._config import Patch
+from ._export import export
 from ._stance import is_compiling, set_stance
 from .decorators import (
     allow_in_graph, assume_constant_result, disable, disallow_in_graph, error_on_graph_break, forbid_in_graph, graph_break, mark_dynamic,
     mark_static, mark_static_address, maybe_mark_dynamic, nonstrict_trace, optimize, run, skip_frame, substitute_in_graph,
 )  # fmt: skip
-from .eval_frame import OptimizedModule, explain, export, reset
+from .eval_frame import OptimizedModule, explain, reset
 
 __all__ = [
     "OptimizedModule", "allow_in_graph", "assume_constant_result", "config", "disable", "disallow_in_graph", "error_on_graph_break",

@@ -179,7 +179,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
                 node = self.graph.placeholder(name)
         self._last_input = node
         node.meta["example_value"] = value.example
-        node.meta["dynamic_dims"] = value.dims if isinstance(value, TensorValue) else None
+        node.meta["dynamic_dims"] = getattr(value, "dims", None)
         self.inputs.append(value)
         return node
 
@@ -299,7 +299,8 @@ class Capture:
     def __init__(self, entry: Entry, slots: tuple, options: Any, history: SizeHistory) -> None:
         self.entry, self.slots, self.options = entry, slots, options
         self.policy = SizePolicy(options.dynamic, history)
-        self.follows_sizes = self.policy.may_be_dynamic and not any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda"))
+        self.policy.can_follow = not any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda"))
+        self.follows_sizes = self.policy.may_be_dynamic and self.policy.can_follow
         self.table = TABLES[sys.version_info[:2]]
         self.may_have_regions = "backward" in entry.code.co_names
         self.group = 0
@@ -402,6 +403,7 @@ class Capture:
                         raise Failed(reason) from None
                 except (NeedsSizes, NeedsConstantSizes) as e:
                     self.follows_sizes, stop_at, broken = isinstance(e, NeedsSizes), None, None
+                    self.policy.can_follow &= self.follows_sizes
                 except NeedsNoRegions:
                     self.may_have_regions, stop_at, broken = False, None, None
                 except RecursionError:
@@ -434,6 +436,8 @@ class Capture:
         ex.check_regions()
         ex.add_alias_guards()
         ex.add_size_guards()
+        if self.options.on_result is not None and result is not None:
+            self.options.on_result(ex, result, self.slots)
         nodes = [v.node for v in code.outputs]
         graph, module = None, None
         if ex.calls or nodes:

@@ -18,6 +18,8 @@ from ._values import (
     DictValue,
     DictView,
     ExceptionValue,
+    FloatOperand,
+    FloatValue,
     FunctionValue,
     IdValue,
     ItemValue,
@@ -73,6 +75,8 @@ class Operators:
         a, b = self.real(a), self.real(b)
         in_place = sign.endswith("=")
         name, function = IN_PLACE[sign] if in_place else BINARY[sign]
+        if isinstance(a, FloatValue) or isinstance(b, FloatValue):
+            a, b = self.float_operand(a, sign, b), self.float_operand(b, sign, a)
         if isinstance(a, SymbolValue) or isinstance(b, SymbolValue):
             found = self.binary_of_symbols(sign.rstrip("=") if in_place else sign, a, b)
             if found is not None:
@@ -90,7 +94,7 @@ class Operators:
             b = self.operand_of_item(b, a)
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             other = b if isinstance(a, TensorValue) else a
-            if isinstance(other, (TensorValue, Constant, SymbolValue)):
+            if isinstance(other, (TensorValue, Constant, FloatOperand, SymbolValue)):
                 return self.call_in_graph("call_function", function, [a, b])
             if not isinstance(other, ObjectValue):
                 raise Break(f"{sign} of a tensor and a {type(other).__name__}")
@@ -211,6 +215,7 @@ class Operators:
         """a < b and the like."""
         a, b = self.real(a), self.real(b)
         name, reflected, function = COMPARE[sign]
+        a, b = (self.plain(v) if isinstance(v, FloatValue) else v for v in (a, b))
         if is_symbolic_operand(a) and is_symbolic_operand(b):
             operands = [v.example if isinstance(v, SymbolValue) else v.value for v in (a, b)]
             return Constant(function(*operands))
@@ -315,6 +320,8 @@ class Operators:
         value = self.real(value)
         if isinstance(value, SymbolValue):
             return bool(value.example)
+        if isinstance(value, FloatValue):
+            value = self.plain(value)
         if isinstance(value, Constant):
             if isinstance(value.value, type) or self.is_folded(value) or type(value.value).__bool__ is _MISSING:
                 return bool(value.value)

@@ -12,12 +12,12 @@ class SizeHistory:
 
     def __init__(self) -> None:
         self._sizes: dict[str, list[int | None] | None] = {}  # None: it has changed
-        self._ints: dict[str, int | None] = {}
+        self._numbers: dict[str, float | None] = {}
 
     @property
     def is_empty(self) -> bool:
         """Whether nothing was captured yet."""
-        return not self._sizes and not self._ints
+        return not self._sizes and not self._numbers
 
     def changed_dims(self, name: str, sizes: tuple[int, ...]) -> tuple[int, ...]:
         """Notes the sizes of a tensor, and returns the dimensions in which they have differed: all if it had another rank."""
@@ -30,11 +30,11 @@ class SizeHistory:
                 known[i] = None
         return tuple(i for i, size in enumerate(known) if size is None)
 
-    def has_changed(self, name: str, value: int) -> bool:
-        """Notes an int, and returns whether it has differed."""
-        if self._ints.setdefault(name, value) != value:
-            self._ints[name] = None
-        return self._ints[name] is None
+    def has_changed(self, name: str, value: float) -> bool:
+        """Notes a number, and returns whether it has differed."""
+        if self._numbers.setdefault(name, value) != value:
+            self._numbers[name] = None
+        return self._numbers[name] is None
 
 
 class SizePolicy:
@@ -43,7 +43,12 @@ class SizePolicy:
     Args:
         dynamic: the argument of torch.compile.
         history: what earlier captures have seen.
+
+    Attributes:
+        can_follow: whether there can be symbols at all: not with autocast, whose casts are not part of what is recorded.
     """
+
+    can_follow = True
 
     def __init__(self, dynamic: bool | None, history: SizeHistory) -> None:
         self._history = history
@@ -69,5 +74,12 @@ class SizePolicy:
         """Whether an int is a symbol. `is_argument`: it is an argument or in one."""
         changed = self._history.has_changed(name, value)
         if not self.may_be_dynamic or config.specialize_int or not 2 <= value < 1 << 31:
+            return False
+        return self.is_automatic and changed or self.are_all_dynamic and is_argument
+
+    def is_input(self, value: float, name: str, is_argument: bool) -> bool:
+        """Whether a float is an input of graphs. `is_argument`: it is an argument or in one."""
+        changed = self._history.has_changed(name, value)
+        if config.specialize_float:
             return False
         return self.is_automatic and changed or self.are_all_dynamic and is_argument

@@ -14,8 +14,18 @@ from .._toplevel import symbols
 from ..fx.experimental.symbolic_shapes import ConstraintViolationError
 from ..nn import Buffer, Parameter
 from ._sizes import SizePolicy
-from ._source import CHECK_DYNAMIC_INT, CHECK_EQUAL, CHECK_SIZES, DICT_ITEM, LIST_ITEM, SLOT, TUPLE_ITEM, Source
-from ._values import Constant, SequenceValue, SymbolValue, TensorValue, Value
+from ._source import (
+    CHECK_DYNAMIC_INT,
+    CHECK_EQUAL,
+    CHECK_SIZES,
+    CHECK_TYPE,
+    DICT_ITEM,
+    LIST_ITEM,
+    SLOT,
+    TUPLE_ITEM,
+    Source,
+)
+from ._values import Constant, FloatOperand, FloatValue, SequenceValue, SymbolValue, TensorValue, Value
 
 # Operations whose results are symbols, with the text of the generated code.
 _OPERATIONS = {
@@ -43,19 +53,21 @@ class Symbols:
     sizes: SizePolicy
     follows_sizes: bool
     _symbols: dict[int, SymbolValue]
+    _floats: dict[int, FloatValue]
     _traced: list[tuple[Source, list[int], tuple[int, ...], Any]]
 
     def begin_symbols(self, policy: SizePolicy, follows_sizes: bool) -> None:
         """Sets the policy of the capture."""
         self.sizes, self.follows_sizes = policy, follows_sizes
-        self._symbols, self._traced = {}, []
+        self._symbols, self._floats, self._traced = {}, {}, []
 
     def dims_of(self, tensor: Any, cls: type, source: Source) -> tuple[int, ...]:
         """The dimensions of an existing tensor whose sizes are symbols."""
         is_static = cls in (Parameter, Buffer) or source.is_static
         dims = self.sizes.dims_of(tensor, source.text(self.slot_names), is_static)
         if dims and not self.follows_sizes:
-            if hasattr(tensor, "_dynamo_dynamic_indices") or hasattr(tensor, "_dynamo_weak_dynamic_indices"):
+            has_marks = hasattr(tensor, "_dynamo_dynamic_indices") or hasattr(tensor, "_dynamo_weak_dynamic_indices")
+            if has_marks and self.sizes.can_follow:
                 raise NeedsSizes
             return ()
         return dims
@@ -100,9 +112,33 @@ class Symbols:
             return self.constant_value(value.example.shape)
         return SequenceValue([self.size_at(value, i) for i in range(value.example.dim())], _C.Size)
 
-    @staticmethod
-    def plain(value: Value) -> Value:
-        """A constant instead of a symbol, which every call must then have; other values themselves."""
+    def wrap_float(self, obj: float, source: Source) -> Value:
+        """An existing float: a constant or an input of the graph."""
+        name = source.text(self.slot_names)
+        if source.is_static or not self.sizes.is_input(obj, name, _is_argument(source)):
+            self.guards.check(CHECK_EQUAL, source, obj)
+            return Constant(obj, source)
+        node = self.guards.node(source)
+        if node not in self._floats:
+            self.guards.check(CHECK_TYPE, source, float)
+            self._floats[node] = FloatValue(obj, source)
+        return self._floats[node]
+
+    def float_operand(self, value: Value, sign: str, other: Value) -> Value:
+        """A FloatValue as an operand: an input of the graph if a tensor without dimensions has the same effect, or a constant."""
+        if not isinstance(value, FloatValue):
+            return value
+        if sign.rstrip("=") in ("+", "-", "*", "/") and isinstance(other, TensorValue):
+            example = other.example
+            if example.dtype in (_C.float32, _C.float64) and example.dim() > 0 and example.device.type == "cpu":
+                return FloatOperand(value)
+        return self.plain(value)
+
+    def plain(self, value: Value) -> Value:
+        """A constant instead of a number that differs from call to call, which every call must then have; other values themselves."""
+        if isinstance(value, FloatValue):
+            self.guards.check(CHECK_EQUAL, value.source, value.original)
+            return Constant(value.original, value.source)
         return Constant(value.value) if isinstance(value, SymbolValue) else value
 
     def operation(self, name: str, *operands: Value) -> Value:

@@ -21,6 +21,8 @@ from ._values import (
     Constant,
     DictValue,
     ExceptionValue,
+    FloatOperand,
+    FloatValue,
     ItemValue,
     MethodValue,
     ObjectValue,
@@ -180,6 +182,11 @@ class Tensors:
         value = self.real(value)
         if isinstance(value, TensorValue):
             return self.node_of(value), value.example
+        if isinstance(value, FloatOperand):
+            number = value.number
+            number.node = number.node or self.add_input(number, number.source.text(self.slot_names))
+            return number.node, number.original
+        value = self.plain(value) if isinstance(value, FloatValue) else value
         if isinstance(value, SymbolValue):
             return self.node_of_symbol(value), value.example
         if isinstance(value, Constant):

@@ -80,6 +80,23 @@ class SymbolValue(Value):
         return int(self.example)
 
 
+class FloatValue(Value):
+    """A float that the function receives and that differs from call to call."""
+
+    cls = float
+
+    def __init__(self, original: float, source: Source) -> None:
+        self.original, self.source = original, source
+        self.example, self.node = original, None
+
+
+class FloatOperand(Value):
+    """A FloatValue as an operand of arithmetic with a tensor, where it can be an input of the graph."""
+
+    def __init__(self, number: FloatValue) -> None:
+        self.number = number
+
+
 class TensorValue(Value):
     """A tensor: a node of the graph, and a stand-in that has its metadata."""
 

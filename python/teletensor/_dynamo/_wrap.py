@@ -130,6 +130,8 @@ class Wrapping:
             return Null()
         if cls is int:
             return self.wrap_int(obj, source)
+        if cls is float:
+            return self.wrap_float(obj, source)
         if cls in EQUAL_TYPES or isinstance(obj, enum.Enum):
             check(CHECK_IS if obj is None or cls is bool or isinstance(obj, enum.Enum) else CHECK_EQUAL, source, obj)
             return Constant(obj, source)

@@ -1,7 +1,8 @@
 """torch._dynamo.config: settings of graph capture.
 
 ``recompile_limit``, ``disable``, ``suppress_errors``, ``error_on_recompile``, ``error_on_graph_break``, ``dynamic_shapes``,
-``assume_static_by_default``, ``automatic_dynamic_shapes``, ``specialize_int`` and ``capture_scalar_outputs`` have an effect.
+``assume_static_by_default``, ``automatic_dynamic_shapes``, ``specialize_int``, ``specialize_float`` and ``capture_scalar_outputs``
+have an effect.
 The others can be set and read: modules are always guarded.
 """
 
@@ -19,6 +20,7 @@ capture_dynamic_output_shape_ops = False
 automatic_dynamic_shapes = True
 assume_static_by_default = True
 specialize_int = False
+specialize_float = False
 dynamic_shapes = True
 guard_nn_modules = True
 inline_inbuilt_nn_modules = True

@@ -32,7 +32,7 @@ from ._source import CHECK_MODES, Guards
 from ._stance import current_stance, is_disabled
 from .exc import BackendCompilerFailed, FailOnRecompileLimitHit, RecompileError, Unsupported
 
-__all__ = ["ExplainOutput", "OptimizedModule", "compiled", "explain", "export", "is_dynamo_supported", "reset"]
+__all__ = ["ExplainOutput", "OptimizedModule", "compiled", "explain", "is_dynamo_supported", "reset"]
 
 _lock = threading.RLock()
 _compilers: weakref.WeakSet[Compiler] = weakref.WeakSet()
@@ -54,7 +54,8 @@ class Compiler:
     """The options of torch.compile and the code that was made with them.
 
     Attributes:
-        on_graph: called with each captured graph and its break, by explain().
+        on_capture: receives each captured graph and its break, for explain().
+        on_result: called with the executor, the result and the slots at the end of a function, for export().
     """
 
     def __init__(
@@ -65,6 +66,7 @@ class Compiler:
         self.recompile_limit, self.dynamic = recompile_limit, dynamic
         self.caches: weakref.WeakKeyDictionary[types.CodeType, dict[Any, Any]] = weakref.WeakKeyDictionary()
         self.on_capture: Callable | None = None
+        self.on_result: Callable | None = None
         _compilers.add(self)
 
     def __deepcopy__(self, _memo: dict) -> Compiler:
@@ -513,8 +515,3 @@ def explain(f: Callable, *extra_args: Any, **extra_kwargs: Any) -> Any:
     if extra_args or extra_kwargs:
         return inner(*extra_args, **extra_kwargs)
     return inner
-
-
-def export(f: Any, *extra_args: Any, **extra_kwargs: Any) -> Any:
-    """Raises NotImplementedError: torch.export traces modules."""
-    raise NotImplementedError("[export] use torch.export.export, or torch.compile with a backend that keeps the GraphModule")

@@ -27,8 +27,8 @@ class GraphProgram:
     Args:
         gm: the GraphModule. Placeholders have "dynamic_dims", the dimensions whose sizes differ from run to run, and
             "is_captured" among their metadata.
-        inputs: examples: tensors, and ints that differ from run to run. In a Program, each int is the size of a tensor without
-            elements.
+        inputs: examples: tensors, and numbers that differ from run to run. In a Program, each int is the size of a tensor without
+            elements, and each float a tensor without dimensions.
 
     Attributes:
         program: the Program.
@@ -43,14 +43,17 @@ class GraphProgram:
         placeholders = [node for node in nodes if node.op == "placeholder"]
         self._captured = {i for i, node in enumerate(placeholders) if node.meta.get("is_captured")}
         self._numbers = {i for i, value in enumerate(inputs) if type(value) is int}
+        self._floats = {i for i, value in enumerate(inputs) if type(value) is float}
         self._kept = [i for i in range(len(inputs)) if i not in self._captured]
         self._given = list(inputs) if self._captured else []  # the guards require these tensors
         dims = [node.meta.get("dynamic_dims") or () for node in placeholders]
-        self.is_dynamic = bool(self._numbers) or any(dims)
+        has_sizes = bool(self._numbers) or any(dims)
+        self.is_dynamic = has_sizes or bool(self._floats)
         self._constant: Any = True
-        if self.is_dynamic:
+        if has_sizes:
+            others = self._numbers | self._floats
             self._constant = [
-                (at, d) for at, i in enumerate(self._kept) if i not in self._numbers for d in range(inputs[i].dim()) if d not in dims[i]
+                (at, d) for at, i in enumerate(self._kept) if i not in others for d in range(inputs[i].dim()) if d not in dims[i]
             ]
         is_flat = all(node.op in ("placeholder", "call_function", "call_method", "output") for node in nodes)
         self._has_backward = any(node.target in ("backward", setattr, gradients.grad) for node in nodes)
@@ -62,7 +65,7 @@ class GraphProgram:
         self._has_steps = any(hasattr(node.target, "optimizer") for node in nodes)
         self._call = self._call_nodes if is_flat else gm.forward
         self.reason_against = _changed_input(gm, inputs)
-        if not is_flat and (self._numbers or self._captured):
+        if not is_flat and (self._numbers or self._floats or self._captured):
             self.reason_against = "it has submodules, and inputs that are no tensors"
         if not self.reason_against:
             self.program: TracedProgram = self._trace(inputs)
@@ -73,9 +76,14 @@ class GraphProgram:
 
     def tensors(self, inputs: Sequence[Any]) -> list[Tensor]:
         """The inputs of the Program."""
-        if not self._numbers and not self._captured:
+        if not self._numbers and not self._floats and not self._captured:
             return list(inputs)
-        return [empty([inputs[i], 0]) if i in self._numbers else inputs[i] for i in self._kept]
+        return [self._tensor(i, inputs[i]) for i in self._kept]
+
+    def _tensor(self, i: int, value: Any) -> Tensor:
+        if i in self._numbers:
+            return empty([value, 0])
+        return _C.tensor(value, dtype=_C.float64, device="cpu") if i in self._floats else value
 
     def _run(self, tensors: Sequence[Tensor]) -> tuple:
         if not self._enables_grad:

@@ -384,3 +384,18 @@ def no_grad_block(x):
     with torch.no_grad():
         y = x.view(-1)
     return y * x.shape[0]
+
+
+@row(((2, 3), [0.5]), ((2, 3), [0.6]), ((2, 3), [0.7]), ((4, 3), [1.0]))
+def float_argument(x, s):
+    return x * s + 1
+
+
+@row(((2, 3), [0.5]), ((2, 3), [0.6]), ((2, 3), [0.7]), dynamic=True)
+def float_argument_dynamic(x, s):
+    return x / s
+
+
+@row(((2, 3), [0.5]), ((2, 3), [0.6]), ((2, 3), [7.0]))
+def float_in_branch(x, s):
+    return x + s if s < 1 else x - s

@@ -37,7 +37,7 @@ class Generator:
         a, b = self.number(depth + 1), self.number(depth + 1)
         return self.pick(
             f"{a} > {b}", f"{a} == {b}", f"{a} % 2", f"{a} in (2, 5, 7)", f"not {a}", f"{a} <= 6 < {b}", f"isinstance({a}, int)", "x.shape == y.shape",
-            f"{a} is None", f"str({a}) == '4'", f"{a} in {{4: 1, 6: 2}}",
+            f"{a} is None", f"str({a}) == '4'", f"{a} in {{4: 1, 6: 2}}", "s > 0.5", "not s", f"s * 2 < {a}",
         )  # fmt: skip
 
     def tensor(self) -> str:
@@ -48,7 +48,7 @@ class Generator:
             "torch.arange(m).unsqueeze(1) * x", f"x.flatten()[{a} % (m * n)]", "x.narrow(0, 0, m // 2 + 1)", "x.sum() / n", "F.pad(x, (1, m))",
             "torch.stack([x, x]).transpose(0, 1)", "x.roll(m // 2, 0)", f"x.repeat({a} % 3 + 1, 2)", "x.chunk(2)[0]", "x.split(m // 2 + 1)[-1]",
             "torch.tril(torch.ones(n, n)) @ y", "x.index_select(0, torch.arange(m - 1))", "F.layer_norm(x, (n,))", "x[m - 1]", "z.flatten().cumsum(0)",
-            "torch.where(x > 0, x, torch.ones(m, 1))", "x.max(dim=1).values", f"torch.full((m,), {a})", "x.mean(1, keepdim=True) - z.sum()",
+            "torch.where(x > 0, x, torch.ones(m, 1))", "x.max(dim=1).values", f"torch.full((m,), {a})", "x.mean(1, keepdim=True) - z.sum()", "x * s + 1", "(s - x) / 2", "x / s", "z * s", "x.sum() * s", "x.clamp(max=s)", "s * 2 + x", "-s * x",
         )  # fmt: skip
 
     def add(self, text: str) -> None:
@@ -79,7 +79,7 @@ class Generator:
     def function(self) -> str:
         for _ in range(self.random.randrange(2, 7)):
             self.statement()
-        head = ["def f(x, y, k, ints):", "    m, n = x.shape", "    p = y.size(1)", "    z = w = x", "    found = [k]"]
+        head = ["def f(x, y, k, ints, s):", "    m, n = x.shape", "    p = y.size(1)", "    z = w = x", "    found = [k, s]"]
         return "\n".join([*head, *self.lines, "    return z, w, found, x.shape, m * n"]) + "\n"
 
 
@@ -105,7 +105,7 @@ def check(seed: int, calls: int = 7) -> None:
     for _ in range(calls):
         m, n, p, k, i = (generator.random.choice([1, 2, 2, 3, 4, 5, 6, 7, 9]) for _ in range(5))
         torch.manual_seed(m)
-        args = [torch.randn(m, n, requires_grad=m % 2 == 0), torch.randn(n, p), k, [i, 3]]
+        args = [torch.randn(m, n, requires_grad=m % 2 == 0), torch.randn(n, p), k, [i, 3], generator.random.choice([0.5, 0.25, 2.0, 0.0, -1.5])]
         for got, want in zip(outcome(compiled, args), outcome(scope["f"], args)):
             assert len(got) == len(want), (got, want, text)
             for a, b in zip(got, want):

@@ -176,11 +176,32 @@ def test_autocast_has_constant_sizes():
         with torch.autocast("cpu"):
             return x @ x.t()
 
-    f, graphs = compiled(function, "inductor", dynamic=True)
-    for n in (3, 4):
-        x = torch.randn(n, 5)
-        assert torch.equal(f(x), function(x))
-    assert len(graphs) == 2
+    for is_entered in (False, True):
+        f, graphs = compiled(function, "inductor", dynamic=True)
+        with torch.autocast("cpu", enabled=is_entered):
+            for n in (3, 4):
+                x = torch.randn(n, 5)
+                torch._dynamo.mark_dynamic(x, 0)
+                assert torch.equal(f(x), function(x))
+        assert len(graphs) == 2
+
+
+def test_checks_of_recorded_sizes():
+    trace = torch._C.ProgramTrace([], True, only_metadata=True, records_sizes=True)
+    try:
+        x = trace.add_input(torch.ones(4, 3), [0])
+        rows = x.view(-1).size(0)
+        assert type(rows) is torch.SymInt and rows > 6 and type(x.size(1)) is int
+        torch.ones(4, 2) @ (x.t() @ x)[:2]
+        checks = trace.size_checks()
+    finally:
+        trace.stop()
+    assert checks.hold([[9, 3]]) and not checks.hold([[2, 3]])
+    assert "<= 6" in checks.failure and not checks.hold([[4, 1]])
+    with pytest.raises(ValueError, match="sizes of 1 inputs, got 2"):
+        checks.hold([[9, 3], [9, 3]])
+    with pytest.raises(RuntimeError, match="records sizes"):
+        torch._C.ProgramTrace([], True, only_metadata=True).size_checks()
 
 
 def test_checks():
