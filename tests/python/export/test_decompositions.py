@@ -143,3 +143,27 @@ def test_decompositions_that_depend_on_dynamic_sizes(torch):
     batch = torch.export.Dim("batch", min=2)
     with pytest.raises(NotImplementedError, match="depends on dynamic sizes"):
         decomposed(torch, lambda x: x.chunk(2)[0], torch.randn(4, 3), dynamic=[{0: batch}])
+
+
+def test_writes_without_gradients(torch):
+    def forward(x):
+        y = x.clone()
+        with torch.no_grad():
+            y.add_(1)
+        return y * 2
+
+    module = decomposed(torch, forward, torch.ones(2))
+    assert module(torch.ones(2)).tolist() == [4, 4]
+
+
+def test_dynamic_sizes_that_are_computed(torch):
+    def forward(x):
+        y = x.clone()
+        y[: x.shape[0] - 1].mul_(2)
+        return y.reshape(x.shape[0] * 3)
+
+    batch = torch.export.Dim("batch", min=2)
+    module = decomposed(torch, forward, torch.randn(4, 3), dynamic=[{0: batch}])
+    for n in (2, 5, 130):
+        x = torch.randn(n, 3)
+        torch.testing.assert_close(module(x), forward(x))

@@ -227,6 +227,13 @@ def test_batch_norm_in_training_mode(torch: Any) -> None:
     np.testing.assert_allclose(program(x)[0].numpy(), expected.numpy(), atol=1e-5)
 
 
+def test_instance_norm_in_training_mode(torch: Any) -> None:
+    module, x = torch.nn.InstanceNorm1d(3, track_running_stats=True), torch.randn(2, 3, 5)
+    with pytest.warns(torch.onnx.errors.OnnxExporterWarning, match="running_mean, running_var"):
+        program = torch.onnx.export(module, (x,))
+    np.testing.assert_allclose(program(x)[0].numpy(), torch.nn.functional.instance_norm(x).numpy(), atol=1e-5)
+
+
 def test_optimize(torch: Any) -> None:
     def forward(x: Any) -> Any:
         unused = x.cos()  # noqa: F841

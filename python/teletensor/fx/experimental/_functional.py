@@ -212,10 +212,10 @@ class Functionaliser:
     def _higher_order(self, node: Node) -> Any:
         """Keeps a call with graphs as it is; a region without gradients becomes a part of this graph."""
         modules = [self.values[a] for a in node.all_input_nodes if isinstance(self.values[a], GraphModule)]
-        if any(_written_arguments(n.target, n.args, n.kwargs) for m in modules for n in m.graph.nodes if n.op == "call_function"):
-            raise NotImplementedError(f"[functional] writes in the functions of {node.target}")
         if node.target.name() == "wrap_with_set_grad_enabled":
             return self._inlined(modules[0], [self.values[a] for a in node.args[2:]])
+        if any(_written_arguments(n.target, n.args, n.kwargs) for m in modules for n in m.graph.nodes if n.op == "call_function"):
+            raise NotImplementedError(f"[functional] writes in the functions of {node.target}")
         recording = self.recording
 
         def argument(found: Any) -> Any:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 from typing import Any
 
@@ -9,6 +10,7 @@ from ... import _C
 from ..._functions import finfo
 from .._builder import Builder, Value
 from .._registry import Untranslatable, translates
+from ..errors import OnnxExporterWarning
 
 
 def _ones(b: Builder, sizes: Sequence[Any], dtype: Any, value: float = 1) -> Value:
@@ -181,6 +183,9 @@ def _instance_norm(
         if running_mean is None:
             raise Untranslatable("instance_norm without statistics")
         return _inference(b, input, weight, bias, running_mean, running_var, eps)
+    if running_mean is not None:
+        message = "[onnx.export] instance_norm writes running statistics; ONNX graphs keep no state, and the writes are left out"
+        warnings.warn(message, OnnxExporterWarning, stacklevel=2)
     channels = [input.shape[1]]
     scale = weight if weight is not None else _ones(b, channels, input.dtype)
     shift = bias if bias is not None else _ones(b, channels, input.dtype, 0)
