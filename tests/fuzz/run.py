@@ -27,6 +27,8 @@ from rich.table import Table
 ROOT = Path(__file__).resolve().parent.parent.parent
 FOLDER = ROOT / "build-fuzz"
 SEEDED = ("frame_fuzz", "program_fuzz")  # their seeds are recorded from the operators' samples
+# Targets in Python.
+MODULES = tuple(f"tests.fuzz.{name}" for name in ("load_fuzz", "onnx_fuzz", "api_fuzz", "library_fuzz"))
 
 
 @dataclass
@@ -132,7 +134,7 @@ def main() -> int:
     seeds = make_seeds()
     built = ROOT / "build/tests" if args.release else ROOT / "build-asan/fuzz"
     targets = sorted(t for t in built.iterdir() if t.name.endswith("_fuzz") and args.only in t.name)
-    modules = [m for m in ("tests.fuzz.load_fuzz", "tests.fuzz.onnx_fuzz", "tests.fuzz.api_fuzz", "tests.fuzz.library_fuzz") if args.only in m]
+    modules = [m for m in MODULES if args.only in m]
     columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn(), TimeElapsedColumn())
     outcomes = []
     with Progress(*columns, console=console) as progress, ThreadPoolExecutor(args.jobs) as pool:
