@@ -19,7 +19,7 @@ constexpr int kColumns = 16;  // of a block
 constexpr int kTileRows = 4, kTileColumns = 4;
 constexpr int64_t kChunkBytes = int64_t{256} << 10;  // of rows of a, which stay in the L2 cache
 constexpr int64_t kMaxRows = 64;                     // of a block
-constexpr int64_t kFewRows = 8;                      // up to which packing the weights costs more than it saves
+constexpr int64_t kFewRows = 12;                     // up to which packing the weights costs more than it saves
 constexpr int64_t kPackedBytes = int64_t{1} << 20;   // of weights that are packed at a time, per thread
 
 // Computes sums[i][j] for up to kTileRows rows and kTileColumns columns, and the sums of b's rows if `weights` is not
