@@ -20,6 +20,7 @@ constexpr int kTileRows = 4, kTileColumns = 4;
 constexpr int64_t kChunkBytes = int64_t{256} << 10;  // of rows of a, which stay in the L2 cache
 constexpr int64_t kMaxRows = 64;                     // of a block
 constexpr int64_t kFewRows = 12;                     // up to which packing the weights costs more than it saves
+constexpr int64_t kMinColumns = 8;                   // from which vectors of 16 columns are full enough
 constexpr int64_t kPackedBytes = int64_t{1} << 20;   // of weights that are packed at a time, per thread
 
 // Computes sums[i][j] for up to kTileRows rows and kTileColumns columns, and the sums of b's rows if `weights` is not
@@ -162,7 +163,7 @@ void blocked_product(const Int8Product& p, absl::FunctionRef<void(const Int8Bloc
 void int8_product(const Int8Product& p, absl::FunctionRef<void(const Int8Block&)> store) {
   if (p.m == 0 || p.n == 0) return;
   static const bool is_fast = has_vnni();
-  if (is_fast && p.m > kFewRows && p.k > 0) return blocked_product(p, store);
+  if (is_fast && p.m > kFewRows && p.n >= kMinColumns && p.k > 0) return blocked_product(p, store);
   const TileFunction tile = is_fast ? &tile_with_vnni : &tile_portable;
   const int64_t fitting = kChunkBytes / std::max<int64_t>(p.k, 1) / kTileRows * kTileRows;
   const int64_t chunk = std::clamp<int64_t>(fitting, kTileRows, kMaxRows);
