@@ -10,6 +10,7 @@
 #include "kernels/common/nn/convolution_shape.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/int8_dot.h"
 #include "kernels/cpu/quantized/int8_operands.h"
 
@@ -111,6 +112,14 @@ void patch_sums(int64_t count, int64_t depth, const uint8_t* patches, int32_t* s
   });
 }
 
+// The results of n outputs of a channel: sums + shift, minus the totals of their patches times the zero point.
+TT_CLONES void finish_channel(int64_t n, const int32_t* sums, int64_t step, int32_t shift, const int32_t* totals,
+                              int32_t point, int32_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = sums[i * step] + shift;
+  if (!totals) return;
+  for (int64_t i = 0; i < n; ++i) to[i] -= totals[i] * point;
+}
+
 void by_products(const Int8Convolution& c, const UnsignedOperand& a, const Tensor& weight, const int32_t* points,
                  int32_t* out) {
   const Tensor x = channels_last(c, a.values), w = taps_first(c, weight);
@@ -128,14 +137,16 @@ void by_products(const Int8Convolution& c, const UnsignedOperand& a, const Tenso
       if (!symmetric) patch_sums(count, depth, buffer, sums.data_as<int32_t>());
       const int8_t* b = w.data_as<const int8_t>() + group * c.out_channels * depth;
       int8_product({count, c.out_channels, depth, buffer, depth, b, depth}, [&](const Int8Block& t) {
-        for (int64_t i = 0; i < t.rows; ++i) {
+        for (int64_t i = 0, run = 0; i < t.rows; i += run) {
           const int64_t at = first + t.row + i, image = at / outputs, output = at % outputs;
-          const int32_t centered =
-              symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - static_cast<int32_t>(depth) * a.zero_point;
+          run = std::min(t.rows - i, outputs - output);  // outputs of one image
+          const int32_t* totals = symmetric ? nullptr : sums.data_as<int32_t>() + t.row + i;
           for (int64_t j = 0; j < t.columns; ++j) {
             const int64_t channel = group * c.out_channels + t.column + j;
-            out[(image * c.groups * c.out_channels + channel) * outputs + output] =
-                t.sums[i * t.step + j] - a.zero_point * t.weights[j] - zero[t.column + j] * centered;
+            const int32_t point = zero[t.column + j];
+            const int32_t shift = a.zero_point * (static_cast<int32_t>(depth) * point - t.weights[j]);
+            finish_channel(run, t.sums + i * t.step + j, t.step, shift, totals, point,
+                           out + (image * c.groups * c.out_channels + channel) * outputs + output);
           }
         }
       });
