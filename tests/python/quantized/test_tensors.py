@@ -98,13 +98,14 @@ def test_integer_products_are_exact(torch, m, n, k):
     assert torch.equal(torch._int_mm(signed, b.t()).double(), signed.double() @ b.double().t())
 
 
-@pytest.mark.parametrize("channels", [(4, 6, 1), (4, 4, 4), (4, 8, 2), (6, 12, 6)])
+@pytest.mark.parametrize("channels", [(4, 6, 1), (5, 19, 1), (4, 4, 4), (4, 8, 2), (4, 18, 2), (6, 12, 6)])
+@pytest.mark.parametrize("kernel", [(3, 2, 3), (1, 1, 1)])
 @pytest.mark.parametrize("space", [1, 2, 3])
-def test_integer_convolutions_are_exact(torch, channels, space):
+def test_integer_convolutions_are_exact(torch, channels, kernel, space):
     torch.manual_seed(space)
     inputs, outputs, groups = channels
     x = torch.randint(0, 256, (2, inputs, *(7, 6, 5)[:space])).to(torch.uint8)
-    w = torch.randint(-128, 128, (outputs, inputs // groups, *(3, 2, 3)[:space])).to(torch.int8)
+    w = torch.randint(-128, 128, (outputs, inputs // groups, *kernel[:space])).to(torch.int8)
     points = torch.randint(-3, 4, (outputs,))
     from teletensor import _C
 
