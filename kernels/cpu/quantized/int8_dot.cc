@@ -149,7 +149,7 @@ void blocked_product(const Int8Product& p, absl::FunctionRef<void(const Int8Bloc
     parallel_for(count * chunks, grain, [&](int64_t begin, int64_t end) {
       alignas(64) int32_t sums[kChunk * kPanelColumns];
       for (int64_t task = begin; task < end; ++task) {
-        const int64_t panel = task / chunks, row = task % chunks * kChunk, rows = std::min(kChunk, p.m - row);
+        const int64_t panel = task % count, row = task / count * kChunk, rows = std::min(kChunk, p.m - row);
         multiply_panel(rows, width(panel), p.k, p.a + row * p.a_step, p.a_step, to + panel * bytes, sums);
         store({row, rows, (first + panel) * kPanelColumns, width(panel), sums, kPanelColumns,
                weights + panel * kPanelColumns});

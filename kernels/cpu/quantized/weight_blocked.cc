@@ -16,10 +16,10 @@ namespace tt::cpu {
 namespace {
 
 constexpr int kLanes = 16;
-constexpr int kColumns = 64;      // of a panel
-constexpr int kRows = 6;          // of x, whose sums stay in registers
-constexpr int64_t kDepth = 128;   // of k: a panel of this depth stays in the L1 cache
-constexpr int64_t kMinRows = 48;  // for which a panel is converted
+constexpr int kColumns = 64;     // of a panel
+constexpr int kRows = 6;         // of x, whose sums stay in registers
+constexpr int64_t kDepth = 128;  // of k: a panel of this depth stays in the L1 cache
+constexpr int64_t kChunk = 120;  // rows for which a panel is converted, and whose sums stay in the L2 cache
 constexpr int kMaxVectors = kColumns / kLanes;
 
 #define TT_V4 [[gnu::target("arch=x86-64-v4")]]
@@ -84,18 +84,15 @@ TT_V4 void convert_int4(int64_t rows, int64_t begin, int64_t depth, const Int4Ro
   }
 }
 
-// Computes or adds the sums over `depth` elements for kHeight rows and up to kVectors * 16 columns; `last` are the
-// lanes of the last vector.
+// Computes or adds sums[i * kColumns + j] over `depth` elements for kHeight rows and kVectors * 16 columns.
 template <int kHeight, int kVectors>
-TT_V4 void tile(bool add, __mmask16 last, int64_t depth, const float* x, int64_t x_step, const float* w, float* out,
-                int64_t step) {
+TT_V4 void tile(bool add, int64_t depth, const float* x, int64_t x_step, const float* w, float* sums) {
   __m512 s[kHeight][kVectors];
 #pragma GCC unroll 6
   for (int i = 0; i < kHeight; ++i) {
 #pragma GCC unroll 4
     for (int v = 0; v < kVectors; ++v) {
-      const __mmask16 mask = v == kVectors - 1 ? last : 0xffff;
-      s[i][v] = add ? _mm512_maskz_loadu_ps(mask, out + i * step + v * kLanes) : _mm512_setzero_ps();
+      s[i][v] = add ? _mm512_loadu_ps(sums + i * kColumns + v * kLanes) : _mm512_setzero_ps();
     }
   }
   for (int64_t p = 0; p < depth; ++p, w += kVectors * kLanes) {
@@ -112,9 +109,7 @@ TT_V4 void tile(bool add, __mmask16 last, int64_t depth, const float* x, int64_t
 #pragma GCC unroll 6
   for (int i = 0; i < kHeight; ++i) {
 #pragma GCC unroll 4
-    for (int v = 0; v < kVectors; ++v) {
-      _mm512_mask_storeu_ps(out + i * step + v * kLanes, v == kVectors - 1 ? last : 0xffff, s[i][v]);
-    }
+    for (int v = 0; v < kVectors; ++v) _mm512_storeu_ps(sums + i * kColumns + v * kLanes, s[i][v]);
   }
 }
 
@@ -132,11 +127,10 @@ constexpr auto kTiles = tiles(std::make_index_sequence<static_cast<size_t>(kRows
 using Convert =
     absl::FunctionRef<void(int64_t column, int64_t rows, int64_t p, int64_t depth, float* to, int64_t step)>;
 
-void multiply_panel(int64_t rows, int64_t column, int64_t columns, int64_t n, int64_t k, const float* x, float* out,
+void multiply_panel(int64_t rows, int64_t column, int64_t columns, int64_t k, const float* x, float* sums,
                     Convert convert) {
   alignas(64) float panel[kDepth * kColumns];
   const int vectors = static_cast<int>((columns + kLanes - 1) / kLanes);
-  const __mmask16 last = first_lanes(columns - (vectors - 1) * kLanes);
   for (int64_t p = 0; p < k; p += kDepth) {
     const int64_t depth = std::min(kDepth, k - p);
     for (int v = 0; v < vectors; ++v) {
@@ -145,23 +139,21 @@ void multiply_panel(int64_t rows, int64_t column, int64_t columns, int64_t n, in
     }
     for (int64_t i = 0; i < rows; i += kRows) {
       const int64_t height = std::min<int64_t>(kRows, rows - i);
-      kTiles[(height - 1) * kMaxVectors + vectors - 1](p > 0, last, depth, x + i * k + p, k, panel,
-                                                       out + i * n + column, n);
+      kTiles[(height - 1) * kMaxVectors + vectors - 1](p > 0, depth, x + i * k + p, k, panel, sums + i * kColumns);
     }
   }
 }
 
 void multiply(int64_t m, int64_t n, int64_t k, const float* x, float* out, Convert convert) {
-  const int64_t panels = (n + kColumns - 1) / kColumns;
-  const int64_t wanted = std::clamp<int64_t>(2 * num_threads() / panels, 1, (m + kMinRows - 1) / kMinRows);
-  const int64_t chunk = ((m + wanted - 1) / wanted + kRows - 1) / kRows * kRows;
-  const int64_t chunks = (m + chunk - 1) / chunk;
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / (std::min(chunk, m) * kColumns * k));
-  parallel_for(panels * chunks, grain, [&](int64_t begin, int64_t end) {
-    for (int64_t task = begin; task < end; ++task) {
-      const int64_t column = task / chunks * kColumns, row = task % chunks * chunk;
-      multiply_panel(std::min(chunk, m - row), column, std::min<int64_t>(kColumns, n - column), n, k, x + row * k,
-                     out + row * n, convert);
+  const int64_t panels = (n + kColumns - 1) / kColumns, chunks = (m + kChunk - 1) / kChunk;
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 18) / (std::min(kChunk, m) * kColumns * k));
+  parallel_for(chunks * panels, grain, [&](int64_t begin, int64_t end) {
+    alignas(64) float sums[kChunk * kColumns];
+    for (int64_t task = begin; task < end; ++task) {  // a chunk stays in the L2 cache
+      const int64_t row = task / panels * kChunk, column = task % panels * kColumns;
+      const int64_t rows = std::min(kChunk, m - row), columns = std::min<int64_t>(kColumns, n - column);
+      multiply_panel(rows, column, columns, k, x + row * k, sums, convert);
+      for (int64_t i = 0; i < rows; ++i) std::copy_n(sums + i * kColumns, columns, out + (row + i) * n + column);
     }
   });
 }
