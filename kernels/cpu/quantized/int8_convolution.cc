@@ -10,6 +10,7 @@
 #include "kernels/common/nn/convolution_shape.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/int8_dot.h"
 #include "kernels/cpu/quantized/int8_operands.h"
 
@@ -30,15 +31,9 @@ struct Int8Convolution : ConvolutionShape {
   static Triple coordinates(int64_t index, const Triple& sizes) {
     return {index / (sizes[1] * sizes[2]), index / sizes[2] % sizes[1], index % sizes[2]};
   }
-  // The input's pixel under a tap of an output, or -1 in the padding.
-  int64_t pixel(const Triple& output, const Triple& tap) const {
-    int64_t result = 0;
-    for (int d = 0; d < 3; ++d) {
-      const int64_t at = output[d] * stride[d] - padding[d] + tap[d] * dilation[d];
-      if (at < 0 || at >= in[d]) return -1;
-      result = result * in[d] + at;
-    }
-    return result;
+  // Whether the patches are the input's pixels.
+  bool is_pointwise() const {
+    return groups == 1 && taps() == 1 && product(stride) == 1 && padding == Triple{} && in == out;
   }
 };
 
@@ -82,19 +77,34 @@ Tensor taps_first(const Int8Convolution& c, const Tensor& weight) {
 // Gathers the patches of outputs [first, first + count), counted over all images, for one group.
 void gather(const Int8Convolution& c, int64_t group, const uint8_t* x, uint8_t zero_point, int64_t first, int64_t count,
             uint8_t* patches) {
-  const int64_t outputs = c.outputs(), taps = c.taps(), channels = c.in_channels, depth = taps * channels;
+  const int64_t outputs = c.outputs(), channels = c.in_channels, depth = c.taps() * channels, width = c.kernel[2];
   parallel_for(count, std::max<int64_t>(1, (int64_t{1} << 14) / depth), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
       const int64_t image = (first + i) / outputs;
       const uint8_t* from = x + image * c.pixels() * c.channels() + group * channels;
-      const Int8Convolution::Triple at = Int8Convolution::coordinates((first + i) % outputs, c.out);
+      Int8Convolution::Triple at = Int8Convolution::coordinates((first + i) % outputs, c.out);
+      for (int d = 0; d < 3; ++d) at[d] = at[d] * c.stride[d] - c.padding[d];
+      const bool is_run = c.groups == 1 && c.dilation[2] == 1 && at[2] >= 0 && at[2] + width <= c.in[2];
       uint8_t* to = patches + i * depth;
-      for (int64_t t = 0; t < taps; ++t, to += channels) {
-        const int64_t pixel = c.pixel(at, Int8Convolution::coordinates(t, c.kernel));
-        if (pixel < 0)
-          std::memset(to, zero_point, channels);
-        else
-          std::memcpy(to, from + pixel * c.channels(), channels);
+      for (int64_t row = 0; row < c.kernel[0] * c.kernel[1]; ++row, to += width * channels) {
+        const int64_t plane_at = at[0] + row / c.kernel[1] * c.dilation[0];
+        const int64_t row_at = at[1] + row % c.kernel[1] * c.dilation[1];
+        if (plane_at < 0 || plane_at >= c.in[0] || row_at < 0 || row_at >= c.in[1]) {
+          std::memset(to, zero_point, width * channels);
+          continue;
+        }
+        const int64_t line = (plane_at * c.in[1] + row_at) * c.in[2];
+        if (is_run) {
+          std::memcpy(to, from + (line + at[2]) * channels, width * channels);
+          continue;
+        }
+        for (int64_t t = 0; t < width; ++t) {
+          const int64_t pixel = at[2] + t * c.dilation[2];
+          if (pixel < 0 || pixel >= c.in[2])
+            std::memset(to + t * channels, zero_point, channels);
+          else
+            std::memcpy(to + t * channels, from + (line + pixel) * c.channels(), channels);
+        }
       }
     }
   });
@@ -111,31 +121,45 @@ void patch_sums(int64_t count, int64_t depth, const uint8_t* patches, int32_t* s
   });
 }
 
+// The results of n outputs of a channel: sums + shift, minus the totals of their patches times the zero point.
+TT_CLONES void finish_channel(int64_t n, const int32_t* sums, int64_t step, int32_t shift, const int32_t* totals,
+                              int32_t point, int32_t* to) {
+  for (int64_t i = 0; i < n; ++i) to[i] = sums[i * step] + shift;
+  if (!totals) return;
+  for (int64_t i = 0; i < n; ++i) to[i] -= totals[i] * point;
+}
+
 void by_products(const Int8Convolution& c, const UnsignedOperand& a, const Tensor& weight, const int32_t* points,
                  int32_t* out) {
   const Tensor x = channels_last(c, a.values), w = taps_first(c, weight);
   const int64_t outputs = c.outputs(), depth = c.taps() * c.in_channels, all = c.images * outputs;
   const int64_t step = std::clamp<int64_t>(kPatchBytes / depth, 1, all);
-  Tensor patches = empty(Sizes{step * depth}, DType::kUInt8, x.device());
+  Tensor patches = empty(Sizes{c.is_pointwise() ? 0 : step * depth}, DType::kUInt8, x.device());
   Tensor sums = empty(Sizes{step}, DType::kInt32, x.device());
-  auto* buffer = patches.data_as<uint8_t>();
+  auto* gathered = patches.data_as<uint8_t>();
   for (int64_t group = 0; group < c.groups; ++group) {
     const int32_t* zero = points + group * c.out_channels;
     const bool symmetric = std::all_of(zero, zero + c.out_channels, [](int32_t n) { return n == 0; });
     for (int64_t first = 0; first < all; first += step) {
       const int64_t count = std::min(step, all - first);
-      gather(c, group, x.data_as<const uint8_t>(), static_cast<uint8_t>(a.zero_point), first, count, buffer);
+      const uint8_t* buffer = gathered;
+      if (c.is_pointwise())
+        buffer = x.data_as<const uint8_t>() + first * depth;
+      else
+        gather(c, group, x.data_as<const uint8_t>(), static_cast<uint8_t>(a.zero_point), first, count, gathered);
       if (!symmetric) patch_sums(count, depth, buffer, sums.data_as<int32_t>());
       const int8_t* b = w.data_as<const int8_t>() + group * c.out_channels * depth;
       int8_product({count, c.out_channels, depth, buffer, depth, b, depth}, [&](const Int8Block& t) {
-        for (int64_t i = 0; i < t.rows; ++i) {
+        for (int64_t i = 0, run = 0; i < t.rows; i += run) {
           const int64_t at = first + t.row + i, image = at / outputs, output = at % outputs;
-          const int32_t centered =
-              symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - static_cast<int32_t>(depth) * a.zero_point;
+          run = std::min(t.rows - i, outputs - output);  // outputs of one image
+          const int32_t* totals = symmetric ? nullptr : sums.data_as<int32_t>() + t.row + i;
           for (int64_t j = 0; j < t.columns; ++j) {
             const int64_t channel = group * c.out_channels + t.column + j;
-            out[(image * c.groups * c.out_channels + channel) * outputs + output] =
-                t.sums[i * t.step + j] - a.zero_point * t.weights[j] - zero[t.column + j] * centered;
+            const int32_t point = zero[t.column + j];
+            const int32_t shift = a.zero_point * (static_cast<int32_t>(depth) * point - t.weights[j]);
+            finish_channel(run, t.sums + i * t.step + j, t.step, shift, totals, point,
+                           out + (image * c.groups * c.out_channels + channel) * outputs + output);
           }
         }
       });

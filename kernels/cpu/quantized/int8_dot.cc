@@ -3,8 +3,10 @@
 #include <algorithm>
 
 #include "engine/device/parallel.h"
+#include "engine/tensor/tensor.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/has_avx512.h"
+#include "kernels/cpu/quantized/int8_blocked.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>
@@ -17,6 +19,9 @@ constexpr int kColumns = 16;  // of a block
 constexpr int kTileRows = 4, kTileColumns = 4;
 constexpr int64_t kChunkBytes = int64_t{256} << 10;  // of rows of a, which stay in the L2 cache
 constexpr int64_t kMaxRows = 64;                     // of a block
+constexpr int64_t kFewRows = 12;                     // up to which packing the weights costs more than it saves
+constexpr int64_t kMinColumns = 8;                   // from which vectors of 16 columns are full enough
+constexpr int64_t kPackedBytes = int64_t{1} << 20;   // of weights that are packed at a time, per thread
 
 // Computes sums[i][j] for up to kTileRows rows and kTileColumns columns, and the sums of b's rows if `weights` is not
 // null.
@@ -109,22 +114,57 @@ void tile_with_vnni(int rows, int columns, int64_t k, const uint8_t* a, int64_t 
 
 #undef TT_VNNI
 
-TileFunction choose_tile() {
-  const bool has_vnni = has_avx512() && __builtin_cpu_supports("avx512vnni");
-  return has_vnni ? &tile_with_vnni : &tile_portable;
-}
+bool has_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 
 #else
 
-TileFunction choose_tile() { return &tile_portable; }
+constexpr TileFunction tile_with_vnni = &tile_portable;
+bool has_vnni() { return false; }
 
 #endif
+
+// Packs some panels of weights at a time, then multiplies each with all rows.
+void blocked_product(const Int8Product& p, absl::FunctionRef<void(const Int8Block&)> store) {
+  constexpr int64_t kChunk = kMaxRows / kBlockedRows * kBlockedRows;
+  const int64_t bytes = packed_bytes(kPanelColumns, p.k), all = (p.n + kPanelColumns - 1) / kPanelColumns;
+  const int64_t panels = std::clamp<int64_t>(kPackedBytes * num_threads() / bytes, 1, all);
+  const int64_t chunks = (p.m + kChunk - 1) / kChunk;
+  Tensor packed = empty(Sizes{panels * bytes}, DType::kInt8, Device{});
+  Tensor totals = empty(Sizes{panels * kPanelColumns}, DType::kInt32, Device{});
+  auto* to = packed.data_as<int8_t>();
+  auto* weights = totals.data_as<int32_t>();
+  const int64_t pack_grain = std::max<int64_t>(1, (int64_t{1} << 17) / bytes);
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 21) / (bytes * std::min(kChunk, p.m)));
+  for (int64_t first = 0; first < all; first += panels) {
+    const int64_t count = std::min(panels, all - first);
+    const auto width = [&](int64_t panel) {
+      return std::min<int64_t>(kPanelColumns, p.n - (first + panel) * kPanelColumns);
+    };
+    parallel_for(count, pack_grain, [&](int64_t begin, int64_t end) {
+      for (int64_t i = begin; i < end; ++i) {
+        pack_panel(width(i), p.k, p.b + (first + i) * kPanelColumns * p.b_step, p.b_step, to + i * bytes,
+                   weights + i * kPanelColumns);
+      }
+    });
+    parallel_for(count * chunks, grain, [&](int64_t begin, int64_t end) {
+      alignas(64) int32_t sums[kChunk * kPanelColumns];
+      for (int64_t task = begin; task < end; ++task) {
+        const int64_t panel = task % count, row = task / count * kChunk, rows = std::min(kChunk, p.m - row);
+        multiply_panel(rows, width(panel), p.k, p.a + row * p.a_step, p.a_step, to + panel * bytes, sums);
+        store({row, rows, (first + panel) * kPanelColumns, width(panel), sums, kPanelColumns,
+               weights + panel * kPanelColumns});
+      }
+    });
+  }
+}
 
 }  // namespace
 
 void int8_product(const Int8Product& p, absl::FunctionRef<void(const Int8Block&)> store) {
   if (p.m == 0 || p.n == 0) return;
-  static const TileFunction tile = choose_tile();
+  static const bool is_fast = has_vnni();
+  if (is_fast && p.m > kFewRows && p.n >= kMinColumns && p.k > 0) return blocked_product(p, store);
+  const TileFunction tile = is_fast ? &tile_with_vnni : &tile_portable;
   const int64_t fitting = kChunkBytes / std::max<int64_t>(p.k, 1) / kTileRows * kTileRows;
   const int64_t chunk = std::clamp<int64_t>(fitting, kTileRows, kMaxRows);
   const int64_t chunks = (p.m + chunk - 1) / chunk, blocks = (p.n + kColumns - 1) / kColumns;

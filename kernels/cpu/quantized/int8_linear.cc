@@ -1,6 +1,7 @@
 // int8_linear: products of quantized integers. int8_linear_dynamic quantizes its floating-point input first.
 #include <algorithm>
-#include <limits>
+#include <utility>
+#include <vector>
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
@@ -16,17 +17,19 @@
 namespace tt::cpu {
 namespace {
 
+TT_CLONES int32_t sum_of(int64_t n, const uint8_t* x) {
+  int32_t sum = 0;
+  for (int64_t p = 0; p < n; ++p) sum += x[p];
+  return sum;
+}
+
 // The sums of each row's unsigned elements.
 Tensor row_sums(const Tensor& values, int64_t m, int64_t k) {
   Tensor result = empty(Sizes{m}, DType::kInt32, values.device());
   int32_t* sums = result.data_as<int32_t>();
   const uint8_t* x = values.data_as<const uint8_t>();
   parallel_for(m, std::max<int64_t>(1, (int64_t{1} << 16) / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
-    for (int64_t i = begin; i < end; ++i) {
-      int32_t sum = 0;
-      for (int64_t p = 0; p < k; ++p) sum += x[i * k + p];
-      sums[i] = sum;
-    }
+    for (int64_t i = begin; i < end; ++i) sums[i] = sum_of(k, x + i * k);
   });
   return result;
 }
@@ -41,6 +44,20 @@ struct Quantized {
   Tensor values, scales, zero_points;
 };
 
+// The least and the greatest of n numbers and 0.
+std::pair<float, float> range_of(int64_t n, const float* x) {
+  constexpr int64_t kPiece = int64_t{1} << 15;
+  std::vector<std::pair<float, float>> ranges((n + kPiece - 1) / kPiece);
+  parallel_for(static_cast<int64_t>(ranges.size()), 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      extend_range(std::min(kPiece, n - i * kPiece), x + i * kPiece, &ranges[i].first, &ranges[i].second);
+    }
+  });
+  std::pair<float, float> all{};
+  for (const auto& [min, max] : ranges) all = {std::min(all.first, min), std::max(all.second, max)};
+  return all;
+}
+
 Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, bool per_row) {
   Quantized q{empty(Sizes{m, k}, DType::kUInt8, x.device()), empty(Sizes{m}, DType::kFloat32, x.device()),
               empty(Sizes{m}, DType::kInt32, x.device())};
@@ -49,8 +66,7 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
   int32_t* points = q.zero_points.data_as<int32_t>();
   QuantizationParams all{};
   if (!per_row) {
-    float min = 0, max = 0;
-    extend_range(m * k, from, &min, &max);
+    const auto [min, max] = range_of(m * k, from);
     all = tt::choose_quantization_params(min, max, 0, quant_max);
   }
   parallel_for(m, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
@@ -93,6 +109,12 @@ TT_CLONES void finish_row(int64_t n, const int32_t* sums, const int32_t* weights
   }
 }
 
+// The integer result of a row of the input.
+TT_CLONES void subtract_points(int64_t n, const int32_t* sums, const int32_t* weights, int32_t point, int32_t centered,
+                               const int32_t* points, int32_t* to) {
+  for (int64_t j = 0; j < n; ++j) to[j] = sums[j] - point * weights[j] - points[j] * centered;
+}
+
 int64_t rows_of(const Tensor& input) {
   const int64_t k = input.size(input.dim() - 1);
   return k == 0 ? 0 : input.numel() / k;
@@ -118,11 +140,9 @@ void int8_linear(const Tensor& input, const Tensor& weight, const Tensor& zero_p
   const int32_t* zero = points.data_as<int32_t>();
   int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
     for (int64_t i = 0; i < t.rows; ++i) {
-      int32_t* row = to + (t.row + i) * n + t.column;
-      for (int64_t j = 0; j < t.columns; ++j) row[j] = t.sums[i * t.step + j] - a.zero_point * t.weights[j];
-      if (symmetric) continue;
-      const int32_t centered = sums.data_as<int32_t>()[t.row + i] - depth * a.zero_point;
-      for (int64_t j = 0; j < t.columns; ++j) row[j] -= zero[t.column + j] * centered;
+      const int32_t centered = symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - depth * a.zero_point;
+      subtract_points(t.columns, t.sums + i * t.step, t.weights, a.zero_point, centered, zero + t.column,
+                      to + (t.row + i) * n + t.column);
     }
   });
 }

@@ -1,7 +1,8 @@
 // Products of floating-point rows with weights of 8 or 4 bits.
 //
 // With few rows the weights are converted in registers, so that the time is that of reading their bytes; with many rows
-// they are converted to float32 once. Sums are float32 and do not depend on the number of threads.
+// a panel of them is converted to float32 at a time, or all of them without AVX-512. Sums are float32 and do not depend
+// on the number of threads.
 #include <algorithm>
 
 #include "engine/device/parallel.h"
@@ -9,12 +10,17 @@
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/clones.h"
+#include "kernels/cpu/quantized/has_avx512.h"
 #include "kernels/cpu/quantized/int8_operands.h"
+#include "kernels/cpu/quantized/weight_blocked.h"
 #include "kernels/cpu/quantized/weight_dot.h"
 
 namespace tt::cpu {
 namespace {
 
+// Up to which weights are converted for each row of the result.
+constexpr int64_t kFewBlockedRows = 4;  // with AVX-512
 constexpr int64_t kFewRows = 16;
 constexpr int64_t kHalf = kPackedWeights / 2;
 
@@ -42,14 +48,24 @@ void for_rows(int64_t n, int64_t k, F&& f) {
   });
 }
 
+TT_CLONES void widen_int8(int64_t k, const int8_t* w, float scale, float* to) {
+  for (int64_t p = 0; p < k; ++p) to[p] = static_cast<float>(w[p]) * scale;
+}
+
+// A group of packed 4-bit weights.
+TT_CLONES void widen_int4(int64_t k, const uint8_t* w, float scale, float zero, float* to) {
+  for (int64_t p = 0; p < k; p += kPackedWeights) {
+    for (int64_t i = 0; i < kHalf; ++i) to[p + i] = static_cast<float>((w[p / 2 + i] & 15) - 8) * scale + zero;
+    for (int64_t i = 0; i < kHalf; ++i) to[p + kHalf + i] = static_cast<float>((w[p / 2 + i] >> 4) - 8) * scale + zero;
+  }
+}
+
 Tensor wide_int8(const Tensor& weight, const Tensor& scales) {
   const int64_t n = weight.size(0), k = weight.size(1);
   Tensor result = empty(weight.sizes(), DType::kFloat32, weight.device());
   for_rows(n, k, [&](int64_t j) {
-    const int8_t* w = weight.data_as<const int8_t>() + j * k;
-    const float scale = scales.data_as<const float>()[j];
-    float* to = result.data_as<float>() + j * k;
-    for (int64_t p = 0; p < k; ++p) to[p] = static_cast<float>(w[p]) * scale;
+    widen_int8(k, weight.data_as<const int8_t>() + j * k, scales.data_as<const float>()[j],
+               result.data_as<float>() + j * k);
   });
   return result;
 }
@@ -60,12 +76,9 @@ Tensor wide_int4(const Tensor& weight, int64_t group_size, const Tensor& scales_
   for_rows(n, k, [&](int64_t j) {
     const uint8_t* w = weight.data_as<const uint8_t>() + j * k / 2;
     float* to = result.data_as<float>() + j * k;
-    for (int64_t p = 0; p < k; p += kPackedWeights) {
+    for (int64_t p = 0; p < k; p += group_size) {
       const float* scale = scales_and_zeros.data_as<const float>() + (p / group_size * n + j) * 2;
-      for (int64_t i = 0; i < kHalf; ++i) {
-        to[p + i] = static_cast<float>((w[p / 2 + i] & 15) - 8) * scale[0] + scale[1];
-        to[p + kHalf + i] = static_cast<float>((w[p / 2 + i] >> 4) - 8) * scale[0] + scale[1];
-      }
+      widen_int4(group_size, w + p / 2, scale[0], scale[1], to + p);
     }
   });
   return result;
@@ -80,6 +93,9 @@ void int8_weight_mm(const Tensor& input, const Tensor& weight, const Tensor& sca
   Tensor result = float_result(out);
   if (k == 0) {
     std::fill_n(result.data_as<float>(), result.numel(), 0.0f);
+  } else if (m > kFewBlockedRows && has_avx512()) {
+    multiply_int8(m, n, k, x.data_as<const float>(), w.data_as<const int8_t>(), s.data_as<const float>(),
+                  result.data_as<float>());
   } else if (m > kFewRows) {
     linear(x, wide_int8(w, s), Tensor(), result);
   } else {
@@ -113,7 +129,10 @@ void int4_weight_mm(const Tensor& input, const Tensor& weight, int64_t group_siz
   const Tensor x = contiguous_as(input, DType::kFloat32), w = contiguous_as(weight, DType::kUInt8);
   const Tensor s = contiguous_as(scales_and_zeros, DType::kFloat32);  // k / group_size, n, 2
   Tensor result = float_result(out);
-  if (m > kFewRows) {
+  if (m > kFewBlockedRows && has_avx512()) {
+    const Int4Row first{k, group_size, w.data_as<const uint8_t>(), s.data_as<const float>(), n * 2};
+    multiply_int4(m, n, first, x.data_as<const float>(), result.data_as<float>());
+  } else if (m > kFewRows) {
     linear(x, wide_int4(w, group_size, s), Tensor(), result);
   } else {
     const int64_t groups = k / group_size;

@@ -80,7 +80,11 @@ def test_operators_refuse_tensors_that_are_not_quantized(torch):
         operators.embedding_byte(operators.embedding_bag_prepack(p), torch.tensor([0]), True)
 
 
-@pytest.mark.parametrize(("m", "n", "k"), [(1, 1, 1), (1, 33, 64), (5, 7, 130), (70, 50, 257), (4, 4, 20000)])
+_PRODUCTS = [(1, 1, 1), (1, 33, 64), (5, 7, 130), (70, 50, 257), (4, 4, 20000)]
+_BLOCKED = [(13, 70, 1030), (131, 129, 515), (61, 16, 512), (20, 130, 3)]  # rows, columns and depths of several blocks
+
+
+@pytest.mark.parametrize(("m", "n", "k"), [*_PRODUCTS, *_BLOCKED])
 def test_integer_products_are_exact(torch, m, n, k):
     torch.manual_seed(m)
     a = torch.randint(0, 256, (m, k)).to(torch.uint8)
@@ -94,13 +98,14 @@ def test_integer_products_are_exact(torch, m, n, k):
     assert torch.equal(torch._int_mm(signed, b.t()).double(), signed.double() @ b.double().t())
 
 
-@pytest.mark.parametrize("channels", [(4, 6, 1), (4, 4, 4), (4, 8, 2), (6, 12, 6)])
+@pytest.mark.parametrize("channels", [(4, 6, 1), (5, 19, 1), (4, 4, 4), (4, 8, 2), (4, 18, 2), (6, 12, 6)])
+@pytest.mark.parametrize("kernel", [(3, 2, 3), (1, 1, 1)])
 @pytest.mark.parametrize("space", [1, 2, 3])
-def test_integer_convolutions_are_exact(torch, channels, space):
+def test_integer_convolutions_are_exact(torch, channels, kernel, space):
     torch.manual_seed(space)
     inputs, outputs, groups = channels
     x = torch.randint(0, 256, (2, inputs, *(7, 6, 5)[:space])).to(torch.uint8)
-    w = torch.randint(-128, 128, (outputs, inputs // groups, *(3, 2, 3)[:space])).to(torch.int8)
+    w = torch.randint(-128, 128, (outputs, inputs // groups, *kernel[:space])).to(torch.int8)
     points = torch.randint(-3, 4, (outputs,))
     from teletensor import _C
 
@@ -113,19 +118,20 @@ def test_integer_convolutions_are_exact(torch, channels, space):
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])
-@pytest.mark.parametrize("rows", [1, 5])
-def test_weights_of_few_bits(torch, rows, dtype):
+@pytest.mark.parametrize(("rows", "n", "k"), [(1, 9, 128), (5, 9, 128), (5, 83, 96), (53, 130, 320), (200, 16, 256)])
+def test_weights_of_few_bits(torch, rows, n, k, dtype):
     torch.manual_seed(0)
     dtype = getattr(torch, dtype)
-    x = torch.randn(rows, 128).to(dtype)
-    fours = torch.randint(0, 16, (9, 128), dtype=torch.int32)
-    scales = torch.rand(4, 9, 2).to(dtype)
+    x = torch.randn(rows, k).to(dtype)
+    fours = torch.randint(0, 16, (n, k), dtype=torch.int32)
+    scales = torch.rand(k // 32, n, 2).to(dtype)
     found = torch._weight_int4pack_mm_for_cpu(x, torch._convert_weight_to_int4pack_for_cpu(fours, 2), 32, scales)
     s = scales.double().repeat_interleave(32, 0)
     expected = x.double() @ ((fours.t() - 8).double() * s[..., 0] + s[..., 1])
     tolerance = 1e-5 if dtype is torch.float32 else 2e-2
     assert found.dtype is dtype and torch.allclose(found.double(), expected, rtol=tolerance, atol=tolerance * 30)
-    eights = torch.randint(-128, 128, (9, 128)).to(torch.int8)
+    x = torch.randn(rows, k - 27).to(dtype)
+    eights = torch.randint(-128, 128, (n, k - 27)).to(torch.int8)
     found = torch._weight_int8pack_mm(x, eights, scales[0, :, 0])
     expected = x.double() @ (eights.double() * scales[0, :, 0].double().reshape(-1, 1)).t()
     assert found.dtype is dtype and torch.allclose(found.double(), expected, rtol=tolerance, atol=tolerance * 300)
@@ -139,6 +145,22 @@ def test_rows_are_quantized_apart(torch):
     apart = _C.ops.int8_linear_dynamic(x, w, 0.01, 0, None, False, True)
     one_by_one = torch.cat([_C.ops.int8_linear_dynamic(row, w, 0.01, 0, None, False, False) for row in x.split(1)])
     assert torch.equal(apart, one_by_one)
+
+
+@pytest.mark.parametrize("points", [False, True])
+def test_many_rows_are_quantized_apart(torch, points):
+    """Rows apart have the bits of one row at a time, and, if each has the extremes, of one range for all."""
+    torch.manual_seed(0)
+    from teletensor import _C
+
+    x, w = torch.randn(41, 1003), torch.randint(-128, 128, (70, 1003)).to(torch.int8)
+    x[:, 0], x[:, 1] = -7, 9
+    zeros, bias = torch.randint(-9, 9, (70,)) * int(points), torch.randn(70)
+    scales = torch.rand(70)
+    apart = _C.ops.int8_linear_dynamic(x, w, scales, zeros, bias, False, True, True)
+    one_by_one = [_C.ops.int8_linear_dynamic(row, w, scales, zeros, bias, False, False, True) for row in x.split(1)]
+    assert torch.equal(apart, torch.cat(one_by_one))
+    assert torch.equal(apart, _C.ops.int8_linear_dynamic(x, w, scales, zeros, bias, False, False, True))
 
 
 def test_loops_without_avx512():
