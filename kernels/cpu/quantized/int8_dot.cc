@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/device/parallel.h"
+#include "kernels/cpu/iteration/isa.h"
 #include "kernels/cpu/loops/clones.h"
 
 #if defined(__x86_64__)
@@ -28,9 +29,10 @@ TT_CLONES void tile_portable(int rows, int columns, int64_t k, const uint8_t* a,
     const int8_t* y = b + j * b_step;
     for (int i = 0; i < rows; ++i) {
       const uint8_t* x = a + i * a_step;
-      int32_t sum = 0;
-      for (int64_t p = 0; p < k; ++p) sum += static_cast<int16_t>(x[p]) * static_cast<int16_t>(y[p]);
-      sums[i * step + j] = sum;
+      uint32_t sum = 0;  // wraps around
+      for (int64_t p = 0; p < k; ++p)
+        sum += static_cast<uint32_t>(static_cast<int16_t>(x[p]) * static_cast<int16_t>(y[p]));
+      sums[i * step + j] = static_cast<int32_t>(sum);
     }
     if (weights) {
       int32_t sum = 0;
@@ -109,7 +111,7 @@ void tile_with_vnni(int rows, int columns, int64_t k, const uint8_t* a, int64_t 
 #undef TT_VNNI
 
 TileFunction choose_tile() {
-  const bool has_vnni = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
+  const bool has_vnni = allows_avx512() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512dq") &&
                         __builtin_cpu_supports("avx512bw") && __builtin_cpu_supports("avx512vl") &&
                         __builtin_cpu_supports("avx512vnni");
   return has_vnni ? &tile_with_vnni : &tile_portable;

@@ -51,6 +51,7 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
   if (!per_row) {
     float min = 0, max = 0;
     extend_range(m * k, from, &min, &max);
+    check_range(min, max);
     all = tt::choose_quantization_params(min, max, 0, quant_max);
   }
   parallel_for(m, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
@@ -67,6 +68,7 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
                    q.values.data_as<uint8_t>() + i * k);
     }
   });
+  for (int64_t i = 0; i < m; ++i) check_range(scales[i], scales[i]);  // NaN if a row has NaN
   return q;
 }
 
