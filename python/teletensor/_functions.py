@@ -286,6 +286,8 @@ def allclose(input: Tensor, other: Tensor, rtol: float = 1e-5, atol: float = 1e-
 def equal(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same sizes and elements. Waits for the engine."""
     check_kind("equal", "other", other, Tensor)
+    if input.is_quantized != other.is_quantized:
+        return False
     return input.shape == other.shape and bool((input == other).all())
 
 

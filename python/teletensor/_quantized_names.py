@@ -23,6 +23,11 @@ class QuantizedDType:
         self._name, self.limits, self.stored = name, (lowest, highest), stored
 
     @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """torch.dtype, so that isinstance(torch.quint8, torch.dtype) is true."""
+        return _C.dtype
+
+    @property
     def itemsize(self) -> int:
         """The bytes of an element."""
         return 1 if self.stored is None else self.stored.itemsize

@@ -6,6 +6,7 @@
 #include "engine/schema/error.h"
 #include "kernels/cpu/iteration/block.h"
 #include "kernels/cpu/iteration/instruction_sets.h"
+#include "kernels/cpu/iteration/isa.h"
 
 namespace tt::cpu {
 
@@ -58,6 +59,11 @@ BlockTable select_table() {
 }
 
 }  // namespace
+
+bool allows_avx512() {
+  const char* wanted = std::getenv("TELETENSOR_CPU_ISA");
+  return !wanted || std::string_view(wanted) == "avx512";
+}
 
 const BlockTable& blocks() {
   static const BlockTable table = select_table();

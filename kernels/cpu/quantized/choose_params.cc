@@ -1,6 +1,7 @@
 // choose_quantization_params: scale and zero point for the range of a tensor.
 #include "kernels/common/quantized/choose_params.h"
 
+#include <cmath>
 #include <limits>
 #include <optional>
 
@@ -33,6 +34,8 @@ void choose_quantization_params(const Tensor& input, int64_t quant_min, int64_t 
     min = float32(low);
     max = float32(high);
   }
+  check(min <= max && std::isfinite(min) && std::isfinite(max),
+        "[choose_quantization_params] expected a tensor of finite numbers, got the range from ", min, " to ", max);
   const QuantizationParams params =
       tt::choose_quantization_params(min, max, static_cast<int32_t>(quant_min), static_cast<int32_t>(quant_max));
   *scale.data_as<double>() = params.scale;

@@ -34,9 +34,10 @@ TT_CLONES void tile_portable(int rows, int columns, int64_t k, const uint8_t* a,
     const int8_t* y = b + j * b_step;
     for (int i = 0; i < rows; ++i) {
       const uint8_t* x = a + i * a_step;
-      int32_t sum = 0;
-      for (int64_t p = 0; p < k; ++p) sum += static_cast<int16_t>(x[p]) * static_cast<int16_t>(y[p]);
-      sums[i * step + j] = sum;
+      uint32_t sum = 0;  // wraps around
+      for (int64_t p = 0; p < k; ++p)
+        sum += static_cast<uint32_t>(static_cast<int16_t>(x[p]) * static_cast<int16_t>(y[p]));
+      sums[i * step + j] = static_cast<int32_t>(sum);
     }
     if (weights) {
       int32_t sum = 0;

@@ -1,5 +1,6 @@
 // int8_linear: products of quantized integers. int8_linear_dynamic quantizes its floating-point input first.
 #include <algorithm>
+#include <cmath>
 #include <utility>
 #include <vector>
 
@@ -44,7 +45,7 @@ struct Quantized {
   Tensor values, scales, zero_points;
 };
 
-// The least and the greatest of n numbers and 0.
+// The least and the greatest of n numbers and 0; NaN if one of the numbers is.
 std::pair<float, float> range_of(int64_t n, const float* x) {
   constexpr int64_t kPiece = int64_t{1} << 15;
   std::vector<std::pair<float, float>> ranges((n + kPiece - 1) / kPiece);
@@ -54,7 +55,10 @@ std::pair<float, float> range_of(int64_t n, const float* x) {
     }
   });
   std::pair<float, float> all{};
-  for (const auto& [min, max] : ranges) all = {std::min(all.first, min), std::max(all.second, max)};
+  for (const auto& [min, max] : ranges) {
+    if (std::isnan(min) || std::isnan(max)) return {min, max};
+    all = {std::min(all.first, min), std::max(all.second, max)};
+  }
   return all;
 }
 
@@ -67,6 +71,7 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
   QuantizationParams all{};
   if (!per_row) {
     const auto [min, max] = range_of(m * k, from);
+    check_range(min, max);
     all = tt::choose_quantization_params(min, max, 0, quant_max);
   }
   parallel_for(m, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
@@ -83,6 +88,7 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
                    q.values.data_as<uint8_t>() + i * k);
     }
   });
+  for (int64_t i = 0; i < m; ++i) check_range(scales[i], scales[i]);  // NaN if a row has NaN
   return q;
 }
 

@@ -1,6 +1,7 @@
 #include "kernels/cpu/quantized/int8_operands.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
@@ -10,8 +11,19 @@
 namespace tt::cpu {
 namespace {
 
+void check_int32(const Tensor& t, const char* name) {
+  const Tensor wide = contiguous_as(t, DType::kFloat64);
+  const double* x = wide.data_as<const double>();
+  for (int64_t i = 0; i < wide.numel(); ++i) {
+    const bool fits = x[i] >= std::numeric_limits<int32_t>::min() && x[i] <= std::numeric_limits<int32_t>::max();
+    check(fits, "expected ", name, " of 32 bits, got ", x[i]);
+  }
+}
+
 Tensor repeated(const Tensor& t, int64_t count, DType dtype, const char* name) {
   check(t.numel() == 1 || t.numel() == count, "expected ", name, " with 1 or ", count, " elements, got ", t.numel());
+  check(!is_complex(t.dtype()), "expected ", name, " of real numbers, got ", tt::name(t.dtype()));
+  if (dtype == DType::kInt32 && t.dtype() != dtype) check_int32(t, name);
   const Tensor flat = contiguous_as(t, dtype);
   if (t.numel() == count) return flat;
   Tensor result = empty(Sizes{count}, dtype, t.device());
@@ -40,8 +52,13 @@ UnsignedOperand as_unsigned(const Tensor& t, int64_t zero_point) {
   return {result, static_cast<int32_t>(zero_point + offset)};
 }
 
+void check_range(float min, float max) {
+  check(min <= max, "In ChooseQuantizationParams, min should be less than or equal to max, got ", min, " and ", max);
+}
+
 int64_t integer_of(const Tensor& number) {
   check(number.numel() == 1, "expected one number, got ", number.numel());
+  check(!is_complex(number.dtype()), "expected a real number, got ", name(number.dtype()));
   return *contiguous_as(number, DType::kInt64).data_as<int64_t>();
 }
 

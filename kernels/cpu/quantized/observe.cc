@@ -39,10 +39,11 @@ void observe_moving_average(const Tensor& input, const Tensor& observer_on, cons
   const std::optional<int64_t> axis = per_row ? std::optional<int64_t>(ch_axis) : std::nullopt;
   const Tensor low = extremes(input, axis, false), high = extremes(input, axis, true);
   const Tensor least = contiguous_as(running_min, DType::kFloat32), most = contiguous_as(running_max, DType::kFloat32);
-  Tensor scales = empty(low.sizes(), DType::kFloat32, input.device());
-  Tensor points = empty(low.sizes(), DType::kInt32, input.device());
+  // In the sizes of the states, which may have more dimensions than one.
+  Tensor scales = empty(scale.sizes(), DType::kFloat32, input.device());
+  Tensor points = empty(zero_point.sizes(), DType::kInt32, input.device());
   Tensor new_least = empty(running_min.sizes(), DType::kFloat32, input.device());
-  Tensor new_most = empty(running_min.sizes(), DType::kFloat32, input.device());
+  Tensor new_most = empty(running_max.sizes(), DType::kFloat32, input.device());
   const auto rate = static_cast<float>(averaging_const);
   for (int64_t i = 0; i < low.numel(); ++i) {
     float min = least.data_as<float>()[i], max = most.data_as<float>()[i];

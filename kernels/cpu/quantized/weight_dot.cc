@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "kernels/cpu/quantized/has_avx512.h"
 
@@ -11,6 +12,8 @@
 
 namespace tt::cpu {
 namespace {
+
+constexpr float kNaN = std::numeric_limits<float>::quiet_NaN();
 
 struct Loops {
   void (*int8)(int rows, int64_t k, const float* x, const int8_t* w, float* sums);
@@ -50,16 +53,19 @@ void int4(int rows, const Int4Row& row, const float* x, const float* group_sums,
 }
 
 void range(int64_t n, const float* x, float* min, float* max) {
+  bool unordered = false;
   for (int64_t i = 0; i < n; ++i) {
     *min = x[i] < *min ? x[i] : *min;
     *max = x[i] > *max ? x[i] : *max;
+    unordered |= std::isnan(x[i]);
   }
+  if (unordered) *min = *max = kNaN;
 }
 
 void quantize(int64_t n, const float* x, float inverse, float zero_point, float max, uint8_t* to) {
   for (int64_t i = 0; i < n; ++i) {
-    const float rounded = std::rint(std::fma(x[i], inverse, zero_point));
-    to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::min(rounded > 0 ? rounded : 0.0f, max)));
+    const float moved = std::rint(x[i] * inverse) + zero_point;
+    to[i] = static_cast<uint8_t>(static_cast<int32_t>(std::min(moved > 0 ? moved : 0.0f, max)));
   }
 }
 
@@ -143,22 +149,26 @@ void int4(int rows, const Int4Row& row, const float* x, const float* group_sums,
 
 TT_V4 void range(int64_t n, const float* x, float* min, float* max) {
   __m512 low = _mm512_set1_ps(*min), high = _mm512_set1_ps(*max);
-  for (int64_t i = 0; i < n; i += 16) {  // the second operand replaces NaN
+  __mmask16 unordered = 0;
+  for (int64_t i = 0; i < n; i += 16) {
     const __m512 v = _mm512_mask_loadu_ps(_mm512_set1_ps(*min), first(n - i), x + i);
     low = _mm512_min_ps(v, low);
     const __m512 w = _mm512_mask_loadu_ps(_mm512_set1_ps(*max), first(n - i), x + i);
     high = _mm512_max_ps(w, high);
+    unordered |= _mm512_cmp_ps_mask(v, v, _CMP_UNORD_Q);
   }
-  *min = _mm512_reduce_min_ps(low);
-  *max = _mm512_reduce_max_ps(high);
+  *min = unordered ? kNaN : _mm512_reduce_min_ps(low);
+  *max = unordered ? kNaN : _mm512_reduce_max_ps(high);
 }
 
 TT_V4 void quantize(int64_t n, const float* x, float inverse, float zero_point, float max, uint8_t* to) {
   const __m512 factor = _mm512_set1_ps(inverse), point = _mm512_set1_ps(zero_point), limit = _mm512_set1_ps(max);
   for (int64_t i = 0; i < n; i += 16) {
     const __mmask16 mask = first(n - i);
-    const __m512 v = _mm512_fmadd_ps(_mm512_maskz_loadu_ps(mask, x + i), factor, point);
-    const __m512 limited = _mm512_min_ps(_mm512_max_ps(v, _mm512_setzero_ps()), limit);
+    const __m512 rounded = _mm512_roundscale_ps(_mm512_mul_ps(_mm512_maskz_loadu_ps(mask, x + i), factor),
+                                                _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC);
+    const __m512 moved = _mm512_add_ps(rounded, point);
+    const __m512 limited = _mm512_min_ps(_mm512_max_ps(moved, _mm512_setzero_ps()), limit);
     _mm512_mask_cvtusepi32_storeu_epi8(to + i, mask, _mm512_cvtps_epi32(limited));
   }
 }

@@ -22,9 +22,9 @@ struct Int4Row {
 // group_sums[r * groups + g] are the sums of x's elements per group.
 void dot_int4(int rows, const Int4Row& row, const float* x, const float* group_sums, float* sums);
 
-// Extends [*min, *max] to the range of n numbers; NaN is ignored.
+// Extends [*min, *max] to the range of n numbers; both become NaN if one of the numbers is.
 void extend_range(int64_t n, const float* x, float* min, float* max);
-// PyTorch's dynamic quantization: round(x * inverse + zero_point), within the integers from 0 to `max`; NaN becomes 0.
+// PyTorch's dynamic quantization: round(x * inverse) + zero_point, within the integers from 0 to `max`; NaN becomes 0.
 void quantize_row(int64_t n, const float* x, float inverse, float zero_point, float max, uint8_t* to);
 
 }  // namespace tt::cpu

@@ -11,6 +11,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import channels_last, channels_last_3d
 from .._quantized_names import qint32, quint8
 from .quantizer import Quantizer
 from .tensor import QuantizedTensor, handlers, not_implemented, wrapped
@@ -34,7 +35,7 @@ _COMPARING = "eq ne lt le gt ge".split()
 # Those of moving operators that are allowed with a scale per channel.
 _PER_CHANNEL = frozenset("view reshape detach alias contiguous clone select squeeze unsqueeze".split())
 _TRANSPOSING = frozenset("permute transpose t movedim as_strided".split())
-# The scale and zero point of results with fixed ranges: of quint8, and of the signed dtypes.
+# The scale and zero point of results with fixed ranges: of quint8, and of qint8.
 _FIXED = {"sigmoid": (1 / 256, 0, -128), "hardsigmoid": (1 / 256, 0, -128), "tanh": (1 / 128, 128, 0)}
 
 
@@ -142,16 +143,32 @@ def _on_numbers(name: str):
     return handle
 
 
+def _rounds_sums(name: str, ints: Tensor, rest: list) -> bool:
+    """Whether PyTorch rounds an average after it adds the zero point, which it does for contiguous tensors."""
+    if name == "mean":
+        dims = rest[0] if rest else None
+        dims = range(ints.dim()) if dims is None else [dims] if isinstance(dims, int) else dims
+        inner = sorted(d % max(ints.dim(), 1) for d in dims) == list(range(ints.dim() - len(dims), ints.dim()))
+        return inner and ints.is_contiguous()
+    planes, dims = (channels_last_3d, 5) if name.endswith("3d") else (channels_last, 4)
+    by_channels = ints.dim() == dims and ints.is_contiguous(memory_format=planes)
+    return name in ("avg_pool2d", "adaptive_avg_pool2d", "adaptive_avg_pool3d") and not by_channels
+
+
 def _averaging(name: str):
     def handle(arguments: list, into: list | None) -> Any:
         tensor, *rest = arguments
         _only_one_scale(name, tensor)
         quantizer = tensor._quantizer
         low, high = quantizer.dtype.limits
-        if quantizer.dtype is qint32:
+        after = _rounds_sums(name, tensor._ints, rest)
+        if quantizer.dtype is qint32 or (name == "mean" and not after):
             return _on_numbers(name)(arguments, into)
-        centered = _C.ops.dequantize_affine(tensor._ints, 1.0, quantizer.zero_point)
-        ints = _C.ops.quantize_affine(call(name, [centered, *rest]), 1.0, quantizer.zero_point, low, high, low < 0)
+        average = call(name, [_C.ops.dequantize_affine(tensor._ints, 1.0, quantizer.zero_point), *rest])
+        if after:
+            ints = _C.ops.quantize_affine(average + quantizer.zero_point, 1.0, 0, low, high, low < 0)
+        else:
+            ints = _C.ops.quantize_affine(average, 1.0, quantizer.zero_point, low, high, low < 0)
         return _given(ints, into, quantizer)
 
     return handle
@@ -179,7 +196,7 @@ def _fixed(name: str):
         if into is not None:
             raise not_implemented(f"{name}_")
         if tensor.dtype is qint32:
-            quantizer = Quantizer(qint32, scale / 2**24, signed * 2**24)
+            quantizer = Quantizer(qint32, scale / 2**24, 0)  # PyTorch's: numbers from 1/2 on are not in sigmoid's range
         else:
             quantizer = Quantizer(tensor.dtype, scale, unsigned if tensor.dtype is quint8 else signed)
         return wrapped(quantizer.quantize(call(name, [tensor.dequantize()])), quantizer)
@@ -311,6 +328,11 @@ def _empty_like(arguments: list, into: list | None) -> Any:
     return wrapped(_C.torch.empty_like(tensor._ints), tensor._quantizer)
 
 
+def _ones_like(arguments: list, into: list | None) -> Any:
+    tensor, *rest = arguments
+    return _full_like([tensor, 1.0, *rest], into)
+
+
 def _view_as(name: str):
     def handle(arguments: list, into: list | None) -> Any:
         sizes = list(arguments[1].shape)
@@ -355,6 +377,6 @@ for _name in ("view_as", "reshape_as", "expand_as"):
     handlers[_name] = _view_as(_name)
 handlers.update(
     relu=_relu, relu6=_relu6, clamp=_clamp, hardtanh=_clamp, assign=_assign, fill=_fill, masked_fill=_masked_fill,
-    index_put=_index_put, full_like=_full_like, empty_like=_empty_like, interpolate=_interpolate, pad=_pad,
+    index_put=_index_put, full_like=_full_like, ones_like=_ones_like, empty_like=_empty_like, interpolate=_interpolate, pad=_pad,
     isclose=_isclose,
 )  # fmt: skip

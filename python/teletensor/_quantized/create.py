@@ -34,10 +34,10 @@ def _check_input(input: Any, what: str) -> Tensor:
 
 
 def _of_tensor(parameter: Any) -> Any:
-    """A parameter given as a tensor with one element, as one number that is not read."""
+    """A parameter given as a tensor with one element, as a copy of the number that is not read."""
     if isinstance(parameter, Tensor) and parameter.numel() != 1:
         raise RuntimeError(f"[quantize_per_tensor] expected scale and zero_point with one element, got {tuple(parameter.shape)}")
-    return parameter.detach().reshape([]) if isinstance(parameter, Tensor) else parameter
+    return parameter.detach().reshape([]).clone() if isinstance(parameter, Tensor) else parameter
 
 
 def quantize_per_tensor(

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import math
+import struct
 from collections.abc import Sequence
 from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from .quantizer import Quantizer
+from .quantizer import Quantizer, single
 from .tensor import QuantizedTensor, wrapped
 
 
@@ -85,6 +87,59 @@ def _choose_qparams_per_tensor(self: Tensor, reduce_range: bool = False) -> tupl
     """The scale and zero point with which quint8 represents the range of a tensor. Waits for the engine."""
     scale, zero_point = _C.ops.choose_quantization_params(self.detach(), 0, 127 if reduce_range else 255)
     return scale.item(), int(zero_point.item())
+
+
+def _half(number: float) -> float:
+    """The number rounded to float16."""
+    try:
+        return struct.unpack("e", struct.pack("e", number))[0]
+    except OverflowError:
+        return math.copysign(math.inf, number)
+
+
+def _loss(x: Tensor, low: float, high: float, limit: int) -> float:
+    """The norm of the error of x as integers from 0 to `limit`, which represent the range from `low` to `high`."""
+    low = _half(low)
+    span = single(high - low)
+    scale = _half(single(span / limit)) if span else 1.0
+    inverse = single(1 / scale) if scale else 1.0
+    ints = _C.torch.round((x - low) * inverse).clamp(0, limit)
+    return (x - (ints * scale + low)).square().sum().sqrt().item()
+
+
+def choose_qparams_optimized(input: Tensor, numel: int, n_bins: int, ratio: float, bit_width: int) -> tuple[Tensor, Tensor]:
+    """The largest and smallest number of the range for which integers have the least error, found by a search that waits.
+
+    Args:
+        input: a float32 tensor, of which the first ``numel`` elements are used.
+        n_bins: the number of steps in the range of the elements.
+        ratio: the part of the steps by which the range may become smaller.
+        bit_width: the bits of the integers, 1 to 31.
+
+    Raises:
+        RuntimeError: the tensor is not float32, ``numel`` exceeds its size, or another argument is outside its range.
+    """
+    if input.dtype is not _C.float32:
+        raise RuntimeError(f"expected scalar type Float but found {str(input.dtype).removeprefix('torch.').capitalize()}")
+    if not 0 < numel <= input.numel():
+        raise RuntimeError(f"numel is out of the bound of input tensor: expected 1 to {input.numel()}, got {numel}")
+    if n_bins < 1 or not 1 <= bit_width <= 31:
+        raise RuntimeError(f"[choose_qparams_optimized] expected n_bins >= 1 and 1 to 31 bits, got {n_bins} and {bit_width}")
+    x, limit = input.detach().reshape(-1)[:numel], (1 << bit_width) - 1
+    low, high = x.min().item(), x.max().item()
+    if not (math.isfinite(low) and math.isfinite(high)):
+        raise RuntimeError(f"[choose_qparams_optimized] expected finite numbers, got the range from {low} to {high}")
+    step = single(single(high - low) / n_bins)
+    least = single(int(n_bins * (1.0 - single(ratio))) * step)
+    best_low, best_high = low, high
+    best = loss = _loss(x, low, high, limit)
+    while single(low + least) < high:
+        from_low, from_high = single(low + step), single(high - step)
+        first, second = _loss(x, from_low, high, limit), _loss(x, low, from_high, limit)
+        if loss < min(first, second, best):  # PyTorch's: ranges of which both neighbours are worse
+            best, best_low, best_high = loss, low, high
+        low, high, loss = (from_low, high, first) if first < second else (low, from_high, second)
+    return _C.tensor([best_high]), _C.tensor([best_low])
 
 
 def _check_quantized(name: str, tensor: Any) -> None:

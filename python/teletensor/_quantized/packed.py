@@ -11,14 +11,14 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._quantized_names import qint8
-from .tensor import QuantizedTensor
+from .tensor import QuantizedTensor, wrapped
 
 
 class Weight:
     """A weight of qint8 and the parameters that products need.
 
     Attributes:
-        original: the quantized tensor.
+        original: a copy of the quantized tensor, which later changes of the weight do not reach.
         ints: its int8 integers.
         scales: float32 numbers, one or one per output channel.
         zero_points: a number, or int64 numbers per channel.
@@ -31,7 +31,8 @@ class Weight:
         q = weight._quantizer
         if q.axis is not None and q.axis != axis:
             raise RuntimeError(f"[quantized::{name}] expected scales per entry of dimension {axis}, got dimension {q.axis}")
-        self.original, self.ints = weight, weight._ints.contiguous()
+        self.original = wrapped(weight._ints.contiguous().clone(), q)
+        self.ints = self.original._ints
         scale = q.scale if isinstance(q.scale, Tensor) else _C.tensor(q.scale, device=weight.device)
         self.scales = scale.to(_C.float32).reshape(-1)
         self.zero_points = q.zero_point
@@ -162,7 +163,7 @@ class EmbeddingPackedParams:
     def __init__(self, weight: Any) -> None:
         if not isinstance(weight, QuantizedTensor) or weight.dim() != 2 or weight._quantizer.axis not in (0, None):
             raise RuntimeError("[quantized::embedding_bag_prepack] expected a quantized matrix with a scale per row")
-        self._weight = weight
+        self._weight = weight.clone()
 
     def unpack(self) -> Tensor:
         """The quantized table."""

@@ -152,6 +152,21 @@ class QuantizedTensor(Tensor):
         ints = self._ints.to(target, copy=copy, memory_format=memory_format)
         return self if ints is self._ints else wrapped(ints, self._quantizer.to(target))
 
+    def contiguous(self, memory_format: Any = None) -> QuantizedTensor:
+        """The tensor itself, or a copy, in a memory format. Raises RuntimeError for a scale per channel in another format."""
+        if memory_format in (None, "torch.contiguous_format"):
+            return super().contiguous()  # type: ignore[misc]
+        check_memory_format("contiguous", memory_format)
+        if self._quantizer.axis is not None:
+            raise RuntimeError("Setting strides is possible only on uniformly quantized tensor")
+        ints = self._ints.contiguous(memory_format=memory_format)
+        return self if ints is self._ints else wrapped(ints, self._quantizer)
+
+    def clone(self, *, memory_format: Any = None) -> QuantizedTensor:
+        """A copy, in the given memory format."""
+        copied = super().clone()  # type: ignore[misc]
+        return copied if memory_format in (None, "torch.preserve_format") else copied.contiguous(memory_format)
+
     def cpu(self, memory_format: Any = None) -> QuantizedTensor:
         """Copies to the engine's CPU."""
         return self.to("cpu", memory_format=memory_format)

@@ -12,7 +12,7 @@ SPARSE = (
     "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm "
     "values_copy"
 )
-QUANTIZED = "choose_qparams_optimized quantized_gru_cell quantized_lstm_cell quantized_rnn_relu_cell quantized_rnn_tanh_cell"
+QUANTIZED = "quantized_gru_cell quantized_lstm_cell quantized_rnn_relu_cell quantized_rnn_tanh_cell"
 
 
 def _foreach_names() -> str:
@@ -61,7 +61,7 @@ NAMES = {
     "linalg._removed": "eig lstsq matrix_rank solve symeig",
     "_quantized.fake": "_fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine "
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams _fused_moving_avg_obs_fq_helper fused_moving_avg_obs_fake_quant",
-    "_quantized.functions": "_choose_qparams_per_tensor _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu _int_mm "
+    "_quantized.functions": "_choose_qparams_per_tensor choose_qparams_optimized _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu _int_mm "
     "_weight_int4pack_mm _weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm "
     "quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d",
     "_quantized.operators.recurrent_layers": "quantized_gru quantized_lstm",

@@ -91,3 +91,10 @@ def test_state_that_pytorch_wrote_is_loaded(torch, tmp_path):
     assert plain(other(values(torch, 2, 1, 6, 6))) == RECORDED["flows.static"][0][2]
     torch.save(made.state_dict(), tmp_path / "state.pt")
     assert (tmp_path / "state.pt").stat().st_size < 2 * STATE.stat().st_size
+
+
+@pytest.mark.parametrize("name", ["MinMaxObserver", "MovingAverageMinMaxObserver", "PerChannelMinMaxObserver"])
+def test_reduced_symmetric_ranges_of_quint8_are_refused(torch, name):
+    symmetric = torch.per_channel_symmetric if "Channel" in name else torch.per_tensor_symmetric
+    with pytest.raises(NotImplementedError, match="Cannot reduce range"):
+        getattr(torch.ao.quantization, name)(dtype=torch.quint8, qscheme=symmetric, reduce_range=True)

@@ -1,7 +1,7 @@
 """Expressions of quantized tensors and operators, one per line. record.py stores PyTorch's values.
 
 Names: x, y, v (float32), q, r (quint8), s (qint8), p, e (a scale per channel), i (qint8, 4 dimensions), u (quint8, 4
-dimensions), Q and D (torch.ops.quantized and quantized_decomposed), F.
+dimensions), unit (packed weights of the identity), Q and D (torch.ops.quantized and quantized_decomposed), F.
 """
 
 from __future__ import annotations
@@ -158,6 +158,28 @@ F.elu(q)
 F.hardswish(q)
 F.linear(q, q)
 F.layer_norm(q, (4,))
+isinstance(torch.quint8, torch.dtype), isinstance(q.dtype, torch.dtype)
+torch.ones_like(q)
+torch.equal(q, q.dequantize()), torch.equal(q, q.clone())
+torch.sigmoid(torch._make_per_tensor_quantized_tensor(torch.tensor([-100, 0, 100], dtype=torch.int32), 1.0, 0))
+torch.tanh(torch._make_per_tensor_quantized_tensor(torch.tensor([-100, 0, 100], dtype=torch.int32), 1.0, 0))
+F.avg_pool2d(torch._make_per_tensor_quantized_tensor(u.int_repr(), 0.01, 7), 2)
+F.avg_pool2d(torch._make_per_tensor_quantized_tensor(u.int_repr(), 0.01, 7).contiguous(memory_format=torch.channels_last), 2)
+F.avg_pool2d(torch._make_per_tensor_quantized_tensor(u.int_repr(), 0.01, 7), 2, padding=1)
+F.avg_pool2d(torch._make_per_tensor_quantized_tensor(u.int_repr()[:, :1], 0.01, 7), 2)
+F.adaptive_avg_pool2d(torch._make_per_tensor_quantized_tensor(u.int_repr(), 0.01, 7), 2)
+F.avg_pool3d(torch._make_per_tensor_quantized_tensor(u.int_repr().unsqueeze(0), 0.01, 7), 2)
+F.adaptive_avg_pool3d(torch._make_per_tensor_quantized_tensor(u.int_repr().unsqueeze(0), 0.01, 7), 2)
+torch._make_per_tensor_quantized_tensor(u.int_repr(), 0.01, 7).mean((-1, -2))
+Q.linear_dynamic(torch.tensor([[-3.5, 124.0, 0.25, 0.75, 1.25]]), unit, False)
+Q.linear_dynamic(torch.tensor([[-4.0, 123.5, 0.25, 0.75, 1.25]]), unit, False)
+Q.linear_dynamic(torch.tensor([[float("nan"), 1.0, 2.0, 3.0, 4.0]]), unit, False)
+torch.quantize_per_tensor_dynamic(torch.tensor([float("nan"), 1.0]), torch.quint8, False)
+torch.quantize_per_tensor_dynamic(torch.tensor([float("inf"), 1.0]), torch.quint8, False)
+Q.embedding_bag_2bit_unpack(Q.embedding_bag_2bit_prepack(x[:1], False, 200, 0.16))
+torch.choose_qparams_optimized(y.reshape(-1), 12, 50, 0.5, 4)
+torch.choose_qparams_optimized(x.reshape(-1), 10, 200, 0.16, 2)
+torch.choose_qparams_optimized(x.reshape(-1), 13, 200, 0.16, 2)
 """
 _DECOMPOSED = """
 D.quantize_per_tensor(x, 0.07, 5, -128, 127, torch.int8)
@@ -338,5 +360,8 @@ def names(torch: ModuleType) -> dict[str, Any]:
         "u": torch.quantize_per_tensor(pseudo(2, 4, 4, 4), 0.01, 110, torch.quint8),
         "big": torch.quantize_per_tensor(pseudo(5, 200, step=977), 0.01, 120, torch.quint8),
         "wide": torch.quantize_per_tensor(pseudo(19, 200, step=433), 0.01, 0, torch.qint8),
+        "unit": torch.ops.quantized.linear_prepack(
+            torch._make_per_tensor_quantized_tensor((torch.eye(5) * 64).to(torch.int8), 1 / 64, 0), None
+        ),
         "qparams": (torch.tensor([0.13]), torch.tensor([2], dtype=torch.int32)),
     }  # fmt: skip

@@ -239,3 +239,74 @@ def test_scaled_mm(torch, recipe):
     assert torch.allclose(found, (a.float() * s) @ (b.float() * t), rtol=1e-5, atol=1e-5)
     with pytest.raises(NotImplementedError):
         F.scaled_mm(a, b, s, F.ScalingType.BlockWise1x32, t, F.ScalingType.BlockWise1x32)
+
+
+def test_packed_weights_and_scales_are_copies(torch):
+    w = torch.quantize_per_tensor(torch.ones(2, 4), 0.5, 0, torch.qint8)
+    packed = torch.ops.quantized.linear_prepack(w, None)
+    table = torch.quantize_per_channel(torch.ones(2, 4), torch.tensor([0.5, 0.5]), torch.tensor([0.0, 0.0]), 0, torch.quint8)
+    rows = torch.ops.quantized.embedding_bag_prepack(table)
+    w.fill_(0.0)
+    table._ints.fill_(0)
+    assert packed.unpack()[0].dequantize().tolist() == [[1.0] * 4] * 2 and rows.unpack().dequantize().tolist() == [[1.0] * 4] * 2
+    scale, point = torch.tensor(0.5), torch.tensor(3)
+    q = torch.quantize_per_tensor(torch.ones(3), scale, point, torch.quint8)
+    scale.fill_(9.0)
+    point.fill_(0)
+    assert q.dequantize().tolist() == [1.0] * 3 and (q.q_scale(), q.q_zero_point()) == (0.5, 3)
+
+
+def test_memory_formats(torch):
+    q = torch.quantize_per_tensor(torch.arange(24.0).reshape(1, 2, 3, 4), 1.0, 0, torch.quint8)
+    for moved in (q.contiguous(memory_format=torch.channels_last), q.clone(memory_format=torch.channels_last)):
+        assert moved.is_contiguous(memory_format=torch.channels_last) and torch.equal(moved, q)
+    p = torch.quantize_per_channel(q.dequantize(), torch.ones(2), torch.zeros(2, dtype=torch.int64), 1, torch.quint8)
+    with pytest.raises(RuntimeError, match="uniformly"):
+        p.contiguous(memory_format=torch.channels_last)
+
+
+@pytest.mark.parametrize("point", ["1j", "2**40", "-(2**31) - 1"])
+def test_zero_points_that_are_not_32_bit_integers_are_refused(torch, point):
+    x, w = torch.ones(2, 3, dtype=torch.uint8), torch.ones(2, 3, dtype=torch.int8)
+    with pytest.raises(RuntimeError, match="weight_zero_point"):
+        torch._C.ops.int8_linear(x, w, 0, torch.tensor([eval(point)] * 2)).tolist()  # noqa: S307 - a number of this file
+
+
+def test_rows_with_nan_are_refused_when_each_row_is_quantized(torch):
+    x = torch.tensor([[1.0, 2.0], [float("nan"), 1.0]])
+    result = torch._C.ops.int8_linear_dynamic(x, torch.ones(2, 2, dtype=torch.int8), 1.0, 0, None, False, True, False)
+    with pytest.raises(RuntimeError, match="min should be less"):
+        result.tolist()
+
+
+@pytest.mark.parametrize("sizes", [(3,), (3, 1), (1, 3), (1, 3, 1)])
+def test_states_of_observers_keep_their_order_in_any_sizes(torch, sizes):
+    x = torch.tensor([[-1.0, 3.0], [-2.0, 5.0], [0.5, 0.25]])
+    low, high = torch.full(sizes, float("inf")), torch.full(sizes[::-1], float("-inf"))
+    scale, point = torch.zeros(sizes), torch.zeros(sizes, dtype=torch.int32)
+    torch._C.ops.observe_moving_average(x, torch.ones(2), low, high, scale, point, 0.1, 0, 255, 0, True, False)
+    assert low.reshape(-1).tolist() == [-1.0, -2.0, 0.25] and high.reshape(-1).tolist() == [3.0, 5.0, 0.5]
+    expected = torch.tensor([4.0, 7.0, 0.5]) / 255
+    assert torch.allclose(scale.reshape(-1), expected) and point.reshape(-1).tolist() == [64, 73, 0]
+
+
+def test_products_of_qint32_are_refused(torch):
+    a = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.qint32)
+    with pytest.raises(NotImplementedError, match="qint32"):
+        torch.ops.quantized.mul(a, a, 0.1, 0)
+
+
+_LOOPS = """
+import teletensor as torch
+torch.manual_seed(0)
+x, w = torch.randn(5, 70), torch.randint(-128, 128, (19, 70), dtype=torch.int8)
+print(torch._C.ops.int8_linear(torch.randint(0, 256, (5, 70), dtype=torch.uint8), w, 7, 3).tolist())
+print(torch._C.ops.int8_linear_dynamic(x, w, 0.5, 3, None, False, False, False).tolist())
+"""
+
+
+def test_loops_of_every_instruction_set_have_the_same_results(torch):
+    def printed(**isa: str) -> str:
+        return subprocess.run([sys.executable, "-c", _LOOPS], env=os.environ | isa, capture_output=True, text=True, check=True).stdout
+
+    assert torch.__name__ and printed() == printed(TELETENSOR_CPU_ISA="baseline") != ""

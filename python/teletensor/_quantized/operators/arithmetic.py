@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
+from ..._quantized_names import qint32
 from ..define import kernel
 from ..quantizer import Quantizer, single
 from ..tensor import QuantizedTensor, wrapped
@@ -58,6 +59,8 @@ def _sum(name: str, a: Any, b: Any, quantizer: Quantizer, relu: bool) -> Quantiz
 
 def _product(name: str, a: Any, b: Any, quantizer: Quantizer, relu: bool) -> QuantizedTensor:
     _check_two(name, a, b)
+    if a.dtype is qint32:
+        raise NotImplementedError(f"[quantized::{name}] products are implemented for torch.quint8 and torch.qint8, got {a.dtype}")
     scales = single(single(a._quantizer.numbers()[0]) * single(b._quantizer.numbers()[0]))
     factor = single(scales * single(1 / single(quantizer.numbers()[0])))
     return scaled(centered(a) * centered(b), factor, quantizer, relu)

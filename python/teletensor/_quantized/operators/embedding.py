@@ -127,7 +127,7 @@ def embedding_bag_byte_prepack_with_range(weight: Tensor, rowwise_min_max: Tenso
 
 def _byte_numbers(table: Tensor) -> Tensor:
     columns = table.shape[-1] - 8
-    scale, low = (table[..., columns + at : columns + at + 4].contiguous().view(_C.float32) for at in (0, 4))
+    scale, low = (table[..., columns + at : columns + at + 4].clone().view(_C.float32) for at in (0, 4))
     return table[..., :columns].to(_C.float32) * scale + low
 
 
@@ -178,7 +178,7 @@ def _bits_table(weight: Tensor, bits: int, optimized: bool, name: str, span: Ten
 
 def _bits_numbers(table: Tensor, bits: int) -> Tensor:
     columns = table.shape[-1] - 4
-    scale, low = (table[..., columns + at : columns + at + 2].contiguous().view(_C.float16).to(_C.float32) for at in (0, 2))
+    scale, low = (table[..., columns + at : columns + at + 2].clone().view(_C.float16).to(_C.float32) for at in (0, 2))
     packed, limit = table[..., :columns], 2**bits - 1
     parts = [(packed >> (i * bits)) & limit for i in range(8 // bits)]
     ints = _C.torch.stack(parts, -1).reshape([*table.shape[:-1], -1])

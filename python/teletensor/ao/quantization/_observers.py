@@ -23,6 +23,8 @@ class MinMaxObserver(UniformQuantizationObserverBase):
         if qscheme not in (q.per_tensor_affine, q.per_tensor_symmetric):
             raise NotImplementedError("MinMaxObserver's qscheme only support torch.per_tensor_symmetric and torch.per_tensor_affine.")
         super().__init__(dtype, qscheme, reduce_range, quant_min, quant_max, factory_kwargs, eps, is_dynamic, **kwargs)
+        if qscheme == q.per_tensor_symmetric and reduce_range and dtype == q.quint8:
+            raise NotImplementedError("Cannot reduce range for symmetric quantization for quint8")
         self.register_buffer("min_val", _C.tensor(float("inf"), **self.factory_kwargs))
         self.register_buffer("max_val", _C.tensor(float("-inf"), **self.factory_kwargs))
 
