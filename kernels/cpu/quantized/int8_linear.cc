@@ -1,5 +1,6 @@
 // int8_linear: products of quantized integers. int8_linear_dynamic quantizes its floating-point input first.
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "engine/device/parallel.h"
@@ -36,7 +37,15 @@ bool all_zero(const Tensor& integers) {
   return std::all_of(x, x + integers.numel(), [](int32_t n) { return n == 0; });
 }
 
-// A floating-point matrix as unsigned integers, with a scale and zero point for the matrix or for each row.
+// Whether no element is infinite or NaN.
+TT_CLONES bool all_finite(int64_t n, const float* x) {
+  uint32_t largest = 0;
+  for (int64_t i = 0; i < n; ++i) largest = std::max(largest, std::bit_cast<uint32_t>(x[i]) & 0x7fffffffU);
+  return largest < 0x7f800000U;
+}
+
+// A floating-point matrix as unsigned integers, with a scale and zero point for the matrix or for each row. The scale
+// of values that are not all finite is NaN, and so are the results, as those of other operators.
 struct Quantized {
   Tensor values, scales, zero_points;
 };
@@ -48,6 +57,7 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
   float* scales = q.scales.data_as<float>();
   int32_t* points = q.zero_points.data_as<int32_t>();
   QuantizationParams all{};
+  const bool finite = per_row || all_finite(m * k, from);
   if (!per_row) {
     float min = 0, max = 0;
     extend_range(m * k, from, &min, &max);
@@ -65,6 +75,7 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
       points[i] = params.zero_point;
       quantize_row(k, from + i * k, 1.0f / scales[i], static_cast<float>(points[i]), static_cast<float>(quant_max),
                    q.values.data_as<uint8_t>() + i * k);
+      if (!finite || (per_row && !all_finite(k, from + i * k))) scales[i] = std::numeric_limits<float>::quiet_NaN();
     }
   });
   return q;

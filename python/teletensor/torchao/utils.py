@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from ..nn import functional as F
 
 __all__ = ["TorchAOBaseTensor"]
 
@@ -148,6 +149,8 @@ class TorchAOBaseTensor(Tensor):
         if own is not None and (found := type(own)._operators.get(func)) is not None:
             return found(func, types, args, kwargs)
         name = func._schema.name.partition("::")[2].split(".")[0]
+        if name == "linear" and own is not None and (found := type(own)._functions.get(F.linear)) is not None:
+            return found(F.linear, types, args, kwargs)  # in exported graphs
         if name in _COPIES:
             return _COPIES[name](*args, **kwargs)
         if name.endswith("_") or _first((kwargs.get("out"),), TorchAOBaseTensor) is not None:

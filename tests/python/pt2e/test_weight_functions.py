@@ -185,3 +185,13 @@ def test_arguments_that_would_be_lost(torch):
         q.Int8StaticActivationInt8WeightConfig(torch.tensor([[0.1]]), point, granularity=q.PerTensor())
     with pytest.raises(ValueError, match="PerRow"):  # one scale per input would multiply the outputs
         q.Int8DynamicActivationInt8WeightConfig(granularity=[q.PerRow(), q.PerRow(0)])
+
+
+@pytest.mark.parametrize("name", ["int8", "int4_plain", "int8_dynamic", "int8_dynamic_asymmetric", "float8_dynamic"])
+def test_exported_and_compiled_layers_quantize_activations_too(torch, name):
+    model = torch.nn.Sequential(layer_of(torch, configs(torch)[name]))
+    x = torch.randn(3, 32)
+    program = torch.export.export(model, (x,))
+    assert torch.equal(program.module()(x), model(x))
+    assert torch.equal(torch.compile(model)(x), model(x))
+    assert torch.equal(torch.ops.aten.linear.default(x, model[0].weight, model[0].bias), model(x))
