@@ -115,11 +115,11 @@ def our_minilm(folder: Path, tokens: list[list[int]]) -> tuple[dict, dict]:
         X86InductorQuantizer,
         get_default_x86_inductor_quantization_config,
     )
-    from teletensor.torchao.quantization import Int8DynamicActivationInt8WeightConfig, quantize_
+    from teletensor.torchao.quantization import Int8DynamicActivationInt8WeightConfig, MappingType, quantize_
 
     model = semantic_search.load_encoder(folder)
     dynamic = copy.deepcopy(model)
-    quantize_(dynamic, Int8DynamicActivationInt8WeightConfig())
+    quantize_(dynamic, Int8DynamicActivationInt8WeightConfig(act_mapping_type=MappingType.ASYMMETRIC))
     sizes = {"float32": state_bytes(model), "int8 dynamic": state_bytes(dynamic)}
     count = torch.export.Dim("count", min=1, max=256)
     graph = torch.export.export(model, arrays(torch, tokens[:4]), dynamic_shapes=({0: count}, {0: count})).module(check_guards=False)

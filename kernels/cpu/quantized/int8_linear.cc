@@ -1,6 +1,7 @@
 // int8_linear: products of quantized integers. int8_linear_dynamic quantizes its floating-point input first.
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <utility>
 #include <vector>
 
@@ -40,7 +41,8 @@ bool all_zero(const Tensor& integers) {
   return std::all_of(x, x + integers.numel(), [](int32_t n) { return n == 0; });
 }
 
-// A floating-point matrix as unsigned integers, with a scale and zero point for the matrix or for each row.
+// A floating-point matrix as unsigned integers, with a scale and zero point for the matrix or for each row. The scale
+// of values that are not all finite is NaN, and so are the results, as those of other operators.
 struct Quantized {
   Tensor values, scales, zero_points;
 };
@@ -68,11 +70,17 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
   const float* from = x.data_as<const float>();
   float* scales = q.scales.data_as<float>();
   int32_t* points = q.zero_points.data_as<int32_t>();
+  // NaN and infinity have no integers: the scale, and with it the results, is NaN.
+  const auto choose = [&](float min, float max) {
+    QuantizationParams params = tt::choose_quantization_params(min, max, 0, quant_max);
+    if (!std::isfinite(min) || !std::isfinite(max)) params.scale = std::numeric_limits<double>::quiet_NaN();
+    return params;
+  };
   QuantizationParams all{};
   if (!per_row) {
     const auto [min, max] = range_of(m * k, from);
     check_range(min, max);
-    all = tt::choose_quantization_params(min, max, 0, quant_max);
+    all = choose(min, max);
   }
   parallel_for(m, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {
     for (int64_t i = begin; i < end; ++i) {
@@ -80,15 +88,19 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
       if (per_row) {
         float min = 0, max = 0;
         extend_range(k, from + i * k, &min, &max);
-        params = tt::choose_quantization_params(min, max, 0, quant_max);
+        params = choose(min, max);
       }
       scales[i] = static_cast<float>(params.scale);
       points[i] = params.zero_point;
-      quantize_row(k, from + i * k, 1.0f / scales[i], static_cast<float>(points[i]), static_cast<float>(quant_max),
-                   q.values.data_as<uint8_t>() + i * k);
+      uint8_t* to = q.values.data_as<uint8_t>() + i * k;
+      if (std::isnan(scales[i])) {
+        std::fill_n(to, k, uint8_t{0});
+      } else {
+        quantize_row(k, from + i * k, 1.0f / scales[i], static_cast<float>(points[i]), static_cast<float>(quant_max),
+                     to);
+      }
     }
   });
-  for (int64_t i = 0; i < m; ++i) check_range(scales[i], scales[i]);  // NaN if a row has NaN
   return q;
 }
 

@@ -38,6 +38,8 @@ class PackedLinear(Module):
 
     def forward(self, x: Tensor) -> Tensor:
         """(..., in) to (..., out)."""
+        if x.shape[-1] != self.in_features:
+            raise RuntimeError(f"[PackedLinear] expected {self.in_features} input features, got {x.shape[-1]}")
         if self.input_order is not None:
             x = x.index_select(-1, self.input_order)
         return F.linear(x, self.weight, self.bias)
@@ -56,6 +58,8 @@ def _words(packed: Tensor, dim: int, order: tuple[int, ...] = tuple(range(8))) -
 
 def _grid(values: Tensor, zeros: Tensor, scales: Tensor, group_size: int) -> Int4Tensor:
     """A weight (q - zero) * scale of values (in, out) and zeros and scales (groups, out)."""
+    if not scales.is_floating_point():
+        raise ValueError(f"[packed_weights] expected floating-point scales, got {scales.dtype}")
     if values.shape[0] % group_size or tuple(zeros.shape) != tuple(scales.shape) or tuple(scales.shape) != (
         values.shape[0] // group_size, values.shape[1],
     ):  # fmt: skip
@@ -82,13 +86,13 @@ def gptq_weight(
         ValueError: the shapes do not fit, or the groups have different sizes.
     """
     values, zeros = _words(qweight, 0), _words(qzeros, 1) + zero_offset
-    inputs, count = values.shape[0], scales.shape[0]
+    inputs, count = values.shape[0], scales.shape[0] if scales.dim() == 2 else 0
     if count < 1 or inputs % count:
         raise ValueError(f"[packed_weights] expected groups that divide {inputs} inputs, got {count}")
     group_size, order = inputs // count, None
     if g_idx is not None:
-        if tuple(g_idx.shape) != (inputs,):
-            raise ValueError(f"[packed_weights] expected g_idx of {inputs} elements, got {tuple(g_idx.shape)}")
+        if tuple(g_idx.shape) != (inputs,) or g_idx.dtype not in (_C.int32, _C.int64):
+            raise ValueError(f"[packed_weights] expected g_idx of {inputs} integers, got {g_idx.dtype} of shape {tuple(g_idx.shape)}")
         groups = g_idx.to(_C.int64)
         runs = _C.torch.arange(inputs) // group_size
         if not bool((groups == runs).all()):
@@ -107,8 +111,8 @@ def awq_weight(qweight: Tensor, qzeros: Tensor, scales: Tensor) -> Int4Tensor:
         ValueError: the shapes do not fit.
     """
     values, zeros = _words(qweight, 1, _AWQ_ORDER), _words(qzeros, 1, _AWQ_ORDER)
-    if scales.shape[0] < 1 or values.shape[0] % scales.shape[0]:
-        raise ValueError(f"[packed_weights] expected groups that divide {values.shape[0]} inputs, got {scales.shape[0]}")
+    if scales.dim() != 2 or scales.shape[0] < 1 or values.shape[0] % scales.shape[0]:
+        raise ValueError(f"[packed_weights] expected groups that divide {values.shape[0]} inputs, got scales {tuple(scales.shape)}")
     return _grid(values, zeros, scales, values.shape[0] // scales.shape[0])
 
 
@@ -143,6 +147,8 @@ def load_packed_linears(model: Module, tensors: Mapping[str, Tensor], *, zero_of
                 f"{tuple(weight.shape)}"
             )
         bias = tensors.get(prefix + "bias", layer.bias)
+        if bias is not None and tuple(bias.shape) != (layer.out_features,):
+            raise ValueError(f"[packed_weights] expected {layer.out_features} elements of {prefix}bias, got {tuple(bias.shape)}")
         parent, _, name = prefix[:-1].rpartition(".")
         setattr(model.get_submodule(parent), name, PackedLinear(weight, None if bias is None else bias.detach(), order))
         used.update(prefix + part for part in ("qweight", "qzeros", "scales", "g_idx", "bias"))

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any, Callable
 
+from .. import _C
 from .._C import Tensor
+from ..nn import functional as F
 
 __all__ = ["TorchAOBaseTensor"]
 
@@ -21,7 +24,8 @@ class TorchAOBaseTensor(Tensor):
     A subclass names its tensors (``tensor_data_names``, ``optional_tensor_data_names``) and its other attributes
     (``tensor_attribute_names``, ``optional_tensor_attribute_names``), which its constructor takes by these names, defines
     ``dequantize()``, and may implement functions with ``implements_torch_function``. Functions that it does not implement
-    compute with the dequantized values; functions that would write into the tensor raise NotImplementedError.
+    compute with the dequantized values and return ordinary tensors; functions that would write into the tensor, or return a
+    view of it into which a program could write, raise NotImplementedError.
     """
 
     tensor_data_names: list[str] = []
@@ -126,24 +130,51 @@ class TorchAOBaseTensor(Tensor):
 
     @classmethod
     def __torch_function__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        own = _first(args, cls)
+        kwargs = kwargs or {}
+        own = _first((*args, *kwargs.values()), cls)
         found = type(own)._functions.get(func) if own is not None else None
         if found is not None:
-            return found(func, types, args, kwargs or {})
-        return super().__torch_function__(func, types, args, kwargs or {})
+            return found(func, types, args, kwargs)
+        if not all(issubclass(cls, kind) for kind in types):
+            return NotImplemented
+        if func is Tensor.__setitem__ and isinstance(args[0], TorchAOBaseTensor):
+            raise _no_write("__setitem__", args[0])
+        with _C.DisableTorchFunctionSubclass():
+            return func(*args, **kwargs)
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        own = _first(args, TorchAOBaseTensor)
+        own = _first((*args, *kwargs.values()), TorchAOBaseTensor)
         if own is not None and (found := type(own)._operators.get(func)) is not None:
             return found(func, types, args, kwargs)
         name = func._schema.name.partition("::")[2].split(".")[0]
+        if name == "linear" and own is not None and (found := type(own)._functions.get(F.linear)) is not None:
+            return found(F.linear, types, args, kwargs)  # in exported graphs
         if name in _COPIES:
             return _COPIES[name](*args, **kwargs)
-        if name.endswith("_"):
-            raise NotImplementedError(f"[{name}] cannot write into a {cls.__name__}; dequantize() returns an ordinary tensor")
+        if name.endswith("_") or _first((kwargs.get("out"),), TorchAOBaseTensor) is not None:
+            raise _no_write(name, own)
+        if _VIEW.search(str(func._schema)) and args and isinstance(args[0], TorchAOBaseTensor):
+            raise NotImplementedError(f"[{name}] a {cls.__name__} has no views; dequantize() returns an ordinary tensor")
         return func(*_dequantized(args), **_dequantized(kwargs))
+
+
+_VIEW = re.compile(r"\(Tensor\(a( -> \*)?\) ")  # the schema of an operator whose result shares the first argument's memory
+
+
+def _no_write(name: str, tensor: Any) -> NotImplementedError:
+    return NotImplementedError(f"[{name}] cannot write into a {type(tensor).__name__}; dequantize() returns an ordinary tensor")
+
+
+def bound(names: str, args: tuple, kwargs: dict) -> dict[str, Any]:
+    """The arguments of a call by name; the names that the call leaves out are None.
+
+    Args:
+        names: of the function's parameters in their order, such as "input weight bias".
+    """
+    order = names.split()
+    return {**dict.fromkeys(order), **dict(zip(order, args, strict=False)), **kwargs}
 
 
 def _first(values: Any, cls: type) -> Any:
@@ -178,7 +209,11 @@ def _with_dtype(self: TorchAOBaseTensor, dtype: Any) -> TorchAOBaseTensor:
 
 
 def _copy(self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
-    """Copies the tensors of another weight that is quantized in the same way."""
+    """Copies the tensors of another weight that is quantized in the same way.
+
+    Raises:
+        ValueError: the other weight has another class, shape or dtype, or other attributes; nothing is copied.
+    """
     if not isinstance(self, TorchAOBaseTensor) and isinstance(source, TorchAOBaseTensor):
         return self.copy_(source.dequantize(), non_blocking)
     if type(self) is not type(source) or self.shape != source.shape:
@@ -189,6 +224,13 @@ def _copy(self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
     mine, theirs = self._stored(), source._stored()
     if mine.keys() != theirs.keys():
         raise ValueError(f"[copy_] expected a weight with the tensors {sorted(mine)}, got {sorted(theirs)}")
+    for name in _arguments(type(self))[1]:
+        if (own := getattr(self, name)) != (other := getattr(source, name)):
+            raise ValueError(f"[copy_] expected a {type(self).__name__} with {name}={own}, got {other}")
+    for name, value in mine.items():
+        if value.shape != theirs[name].shape or value.dtype != theirs[name].dtype:
+            got = theirs[name]
+            raise ValueError(f"[copy_] expected {name} of shape {tuple(value.shape)}, {value.dtype}, got {tuple(got.shape)}, {got.dtype}")
     for name, value in mine.items():
         value.copy_(theirs[name], non_blocking)
     return self

@@ -118,6 +118,8 @@ HOSTILE = {
     "overflow": header(tensors=listed(dims=(2**32, 2**32, 2**32)), number=1),
     "zero times huge": header(tensors=listed(dims=(32, 0, 2**62)), number=1),
     "unaligned": header(tensors=listed(offset=1), number=1) + bytes(200),
+    "overlap": header(tensors=listed(b"a", (64,), 0) + listed(b"b", (64,), 0, offset=32), number=2) + bytes(600),
+    "the same bytes twice": header(tensors=listed(b"a", (64,), 0) + listed(b"b", (64,), 0), number=2) + bytes(600),
     "two of a name": header(tensors=listed() * 2, number=2) + bytes(200),
 }
 
@@ -147,3 +149,22 @@ def test_random_damage(torch, tmp_path):
             ours.GGUFFile(path)
         except ours.GGUFError:
             pass
+
+
+def test_layers_read_only_their_rows(torch, tmp_path, monkeypatch):
+    from teletensor.ao.gguf import GGUFTensor, load
+
+    rng = np.random.default_rng(0)
+    path = tmp_path / "table.gguf"
+    tensor = blocks("Q4_K", (8, 256), rng)
+    write(path, {"w": tensor})
+    values, weight = load(path)["w"], load(path, packed=True)["w"]
+    table = torch.nn.Embedding(8, 256)
+    table.weight = torch.nn.Parameter(weight, requires_grad=False)
+    sizes = []
+    original = GGUFTensor.dequantize
+    monkeypatch.setattr(GGUFTensor, "dequantize", lambda self, *a: (sizes.append(self.shape[0]), original(self, *a))[1])
+    assert torch.equal(table(torch.tensor([[1, 7]])), values[torch.tensor([[1, 7]])]) and sizes == [2]
+    x = torch.randn(3, 256).requires_grad_()
+    torch.nn.functional.linear(x, weight).sum().backward()
+    torch.testing.assert_close(x.grad, values.sum(0).expand(3, 256))

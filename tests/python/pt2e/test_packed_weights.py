@@ -109,3 +109,27 @@ def test_a_safetensors_file(torch, tmp_path):
     assert load_packed_linears(model, torch.load(path)) == []
     weight = ((q - zeros.repeat(8, 0)) * scales.repeat(8, 0).astype(np.float32)).T
     np.testing.assert_allclose(model["up"].weight.dequantize().numpy(), weight, rtol=1e-4, atol=1e-5)
+
+
+def test_tensors_that_do_not_fit(torch):
+    from teletensor.ao.packed_weights import gptq_weight, load_packed_linears
+
+    def integers(*shape):
+        return torch.zeros(*shape, dtype=torch.int32)
+
+    good = {"up.qweight": integers(4, 16), "up.qzeros": integers(4, 2), "up.scales": torch.ones(4, 16)}
+    wrong = (
+        {"up.bias": torch.zeros(1)}, {"up.scales": integers(4, 16)}, {"up.scales": torch.ones(16)},
+        {"up.g_idx": torch.arange(32) / 8.0}, {"up.g_idx": torch.full((32,), -1)}, {"up.g_idx": torch.tensor([0] * 20 + [1] * 12)},
+    )  # fmt: skip
+    for change in wrong:
+        with pytest.raises(ValueError, match="packed_weights"):
+            load_packed_linears(model_of(torch), {**good, **change})
+    for bits in (2, 3, 8):  # other widths have other shapes
+        with pytest.raises(ValueError, match="expected zeros and scales"):
+            gptq_weight(integers(64 * bits // 32, 64), integers(2, 64 * bits // 32), torch.ones(2, 64))
+    groups = torch.arange(32) % 4
+    model = model_of(torch)
+    load_packed_linears(model, {**good, "up.g_idx": groups})
+    with pytest.raises(RuntimeError, match="32 input features"):  # the order would select 32 of them
+        model["up"](torch.ones(2, 64))

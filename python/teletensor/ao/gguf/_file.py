@@ -132,6 +132,11 @@ class GGUFFile:
             if name in self.tensors:
                 raise GGUFError(f"[gguf] the file contains the tensor {name[:100]!r} twice")
             self.tensors[name] = self._placed(name, kind, shape, start + offset, offset % alignment)
+        end = 0
+        for info in sorted((i for i in self.tensors.values() if i.nbytes), key=lambda i: i.offset):
+            if info.offset < end:  # else a small file could describe any amount of memory
+                raise GGUFError(f"[gguf] the tensor {info.name[:100]!r} overlaps another one")
+            end = info.offset + info.nbytes
 
     @staticmethod
     def _listed(reader: _Reader) -> tuple[str, int, tuple[int, ...], int]:

@@ -9,7 +9,7 @@ from ... import _C
 from ..._C import Tensor
 from ...nn import functional as F
 from ...torchao.quantization import Int4Tensor, Int8Tensor
-from ...torchao.utils import TorchAOBaseTensor
+from ...torchao.utils import TorchAOBaseTensor, bound
 from ._blocks import PLAIN, VALUES, _half, _nibbles
 from ._types import FORMATS, Format
 
@@ -44,15 +44,16 @@ class GGUFTensor(TorchAOBaseTensor):
 
 @GGUFTensor.implements_torch_function(F.linear)
 def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
-    x, weight, *rest = args
-    return F.linear(x, weight.dequantize(x.dtype), *rest, **kwargs)
+    x, weight, bias = bound("input weight bias", args, kwargs).values()
+    return F.linear(x, weight.dequantize(x.dtype), bias)
 
 
 @GGUFTensor.implements_torch_function(F.embedding)
 def _embedding(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
-    indices, weight, *rest = args
-    if rest or kwargs.get("max_norm") is not None:
-        return F.embedding(indices, weight.dequantize(), *rest, **kwargs)
+    given = bound("input weight padding_idx max_norm", args, kwargs)  # the others concern gradients of the weight
+    indices, weight = given["input"], given["weight"]
+    if given["max_norm"] is not None:
+        raise NotImplementedError("[embedding] max_norm changes the weight, which is quantized")
     rows = weight.qdata.reshape(weight.shape[0], -1).index_select(0, indices.reshape(-1))
     chosen = GGUFTensor(rows.reshape(-1, weight.qdata.shape[1]), weight.kind, (rows.shape[0], weight.shape[1]), weight.dtype)
     return chosen.dequantize().reshape(*indices.shape, weight.shape[1])

@@ -319,13 +319,15 @@ class Module(ModuleCalls, ModuleState):
         if recurse:
             for module in self.children():
                 module._apply(fn)
-        for param in self._parameters.values():
+        for name, param in list(self._parameters.items()):
             if param is None:
                 continue
             grad = param.grad
             with no_grad():
                 applied = fn(param)
-                if applied is not param:
+                if applied is not param and hasattr(type(applied), "__tensor_flatten__"):  # a tensor of tensors has no data to replace
+                    self._parameters[name] = Parameter(applied, requires_grad=param.requires_grad)
+                elif applied is not param:
                     param.data = applied
                 if grad is not None:
                     param.grad = fn(grad)

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from ... import _C
 from ..._C import Tensor
+from ..._grad_mode import is_grad_enabled
 from ...nn import functional as F
 
+_FLOATS = (_C.float32, _C.float16, _C.bfloat16)
 FEW_ROWS = 16  # up to which products read the weights as they are stored; above, converting them first takes less time
 INT4_GROUPS = (32, 64, 128, 256)  # the groups of columns that the engine's kernel computes with
 
@@ -15,13 +17,20 @@ def _has_kernels(x: Tensor) -> bool:
     return x.device.type == "cpu"
 
 
+def needs_gradient(tensor: Tensor | None) -> bool:
+    """Whether gradients of a tensor are recorded; the integer kernels have none."""
+    return tensor is not None and tensor.requires_grad and is_grad_enabled()
+
+
 def int8_weight_product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     """``x @ weight.T * scale`` with float activations.
 
     Args:
         x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,) or (1,), float32.
     """
-    if scale.numel() == 1 or not _has_kernels(x) or x.shape[0] > FEW_ROWS:
+    if scale.numel() == 1 or not _has_kernels(x) or x.shape[0] > FEW_ROWS or needs_gradient(x):
+        if x.dtype == _C.float16:  # sums of products with integers exceed its range
+            return (F.linear(x.to(_C.float32), weight.to(_C.float32)) * scale).to(x.dtype)
         return F.linear(x, weight.to(x.dtype)) * scale.to(x.dtype)
     return _C.ops.int8_weight_mm(x, weight, scale)
 
@@ -44,6 +53,8 @@ def int8_product(x: Tensor, weight: Tensor, x_scale: Tensor, scale: Tensor, x_po
 
 def int8_rows(x: Tensor, reduce_range: bool) -> tuple[Tensor, Tensor]:
     """(integers, scales (rows, 1)) of activations (rows, in), symmetric with one scale per row, as choose_qparams_affine() has them."""
+    if x.dtype not in _FLOATS:
+        raise AssertionError(f"Unsupported input dtype: {x.dtype}")
     low, high = (-64, 63) if reduce_range else (-128, 127)
     scale = (x.abs().amax(-1, keepdim=True).to(_C.float32) / ((high - low) / 2)).clamp(min=2.0**-23)
     return (x * (1.0 / scale)).round().clamp(low, high).to(_C.int8), scale
@@ -74,7 +85,7 @@ def int4_weight_product(x: Tensor, packed: Tensor, grid: Tensor, group_size: int
         grid: (in / group_size, out, 2): scales and zeros.
     """
     in_kernel = has_int4_kernel((packed.shape[0], packed.shape[1] * 2), group_size)
-    if in_kernel and _has_kernels(x) and x.shape[0] <= FEW_ROWS:
+    if in_kernel and _has_kernels(x) and x.shape[0] <= FEW_ROWS and not needs_gradient(x):
         return _C.ops.int4_weight_mm(x, packed, group_size, grid)
     values = values_of_kernel_int4(packed) if in_kernel else unpack_int4(packed)
     return F.linear(x, int4_weight(values, grid, group_size, x.dtype))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import re
 import types
 from collections import OrderedDict
 from typing import Any, Callable
@@ -10,6 +11,7 @@ from typing import Any, Callable
 from ... import _C, _small_integers
 from ..._grad_mode import no_grad
 from ...nn import Linear, Module, Parameter
+from ...nn.modules.linear import NonDynamicallyQuantizableLinear
 from ..core.config import AOBaseConfig
 from ..utils import TorchAOBaseTensor
 from .granularity import Granularity, PerAxis, PerGroup, PerRow, PerTensor
@@ -29,9 +31,14 @@ __all__ = [
 ]  # fmt: skip
 
 
+_UNNAMED = object()  # what FqnToConfig does not name
+
+
 def _is_linear(mod: Module, *_: Any) -> bool:
-    """Whether a module is a linear layer whose weight is not quantized yet."""
-    return isinstance(mod, Linear) and getattr(mod, "weight", None) is not None and not isinstance(mod.weight, TorchAOBaseTensor)
+    """Whether a module is a linear layer whose weight is not quantized yet; not the last one of MultiheadAttention."""
+    if not isinstance(mod, Linear) or isinstance(mod, NonDynamicallyQuantizableLinear):
+        return False
+    return getattr(mod, "weight", None) is not None and not isinstance(mod.weight, TorchAOBaseTensor)
 
 
 def quantize_(
@@ -52,8 +59,7 @@ def quantize_(
             raise ValueError(
                 "Custom filter_fn and FqnToConfig were both specified. Only filter_fn=None is supported when FqnToConfig is specified."
             )
-        chosen = [(name, module, config.config_of(name, module)) for name, module in model.named_modules()]
-        chosen = [(name, module, found) for name, module, found in chosen if found is not None]
+        chosen = [(name, module, *found) for name, module in model.named_modules() for found in config.configs_of(name, module)]
     elif isinstance(config, AOBaseConfig):
         accept = filter_fn or _is_linear
         chosen, inside = [], ()
@@ -61,7 +67,7 @@ def quantize_(
             if inside and name.startswith(inside):  # of a module that was chosen itself
                 continue
             if accept(module, name):
-                chosen.append((name, module, config))
+                chosen.append((name, module, config, None))
                 inside = (*inside, f"{name}." if name else "")
                 if not name:
                     break
@@ -69,8 +75,8 @@ def quantize_(
         raise AssertionError(f"expected a configuration such as Int8WeightOnlyConfig(), got {config!r}")
     if device is not None:
         model.to(device=device)
-    for name, module, found in chosen:
-        replacement = handler_of(type(found))(module, found)
+    for name, module, found, parameter in chosen:
+        replacement = handler_of(type(found))(module, found, **({} if parameter is None else {"parameter_name": parameter}))
         if replacement is not module and name:
             parent, _, child = name.rpartition(".")
             setattr(model.get_submodule(parent), child, replacement)
@@ -181,8 +187,9 @@ def _checked_int8(granularity: Any, mapping_type: Any) -> tuple[Granularity, Gra
     for found in pair:
         if not isinstance(found, (PerTensor, PerRow)):
             raise ValueError(f"Unsupported granularity type: {type(found)}. Only PerTensor and PerRow are supported.")
-    if isinstance(pair[0], PerRow) and pair[0].dim != -1:
-        raise ValueError(f"Only PerRow(dim=-1) is supported for activation quantization, got {pair[0]}")
+    for found in pair:
+        if isinstance(found, PerRow) and found.dim != -1:
+            raise ValueError(f"Only PerRow(dim=-1) is supported for activation quantization, got {found}")
     if mapping_type not in (MappingType.SYMMETRIC, MappingType.ASYMMETRIC):
         raise AssertionError("`act_mapping_type` must be MappingType.SYMMETRIC or MappingType.ASYMMETRIC")
     return pair
@@ -215,6 +222,8 @@ class Int8StaticActivationInt8WeightConfig(_WithInductor):
 
     def __post_init__(self) -> None:
         _checked_int8(self.granularity, self.act_mapping_type)
+        if self.act_quant_zero_point is not None and self.act_mapping_type != MappingType.ASYMMETRIC:
+            raise ValueError("act_quant_zero_point needs act_mapping_type=MappingType.ASYMMETRIC")
 
 
 @register_quantize_module_handler(Int8StaticActivationInt8WeightConfig)
@@ -283,10 +292,8 @@ def _intx(weight: Any, dtype: Any, granularity: Any, mapping_type: Any, scale_dt
     if scale_dtype is not None and scale_dtype != weight.dtype:
         scale = found.scale.to(scale_dtype)
         found = IntxUnpackedToInt8Tensor.from_hp(
-            weight, block_size, dtype, activation_quantization=activation, custom_scale=scale.to(weight.dtype),
-            custom_zero_point=found.zero_point,
-        )  # fmt: skip
-        found.scale = scale
+            weight, block_size, dtype, activation_quantization=activation, custom_scale=scale, custom_zero_point=found.zero_point
+        )
     return found
 
 
@@ -415,24 +422,32 @@ def _float8_dynamic(module: Module, config: Float8DynamicActivationFloat8WeightC
 
 @dataclasses.dataclass
 class FqnToConfig(AOBaseConfig):
-    """Configurations by the names of modules; ``re:`` starts a regular expression, "_default" is that of other linear layers.
+    """Configurations by the names of modules or parameters.
 
-    None: such modules are not quantized.
+    ``re:`` starts a regular expression, "_default" is the configuration of other linear layers, and None: not quantized. Names
+    come before expressions, and parameters before modules.
     """
 
     fqn_to_config: OrderedDict = dataclasses.field(default_factory=OrderedDict)
     version: int = 1
 
-    def config_of(self, name: str, module: Module) -> AOBaseConfig | None:
-        """The configuration of a module, or None."""
-        import re
+    def configs_of(self, name: str, module: Module) -> list[tuple[AOBaseConfig, str | None]]:
+        """The configurations of a module, or of its parameters with their names."""
+        parameters = {p: f"{name}.{p}" if name else p for p in module._parameters}
+        for find in (self.fqn_to_config.get, self._matching):
+            keys = {p: find(full, _UNNAMED) for p, full in parameters.items()}
+            found = [(config, p) for p, config in keys.items() if config is not _UNNAMED]
+            if not found and (config := find(name, _UNNAMED)) is not _UNNAMED:
+                found = [(config, None)]
+            if found:
+                return [(config, p) for config, p in found if config is not None]
+        config = self.fqn_to_config.get("_default") if _is_linear(module) else None
+        return [] if config is None else [(config, None)]
 
-        if name in self.fqn_to_config:
-            return self.fqn_to_config[name]
-        for pattern, config in self.fqn_to_config.items():
-            if pattern.startswith("re:") and re.fullmatch(pattern[3:], name):
-                return config
-        return self.fqn_to_config.get("_default") if _is_linear(module) else None
+    def _matching(self, name: str, default: Any) -> Any:
+        """The configuration of the first expression that matches a name."""
+        patterns = (key for key in self.fqn_to_config if key.startswith("re:") and re.fullmatch(key[3:], name))
+        return self.fqn_to_config.get(next(patterns, ""), default)
 
 
 ModuleFqnToConfig = FqnToConfig

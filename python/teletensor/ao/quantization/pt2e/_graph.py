@@ -41,7 +41,18 @@ def constant(model: GraphModule, node: Any) -> Tensor | None:
     """The tensor of a get_attr node; None for None."""
     if node is None:
         return None
-    owner, name = _owner(model, str(node.target))
+    return get_tensor(model, str(node.target))
+
+
+def uses(model: GraphModule, node: Node | None) -> list[Node]:
+    """The nodes that read the same attribute of the module as a node."""
+    same = (n for n in model.graph.nodes if node is not None and is_constant(n) and n.target == node.target)
+    return [user for n in same for user in n.users]
+
+
+def get_tensor(model: Module, target: str) -> Tensor:
+    """A tensor of the module by its name."""
+    owner, name = _owner(model, target)
     return getattr(owner, name)
 
 

@@ -9,7 +9,7 @@ from ....fx import GraphModule, Node
 from ..quantizer._operators import BATCH_NORM, CONV, CONV_TRANSPOSE, is_call
 from ..quantizer.quantizer import Q_ANNOTATION_KEY, DerivedQuantizationSpec, SharedQuantizationSpec
 from ._conv_bn import fold_batch_norm
-from ._graph import argument, is_constant
+from ._graph import argument, constant, is_constant, numbered, set_parameter, uses
 
 aten = ops.aten
 
@@ -88,6 +88,19 @@ def _training_form(norm: Node) -> tuple[Node, Node, Node | None] | None:
     return None if scaled is None or not is_constant(scaled.args[0]) else (layer, scaled, bias)
 
 
+def _private(model: GraphModule, node: Node, own: set[Node], before: Node) -> Node:
+    """The attribute that a node reads, or a copy of it as a new parameter if other nodes than `own` read it too."""
+    if set(uses(model, node)) <= own:
+        return node
+    value = constant(model, node)
+    name = next(n for n in numbered(f"_folded_{str(node.target).replace('.', '_')}_") if not hasattr(model, n))
+    set_parameter(model, name, value.detach().clone(), value.requires_grad)
+    with model.graph.inserting_before(before):
+        copied = model.graph.get_attr(name)
+    copied.meta.update(node.meta)
+    return copied
+
+
 def fold_batch_norms(model: GraphModule) -> None:
     """After the observers became quantize and dequantize nodes: folds the batch norms into the layers' weights and biases."""
     graph, found = model.graph, False
@@ -95,7 +108,10 @@ def fold_batch_norms(model: GraphModule) -> None:
         if not is_call(norm, BATCH_NORM) or (form := _training_form(norm)) is None:
             continue
         layer, scaled, bias = form
-        weight = scaled.args[0]
+        weight = _private(model, scaled.args[0], {scaled}, scaled)
+        if bias is not None:
+            zeros, added = layer.args[2], norm.args[0].args[1]
+            bias = _private(model, bias, {zeros, added}, scaled)
         scaled.replace_all_uses_with(weight)
         layer.args = (*layer.args[:2], bias, *layer.args[3:])
         fold_batch_norm(model, layer, norm, weight)

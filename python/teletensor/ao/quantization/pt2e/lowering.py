@@ -99,6 +99,9 @@ class _Lowering:
             return
         convolution = is_call(node, CONV)
         rank = constant(self.model, w.node).dim() if convolution else 2
+        value = node.meta.get("val")
+        if convolution and (value is None or value.dim() != rank):
+            return  # one image without a batch, for which there is no kernel
         last, relu, quantize = self._tail(node)
         with self.graph.inserting_before(node):
             scale, points = self._scales(x, w, rank)
@@ -122,6 +125,8 @@ class _Lowering:
                 result = self.graph.call_function(ops.aten.add.Tensor, (scaled, bias))
                 if relu:
                     result = self.graph.call_function(ops.aten.relu.default, (result,))
+                if value is not None and value.dtype != _C.float32:  # a model in float16 or bfloat16
+                    result = self.graph.call_function(ops.aten._to_copy.default, (result,), {"dtype": value.dtype})
                 last.replace_all_uses_with(result)
         self.count += 1
 

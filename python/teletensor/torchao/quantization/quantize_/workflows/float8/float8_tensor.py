@@ -8,7 +8,7 @@ from typing import Any
 from ...... import _C
 from ......_C import Tensor
 from ......nn import functional as F
-from .....utils import TorchAOBaseTensor
+from .....utils import TorchAOBaseTensor, bound
 from ....granularity import Granularity, PerRow
 from ....quant_primitives import dequantize_float8, float8_scale, quantize_float8
 from ....utils import get_block_size
@@ -80,11 +80,10 @@ class Float8Tensor(TorchAOBaseTensor):
 
 @Float8Tensor.implements_torch_function(F.linear)
 def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
-    x, weight = args[0], args[1]
-    bias = args[2] if len(args) > 2 else kwargs.get("bias")
+    x, weight, bias = bound("input weight bias", args, kwargs).values()
     if (options := weight.act_quant_kwargs) is None:
         return F.linear(x, weight.dequantize(x.dtype), bias)
-    rows = x.reshape(-1, x.shape[-1])
+    rows = x.detach().reshape(-1, x.shape[-1])  # rounding has no gradients
     rounded = Float8Tensor.from_hp(
         rows, options.float8_dtype, options.granularity, hp_value_lb=options.hp_value_lb, hp_value_ub=options.hp_value_ub
     )

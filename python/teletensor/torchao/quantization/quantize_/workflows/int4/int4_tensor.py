@@ -8,7 +8,7 @@ from ...... import _C
 from ......_C import Tensor
 from ......_grad_mode import no_grad
 from ......nn import functional as F
-from .....utils import TorchAOBaseTensor
+from .....utils import TorchAOBaseTensor, bound
 from ...._products import (
     has_int4_kernel,
     int4_weight,
@@ -119,8 +119,7 @@ class Int4Tensor(TorchAOBaseTensor):
 
 @Int4Tensor.implements_torch_function(F.linear)
 def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
-    x, weight = args[0], args[1]
-    bias = args[2] if len(args) > 2 else kwargs.get("bias")
+    x, weight, bias = bound("input weight bias", args, kwargs).values()
     if weight.act_pre_scale is not None:
         x = x * weight.act_pre_scale
     result = int4_weight_product(x.reshape(-1, x.shape[-1]), weight._packed, weight._grid, weight.block_size[1])

@@ -9,8 +9,8 @@ from ...... import _C
 from ......_C import Tensor
 from ......_functions import finfo
 from ......nn import functional as F
-from .....utils import TorchAOBaseTensor
-from ...._products import int8_dynamic_product, int8_product, int8_rows, int8_weight_product
+from .....utils import TorchAOBaseTensor, bound
+from ...._products import int8_dynamic_product, int8_product, int8_rows, int8_weight_product, needs_gradient
 from ....granularity import Granularity, PerRow
 from ....quant_primitives import MappingType, choose_qparams_affine, dequantize_affine, quantize_affine
 from ....utils import get_block_size
@@ -109,7 +109,9 @@ def _activation(x: Tensor, weight: Int8Tensor) -> Int8Tensor:
     """The activations in int8, as the weight's configuration says."""
     options = weight.act_quant_kwargs
     scale, point = weight.act_quant_scale, weight.act_quant_zero_point
-    if scale is not None and scale.dim() != x.dim():  # one scale per tensor, or per row of the last dimension
+    if scale is not None and scale.numel() == 1:
+        scale, point = scale.reshape((1,) * x.dim()), None if point is None else point.reshape((1,) * x.dim())
+    elif scale is not None and scale.dim() != x.dim():  # one scale per tensor, or per row of the last dimension
         shape = (*(1,) * (x.dim() - scale.dim()), *scale.shape)
         scale, point = scale.reshape(shape), None if point is None else point.reshape(shape)
     return Int8Tensor.from_hp(x, options.granularity, options.mapping_type, scale, point, reduce_range=options.reduce_range)
@@ -117,8 +119,7 @@ def _activation(x: Tensor, weight: Int8Tensor) -> Int8Tensor:
 
 @Int8Tensor.implements_torch_function(F.linear)
 def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
-    x, weight = args[0], args[1]
-    bias = args[2] if len(args) > 2 else kwargs.get("bias")
+    x, weight, bias = bound("input weight bias", args, kwargs).values()
     if not isinstance(weight, Int8Tensor):  # an Int8Tensor as activation
         return F.linear(x.dequantize(), weight, bias)
     dtype = x.dtype
@@ -126,12 +127,15 @@ def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
         x = x * weight.act_pre_scale
     rows = x.reshape(-1, x.shape[-1])
     if (options := weight.act_quant_kwargs) is not None:
+        rows = rows.detach()  # rounding has no gradients
         per_row = weight.act_quant_scale is None and isinstance(options.granularity, PerRow)
         symmetric = options.mapping_type == MappingType.SYMMETRIC
         if per_row and not symmetric and weight.scale.numel() > 1:
-            found = int8_dynamic_product(rows, weight.qdata, weight.scale.reshape(-1), bias, options.reduce_range)
+            inside = None if needs_gradient(bias) else bias
+            found = int8_dynamic_product(rows, weight.qdata, weight.scale.reshape(-1), inside, options.reduce_range)
             if found is not None:
-                return found.reshape(*x.shape[:-1], weight.shape[0])
+                found = found.reshape(*x.shape[:-1], weight.shape[0])
+                return found if inside is bias else found + bias
         if per_row and symmetric:
             (q, scales), points = int8_rows(rows, options.reduce_range), None
         else:

@@ -7,7 +7,7 @@ from typing import Any
 from ...... import _C, _small_integers
 from ......_C import Tensor
 from ......nn import functional as F
-from .....utils import TorchAOBaseTensor
+from .....utils import TorchAOBaseTensor, bound
 from ....granularity import PerToken
 from ....quant_primitives import MappingType, choose_qparams_affine, dequantize_affine, limits, quantize_affine
 from ....utils import get_block_size
@@ -81,8 +81,7 @@ def _rounded_per_token(x: Tensor) -> Tensor:
 
 @IntxUnpackedToInt8Tensor.implements_torch_function(F.linear)
 def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
-    x, weight = args[0], args[1]
-    bias = args[2] if len(args) > 2 else kwargs.get("bias")
+    x, weight, bias = bound("input weight bias", args, kwargs).values()
     if weight.activation_quantization is not None:
         x = _rounded_per_token(x)
     return F.linear(x, weight.dequantize(), bias)
@@ -90,10 +89,12 @@ def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
 
 @IntxUnpackedToInt8Tensor.implements_torch_function(F.embedding)
 def _embedding(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
-    indices, weight, *rest = args
-    block_size = weight.block_size
+    given = bound("input weight padding_idx max_norm", args, kwargs)  # the others concern gradients of the weight
+    indices, weight, block_size = given["input"], given["weight"], given["weight"].block_size
+    if given["max_norm"] is not None:
+        raise NotImplementedError("[embedding] max_norm changes the weight, which is quantized")
     if block_size[0] != 1 or weight.activation_quantization is not None:
-        return F.embedding(indices, weight.dequantize(), *rest, **kwargs)
+        return F.embedding(indices, weight.dequantize())
     rows = indices.reshape(-1)
     chosen = [t.index_select(0, rows) for t in (weight.qdata, weight.scale, weight.zero_point)]
     part = IntxUnpackedToInt8Tensor(*chosen, weight.target_dtype, block_size, weight.dtype, None)
