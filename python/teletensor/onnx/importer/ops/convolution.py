@@ -120,6 +120,7 @@ def _col2im(call: Call, x: Tensor, image: Any, block: Any) -> Tensor:
         raise ValueError(f"[Col2Im] expected {counts} blocks for an image of {shape}, got {x.shape[2]}")
     if x.shape[1] % int(np.prod(kernel, dtype=object)):
         raise ValueError(f"[Col2Im] expected channels times {kernel} rows, got {x.shape[1]}")
+    _values.bounded(int(np.prod([*counts, *kernel], dtype=object)), "Col2Im")
     places = np.zeros((1, 1), np.int64)  # of each block element and position, in the padded image
     for i in range(n):
         own = np.arange(kernel[i])[:, None] * dilations[i] + np.arange(counts[i])[None, :] * strides[i]
