@@ -193,7 +193,11 @@ def _declared(proto: Any) -> tuple[int | None, tuple | None]:
     if not tensor.HasField("shape"):
         return tensor.elem_type, None
     dims = tuple(
-        d.dim_value if d.HasField("dim_value") else d.dim_param if d.HasField("dim_param") else None
+        (d.dim_value if d.dim_value >= 0 else None)
+        if d.HasField("dim_value")
+        else d.dim_param
+        if d.HasField("dim_param")
+        else None
         for d in tensor.shape.dim
     )
     return tensor.elem_type, dims
@@ -219,6 +223,8 @@ def load(model: Any, *, device: Any = "cpu", trainable: bool = False) -> OnnxMod
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         folder = os.path.dirname(os.path.abspath(path))
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise ValueError(f"[onnx.load] expected a file, got {path!r}")
         if os.path.getsize(path) > MAX_MODEL:
             raise ValueError(f"[onnx.load] expected a file of at most {MAX_MODEL} bytes, got {os.path.getsize(path)}")
         with open(path, "rb") as file:
