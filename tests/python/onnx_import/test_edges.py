@@ -175,3 +175,52 @@ def test_a_negative_size_is_divided_towards_0():
     assert loaded(torch.ones(3, 4)).tolist() == [-1, -2]
     program = loaded.program(torch.ones(3, 4))
     assert program(torch.ones(3, 4)).tolist() == [-1, -2]
+
+
+@pytest.mark.parametrize(
+    ("op", "arrays", "outputs", "attributes", "text"),
+    [
+        ("Conv", [np.ones((1, 1, 4)), np.ones((1, 1, 3))], 1, {"kernel_shape": [2]}, "kernel_shape"),
+        ("ConvTranspose", [np.ones((1, 1, 4)), np.ones((1, 1, 3))], 1, {"kernel_shape": [2]}, "kernel_shape"),
+        ("Split", [X], 2, {"num_outputs": 3}, "num_outputs"),
+        ("StringNormalizer", [np.asarray(["I"], object)], 1, {"case_change_action": "LOWER", "locale": "tr_TR"}, "tr_TR"),
+    ],
+)
+def test_attributes_that_contradict_or_are_not_implemented_are_refused(op, arrays, outputs, attributes, text):
+    with pytest.raises((ValueError, NotImplementedError), match=text):
+        of_node(op, arrays, outputs, 18, attributes, False)
+
+
+def of_classifier(op: str, version: int, x: np.ndarray, **attributes) -> list:
+    """The labels and scores of a classifier of ai.onnx.ml."""
+    node = helper.make_node(op, ["x"], ["label", "scores"], domain="ai.onnx.ml", classlabels_ints=[3, 7], **attributes)
+    given = [helper.make_tensor_value_info("x", TensorProto.FLOAT, list(x.shape))]
+    results = [onnx.ValueInfoProto(name=n) for n in ("label", "scores")]
+    imports = [helper.make_opsetid("", 18), helper.make_opsetid("ai.onnx.ml", version)]
+    proto = helper.make_model(helper.make_graph([node], "g", given, results), opset_imports=imports)
+    return list(PreparedModel(torch.onnx.load(proto)).run([x]))
+
+
+def test_a_linear_classifier_of_one_row_divides_two_classes_at_0():
+    labels, scores = of_classifier("LinearClassifier", 1, float32(0.3, -0.3).reshape(2, 1), coefficients=[1.0], intercepts=[0.0])
+    assert labels.tolist() == [7, 3] and np.allclose(scores, [[-0.3, 0.3], [0.3, -0.3]])
+
+
+@pytest.mark.parametrize("post", ["NONE", "SOFTMAX", "LOGISTIC"])
+def test_scores_of_a_support_vector_classifier_of_two_classes(post):
+    """The decision x - 3 x + 0.5 is for the first class where it is positive."""
+    x = float32(0, 1).reshape(2, 1)
+    labels, scores = of_classifier(
+        "SVMClassifier", 1, x, kernel_type="LINEAR", kernel_params=[0.0, 0.0, 0.0], coefficients=[1.0, -1.0],
+        support_vectors=[1.0, 3.0], vectors_per_class=[1, 1], rho=[0.5], post_transform=post,
+    )  # fmt: skip
+    decision = np.asarray([0.5, -1.5])
+    raw = np.stack([-decision, decision], 1)
+    powers = np.exp(raw)
+    expected = {"NONE": raw, "SOFTMAX": powers / powers.sum(1, keepdims=True), "LOGISTIC": 1 / (1 + np.exp(-raw))}[post]
+    assert labels.tolist() == [3, 7] and np.allclose(scores, expected, atol=1e-6)
+
+
+def test_probabilities_that_no_standard_defines_are_refused():
+    with pytest.raises(NotImplementedError, match="PROBIT"):
+        of_classifier("LinearClassifier", 1, float32(0.3).reshape(1, 1), coefficients=[1.0], intercepts=[0.0], post_transform="PROBIT")

@@ -271,3 +271,62 @@ def test_constants_do_not_grow_in_the_client(name, monkeypatch):
 def test_huge_attributes_are_refused(text):
     with pytest.raises((ValueError, RuntimeError), match="elements|memory|bytes|limit"):
         torch.onnx.load(model(text))(torch.ones(1, 1, 1, 1))
+
+
+def doubling(op: str, times: int) -> str:
+    """A string, or an array of one, that each node doubles."""
+    join = "Concat <axis = 0>" if op == "Concat" else op
+    nodes = "\n".join(f"t{i + 1} = {join} (t{i}, t{i})" for i in range(times))
+    return f'g () => (int64[N] y) {{ t0 = Constant <value_strings = ["0123456789"]> ()\n{nodes}\ny = Shape(t{times}) }}'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (doubling("StringConcat", 60), "characters"),
+        (doubling("Concat", 60), "strings"),
+        (
+            'g () => (int64[N] y) { a = Constant <value_strings = ["a b c"]> ()  s = Constant <value_ints = [60000]> ()\n'
+            "b = Expand(a, s)  c, d = StringSplit(b)  e, f = StringSplit(b)\n"
+            "p = Constant <value_ints = [60000, 1]> ()  h = Reshape(b, p)  z = StringConcat(b, h)  y = Shape(z) }",
+            "characters|elements",
+        ),
+        (
+            "g () => (float[N] y) { a = Constant <value_ints = [1, 2, 3]> ()\n"
+            'y = TfIdfVectorizer <min_gram_length = 1, max_gram_length = 1000000000000000, max_skip_count = 1000000000000,\n'
+            'mode = "TF", ngram_counts = [0], ngram_indexes = [0, 1, 2], pool_int64s = [1, 2, 3]> (a) }',
+            None,
+        ),
+        (
+            "g (float[1,1,4,4] x, float[1,4] r) => (float[N,M,K,L] y) { b = Constant <value_ints = [0]> ()\n"
+            "y = RoiAlign <output_height = 1, output_width = 1> (x, r, b) }",
+            "RoiAlign",
+        ),
+        (
+            "g (float[1] x) => (float[N] y) { s = Constant <value_ints = [100000000]> ()  e = Expand(x, s)\n"
+            "q = SplitToSequence(e)  y = ConcatFromSequence <axis = 0> (q) }",
+            "executes at most",
+        ),
+    ],
+    ids=["StringConcat", "Concat", "StringSplit", "TfIdfVectorizer", "RoiAlign", "SplitToSequence"],
+)
+def test_little_becomes_neither_much_text_nor_much_time(text, expected):
+    loaded = torch.onnx.load(model(text, 20))
+    inputs = {"x": torch.ones([1, 1, 4, 4] if "RoiAlign" in text else [1]), "r": torch.tensor([[0.0, 0.0, 1e12, 1e12]])}
+    given = {n: v for n, v in inputs.items() if n in loaded.input_names}
+    if expected is None:
+        assert loaded(given).tolist() == [1.0, 1.0, 1.0]
+        return
+    with pytest.raises(ValueError, match=expected):
+        loaded(given)
+
+
+def test_scanned_inputs_of_different_lengths_are_refused():
+    text = (
+        "g (float[N] a, float[M] b) => (float[K] y) { y = Scan <num_scan_inputs = 2, body = s (float u, float v) => (float w) "
+        "{ w = Add(u, v) }> (a, b) }"
+    )
+    loaded = torch.onnx.load(model(text))
+    assert loaded(torch.ones(3), torch.ones(3)).tolist() == [2.0] * 3
+    with pytest.raises(ValueError, match="equal lengths"):
+        loaded(torch.ones(2), torch.ones(3))

@@ -12,7 +12,7 @@ from ... import _C
 from . import _values
 from ._call import Call, kept
 from ._values import Narrow, Sizes
-from .ops.client import CLIENT, is_small
+from .ops.client import CLIENT, LARGEST, is_small
 
 _MAKE_SIZES = frozenset({"Range", "Expand", "Tile"})  # whose result has the sizes that an input gives
 MOST_NODES = 1 << 22  # executed by one call, with every iteration of loops
@@ -202,12 +202,17 @@ class Step:
     def _in_client(self, call: Call, values: list[Any]) -> Any:
         symbolic = any(isinstance(v, Sizes) for v in values)
         text = any(_values.is_text(v) for v in values)
+        if text and not is_small(self.op, values):
+            raise ValueError(f"[{self.op}] expected arrays of at most {LARGEST} strings and numbers beside them")
         arrays = [None if v is None else _values.array(v) for v in values]
         with np.errstate(all="ignore"):
             results = self.client(call, *arrays)
         if results is NotImplemented:
             return results
         many = isinstance(results, tuple)
+        if text:
+            for r in results if many else (results,):
+                call.run.allowance.use(0, _size_of_text(np.asarray(r)))
         wrapped = []
         for r in results if many else (results,):
             r = np.asarray(r)
@@ -215,6 +220,11 @@ class Step:
                 r = _values.sizes(r)
             wrapped.append(r)
         return tuple(wrapped) if many else _Single(wrapped[0])
+
+
+def _size_of_text(found: np.ndarray) -> int:
+    """The bytes of an array, with those of its strings: an estimate."""
+    return found.nbytes + (sum(len(t) for t in found.flat if isinstance(t, str)) if found.dtype == object else 0)
 
 
 class _Results(tuple):

@@ -187,6 +187,8 @@ def _split(call: Call, x: np.ndarray, split: Any = None) -> tuple:
     split = _axes(call, split, "split")
     if split is None:
         parts = len(call.outputs)
+        if call.get("num_outputs", parts) != parts:
+            return NotImplemented
         size = -(-x.shape[axis] // parts)
         split = [size] * (parts - 1) + [x.shape[axis] - size * (parts - 1)]
     if len(split) != len(call.outputs) or any(n < 0 for n in split) or sum(split) != x.shape[axis]:

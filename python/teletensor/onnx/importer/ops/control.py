@@ -95,6 +95,9 @@ def _scan(call: Call, *inputs: Any) -> tuple:
     xs = [x if isinstance(x, (Narrow, np.ndarray)) else call.tensor(x) for x in xs]
     in_axes = [a % len(_values.shape_of(x)) for a, x in zip(in_axes, xs)]
     length = int(_values.shape_of(xs[0])[in_axes[0]])
+    lengths = [int(_values.shape_of(x)[a]) for x, a in zip(xs, in_axes)]
+    if set(lengths) != {length}:
+        raise ValueError(f"[Scan] expected scanned inputs of equal lengths, got {lengths}")
     rows: list[list] = [[] for _ in range(outputs)]
     for step in range(length):
         given = [_row(x, a, length - 1 - step if back else step) for x, a, back in zip(xs, in_axes, in_back)]
@@ -148,6 +151,8 @@ def _scan_batched(call: Call, lengths: Any, *inputs: Any) -> tuple:
 def _sequence_map(call: Call, *inputs: Any) -> tuple:
     body = call.need("body")
     columns: list[list] = [[] for _ in body.outputs]
+    if len({len(v) for v in inputs if isinstance(v, list)}) > 1:
+        raise ValueError(f"[SequenceMap] expected sequences of equal lengths, got {[len(v) for v in inputs if isinstance(v, list)]}")
     for i in range(len(inputs[0])):
         found = body.run(call, *(v[i] if isinstance(v, list) else v for v in inputs))
         for column, value in zip(columns, found):

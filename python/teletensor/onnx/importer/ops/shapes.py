@@ -116,6 +116,8 @@ def _split(call: Call, x: Tensor, split: Any = None) -> tuple:
     parts = call.get("split") if split is None else _values.ints(split)
     if parts is None:
         count = len(call.outputs)
+        if call.get("num_outputs", count) != count:
+            raise ValueError(f"[Split] expected {call.get('num_outputs')} outputs (num_outputs), the node names {count}")
         size = (x.shape[axis] + count - 1) // count
         parts = [size] * (count - 1) + [x.shape[axis] - size * (count - 1)]
     if len(parts) != len(call.outputs):
