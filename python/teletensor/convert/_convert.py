@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
-from collections.abc import Mapping
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +19,10 @@ from ._sources import Source, from_onnx, from_pt2
 
 ONNX, PT2, NATIVE, WEIGHTS = "ONNX", "torch.export", "native model", "safetensors"
 _SUFFIXES = {".onnx": ONNX, ".pt2": PT2, ".safetensors": WEIGHTS}
-_REFUSED = (NotImplementedError, RuntimeError, TypeError, ValueError, KeyError, OSError, ImportError, AttributeError)
+_REFUSED = (
+    ArithmeticError, AssertionError, AttributeError, ImportError, LookupError, MemoryError, OSError, RuntimeError, TypeError,
+    ValueError,
+)  # fmt: skip
 
 
 class ConversionFailed(RuntimeError):  # noqa: N818 - as in "the conversion has failed"
@@ -46,13 +52,13 @@ def convert(
     source: str | os.PathLike, target: str | os.PathLike, *, sizes: Mapping[str, int] | None = None, opset: int | None = None,
     static: bool = False, check: bool = True, device: Any = "cpu",
 ) -> Report:  # fmt: skip
-    """Converts a model from one file to another.
+    """Converts a model from one file to another. An existing target is replaced, if the conversion succeeds.
 
     Args:
         source: an .onnx or .pt2 file.
         target: an .onnx or .pt2 file; a folder for a native model (program.pb and model.safetensors), or a .safetensors
             file for the weights alone.
-        sizes: for sizes that the model leaves open, numbers to record it with, by name.
+        sizes: for sizes that the model leaves open, numbers of at least 1 to record it with, by name.
         opset: the operator set of an ONNX target.
         static: makes every size that of the examples.
         check: runs source and target for the example inputs, and fails if they differ.
@@ -73,16 +79,38 @@ def convert(
     try:
         read = _read(source, formats, dict(sizes or {}), device)
         _describe(report, read)
-        with torch.no_grad():
-            _write(report, read, target, formats[1], opset, static)
+        with torch.no_grad(), _staged(target, formats[1]) as part:
+            _write(report, read, part, formats[1], opset, static)
             if check and formats[1] != WEIGHTS:
-                _compare(report, read, target, formats[1], device)
+                _compare(report, read, part, formats[1], device)
     except _REFUSED as error:
         notes = getattr(error, "__notes__", [])
         report.problems.append("; ".join([f"{type(error).__name__}: {error}", *notes]))
         report.failed = True
         raise ConversionFailed(report) from error
     return report
+
+
+@contextlib.contextmanager
+def _staged(target: Path, kind: str) -> Iterator[Path]:
+    """A path to write to. What is there at the end of the context takes the target's place; nothing does if that raises."""
+    inside = kind == NATIVE and target.is_dir()
+    if kind == NATIVE and not inside and (target.exists() or target.is_symlink()):
+        raise ValueError(f"[convert] expected a folder, or a path where nothing is, got {str(target)!r}")
+    if not target.parent.is_dir():
+        raise FileNotFoundError(f"[convert] the folder of {str(target)!r} does not exist")
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target if inside else target.parent))
+    try:
+        part = staging / target.name
+        yield part
+        if kind == NATIVE:
+            target.mkdir(exist_ok=True)
+        # The model last: external data before it, weights before the Program.
+        files = sorted((part if kind == NATIVE else staging).iterdir(), key=lambda p: p.name in (target.name, "program.pb"))
+        for file in files:
+            os.replace(file, (target if kind == NATIVE else target.parent) / file.name)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
 
 
 def _read(source: Path, formats: tuple[str, str], sizes: dict[str, int], device: Any) -> Source:
@@ -97,7 +125,13 @@ def _read(source: Path, formats: tuple[str, str], sizes: dict[str, int], device:
         )
     if kind == WEIGHTS:
         raise NotImplementedError("[convert] a .safetensors file has weights, but no model")
-    return from_onnx(source, sizes, device) if kind == ONNX else from_pt2(source, sizes, device)
+    if any(n < 1 for n in sizes.values()):
+        raise ValueError(f"[convert] expected sizes of at least 1, got {sizes}")
+    read = from_onnx(source, sizes, device) if kind == ONNX else from_pt2(source, sizes, device)
+    unknown = [n for n in sizes if n not in _names(read.open_sizes)]
+    if unknown:
+        raise ValueError(f"[convert] expected names of the open sizes {_names(read.open_sizes)}, got {unknown}")
+    return read
 
 
 def _text(name: str, tensor: Any, dims: Mapping[int, str]) -> str:
@@ -184,6 +218,8 @@ def _compare(report: Report, read: Source, target: Path, kind: str, device: Any)
         return
     found = torch.export.load(target).module() if kind == PT2 else torch.onnx.load(target, device=device)
     results = torch.utils._pytree.tree_leaves(found(*read.examples))
+    if len(results) != len(expected):
+        raise RuntimeError(f"[convert] expected {len(expected)} outputs of the target, got {len(results)}")
     worst = 0.0
     for a, b in zip(expected, results):
         if a.shape != b.shape or a.dtype != b.dtype:
@@ -192,6 +228,8 @@ def _compare(report: Report, read: Source, target: Path, kind: str, device: Any)
             )
         if not a.numel():
             continue
+        if not torch.equal(torch.isnan(a.to(torch.float64)), torch.isnan(b.to(torch.float64))):
+            raise RuntimeError("[convert] outputs of source and target differ: one of them is not a number")
         difference = (a.to(torch.float64) - b.to(torch.float64)).abs().nan_to_num(0.0).max().item()
         scale = max(1.0, a.to(torch.float64).abs().nan_to_num(0.0, 0.0, 0.0).max().item())
         worst = max(worst, difference)

@@ -110,3 +110,78 @@ def test_sources_without_a_model(tmp_path, name):
     (tmp_path / "m.pt2").write_bytes(b"text")
     with pytest.raises(ConversionFailed):
         convert(tmp_path / name, tmp_path / "out.onnx")
+
+
+def files(folder) -> dict[str, bytes]:
+    return {str(p.relative_to(folder)): p.read_bytes() for p in folder.rglob("*") if p.is_file()}
+
+
+@pytest.mark.parametrize("target", ["m.pt2", "native", "w.safetensors", "native/inner"])
+def test_a_failed_conversion_leaves_everything_as_it_was(source, tmp_path, monkeypatch, target):
+    """Whether it fails while it writes, or because results differ."""
+    (tmp_path / "native").mkdir()
+    (tmp_path / "native" / "program.pb").write_bytes(b"old")
+    (tmp_path / "m.pt2").write_bytes(b"old")
+    before = files(tmp_path)
+    from teletensor.convert import _convert
+
+    def fails(*_args):
+        raise RuntimeError("the results differ")
+
+    monkeypatch.setattr(_convert, "_write" if target.endswith(".safetensors") else "_compare", fails)
+    with pytest.raises(ConversionFailed, match="differ"):
+        convert(source, tmp_path / target)
+    assert files(tmp_path) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.pt2", "native"]
+
+
+def test_an_existing_target_is_replaced(source, tmp_path):
+    (tmp_path / "m.pt2").write_bytes(b"old")
+    (tmp_path / "native").mkdir()
+    (tmp_path / "native" / "program.pb").write_bytes(b"old")
+    (tmp_path / "native" / "notes.txt").write_bytes(b"kept")
+    convert(source, tmp_path / "m.pt2")
+    convert(source, tmp_path / "native")
+    assert (tmp_path / "m.pt2").read_bytes() != b"old" and (tmp_path / "native" / "program.pb").read_bytes() != b"old"
+    assert sorted(files(tmp_path / "native")) == ["model.safetensors", "notes.txt", "program.pb"]
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "m.pt2", "native"]
+
+
+@pytest.mark.parametrize(
+    ("target", "options", "text"),
+    [
+        ("missing/m.pt2", {}, "does not exist"),
+        ("file", {}, "expected a folder"),
+        ("m.pt2", {"sizes": {"btach": 3}}, "btach"),
+        ("m.pt2", {"sizes": {"batch": -3}}, "at least 1"),
+    ],
+)
+def test_targets_and_sizes_that_make_no_sense_are_refused(source, tmp_path, target, options, text):
+    (tmp_path / "file").write_bytes(b"kept")
+    with pytest.raises(ConversionFailed, match=text):
+        convert(source, tmp_path / target, **options)
+    assert (tmp_path / "file").read_bytes() == b"kept" and not (tmp_path / "m.pt2").exists()
+
+
+def test_results_that_are_no_numbers_differ(source, tmp_path, monkeypatch):
+    """A target whose results are NaN is not that of the source."""
+    load = torch.export.load
+
+    class Broken:
+        def module(self):
+            return lambda *args: torch.full([2, 3], float("nan"))
+
+    monkeypatch.setattr(torch.export, "load", lambda path: Broken())
+    with pytest.raises(ConversionFailed, match="not a number"):
+        convert(source, tmp_path / "m.pt2")
+    assert load is not torch.export.load and not (tmp_path / "m.pt2").exists()
+
+
+def test_a_negative_size_of_an_input_is_open(tmp_path):
+    loaded = torch.onnx.load(model("g (float[N] x) => (float[N] y) { y = Abs(x) }"))
+    assert loaded.inputs["x"][1] == ("N",)
+    proto = model("g (float[N] x) => (float[N] y) { y = Abs(x) }")
+    proto.graph.input[0].type.tensor_type.shape.dim[0].dim_value = -1
+    assert torch.onnx.load(proto)(torch.tensor([-1.0, 2.0])).tolist() == [1.0, 2.0]
+    with pytest.raises(ValueError, match="expected a file"):
+        torch.onnx.load(tmp_path)

@@ -193,3 +193,140 @@ def test_a_huge_tensor_is_refused_by_the_engine():
     )
     with pytest.raises((RuntimeError, MemoryError)):
         loaded().sum().item()
+
+
+LOOP = (
+    "g (float[1] x) => (float[1] y) { c = Constant <value_int = COUNT> ()\n"
+    "y = Loop (c, , x) <body = b (int64 i, bool k, float[1] v) => (bool ko, float[1] vo) { ko = Identity(k)  INNER }> }"
+)
+NESTED = (
+    "n = Constant <value_int = 1000000> ()  vo = Loop (n, , v) <body = b2 (int64 i2, bool k2, float[1] u) => "
+    "(bool k3, float[1] uo) { k3 = Identity(k2)  uo = Identity(u) }>"
+)
+
+
+@pytest.mark.parametrize(
+    ("count", "inner"),
+    [(1 << 40, "vo = Identity(v)"), ((1 << 24) - 1, "vo = Identity(v)"), (1000, NESTED)],
+    ids=["iterations", "nodes", "nested"],
+)
+def test_loops_that_would_not_end_are_refused(count, inner, monkeypatch):
+    monkeypatch.setattr("teletensor.onnx.importer._run.MOST_NODES", 1000)
+    loaded = torch.onnx.load(model(LOOP.replace("COUNT", str(count)).replace("INNER", inner)))
+    with pytest.raises(ValueError, match="at most"), torch.no_grad():
+        loaded(torch.ones(1))
+
+
+def test_a_loop_without_a_count_is_refused(monkeypatch):
+    monkeypatch.setattr("teletensor.onnx.importer._run.MOST_NODES", 1000)
+    text = LOOP.replace("Loop (c, , x)", "Loop ( , , x)").replace("COUNT", "1").replace("INNER", "vo = Identity(v)")
+    with pytest.raises(ValueError, match="executes at most"), torch.no_grad():
+        torch.onnx.load(model(text))(torch.ones(1))
+
+
+def constants(text: str, **shapes: list[int]) -> onnx.ModelProto:
+    """A model with initializers of ones."""
+    proto = model(text)
+    proto.graph.initializer.extend(numpy_helper.from_array(np.ones(s, np.int64), n) for n, s in shapes.items())
+    return proto
+
+
+GROWING = {
+    "broadcasting": ("g () => (int64[N] y) { c = Mul(a, b)  y = Shape(c) }", {"a": [60000, 1], "b": [1, 60000]}),
+    "three inputs": ("g () => (int64[N] y) { c = Max(a, b, d)  y = Shape(c) }",
+                     {"a": [2000, 1, 1], "b": [1, 2000, 1], "d": [1, 1, 2000]}),
+    "gathering": ("g () => (int64[N] y) { c = Gather(a, b)  y = Shape(c) }", {"a": [1, 60000], "b": [60000]}),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", GROWING)
+def test_constants_do_not_grow_in_the_client(name, monkeypatch):
+    """The client would need gigabytes; the engine may refuse."""
+    text, shapes = GROWING[name]
+    seen = []
+    from teletensor.onnx.importer.ops.client import CLIENT
+
+    for op in ("Mul", "Max", "Gather"):
+        monkeypatch.setitem(CLIENT, op, lambda call, *inputs: seen.append(call.name))
+    from teletensor.onnx.importer.ops.client import is_small
+
+    loaded = torch.onnx.load(constants(text, **shapes))
+    step = loaded._plan.steps[0]
+    assert not is_small(step.op, [np.ones(s, np.int64) for s in shapes.values()])
+    assert not step._is_for_client([np.ones(s, np.int64) for s in shapes.values()]) and not seen
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "g (float[1,1,1,1] x) => (float[N,M,K,L] y) { s = Constant <value_ints = [1, 1, 1, 1000000000000]> ()\n"
+        "y = Resize <mode = \"nearest\"> (x, , , s) }",
+        "g (float[1,1,1,1] x) => (float[N,M,K,L] y) { p = Constant <value_ints = [0, 0, 0, 0, 0, 0, 0, 1000000000000]> ()\n"
+        "y = Pad <mode = \"edge\"> (x, p) }",
+        "g (float[1,1,1,1] x) => (float[N,M,K,L] y) {\n"
+        "y = AveragePool <kernel_shape = [1, 2], pads = [0, 0, 0, 1000000000000]> (x) }",
+    ],
+    ids=["Resize", "Pad", "AveragePool"],
+)
+def test_huge_attributes_are_refused(text):
+    with pytest.raises((ValueError, RuntimeError), match="elements|memory|bytes|limit"):
+        torch.onnx.load(model(text))(torch.ones(1, 1, 1, 1))
+
+
+def doubling(op: str, times: int) -> str:
+    """A string, or an array of one, that each node doubles."""
+    join = "Concat <axis = 0>" if op == "Concat" else op
+    nodes = "\n".join(f"t{i + 1} = {join} (t{i}, t{i})" for i in range(times))
+    return f'g () => (int64[N] y) {{ t0 = Constant <value_strings = ["0123456789"]> ()\n{nodes}\ny = Shape(t{times}) }}'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        (doubling("StringConcat", 60), "characters"),
+        (doubling("Concat", 60), "strings"),
+        (
+            'g () => (int64[N] y) { a = Constant <value_strings = ["a b c"]> ()  s = Constant <value_ints = [60000]> ()\n'
+            "b = Expand(a, s)  c, d = StringSplit(b)  e, f = StringSplit(b)\n"
+            "p = Constant <value_ints = [60000, 1]> ()  h = Reshape(b, p)  z = StringConcat(b, h)  y = Shape(z) }",
+            "characters|elements",
+        ),
+        (
+            "g () => (float[N] y) { a = Constant <value_ints = [1, 2, 3]> ()\n"
+            'y = TfIdfVectorizer <min_gram_length = 1, max_gram_length = 1000000000000000, max_skip_count = 1000000000000,\n'
+            'mode = "TF", ngram_counts = [0], ngram_indexes = [0, 1, 2], pool_int64s = [1, 2, 3]> (a) }',
+            None,
+        ),
+        (
+            "g (float[1,1,4,4] x, float[1,4] r) => (float[N,M,K,L] y) { b = Constant <value_ints = [0]> ()\n"
+            "y = RoiAlign <output_height = 1, output_width = 1> (x, r, b) }",
+            "RoiAlign",
+        ),
+        (
+            "g (float[1] x) => (float[N] y) { s = Constant <value_ints = [100000000]> ()  e = Expand(x, s)\n"
+            "q = SplitToSequence(e)  y = ConcatFromSequence <axis = 0> (q) }",
+            "executes at most",
+        ),
+    ],
+    ids=["StringConcat", "Concat", "StringSplit", "TfIdfVectorizer", "RoiAlign", "SplitToSequence"],
+)
+def test_little_becomes_neither_much_text_nor_much_time(text, expected):
+    loaded = torch.onnx.load(model(text, 20))
+    inputs = {"x": torch.ones([1, 1, 4, 4] if "RoiAlign" in text else [1]), "r": torch.tensor([[0.0, 0.0, 1e12, 1e12]])}
+    given = {n: v for n, v in inputs.items() if n in loaded.input_names}
+    if expected is None:
+        assert loaded(given).tolist() == [1.0, 1.0, 1.0]
+        return
+    with pytest.raises(ValueError, match=expected):
+        loaded(given)
+
+
+def test_scanned_inputs_of_different_lengths_are_refused():
+    text = (
+        "g (float[N] a, float[M] b) => (float[K] y) { y = Scan <num_scan_inputs = 2, body = s (float u, float v) => (float w) "
+        "{ w = Add(u, v) }> (a, b) }"
+    )
+    loaded = torch.onnx.load(model(text))
+    assert loaded(torch.ones(3), torch.ones(3)).tolist() == [2.0] * 3
+    with pytest.raises(ValueError, match="equal lengths"):
+        loaded(torch.ones(2), torch.ones(3))

@@ -37,6 +37,7 @@ class OnnxModel(nn.Module):
     def __init__(self, model: Any, folder: str | None, device: Any, trainable: bool) -> None:
         super().__init__()
         self._device, self._trainable = torch.device(device), trainable
+        self._uploaded: dict[str, tuple] = {}  # by key, the tensor and its version
         self._keys: dict[str, str] = {}  # attribute of each weight, by its name in the model
         builder = Builder(model, self, folder)
         self.opsets = builder.opsets
@@ -63,7 +64,13 @@ class OnnxModel(nn.Module):
         else:
             self.register_buffer(key, tensor)
         self._keys[name] = key
+        self._uploaded[key] = (tensor := self.weight(key), tensor._version)
         return key
+
+    def is_changed(self, key: str) -> bool:
+        """Whether a weight may differ from the model's initializer, or a gradient is wanted, so that its host copy is not used."""
+        tensor, (first, version) = self.weight(key), self._uploaded[key]
+        return tensor is not first or tensor._version != version or tensor.dtype != first.dtype or tensor.requires_grad
 
     def weight(self, key: str) -> torch.Tensor:
         """The weight of a key."""
@@ -186,7 +193,11 @@ def _declared(proto: Any) -> tuple[int | None, tuple | None]:
     if not tensor.HasField("shape"):
         return tensor.elem_type, None
     dims = tuple(
-        d.dim_value if d.HasField("dim_value") else d.dim_param if d.HasField("dim_param") else None
+        (d.dim_value if d.dim_value >= 0 else None)
+        if d.HasField("dim_value")
+        else d.dim_param
+        if d.HasField("dim_param")
+        else None
         for d in tensor.shape.dim
     )
     return tensor.elem_type, dims
@@ -212,6 +223,8 @@ def load(model: Any, *, device: Any = "cpu", trainable: bool = False) -> OnnxMod
     if isinstance(model, (str, os.PathLike)):
         path = os.fspath(model)
         folder = os.path.dirname(os.path.abspath(path))
+        if os.path.exists(path) and not os.path.isfile(path):
+            raise ValueError(f"[onnx.load] expected a file, got {path!r}")
         if os.path.getsize(path) > MAX_MODEL:
             raise ValueError(f"[onnx.load] expected a file of at most {MAX_MODEL} bytes, got {os.path.getsize(path)}")
         with open(path, "rb") as file:

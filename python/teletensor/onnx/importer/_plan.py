@@ -34,6 +34,7 @@ class Plan:
         steps: nodes in order.
         captured: names of graphs around this one that it reads.
         variables: names that a Gradient differentiates with respect to.
+        declared: the element type (0: unknown) and sizes (None: unknown) of each output.
     """
 
     def __init__(self) -> None:
@@ -44,6 +45,7 @@ class Plan:
         self.steps: list[Step] = []
         self.captured: set[str] = set()
         self.variables: frozenset[str] = frozenset()
+        self.declared: list[tuple[int, tuple | None]] = []
 
     def run(self, call: Call, *inputs: Any) -> list[Any]:
         """Executes the graph, an attribute of a node, with these inputs."""
@@ -88,6 +90,7 @@ class Builder:
         plan = Plan()
         plan.inputs = [i.name for i in graph.input]
         plan.outputs = [o.name for o in graph.output]
+        plan.declared = [_declared(o.type) for o in graph.output]
         if len(set(plan.inputs)) != len(plan.inputs):
             raise ValueError(f"[onnx.load] expected inputs of different names, got {plan.inputs}")
         defined = set(plan.inputs)
@@ -278,6 +281,12 @@ def _opsets(imports: Any) -> dict[str, int]:
     return {("" if o.domain == "ai.onnx" else o.domain): o.version for o in imports}
 
 
+def _declared(proto: Any) -> tuple[int, tuple | None]:
+    tensor = proto.tensor_type
+    dims = tuple(d.dim_value if d.HasField("dim_value") else None for d in tensor.shape.dim)
+    return tensor.elem_type, dims if tensor.HasField("shape") else None
+
+
 def _default(attribute: Any) -> Any:
     kind = onnx().AttributeProto
     if attribute.type == kind.STRING:
@@ -300,7 +309,7 @@ def _caller(plan: Plan) -> Callable:
             raise ValueError(f"[{call.name}] expected at most {len(plan.inputs)} inputs, got {len(inputs)}")
         absent = [None] * (len(plan.inputs) - len(inputs))
         run = call.run
-        return tuple(Run(plan, run.store, run.device)(dict(zip(plan.inputs, [*inputs, *absent]))))
+        return tuple(Run(plan, run.store, run.device, None, run.allowance)(dict(zip(plan.inputs, [*inputs, *absent]))))
 
     call_function.kept = None
     call_function.narrow = True

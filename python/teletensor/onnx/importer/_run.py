@@ -8,13 +8,40 @@ import numpy as np
 
 import teletensor as torch
 
+from ... import _C
 from . import _values
 from ._call import Call, kept
 from ._values import Narrow, Sizes
-from .ops.client import CLIENT
+from .ops.client import CLIENT, LARGEST, is_small
 
 _MAKE_SIZES = frozenset({"Range", "Expand", "Tile"})  # whose result has the sizes that an input gives
-_CLIENT_ELEMENTS = 1 << 16  # arrays up to this size are computed in the client, if all inputs are there
+MOST_NODES = 1 << 22  # executed by one call, with every iteration of loops
+MOST_TRACED = 1 << 18  # of them, in a trace, which keeps each
+MOST_ROWS = 1 << 30  # bytes that loops collect in the client
+
+
+class Allowance:
+    """What one call of a model may still do, with all graphs and functions within it. Belongs to the call's thread."""
+
+    __slots__ = ("bytes", "nodes")
+
+    def __init__(self) -> None:
+        self.nodes = MOST_TRACED if _C.is_tracing() else MOST_NODES
+        self.bytes = MOST_ROWS
+
+    def use(self, nodes: int, size: int = 0) -> None:
+        """Counts nodes that are executed, and bytes that a loop keeps.
+
+        Raises:
+            ValueError: there are too many.
+        """
+        self.nodes -= nodes
+        self.bytes -= size
+        if self.nodes < 0 or self.bytes < 0:
+            raise ValueError(
+                f"[onnx] expected a call that executes at most {MOST_NODES} nodes ({MOST_TRACED} in a trace) and whose loops "
+                f"collect at most {MOST_ROWS} bytes in the client"
+            )
 
 
 class Run:
@@ -25,13 +52,15 @@ class Run:
         store: the model's weights by key.
         device: where results without tensor inputs are made.
         outer: the run of the graph that contains this one, whose values the graph may read.
+        allowance: of the call that this run belongs to; None: a new one.
     """
 
-    __slots__ = ("device", "outer", "plan", "store", "values")
+    __slots__ = ("allowance", "device", "outer", "plan", "store", "values")
 
-    def __init__(self, plan: Any, store: Any, device: Any, outer: Run | None = None) -> None:
+    def __init__(self, plan: Any, store: Any, device: Any, outer: Run | None = None, allowance: Allowance | None = None) -> None:
         self.plan, self.store, self.device, self.outer = plan, store, device, outer
         self.values: dict[str, Any] = {}
+        self.allowance = allowance or (Allowance() if outer is None else outer.allowance)
 
     def value(self, name: str) -> Any:
         """The value of a name, of this graph or of one around it."""
@@ -39,10 +68,11 @@ class Run:
         while run is not None:
             if name in run.values:
                 return run.values[name]
-            if name in run.plan.constants:
+            key = run.plan.weights.get(name)
+            if name in run.plan.constants and (key is None or not run.store.is_changed(key)):
                 return run.plan.constants[name]
-            if name in run.plan.weights:
-                return run.store.weight(run.plan.weights[name])
+            if key is not None:
+                return run.store.weight(key)
             run = run.outer
         raise ValueError(f"[onnx] expected a value for {name!r}, which is not computed yet")
 
@@ -63,6 +93,7 @@ class Run:
         """Executes the steps, and returns the values of the Plan's outputs."""
         values = self.values
         values.update(inputs)
+        self.allowance.use(len(self.plan.steps) + 1)
         if self.plan.variables:
             with torch.enable_grad():
                 return self._differentiated()
@@ -138,9 +169,10 @@ class Step:
             if self.moves:
                 moved = next(iter(call.types.values()))
             values = [_values.plain(v) for v in values]
+        results = NotImplemented
         if self.client is not None and self._is_for_client(values):
             results = self._in_client(call, values)
-        else:
+        if results is NotImplemented:
             keep = kept(self.function)
             if keep is not None:
                 values = [
@@ -156,25 +188,31 @@ class Step:
         return _Single(results) if isinstance(results, (Narrow, Sizes)) else results
 
     def _is_for_client(self, values: list[Any]) -> bool:
-        is_small, symbolic = True, False
+        symbolic = False
         for v in values:
             if isinstance(v, np.ndarray):
                 if v.dtype == object:
                     return True
-                is_small = is_small and v.size <= _CLIENT_ELEMENTS
             elif isinstance(v, Sizes):
                 symbolic = True
             elif v is not None:
                 return any(_values.is_text(w) for w in values)
-        return is_small and bool(values) and not (symbolic and self.op in _MAKE_SIZES)
+        return bool(values) and is_small(self.op, values) and not (symbolic and self.op in _MAKE_SIZES)
 
     def _in_client(self, call: Call, values: list[Any]) -> Any:
         symbolic = any(isinstance(v, Sizes) for v in values)
         text = any(_values.is_text(v) for v in values)
+        if text and not is_small(self.op, values):
+            raise ValueError(f"[{self.op}] expected arrays of at most {LARGEST} strings and numbers beside them")
         arrays = [None if v is None else _values.array(v) for v in values]
         with np.errstate(all="ignore"):
             results = self.client(call, *arrays)
+        if results is NotImplemented:
+            return results
         many = isinstance(results, tuple)
+        if text:
+            for r in results if many else (results,):
+                call.run.allowance.use(0, _size_of_text(np.asarray(r)))
         wrapped = []
         for r in results if many else (results,):
             r = np.asarray(r)
@@ -182,6 +220,11 @@ class Step:
                 r = _values.sizes(r)
             wrapped.append(r)
         return tuple(wrapped) if many else _Single(wrapped[0])
+
+
+def _size_of_text(found: np.ndarray) -> int:
+    """The bytes of an array, with those of its strings: an estimate."""
+    return found.nbytes + (sum(len(t) for t in found.flat if isinstance(t, str)) if found.dtype == object else 0)
 
 
 class _Results(tuple):

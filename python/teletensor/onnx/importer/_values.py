@@ -40,6 +40,11 @@ def fixed(number: Any) -> bool:
     return type(number) is int or isinstance(number, np.integer)
 
 
+def is_negative(number: Any) -> bool:
+    """Whether a symbolic size is negative where it is recorded. Asking does not fix it."""
+    return int.__lt__(number, 0) if isinstance(number, int) else str(number).startswith("-")
+
+
 def sizes(numbers: Any) -> np.ndarray | Sizes:
     """A host value of numbers, which may be symbolic; Sizes only if one is. The argument is a list, or an object array."""
     if not isinstance(numbers, np.ndarray):
@@ -47,6 +52,8 @@ def sizes(numbers: Any) -> np.ndarray | Sizes:
         numbers = np.empty(len(listed), dtype=object)
         numbers[:] = listed
     if not all(fixed(n) for n in numbers.flat):
+        if any(fixed(n) and not -(1 << 63) <= n < 1 << 63 for n in numbers.flat):
+            raise OverflowError("[onnx] expected sizes that are int64 numbers")
         return Sizes(numbers)
     return numbers.astype(np.int64)
 

@@ -102,7 +102,7 @@ TABLE: dict[str, tuple] = {
     "Tanh": ((1, lambda call, x: torch.tanh(x)),), "LeakyRelu": ((1, _leaky),), "Elu": ((1, _elu),), "Selu": ((1, _selu),),
     "Celu": ((1, _celu),), "HardSigmoid": ((1, _hard_sigmoid),), "HardSwish": ((1, lambda call, x: F.hardswish(x)),),
     "Gelu": ((1, _gelu),), "Mish": ((1, lambda call, x: F.mish(x)),), "Swish": ((1, _swish),), "SwiGLU": ((1, _swiglu),),
-    "Softplus": ((1, lambda call, x: torch.where(x > 20, x, torch.log1p(torch.exp(torch.clamp(x, max=20))))),),
+    "Softplus": ((1, lambda call, x: torch.clamp(x, min=0) + torch.log1p(torch.exp(-torch.abs(x)))),),
     "Softsign": ((1, lambda call, x: F.softsign(x)),), "PRelu": ((1, _prelu),), "Shrink": ((1, _shrink),),
     "ThresholdedRelu": ((1, _thresholded),), "Softmax": ((1, _flattened(_softmax)), (13, _at_axis(_softmax))),
     "LogSoftmax": ((1, _flattened(_log_softmax)), (13, _at_axis(_log_softmax))),

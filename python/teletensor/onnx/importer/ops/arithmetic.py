@@ -78,7 +78,8 @@ def _shift(call: Call, a: Tensor, b: Tensor) -> Tensor:
 
 
 def _clip_attributes(call: Call, x: Tensor) -> Tensor:
-    return torch.clamp(x, call.get("min"), call.get("max"))
+    low, high = call.get("min"), call.get("max")
+    return x if low is None and high is None else torch.clamp(x, low, high)
 
 
 def _clip(_call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None = None) -> Tensor:
@@ -88,7 +89,9 @@ def _clip(_call: Call, x: Tensor, low: Tensor | None = None, high: Tensor | None
 
 
 def _sign(_call: Call, x: Tensor) -> Tensor:
-    return (x != 0).to(x.dtype) if x.dtype in _UNSIGNED else torch.sign(x)
+    if x.dtype in _UNSIGNED:
+        return (x != 0).to(x.dtype)
+    return torch.where(x != x, x, torch.sign(x)) if x.dtype.is_floating_point else torch.sign(x)
 
 
 def _isinf(call: Call, x: Tensor) -> Tensor:

@@ -90,14 +90,23 @@ def convert(x: Tensor, to: int, saturate: bool = True, mode: str = "nearest") ->
         dtype = _types.dtype_of(to)
         if x.dtype.is_floating_point and dtype in (torch.uint8, torch.int8, torch.uint16, torch.int16, torch.uint32):
             x = x.to(torch.int64)  # the bits beyond the type are discarded, as NumPy does
+        if x.dtype.is_floating_point and dtype == torch.uint64:
+            return torch.where(x < 0, x.to(torch.int64).view(torch.uint64), x.to(torch.uint64))
         return x.to(dtype)
     return Narrow(found, to) if to in _types.NARROW else found
+
+
+def _whole(text: str) -> int:
+    try:
+        return int(text)
+    except ValueError:  # a number with a point or an exponent
+        return int(float(text))
 
 
 def _from_text(text: np.ndarray, to: int) -> np.ndarray:
     kind = _types.numpy_of(to)
     if kind.kind in "iub":
-        flat = [int(float(t)) for t in text.reshape(-1)]
+        flat = [_whole(t) for t in text.reshape(-1)]
     else:
         flat = [float(t) for t in text.reshape(-1)]
     return np.asarray(flat).astype(kind).reshape(text.shape)

@@ -1,7 +1,8 @@
 """Operators on host values, computed in the client with NumPy.
 
 They compute what models derive from sizes (Shape, Gather, Concat, Reshape, ...), so that nothing waits for the engine and
-sizes stay symbolic in a trace. Arrays of dtype object hold ints and SymInts, or strings.
+sizes stay symbolic in a trace. Arrays of dtype object hold ints and SymInts, or strings. A function returns NotImplemented for
+what only the operator of the engine computes.
 """
 
 from __future__ import annotations
@@ -12,12 +13,21 @@ from typing import Any
 
 import numpy as np
 
+import teletensor as torch
+
 from .. import _types, _values
 from .._call import Call
 
+LARGEST = 1 << 16  # elements: larger arrays are computed by the engine
 
-def _limited(shape: Any, what: str) -> None:
-    _values.bounded(math.prod(int(n) for n in shape), what)
+
+def _is_large(shape: Any, what: str) -> bool:
+    """Whether the engine is to make a result.
+
+    Raises:
+        ValueError: nothing should make it.
+    """
+    return _values.bounded(math.prod(int(n) for n in shape), what) > LARGEST
 
 
 def _aligned(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -34,12 +44,26 @@ def _binary(function: Any) -> Any:
 def _div(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
     b = _aligned(call, a, b)
     if a.dtype == object or b.dtype == object:
-        return np.asarray(a // b)
+        return np.asarray(_divided(a, b))
     if a.dtype.kind in "iu":
-        return np.where(b == 0, 0, np.trunc(np.divide(a, b)) if abs(a).max(initial=0) < 1 << 52 else a // b).astype(
-            a.dtype
-        )
+        down = np.asarray(a // b)  # 0 for divisions by 0
+        inexact = (down * b != a) & ((a < 0) != (b < 0)) & (b != 0)
+        return np.asarray(down + inexact.astype(a.dtype))
     return np.asarray(a / b)
+
+
+def _quotient(a: Any, b: Any) -> Any:
+    """Towards 0. A symbolic number keeps the sign that it has when the graph is recorded, or the result is exact for both."""
+    if not _values.fixed(a) and _values.is_negative(a) and _values.fixed(b):
+        positive = abs(b)
+        found = torch.sym_max(a, 0) // positive - torch.sym_max(-a, 0) // positive
+        return found if b > 0 else -found
+    if _values.fixed(a) and a < 0:
+        return _quotient(-a, -b) if _values.fixed(b) and b < 0 else -((-a) // b)
+    return -(a // -b) if _values.fixed(b) and b < 0 else a // b
+
+
+_divided = np.frompyfunc(_quotient, 2, 1)
 
 
 def _mod(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
@@ -47,6 +71,10 @@ def _mod(call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
 
 
 def _pow(_call: Call, a: np.ndarray, b: np.ndarray) -> np.ndarray:
+    if a.dtype == object:
+        return NotImplemented
+    if b.dtype.kind == "i" and a.dtype.kind in "iu" and (b < 0).any():
+        return NotImplemented
     return np.asarray(a**b).astype(a.dtype)
 
 
@@ -89,7 +117,7 @@ def _slice(
         start, end, step = int(start), int(end), int(step)
         size = x.shape[axis]
         if step < 0:
-            begin = min(start + size if start < 0 else start, size - 1)
+            begin = min(max(start + size if start < 0 else start, 0), size - 1)
             stop = end + size if end < 0 else end
             index[axis] = slice(begin, None if stop < 0 else stop, step) if begin >= 0 else slice(0, 0)
         else:
@@ -116,19 +144,27 @@ def _cast(call: Call, x: np.ndarray) -> np.ndarray:
     to = call.get("to")
     if isinstance(to, str):
         to = getattr(_types, to)
+    if to == _types.STRING or to in _types.NARROW or to in _types.SMALL_FLOATS or _has_text(x):
+        return NotImplemented
     if x.dtype == object and to in (_types.INT64, _types.INT32):
         return x
     return x.astype(_types.numpy_of(to))
 
 
+def _has_text(x: np.ndarray) -> bool:
+    return x.dtype == object and any(isinstance(n, str) for n in x.flat)
+
+
 def _expand(_call: Call, x: np.ndarray, shape: np.ndarray) -> np.ndarray:
     dims = np.broadcast_shapes(x.shape, tuple(int(n) for n in shape))
-    _limited(dims, "Expand")
+    if _is_large(dims, "Expand"):
+        return NotImplemented
     return np.broadcast_to(x, dims).copy()
 
 
 def _range(_call: Call, start: np.ndarray, limit: np.ndarray, delta: np.ndarray) -> np.ndarray:
-    _limited([max(math.ceil((limit.item() - start.item()) / delta.item()), 0)], "Range")
+    if _is_large([max(math.ceil((limit.item() - start.item()) / delta.item()), 0)], "Range"):
+        return NotImplemented
     return np.arange(start.item(), limit.item(), delta.item(), dtype=start.dtype if start.dtype != object else np.int64)
 
 
@@ -138,6 +174,8 @@ def _reduce(function: Any) -> Any:
         if not axes and call.get("noop_with_empty_axes", 0):
             return x
         keep = bool(call.get("keepdims", 1))
+        if x.size == 0:
+            return NotImplemented
         found = np.asarray(function(x, axis=tuple(axes) if axes else None, keepdims=keep))
         return found if found.dtype == object else found.astype(x.dtype)
 
@@ -148,9 +186,15 @@ def _split(call: Call, x: np.ndarray, split: Any = None) -> tuple:
     axis = call.get("axis", 0)
     split = _axes(call, split, "split")
     if split is None:
-        parts = call.get("num_outputs", len(call.outputs))
+        parts = len(call.outputs)
+        if call.get("num_outputs", parts) != parts:
+            return NotImplemented
         size = -(-x.shape[axis] // parts)
         split = [size] * (parts - 1) + [x.shape[axis] - size * (parts - 1)]
+    if len(split) != len(call.outputs) or any(n < 0 for n in split) or sum(split) != x.shape[axis]:
+        raise ValueError(
+            f"[Split] expected {len(call.outputs)} sizes whose sum is {x.shape[axis]}, got {[int(n) for n in split[:8]]}"
+        )
     return tuple(np.split(x, np.cumsum(split)[:-1], axis=axis))
 
 
@@ -159,7 +203,8 @@ def _transpose(call: Call, x: np.ndarray) -> np.ndarray:
 
 
 def _tile(_call: Call, x: np.ndarray, repeats: np.ndarray) -> np.ndarray:
-    _limited([n * int(r) for n, r in zip(x.shape, repeats)], "Tile")
+    if _is_large([n * int(r) for n, r in zip(x.shape, repeats)], "Tile"):
+        return NotImplemented
     return np.tile(x, tuple(int(r) for r in repeats))
 
 
@@ -175,7 +220,7 @@ def _where(_call: Call, condition: np.ndarray, a: np.ndarray, b: np.ndarray) -> 
 
 def _scatter_nd(call: Call, x: np.ndarray, indices: np.ndarray, updates: np.ndarray) -> np.ndarray:
     if call.get("reduction", "none") != "none":
-        raise NotImplementedError("[ScatterND] a reduction of strings or sizes is not implemented")
+        return NotImplemented
     found = x.copy() if updates.dtype != object else x.astype(object)
     found[tuple(np.moveaxis(indices.astype(np.int64), -1, 0))] = updates
     return found
@@ -183,17 +228,21 @@ def _scatter_nd(call: Call, x: np.ndarray, indices: np.ndarray, updates: np.ndar
 
 def _gather_nd(call: Call, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
     if call.get("batch_dims", 0):
-        raise NotImplementedError("[GatherND] batch_dims of strings or sizes is not implemented")
+        return NotImplemented
     return np.asarray(x[tuple(np.moveaxis(indices.astype(np.int64), -1, 0))])
 
 
 def _gather_elements(call: Call, x: np.ndarray, indices: np.ndarray) -> np.ndarray:
-    return np.take_along_axis(x, indices.astype(np.int64), call.get("axis", 0))
+    axis = call.get("axis", 0) % x.ndim
+    own = tuple(slice(None) if d == axis else slice(n) for d, n in enumerate(indices.shape))
+    if indices.ndim != x.ndim or any(d != axis and n > x.shape[d] for d, n in enumerate(indices.shape)):
+        raise ValueError(f"[GatherElements] expected indices within the sizes {x.shape}, got sizes {indices.shape}")
+    return np.take_along_axis(x[own], indices.astype(np.int64), axis)
 
 
 def _cumsum(call: Call, x: np.ndarray, axis: np.ndarray) -> np.ndarray:
     if call.get("exclusive", 0) or call.get("reverse", 0) or x.dtype == object:
-        raise NotImplementedError("[CumSum] only plain sums of numbers are implemented for sizes")
+        return NotImplemented
     return np.cumsum(x, axis=int(axis.reshape(-1)[0]), dtype=x.dtype)
 
 
@@ -216,6 +265,27 @@ def _unique(call: Call, x: np.ndarray) -> tuple:
 
 def _compress(call: Call, x: np.ndarray, condition: np.ndarray) -> np.ndarray:
     return np.compress(condition.astype(bool), x, axis=call.get("axis"))
+
+
+_BROADCAST = frozenset({"Add", "Sub", "Mul", "Div", "Mod", "Pow", "Min", "Max", "Sum", "Equal", "Greater", "GreaterOrEqual", "Less",
+                        "LessOrEqual", "And", "Or", "Where"})  # fmt: skip
+_PICK = frozenset({"Gather", "GatherND"})
+
+
+def is_small(op: str, values: list) -> bool:
+    """Whether inputs and results are so small that the client computes an operator."""
+    shapes = [_values.shape_of(v) for v in values if v is not None]
+    sizes = [math.prod(s) for s in shapes]
+    if any(n > LARGEST for n in sizes):
+        return False
+    if op in _PICK and len(sizes) == 2:
+        return sizes[0] * sizes[1] <= 1 << 24
+    if op in _BROADCAST and len(shapes) > 1:
+        try:
+            return math.prod(np.broadcast_shapes(*shapes)) <= LARGEST
+        except ValueError:  # the operator tells, or it belongs to an old set that broadcasts in its own way
+            return sum(n > 1 for n in sizes) < 3 and math.prod(sizes) <= 1 << 24
+    return True
 
 
 CLIENT = {

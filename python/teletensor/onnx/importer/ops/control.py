@@ -8,7 +8,7 @@ import numpy as np
 
 import teletensor as torch
 
-from .. import _values
+from .. import _types, _values
 from .._call import Call, keeps, sees_types
 from .._values import Narrow
 
@@ -31,9 +31,22 @@ def _stacked(call: Call, rows: list, axis: int = 0) -> Any:
     return torch.stack([call.tensor(r) for r in rows], axis)
 
 
-def _nothing(call: Call) -> Tensor:
-    """The scanned output of a loop that has not run, whose sizes nothing determines."""
-    return torch.zeros([0], device=call.device)
+def _keep(call: Call, column: list, value: Any) -> None:
+    """Adds a row of a scanned output."""
+    plain = _values.plain(value)
+    call.run.allowance.use(0, plain.nbytes if isinstance(plain, np.ndarray) else 64)
+    column.append(value)
+
+
+def _nothing(call: Call, declared: tuple, axis: int = 0) -> Any:
+    """The scanned output of a loop that has not run: of the type that the body declares, with sizes of 0 for unknown ones."""
+    number, dims = declared
+    if not number or number == _types.STRING:
+        raise NotImplementedError(f"[{call.name}] without iterations, the element type of a scanned output is not known")
+    sizes = [n or 0 for n in dims or ()]
+    sizes.insert(axis + len(sizes) + 1 if axis < 0 else axis, 0)
+    found = torch.zeros(sizes, dtype=_types.dtype_of(number), device=call.device)
+    return Narrow(found, number) if number in _types.NARROW else found
 
 
 @keeps()
@@ -53,11 +66,12 @@ def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -
         found = body.run(call, *given, *values)
         values = found[1 : 1 + len(values)]
         for column, value in zip(rows, found[1 + len(values) :]):
-            column.append(value)
+            _keep(call, column, value)
         done += 1
         if limit is None or done < limit:
             going = _values.truth(found[0])
-    return (*values, *(_stacked(call, column) if column else _nothing(call) for column in rows))
+    declared = body.declared[1 + len(values) :]
+    return (*values, *(_stacked(call, column) if column else _nothing(call, d) for column, d in zip(rows, declared)))
 
 
 def _row(value: Any, axis: int, at: int) -> Any:
@@ -81,17 +95,23 @@ def _scan(call: Call, *inputs: Any) -> tuple:
     xs = [x if isinstance(x, (Narrow, np.ndarray)) else call.tensor(x) for x in xs]
     in_axes = [a % len(_values.shape_of(x)) for a, x in zip(in_axes, xs)]
     length = int(_values.shape_of(xs[0])[in_axes[0]])
+    lengths = [int(_values.shape_of(x)[a]) for x, a in zip(xs, in_axes)]
+    if set(lengths) != {length}:
+        raise ValueError(f"[Scan] expected scanned inputs of equal lengths, got {lengths}")
     rows: list[list] = [[] for _ in range(outputs)]
     for step in range(length):
         given = [_row(x, a, length - 1 - step if back else step) for x, a, back in zip(xs, in_axes, in_back)]
         found = body.run(call, *states, *given)
         states = found[: len(states)]
         for column, value in zip(rows, found[len(states) :]):
-            column.append(value)
+            _keep(call, column, value)
     rows = [list(reversed(r)) if back else r for r, back in zip(rows, out_back)]
     return (
         *states,
-        *(_stacked(call, r, a) if r else _nothing(call) for r, a in zip(rows, out_axes)),
+        *(
+            _stacked(call, r, a) if r else _nothing(call, d, a)
+            for r, a, d in zip(rows, out_axes, body.declared[len(states) :])
+        ),
     )
 
 
@@ -131,6 +151,8 @@ def _scan_batched(call: Call, lengths: Any, *inputs: Any) -> tuple:
 def _sequence_map(call: Call, *inputs: Any) -> tuple:
     body = call.need("body")
     columns: list[list] = [[] for _ in body.outputs]
+    if len({len(v) for v in inputs if isinstance(v, list)}) > 1:
+        raise ValueError(f"[SequenceMap] expected sequences of equal lengths, got {[len(v) for v in inputs if isinstance(v, list)]}")
     for i in range(len(inputs[0])):
         found = body.run(call, *(v[i] if isinstance(v, list) else v for v in inputs))
         for column, value in zip(columns, found):

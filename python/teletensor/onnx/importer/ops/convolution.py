@@ -46,6 +46,18 @@ def padded(x: Tensor, before: list, after: list, value: float = 0.0) -> Tensor:
     return F.pad(x, flat, value=value)
 
 
+def kernel_of(call: Call, weight: Tensor) -> list[int]:
+    """The spatial sizes of the weights.
+
+    Raises:
+        ValueError: the node has others.
+    """
+    found, declared = list(weight.shape[2:]), call.get("kernel_shape")
+    if declared and declared != found:
+        raise ValueError(f"[{call.name}] expected weights of the kernel_shape {declared}, got {found}")
+    return found
+
+
 _CONVOLUTIONS = {1: F.conv1d, 2: F.conv2d, 3: F.conv3d}
 _TRANSPOSED = {1: F.conv_transpose1d, 2: F.conv_transpose2d, 3: F.conv_transpose3d}
 
@@ -55,7 +67,7 @@ def convolve(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None) -> Tens
     n = x.dim() - 2
     if n not in _CONVOLUTIONS:
         raise NotImplementedError(f"[{call.name}] expected 1 to 3 spatial dimensions, got {n}")
-    kernel = list(weight.shape[2:])
+    kernel = kernel_of(call, weight)
     strides, dilations = call.get("strides") or [1] * n, call.get("dilations") or [1] * n
     before, after = same_pads(call, x.shape[2:], kernel, strides, dilations)
     if not all(_values.fixed(p) for p in before + after) or before != after:
@@ -84,7 +96,7 @@ def _conv_transpose(call: Call, x: Tensor, weight: Tensor, bias: Tensor | None =
     n = x.dim() - 2
     if n not in _TRANSPOSED:
         raise NotImplementedError(f"[ConvTranspose] expected 1 to 3 spatial dimensions, got {n}")
-    kernel = list(weight.shape[2:])
+    kernel = kernel_of(call, weight)
     strides, dilations = call.get("strides") or [1] * n, call.get("dilations") or [1] * n
     extra, group = call.get("output_padding") or [0] * n, call.get("group", 1)
     wanted, mode = call.get("output_shape"), call.get("auto_pad", "NOTSET")
@@ -120,6 +132,7 @@ def _col2im(call: Call, x: Tensor, image: Any, block: Any) -> Tensor:
         raise ValueError(f"[Col2Im] expected {counts} blocks for an image of {shape}, got {x.shape[2]}")
     if x.shape[1] % int(np.prod(kernel, dtype=object)):
         raise ValueError(f"[Col2Im] expected channels times {kernel} rows, got {x.shape[1]}")
+    _values.bounded(int(np.prod([*counts, *kernel], dtype=object)), "Col2Im")
     places = np.zeros((1, 1), np.int64)  # of each block element and position, in the padded image
     for i in range(n):
         own = np.arange(kernel[i])[:, None] * dilations[i] + np.arange(counts[i])[None, :] * strides[i]
@@ -139,7 +152,7 @@ def _deform_conv(
     call: Call, x: Tensor, weight: Tensor, offset: Tensor, bias: Tensor | None = None, mask: Tensor | None = None
 ) -> Tensor:
     """Samples each kernel element at its offset, and multiplies the samples by the weights."""
-    kernel = list(weight.shape[2:])
+    kernel = kernel_of(call, weight)
     n = len(kernel)
     if n != 2:
         raise NotImplementedError(f"[DeformConv] expected 2 spatial dimensions, got {n}")

@@ -93,6 +93,7 @@ def _roi_align(call: Call, x: Tensor, rois: Tensor, batch: Any) -> Tensor:
             w, h = max(w, 1.0), max(h, 1.0)
         count_y = ratio if ratio > 0 else int(np.ceil(h / height))
         count_x = ratio if ratio > 0 else int(np.ceil(w / width))
+        _values.bounded(max(height, 1) * max(count_y, 1) + max(width, 1) * max(count_x, 1), "RoiAlign")
         y = box[1] + (np.arange(height)[:, None] + (np.arange(count_y)[None, :] + 0.5) / count_y) * (h / height)
         across = box[0] + (np.arange(width)[:, None] + (np.arange(count_x)[None, :] + 0.5) / count_x) * (w / width)
         points = (torch.from_numpy(v.reshape(-1).astype(np.float64)).to(x.device).to(x.dtype) for v in (y, across))
@@ -116,6 +117,7 @@ def _max_roi_pool(call: Call, x: Tensor, rois: Tensor) -> Tensor:
         image = int(row[0])
         x1, y1, x2, y2 = (int(np.floor(v * scale + 0.5)) for v in row[1:])
         h, w = max(y2 - y1 + 1, 1), max(x2 - x1 + 1, 1)
+        call.run.allowance.use(height * width)
         cells = []
         for i in range(height):
             for j in range(width):

@@ -45,13 +45,21 @@ def _gather_elements(call: Call, x: Tensor, indices: Tensor) -> Tensor:
     return torch.gather(x, axis, _positive(indices, x.shape[axis]))
 
 
+_OUTSIDE = 1 << 62  # a place that no tensor has, so that the engine refuses it
+
+
 def _flat_places(indices: Tensor, shape: Any) -> Tensor:
     """The place in a tensor of these sizes, flattened, of each row of indices."""
     total = None
+    is_inside = None
     for i, size in enumerate(shape):
         part = _positive(indices[..., i], size)
+        inside = (part >= 0) & (part < size)
+        is_inside = inside if is_inside is None else is_inside & inside
         total = part if total is None else total * size + part
-    return total
+    if total is None:
+        return None
+    return torch.where(is_inside, total, torch.full_like(total, _OUTSIDE))
 
 
 @keeps_types
@@ -119,7 +127,8 @@ def _slice(call: Call, x: Tensor, starts: Any = None, ends: Any = None, axes: An
         if step == 0:
             raise ValueError("[Slice] expected steps other than 0")
         size = int(x.shape[axis])
-        begin = min(int(start) + size if start < 0 else int(start), size - 1)
+        _values.bounded(size, "Slice")
+        begin = min(max(int(start) + size if start < 0 else int(start), 0), size - 1)
         stop = max(int(end) + size if end < 0 else int(end), -1)
         places = np.arange(begin, stop, step) if begin >= 0 else np.zeros(0, np.int64)
         x = x.index_select(axis, torch.from_numpy(places.astype(np.int64)).to(x.device))

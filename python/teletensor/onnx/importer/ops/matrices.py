@@ -13,9 +13,12 @@ Tensor = torch.Tensor
 def _matmul(_call: Call, a: Tensor, b: Tensor) -> Tensor:
     if a.dtype.is_floating_point:
         return torch.matmul(a, b)
-    return (
-        torch.matmul(a.to(torch.float64), b.to(torch.float64)).to(a.dtype) if a.dtype != torch.int64 else _exact(a, b)
-    )
+    return _exact(_wide(a), _wide(b)).to(a.dtype) if a.dtype != torch.uint64 else _exact(_wide(a), _wide(b)).view(a.dtype)
+
+
+def _wide(x: Tensor) -> Tensor:
+    """Integers as int64, whose sums and products have the lower bits of any type."""
+    return x.view(torch.int64) if x.dtype == torch.uint64 else x.to(torch.int64)
 
 
 def _exact(a: Tensor, b: Tensor) -> Tensor:
@@ -38,12 +41,25 @@ def _gemm(call: Call, a: Tensor, b: Tensor, c: Tensor | None = None) -> Tensor:
     ):
         return F.linear(a, b if call.get("transB", 0) else b.t(), c)
     b = b.t() if call.get("transB", 0) else b
-    found = torch.matmul(a.to(torch.float64), b.to(torch.float64)) if whole else torch.matmul(a, b)
+    if whole:
+        return _whole_gemm(a, b, c, alpha, beta)
+    found = torch.matmul(a, b)
     if alpha != 1.0:
         found = found * alpha
     if c is not None and beta != 0.0:
         found = found + (c if beta == 1.0 else c * beta)
-    return found.to(a.dtype) if whole else found
+    return found
+
+
+def _whole_gemm(a: Tensor, b: Tensor, c: Tensor | None, alpha: float, beta: float) -> Tensor:
+    """Integers: exact if the factors are whole, else by way of float64."""
+    found = _exact(_wide(a), _wide(b))
+    wide = None if c is None or beta == 0.0 else _wide(c)
+    if alpha != int(alpha) or beta != int(beta):
+        found = (found.to(torch.float64) * alpha + (0 if wide is None else wide.to(torch.float64) * beta)).to(torch.int64)
+    else:
+        found = found * int(alpha) + (0 if wide is None else wide * int(beta))
+    return found.view(a.dtype) if a.dtype == torch.uint64 else found.to(a.dtype)
 
 
 def _einsum(call: Call, *inputs: Tensor) -> Tensor:

@@ -100,8 +100,8 @@ def _lp_norm(call: Call, x: Tensor) -> Tensor:
 def _mean_variance(call: Call, x: Tensor) -> Tensor:
     dims = call.get("axes") or [0, 2, 3]
     mean = x.mean(dims, True)
-    deviation = torch.sqrt((x * x).mean(dims, True) - mean * mean)
-    return (x - mean) / (deviation + 1e-9)
+    centred = x - mean  # squares of these, for those of x lose digits
+    return centred / (torch.sqrt((centred * centred).mean(dims, True)) + 1e-9)
 
 
 TABLE: dict[str, tuple] = {

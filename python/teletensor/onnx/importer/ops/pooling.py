@@ -89,6 +89,7 @@ def _unfolded(x: Tensor, kernel: list[int], strides: list[int], dilations: list[
 
 def _counts(size: int, k: int, s: int, d: int, before: int, after: int, extra: int, include: bool) -> np.ndarray:
     """How many elements of each window of one dimension count."""
+    _values.bounded(before + size + after + extra, "AveragePool")
     valid = np.zeros(before + size + after + extra)
     valid[0 if include else before : before + size + (after if include else 0)] = 1
     starts = np.arange((len(valid) - d * (k - 1) - 1) // s + 1) * s

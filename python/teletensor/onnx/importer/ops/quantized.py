@@ -83,9 +83,9 @@ def _dynamic(_call: Call, x: Tensor) -> tuple:
     low = torch.clamp(x.min(), max=0.0)
     high = torch.clamp(x.max(), min=0.0)
     scale = (high - low) / 255.0
-    divisor = torch.where(scale == 0, torch.ones_like(scale), scale)
-    zero = torch.clamp(torch.round(-low / divisor), 0, 255)
-    found = torch.clamp(torch.round(x / divisor) + zero, 0, 255).to(torch.uint8)
+    scale = torch.where(scale == 0, torch.ones_like(scale), scale)
+    zero = torch.clamp(torch.round(-low / scale), 0, 255)
+    found = torch.clamp(torch.round(x / scale) + zero, 0, 255).to(torch.uint8)
     return found, scale, zero.to(torch.uint8)
 
 
@@ -143,9 +143,9 @@ def _qlinear_conv(call: Call, x: Tensor, scale_x: Tensor, zero_x: Tensor, weight
 
     w = weight.to(torch.float64) - channel(zero_w.to(torch.float64))
     sums = convolve(call, _centred(x, zero_x, True), w, None if bias is None else bias.to(torch.float64))
-    scale = scale_x.to(torch.float64).reshape([]) * scale_w.to(torch.float64) / scale_y.to(torch.float64).reshape([])
+    scale = scale_x.reshape([]) * scale_w / scale_y.reshape([])  # in float32, as numbers between two are rounded elsewhere
     scale = scale.reshape([]) if scale.numel() == 1 else scale.reshape([1, -1] + [1] * (x.dim() - 2))
-    return _quantize_to(sums * scale, zero_y.reshape([]), _values.type_of(zero_y))
+    return _quantize_to(sums.to(scale.dtype) * scale, zero_y.reshape([]), _values.type_of(zero_y))
 
 
 TABLE: dict[str, tuple] = {

@@ -32,6 +32,23 @@ def _activation(name: str, alpha: float | None, beta: float | None) -> Callable:
     return found
 
 
+_WITH_ALPHA = frozenset({"affine", "leakyrelu", "thresholdedrelu", "scaledtanh", "hardsigmoid", "elu"})
+_WITH_BETA = frozenset({"affine", "scaledtanh", "hardsigmoid"})
+
+
+def _activations(names: list[str], alphas: list[float], betas: list[float]) -> list[Callable]:
+    """The functions of the names. Each takes the next of the numbers, if it is one that has such a number."""
+    alpha, beta = iter(alphas), iter(betas)
+    return [
+        _activation(
+            n,
+            next(alpha, None) if n.lower() in _WITH_ALPHA else None,
+            next(beta, None) if n.lower() in _WITH_BETA else None,
+        )
+        for n in names
+    ]
+
+
 class _Layer:
     """The inputs and attributes of a recurrent node, for one direction at a time."""
 
@@ -48,10 +65,9 @@ class _Layer:
         names = call.get("activations") or defaults * self.directions
         alphas, betas = call.get("activation_alpha") or [], call.get("activation_beta") or []
         count = len(defaults)
-        functions = [
-            _activation(n, alphas[i] if i < len(alphas) else None, betas[i] if i < len(betas) else None)
-            for i, n in enumerate(names)
-        ]
+        if len(names) != count * self.directions:
+            raise ValueError(f"[{call.name}] expected {count * self.directions} activations, got {len(names)}")
+        functions = _activations(names, alphas, betas)
         self.functions = [functions[d * count : (d + 1) * count] for d in range(self.directions)]
         self.is_default = (
             [n.lower() for n in names] == [n.lower() for n in defaults * self.directions] and not alphas and not betas
@@ -72,6 +88,7 @@ class _Layer:
     def run(self, step: Callable, states: list[list[Tensor]], lengths: Tensor | None) -> tuple:
         """Runs `step(direction, x_t, states)` over time, and returns Y and the last states."""
         size = int(self.x.shape[0])
+        self.call.run.allowance.use(size * self.directions)
         outputs, last = [], []
         for d in range(self.directions):
             rows: list[Any] = [None] * size

@@ -29,7 +29,7 @@ def _reduction(function: Callable, map_first: Callable | None = None) -> Callabl
         if map_first is not None:
             x = map_first(x)
         if dims is None:
-            return x if not function.__name__.startswith("_log") else torch.log(x) if function is _log_sum else x
+            return function(x.unsqueeze(0), [0], False) if function is _log_sum else x
         if not dims:
             return function(x.reshape([1]), [0], False).reshape([])
         return function(x, dims, bool(call.get("keepdims", 1)))
@@ -70,10 +70,14 @@ def _extremum(function: Callable, sign: float) -> Callable:
 
 
 def _log_sum(x: Tensor, dims: list[int], keep: bool) -> Tensor:
+    if not x.dtype.is_floating_point:
+        return torch.log(_sum(x.to(torch.float64), dims, keep)).to(x.dtype)
     return torch.log(_sum(x, dims, keep))
 
 
 def _log_sum_exp(x: Tensor, dims: list[int], keep: bool) -> Tensor:
+    if not x.dtype.is_floating_point:
+        return _log_sum_exp(x.to(torch.float64), dims, keep).to(x.dtype)
     if 0 in [x.shape[d] for d in dims]:
         return torch.log(_sum(torch.exp(x), dims, keep))
     return torch.logsumexp(x, dims, keep)

@@ -21,6 +21,7 @@ class _Axis:
 
     def __init__(self, size: int, out: int, scale: float, roi: tuple[float, float], call: Call) -> None:
         self.size, self.out, self.scale, self.roi, self.call = size, out, scale, roi, call
+        _values.bounded(out, "Resize")
 
     def coordinates(self) -> np.ndarray:
         """The place in the input of each output element."""
@@ -31,7 +32,7 @@ class _Axis:
         if mode == "align_corners":
             return np.zeros(self.out) if out == 1 or self.out == 1 else x * (self.size - 1) / (out - 1)
         if mode == "pytorch_half_pixel":
-            return np.full(self.out, -0.5) if out == 1 else (x + 0.5) / scale - 0.5
+            return np.zeros(1) if self.out == 1 else (x + 0.5) / scale - 0.5
         if mode == "half_pixel":
             return (x + 0.5) / scale - 0.5
         if mode == "half_pixel_symmetric":

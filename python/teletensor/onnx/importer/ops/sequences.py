@@ -81,23 +81,27 @@ def _split(call: Call, x: Any, split: Any = None) -> tuple:
     axis = call.get("axis", 0)
     if _values.is_text(x):
         size = x.shape[axis]
-        parts = _parts(split, size)
+        parts = _parts(call, split, size)
+        if sum(parts) != size or min(parts, default=0) < 0:
+            raise ValueError(f"[SplitToSequence] expected sizes whose sum is {size}, got {parts[:8]}")
         return _one(list(np.split(x, np.cumsum(parts)[:-1], axis=axis)))
     x = call.tensor(x)
-    pieces = list(torch.split(x, _parts(split, int(x.shape[axis])), axis))
+    pieces = list(torch.split(x, _parts(call, split, int(x.shape[axis])), axis))
     if split is None and not call.get("keepdims", 1):
         pieces = [p.squeeze(axis) for p in pieces]
     return _one([Narrow(p, narrow) for p in pieces] if narrow else pieces)
 
 
-def _parts(split: Any, size: int) -> list[int]:
+def _parts(call: Call, split: Any, size: int) -> list[int]:
     if split is None:
+        call.run.allowance.use(size)
         return [1] * size
     sizes = [int(n) for n in _values.ints(split)]
     if _values.shape_of(split) != ():
         return sizes
     if sizes[0] < 1:
         raise ValueError(f"[SplitToSequence] expected a size of at least 1, got {sizes[0]}")
+    call.run.allowance.use(size // sizes[0])
     return [min(sizes[0], size - at) for at in range(0, size, sizes[0])]
 
 

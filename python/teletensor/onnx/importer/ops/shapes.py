@@ -115,9 +115,13 @@ def _split(call: Call, x: Tensor, split: Any = None) -> tuple:
     axis = call.get("axis", 0)
     parts = call.get("split") if split is None else _values.ints(split)
     if parts is None:
-        count = call.get("num_outputs", len(call.outputs))
+        count = len(call.outputs)
+        if call.get("num_outputs", count) != count:
+            raise ValueError(f"[Split] expected {call.get('num_outputs')} outputs (num_outputs), the node names {count}")
         size = (x.shape[axis] + count - 1) // count
         parts = [size] * (count - 1) + [x.shape[axis] - size * (count - 1)]
+    if len(parts) != len(call.outputs):
+        raise ValueError(f"[Split] expected a size for each of {len(call.outputs)} outputs, got {len(parts)} sizes")
     return tuple(torch.split(x, parts, axis))
 
 
@@ -172,6 +176,8 @@ def _range(call: Call, start: Any, limit: Any, delta: Any) -> Any:
         dtype = torch.int64 if first.dtype == object else _types.DTYPES[_types.type_of_array(first)]
         if _values.fixed(c) and c == 0:
             raise ValueError("[Range] expected a step other than 0")
+        if all(_values.fixed(v) for v in (a, b, c)) and (b - a) * c <= 0:
+            return torch.zeros([0], dtype=dtype, device=call.device)
         if _values.fixed(c) and c == 1:  # a size that may be symbolic
             counted = torch.arange(b if _values.fixed(a) and a == 0 else b - a, dtype=dtype, device=call.device)
             return counted if _values.fixed(a) and a == 0 else counted + a
@@ -220,6 +226,7 @@ def _pad(call: Call, x: Tensor, pads: Any = None, value: Any = None, axes: Any =
 def _padded_indices(size: int, before: int, after: int, mode: str) -> np.ndarray:
     if mode not in _PAD_MODES:
         raise ValueError(f"[Pad] expected a mode of {', '.join(_PAD_MODES)}, got {mode!r}")
+    _values.bounded(size + max(before, 0) + max(after, 0), "Pad")
     if size == 0:
         raise ValueError(f"[Pad] expected elements to repeat with the mode {mode!r}, got none")
     places = np.arange(-before, size + after)

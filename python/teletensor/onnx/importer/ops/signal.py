@@ -90,6 +90,8 @@ def _mel(call: Call, bins: Any, length: Any, rate: Any, low: Any, high: Any) -> 
     step = (2595 * np.log10(1 + upper / 700) - mel_low) / (count + 2)
     mel = np.arange(count + 2) * step + mel_low
     edges = ((700 * (np.power(10, mel / 2595) - 1)) * (size + 1) // sample_rate).astype(np.int64)
+    if (edges < 0).any() or (edges > columns).any():
+        raise ValueError(f"[MelWeightMatrix] expected frequencies of at most half the sample rate, got {lower} to {upper}")
     found = np.zeros((columns, count), np.float32)
     for i in range(count):
         start, centre, end = edges[i : i + 3]

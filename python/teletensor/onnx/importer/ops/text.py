@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
@@ -11,9 +12,12 @@ from .. import _values
 from .._call import Call, keeps
 
 _LONGEST_PATTERN = 1000
+MOST_TEXTS = 1 << 22  # strings of one array
+_MOST_CHARACTERS = 1 << 28
 
 
 def _mapped(function: Any, *arrays: np.ndarray) -> np.ndarray:
+    _values.bounded(math.prod(np.broadcast_shapes(*(a.shape for a in arrays))), "strings", MOST_TEXTS)
     arrays = np.broadcast_arrays(*arrays)
     found = np.empty(arrays[0].shape, dtype=object)
     found.reshape(-1)[:] = [function(*texts) for texts in zip(*(a.reshape(-1) for a in arrays))]
@@ -28,6 +32,10 @@ def _text(value: Any) -> np.ndarray:
 
 @keeps()
 def _concat(_call: Call, a: Any, b: Any) -> np.ndarray:
+    total = math.prod(np.broadcast_shapes(_text(a).shape, _text(b).shape))
+    length = sum(total // max(v.size, 1) * sum(len(str(t)) for t in v.flat) for v in (a, b))
+    if length > _MOST_CHARACTERS:
+        raise ValueError(f"[StringConcat] expected at most {_MOST_CHARACTERS} characters, got {length}")
     return _mapped(lambda x, y: str(x) + str(y), _text(a), _text(b))
 
 
@@ -49,6 +57,7 @@ def _split(call: Call, x: Any) -> tuple:
     x = _text(x)
     parts = [str(t).split(delimiter, most) if t else [] for t in x.reshape(-1)]
     longest = max((len(p) for p in parts), default=0)
+    _values.bounded(longest * len(parts), "StringSplit", MOST_TEXTS)
     found = np.empty((len(parts), longest), dtype=object)
     found[:] = ""
     for row, words in zip(found, parts):
@@ -62,6 +71,8 @@ def _normalize(call: Call, x: Any) -> np.ndarray:
     x = _text(x)
     case, words = call.get("case_change_action", "NONE"), call.get("stopwords") or []
     sensitive = call.get("is_case_sensitive", 0)
+    if case != "NONE" and call.get("locale", "en_US")[:2].lower() in ("az", "lt", "tr"):
+        raise NotImplementedError(f"[StringNormalizer] the case of letters in {call.get('locale')} is not implemented")
     change = {"LOWER": str.lower, "UPPER": str.upper, "NONE": str}[case]
     removed = set(words) if sensitive else {w.lower() for w in words}
 
@@ -96,8 +107,8 @@ class _Ngrams:
 
     def count(self, row: list) -> np.ndarray:
         found = np.zeros(self.size, np.float32)
-        for n in range(self.low, self.high + 1):
-            for skip in range(1, self.skips + 2) if n > 1 else [1]:
+        for n in range(self.low, min(self.high, len(row)) + 1):
+            for skip in range(1, min(self.skips, len(row)) + 2) if n > 1 else [1]:
                 for start in range(len(row) - (n - 1) * skip):
                     place = self.places.get(tuple(row[start : start + (n - 1) * skip + 1 : skip]))
                     if place is not None:
@@ -110,6 +121,7 @@ def _tfidf(call: Call, x: Any) -> Any:
     grams = _Ngrams(call)
     values = _values.array(x)
     rows = values.reshape(1, -1) if values.ndim < 2 else values
+    _values.bounded(len(rows) * grams.size, "TfIdfVectorizer")
     counted = np.stack([grams.count(list(row)) for row in rows]) if len(rows) else np.zeros((0, grams.size), np.float32)
     factor = np.ones(grams.size, np.float32)
     if grams.weights is not None:

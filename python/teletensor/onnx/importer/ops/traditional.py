@@ -64,6 +64,7 @@ def _one_hot(call: Call, x: Any) -> Tensor:
     labels = call.get("cats_strings") or call.get("cats_int64s")
     values = _values.array(x)
     known = np.asarray(labels, dtype=object if isinstance(labels[0], str) else None)
+    _values.bounded(values.size * len(labels), "OneHotEncoder")
     found = (values[..., None] == known).astype(np.float32)
     if not call.get("zeros", 1) and not found.any(-1).all():
         raise ValueError("[OneHotEncoder] expected only known categories")
@@ -187,9 +188,10 @@ def _linear_classifier(call: Call, x: Tensor) -> tuple:
     rows = len(call.get("intercepts") or []) or len(labels)
     scores, post = _linear(call, x, rows), call.get("post_transform", "NONE")
     if rows == 1 and len(labels) == 2:
-        scores = torch.cat([1 - scores if post == "NONE" else -scores, scores], 1)
-        limit = 0.5 if post == "NONE" else 0.0
-        return _named((scores[:, 1] > limit).to(torch.int64), labels), transformed(scores, post)
+        if post == "PROBIT":
+            raise NotImplementedError("[LinearClassifier] PROBIT of one score for two classes is not implemented")
+        scores = torch.cat([-scores, scores], 1)
+        return _named((scores[:, 1] > 0).to(torch.int64), labels), transformed(scores, post)
     return _named(scores.argmax(1), labels), transformed(scores, post)
 
 
@@ -234,8 +236,12 @@ def _svm_classifier(call: Call, x: Tensor) -> tuple:
     scores = _pair_scores(call, x, counts, rho)
     classes = len(counts)
     if classes == 2:
+        if post == "PROBIT":
+            raise NotImplementedError("[SVMClassifier] PROBIT of one score for two classes is not implemented")
+        if min(call.need("coefficients")) >= 0:
+            raise NotImplementedError("[SVMClassifier] coefficients of one sign, for which the standard defines no scores")
         chosen = (scores[:, 0] <= 0).to(torch.int64)
-        return _named(chosen, labels), transformed(torch.cat([scores, -scores], 1) if post == "NONE" else scores, post)
+        return _named(chosen, labels), transformed(torch.cat([-scores, scores], 1), post)
     votes = torch.zeros([x.shape[0], classes], device=x.device)
     pair = 0
     columns = [torch.zeros_like(scores[:, 0]) for _ in range(classes)]

@@ -183,10 +183,12 @@ def _classifier(call: Call, x: Tensor) -> tuple:
         votes = votes + torch.tensor(base, device=x.device, dtype=votes.dtype)
     post = call.get("post_transform", "NONE")
     if binary:
+        if post == "PROBIT":
+            raise NotImplementedError("[TreeEnsembleClassifier] PROBIT of one score for two classes is not implemented")
         positive = votes[:, 0]
         limit = 0.5 if post == "NONE" and all(w >= 0 for _, _, w in rows) else 0.0
         chosen = (positive > limit).to(torch.int64)
-        votes = torch.stack([1 - positive if post == "NONE" else -positive, positive], 1)
+        votes = torch.stack([1 - positive if limit else -positive, positive], 1)
     else:
         chosen = votes.argmax(1)
     return _labelled(chosen, labels), transformed(votes, post).to(torch.float32)
