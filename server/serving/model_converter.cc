@@ -111,6 +111,7 @@ void ModelConverter::run(const std::filesystem::path& source, const std::filesys
   words.push_back(std::filesystem::absolute(source).native());
   words.push_back(std::filesystem::absolute(target).native());
   std::vector<char*> arguments;
+  arguments.reserve(words.size() + 1);
   for (std::string& word : words) arguments.push_back(word.data());
   arguments.push_back(nullptr);
   // Variables that the command needs to be found and to run; others may be secrets.

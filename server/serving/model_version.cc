@@ -20,6 +20,7 @@ constexpr int64_t kMaxElements = int64_t{1} << 48;
 
 std::string text_of(const ModelPort& port) {
   std::vector<std::string> dims;
+  dims.reserve(port.dims.size());
   for (const ModelPort::Dim& dim : port.dims) dims.push_back(absl::StrCat(dim.size));
   return absl::StrCat("[", absl::StrJoin(dims, ", "), "]");
 }
@@ -370,8 +371,9 @@ absl::StatusOr<InferResult> ModelVersion::infer(const InferRequest& request) {
 absl::Status ModelVersion::stream(const InferRequest& request, StreamingModel::Send send) {
   if (!streaming_) {
     absl::StatusOr<InferResult> result = infer(request);
-    if (result.ok()) send(*std::move(result));
-    return result.status();
+    if (!result.ok()) return result.status();
+    send(*std::move(result));
+    return absl::OkStatus();
   }
   const Clock::time_point begin = Clock::now();
   const absl::Status status = streaming_->stream(request, send);
@@ -411,8 +413,10 @@ void ModelVersion::execute(size_t instance, absl::Span<Batcher::Job* const> batc
       return infer_status(error);
     } catch (const std::exception& error) {
       log_line(LogLevel::kError, {}, absl::StrCat("model ", name_, "/", number_, ": internal error: ", error.what()));
-      return absl::InternalError("[ModelInfer] internal error");
+    } catch (...) {
+      log_line(LogLevel::kError, {}, absl::StrCat("model ", name_, "/", number_, ": an exception of unknown type"));
     }
+    return absl::InternalError("[ModelInfer] internal error");
   };
   const absl::Status status = attempt(works);
   // Another request's values may be the cause.

@@ -154,6 +154,7 @@ std::vector<Tensor> ModelInstance::run(const ModelEntry& entry, absl::Span<const
     std::string signature = signature_of(entry, read);
     if (std::find(accepted_.begin(), accepted_.end(), signature) == accepted_.end()) {
       std::vector<const TensorMeta*> metas;
+      metas.reserve(read.size() + written.size());
       for (const Tensor& tensor : read) metas.push_back(tensor.get());
       for (const Tensor& tensor : written) metas.push_back(tensor.get());
       entry.check_requirements(metas);
