@@ -49,10 +49,10 @@ class HttpConnections {
     std::chrono::milliseconds discard_timeout{1'000};  // until the peer closes the connection after the answer
     std::chrono::milliseconds body_timeout{60'000};    // from the end of the headers to that of the body
     std::chrono::milliseconds body_delay{10'000};      // by which a body may be later than body_rate
-    size_t body_rate = size_t{64} << 10;               // bytes per second of a body, which occupies body_bytes meanwhile
-    std::chrono::milliseconds idle_timeout{60'000};    // from an answer to the next request
-    size_t body_bytes = size_t{256} << 20;             // of all requests; more get the status 503
-    int body_threads = 0;                              // that answer requests with bodies
+    size_t body_rate = size_t{64} << 10;             // bytes per second of a body, which occupies body_bytes meanwhile
+    std::chrono::milliseconds idle_timeout{60'000};  // from an answer to the next request
+    size_t body_bytes = size_t{256} << 20;           // of all requests; more get the status 503
+    int body_threads = 0;                            // that answer requests with bodies
   };
   // What to do with the body of a request, by its line and headers, which must not take long.
   struct Body {

@@ -65,9 +65,8 @@ uint64_t shared_bytes(const inference::ModelInferRequest& request) {
 absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin_shared(const inference::ModelInferRequest& request) {
   const uint64_t bytes = shared_bytes(request);
   if (bytes <= options_.request_bytes) return begin(bytes);
-  return absl::ResourceExhaustedError(
-      absl::StrCat("[ModelInfer] expected inputs in shared memory of at most ", options_.request_bytes, " bytes, got ",
-                   bytes));
+  return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected inputs in shared memory of at most ",
+                                                   options_.request_bytes, " bytes, got ", bytes));
 }
 
 absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes) {

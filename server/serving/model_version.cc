@@ -281,7 +281,8 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
                    request.parameters.begin()->first.substr(0, 100), "'");
   }
   if ((!request.sequence.empty() || request.sequence_start || request.sequence_end) && !settings_.has_sequences) {
-    return invalid("expected no sequence_id, sequence_start or sequence_end, because the model has no sequence_batching");
+    return invalid(
+        "expected no sequence_id, sequence_start or sequence_end, because the model has no sequence_batching");
   }
   NamedSizes named;
   for (const ModelPort& port : entry_->inputs) {

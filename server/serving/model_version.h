@@ -52,6 +52,8 @@ class ModelVersion {
   // The same for a model with several responses per request; others have one.
   absl::Status stream(const InferRequest& request, StreamingModel::Send send);
   bool has_streams() const { return streaming_ != nullptr; }
+  // Null if requests have one response.
+  const StreamingModel* streaming() const { return streaming_.get(); }
 
   // Refuses requests that have not begun.
   void stop() { batcher_->stop(); }

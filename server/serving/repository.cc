@@ -327,7 +327,8 @@ std::vector<ModelRepository::Entry> ModelRepository::index() const {
   MutexLock lock(mutex_);
   std::vector<Entry> entries;
   for (const auto& [name, model] : models_) {
-    if (model.slots.empty()) entries.push_back({name, "", false, model.is_wanted ? model.reason : "unloaded", model.principals});
+    if (model.slots.empty())
+      entries.push_back({name, "", false, model.is_wanted ? model.reason : "unloaded", model.principals});
     for (const auto& [number, slot] : model.slots) {
       entries.push_back({name, std::to_string(number), slot.serving != nullptr,
                          slot.reason.empty() ? model.reason : slot.reason, model.principals});

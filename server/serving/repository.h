@@ -61,7 +61,7 @@ class ModelRepository {
     std::string name;
     std::string version;  // empty for a model without versions
     bool ready = false;
-    std::string reason;  // why it is not ready, or why its newest files are not
+    std::string reason;                        // why it is not ready, or why its newest files are not
     std::vector<std::string> principals = {};  // who may use the model; empty: everybody
     bool allows(const std::string& principal) const;
   };

@@ -612,8 +612,7 @@ Right rest_right(absl::string_view path) {
 
 RestResponse answer_rest(InferenceServer& server, const RestRequest& request) {
   try {
-    const absl::StatusOr<Principal> caller =
-        server.caller({request.authorization}, rest_right(request.path));
+    const absl::StatusOr<Principal> caller = server.caller({request.authorization}, rest_right(request.path));
     if (!caller.ok()) return error_response(caller.status());
     return answer(server, *caller, request);
   } catch (const Refused& refused) {

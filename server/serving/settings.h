@@ -19,8 +19,7 @@ namespace tt::server {
 
 struct ModelSettings {
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 20;  // of the file
-  static constexpr int kMaxInstances = 32, kMaxLevels = 64, kMaxBatch = 65'536, kMaxPreferred = 64,
-                       kMaxWarmups = 32;
+  static constexpr int kMaxInstances = 32, kMaxLevels = 64, kMaxBatch = 65'536, kMaxPreferred = 64, kMaxWarmups = 32;
 
   // Instances on one device.
   struct Group {

@@ -135,9 +135,9 @@ bool Scheduler::admit() {
   Sequence next{};
   {
     MutexLock lock(mutex_);
+    counters_.running = running_.size();
     while (!ends_ && running_.empty() && waiting_.empty()) wake_up_.wait(mutex_);
     if (ends_) return false;
-    counters_.running = running_.size();
     if (waiting_.empty() || free_slots_.empty()) return true;
     next = std::move(waiting_.front());
     waiting_.pop_front();
