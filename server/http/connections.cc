@@ -263,7 +263,9 @@ HttpConnections::Progress HttpConnections::receive_request(uint64_t id, Connecti
   const size_t before = text.size();
   text.append(bytes, static_cast<size_t>(received));
   if (connection.expected != 0) {
-    return text.size() < connection.expected ? Progress::kAgain : answer_request(id, connection);
+    if (text.size() >= connection.expected) return answer_request(id, connection);
+    set_body_deadline(connection);
+    return Progress::kAgain;
   }
   const size_t end = text.find("\r\n\r\n", before - std::min<size_t>(before, 3));
   const size_t size = end == std::string::npos ? text.size() : end + 4;
@@ -280,6 +282,7 @@ HttpConnections::Progress HttpConnections::receive_body(uint64_t id, Connection&
   connection.expected = size + body.bytes;
   connection.is_slow = body.is_slow && options_.body_threads != 0;
   if (body.bytes == 0 && !connection.is_slow) {
+    connection.has_more = text.size() > size;  // belongs to another request: the connection does not stay open
     text.resize(size);
     return answer_request(id, connection);
   }
@@ -289,13 +292,19 @@ HttpConnections::Progress HttpConnections::receive_body(uint64_t id, Connection&
   connection.reserved = body.bytes;
   body_bytes_ += body.bytes;
   if (text.size() >= connection.expected) return answer_request(id, connection);
-  connection.deadline = Clock::now() + options_.body_timeout;
+  connection.body_begin = Clock::now();
+  set_body_deadline(connection);
   if (body.wants_continue) {
     uint32_t events = 0;
     const ssize_t sent = send_some(connection.fd.get(), connection.ssl.get(), kContinue, &events);
     if (sent >= 0 && static_cast<size_t>(sent) != std::strlen(kContinue)) return Progress::kClosed;
   }
   return Progress::kAgain;
+}
+
+void HttpConnections::set_body_deadline(Connection& connection) const {
+  const std::chrono::milliseconds expected(connection.text.size() * 1000 / std::max<size_t>(options_.body_rate, 1));
+  connection.deadline = connection.body_begin + std::min(options_.body_timeout, options_.body_delay + expected);
 }
 
 // Waits for the peer's next request, which comes after the answer.
@@ -313,7 +322,7 @@ HttpConnections::Progress HttpConnections::answer_request(uint64_t id, Connectio
   if (waiting_bytes_ > options_.waiting_bytes) return begin_answer(connection, kBusy);
   connection.step = Step::kAnswer;
   // Requests that are sent before the last one is answered are not served.
-  connection.has_more = connection.text.size() > connection.expected;
+  connection.has_more = connection.has_more || connection.text.size() > connection.expected;
   connection.text.resize(std::min(connection.text.size(), connection.expected));
   if (std::exchange(connection.watched, false)) watch(EPOLL_CTL_DEL, connection.fd.get(), id, 0);
   MutexLock lock(mutex_);
@@ -335,8 +344,12 @@ void HttpConnections::compute(bool is_slow) {
       const Job job = std::move(jobs.front());
       jobs.pop_front();
       MutexUnlock unlocked(mutex_);
-      answer = answer_(job.request, job.peer);
       connection = job.connection;
+      try {
+        answer = answer_(job.request, job.peer);
+      } catch (const std::exception& error) {  // the connection is closed
+        log_line(LogLevel::kError, {}, absl::StrCat("HTTP request: internal error: ", error.what()));
+      }
     }
     results_.push_back({connection, std::move(answer)});
     eventfd_write(wake_.get(), 1);

@@ -48,9 +48,11 @@ class HttpConnections {
     std::chrono::milliseconds send_timeout{20'000};    // of the answer
     std::chrono::milliseconds discard_timeout{1'000};  // until the peer closes the connection after the answer
     std::chrono::milliseconds body_timeout{60'000};    // from the end of the headers to that of the body
-    std::chrono::milliseconds idle_timeout{60'000};    // from an answer to the next request
-    size_t body_bytes = size_t{256} << 20;             // of all requests; more get the status 503
-    int body_threads = 0;                              // that answer requests with bodies
+    std::chrono::milliseconds body_delay{10'000};      // by which a body may be later than body_rate
+    size_t body_rate = size_t{64} << 10;             // bytes per second of a body, which occupies body_bytes meanwhile
+    std::chrono::milliseconds idle_timeout{60'000};  // from an answer to the next request
+    size_t body_bytes = size_t{256} << 20;           // of all requests; more get the status 503
+    int body_threads = 0;                            // that answer requests with bodies
   };
   // What to do with the body of a request, by its line and headers, which must not take long.
   struct Body {
@@ -80,6 +82,7 @@ class HttpConnections {
     std::string peer;
     std::string address;
     Clock::time_point deadline;
+    Clock::time_point body_begin;
     Step step = Step::kReceive;
     bool watched = false;  // by epoll_
     std::string text;      // the request received so far, then the answer
@@ -115,6 +118,7 @@ class HttpConnections {
   Progress receive_request(uint64_t id, Connection& connection, uint32_t* events);
   // Examines complete headers of `size` bytes.
   Progress receive_body(uint64_t id, Connection& connection, size_t size);
+  void set_body_deadline(Connection& connection) const;
   Progress next_request(Connection& connection);
   Progress answer_request(uint64_t id, Connection& connection);
   Progress begin_answer(Connection& connection, std::string answer);

@@ -43,9 +43,17 @@ InferencePaths::Head::Head(absl::string_view text) {
                     [](char c) { return c != '\t' && absl::ascii_iscntrl(static_cast<unsigned char>(c)); })) {
       return;
     }
+    if (line.empty()) continue;  // at the end
     const size_t colon = line.find(':');
-    if (colon == absl::string_view::npos) continue;
+    // A name with spaces, or a line that continues another one: proxies read them differently (RFC 9112, 5.1 and 5.2).
+    if (colon == absl::string_view::npos || colon == 0 || line.substr(0, colon).find_first_of(" \t") != line.npos) {
+      return;
+    }
     const std::string name = absl::AsciiStrToLower(line.substr(0, colon));
+    if ((name == "authorization" && !authorization.empty()) || (name == "host" && !host.empty()) ||
+        (name == "origin" && !origin.empty())) {
+      return;
+    }
     const absl::string_view value = absl::StripAsciiWhitespace(line.substr(colon + 1));
     uint64_t number = 0;
     if (name == "content-length") {
@@ -69,7 +77,7 @@ InferencePaths::Head::Head(absl::string_view text) {
     } else if (name == "expect") {
       wants_continue = absl::EqualsIgnoreCase(value, "100-continue");
     } else if (name == "transfer-encoding" || name == "content-encoding") {
-      is_encoded = !absl::EqualsIgnoreCase(value, "identity");
+      is_encoded = is_encoded || !absl::EqualsIgnoreCase(value, "identity");
     }
   }
   is_valid = method == "GET" || method == "POST";
@@ -126,7 +134,7 @@ bool InferencePaths::has(absl::string_view request) {
 // A page in the user's browser can send requests to this host, too. Only a token that it does not have shows that a
 // request is not from such a page.
 absl::Status InferencePaths::check(const Head& head) const {
-  const absl::StatusOr<Principal> caller = server_.caller({head.authorization}, rest_right(head.method, head.path));
+  const absl::StatusOr<Principal> caller = server_.caller({head.authorization}, rest_right(head.path));
   if (!caller.ok()) return caller.status();
   const bool by_token = auth_.required() && !head.authorization.empty();
   if (by_token) return absl::OkStatus();
@@ -152,7 +160,13 @@ HttpConnections::Body InferencePaths::admit(absl::string_view text, const std::s
     body.refusal = refusal(absl::IsUnauthenticated(status) ? 401 : 403, status.message());
     return body;
   }
-  if (head.method == "GET") return body;
+  if (head.method == "GET") {
+    // Its bytes would be read as the next request of the connection.
+    if (head.is_encoded || head.content_length.value_or(0) != 0) {
+      body.refusal = refusal(400, "expected a GET request without a body");
+    }
+    return body;
+  }
   if (head.is_encoded || !head.content_length) {
     body.refusal = refusal(411, "expected a body of a known length, without an encoding");
   } else if (*head.content_length > server_.options().request_bytes) {

@@ -179,6 +179,18 @@ void add(const ModelVersion& version, Families& all) {
   all.add("teletensor_model_compute_seconds", "Time of the run of a request's batch.", statistics.compute_times(),
           labels);
   all.add("teletensor_model_request_seconds", "Time of a request in the server.", statistics.request_times(), labels);
+  if (version.streaming() == nullptr) return;
+  const StreamingModel::Counters counters = version.streaming()->counters();
+  all.add("teletensor_model_generated_tokens_total", kCounter, "Tokens that a model has generated.",
+          static_cast<double>(counters.tokens), labels);
+  all.add("teletensor_model_prompt_tokens_total", kCounter, "Tokens of the prompts that a model has computed.",
+          static_cast<double>(counters.prompt_tokens), labels);
+  all.add("teletensor_model_generation_steps_total", kCounter, "Steps, each of which appends a token to sequences.",
+          static_cast<double>(counters.steps), labels);
+  all.add("teletensor_model_generations", kGauge, "Requests for which a model generates tokens now.",
+          static_cast<double>(counters.running), labels);
+  all.add("teletensor_model_waiting_generations", kGauge, "Requests that wait for a slot of a model's cache.",
+          static_cast<double>(counters.waiting), labels);
 }
 
 void add(const ModelRepository& models, Families& all) {

@@ -73,6 +73,11 @@ class StreamingModel {
   // not wait any more. Waits.
   using Send = absl::FunctionRef<bool(InferResult result)>;
   virtual absl::Status stream(const InferRequest& request, Send send) = 0;
+  struct Counters {
+    uint64_t tokens = 0, prompt_tokens = 0, steps = 0;  // so far
+    size_t running = 0, waiting = 0;                    // requests
+  };
+  virtual Counters counters() const = 0;
 };
 
 // The status of a request that fails with `error`. An error that a request's values or sizes cause is

@@ -43,6 +43,32 @@ absl::StatusOr<Principal> InferenceServer::caller(const Auth::Credentials& crede
                                                   role_name(caller->role)));
 }
 
+namespace {
+
+// Bytes that a request's inputs copy from shared memory, which its own size does not show.
+uint64_t shared_bytes(const inference::ModelInferRequest& request) {
+  constexpr uint64_t kMax = uint64_t{1} << 62;
+  uint64_t bytes = 0;
+  for (const auto& input : request.inputs()) {
+    const auto size = input.parameters().find("shared_memory_byte_size");
+    if (size == input.parameters().end()) continue;
+    const uint64_t each = size->second.has_uint64_param()
+                              ? size->second.uint64_param()
+                              : static_cast<uint64_t>(std::max<int64_t>(size->second.int64_param(), 0));
+    bytes = std::min(kMax, bytes + std::min(kMax, each));
+  }
+  return bytes;
+}
+
+}  // namespace
+
+absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin_shared(const inference::ModelInferRequest& request) {
+  const uint64_t bytes = shared_bytes(request);
+  if (bytes <= options_.request_bytes) return begin(bytes);
+  return absl::ResourceExhaustedError(absl::StrCat("[ModelInfer] expected inputs in shared memory of at most ",
+                                                   options_.request_bytes, " bytes, got ", bytes));
+}
+
 absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes) {
   Inflight inflight(this, bytes);
   if (inflight_.fetch_add(bytes, std::memory_order_relaxed) + bytes <= options_.inflight_bytes) return inflight;
@@ -52,6 +78,9 @@ absl::StatusOr<InferenceServer::Inflight> InferenceServer::begin(uint64_t bytes)
 
 absl::StatusOr<std::shared_ptr<ModelVersion>> InferenceServer::find(const Principal& caller, const std::string& name,
                                                                     const std::string& version) const {
+  if (caller.role != Role::kOperator && !repository_.allows(caller.name, name)) {
+    return absl::NotFoundError(absl::StrCat("expected the name of a model, got '", name.substr(0, 128), "'"));
+  }
   absl::StatusOr<std::shared_ptr<ModelVersion>> found = repository_.find(name, version);
   if (found.ok() && caller.role != Role::kOperator && !(*found)->allows(caller.name)) {
     return absl::NotFoundError(absl::StrCat("expected the name of a model, got '", name.substr(0, 128), "'"));
@@ -126,7 +155,7 @@ absl::Status InferenceServer::describe(const Principal& caller, const inference:
                                        inference::RepositoryIndexResponse* reply) const {
   for (const ModelRepository::Entry& entry : repository_.index()) {
     if (request.ready() && !entry.ready) continue;
-    if (caller.role != Role::kOperator && entry.ready && !ready(caller, entry.name, entry.version)) continue;
+    if (caller.role != Role::kOperator && !entry.allows(caller.name)) continue;
     inference::RepositoryIndexResponse::ModelIndex* model = reply->add_models();
     model->set_name(entry.name);
     model->set_version(entry.version);
@@ -226,6 +255,8 @@ absl::Status InferenceServer::infer(const Principal& caller, const inference::Mo
   reply->set_model_name((*version)->name());
   reply->set_model_version(std::to_string((*version)->number()));
   reply->set_id(request.id());
+  const absl::StatusOr<Inflight> shared = begin_shared(request);
+  if (!shared.ok()) return shared.status();
   if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
     return status;
   }
@@ -242,6 +273,8 @@ absl::Status InferenceServer::stream(const Principal& caller, const inference::M
                                      absl::FunctionRef<bool(const inference::ModelInferResponse&)> send) {
   const auto version = find(caller, request.model_name(), request.model_version());
   if (!version.ok()) return version.status();
+  const absl::StatusOr<Inflight> shared = begin_shared(request);
+  if (!shared.ok()) return shared.status();
   if (absl::Status status = read_request_message(request, caller.name, regions(), &limits); !status.ok()) {
     return status;
   }

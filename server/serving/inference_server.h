@@ -94,6 +94,9 @@ class InferenceServer {
 
  private:
   friend class Inflight;
+  // The same for what a request's inputs have in shared memory.
+  absl::StatusOr<Inflight> begin_shared(const inference::ModelInferRequest& request);
+
   ModelRepository& repository_;
   const Auth& auth_;
   const Options options_;

@@ -151,25 +151,36 @@ void ModelConverter::run(const std::filesystem::path& source, const std::filesys
   setpgid(child, child);
   in.reset();
   std::string printed;
-  bool in_time = true;
+  bool in_time = true, has_ended = false, is_open = true;
+  int status = 0;
   for (const auto end = std::chrono::steady_clock::now() + options_.timeout;;) {
     const auto left = std::chrono::ceil<std::chrono::milliseconds>(end - std::chrono::steady_clock::now());
     in_time = left.count() > 0;
     if (!in_time) break;
-    pollfd ready{out.get(), POLLIN, 0};
-    const int polled = poll(&ready, 1, static_cast<int>(left.count()));
+    // The child may end with its output open in a process that it has started, or close it and continue.
+    constexpr int64_t kPollMs = 100;
+    pollfd ready{is_open ? out.get() : -1, POLLIN, 0};
+    const int polled = poll(&ready, 1, static_cast<int>(std::min(left.count(), kPollMs)));
     if (polled < 0 && errno == EINTR) continue;
-    if (polled <= 0) continue;
+    if (polled <= 0) {
+      has_ended = waitpid(child, &status, WNOHANG) == child;
+      if (has_ended) break;
+      continue;
+    }
     char buffer[4096];
     const ssize_t count = read(out.get(), buffer, sizeof buffer);
     if (count < 0 && errno == EINTR) continue;
-    if (count <= 0) break;
+    if (count <= 0) {
+      is_open = false;
+      has_ended = waitpid(child, &status, WNOHANG) == child;
+      if (has_ended) break;
+      continue;
+    }
     printed.append(buffer, static_cast<size_t>(count));
     if (printed.size() > 2 * kMaxOutput) printed.erase(0, printed.size() - kMaxOutput);
   }
   if (!in_time) kill(-child, SIGKILL);
-  int status = 0;
-  while (waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  while (!has_ended && waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
   kill(-child, SIGKILL);  // what it has started
   if (printed.size() > kMaxOutput) printed.erase(0, printed.size() - kMaxOutput);
   check(ErrorKind::kValue, in_time, "[convert] expected ", words[0], " to convert ", source.filename().native(),

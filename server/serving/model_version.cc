@@ -91,6 +91,26 @@ bool has_static_rows(const ModelEntry& entry, bool is_batched) {
   });
 }
 
+// What the configuration says of inputs or outputs has to be what the model's description says.
+template <typename Ports>
+void check_ports(const std::vector<ModelPort>& ports, const Ports& configured, bool is_batched, const char* what) {
+  for (const auto& wire : configured) {
+    const auto port =
+        std::find_if(ports.begin(), ports.end(), [&](const ModelPort& each) { return each.name == wire.name(); });
+    check(ErrorKind::kValue, port != ports.end(), "[model] the configuration names the ", what, " '",
+          wire.name().substr(0, ModelFile::kMaxName), "', which the model does not have");
+    const bool same_type = wire.data_type() == inference::TYPE_INVALID || wire.data_type() == config_type(port->dtype);
+    const size_t first = is_batched ? 1 : 0;
+    bool fits = wire.dims_size() == 0 || static_cast<size_t>(wire.dims_size()) + first == port->dims.size();
+    for (int i = 0; fits && i < wire.dims_size(); ++i) {
+      fits = wire.dims(i) == port->dims[static_cast<size_t>(i) + first].size;
+    }
+    check(ErrorKind::kValue, same_type && fits, "[model] the configuration of the ", what, " '", wire.name(),
+          "' has another data type or other sizes than the model's description: ", datatype_name(port->dtype), " ",
+          text_of(*port));
+  }
+}
+
 // Bool tensors have the bytes 0 and 1 only: kernels rely on it.
 void copy_values(DType dtype, absl::Span<const char> bytes, char* into) {
   if (dtype == DType::kBool) {
@@ -164,6 +184,12 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
           "the first dimensions of all inputs and outputs are dynamic and have the same name");
     check(ErrorKind::kValue, entry->states.empty() || settings.has_sequences,
           "[model] a model with states requires sequence_batching in its configuration");
+    const bool same_device =
+        std::all_of(models.begin(), models.end(), [&](const auto& model) { return model == models[0]; });
+    check(ErrorKind::kValue, entry->states.empty() || same_device,
+          "[model] expected instances of a model with states on one device, because every instance runs any sequence");
+    check_ports(entry->inputs, settings.config.input(), settings.max_batch != 0, "input");
+    check_ports(entry->outputs, settings.config.output(), settings.max_batch != 0, "output");
   }
   const std::shared_ptr<ModelVersion> version(
       new ModelVersion(std::move(name), number, std::move(settings), std::move(models)));
@@ -172,6 +198,8 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
   }
   check(ErrorKind::kValue, version->entry_ != nullptr || version->streaming_, "[model] expected an entry without a ",
         "name, or attributes of a model that generates");
+  check(ErrorKind::kValue, version->streaming_ || !version->settings_.config.model_transaction_policy().decoupled(),
+        "[model] expected a model that generates, because the configuration says that it is decoupled");
   version->warm_up();
   return version;
 }
@@ -206,6 +234,7 @@ void ModelVersion::run_zeros(int64_t rows) {
 
 void ModelVersion::warm_up_with(const inference::ModelWarmup& wire) {
   InferRequest request;
+  uint64_t bytes_in_all = 0;
   const bool is_batched = settings_.max_batch != 0;
   for (const auto& [name, input] : wire.inputs()) {
     const auto port = std::find_if(entry_->inputs.begin(), entry_->inputs.end(),
@@ -216,7 +245,7 @@ void ModelVersion::warm_up_with(const inference::ModelWarmup& wire) {
     if (is_batched) sizes.push_back(std::max<int64_t>(wire.batch_size(), 1));
     sizes.insert(sizes.end(), input.dims().begin(), input.dims().end());
     uint64_t elements = 1;
-    constexpr uint64_t kMaxWarmupElements = uint64_t{1} << 28;
+    constexpr uint64_t kMaxWarmupElements = uint64_t{1} << 28, kMaxWarmupBytes = uint64_t{1} << 29;
     for (const int64_t size : sizes) {
       check(ErrorKind::kValue,
             size >= 0 && static_cast<uint64_t>(size) <= kMaxWarmupElements &&
@@ -225,6 +254,9 @@ void ModelVersion::warm_up_with(const inference::ModelWarmup& wire) {
             SizesView(sizes));
       elements *= static_cast<uint64_t>(size);
     }
+    bytes_in_all += elements * item_size(port->dtype);
+    check(ErrorKind::kValue, bytes_in_all <= kMaxWarmupBytes, "[model] expected inputs of model_warmup of at most ",
+          kMaxWarmupBytes, " bytes together");
     // Random bits are no sensible values of most dtypes; what warms up is the run.
     request.owned.emplace_back(elements * item_size(port->dtype), '\0');
     const std::string& bytes = request.owned.back();
@@ -248,8 +280,9 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
     return invalid("expected no parameters but sequence_id, sequence_start, sequence_end, priority and timeout, got '",
                    request.parameters.begin()->first.substr(0, 100), "'");
   }
-  if (!request.sequence.empty() && !settings_.has_sequences) {
-    return invalid("expected no sequence_id, because the model has no sequence_batching");
+  if ((!request.sequence.empty() || request.sequence_start || request.sequence_end) && !settings_.has_sequences) {
+    return invalid(
+        "expected no sequence_id, sequence_start or sequence_end, because the model has no sequence_batching");
   }
   NamedSizes named;
   for (const ModelPort& port : entry_->inputs) {
@@ -284,7 +317,7 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
       if (input->sizes[0] != rows) {
         return invalid("expected the same number of rows in all inputs, got ", rows, " and ", input->sizes[0]);
       }
-      absl::StrAppend(&work->key, ";", to_string(SizesView(input->sizes).subspan(1)));
+      if (settings_.joins) absl::StrAppend(&work->key, ";", to_string(SizesView(input->sizes).subspan(1)));
     }
     work->rows = static_cast<size_t>(rows);
   }
@@ -303,12 +336,15 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::sequence_of(const InferRequest& request) {
+absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::begin_sequence(const InferRequest& request) {
+  constexpr std::chrono::milliseconds kPollInterval{50};
   const SequenceKey key{request.principal, request.sequence};
-  const Clock::time_point now = Clock::now();
+  std::vector<std::shared_ptr<Sequence>> dropped;  // destroyed outside of the lock
   MutexLock lock(sequences_mutex_);
+  Clock::time_point now = Clock::now();
   for (auto each = sequences_.begin(); each != sequences_.end();) {
-    const bool is_idle = each->second.use_count() == 1 && now - each->second->used > settings_.max_sequence_idle;
+    const bool is_idle = !each->second->is_busy && now - each->second->used > settings_.max_sequence_idle;
+    if (is_idle) dropped.push_back(std::move(each->second));
     each = is_idle ? sequences_.erase(each) : std::next(each);
   }
   if (request.sequence_start) {
@@ -322,20 +358,43 @@ absl::StatusOr<std::shared_ptr<ModelVersion::Sequence>> ModelVersion::sequence_o
                                                        " sequences of one caller and ", kMaxSequences,
                                                        " of all; end some, or wait until they are idle"));
     }
-    sequences_[key] = std::make_shared<Sequence>();
+    std::shared_ptr<Sequence>& sequence = sequences_[key];
+    dropped.push_back(std::move(sequence));
+    sequence = std::make_shared<Sequence>();
+    sequence->used = now;
   }
-  const auto found = sequences_.find(key);
-  if (found == sequences_.end()) {
+  const auto missing = [&] {
     return invalid("expected a request with sequence_start for the sequence '", request.sequence.substr(0, 100),
-                   "', which does not exist or was idle for too long");
+                   "', which does not exist, has ended or was idle for too long");
+  };
+  const auto found = sequences_.find(key);
+  if (found == sequences_.end()) return missing();
+  const std::shared_ptr<Sequence> sequence = found->second;
+  while (sequence->is_busy) {
+    if (request.is_cancelled && request.is_cancelled()) {
+      return absl::CancelledError("[ModelInfer] the request was cancelled while it waited for its sequence");
+    }
+    now = Clock::now();
+    if (now >= request.deadline) {
+      return absl::DeadlineExceededError("[ModelInfer] the request's time has passed while it waited for its sequence");
+    }
+    sequences_changed_.wait_until(sequences_mutex_, std::min(request.deadline, now + kPollInterval));
   }
-  found->second->used = now;
-  return found->second;
+  // It may have ended, or begun again, meanwhile.
+  const auto current = sequences_.find(key);
+  if (current == sequences_.end() || current->second != sequence) return missing();
+  sequence->is_busy = true;
+  return sequence;
 }
 
-void ModelVersion::end_sequence(const InferRequest& request) {
+void ModelVersion::end_sequence(const InferRequest& request, const std::shared_ptr<Sequence>& sequence) {
   MutexLock lock(sequences_mutex_);
-  sequences_.erase({request.principal, request.sequence});
+  sequence->is_busy = false;
+  sequence->used = Clock::now();
+  sequences_changed_.notify_all();
+  if (!request.sequence_end) return;
+  const auto found = sequences_.find({request.principal, request.sequence});
+  if (found != sequences_.end() && found->second == sequence) sequences_.erase(found);
 }
 
 size_t ModelVersion::sequences() const {
@@ -350,15 +409,14 @@ absl::StatusOr<InferResult> ModelVersion::infer(const InferRequest& request) {
   if (status.ok() && settings_.has_sequences) {
     if (request.sequence.empty()) {
       status = invalid("expected a sequence_id other than 0 for a model with sequences");
-    } else if (auto sequence = sequence_of(request); !sequence.ok()) {
+    } else if (auto sequence = begin_sequence(request); !sequence.ok()) {
       status = sequence.status();
     } else {
-      MutexLock lock((*sequence)->mutex);
       work.key.clear();
       work.states = &(*sequence)->states;
       work.begins = work.states->empty();
       status = batcher_->run(work);
-      if (request.sequence_end) end_sequence(request);
+      end_sequence(request, *sequence);
     }
   } else if (status.ok()) {
     status = batcher_->run(work);

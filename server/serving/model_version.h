@@ -52,6 +52,8 @@ class ModelVersion {
   // The same for a model with several responses per request; others have one.
   absl::Status stream(const InferRequest& request, StreamingModel::Send send);
   bool has_streams() const { return streaming_ != nullptr; }
+  // Null if requests have one response.
+  const StreamingModel* streaming() const { return streaming_.get(); }
 
   // Refuses requests that have not begun.
   void stop() { batcher_->stop(); }
@@ -75,10 +77,10 @@ class ModelVersion {
  private:
   struct Work;
   struct Sequence {
-    Mutex mutex;  // held while a request of the sequence runs
-    std::vector<Tensor> states ABSL_GUARDED_BY(mutex);
-    bool has_ended ABSL_GUARDED_BY(mutex) = false;
-    std::chrono::steady_clock::time_point used;  // guarded by sequences_mutex_
+    std::vector<Tensor> states;  // used by the request for which is_busy is set
+    // Guarded by sequences_mutex_:
+    bool is_busy = false;
+    std::chrono::steady_clock::time_point used;
   };
   using SequenceKey = std::pair<std::string, std::string>;  // principal and name
 
@@ -89,8 +91,9 @@ class ModelVersion {
   // Runs the entry for inputs of zeros, with this size in dimensions that batches decide.
   void run_zeros(int64_t rows);
   absl::Status prepare(const InferRequest& request, Work* work) const;
-  absl::StatusOr<std::shared_ptr<Sequence>> sequence_of(const InferRequest& request);
-  void end_sequence(const InferRequest& request);
+  // Finds or begins a request's sequence, and reserves it: waits while another request of the sequence runs.
+  absl::StatusOr<std::shared_ptr<Sequence>> begin_sequence(const InferRequest& request);
+  void end_sequence(const InferRequest& request, const std::shared_ptr<Sequence>& sequence);
   void execute(size_t instance, absl::Span<Batcher::Job* const> batch);
   // Throws Error.
   void run(ModelInstance& instance, absl::Span<Work* const> batch);
@@ -106,6 +109,7 @@ class ModelVersion {
   std::unique_ptr<StreamingModel> streaming_;  // null: requests have one response
   ModelStatistics statistics_;
   mutable Mutex sequences_mutex_;
+  CondVar sequences_changed_;
   std::map<SequenceKey, std::shared_ptr<Sequence>> sequences_ ABSL_GUARDED_BY(sequences_mutex_);
 };
 

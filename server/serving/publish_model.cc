@@ -258,7 +258,7 @@ int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& 
     fs::remove_all(is_new ? model : folder, ignored);
     fs::remove_all(part, ignored);
     if (is_new) {
-      repository_.unload(request.name(), caller.name).IgnoreError();
+      repository_.remove(request.name(), caller.name);
       return;
     }
     if (!request.config().empty()) {
@@ -293,8 +293,8 @@ void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest&
   check(ErrorKind::kFileNotFound, owner && (request.version() == 0 || versions.contains(request.version())),
         "[serve] there is no such model or version");
   if (request.version() == 0 || versions.size() == 1) {
-    repository_.unload(request.name(), caller.name).IgnoreError();  // of a model that was not loaded
     fs::remove_all(model);
+    repository_.remove(request.name(), caller.name);
     return;
   }
   fs::remove_all(model / std::to_string(request.version()));
@@ -310,6 +310,8 @@ absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const P
     return status_of(error);
   } catch (const fs::filesystem_error& error) {
     return absl::InternalError(absl::StrCat("[serve] the repository's folder: ", error.code().message()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("[serve] internal error: ", error.what()));
   }
 }
 
@@ -322,6 +324,8 @@ absl::Status ModelPublisher::withdraw(const Principal& caller, const WithdrawMod
     return status_of(error);
   } catch (const fs::filesystem_error& error) {
     return absl::InternalError(absl::StrCat("[serve] the repository's folder: ", error.code().message()));
+  } catch (const std::exception& error) {
+    return absl::InternalError(absl::StrCat("[serve] internal error: ", error.what()));
   }
 }
 

@@ -171,7 +171,7 @@ absl::Status ModelRepository::update(const std::string& name, const std::optiona
   {
     MutexLock lock(mutex_);
     Model& model = models_[name];
-    if (!model.is_wanted) return absl::OkStatus();
+    if (!model.is_wanted && found) return absl::OkStatus();
     override = model.override;
   }
   std::vector<std::shared_ptr<ModelVersion>> dropped;  // destroyed outside of the lock
@@ -194,6 +194,7 @@ absl::Status ModelRepository::update(const std::string& name, const std::optiona
       if (is_new) spdlog::warn("model {} is not loaded: {}", name, model.reason);
       return configured;
     }
+    model.principals = settings.principals;
   }
   std::vector<int64_t> numbers;
   for (const auto& [number, fingerprint] : found->versions) numbers.push_back(number);
@@ -326,10 +327,11 @@ std::vector<ModelRepository::Entry> ModelRepository::index() const {
   MutexLock lock(mutex_);
   std::vector<Entry> entries;
   for (const auto& [name, model] : models_) {
-    if (model.slots.empty()) entries.push_back({name, "", false, model.is_wanted ? model.reason : "unloaded"});
+    if (model.slots.empty())
+      entries.push_back({name, "", false, model.is_wanted ? model.reason : "unloaded", model.principals});
     for (const auto& [number, slot] : model.slots) {
-      entries.push_back(
-          {name, std::to_string(number), slot.serving != nullptr, slot.reason.empty() ? model.reason : slot.reason});
+      entries.push_back({name, std::to_string(number), slot.serving != nullptr,
+                         slot.reason.empty() ? model.reason : slot.reason, model.principals});
     }
   }
   return entries;
@@ -362,6 +364,29 @@ absl::Status ModelRepository::load(const std::string& name, const std::string& c
   const absl::Status status = update(name, found);
   record("model.load_requested", name, principal, status, "");
   return status;
+}
+
+bool ModelRepository::Entry::allows(const std::string& principal) const {
+  return principals.empty() || std::find(principals.begin(), principals.end(), principal) != principals.end();
+}
+
+bool ModelRepository::allows(const std::string& principal, const std::string& name) const {
+  MutexLock lock(mutex_);
+  const auto model = models_.find(name);
+  return model == models_.end() || Entry{.principals = model->second.principals}.allows(principal);
+}
+
+void ModelRepository::remove(const std::string& name, const std::string& principal) {
+  Model removed;  // destroyed outside of the lock
+  MutexLock loading(loading_mutex_);
+  MutexLock lock(mutex_);
+  const auto model = models_.find(name);
+  if (model == models_.end()) return;
+  removed = std::move(model->second);
+  models_.erase(model);
+  lock.unlock();
+  record("model.remove", name, principal, absl::OkStatus(), "");
+  spdlog::info("model {} was removed", name);
 }
 
 absl::Status ModelRepository::unload(const std::string& name, const std::string& principal) {

@@ -61,13 +61,19 @@ class ModelRepository {
     std::string name;
     std::string version;  // empty for a model without versions
     bool ready = false;
-    std::string reason;  // why it is not ready, or why its newest files are not
+    std::string reason;                        // why it is not ready, or why its newest files are not
+    std::vector<std::string> principals = {};  // who may use the model; empty: everybody
+    bool allows(const std::string& principal) const;
   };
   std::vector<Entry> index() const;
 
   // Loads a model, or again if its files have changed, and serves it until unload(). `config` replaces the file's
   // configuration until the next load(); empty: none does. Waits. `principal` is for the audit log.
   absl::Status load(const std::string& name, const std::string& config, const std::string& principal);
+  // Whether a principal may know of a model: by its newest valid configuration. True if there is no such model.
+  bool allows(const std::string& principal, const std::string& name) const;
+  // Forgets a model whose folder is being removed; requests in progress continue.
+  void remove(const std::string& name, const std::string& principal);
   // Requests in progress continue.
   absl::Status unload(const std::string& name, const std::string& principal);
 
@@ -81,6 +87,7 @@ class ModelRepository {
     bool is_wanted = true;
     std::optional<inference::ModelConfig> override;  // of load()
     std::string reason;                              // why the configuration is not used
+    std::vector<std::string> principals;             // of the newest valid configuration
     std::map<int64_t, Slot> slots;
   };
   // What the folder has of a model.

@@ -266,6 +266,22 @@ json values_of(DType dtype, absl::string_view bytes) {
   }
 }
 
+// Memory of the JSON of outputs: a value and its text per element.
+uint64_t json_bytes_of(const inference::ModelInferResponse& reply, const ReadBody& read) {
+  constexpr uint64_t kElement = 48;
+  uint64_t bytes = 0;
+  int raw = 0;
+  for (const auto& output : reply.outputs()) {
+    if (output.parameters().contains("shared_memory_region")) continue;
+    const uint64_t size = reply.raw_output_contents(raw++).size();
+    const auto own = read.binary_outputs.find(output.name());
+    const bool is_binary = own != read.binary_outputs.end() ? own->second : read.binary_output;
+    const std::optional<DType> dtype = parse_datatype(output.datatype());
+    bytes += is_binary || !dtype ? size : size / item_size(*dtype) * kElement;
+  }
+  return bytes;
+}
+
 RestResponse infer(InferenceServer& server, const Principal& caller, const RestRequest& wire, const std::string& model,
                    const std::string& version) {
   // Parsed JSON takes up to some 24 bytes for each in the text.
@@ -280,6 +296,8 @@ RestResponse infer(InferenceServer& server, const Principal& caller, const RestR
   InferRequest limits;
   limits.is_cancelled = wire.is_cancelled;
   require_ok(server.infer(caller, read.request, std::move(limits), &reply));
+  const absl::StatusOr<InferenceServer::Inflight> answered = server.begin(json_bytes_of(reply, read));
+  require_ok(answered.status());
   json document = {{"model_name", reply.model_name()}, {"model_version", reply.model_version()}};
   if (!reply.id().empty()) document["id"] = valid_utf8(reply.id());
   json outputs = json::array();
@@ -367,6 +385,11 @@ json body_object(const RestRequest& request) {
   return document;
 }
 
+// A page of another origin can cause GET requests, so they must not change anything.
+void require_post(const RestRequest& request) {
+  if (request.method != "POST") throw Refused{absl::UnimplementedError("[v2] expected POST for this path")};
+}
+
 // "/v2/models/NAME[/versions/VERSION][/ACTION]", split.
 struct ModelPath {
   std::string model, version, action;
@@ -445,6 +468,7 @@ RestResponse answer_repository(InferenceServer& server, const Principal& caller,
   const bool is_load = parts.size() == 4 && parts[1] == "models" && parts[3] == "load";
   const bool is_unload = parts.size() == 4 && parts[1] == "models" && parts[3] == "unload";
   if (!is_load && !is_unload) throw Refused{absl::NotFoundError("[v2] expected index, load or unload")};
+  require_post(request);
   const json body = body_object(request);
   const json* parameters = member(body, "parameters");
   if (parameters != nullptr && !parameters->is_object()) refuse("expected an object of parameters");
@@ -478,6 +502,7 @@ RestResponse answer_shared_memory(InferenceServer& server, const Principal& call
   const std::string name = parts.size() == 4 && parts[1] == "region" ? parts[2] : "";
   const std::string& action = parts.back();
   if (parts.size() != 2 && name.empty()) throw Refused{absl::NotFoundError("[v2] expected a region of shared memory")};
+  if (action != "status") require_post(request);
   if (parts[0] == "cudasharedmemory") {
     if (action == "register") {
       throw Refused{absl::UnimplementedError("[v2] this server does not map other processes' GPU memory")};
@@ -521,9 +546,15 @@ RestResponse answer_shared_memory(InferenceServer& server, const Principal& call
   return json_response(json::object());
 }
 
+// The parts of a path after "/v2". Both the right that a call needs and the call are chosen by them.
+std::vector<std::string> parts_of(absl::string_view path) {
+  std::vector<std::string> parts = absl::StrSplit(path, '/', absl::SkipEmpty());
+  if (!parts.empty()) parts.erase(parts.begin());
+  return parts;
+}
+
 RestResponse answer(InferenceServer& server, const Principal& caller, const RestRequest& request) {
-  std::vector<std::string> parts = absl::StrSplit(request.path.substr(1), '/', absl::SkipEmpty());
-  parts.erase(parts.begin());  // "v2"
+  const std::vector<std::string> parts = parts_of(request.path);
   if (parts.empty()) {
     inference::ServerMetadataResponse reply;
     server.describe(&reply);
@@ -572,16 +603,16 @@ RestResponse answer(InferenceServer& server, const Principal& caller, const Rest
 
 }  // namespace
 
-Right rest_right(absl::string_view method, absl::string_view path) {
-  if (absl::StartsWith(path, "/v2/health/")) return Right::kNone;
-  const bool changes = absl::StartsWith(path, "/v2/repository/models/") && method == "POST";
+Right rest_right(absl::string_view path) {
+  const std::vector<std::string> parts = parts_of(path);
+  if (parts.size() == 2 && parts[0] == "health") return Right::kNone;
+  const bool changes = parts.size() > 1 && parts[0] == "repository" && parts[1] != "index";
   return changes ? Right::kManage : Right::kInfer;
 }
 
 RestResponse answer_rest(InferenceServer& server, const RestRequest& request) {
   try {
-    const absl::StatusOr<Principal> caller =
-        server.caller({request.authorization}, rest_right(request.method, request.path));
+    const absl::StatusOr<Principal> caller = server.caller({request.authorization}, rest_right(request.path));
     if (!caller.ok()) return error_response(caller.status());
     return answer(server, *caller, request);
   } catch (const Refused& refused) {

@@ -31,8 +31,8 @@ struct RestResponse {
   std::string body;
 };
 
-// What a path needs.
-InferenceServer::Right rest_right(absl::string_view method, absl::string_view path);
+// What a path needs, with any method.
+InferenceServer::Right rest_right(absl::string_view path);
 // Answers a request; never throws.
 RestResponse answer_rest(InferenceServer& server, const RestRequest& request);
 

@@ -66,6 +66,11 @@ void set_batching(const inference::ModelConfig& config, ModelSettings* settings)
   if (!config.has_dynamic_batching()) return;
   const inference::ModelDynamicBatching& wire = config.dynamic_batching();
   require(settings->max_batch != 0, "dynamic_batching requires max_batch_size");
+  settings->joins = true;
+  require(!wire.preserve_ordering(), "preserve_ordering is not supported: responses of a stream are in the order of ",
+          "its requests, those of different calls are not");
+  require(wire.preferred_batch_size_size() <= ModelSettings::kMaxPreferred, "expected at most ",
+          ModelSettings::kMaxPreferred, " sizes in preferred_batch_size, got ", wire.preferred_batch_size_size());
   for (const int rows : wire.preferred_batch_size()) {
     require(rows >= 1 && rows <= config.max_batch_size(), "expected preferred_batch_size of 1 to ",
             config.max_batch_size(), ", got ", rows);
@@ -92,7 +97,6 @@ void set_batching(const inference::ModelConfig& config, ModelSettings* settings)
           uint64_t{1} << 40);
   settings->default_timeout = std::chrono::microseconds(policy.default_timeout_microseconds());
   settings->allow_timeout_override = policy.allow_timeout_override();
-  // preserve_ordering needs nothing: the responses of a stream are always in the order of its requests.
 }
 
 void set_parameters(const inference::ModelConfig& config, ModelSettings* settings) {
@@ -135,6 +139,11 @@ ModelSettings settings_of(const inference::ModelConfig& config, const std::strin
   settings.batching.instances = 0;
   for (const ModelSettings::Group& group : settings.groups) settings.batching.instances += group.count;
   settings.has_sequences = config.has_sequence_batching();
+  const auto& direct = config.sequence_batching().direct();
+  require(direct.max_queue_delay_microseconds() == 0 && direct.minimum_slot_utilization() == 0, "expected no ",
+          "max_queue_delay_microseconds and minimum_slot_utilization of sequences, which do not share batches");
+  require(config.model_warmup_size() <= ModelSettings::kMaxWarmups, "expected at most ", ModelSettings::kMaxWarmups,
+          " entries of model_warmup, got ", config.model_warmup_size());
   if (config.sequence_batching().max_sequence_idle_microseconds() != 0) {
     settings.max_sequence_idle = std::chrono::microseconds(
         std::min<uint64_t>(config.sequence_batching().max_sequence_idle_microseconds(), uint64_t{86'400'000'000}));

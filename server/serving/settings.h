@@ -19,7 +19,7 @@ namespace tt::server {
 
 struct ModelSettings {
   static constexpr uint64_t kMaxBytes = uint64_t{1} << 20;  // of the file
-  static constexpr int kMaxInstances = 32, kMaxLevels = 64, kMaxBatch = 65'536;
+  static constexpr int kMaxInstances = 32, kMaxLevels = 64, kMaxBatch = 65'536, kMaxPreferred = 64, kMaxWarmups = 32;
 
   // Instances on one device.
   struct Group {
@@ -30,6 +30,7 @@ struct ModelSettings {
   inference::ModelConfig config;  // as the file has it
   std::vector<Group> groups{Group()};
   size_t max_batch = 0;  // 0: requests are not batched
+  bool joins = false;    // requests share batches
   Batcher::Options batching;
   size_t default_level = 0;
   Batcher::Clock::duration default_timeout{};  // in the queue; 0: none

@@ -71,6 +71,13 @@ absl::Status SharedRegions::add(const std::string& principal, const std::string&
   if (fstat(file.get(), &status) != 0 || !S_ISREG(status.st_mode)) {
     return absl::InvalidArgumentError("expected a shared memory object");
   }
+  // The system lets root open every object; clients must not read another user's by it.
+  const bool is_open = (status.st_mode & S_IROTH) != 0 && (status.st_mode & S_IWOTH) != 0;
+  if (status.st_uid != geteuid() && !is_open) {
+    return absl::InvalidArgumentError(absl::StrCat(
+        "expected a shared memory object that the engine's user owns, or that all users may read and write: '", key,
+        "'"));
+  }
   const auto size = static_cast<uint64_t>(status.st_size);
   if (bytes == 0 || offset > size || bytes > size - offset) {
     return absl::InvalidArgumentError(absl::StrCat("expected bytes of the shared memory object '", key, "', which has ",

@@ -45,8 +45,9 @@ class SharedRegions {
   };
   using RegionPointer = std::shared_ptr<const Region>;
 
-  // `key` is the object's name for shm_open(). INVALID_ARGUMENT if it does not exist or is too small, ALREADY_EXISTS if
-  // the principal has a region of this name.
+  // `key` is the object's name for shm_open(). INVALID_ARGUMENT if it does not exist, is too small, or belongs to
+  // another user of the system, who has not opened it to all, ALREADY_EXISTS if the principal has a region of this
+  // name.
   absl::Status add(const std::string& principal, const std::string& name, const std::string& key, uint64_t offset,
                    uint64_t bytes);
   // NOT_FOUND if there is none.

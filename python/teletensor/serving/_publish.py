@@ -34,8 +34,8 @@ def _config(
         batching["max_queue_delay_microseconds"] = round(max_delay * 1e6)
     if max_queue:
         batching["default_queue_policy"] = {"max_queue_size": max_queue}
-    if batching:
-        made["dynamic_batching"] = batching
+    if batching or (max_batch_size and "sequence_batching" not in (config or {})):
+        made["dynamic_batching"] = batching  # requests are joined only with it
     if instances != 1:
         made["instance_group"] = [{"count": instances}]
     names = [to] if isinstance(to, str) else list(to or ())

@@ -146,6 +146,11 @@ std::unique_ptr<StreamingModel> GenerationModel::make(const std::shared_ptr<cons
   return std::make_unique<GenerationModel>(std::make_unique<ModelDecoder>(model), waiting);
 }
 
+StreamingModel::Counters GenerationModel::counters() const {
+  const SchedulerCounters now = scheduler_.counters();
+  return {now.tokens, now.prompt_tokens, now.steps, now.running, now.waiting};
+}
+
 absl::Status GenerationModel::stream(const InferRequest& wire, Send send) {
   Request request;
   try {

@@ -29,7 +29,7 @@ class GenerationModel final : public StreamingModel {
       : scheduler_(std::move(decoder), max_waiting) {}
 
   absl::Status stream(const InferRequest& request, Send send) override;
-  SchedulerCounters counters() const { return scheduler_.counters(); }
+  Counters counters() const override;
 
  private:
   Scheduler scheduler_;

@@ -1,6 +1,7 @@
 #include "server/serving/generation/scheduler.h"
 
 #include <algorithm>
+#include <exception>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -18,6 +19,15 @@ const char* name(Finish finish) {
   }
   return "";
 }
+
+namespace {
+
+absl::Status internal_error(const std::exception& exception) {
+  const auto* error = dynamic_cast<const Error*>(&exception);
+  return absl::InternalError(error != nullptr ? error->message() : "[generation] internal error");
+}
+
+}  // namespace
 
 Scheduler::Scheduler(std::unique_ptr<Decoder> decoder, size_t max_waiting, std::function<void()> prepare)
     : decoder_(std::move(decoder)),
@@ -82,10 +92,21 @@ absl::Status Scheduler::submit(Request request, Sink sink, uint64_t* number) {
 }
 
 void Scheduler::cancel(uint64_t number) {
-  MutexLock lock(mutex_);
-  for (const auto& [of, cancelled] : cancellable_) {
-    if (of == number) cancelled->store(true);
+  std::deque<Sequence> dropped;  // destroyed outside of the lock
+  {
+    MutexLock lock(mutex_);
+    for (const auto& [of, cancelled] : cancellable_) {
+      if (of == number) cancelled->store(true);
+    }
+    // A request that still waits leaves the queue now: slots may be occupied for long.
+    const auto waits = std::find_if(waiting_.begin(), waiting_.end(),
+                                    [&](const Sequence& sequence) { return sequence.number == number; });
+    if (waits == waiting_.end()) return;
+    dropped.push_back(std::move(*waits));
+    waiting_.erase(waits);
   }
+  finish(dropped.front(), Finish::kCancelled);
+  release(dropped.front());
 }
 
 SchedulerCounters Scheduler::counters() const {
@@ -114,9 +135,9 @@ bool Scheduler::admit() {
   Sequence next{};
   {
     MutexLock lock(mutex_);
+    counters_.running = running_.size();
     while (!ends_ && running_.empty() && waiting_.empty()) wake_up_.wait(mutex_);
     if (ends_) return false;
-    counters_.running = running_.size();
     if (waiting_.empty() || free_slots_.empty()) return true;
     next = std::move(waiting_.front());
     waiting_.pop_front();
@@ -137,8 +158,8 @@ void Scheduler::begin(Sequence sequence) {
   bool goes_on = false;
   try {
     goes_on = append(sequence, decoder_->prefill(sequence.slot, sequence.request.prompt));
-  } catch (const Error& error) {
-    finish(sequence, Finish::kError, absl::InternalError(error.message()));
+  } catch (const std::exception& error) {  // also std::bad_alloc: the thread serves other requests
+    finish(sequence, Finish::kError, internal_error(error));
   }
   {
     MutexLock lock(mutex_);
@@ -164,8 +185,8 @@ void Scheduler::step() {
   absl::Status failed;
   try {
     logits = decoder_->step(next);
-  } catch (const Error& error) {
-    failed = absl::InternalError(error.message());
+  } catch (const std::exception& error) {
+    failed = internal_error(error);
   }
   {
     MutexLock lock(mutex_);
@@ -181,8 +202,8 @@ void Scheduler::step() {
       ++sequence.length;
       try {
         goes_on = append(sequence, logits.subspan(row++ * vocabulary, vocabulary));
-      } catch (const Error& error) {
-        finish(sequence, Finish::kError, absl::InternalError(error.message()));
+      } catch (const std::exception& error) {
+        finish(sequence, Finish::kError, internal_error(error));
       }
     }
     if (!goes_on) release(sequence);

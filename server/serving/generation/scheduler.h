@@ -66,6 +66,7 @@ class Scheduler {
 
   // Called on the scheduler's thread for every token, and last with an event whose `finish` is not kNone. Must not
   // wait for long, because all sequences do. Returns false if nobody reads the tokens any more: the request then ends.
+  // cancel() of a request that waits calls it on its own thread.
   using Sink = std::function<bool(const Event& event)>;
   // Returns a number for cancel(). INVALID_ARGUMENT if the request is invalid, RESOURCE_EXHAUSTED if the queue is full,
   // UNAVAILABLE if the scheduler ends. The sink is not called if this fails.

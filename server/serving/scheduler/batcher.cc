@@ -101,7 +101,11 @@ void Batcher::execute(const std::vector<Job*>& batch) {
   wake_head();  // another instance may be free
   {
     MutexUnlock unlocked(mutex_);
-    execute_(instance, batch);
+    try {
+      execute_(instance, batch);
+    } catch (...) {  // a fault; the instance must not be lost
+      for (Job* job : batch) job->status = absl::InternalError("[ModelInfer] internal error");
+    }
   }
   idle_.push_back(instance);
   for (Job* job : batch) {

@@ -102,6 +102,16 @@ TEST(Batcher, RunsARequestAtOnceIfAnInstanceIsIdle) {
   EXPECT_TRUE(request.is_first);
 }
 
+TEST(Batcher, KeepsItsInstanceIfExecutionThrows) {
+  int calls = 0;
+  Batcher batcher({.max_rows = 8}, [&](size_t, absl::Span<Batcher::Job* const>) {
+    if (++calls == 1) throw std::bad_alloc();
+  });
+  Request failed("a"), good("b");
+  EXPECT_EQ(batcher.run(failed).code(), absl::StatusCode::kInternal);
+  EXPECT_TRUE(batcher.run(good).ok());
+}
+
 TEST(Batcher, JoinsWhatWaitsUpToTheMaximum) {
   Batches all({.max_rows = 4});
   all.hold();

@@ -81,6 +81,7 @@ class Counting final : public Decoder {
   absl::Span<const float> step(absl::Span<const Next> next) override {
     largest = std::max<size_t>(largest, next.size());
     if (fails) throw Error(ErrorKind::kRuntime, "broken");
+    if (lacks_memory) throw std::bad_alloc();
     logits_.clear();
     for (const Next& each : next) {
       EXPECT_LT(each.position, limits_.max_length);
@@ -89,7 +90,7 @@ class Counting final : public Decoder {
     return logits_;
   }
   std::atomic<size_t> largest = 0;
-  std::atomic<bool> fails = false, is_held = false;
+  std::atomic<bool> fails = false, lacks_memory = false, is_held = false;
 
  private:
   void add_row(int64_t slot, int64_t token) {
@@ -230,6 +231,37 @@ TEST(Scheduler, ReportsErrorsCancellationAndLateRequests) {
   EXPECT_EQ(cancelled.wait().finish, Finish::kCancelled);
   EXPECT_EQ(late.wait().finish, Finish::kError);
   EXPECT_EQ(late.last.status.code(), absl::StatusCode::kDeadlineExceeded);
+}
+
+TEST(Scheduler, SurvivesExceptionsOfOtherTypes) {
+  Fixture f({.slots = 2, .max_length = 1000, .vocabulary = 10});
+  uint64_t number;
+  Collected failed, good;
+  f.decoder->lacks_memory = true;
+  ASSERT_TRUE(f.scheduler->submit({.prompt = {1}, .max_tokens = 9}, failed.sink(), &number).ok());
+  EXPECT_EQ(failed.wait().finish, Finish::kError);
+  f.decoder->lacks_memory = false;
+  ASSERT_TRUE(f.scheduler->submit({.prompt = {1}, .max_tokens = 9}, good.sink(), &number).ok());
+  EXPECT_EQ(good.wait().finish, Finish::kLength);
+}
+
+TEST(Scheduler, CancelledRequestsLeaveTheQueueWhileOthersRun) {
+  Collected running, waiting[3];
+  Fixture f({.slots = 1, .max_length = 8, .vocabulary = 10}, /*max_waiting=*/1);
+  uint64_t number;
+  f.decoder->is_held = true;
+  ASSERT_TRUE(f.scheduler->submit({.prompt = {1}, .max_tokens = 1}, running.sink(), &number).ok());
+  while (f.scheduler->counters().running == 0) std::this_thread::yield();
+  EXPECT_EQ(f.scheduler->counters().waiting, 0u);
+  for (Collected& each : waiting) {
+    ASSERT_TRUE(f.scheduler->submit({.prompt = {1}, .max_tokens = 1}, each.sink(), &number).ok());
+    f.scheduler->cancel(number);
+    EXPECT_EQ(each.wait().finish, Finish::kCancelled);
+  }
+  EXPECT_EQ(f.scheduler->counters().waiting, 0u);
+  f.decoder->is_held = false;
+  EXPECT_EQ(running.wait().finish, Finish::kLength);
+  while (f.scheduler->counters().running != 0) std::this_thread::yield();
 }
 
 TEST(Scheduler, CancelsItsRequestsAtItsEnd) {

@@ -331,6 +331,12 @@ TEST_F(InferenceTest, SharedMemoryIsCheckedAtEachUse) {
   use(request.mutable_inputs(0), 995, 12);
   EXPECT_THAT(refusal(request), HasSubstr("which has 1000"));
   EXPECT_EQ(infer(request, "bob").status().code(), absl::StatusCode::kNotFound);
+  use(request.mutable_inputs(0), 0, int64_t{1} << 40);  // is refused before memory is allocated
+  EXPECT_EQ(infer(request).status().code(), absl::StatusCode::kResourceExhausted);
+  use(request.mutable_inputs(0), -1, 12);
+  EXPECT_EQ(infer(request).status().code(), absl::StatusCode::kInvalidArgument);
+  use(request.mutable_inputs(0), INT64_MAX, 12);
+  EXPECT_THAT(refusal(request), HasSubstr("which has 1000"));
   use(request.mutable_inputs(0), 0, 12);
   ASSERT_EQ(ftruncate(object, 0), 0);  // the client shrinks the object
   EXPECT_THAT(refusal(request), HasSubstr("has become smaller"));
@@ -365,6 +371,17 @@ TEST_F(InferenceTest, CallersNeedRights) {
   inference::RepositoryIndexResponse index;
   EXPECT_TRUE(server.describe({.name = "bob"}, inference::RepositoryIndexRequest(), &index).ok());
   EXPECT_EQ(index.models_size(), 0);
+  // A model that does not serve is as unknown to others, and one that was removed is forgotten.
+  EXPECT_TRUE(repository_->unload("m", "").ok());
+  EXPECT_EQ(infer(request, "carol").status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(infer(request, "bob").status().code(), absl::StatusCode::kNotFound);
+  EXPECT_TRUE(server.describe({.name = "bob"}, inference::RepositoryIndexRequest(), &index).ok());
+  EXPECT_EQ(index.models_size(), 0);
+  EXPECT_TRUE(server.describe({.name = "carol"}, inference::RepositoryIndexRequest(), &index).ok());
+  EXPECT_EQ(index.models_size(), 1);
+  repository_->remove("m", "");
+  EXPECT_TRUE(repository_->index().empty());
+  EXPECT_EQ(infer(request, "carol").status().code(), absl::StatusCode::kNotFound);
   const auto first = server.begin(900);
   EXPECT_TRUE(first.ok());
   EXPECT_EQ(server.begin(200).status().code(), absl::StatusCode::kResourceExhausted);
@@ -374,11 +391,11 @@ TEST_F(InferenceTest, CallersNeedRights) {
 class RestTest : public InferenceTest {
  protected:
   RestResponse ask(const std::string& method, const std::string& path, const std::string& body = "",
-                   size_t json_bytes = SIZE_MAX) {
+                   size_t json_bytes = SIZE_MAX, const std::string& token = "admin-token") {
     RestRequest request;
     request.method = method;
     request.path = path;
-    request.authorization = "Bearer admin-token";
+    request.authorization = "Bearer " + token;
     request.body = body;
     request.json_bytes = json_bytes;
     return answer_rest(*server_, request);
@@ -431,6 +448,34 @@ TEST_F(RestTest, AnswersTheOtherPaths) {
   }
 }
 
+TEST_F(RestTest, ChangesRequireAnOperatorAndPost) {
+  write_batched();
+  start();
+  for (const char* path : {"/v2/repository/models/m/unload", "/v2//repository/models/m/unload",
+                           "/v2/repository//models//m/unload/", "/v2/repository/models/m/load"}) {
+    EXPECT_EQ(ask("POST", path, "{}", SIZE_MAX, "user-token").status, 403) << path;
+    EXPECT_EQ(ask("GET", path, "", SIZE_MAX, "user-token").status, 403) << path;
+    EXPECT_EQ(ask("GET", path).status, 501) << path;
+  }
+  EXPECT_EQ(ask("GET", "/v2/systemsharedmemory/unregister").status, 501);
+  EXPECT_EQ(ask("GET", "/v2/models/m/ready").status, 200);
+  EXPECT_EQ(ask("POST", "/v2//repository/models/m/unload", "{}").status, 200);
+}
+
+TEST_F(RestTest, OutputsAsJsonAreCounted) {
+  write_batched();
+  start({.request_bytes = 10'000, .inflight_bytes = 6'000});
+  const std::string text = R"({"parameters": {"binary_data_output": true}, "inputs": [{"name": "x", "datatype": "FP32",
+      "shape": [8, 3], "parameters": {"binary_data_size": 96}}]})";
+  const std::string values = bytes_of(std::vector<float>(24));
+  EXPECT_EQ(ask("POST", "/v2/models/m/infer", text + values, text.size()).status, 200);
+  const std::string as_json = R"({"inputs": [{"name": "x", "datatype": "FP32", "shape": [8, 3],
+      "parameters": {"binary_data_size": 96}}]})";
+  EXPECT_EQ(ask("POST", "/v2/models/m/infer", as_json + values, as_json.size()).status, 200);
+  const auto most = server_->begin(2'500);
+  EXPECT_EQ(ask("POST", "/v2/models/m/infer", as_json + values, as_json.size()).status, 429);
+}
+
 TEST_F(RestTest, RefusesInvalidBodies) {
   write_batched();
   start();
@@ -466,6 +511,18 @@ TEST_F(RestTest, BodiesAreAdmittedByTheirHeaders) {
   EXPECT_THAT(admit(post + token + "Content-Length: -1").refusal, HasSubstr("400"));
   EXPECT_THAT(admit(post + token + "Transfer-Encoding: chunked").refusal, HasSubstr("411"));
   EXPECT_THAT(admit(post + token + "Content-Encoding: gzip\r\nContent-Length: 10").refusal, HasSubstr("411"));
+  EXPECT_THAT(
+      admit(post + token + "Transfer-Encoding: chunked\r\nContent-Encoding: identity\r\nContent-Length: 0").refusal,
+      HasSubstr("411"));
+  EXPECT_THAT(admit(post + token + "Content-Length : 10").refusal, HasSubstr("400"));
+  EXPECT_THAT(admit(post + token + "Content-Length: 10\r\n X: y").refusal, HasSubstr("400"));
+  EXPECT_THAT(admit(post + token + token + "Content-Length: 10").refusal, HasSubstr("400"));
+  EXPECT_THAT(admit("POST /v2//repository/models/m/unload HTTP/1.1\r\n" + token + "Content-Length: 2").refusal,
+              HasSubstr("403"));
+  EXPECT_THAT(admit("GET /v2/repository/models/m/unload HTTP/1.1\r\n" + token).refusal, HasSubstr("403"));
+  EXPECT_THAT(admit("GET /v2/models/m HTTP/1.1\r\n" + token + "Content-Length: 10").refusal, HasSubstr("400"));
+  EXPECT_THAT(admit("GET /v2/models/m HTTP/1.1\r\n" + token + "Transfer-Encoding: chunked").refusal, HasSubstr("400"));
+  EXPECT_EQ(admit("GET /v2/models/m HTTP/1.1\r\n" + token + "Content-Length: 0").refusal, "");
   EXPECT_THAT(admit("PUT /v2/models/m/infer HTTP/1.1\r\n" + token).refusal, HasSubstr("400"));
   EXPECT_THAT(admit("POST /v2/repository/models/m/unload HTTP/1.1\r\n" + token + "Content-Length: 2").refusal,
               HasSubstr("403"));

@@ -108,6 +108,18 @@ TEST_F(RepositoryTest, ConfigurationsAreChecked) {
   EXPECT_THAT(load(R"({"instance_group": [{"kind": "KIND_GPU", "gpus": [7]}]})"), HasSubstr("device of this engine"));
   EXPECT_THAT(load(R"({"parameters": {"color": {"string_value": "red"}}})"), HasSubstr("got 'color'"));
   EXPECT_THAT(load(R"({"parameters": {"memory_limit": {"string_value": "8"}}})"), HasSubstr("out of memory"));
+  const std::string batching = R"({"max_batch_size": 4, "dynamic_batching": )";
+  EXPECT_THAT(load(batching + R"({"preserve_ordering": true}})"), HasSubstr("preserve_ordering is not supported"));
+  std::string sizes = "1";
+  for (int i = 0; i < 100; ++i) sizes += ", 1";
+  EXPECT_THAT(load(batching + R"({"preferred_batch_size": [)" + sizes + "]}}"), HasSubstr("at most 64 sizes"));
+  EXPECT_THAT(load(R"({"sequence_batching": {"direct": {"max_queue_delay_microseconds": 1}}})"),
+              HasSubstr("sequences"));
+  EXPECT_THAT(load(R"({"model_transaction_policy": {"decoupled": true}})"), HasSubstr("a model that generates"));
+  EXPECT_THAT(load(R"({"input": [{"name": "z"}]})"), HasSubstr("names the input 'z'"));
+  EXPECT_THAT(load(R"({"input": [{"name": "x", "data_type": "TYPE_INT8"}]})"), HasSubstr("another data type"));
+  EXPECT_THAT(load(R"({"output": [{"name": "y", "dims": [-1, 4]}]})"), HasSubstr("other sizes"));
+  EXPECT_THAT(load(R"({"model_warmup": [{"inputs": {"x": {"dims": [200000000, 3]}}}]})"), HasSubstr("model_warmup"));
   EXPECT_EQ(ask("m").value(), 1);  // what served before does
   EXPECT_EQ(load(R"({"max_batch_size": 4, "dynamic_batching": {"preferred_batch_size": [2, 4]}})"), "");
   EXPECT_EQ(ask("m").value(), 1);
