@@ -88,7 +88,10 @@ class Steps:
         result = self.call_in_graph("call_method", "backward", [value, *args], {k: v for k, v in kwargs.items() if k == "gradient"})
         self._has_backward = self.mutates = True
         for tensor in self._with_grad:
-            tensor.attributes.pop("grad", None)
+            if tensor.example.grad is None:  # the pass has not reached it
+                tensor.attributes["grad"] = Constant(None)
+            else:
+                tensor.attributes.pop("grad", None)
         return result
 
     def _check_histories(self) -> None:

@@ -305,7 +305,7 @@ class Tensors:
             return SequenceValue([self.constant_value(r) for r in result], type(result))
         if isinstance(result, list):
             return SequenceValue([self.constant_value(r) for r in result], list)
-        return Constant(result)
+        return Constant(int(result) if isinstance(result, _C.SymInt) else result)  # int() requires the number of later calls
 
     def set_mode(self, function: Callable, args: list[Value]) -> Value:
         """A call that changes a mode of the thread. It takes effect until the capture ends, and in the graph."""
@@ -334,6 +334,8 @@ class Tensors:
             return self.shape_of(value)
         if name == "__class__":
             return self.type_constant(value.cls)
+        if name == "nbytes":
+            return self.operation("*", self.symbol(value.example.numel(), ("numel", value)), Constant(value.example.itemsize))
         if name in METADATA_ATTRIBUTES:
             return self.constant_value(getattr(value.example, name))
         if name == "is_leaf" and value.is_leaf is not None:
