@@ -296,6 +296,8 @@ class Operators:
         a, b = self.real(a), self.real(b)
         if a is b:
             return True
+        if isinstance(a, TensorValue) and isinstance(b, TensorValue) and (a.may_exist or b.may_exist):
+            raise Break("whether a gradient is another tensor")
         a, b = self.plain(a), self.plain(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
             if a.value is b.value:

@@ -129,3 +129,54 @@ def test_programs_refuse_gradients_of_what_they_write():
     with pytest.raises(NotImplementedError, match="gradient leads to an input that the function writes"):
         torch.compiler.trace(f, torch.ones(3, requires_grad=True))
     assert torch.compiler.trace(f, torch.ones(3))(torch.ones(3)).item() == 6
+
+
+def decayed(optimizer, x, weight):
+    optimizer.zero_grad()
+    (weight * x).sum().backward()
+    for group in optimizer.param_groups:
+        group["lr"] *= 0.5
+    optimizer.step()
+
+
+def decayed_when_it_has_waited(optimizer, x, weight, counts=[0]):  # noqa: B006 - one for all calls
+    optimizer.zero_grad()
+    (weight * x).sum().backward()
+    counts[0] += 1
+    if counts[0] % 2 == 0:
+        optimizer.param_groups[0]["lr"] = 0.25 * counts[0]
+    optimizer.step()
+
+
+def state_cleared(optimizer, x, weight):
+    optimizer.zero_grad()
+    (weight * x).sum().backward()
+    optimizer.state.clear()
+    optimizer.step()
+
+
+@pytest.mark.parametrize("function", [decayed, decayed_when_it_has_waited, state_cleared])
+def test_steps_after_changes_of_the_optimizer(function):
+    found = []
+    for f in (function, torch.compile(function)):
+        weight = torch.ones(3, requires_grad=True)
+        optimizer = torch.optim.SGD([weight], lr=1.0, momentum=0.9)
+        if function is decayed_when_it_has_waited:
+            function.__defaults__[0][0] = 0
+        found.append([])
+        for _ in range(4):
+            f(optimizer, torch.arange(3.0), weight)
+            found[-1].append(weight.tolist())
+    assert found[0] == found[1]
+
+
+def test_whether_a_gradient_is_the_same_tensor():
+    weight = torch.ones(3, requires_grad=True)
+
+    def f(x):
+        before = weight.grad
+        (weight * x).sum().backward()
+        return before is None, before is weight.grad
+
+    compiled = torch.compile(f)
+    assert [compiled(torch.ones(3)) for _ in range(3)] == [(True, False), (False, True), (False, True)]
