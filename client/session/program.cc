@@ -209,7 +209,7 @@ void Program::check_grads(absl::Span<const Tensor> inputs) const {
     check(leaf->is_leaf(),
           "[run_program] expected a leaf as the input whose .grad the Program changes, got a result of "
           "a recorded operation");
-    check(!leaf->grad || grad.is_set || !grad.is_read,
+    check(!leaf->grad || (!grad.begins_without && (grad.is_set || !grad.is_read)),
           "[run_program] the traced function reads .grad of a leaf that had none; set it to None before the call, or "
           "clear it in the function");
   }

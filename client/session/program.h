@@ -82,6 +82,8 @@ class Program final : public RefCounted {
     // The function has read the accumulated gradient, which would be another one if there was a gradient before the
     // run.
     bool is_read = false;
+    // The function has accumulated a gradient in a leaf that had none, and replaced it.
+    bool begins_without = false;
   };
   // `.grad` of a leaf that the function has read before it has changed it: null if there was none.
   struct ReadGrad {

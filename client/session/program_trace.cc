@@ -6,6 +6,7 @@
 
 #include "absl/cleanup/cleanup.h"
 #include "absl/container/flat_hash_set.h"
+#include "absl/functional/function_ref.h"
 #include "client/link/outside.h"
 #include "client/session/encode.h"
 #include "client/session/leaf_grads.h"
@@ -28,8 +29,8 @@ uint64_t next_serial() {
   return ++last & ((uint64_t{1} << (63 - kSlotBits)) - 1);
 }
 
-// Whether a backward pass from the tensor needs what an earlier pass has freed.
-bool has_freed_graph(const Tensor& tensor) {
+// Whether a node of the tensor's graph has a property.
+bool has_node(const Tensor& tensor, absl::FunctionRef<bool(const GraphNode&)> is_sought) {
   if (!tensor->requires_grad) return false;
   absl::flat_hash_set<const GraphNode*> visited;
   std::vector<const GraphNode*> left = {edge_of(tensor).node.get()};
@@ -37,12 +38,21 @@ bool has_freed_graph(const Tensor& tensor) {
     const GraphNode* node = left.back();
     left.pop_back();
     if (!visited.insert(node).second) continue;
-    if (node->freed != GraphNode::Freed::kNo) return true;
+    if (is_sought(*node)) return true;
     for (const GraphEdge& edge : node->edges) {
       if (edge.node) left.push_back(edge.node.get());
     }
   }
   return false;
+}
+
+// Whether a backward pass from the tensor needs what an earlier pass has freed.
+bool has_freed_graph(const Tensor& tensor) {
+  return has_node(tensor, [](const GraphNode& node) { return node.freed != GraphNode::Freed::kNo; });
+}
+
+bool reaches(const Tensor& tensor, const absl::flat_hash_set<const GraphNode*>& nodes) {
+  return !nodes.empty() && has_node(tensor, [&](const GraphNode& node) { return nodes.contains(&node); });
 }
 
 }  // namespace
@@ -427,6 +437,8 @@ ProgramTrace::ChangedGrad& ProgramTrace::changed(const Tensor& leaf) {
 void ProgramTrace::set_grad(const Tensor& leaf, Tensor grad) {
   ChangedGrad& changed_grad = changed(leaf);
   if (grad) slot_of(*grad);
+  // What a backward pass has accumulated may have been read: with a gradient from before the run it would differ.
+  changed_grad.begins_without |= changed_grad.accumulated && !changed_grad.is_set;
   changed_grad.is_set = true;
   changed_grad.set = grad;
   changed_grad.accumulated = Tensor();
@@ -469,6 +481,7 @@ std::vector<Program::LeafGrad> ProgramTrace::grads(std::vector<Slot>* results) {
     Program::LeafGrad& grad = grads.emplace_back();
     grad.leaf = source_of(changed.leaf);
     grad.is_set = changed.is_set;
+    grad.begins_without = changed.begins_without;
     grad.set = changed.set ? output_of(changed.set, results) : kNone;
     grad.accumulated = kNone;
     if (!changed.accumulated) continue;
@@ -477,6 +490,20 @@ std::vector<Program::LeafGrad> ProgramTrace::grads(std::vector<Slot>* results) {
     grad.is_read = results->size() == before || is_read(changed.accumulated);
   }
   return grads;
+}
+
+void ProgramTrace::check_gradients_of(const Tensor& output) const {
+  if (!is_traced(output->id) || !output->requires_grad || written_.empty()) return;
+  absl::flat_hash_set<const GraphNode*> nodes;
+  const auto add_written = [&](const Tensor& input) {
+    const bool is_written = std::find(written_.begin(), written_.end(), input->storage_number()) != written_.end();
+    if (is_written && input->requires_grad) nodes.insert(edge_of(input).node.get());
+  };
+  std::for_each(inputs_.begin(), inputs_.end(), add_written);
+  std::for_each(captured_.begin(), captured_.end(), add_written);
+  check(ErrorKind::kNotImplemented, !reaches(output, nodes),
+        "[trace] a traced function cannot return a tensor whose gradient leads to an input that the function writes; "
+        "return it without gradients (.detach())");
 }
 
 Tensor ProgramTrace::without_freed_graph(const Tensor& output) {
@@ -532,6 +559,7 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
       returned.push_back(output_of(plain, &results));
       returned.back().is_freed = true;
     } else {
+      check_gradients_of(output);
       returned.push_back(output_of(output, &results));
     }
   }

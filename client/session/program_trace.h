@@ -163,6 +163,8 @@ class ProgramTrace {
   Tensors results_of(const Op& op, Args args, Inference& inference);
   uint32_t site_of(uint32_t site);
   Program::Output output_of(const Tensor& output, std::vector<Slot>* results);
+  // Runs give gradients to no input that they write.
+  void check_gradients_of(const Tensor& output) const;
   Tensor without_freed_graph(const Tensor& output);
   Program::Output source_of(const Tensor& input) const;
   // A leaf whose `.grad` has changed.
@@ -172,6 +174,7 @@ class ProgramTrace {
     Tensor set;          // that the function has assigned
     Tensor accumulated;  // of its backward passes since then
     bool is_set = false;
+    bool begins_without = false;  // the function has replaced what it has accumulated in a leaf without a gradient
   };
   ChangedGrad& changed(const Tensor& leaf);
   void add(const Op& op, Args args, absl::Span<const Tensor> results, const CallOptions& options,

@@ -146,12 +146,14 @@ class Operators:
         if isinstance(a, SequenceValue) and isinstance(b, SequenceValue) and sign == "+":
             if (a.cls is list) != (b.cls is list):
                 return raise_(TypeError, f'can only concatenate {a.cls.__name__} (not "{b.cls.__name__}") to {a.cls.__name__}')
-            return SequenceValue([*a.items, *b.items], list if a.cls is list else _sum_type(a.cls, b.cls))
+            if a.cls is _C.Size and not all(is_symbolic_operand(self.real(item)) for item in b.items):
+                raise Break("sizes and a tuple of something else than ints")
+            return SequenceValue([*a.items, *b.items], list if a.cls is list else _sum_type(a.cls))
         for x, y in ((a, b), (b, a)):
             if isinstance(x, SequenceValue) and sign == "*" and isinstance(y, Constant) and isinstance(y.value, int):
                 if len(x.items) * y.value > _MAX_TEXT:
                     raise Break("a very long sequence")
-                return SequenceValue(x.items * y.value, list if x.cls is list else _sum_type(x.cls, x.cls))
+                return SequenceValue(x.items * y.value, list if x.cls is list else _sum_type(x.cls))
         if isinstance(a, SetValue) and isinstance(b, SetValue) and sign in "|&-^":
             return self._set_operation(sign, a, b)
         if isinstance(a, DictValue) and isinstance(b, DictValue) and sign == "|" and a.cls is dict and b.cls is dict:
@@ -294,6 +296,8 @@ class Operators:
         a, b = self.real(a), self.real(b)
         if a is b:
             return True
+        if isinstance(a, TensorValue) and isinstance(b, TensorValue) and (a.may_exist or b.may_exist):
+            raise Break("whether a gradient is another tensor")
         a, b = self.plain(a), self.plain(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
             if a.value is b.value:
@@ -526,8 +530,8 @@ class Operators:
         raise Break(f"a {type(value).__name__} where a constant is expected")
 
 
-def _sum_type(a: type, b: type) -> type:
-    return _C.Size if a is _C.Size and b is _C.Size else tuple
+def _sum_type(a: type) -> type:
+    return _C.Size if a is _C.Size else tuple
 
 
 def _compares_by_identity(a: Any, b: Any) -> bool:

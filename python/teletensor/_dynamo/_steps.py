@@ -88,7 +88,10 @@ class Steps:
         result = self.call_in_graph("call_method", "backward", [value, *args], {k: v for k, v in kwargs.items() if k == "gradient"})
         self._has_backward = self.mutates = True
         for tensor in self._with_grad:
-            tensor.attributes.pop("grad", None)
+            if tensor.example.grad is None:  # the pass has not reached it
+                tensor.attributes["grad"] = Constant(None)
+            else:
+                tensor.attributes.pop("grad", None)
         return result
 
     def _check_histories(self) -> None:
@@ -135,6 +138,7 @@ class Steps:
         if not self._has_backward or value.source is None or not value.is_leaf or value.example.grad is None:
             return None
         found = self.call_in_graph("call_function", getattr, [value, Constant("grad")])
+        found.may_exist = True
         self._set_known_grad(value, found)
         return found
 
@@ -194,6 +198,7 @@ class Steps:
         has_tensors = any(isinstance(group["lr"], _C.Tensor) for group in optimizer.param_groups)
         if reason is not None or value.attributes or value.source is None or has_tensors:
             raise Break(f"the step of an optimizer: {reason or 'it was changed, or its learning rate is a tensor'}")
+        self._check_unwritten(optimizer)
         self.guards.check(CHECK_IS, value.source, optimizer)
         for group in self.elements(self.get_attribute(value, "param_groups")):
             for parameter in self.elements(self.get_item(group, Constant("params"))):
@@ -208,6 +213,15 @@ class Steps:
         self.mutates = self.has_steps = True
         self._stepped.append(value)
         return Constant(None)
+
+    def _check_unwritten(self, optimizer: Optimizer) -> None:
+        """Ends the graph if the function has written what the step reads: writes to objects take place after the graph."""
+        read = [optimizer.param_groups, optimizer.state, optimizer.defaults, *optimizer.state.values()]
+        for group in optimizer.param_groups:
+            read += [group, group["params"]]
+        known = {id(obj) for obj in read}
+        if any(id(getattr(value, "original", None)) in known for value in self.written.values()):
+            raise Break("the step of an optimizer whose groups or state the function has changed")
 
     def apply_function(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Function.apply() where nothing is recorded: executes forward()."""

@@ -305,7 +305,7 @@ class Tensors:
             return SequenceValue([self.constant_value(r) for r in result], type(result))
         if isinstance(result, list):
             return SequenceValue([self.constant_value(r) for r in result], list)
-        return Constant(result)
+        return Constant(int(result) if isinstance(result, _C.SymInt) else result)  # int() requires the number of later calls
 
     def set_mode(self, function: Callable, args: list[Value]) -> Value:
         """A call that changes a mode of the thread. It takes effect until the capture ends, and in the graph."""
@@ -334,6 +334,8 @@ class Tensors:
             return self.shape_of(value)
         if name == "__class__":
             return self.type_constant(value.cls)
+        if name == "nbytes":
+            return self.operation("*", self.symbol(value.example.numel(), ("numel", value)), Constant(value.example.itemsize))
         if name in METADATA_ATTRIBUTES:
             return self.constant_value(getattr(value.example, name))
         if name == "is_leaf" and value.is_leaf is not None:
@@ -395,8 +397,7 @@ class Tensors:
         dtype, is_float = other.example.dtype, item.cls is float
         if other.example.dim() == 0 or (dtype not in (_C.float32, _C.float64) if is_float else dtype.itemsize < 4):
             raise Break("item() in arithmetic whose result depends on the kind of number")
-        detached = self.call_in_graph("call_method", "detach", [item.tensor])
-        reshaped = self.call_in_graph("call_method", "reshape", [detached, SequenceValue([], tuple)])
+        reshaped = self.call_in_graph("call_method", "reshape", [item.tensor, SequenceValue([], tuple)])
         return self.call_in_graph("call_method", "to", [reshaped, Constant(_C.float64 if is_float else _C.int64)])
 
     def call_tensor_method(self, value: TensorValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -418,7 +419,8 @@ class Tensors:
         if name == "backward":
             return self.backward(value, args, kwargs)
         if name == "item" and not args and not kwargs and self.can_keep_item(value):
-            return ItemValue(value)
+            # The number is read after the graph, which may write to the tensor.
+            return ItemValue(self.call_in_graph("call_method", "clone", [self.call_in_graph("call_method", "detach", [value])]))
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

@@ -104,6 +104,7 @@ class TensorValue(Value):
         self.node, self.example, self._cls, self.source, self.is_leaf = node, example, cls, source, is_leaf
         self.attributes: dict[str, Value] = {}
         self.original: Any = None  # the tensor, if it is an input
+        self.may_exist = False  # the node may return a tensor that exists, or that another node has returned
         self.dims: tuple[int, ...] = ()  # whose sizes differ from call to call, if it is an input
 
     @property

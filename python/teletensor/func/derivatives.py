@@ -155,7 +155,7 @@ def jacrev(
                 vectors = [*zeros[:position], unit, *zeros[position + 1 :]]
                 parts.append(tree.leaves(product(tree.rebuild(output, vectors))[0]))
             pairs = zip(zip(*parts), tree.leaves(selected))
-            stacked = [_C.torch.stack(p).reshape(*o.shape, *x.shape) for p, x in pairs]
+            stacked = [_C.torch.stack(p).reshape((*o.shape, *x.shape)) for p, x in pairs]
             return tree.rebuild(selected, stacked)
 
         found = tree.rebuild(output, [rows(o, i) for i, o in enumerate(tree.leaves(output))])

@@ -122,7 +122,7 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
         def by_inputs(position: int) -> Any:
             rows = [of_input[position].movedim(0, -1) for of_input in columns]
-            return tree.rebuild(selected, [row.reshape(*row.shape[:-1], *x.shape) for row, x in zip(rows, given)])
+            return tree.rebuild(selected, [row.reshape((*row.shape[:-1], *x.shape)) for row, x in zip(rows, given)])
 
         found = tree.rebuild(output, [by_inputs(i) for i in range(count)])
         if not has_aux:

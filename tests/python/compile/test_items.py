@@ -79,3 +79,17 @@ def test_other_uses_end_the_graph(function):
         same(compiled(x), function(x))
     with pytest.raises(Unsupported):
         torch.compile(function, fullgraph=True)(x)
+
+
+def written_after(x):
+    total = x.sum()
+    before, first = total.item(), x[0].item()
+    total.add_(5)
+    x.zero_()
+    return before, first, total, x + before
+
+
+def test_numbers_of_tensors_that_are_written_later():
+    compiled = torch.compile(written_after, fullgraph=True)
+    for n in (3, 4, 5):
+        same(compiled(torch.arange(1.0, n)), written_after(torch.arange(1.0, n)))

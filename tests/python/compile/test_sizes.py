@@ -248,3 +248,17 @@ def test_the_limit_counts_and_the_reason_is_shown(capfd, monkeypatch):
     f, graphs = compiled(lambda x: x + 1 if x.shape[0] > 5 else x - 1, dynamic=True)
     f(torch.ones(3)), f(torch.ones(9))
     assert len(graphs) == 2 and "what was decided by sizes" in capfd.readouterr().err
+
+
+def bytes_and_sums(x):
+    return x.nbytes, x.t().nbytes + 1, x.shape + (2,), type(x.shape + (2,)).__name__, x.reshape(x.shape + (1,))
+
+
+def test_bytes_and_sums_of_sizes():
+    for dynamic in (None, True):
+        torch._dynamo.reset()
+        compiled = torch.compile(bytes_and_sums, dynamic=dynamic)
+        for n in (3, 4, 5, 1, 0, 7):
+            got, want = compiled(torch.ones(n, 2)), bytes_and_sums(torch.ones(n, 2))
+            assert got[:4] == want[:4] and [type(v) for v in got] == [type(v) for v in want]
+            assert got[4].shape == want[4].shape
