@@ -52,6 +52,7 @@ EXACT = {
     "ScatterND that adds": ("ScatterND", [float32(1, 2), np.asarray([[0], [0], [-1]]), float32(1, 2, 3)], {"reduction": "add"}, 18,
                             [float32(4, 5)]),
     "CumSum backwards": ("CumSum", [float32(1, 2, 3), np.asarray(0)], {"reverse": 1, "exclusive": 1}, 14, [float32(5, 3, 0)]),
+    "CumSum of nothing": ("CumSum", [np.zeros((2, 0), np.float32), np.asarray(1)], {"exclusive": 1}, 14, [np.zeros((2, 0), np.float32)]),
     "ReduceMax of nothing": ("ReduceMax", [np.zeros((2, 0), np.float32), int64(1)], {"keepdims": 0}, 20,
                              [float32(-np.inf, -np.inf)]),
     "Pow with a negative exponent": ("Pow", [np.asarray([1, 2], np.int32), np.asarray([-1, -2], np.int32)], {}, 15,
