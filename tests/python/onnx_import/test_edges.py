@@ -135,6 +135,17 @@ def test_a_resized_dimension_of_size_1_with_pytorchs_coordinates():
     assert of_node("Resize", sizes, 1, 11, attributes, False)[0].item() == 1.0
 
 
+def test_a_value_in_place_of_an_initializer_is_checked():
+    proto = model("g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, 1.0}> { v = Mul(w, w)  y = Add(x, v) }")
+    loaded = torch.onnx.load(proto)
+    assert loaded(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert loaded({"x": torch.ones(2), "w": torch.tensor([2.0, 3.0])}).tolist() == [5.0, 10.0]
+    with pytest.raises(TypeError, match="'w'"):
+        loaded({"x": torch.ones(2), "w": torch.ones(2, dtype=torch.int64)})
+    with pytest.raises(ValueError, match="'w'"):
+        loaded({"x": torch.ones(2), "w": torch.ones(1)})
+
+
 WEIGHTS = "g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}, float s = {2.0}> { w2 = Mul(w, s)  y = Mul(x, w2) }"
 
 
