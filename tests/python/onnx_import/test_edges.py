@@ -52,6 +52,7 @@ EXACT = {
     "ScatterND that adds": ("ScatterND", [float32(1, 2), np.asarray([[0], [0], [-1]]), float32(1, 2, 3)], {"reduction": "add"}, 18,
                             [float32(4, 5)]),
     "CumSum backwards": ("CumSum", [float32(1, 2, 3), np.asarray(0)], {"reverse": 1, "exclusive": 1}, 14, [float32(5, 3, 0)]),
+    "CumSum of nothing": ("CumSum", [np.zeros((2, 0), np.float32), np.asarray(1)], {"exclusive": 1}, 14, [np.zeros((2, 0), np.float32)]),
     "ReduceMax of nothing": ("ReduceMax", [np.zeros((2, 0), np.float32), int64(1)], {"keepdims": 0}, 20,
                              [float32(-np.inf, -np.inf)]),
     "Pow with a negative exponent": ("Pow", [np.asarray([1, 2], np.int32), np.asarray([-1, -2], np.int32)], {}, 15,
@@ -132,6 +133,17 @@ def test_a_resized_dimension_of_size_1_with_pytorchs_coordinates():
     sizes = [x, float32(), float32(), int64(1, 1, 1, 1)]
     attributes = {"mode": "cubic", "coordinate_transformation_mode": "pytorch_half_pixel"}
     assert of_node("Resize", sizes, 1, 11, attributes, False)[0].item() == 1.0
+
+
+def test_a_value_in_place_of_an_initializer_is_checked():
+    proto = model("g (float[2] x, float[2] w) => (float[2] y) <float[2] w = {1.0, 1.0}> { v = Mul(w, w)  y = Add(x, v) }")
+    loaded = torch.onnx.load(proto)
+    assert loaded(torch.ones(2)).tolist() == [2.0, 2.0]
+    assert loaded({"x": torch.ones(2), "w": torch.tensor([2.0, 3.0])}).tolist() == [5.0, 10.0]
+    with pytest.raises(TypeError, match="'w'"):
+        loaded({"x": torch.ones(2), "w": torch.ones(2, dtype=torch.int64)})
+    with pytest.raises(ValueError, match="'w'"):
+        loaded({"x": torch.ones(2), "w": torch.ones(1)})
 
 
 WEIGHTS = "g (float[2] x) => (float[2] y) <float[2] w = {1.0, 2.0}, float s = {2.0}> { w2 = Mul(w, s)  y = Mul(x, w2) }"

@@ -330,3 +330,15 @@ def test_scanned_inputs_of_different_lengths_are_refused():
     assert loaded(torch.ones(3), torch.ones(3)).tolist() == [2.0] * 3
     with pytest.raises(ValueError, match="equal lengths"):
         loaded(torch.ones(2), torch.ones(3))
+
+
+def test_names_that_differ_in_punctuation_only_take_little_time():
+    """Names of weights become attributes; 5,000 of them become one identifier."""
+    count = 5000
+    names = ["w" + "".join(".-+/"[(i >> 2 * b) & 3] for b in range(7)) for i in range(count)]
+    nodes = [helper.make_node("Mul", [f"t{i}" if i else "x", n], [f"t{i + 1}"]) for i, n in enumerate(names)]
+    proto = of_nodes(*nodes, output=f"t{count}")
+    proto.graph.initializer.extend(numpy_helper.from_array(np.ones(1, np.float32), n) for n in names)
+    found = torch.onnx.load(proto).weight_names()
+    assert list(found) == names and len(set(found.values())) == count
+    assert all(len(key) < 16 for key in found.values())

@@ -37,6 +37,7 @@ class OnnxModel(nn.Module):
     def __init__(self, model: Any, folder: str | None, device: Any, trainable: bool) -> None:
         super().__init__()
         self._device, self._trainable = torch.device(device), trainable
+        self._repeated: dict[str, int] = {}
         self._uploaded: dict[str, tuple] = {}  # by key, the tensor and its version
         self._keys: dict[str, str] = {}  # attribute of each weight, by its name in the model
         builder = Builder(model, self, folder)
@@ -49,15 +50,17 @@ class OnnxModel(nn.Module):
         constant = {*self._plan.constants, *self._plan.weights}
         self.input_names = [n for n in self._plan.inputs if n not in constant]
         self.output_names = list(self._plan.outputs)
-        self.inputs = {i.name: _declared(i.type) for i in model.graph.input if i.name in self.input_names}
+        self.inputs = {i.name: _declared(i.type) for i in model.graph.input if i.name not in constant}
+        self._replaceable = {i.name: _declared(i.type) for i in model.graph.input if i.name in constant}
         self.outputs = {o.name: _declared(o.type) for o in model.graph.output}
         self.graph_name = model.graph.name
 
     def add(self, name: str, array: np.ndarray) -> str:
         """Uploads a weight, and returns its key."""
-        key = re.sub(r"[^0-9A-Za-z_]", "_", name) or "_"
-        while hasattr(self, key) or key in self._keys.values():
-            key += "_"
+        first = key = re.sub(r"[^0-9A-Za-z_]", "_", name) or "_"
+        while hasattr(self, key):  # names that differ in other characters only
+            self._repeated[first] = self._repeated.get(first, 0) + 1
+            key = f"{first}_{self._repeated[first]}"
         tensor = _values.to_engine(array, self._device)
         if tensor.dtype in (torch.float32, torch.float64, torch.float16, torch.bfloat16):
             self.register_parameter(key, nn.Parameter(tensor, requires_grad=self._trainable))
@@ -139,7 +142,7 @@ class OnnxModel(nn.Module):
             if value is None and not self._is_optional(name):
                 raise TypeError(f"[OnnxModel] expected a tensor for the input {name!r}, got None")
             return value
-        declared, dims = self.inputs.get(name, (0, None))
+        declared, dims = self.inputs.get(name) or self._replaceable.get(name, (0, None))
         if isinstance(value, (bool, int, float, np.generic)):
             value = np.asarray(value, dtype=_types.numpy_of(declared) if declared else None)
         if isinstance(value, np.ndarray):

@@ -174,9 +174,9 @@ class Builder:
         """The value of an attribute; graphs become Plans."""
         kind = onnx().AttributeProto
         if attribute.type == kind.GRAPH:
-            return self.graph(attribute.g, opsets, outer, visible, depth + 1, f"{prefix}{attribute.name}.{self.nodes}.")
+            return self.graph(attribute.g, opsets, outer, visible, depth + 1, f"{prefix}{attribute.name[:64]}.{self.nodes}.")
         if attribute.type == kind.GRAPHS:
-            return [self.graph(g, opsets, outer, visible, depth + 1, f"{prefix}{attribute.name}.{self.nodes}.{i}.")
+            return [self.graph(g, opsets, outer, visible, depth + 1, f"{prefix}{attribute.name[:64]}.{self.nodes}.{i}.")
                     for i, g in enumerate(attribute.graphs)]  # fmt: skip
         if attribute.type == kind.TENSOR:
             return _weights.read(attribute.t, self.folder, self.budget)
@@ -233,7 +233,7 @@ class Builder:
         attributes = self._attributes(node, opsets, outer, visible, depth, prefix)
         inputs, outputs = list(node.input), list(node.output)
         if local is not None:
-            body = self.function(local, attributes, depth + 1, f"{prefix}{node.op_type}.{self.nodes}.")
+            body = self.function(local, attributes, depth + 1, f"{prefix}{node.op_type[:64]}.{self.nodes}.")
             return Step(node.op_type, 0, _caller(body), {}, inputs, outputs, where, False)
         version = opsets.get(domain)
         if version is None:
@@ -271,7 +271,7 @@ class Builder:
             if text is None:
                 return None
             proto = onnx().FunctionProto.FromString(text)
-            return _caller(self.function(proto, given, depth + 1, f"{prefix}{node.op_type}.{self.nodes}."))
+            return _caller(self.function(proto, given, depth + 1, f"{prefix}{node.op_type[:64]}.{self.nodes}."))
         if schema.has_context_dependent_function:
             return _typed_caller(self, schema, node, version, attributes, depth, prefix)
         return None

@@ -103,6 +103,8 @@ def _cumulative(function: Callable, start: int) -> Callable:
     @keeps(1)
     def accumulate(call: Call, x: Tensor, axis: Any) -> Tensor:
         dim = int(_values.integer(axis))
+        if _values.fixed(x.shape[dim]) and x.shape[dim] == 0:
+            return x
         if call.get("reverse", 0):
             x = torch.flip(x, [dim])
         if call.get("exclusive", 0):
