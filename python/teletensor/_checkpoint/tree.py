@@ -92,7 +92,7 @@ def _key(key):
 
 def _dtype(name: str) -> _C.dtype:
     dtype = getattr(_C, name)
-    if not isinstance(dtype, _C.dtype):
+    if type(dtype) is not _C.dtype:
         raise ValueError(f"{name} is not a dtype")
     return dtype
 

@@ -78,6 +78,8 @@ quantize_per_tensor.__overloads__ = (  # type: ignore[attr-defined]
 
 def channel_quantizer(dtype: QuantizedDType, scales: Tensor, zero_points: Tensor, axis: int, dims: int) -> Quantizer:
     """The quantizer with a scale per entry of a dimension. Floating zero points are those of embeddings."""
+    if scales.is_complex() or zero_points.is_complex():
+        raise RuntimeError(f"expected real scales and zero points, got {scales.dtype} and {zero_points.dtype}")
     floating = zero_points.is_floating_point()
     kinds = (_C.float32, _C.float32) if floating else (_C.float64, _C.int64)
     if not 0 <= axis < dims:

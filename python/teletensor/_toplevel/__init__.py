@@ -61,9 +61,9 @@ NAMES = {
     "linalg._removed": "eig lstsq matrix_rank solve symeig",
     "_quantized.fake": "_fake_quantize_learnable_per_channel_affine _fake_quantize_learnable_per_tensor_affine "
     "_fake_quantize_per_tensor_affine_cachemask_tensor_qparams _fused_moving_avg_obs_fq_helper fused_moving_avg_obs_fake_quant",
-    "_quantized.functions": "_choose_qparams_per_tensor choose_qparams_optimized _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu _int_mm "
+    "_quantized.functions": "_choose_qparams_per_tensor _convert_weight_to_int4pack _convert_weight_to_int4pack_for_cpu _int_mm "
     "_weight_int4pack_mm _weight_int4pack_mm_for_cpu _weight_int4pack_mm_with_scales_and_zeros _weight_int8pack_mm "
-    "quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d",
+    "choose_qparams_optimized quantized_batch_norm quantized_max_pool1d quantized_max_pool2d quantized_max_pool3d",
     "_quantized.operators.recurrent_layers": "quantized_gru quantized_lstm",
     "_quantized.create": "_empty_affine_quantized _empty_per_channel_affine_quantized _make_per_channel_quantized_tensor "
     "_make_per_tensor_quantized_tensor dequantize empty_quantized int_repr q_per_channel_axis q_per_channel_scales "

@@ -47,7 +47,7 @@ class _Encoder:
             return {"complex": [self.encode(value.real), self.encode(value.imag)]}
         if isinstance(value, _C.Tensor):
             return {"tensor": self._tensor(value)}
-        if isinstance(value, _C.dtype):
+        if type(value) is _C.dtype:
             return {"dtype": _name(value)}
         if isinstance(value, _C.device):
             return {"device": str(value)}
@@ -123,7 +123,7 @@ class _Decoder:
 
     def _dtype(self, name: str) -> _C.dtype:
         dtype = getattr(_C, name)
-        if not isinstance(dtype, _C.dtype):
+        if type(dtype) is not _C.dtype:
             raise ValueError(f"{name} is not a dtype")
         return dtype
 

@@ -28,7 +28,7 @@ def _checked_ints(values, what: str) -> list[int]:
 def _view(storage, offset, size, stride, dtype: _C.dtype | None = None) -> Tensor:
     require(isinstance(storage, TypedStorage), "a storage", storage)
     require(type(offset) is int and 0 <= offset < 2**63, "a storage offset", offset)
-    require(dtype is None or isinstance(dtype, _C.dtype), "a dtype", dtype)
+    require(dtype is None or type(dtype) is _C.dtype, "a dtype", dtype)
     size, stride = _checked_ints(size, "sizes"), _checked_ints(stride, "strides")
     require(len(size) == len(stride), "as many strides as sizes", f"{len(size)} sizes and {len(stride)} strides")
     try:
@@ -133,7 +133,7 @@ def rebuild_meta_tensor(dtype, size, stride, requires_grad) -> Tensor:
     """``_rebuild_meta_tensor_no_storage``."""
     from .._ops.shape import empty_strided
 
-    require(isinstance(dtype, _C.dtype), "a dtype", dtype)
+    require(type(dtype) is _C.dtype, "a dtype", dtype)
     try:
         tensor = empty_strided(
             _checked_ints(size, "sizes"), _checked_ints(stride, "strides"), dtype=dtype, device="meta"
@@ -145,7 +145,7 @@ def rebuild_meta_tensor(dtype, size, stride, requires_grad) -> Tensor:
 
 def rebuild_device_tensor(data, dtype, _device, requires_grad) -> Tensor:
     """``_rebuild_device_tensor_from_cpu_tensor``: files of devices without storages; the tensor stays on its device."""
-    require(isinstance(data, Tensor) and isinstance(dtype, _C.dtype), "a tensor and a dtype", data)
+    require(isinstance(data, Tensor) and type(dtype) is _C.dtype, "a tensor and a dtype", data)
     return _finish(data if data.dtype is dtype else data.to(dtype), requires_grad, None)
 
 

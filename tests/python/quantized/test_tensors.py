@@ -47,6 +47,18 @@ def test_files_with_invalid_parameters_are_refused(torch, parameters):
         rebuild_qtensor(storage, 0, (4,), (1,), parameters, False, {})
 
 
+def test_files_with_quantized_dtypes_of_other_tensors_are_refused(torch):
+    from teletensor.serialization._rebuild import rebuild_meta_tensor
+
+    with pytest.raises(RuntimeError, match="a dtype"):
+        rebuild_meta_tensor(torch.quint8, (2,), (1,), False)
+
+
+def test_complex_scales_are_refused(torch):
+    with pytest.raises(RuntimeError, match="real scales"):
+        torch.quantize_per_channel(torch.ones(2, 2), torch.tensor([1j, 1j]), torch.tensor([0, 0]), 0, torch.quint8)
+
+
 def test_views_share_memory(torch):
     q, _ = _tensors(torch)
     q[0].fill_(0.5)

@@ -7,6 +7,7 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
+from ..._layouts import channels_last, channels_last_3d
 from ..._quantized_names import quint8
 from ..create import dynamic_quantizer
 from ..define import kernel
@@ -59,11 +60,18 @@ def _sums(name: str, x: QuantizedTensor, packed: ConvPackedParams) -> tuple[Tens
     return sums, scales if scales.numel() == 1 else _by_channel(scales, space), bias
 
 
+def _channels_last(result: QuantizedTensor, space: int) -> QuantizedTensor:
+    """The result with its channels last in memory, as PyTorch's, which later averages round accordingly."""
+    ints = result._ints if space > 1 else result._ints.unsqueeze(-2)
+    ints = ints.contiguous(memory_format=channels_last_3d if space == 3 else channels_last)
+    return wrapped(ints if space > 1 else ints.squeeze(-2), result._quantizer)
+
+
 def _convolve(name: str, space: int, relu: bool) -> Callable:
     def convolve(x: Any, packed: Any, scale: float, zero_point: int) -> QuantizedTensor:
         check_quantized(name, x)
         sums, scales, bias = _sums(name, x, _checked(name, packed, space))
-        return requantized(sums, scales, bias, Quantizer(x.dtype, scale, zero_point), relu)
+        return _channels_last(requantized(sums, scales, bias, Quantizer(x.dtype, scale, zero_point), relu), space)
 
     return convolve
 
@@ -103,7 +111,7 @@ def _adding(name: str, relu: bool) -> Callable:
         sums, scales, bias = _sums(name, x, _checked(name, packed, 2))
         numbers = _C.ops.dequantize_affine(sums, scales, 0)
         numbers = (numbers if bias is None else numbers + bias) + added.dequantize()
-        return quantized_numbers(numbers, Quantizer(x.dtype, scale, zero_point), relu)
+        return _channels_last(quantized_numbers(numbers, Quantizer(x.dtype, scale, zero_point), relu), 2)
 
     return convolve
 

@@ -68,7 +68,7 @@ def _require(condition: bool, what: str) -> None:
 
 def _dtype(name) -> _C.dtype:
     dtype = getattr(_C, name, None) if isinstance(name, str) else None
-    _require(isinstance(dtype, _C.dtype), "the name of a dtype")
+    _require(type(dtype) is _C.dtype, "the name of a dtype")
     return dtype
 
 
