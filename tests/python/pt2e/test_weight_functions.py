@@ -195,3 +195,20 @@ def test_exported_and_compiled_layers_quantize_activations_too(torch, name):
     assert torch.equal(program.module()(x), model(x))
     assert torch.equal(torch.compile(model)(x), model(x))
     assert torch.equal(torch.ops.aten.linear.default(x, model[0].weight, model[0].bias), model(x))
+
+
+def test_positional_arguments_are_torchaos(torch):
+    import teletensor.torchao.quantization as q
+
+    symmetric = q.MappingType.SYMMETRIC
+    assert q.Int8DynamicActivationInt8WeightConfig(symmetric, False, q.PerRow(), True).reduce_range is False
+    assert q.Int8DynamicActivationInt8WeightConfig(symmetric, False, q.PerRow(), True, 2, True).reduce_range is True
+    assert q.Int8StaticActivationInt8WeightConfig(None, None, q.PerRow(), symmetric, True, 1, True).reduce_range is True
+    assert q.Int4WeightOnlyConfig(64, True, "plain").int4_packing_format == "plain"
+    assert q.Float8WeightOnlyConfig(torch.float8_e5m2, True, 2, q.PerTensor()).granularity == q.PerTensor()
+    keys = {"a": None}
+    assert q.FqnToConfig(module_fqn_to_config=keys).fqn_to_config == keys
+    with pytest.raises(ValueError, match="not equal"):
+        q.FqnToConfig(keys, {"b": None})
+    with pytest.raises(AssertionError, match="version"):
+        q.quantize_(torch.nn.Linear(4, 4), q.Int8WeightOnlyConfig(version=1))
