@@ -233,6 +233,7 @@ def _copy(self: Tensor, source: Tensor, non_blocking: bool = False) -> Tensor:
             raise ValueError(f"[copy_] expected {name} of shape {tuple(value.shape)}, {value.dtype}, got {tuple(got.shape)}, {got.dtype}")
     for name, value in mine.items():
         value.copy_(theirs[name], non_blocking)
+    vars(self).pop("_symmetric", None)  # what was known of the values
     return self
 
 

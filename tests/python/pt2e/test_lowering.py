@@ -82,3 +82,72 @@ def test_files(torch, tmp_path, case):
         torch.export.save(torch.export.export(module, (samples[0],)), tmp_path / "model.pt2")
         loaded = torch.export.load(tmp_path / "model.pt2").module()
         torch.testing.assert_close(loaded(samples[1]), module(samples[1]))
+
+
+def _static(torch, x, *arguments):
+    d = torch.ops.quantized_decomposed
+    return d.dequantize_per_tensor(d.quantize_per_tensor(x, *arguments), *arguments)
+
+
+def _dynamic(torch, x, read=None, choose=(0, 255), limits=(0, 255), back=(0, 255), smallest=1e-6, swap=False):
+    d, dtype = torch.ops.quantized_decomposed, torch.uint8
+    scale, point = d.choose_qparams.tensor(x, *choose, smallest, dtype)
+    q = d.quantize_per_tensor.tensor(x if read is None else read, scale, point, *limits, dtype)
+    scale = scale * 2 if swap else scale
+    return d.dequantize_per_tensor.tensor(q, scale, point, *back, dtype)
+
+
+# name: the input of a linear layer, what follows it, and whether its product is one of integers
+NEARLY = {
+    "dynamic": (lambda t, x: _dynamic(t, x), None, True),
+    "dynamic, of another tensor": (lambda t, x: _dynamic(t, x, read=x * 2), None, False),
+    "dynamic, other limits": (lambda t, x: _dynamic(t, x, limits=(0, 100), back=(0, 100)), None, False),
+    "dynamic, 7 bits": (lambda t, x: _dynamic(t, x, None, (0, 127), (0, 127), (0, 127)), None, False),
+    "dynamic, large scales": (lambda t, x: _dynamic(t, x, smallest=1.0), None, False),
+    "dynamic, another scale back": (lambda t, x: _dynamic(t, x, swap=True), None, False),
+    "used twice": (lambda t, x: _dynamic(t, x), lambda t, y: t.relu(y) + y, True),
+    "relu6": (
+        lambda t, x: _static(t, x, 0.05, 3, -128, 127, t.int8),
+        lambda t, y: _static(t, t.nn.functional.relu6(y), 0.03, 0, 0, 255, t.uint8), True,
+    ),
+    "two scales": (
+        lambda t, x: _static(t, x, 0.05, 3, -128, 127, t.int8),
+        lambda t, y: _static(t, y, 0.3, 0, -128, 127, t.int8) + _static(t, y, 0.1, 0, -128, 127, t.int8), True,
+    ),
+    "zero below the limits": (
+        lambda t, x: _static(t, x, 0.05, 3, -10, 10, t.int8), lambda t, y: _static(t, t.relu(y), 0.3, -120, -100, 90, t.int8), True,
+    ),
+    "zero above the limits": (
+        lambda t, x: _static(t, x, 0.5, 3, 0, 15, t.uint8), lambda t, y: _static(t, t.relu(y), 0.3, 100, -100, 90, t.int8), True,
+    ),
+    "16 bits": (lambda t, x: _static(t, x, 0.001, 3, -30000, 30000, t.int16), None, False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NEARLY)
+def test_patterns_that_almost_match(torch, name):
+    from teletensor.ao.quantization.pt2e.lowering import lower_pt2e
+
+    before, after, is_lowered = NEARLY[name]
+
+    class Layer(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("weight", torch.randint(-128, 128, (8, 8), dtype=torch.int8))
+            self.register_buffer("scales", torch.rand(8) * 0.1 + 0.01)
+            self.register_buffer("points", torch.randint(-20, 20, (8,)))
+            self.register_buffer("bias", torch.randn(8))
+
+        def forward(self, x):
+            d = torch.ops.quantized_decomposed
+            weight = d.dequantize_per_channel(self.weight, self.scales, self.points, 0, -128, 127, torch.int8)
+            y = torch.nn.functional.linear(before(torch, x), weight, self.bias)
+            return y if after is None else after(torch, y)
+
+    x = torch.randn(5, 8) * 3
+    graph = torch.export.export(Layer(), (x,)).module()
+    lowered = lower_pt2e(graph)
+    assert ("int8_linear" in str(lowered.graph)) == is_lowered
+    expected = graph(x)
+    step = 0.31 if after is not None else 1e-3  # a sum next to a tie may become the next integer
+    torch.testing.assert_close(lowered(x), expected, rtol=0, atol=step)

@@ -195,3 +195,53 @@ def test_exported_and_compiled_layers_quantize_activations_too(torch, name):
     assert torch.equal(program.module()(x), model(x))
     assert torch.equal(torch.compile(model)(x), model(x))
     assert torch.equal(torch.ops.aten.linear.default(x, model[0].weight, model[0].bias), model(x))
+
+
+def test_positional_arguments_are_torchaos(torch):
+    import teletensor.torchao.quantization as q
+
+    symmetric = q.MappingType.SYMMETRIC
+    assert q.Int8DynamicActivationInt8WeightConfig(symmetric, False, q.PerRow(), True).reduce_range is False
+    assert q.Int8DynamicActivationInt8WeightConfig(symmetric, False, q.PerRow(), True, 2, True).reduce_range is True
+    assert q.Int8StaticActivationInt8WeightConfig(None, None, q.PerRow(), symmetric, True, 1, True).reduce_range is True
+    assert q.Int4WeightOnlyConfig(64, True, "plain").int4_packing_format == "plain"
+    assert q.Float8WeightOnlyConfig(torch.float8_e5m2, True, 2, q.PerTensor()).granularity == q.PerTensor()
+    keys = {"a": None}
+    assert q.FqnToConfig(module_fqn_to_config=keys).fqn_to_config == keys
+    with pytest.raises(ValueError, match="not equal"):
+        q.FqnToConfig(keys, {"b": None})
+    with pytest.raises(AssertionError, match="version"):
+        q.quantize_(torch.nn.Linear(4, 4), q.Int8WeightOnlyConfig(version=1))
+
+
+@pytest.mark.parametrize("rows", [3, 40])
+@pytest.mark.parametrize("rounded", [False, True])
+def test_zero_points_of_weights_count(torch, rows, rounded):
+    import teletensor.torchao.quantization as q
+    from teletensor.torchao.quantization.quantize_.workflows.int8.int8_tensor import QuantizeTensorToInt8Kwargs
+
+    values, x = torch.rand(16, 32) + 1, torch.randn(rows, 32)
+    options = QuantizeTensorToInt8Kwargs(q.PerRow()) if rounded else None
+    weight = q.Int8Tensor.from_hp(values, q.PerRow(), q.MappingType.ASYMMETRIC, act_quant_kwargs=options)
+    state = {n: getattr(weight, n) for n in ("qdata", "scale", "block_size", "dtype", "zero_point", "act_quant_kwargs")}
+    other = q.Int8Tensor.from_hp(torch.randn(16, 32), q.PerRow(), act_quant_kwargs=options)
+    torch.nn.functional.linear(x, other)
+    for found in (weight, q.Int8Tensor(**state), other.copy_(weight)):
+        result = torch.nn.functional.linear(x, found)
+        torch.testing.assert_close(result, torch.nn.functional.linear(x, values), rtol=0.03, atol=0.3)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("group", [8, 32, 64])
+@pytest.mark.parametrize("rows", [3, 40])
+def test_4_bits_of_other_dtypes(torch, dtype, group, rows):
+    import teletensor.torchao.quantization as q
+
+    dtype = getattr(torch, dtype)
+    layer = torch.nn.Linear(64, 16, bias=False).to(dtype)
+    q.quantize_(layer, q.Int4WeightOnlyConfig(group_size=group))
+    x = torch.randn(rows, 64).to(dtype)
+    result = layer(x)
+    assert result.dtype == dtype and layer.weight.dequantize().dtype == dtype
+    expected = torch.nn.functional.linear(x.to(torch.float32), layer.weight.dequantize(torch.float32))
+    torch.testing.assert_close(result.to(torch.float32), expected, rtol=0.02, atol=0.02)

@@ -75,6 +75,9 @@ def quantize_(
         raise AssertionError(f"expected a configuration such as Int8WeightOnlyConfig(), got {config!r}")
     if device is not None:
         model.to(device=device)
+    for _, _, found, _ in chosen:
+        if (version := getattr(found, "version", 2)) != 2 and not isinstance(found, Int8StaticActivationInt8WeightConfig):
+            raise AssertionError(f"Unexpected version: {version}")  # older versions made weights of other classes
     for name, module, found, parameter in chosen:
         replacement = handler_of(type(found))(module, found, **({} if parameter is None else {"parameter_name": parameter}))
         if replacement is not module and name:
@@ -82,12 +85,8 @@ def quantize_(
             setattr(model.get_submodule(parent), child, replacement)
 
 
-@dataclasses.dataclass
 class _WithInductor(AOBaseConfig):
-    """``set_inductor_config`` sets options of PyTorch's compiler, which does not exist here."""
-
-    set_inductor_config: bool = dataclasses.field(default=True, kw_only=True)
-    version: int = dataclasses.field(default=2, kw_only=True)
+    """``set_inductor_config`` sets options of PyTorch's compiler, which does not exist here. The order of fields is torchao's."""
 
 
 def _replaced(module: Module, weight: Any, name: str = "weight") -> Module:
@@ -114,6 +113,8 @@ class Int8WeightOnlyConfig(_WithInductor):
 
     group_size: int | None = None
     granularity: Granularity | None = dataclasses.field(default_factory=PerRow)
+    set_inductor_config: bool = True
+    version: int = 2
 
     def __post_init__(self) -> None:
         if self.group_size is not None:
@@ -140,9 +141,11 @@ class Int4WeightOnlyConfig(_WithInductor):
     """
 
     group_size: int = 128
+    set_inductor_config: bool = True
     int4_packing_format: str = "plain"
     int4_choose_qparams_algorithm: str = "tinygemm"
     int4_tile_packed_ntile: int = 8
+    version: int = 2
 
     def __post_init__(self) -> None:
         formats = {"plain": self.int4_packing_format, "tinygemm": self.int4_choose_qparams_algorithm}
@@ -174,6 +177,8 @@ class Int8DynamicActivationInt8WeightConfig(_WithInductor):
     act_mapping_type: MappingType | None = MappingType.SYMMETRIC
     weight_only_decode: bool = False
     granularity: Any = dataclasses.field(default_factory=PerRow)
+    set_inductor_config: bool = True
+    version: int = 2
     reduce_range: bool | None = False
 
     def __post_init__(self) -> None:
@@ -218,6 +223,8 @@ class Int8StaticActivationInt8WeightConfig(_WithInductor):
     act_quant_zero_point: Any = None
     granularity: Any = dataclasses.field(default_factory=PerRow)
     act_mapping_type: MappingType | None = MappingType.SYMMETRIC
+    set_inductor_config: bool = True
+    version: int = 1
     reduce_range: bool | None = False
 
     def __post_init__(self) -> None:
@@ -269,7 +276,7 @@ class IntxWeightOnlyConfig(AOBaseConfig):
     mapping_type: MappingType = MappingType.SYMMETRIC
     scale_dtype: Any = None
     intx_packing_format: str = "unpacked_to_int8"
-    version: int = 2
+    version: int = dataclasses.field(default=2, kw_only=True)
 
     def __post_init__(self) -> None:
         _checked_intx(self.weight_dtype, self.granularity)
@@ -320,7 +327,7 @@ class Int8DynamicActivationIntxWeightConfig(AOBaseConfig):
     weight_scale_dtype: Any = None
     act_mapping_type: MappingType = MappingType.ASYMMETRIC
     intx_packing_format: str = "unpacked_to_int8"
-    version: int = 2
+    version: int = dataclasses.field(default=2, kw_only=True)
 
     def __post_init__(self) -> None:
         _checked_intx(self.weight_dtype, self.weight_granularity)
@@ -366,6 +373,8 @@ class Float8WeightOnlyConfig(_WithInductor):
     """
 
     weight_dtype: Any = _C.float8_e4m3fn
+    set_inductor_config: bool = True
+    version: int = 2
     granularity: Any = None
 
     def __post_init__(self) -> None:
@@ -394,9 +403,12 @@ class Float8DynamicActivationFloat8WeightConfig(_WithInductor):
     activation_dtype: Any = _C.float8_e4m3fn
     weight_dtype: Any = _C.float8_e4m3fn
     granularity: Any = None
+    _: dataclasses.KW_ONLY
     mm_config: Float8MMConfig | None = None
     activation_value_lb: float | None = None
     activation_value_ub: float | None = None
+    set_inductor_config: bool = True
+    version: int = 2
 
     def __post_init__(self) -> None:
         given = PerTensor() if self.granularity is None else self.granularity
@@ -429,7 +441,13 @@ class FqnToConfig(AOBaseConfig):
     """
 
     fqn_to_config: OrderedDict = dataclasses.field(default_factory=OrderedDict)
+    module_fqn_to_config: OrderedDict = dataclasses.field(default_factory=OrderedDict)  # torchao's older name of the same
     version: int = 1
+
+    def __post_init__(self) -> None:
+        if self.fqn_to_config and self.module_fqn_to_config and self.fqn_to_config != self.module_fqn_to_config:
+            raise ValueError("`fqn_to_config` and `module_fqn_to_config` are both specified and are not equal!")
+        self.fqn_to_config = self.module_fqn_to_config = self.fqn_to_config or self.module_fqn_to_config
 
     def configs_of(self, name: str, module: Module) -> list[tuple[AOBaseConfig, str | None]]:
         """The configurations of a module, or of its parameters with their names."""

@@ -31,6 +31,7 @@ __all__ = ["lower_pt2e", "lower_pt2e_quantized_to_x86"]
 _LAYOUT = operators(
     "flatten.using_ints view.default reshape.default permute.default transpose.int squeeze.dim unsqueeze.default max_pool2d.default"
 )
+_SMALLEST_SCALE = 2**-12  # of the observers of dynamic scales; the kernel has none, and is exact for smaller inputs
 _EIGHT_BITS = (_C.int8, _C.uint8)
 
 
@@ -116,7 +117,7 @@ class _Lowering:
         with self.graph.inserting_before(quantize or last):
             if quantize is not None:
                 out_scale, out_point, low, high, dtype = quantize.args[1:6]
-                low = max(low, out_point) if relu else low
+                low = min(max(low, out_point), high) if relu else low
                 arguments = (sums, scale_node, bias, out_scale, out_point, low, high, dtype == _C.int8)
                 result = self.graph.call_function(ops.teletensor.requantize.default, arguments)
                 quantize.replace_all_uses_with(result)
@@ -150,6 +151,12 @@ class _Lowering:
             return
         choose = quantize.args[1].args[0]
         if not is_call(choose, (self.d.choose_qparams.tensor,)) or choose.args[2] - choose.args[1] != 255:
+            return
+        chosen = [n if is_call(n, (operator.getitem,)) and n.args[0] is choose else None for n in quantize.args[1:3]]
+        alike = quantize.args[0] is choose.args[0] and [n and n.args[1] for n in chosen] == [0, 1]
+        if not alike or quantize.args[3:5] != choose.args[1:3] or choose.args[3] > _SMALLEST_SCALE:
+            return
+        if dequantize.args[1:5] != quantize.args[1:5]:
             return
         last, relu, _ = self._tail(node)
         with self.graph.inserting_before(node):

@@ -82,6 +82,7 @@ class Int8Tensor(TorchAOBaseTensor):
         """Quantizes a tensor, with scales of its values or with the given ones."""
         block_size = list(get_block_size(hp_tensor.shape, granularity))
         low, high = (-64, 63) if reduce_range else (-128, 127)
+        symmetric = zero_point is None and (scale is not None or mapping_type == MappingType.SYMMETRIC)
         if scale is None:
             scale, zero_point = choose_qparams_affine(
                 hp_tensor, mapping_type, block_size, _C.int8, low, high, eps=finfo(_C.float32).eps, scale_dtype=_C.float32,
@@ -93,11 +94,20 @@ class Int8Tensor(TorchAOBaseTensor):
                 raise AssertionError(f"expected a scale of shape {counts}, got {tuple(scale.shape)}")
             zero_point = _C.torch.zeros_like(scale, dtype=_C.int8) if zero_point is None else zero_point
         qdata = quantize_affine(hp_tensor, block_size, scale, zero_point, _C.int8, low, high)
-        return cls(
+        made = cls(
             qdata, scale, block_size, hp_tensor.dtype, zero_point=zero_point, act_quant_scale=act_quant_scale,
             act_quant_zero_point=act_quant_zero_point, act_pre_scale=act_pre_scale, act_quant_kwargs=act_quant_kwargs,
             reduce_range=reduce_range,
         )  # fmt: skip
+        if symmetric:
+            made._symmetric = True
+        return made
+
+    def has_zero_points(self) -> bool:
+        """Whether zero points are not all 0. Waits for them once, if they were not computed here."""
+        if vars(self).get("_symmetric") is None:
+            self._symmetric = self.zero_point is None or not bool(self.zero_point.any())
+        return not self._symmetric
 
     def dequantize(self, output_dtype: Any = None) -> Tensor:
         return dequantize_affine(
@@ -126,7 +136,11 @@ def _linear(_func: Any, _types: Any, args: tuple, kwargs: dict) -> Tensor:
     if weight.act_pre_scale is not None:
         x = x * weight.act_pre_scale
     rows = x.reshape(-1, x.shape[-1])
-    if (options := weight.act_quant_kwargs) is not None:
+    options = weight.act_quant_kwargs
+    if weight.has_zero_points():
+        rows = rows if options is None else _activation(rows.detach(), weight).dequantize(dtype)
+        result = F.linear(rows, weight.dequantize(dtype))
+    elif options is not None:
         rows = rows.detach()  # rounding has no gradients
         per_row = weight.act_quant_scale is None and isinstance(options.granularity, PerRow)
         symmetric = options.mapping_type == MappingType.SYMMETRIC
