@@ -23,8 +23,13 @@ struct Quota {
 // Indexed by CallAdmission::Kind. A holder is an address, or a session for streams and transfers. A session has one
 // current stream. Older streams may still exist: one that executes a frame, and those that end at this moment.
 constexpr Quota kQuotas[CallAdmission::kKinds] = {
-    {"Hello calls", 64, 16},       {"streams", 1100, 8},    {"transfers", 640, 128},     {"requests", 64, 16},
-    {"inference calls", 512, 256}, {"Admin calls", 64, 16}, {"reflection calls", 16, 4},
+    {"Hello calls", 64, 16},
+    {"streams", 1100, 8},
+    {"transfers", 640, 128},
+    {"requests", 64, 16},
+    {"inference calls", 512, 256},
+    {"Admin calls", 64, 16},
+    {"reflection calls and probes", 16, 4},
 };
 // Threads for calls that are refused when their metadata arrives: 64 calls on each of the 8 connections without a token
 // that one address may have (acceptor.cc, listener.cc), and 64 more.
@@ -53,7 +58,8 @@ CallAdmission::Deadline::Deadline(CallAdmission& admission, grpc_call* call, std
   grpc_call_ref(call_);
   MutexLock lock(admission_.mutex_);
   position_ = admission_.deadlines_.emplace(Clock::now() + timeout, this);
-  if (position_ == admission_.deadlines_.begin()) admission_.changed_.notify_all();
+  // Most calls end long before their deadlines: the watching thread is not woken for each.
+  if (position_->first < admission_.watched_until_) admission_.changed_.notify_all();
 }
 
 CallAdmission::Deadline::~Deadline() {
@@ -122,10 +128,11 @@ void CallAdmission::wait_until_idle(std::chrono::milliseconds timeout) {
 void CallAdmission::watch() {
   MutexLock lock(mutex_);
   while (!ending_) {
+    watched_until_ = deadlines_.empty() ? Clock::time_point::max() : deadlines_.begin()->first;
     if (deadlines_.empty()) {
       changed_.wait(mutex_);
-    } else if (Clock::now() < deadlines_.begin()->first) {
-      changed_.wait_until(mutex_, deadlines_.begin()->first);
+    } else if (Clock::now() < watched_until_) {
+      changed_.wait_until(mutex_, watched_until_);
     } else {
       auto first = deadlines_.begin();
       Deadline& deadline = *first->second;

@@ -104,6 +104,7 @@ class CallAdmission {
   CondVar released_;
   std::array<Count, kKinds> counts_ ABSL_GUARDED_BY(mutex_);
   std::multimap<Clock::time_point, Deadline*> deadlines_ ABSL_GUARDED_BY(mutex_);
+  Clock::time_point watched_until_ ABSL_GUARDED_BY(mutex_) = Clock::time_point::max();  // when watch() wakes up itself
   bool ending_ ABSL_GUARDED_BY(mutex_) = false;
   std::thread watcher_;
 };

@@ -23,6 +23,7 @@ inline constexpr size_t kMaxRequestBytes = size_t{64} << 10;
 struct RequestLimits {
   size_t bytes = kMaxRequestBytes;
   std::chrono::milliseconds timeout = CallAdmission::kRequestTimeout;  // until it has arrived
+  bool authenticates = true;  // whether an accepted call shows that its peer has a token
 };
 
 // Reads the request of an admitted call with a stream of replies.
@@ -54,7 +55,8 @@ grpc::internal::MethodHandler* unary_handler_of_bytes(
       [&admission, kind, limits, check = std::move(check), run = std::move(run)](grpc::ServerContext* context,
                                                                                  Stream* stream) {
         if (absl::Status status = check(*context); !status.ok()) return admission.refuse(*context, status);
-        absl::StatusOr<CallAdmission::Slot> slot = admission.admit(kind, *context);
+        absl::StatusOr<CallAdmission::Slot> slot =
+            limits.authenticates ? admission.admit(kind, *context) : admission.admit(kind, address_of(context->peer()));
         if (!slot.ok()) return admission.refuse(*context, slot.status());
         grpc::ByteBuffer request;
         absl::Status status;

@@ -75,8 +75,12 @@ void InferenceService::add(
     if (!caller.ok()) return to_grpc(caller.status());
     return to_grpc(run(*caller, *context, *request, reply));
   };
-  MarkMethodStreamed(index,
-                     unary_handler<Request, Reply>(admission_, CallAdmission::Kind::kInference, check, handle, limits));
+  // Probes, which everybody may send, neither take the places of inference nor show that a peer has a token.
+  const bool is_probe = right == Right::kNone;
+  RequestLimits own = limits;
+  own.authenticates = !is_probe;
+  const auto kind = is_probe ? CallAdmission::Kind::kReflection : CallAdmission::Kind::kInference;
+  MarkMethodStreamed(index, unary_handler<Request, Reply>(admission_, kind, check, handle, own));
 }
 
 // In the order of the service's declaration, because gRPC identifies methods by index.

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import queue
 import threading
+import time
+import urllib.request
 
 import numpy as np
 import pytest
@@ -28,7 +30,9 @@ def served(_engine, tmp_path_factory):
     model = Llama(SYMBOLS, LENGTH, width=32, layers=2).eval()
     for parameter in model.parameters():
         parameter.data.mul_(8.0)  # distinct probabilities
-    serving.save(serving.Decoder(model.prefill, model.step, model.cache(SLOTS), SLOTS, LENGTH), folder / "models/llama/1")
+    serving.save(
+        serving.Decoder(model.prefill, model.step, model.cache(SLOTS), SLOTS, LENGTH), folder / "models/llama/1"
+    )
     server = Served(folder, folder / "models")
     server.model = model
     yield server
@@ -92,7 +96,10 @@ def expected(model, prompt, count):
 def test_greedy_tokens_are_those_of_the_whole_model(served, stream):
     for prompt in ([1, 2, 3], [5], list(range(16)) * 2 + [3]):
         count = min(12, LENGTH - len(prompt))
-        assert stream.generate(prompt, temperature=0, max_tokens=count) == (expected(served.model, prompt, count), "length")
+        assert stream.generate(prompt, temperature=0, max_tokens=count) == (
+            expected(served.model, prompt, count),
+            "length",
+        )
 
 
 def test_ends_at_stop_tokens_and_at_the_end_of_the_cache(served, stream):
@@ -106,7 +113,10 @@ def test_ends_at_stop_tokens_and_at_the_end_of_the_cache(served, stream):
 
 def test_tokens_do_not_depend_on_who_shares_the_batch(served):
     """12 clients for 4 slots: requests wait, join and leave while others generate."""
-    requests = [([i % SYMBOLS, (3 * i) % SYMBOLS], {"seed": i, "max_tokens": 5 + i, "temperature": 0.9, "top_k": 5}) for i in range(12)]
+    requests = [
+        ([i % SYMBOLS, (3 * i) % SYMBOLS], {"seed": i, "max_tokens": 5 + i, "temperature": 0.9, "top_k": 5})
+        for i in range(12)
+    ]
     alone = Stream(served)
     single = [alone.generate(prompt, **parameters)[0] for prompt, parameters in requests]
     again = [alone.generate(prompt, **parameters)[0] for prompt, parameters in requests[:3]]
@@ -174,6 +184,36 @@ def test_a_client_that_leaves_frees_its_slot(served):
     stays = Stream(served)
     assert len(stays.generate([1], max_tokens=3)[0]) == 3
     stays.close()
+
+
+def metric(served, name: str) -> float:
+    with urllib.request.urlopen(f"http://{served.http_address}/metrics", timeout=TIMEOUT) as reply:
+        lines = [
+            line
+            for line in reply.read().decode().splitlines()
+            if line.startswith(name + "{") and 'model="llama"' in line
+        ]
+    assert len(lines) == 1, name
+    return float(lines[0].split()[-1])
+
+
+def test_metrics_count_tokens(served):
+    before = (
+        metric(served, "teletensor_model_generated_tokens_total"),
+        metric(served, "teletensor_model_prompt_tokens_total"),
+    )
+    own = Stream(served)
+    own.send([1, 2, 3], max_tokens=7)
+    for _ in range(7):
+        own.next()
+    own.close()
+    until = time.monotonic() + TIMEOUT
+    while metric(served, "teletensor_model_generations") or metric(served, "teletensor_model_waiting_generations"):
+        assert time.monotonic() < until
+        time.sleep(0.02)
+    # Requests of clients that have left may have added some.
+    assert metric(served, "teletensor_model_generated_tokens_total") >= before[0] + 7
+    assert metric(served, "teletensor_model_prompt_tokens_total") >= before[1] + 3
 
 
 def test_unloading_ends_streams_and_loading_serves_again(served, stream):

@@ -283,6 +283,36 @@ TEST_F(InferenceTest, SequencesKeepTheirStates) {
   EXPECT_EQ(repository_->find("m", "").value()->sequences(), 1u);
 }
 
+TEST_F(InferenceTest, RequestsOfASequenceRunOneAfterTheOther) {
+  write_file(folder_.path() / "m" / "1" / "program.pb", testing::totals().SerializeAsString());
+  write_file(folder_.path() / "m" / "config.json", R"({"sequence_batching": {}})");
+  start();
+  const auto request = [](bool starts, bool ends) {
+    inference::ModelInferRequest made = request_for("m", {2}, {1, 0});
+    (*made.mutable_parameters())["sequence_id"].set_int64_param(7);
+    (*made.mutable_parameters())["sequence_start"].set_bool_param(starts);
+    (*made.mutable_parameters())["sequence_end"].set_bool_param(ends);
+    return made;
+  };
+  ASSERT_TRUE(infer(request(true, false)).ok());
+  constexpr int kClients = 4, kRequests = 25;
+  std::vector<std::atomic<int>> seen(2 + kClients * kRequests);
+  std::vector<std::thread> clients;
+  for (int i = 0; i < kClients; ++i) {
+    clients.emplace_back([&] {
+      for (int k = 0; k < kRequests; ++k) {
+        const auto reply = infer(request(false, false));
+        if (reply.ok()) ++seen[static_cast<size_t>(floats_of(reply->raw_output_contents(0))[0])];
+      }
+    });
+  }
+  for (std::thread& client : clients) client.join();
+  for (size_t i = 2; i < seen.size(); ++i) EXPECT_EQ(seen[i], 1) << i;
+  EXPECT_TRUE(infer(request(false, true)).ok());
+  EXPECT_THAT(refusal(request(false, false)), HasSubstr("has ended"));
+  EXPECT_EQ(repository_->find("m", "").value()->sequences(), 0u);
+}
+
 TEST_F(InferenceTest, SharedMemoryIsCheckedAtEachUse) {
   write_batched();
   InferenceServer& server = start();
