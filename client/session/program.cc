@@ -260,6 +260,10 @@ std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOpti
   const bool grad = options.grad && !options.inference;
   check_differentiated(ordered, grad);
   check_grads(inputs);
+  for (size_t i = ordered.size() - written_; grad && uses_.empty() && i < ordered.size(); ++i) {
+    check(ErrorKind::kNotImplemented, !has_gradient_[i] || !ordered[i]->requires_grad,
+          "[run_program] a Program gives no gradient to an input that it writes, got one that requires grad");
+  }
   const std::vector<TensorMeta>& metas = infer_results(ordered, grad);
   Tensors results;
   if (!traced_.instructions().empty()) {

@@ -66,7 +66,10 @@ def of_another_pass(model):
     model(torch.ones(2, 4)).sum().backward()
 
 
-@pytest.mark.parametrize("changes", [(keep, keep, ones, keep), (keep, freeze, keep, unfreeze, keep), (of_another_pass, keep, of_another_pass)])
+CHANGES = [(keep, keep, ones, keep), (keep, freeze, keep, unfreeze, keep), (of_another_pass, keep, of_another_pass)]
+
+
+@pytest.mark.parametrize("changes", CHANGES)
 @pytest.mark.parametrize("step", [by_hand, scaled, returned])
 def test_gradients_from_before_the_call(step, changes):
     seen = []
@@ -128,7 +131,12 @@ def test_programs_refuse_gradients_of_what_they_write():
 
     with pytest.raises(NotImplementedError, match="gradient leads to an input that the function writes"):
         torch.compiler.trace(f, torch.ones(3, requires_grad=True))
-    assert torch.compiler.trace(f, torch.ones(3))(torch.ones(3)).item() == 6
+    program = torch.compiler.trace(f, torch.ones(3))
+    assert program(torch.ones(3)).item() == 6
+    with pytest.raises(NotImplementedError, match="no gradient to an input that it writes"):
+        program(torch.ones(3, requires_grad=True))
+    with torch.no_grad():
+        assert program(torch.ones(3, requires_grad=True)).item() == 6
 
 
 def decayed(optimizer, x, weight):
