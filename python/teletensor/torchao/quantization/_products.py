@@ -8,7 +8,6 @@ from ..._grad_mode import is_grad_enabled
 from ...nn import functional as F
 
 _FLOATS = (_C.float32, _C.float16, _C.bfloat16)
-FEW_ROWS = 16  # up to which products read the weights as they are stored; above, converting them first takes less time
 INT4_GROUPS = (32, 64, 128, 256)  # the groups of columns that the engine's kernel computes with
 
 
@@ -28,7 +27,7 @@ def int8_weight_product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     Args:
         x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,) or (1,), float32.
     """
-    if scale.numel() == 1 or not _has_kernels(x) or x.shape[0] > FEW_ROWS or needs_gradient(x):
+    if not _has_kernels(x) or needs_gradient(x):
         if x.dtype == _C.float16:  # sums of products with integers exceed its range
             return (F.linear(x.to(_C.float32), weight.to(_C.float32)) * scale).to(x.dtype)
         return F.linear(x, weight.to(x.dtype)) * scale.to(x.dtype)
@@ -66,7 +65,7 @@ def int8_dynamic_product(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor 
     Args:
         x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,), float32.
     """
-    if not _has_kernels(x) or x.dtype != _C.float32 or reduce_range or x.shape[0] > FEW_ROWS:
+    if not _has_kernels(x) or x.dtype != _C.float32 or reduce_range:
         return None
     return _C.ops.int8_linear_dynamic(x, weight, scale, 0, bias, False, True, False)
 
@@ -85,7 +84,7 @@ def int4_weight_product(x: Tensor, packed: Tensor, grid: Tensor, group_size: int
         grid: (in / group_size, out, 2): scales and zeros.
     """
     in_kernel = has_int4_kernel((packed.shape[0], packed.shape[1] * 2), group_size)
-    if in_kernel and _has_kernels(x) and x.shape[0] <= FEW_ROWS and not needs_gradient(x):
+    if in_kernel and _has_kernels(x) and not needs_gradient(x):
         return _C.ops.int4_weight_mm(x, packed, group_size, grid)
     values = values_of_kernel_int4(packed) if in_kernel else unpack_int4(packed)
     return F.linear(x, int4_weight(values, grid, group_size, x.dtype))
