@@ -167,8 +167,11 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
             return Name.of(f"torch._utils {name}"), (*data, attributes) if attributes else data
         function, args = reduce_tensor(tensor, self._storages.of_tensor)
         kind = type(tensor)
-        is_plain = kind.__module__.partition(".")[0] in ("teletensor", "torch") and not _C._is_wrapper(tensor)  # Tensor and Buffer
-        if is_plain and (not attributes or tensor.is_quantized):
+        is_ours = kind.__module__.partition(".")[0] in ("teletensor", "torch")
+        if is_ours and tensor.is_quantized:
+            return Name.of(function), args
+        is_plain = is_ours and not _C._is_wrapper(tensor)  # Tensor and Buffer
+        if is_plain and not attributes:
             return Name.of(function), args
         written = Name.of("torch Tensor") if is_plain else kind
         return Name.of("torch._tensor _rebuild_from_type_v2"), (Name.of(function), written, args, attributes)
