@@ -17,8 +17,11 @@ from engine.codegen.declaration import Operator, load  # noqa: E402
 from engine.codegen.reference import takes_device  # noqa: E402, F401
 
 # Operators that the CPU alone has: torch.linalg.ldl_* copy a GPU's tensors to it, and back; passes write
-# fused_convolution for the CPU only.
-CPU_ONLY = {"fused_convolution", "ldl_factored", "ldl_solved"}
+# fused_convolution for the CPU only. Products and convolutions of integers and observers have no kernels for GPUs.
+CPU_ONLY = {
+    "choose_quantization_params", "fused_convolution", "int4_pack", "int4_weight_mm", "int8_convolution", "int8_linear",
+    "int8_linear_dynamic", "int8_weight_mm", "ldl_factored", "ldl_solved", "observe_moving_average",
+}  # fmt: skip
 OPERATORS = load(ROOT / "engine/ops")
 NUMPY_DTYPES = {"bfloat16": "float32"}
 

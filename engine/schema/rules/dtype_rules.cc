@@ -197,6 +197,16 @@ DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int
   return floating_only(input);
 }
 
+DType dequantized(const Arg& input, const Arg& scale, const Arg& zero_point) {
+  for (const Arg* arg : {&input, &scale, &zero_point}) {
+    const bool is_tensor = arg->kind == Arg::Kind::kTensor;
+    if (!is_tensor && !arg->is_number()) continue;
+    const DType dtype = is_tensor ? arg->tensor->dtype : arg->scalar().dtype();
+    if (is_complex(dtype)) refuse(dtype);
+  }
+  return DType::kFloat32;
+}
+
 DType quantized(const Arg& input, int64_t quant_min, int64_t quant_max, bool is_signed) {
   floating_only(input);
   for (int bits : {8, 16}) {

@@ -50,6 +50,7 @@ DType floating_only(const A&... args) {
 // float32 and float64, the compute types of quantization.
 inline DType floating_single() { return DType::kFloat32; }
 inline DType floating_double() { return DType::kFloat64; }
+DType dequantized(const Arg& input, const Arg& scale, const Arg& zero_point);  // float32
 // The signed or unsigned integer type of at least 8 bits whose range contains quant_min to quant_max.
 DType quantized(const Arg& input, int64_t quant_min, int64_t quant_max, bool is_signed);
 DType int8_product(const Arg& input, const Arg& weight);               // int32

@@ -43,7 +43,7 @@ from ._source import (
 )  # fmt: skip
 from ._steps import NeedsNoRegions, Steps
 from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols
-from ._tensors import Tensors, mode_state, set_mode_state
+from ._tensors import Tensors, change_modes, mode_state, set_mode_state
 from ._values import (
     Break,
     CellValue,
@@ -448,8 +448,9 @@ class Capture:
                 ex.trace.stop()
             set_mode_state(before)
             graph = self.options.compile_graph(module, inputs, ex)
-        code.namespace["set_modes"] = set_mode_state
-        function, source = code.compile(graph, text, modes if modes != before else None, self.entry.code.co_name)
+        code.namespace["set_modes"] = change_modes
+        changed = (*modes[:-1], modes[-1] - before[-1]) if modes != before else None  # regions relative to the call's
+        function, source = code.compile(graph, text, changed, self.entry.code.co_name)
         if result is None and self.entry.target >= 0 and graph is None and not ex.written and not ex.globals and self.group <= 1:
             raise Failed(broken.reason if broken else "")
         nodes_of_inputs = [ex.guards.node(v.source) for v in ex.inputs] if graph is not None else []

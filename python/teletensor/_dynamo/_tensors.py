@@ -108,22 +108,30 @@ def is_graph_function(function: Any) -> bool:
 
 
 def mode_state() -> tuple:
-    """The modes of the thread that a function can change."""
+    """The modes of the thread that a function can change; last, the number of autocast regions."""
     return (
         _C.is_grad_enabled(), _C.is_inference_mode(),
         *((_C.autocast_dtype(d), _C.autocast_fast_dtype(d)) for d in ("cpu", "cuda")), _C.autocast_cache_enabled(),
+        _C.add_autocast_nesting(0),
     )  # fmt: skip
 
 
 def set_mode_state(state: tuple) -> None:
     """Sets the modes of the thread."""
-    grad, inference, cpu, cuda, cache = state
+    change_modes((*state[:-1], state[-1] - _C.add_autocast_nesting(0)))
+
+
+def change_modes(state: tuple) -> None:
+    """Sets the modes of the thread, and enters, or leaves, as many autocast regions as the last number says."""
+    grad, inference, cpu, cuda, cache, regions = state
     _C.set_grad_enabled(grad)
     _C.set_inference_mode(inference)
     for device, (dtype, fast) in (("cpu", cpu), ("cuda", cuda)):
         _C.set_autocast_fast_dtype(device, fast)
         _C.set_autocast_enabled(device, dtype is not None)
     _C.set_autocast_cache_enabled(cache)
+    if regions and _C.add_autocast_nesting(regions) == 0:
+        _C.end_autocast_regions()
 
 
 _BINARY = ("add", "sub", "mul", "truediv", "floordiv", "mod", "pow", "matmul", "and", "or", "xor", "lshift", "rshift")

@@ -180,6 +180,7 @@ void Scheduler::step() {
   });
   if (running_.empty()) return;
   std::vector<Decoder::Next> next;
+  next.reserve(running_.size());
   for (const Sequence& sequence : running_) next.push_back({sequence.slot, sequence.last, sequence.length});
   absl::Span<const float> logits;
   absl::Status failed;

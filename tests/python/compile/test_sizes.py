@@ -176,6 +176,7 @@ def test_autocast_has_constant_sizes():
         with torch.autocast("cpu"):
             return x @ x.t()
 
+    regions = torch._C.add_autocast_nesting(0)
     for is_entered in (False, True):
         f, graphs = compiled(function, "inductor", dynamic=True)
         with torch.autocast("cpu", enabled=is_entered):
@@ -184,6 +185,27 @@ def test_autocast_has_constant_sizes():
                 torch._dynamo.mark_dynamic(x, 0)
                 assert torch.equal(f(x), function(x))
         assert len(graphs) == 2
+    assert torch._C.add_autocast_nesting(0) == regions
+
+
+@pytest.mark.parametrize("backend", ["inductor", "eager"])
+def test_breaks_in_autocast_leave_it(backend):
+    def function(x):
+        with torch.autocast("cpu"):
+            y = x @ x.t()
+            torch._dynamo.graph_break()
+            seen.append(torch._C.add_autocast_nesting(0))
+            return y @ y
+
+    seen, before = [], torch._C.add_autocast_nesting(0)
+    f = torch.compile(function, backend=backend)
+    for enabled in (False, True):  # as the only region, and in another one
+        with torch.autocast("cpu", enabled=enabled):
+            for _ in range(3):
+                x = torch.randn(3, 5)
+                assert f(x).dtype is torch.bfloat16
+        assert torch._C.add_autocast_nesting(0) == before
+    assert seen == [before + 2] * 6
 
 
 def test_checks_of_recorded_sizes():

@@ -130,6 +130,15 @@ def _fake_per_channel(
     return _fake(b, self, scale, zero_point, axis, quant_min, quant_max)
 
 
+@translates("teletensor.fake_quantize_affine.default")
+def _fake_affine(b: Builder, input: Value, scale: Value, zero_point: Value, quant_min: int, quant_max: int) -> Value:  # noqa: A002
+    """With a scale and a zero point that broadcast."""
+    zero = b.cast(zero_point, _C.float32)
+    made = b.op("Add", b.op("Round", b.op("Mul", input, b.op("Div", b.const(1.0, _C.float32), scale))), zero)
+    made = b.op("Clip", made, b.const(float(quant_min), _C.float32), b.const(float(quant_max), _C.float32))
+    return b.op("Mul", b.op("Sub", made, zero), scale)
+
+
 def _fake(b: Builder, x: Value, scale: Value, zero: Any, axis: int | None, low: int, high: int) -> Value:
     if (low, high) in ((0, 255), (-128, 127)):
         dtype = _C.uint8 if low == 0 else _C.int8
