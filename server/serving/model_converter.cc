@@ -24,7 +24,7 @@
 namespace tt::server {
 namespace {
 
-constexpr size_t kMaxOutput = 4096;  // the end of what the command prints, for messages
+constexpr size_t kMaxOutput = 4096;  // last bytes of the output, for messages
 constexpr rlim_t kMaxDescriptors = 256;
 
 std::string digest_of(const std::filesystem::path& file) {

@@ -30,7 +30,7 @@ class ModelConverter {
   // The file in a version's folder that has to be converted: model.onnx, model.pt2, or the only file of either kind.
   // Empty if there is none.
   static std::filesystem::path find_source(const std::filesystem::path& folder);
-  // Returns the folder with the native model. Throws Error with the end of what the command has printed.
+  // Returns the folder with the native model. Throws Error with the last bytes of the command's output.
   std::filesystem::path convert(const std::filesystem::path& source) const;
 
  private:

@@ -70,7 +70,7 @@ class ModelRepository {
   // Loads a model, or again if its files have changed, and serves it until unload(). `config` replaces the file's
   // configuration until the next load(); empty: none does. Waits. `principal` is for the audit log.
   absl::Status load(const std::string& name, const std::string& config, const std::string& principal);
-  // Whether a principal may know of a model: by its newest valid configuration. True if there is no such model.
+  // Whether the index shows the model to a principal, by its newest valid configuration. True if there is no such model.
   bool allows(const std::string& principal, const std::string& name) const;
   // Forgets a model whose folder is being removed; requests in progress continue.
   void remove(const std::string& name, const std::string& principal);

@@ -27,7 +27,7 @@ class ServedModel {
  public:
   struct Options {
     std::string name;                            // "resnet/3", for messages
-    Device device;                               // of the weights, and of what is computed
+    Device device;                               // of the weights and the computation
     uint64_t memory_limit = 0;                   // bytes of the version; 0: no limit
     std::shared_ptr<Quota> quota = nullptr;      // of all models, or of the principal that owns the model; null: none
     std::shared_ptr<FairQueue> queue = nullptr;  // divides the processors' time; null: it is not divided

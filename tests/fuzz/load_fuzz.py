@@ -8,12 +8,9 @@ input in the folder --findings. If the process crashes, the input is in `running
 
 from __future__ import annotations
 
-import argparse
 import io
-import os
 import pickletools
 import random
-import resource
 import struct
 import sys
 import time
@@ -21,9 +18,9 @@ import warnings
 import zipfile
 from pathlib import Path
 
+from .mutated_files import run
+
 ROOT = Path(__file__).resolve().parents[2]
-BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
-MEMORY = 512 << 20  # bytes by which the process may grow over all inputs
 SECONDS = 20.0  # per input, on a machine with other load
 
 
@@ -194,39 +191,7 @@ def fault_of(torch, data: bytes) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--findings", type=Path, default=BUILD / "fuzz" / "load")
-    options = parser.parse_args()
-    os.environ.setdefault("TELETENSOR_DAEMON", str(BUILD / "bin/teletensord"))
-    sys.path.insert(0, str(BUILD / "python"))
-    import teletensor as torch
-
-    originals = seeds(torch)
-    options.findings.mkdir(parents=True, exist_ok=True)
-    running = options.findings / "running.tt"
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ends = time.monotonic() + options.seconds
-    count = findings = 0
-    for data in mutations(originals, options.seed):
-        if time.monotonic() >= ends:
-            break
-        running.write_bytes(data)
-        fault = fault_of(torch, data)
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-        if fault is None and grown > MEMORY:
-            fault = f"the process grew by {grown >> 20} MB"
-            before += grown >> 10
-        count += 1
-        if fault is not None:
-            findings += 1
-            kept = options.findings / f"seed{options.seed}-{count}.tt"
-            kept.write_bytes(data)
-            print(f"{kept}: {fault}", flush=True)
-    running.unlink()
-    print(f"load_fuzz: {count} inputs, {findings} findings, seed {options.seed}")
-    return 1 if findings else 0
+    return run("load", ".tt", __doc__.splitlines()[0], seeds, mutations, fault_of)
 
 
 if __name__ == "__main__":

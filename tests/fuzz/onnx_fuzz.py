@@ -10,15 +10,13 @@ is in `running.onnx` there.
 
 from __future__ import annotations
 
-import argparse
-import os
 import random
-import resource
 import sys
 import time
-from pathlib import Path
+from typing import Any
 
-from .load_fuzz import BUILD, MEMORY, NUMBERS, SECONDS, with_mutated_bytes
+from .load_fuzz import NUMBERS, SECONDS, with_mutated_bytes
+from .mutated_files import run
 
 # What a run may raise: errors of the engine and of operators with wrong arguments. load() raises less.
 ALLOWED = ("ValueError", "TypeError", "NotImplementedError", "RuntimeError", "IndexError", "OverflowError", "MemoryError", "KeyError",
@@ -155,40 +153,12 @@ def fault_of(torch, data: bytes) -> str | None:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--seconds", type=float, default=20)
-    parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--findings", type=Path, default=BUILD / "fuzz" / "onnx")
-    options = parser.parse_args()
-    os.environ.setdefault("TELETENSOR_DAEMON", str(BUILD / "bin/teletensord"))
-    sys.path.insert(0, str(BUILD / "python"))
-    import teletensor as torch
+    def loaded(torch: Any) -> list[bytes]:
+        originals = seeds()
+        torch.onnx.load(originals[0])
+        return originals
 
-    originals = seeds()
-    torch.onnx.load(originals[0])
-    options.findings.mkdir(parents=True, exist_ok=True)
-    running = options.findings / "running.onnx"
-    before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    ends = time.monotonic() + options.seconds
-    count = findings = 0
-    for data in mutations(originals, options.seed):
-        if time.monotonic() >= ends:
-            break
-        running.write_bytes(data)
-        fault = fault_of(torch, data)
-        grown = (resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) << 10
-        if fault is None and grown > MEMORY:
-            fault = f"the process grew by {grown >> 20} MB"
-            before += grown >> 10
-        count += 1
-        if fault is not None:
-            findings += 1
-            kept = options.findings / f"seed{options.seed}-{count}.onnx"
-            kept.write_bytes(data)
-            print(f"{kept}: {fault}", flush=True)
-    running.unlink()
-    print(f"onnx_fuzz: {count} inputs, {findings} findings, seed {options.seed}")
-    return 1 if findings else 0
+    return run("onnx", ".onnx", __doc__.splitlines()[0], loaded, mutations, fault_of)
 
 
 if __name__ == "__main__":

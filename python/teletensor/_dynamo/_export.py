@@ -18,7 +18,7 @@ from .exc import Unsupported
 
 
 class ExportResult(NamedTuple):
-    """A graph with the signature of the function, and the texts of what the capture has required."""
+    """A graph with the signature of the function, and the conditions that the capture requires, as text."""
 
     graph_module: GraphModule
     guards: list[str]

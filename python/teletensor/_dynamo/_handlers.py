@@ -1,4 +1,4 @@
-"""Registries of what calls of builtin functions and classes return; the modules `_builtin_*` fill them."""
+"""Registries of handlers for calls of builtin functions and classes; the modules `_builtin_*` fill them."""
 
 from __future__ import annotations
 

@@ -194,7 +194,7 @@ class Symbols:
     # -- guards
 
     def add_size_guards(self) -> None:
-        """Adds the check of what was decided by sizes. Nothing can be traced after this."""
+        """Adds the guard that repeats all decisions by sizes. Nothing can be traced afterwards."""
         if not self.follows_sizes or self.trace is None or not any(dims for _, _, dims, _ in self._traced):
             return
         checks = self.trace.size_checks()

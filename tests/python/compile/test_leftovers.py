@@ -20,7 +20,7 @@ def make():
 
 
 def by_hand(model, optimizer, x):
-    """Reads each gradient and removes it: one from before the call is part of what is read."""
+    """Reads each gradient and removes it: a gradient from before the call is included."""
     model(x).square().mean().backward()
     with torch.no_grad():
         for p in model.parameters():

@@ -38,7 +38,7 @@ class TensorInfo:
 
 
 class _Reader:
-    """Reads numbers and texts, each after a check of what is left of the file and of the limits."""
+    """Reads numbers and texts, each checked against the remaining bytes of the file and the limits."""
 
     def __init__(self, file: BinaryIO, size: int) -> None:
         self._file, self._size, self.position, self._elements = file, size, 0, 0

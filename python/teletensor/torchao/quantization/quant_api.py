@@ -1,4 +1,4 @@
-"""torchao.quantization.quant_api: quantize_(), and the configurations of what it does."""
+"""torchao.quantization.quant_api: quantize_() and its configurations."""
 
 from __future__ import annotations
 
