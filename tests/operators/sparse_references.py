@@ -5,6 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 
+def _flat(indices):
+    """One row for each matrix of a batch."""
+    return indices.reshape(int(np.prod(indices.shape[:-1], dtype=int)), indices.shape[-1])
+
+
 def unique(indices, size):
     """The distinct columns in lexicographic order, and each column's position among them."""
     columns = [tuple(int(i) for i in c) for c in indices.T]
@@ -31,21 +36,21 @@ def scatter(indices, values, size):
 
 def expand(compressed):
     """Rows of entries from compressed indices."""
-    flat = compressed.reshape(-1, compressed.shape[-1])
+    flat = _flat(compressed)
     rows = [np.repeat(np.arange(len(c) - 1), np.diff(c)) for c in flat]
-    return np.array(rows, compressed.dtype).reshape(*compressed.shape[:-1], -1)
+    return np.array(rows, compressed.dtype).reshape(*compressed.shape[:-1], len(rows[0]))
 
 
 def compress(index, size):
     """Compressed indices from sorted rows."""
-    flat = index.reshape(-1, index.shape[-1])
-    rows = [np.concatenate([[0], np.cumsum(np.bincount(r, minlength=size))]) for r in flat]
+    flat = _flat(index)
+    rows = [np.searchsorted(r, np.arange(size + 1)) for r in flat]
     return np.array(rows, index.dtype).reshape(*index.shape[:-1], size + 1)
 
 
 def transpose(crow, col, size):
     """CSC indices and the positions of their entries among those of all matrices."""
-    rows, columns = expand(crow).reshape(-1, col.shape[-1]), col.reshape(-1, col.shape[-1])
+    rows, columns = _flat(expand(crow)), _flat(col)
     order = np.argsort(columns, axis=-1, kind="stable")
     sorted_columns = np.take_along_axis(columns, order, -1).reshape(col.shape)
     first = np.arange(len(columns))[:, None] * col.shape[-1]
@@ -70,8 +75,7 @@ def dense(crow, col, values, columns):
     rows, nnz = crow.shape[-1] - 1, col.shape[-1]
     block = values.shape[col.ndim :]
     out = np.zeros((int(np.prod(col.shape[:-1], dtype=int)), rows, columns, *block), values.dtype)
-    row = expand(crow).reshape(-1, nnz)
-    for b, (r, c, v) in enumerate(zip(row, col.reshape(-1, nnz), values.reshape(-1, nnz, *block))):
+    for b, (r, c, v) in enumerate(zip(_flat(expand(crow)), _flat(col), values.reshape(len(out), nnz, *block))):
         np.add.at(out[b], (r, c), v)
     return out.reshape(*col.shape[:-1], *out.shape[1:])
 
@@ -86,8 +90,7 @@ def dense_blocks(crow, col, values, columns):
 def sampled(crow, col, product):
     """The entries of dense matrices at CSR positions."""
     flat = product.reshape(-1, *product.shape[-2:])
-    row = expand(crow).reshape(len(flat), -1)
-    return np.array([m[r, c] for m, r, c in zip(flat, row, col.reshape(len(flat), -1))]).reshape(col.shape)
+    return np.array([m[r, c] for m, r, c in zip(flat, _flat(expand(crow)), _flat(col))]).reshape(col.shape)
 
 
 def extremum(crow, col, values, other, largest):

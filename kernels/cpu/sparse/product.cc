@@ -8,22 +8,11 @@
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/sparse/indices.h"
+#include "kernels/cpu/sparse/product_type.h"
 #include "kernels/cpu/sparse/row_products.h"
 
 namespace tt::cpu {
 namespace {
-
-// Calls f with the type of computation of products: not bool, and not a 16-bit float.
-template <typename F>
-void with_product_type(DType dtype, F f) {
-  with_any_element(dtype, [&]<typename T>(std::type_identity<T> type) {
-    if constexpr (std::is_same_v<T, Bool> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
-    } else {
-      f(type);
-    }
-  });
-}
 
 // One matrix of a batch. `values` are in the type of computation.
 template <typename T>
