@@ -22,6 +22,14 @@ CPU_ONLY = {
     "choose_quantization_params", "fused_convolution", "int4_pack", "int4_weight_mm", "int8_convolution", "int8_linear",
     "int8_linear_dynamic", "int8_weight_mm", "ldl_factored", "ldl_solved", "observe_moving_average",
 }  # fmt: skip
+# Neither have operators on components of sparse tensors.
+CPU_ONLY |= {
+    "sparse_adam_step", "sparse_bsr_mm", "sparse_check_compressed", "sparse_check_coo", "sparse_coalesce", "sparse_compress",
+    "sparse_csr_matmul", "sparse_csr_mm", "sparse_csr_mm_extremum", "sparse_csr_mm_transposed", "sparse_csr_sampled_matmul",
+    "sparse_csr_sddmm", "sparse_csr_triangular_solve", "sparse_expand", "sparse_gather", "sparse_intersection",
+    "sparse_nonzero", "sparse_scatter", "sparse_semi_compress", "sparse_semi_expand", "sparse_semi_mm", "sparse_semi_select",
+    "sparse_softmax", "sparse_transpose", "sparse_union", "sparse_unique",
+}  # fmt: skip
 OPERATORS = load(ROOT / "engine/ops")
 NUMPY_DTYPES = {"bfloat16": "float32"}
 
@@ -31,9 +39,9 @@ def _namespace() -> dict:
     """The namespace of references. SciPy is imported on first use, since GPU tests run without it."""
     import scipy.special
 
-    from tests.operators import references
+    from tests.operators import references, sparse_references
 
-    return {"np": np, "sp": scipy, "ref": references}
+    return {"np": np, "sp": scipy, "ref": references, "sparse": sparse_references}
 
 
 def _array(spec, rng: np.random.Generator) -> np.ndarray:

@@ -174,6 +174,14 @@ DType complex_decomposition(const Arg& a);  // eigenvalues
 inline DType int32() { return DType::kInt32; }
 inline DType uint8() { return DType::kUInt8; }
 inline DType int8() { return DType::kInt8; }
+inline DType int16() { return DType::kInt16; }
+// Components of sparse tensors (sparse_rules.cc). The one dtype, int32 or int64, of all tensors of indices.
+DType sparse_index_all(std::initializer_list<const Arg*> args);
+template <typename... A>
+DType sparse_index(const A&... args) {
+  return sparse_index_all({&args...});
+}
+DType sparse_real(const Arg& values, const Arg& other);  // product(), without complex numbers
 // Neural networks.
 DType cast_floating(const Arg& input, std::optional<DType> given);  // softmax
 DType embedding(const Arg& rows, const Arg& indices);

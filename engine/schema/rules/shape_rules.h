@@ -296,6 +296,30 @@ Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, Si
 // Checks of operators without results.
 struct Checked {};
 inline void add(Inference*, DType, Checked) {}
+// Components of sparse tensors (sparse_rules.cc): they check sizes and index dtypes. Kernels check the indices.
+Checked sparse_check_coo(const Arg& indices, const Arg& values, SizesView size);
+Checked sparse_check_compressed(const Arg& compressed, const Arg& plain, int64_t compressed_size, int64_t plain_size);
+Sizes sparse_compress(const Arg& index, int64_t size);
+Sizes sparse_expand(const Arg& compressed, int64_t nnz);
+Sizes sparse_transposed(const Arg& compressed, const Arg& plain, int64_t size);
+Sizes sparse_scatter(const Arg& indices, const Arg& values, SizesView size);
+Sizes sparse_gather(const Arg& input, const Arg& indices);
+Sizes sparse_csr_mm(const Arg& crow, const Arg& col, const Arg& values, const Arg& other);
+Sizes sparse_csr_mm_transposed(const Arg& crow, const Arg& col, const Arg& values, const Arg& other, int64_t columns);
+Sizes sparse_csr_sddmm(const Arg& crow, const Arg& col, const Arg& input, const Arg& other);
+Sizes sparse_csr_mm_extremum(const Arg& crow, const Arg& col, const Arg& values, const Arg& other);
+Sizes sparse_bsr_mm(const Arg& crow, const Arg& col, const Arg& values, const Arg& other);
+Sizes sparse_csr_sampled_matmul(const Arg& crow1, const Arg& col1, const Arg& values1, const Arg& crow2,
+                                const Arg& col2, const Arg& values2, const Arg& crow, const Arg& col, int64_t columns);
+Sizes sparse_csr_triangular_solve(const Arg& crow, const Arg& col, const Arg& values, const Arg& other);
+Sizes sparse_softmax(const Arg& values, const Arg& group, int64_t groups);
+Checked sparse_adam_step(const Arg& param, const Arg& exp_avg, const Arg& exp_avg_sq, const Arg& rows, const Arg& grad,
+                         int64_t step);
+Sizes sparse_semi_values(const Arg& input);
+Sizes sparse_semi_meta(const Arg& input);
+Sizes sparse_semi_expand(const Arg& values, const Arg& meta);
+Sizes sparse_semi_select(const Arg& input, const Arg& meta);
+Sizes sparse_semi_mm(const Arg& values, const Arg& meta, const Arg& other);
 // An observer's minima, maxima, scales and zero points: one number each, or one per entry of `ch_axis` if `per_row`.
 Checked observe_moving_average(const Arg& input, const Arg& observer_on, const Arg& running_min, const Arg& running_max,
                                const Arg& scale, const Arg& zero_point, int64_t quant_min, int64_t quant_max,
