@@ -1,0 +1,278 @@
+#include "kernels/cpu/sparse/row_products.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "engine/device/parallel.h"
+#include "engine/tensor/tensor.h"
+#include "kernels/common/math/complex.h"
+#include "kernels/cpu/loops/clones.h"
+
+namespace tt::cpu {
+namespace {
+
+constexpr int kBytes = 64;  // of a vector; compilers split it for narrower instruction sets
+
+template <typename T>
+struct Vectors {
+  typedef T Vector __attribute__((vector_size(kBytes)));
+  typedef T Unaligned __attribute__((vector_size(kBytes), aligned(alignof(T)), may_alias));
+  static constexpr int kLanes = kBytes / sizeof(T);
+};
+
+template <typename T>
+constexpr bool kHasVectors = std::is_same_v<T, float> || std::is_same_v<T, double>;
+
+// The entries of a row of blocks.
+struct Entries {
+  const int64_t* col;
+  int64_t begin, end;
+};
+
+// out[0, kVectors * lanes) = the sum over the entries of values times rows of `other`; `row` is the row within blocks.
+template <int kVectors, bool kBlocks, typename T>
+[[gnu::always_inline]] inline void sum_vectors(const Entries& e, const BlockMatrix<T>& m, int64_t row, const T* other,
+                                               int64_t step, T* out, IndexCheck& range) {
+  using V = typename Vectors<T>::Vector;
+  using U = typename Vectors<T>::Unaligned;
+  constexpr int kLanes = Vectors<T>::kLanes;
+  V sums[kVectors] = {};
+  for (int64_t i = e.begin; i < e.end; ++i) {
+    const int64_t column = range.checked(e.col[i]);
+    if constexpr (kBlocks) {
+      const T* value = m.values + (i * m.p + row) * m.q;
+      for (int64_t c = 0; c < m.q; ++c) {
+        const T* from = other + (column * m.q + c) * step;
+#pragma GCC unroll 8
+        for (int v = 0; v < kVectors; ++v) sums[v] += value[c] * *reinterpret_cast<const U*>(from + v * kLanes);
+      }
+    } else {
+      const T value = m.values[i];
+      const T* from = other + column * step;
+#pragma GCC unroll 8
+      for (int v = 0; v < kVectors; ++v) sums[v] += value * *reinterpret_cast<const U*>(from + v * kLanes);
+    }
+  }
+#pragma GCC unroll 8
+  for (int v = 0; v < kVectors; ++v) *reinterpret_cast<U*>(out + v * kLanes) = sums[v];
+}
+
+// The same for any type and fewer columns than a vector has.
+template <typename T>
+[[gnu::always_inline]] inline void sum_scalars(const Entries& e, const BlockMatrix<T>& m, int64_t row, const T* other,
+                                               int64_t step, int64_t k, T* out, IndexCheck& range) {
+  constexpr int64_t kMost = 16;
+  for (int64_t first = 0; first < k; first += kMost) {
+    const int64_t n = std::min(kMost, k - first);
+    T sums[kMost] = {};
+    for (int64_t i = e.begin; i < e.end; ++i) {
+      const int64_t column = range.checked(e.col[i]);
+      const T* value = m.values + (i * m.p + row) * m.q;
+      for (int64_t c = 0; c < m.q; ++c) {
+        const T* from = other + (column * m.q + c) * step + first;
+        for (int64_t j = 0; j < n; ++j) sums[j] = static_cast<T>(sums[j] + value[c] * from[j]);
+      }
+    }
+    std::copy_n(sums, n, out + first);
+  }
+}
+
+// Rows [begin, end) of blocks, and k columns of `other` whose rows are `step` apart, as are those of `out`.
+template <bool kBlocks, typename T>
+[[gnu::always_inline]] inline void multiply_rows_in(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* other,
+                                                    int64_t step, int64_t k, T* out, int64_t out_step,
+                                                    IndexCheck& range) {
+  for (int64_t r = begin; r < end; ++r) {
+    const Entries e{m.col, m.crow[r], m.crow[r + 1]};
+    for (int64_t row = 0; row < m.p; ++row) {
+      T* to = out + (r * m.p + row) * out_step;
+      int64_t j = 0;
+      if constexpr (kHasVectors<T>) {
+        constexpr int64_t kLanes = Vectors<T>::kLanes;
+        for (; j + 8 * kLanes <= k; j += 8 * kLanes) sum_vectors<8, kBlocks>(e, m, row, other + j, step, to + j, range);
+        if (j + 4 * kLanes <= k) {
+          sum_vectors<4, kBlocks>(e, m, row, other + j, step, to + j, range);
+          j += 4 * kLanes;
+        }
+        if (j + 2 * kLanes <= k) {
+          sum_vectors<2, kBlocks>(e, m, row, other + j, step, to + j, range);
+          j += 2 * kLanes;
+        }
+        if (j + kLanes <= k) {
+          sum_vectors<1, kBlocks>(e, m, row, other + j, step, to + j, range);
+          j += kLanes;
+        }
+      }
+      if (j < k) sum_scalars(e, m, row, other + j, step, k - j, to + j, range);
+    }
+  }
+}
+
+TT_CLONES void multiply_rows(const BlockMatrix<float>& m, int64_t begin, int64_t end, const float* other, int64_t step,
+                             int64_t k, float* out, int64_t out_step, IndexCheck& range) {
+  m.p == 1 && m.q == 1 ? multiply_rows_in<false>(m, begin, end, other, step, k, out, out_step, range)
+                       : multiply_rows_in<true>(m, begin, end, other, step, k, out, out_step, range);
+}
+
+TT_CLONES void multiply_rows(const BlockMatrix<double>& m, int64_t begin, int64_t end, const double* other,
+                             int64_t step, int64_t k, double* out, int64_t out_step, IndexCheck& range) {
+  m.p == 1 && m.q == 1 ? multiply_rows_in<false>(m, begin, end, other, step, k, out, out_step, range)
+                       : multiply_rows_in<true>(m, begin, end, other, step, k, out, out_step, range);
+}
+
+template <typename T>
+void multiply_rows(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* other, int64_t step, int64_t k, T* out,
+                   int64_t out_step, IndexCheck& range) {
+  multiply_rows_in<true>(m, begin, end, other, step, k, out, out_step, range);
+}
+
+// A product with one column.
+template <typename T>
+[[gnu::always_inline]] inline void multiply_vector_in(const BlockMatrix<T>& m, int64_t begin, int64_t end,
+                                                      const T* other, T* out, IndexCheck& range) {
+  for (int64_t r = begin; r < end; ++r) {
+    T sums[4] = {};
+    int64_t i = m.crow[r];
+    const int64_t last = m.crow[r + 1];
+    for (; i + 4 <= last; i += 4) {
+#pragma GCC unroll 4
+      for (int j = 0; j < 4; ++j) {
+        sums[j] = static_cast<T>(sums[j] + m.values[i + j] * other[range.checked(m.col[i + j])]);
+      }
+    }
+    for (; i < last; ++i) sums[0] = static_cast<T>(sums[0] + m.values[i] * other[range.checked(m.col[i])]);
+    out[r] = static_cast<T>((sums[0] + sums[1]) + (sums[2] + sums[3]));
+  }
+}
+
+}  // namespace
+
+template <typename T>
+void multiply(const BlockMatrix<T>& m, const T* other, int64_t k, T* out, IndexCheck& range) {
+  if (k == 1 && m.p == 1 && m.q == 1) {
+    return parallel_for_rows(m.crow, m.rows, 1,
+                             [&](int64_t begin, int64_t end) { multiply_vector_in(m, begin, end, other, out, range); });
+  }
+  parallel_for_rows(m.crow, m.rows, m.p * m.q * k,
+                    [&](int64_t begin, int64_t end) { multiply_rows(m, begin, end, other, k, k, out, k, range); });
+}
+
+namespace {
+
+// Adds to columns [begin, end) of `out` the products of all entries, in order.
+template <typename T>
+[[gnu::always_inline]] inline void add_columns_in(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* other,
+                                                  int64_t k, T* out, IndexCheck& range) {
+  for (int64_t r = 0; r < m.rows; ++r) {
+    const T* __restrict from = other + r * k;
+    for (int64_t i = m.crow[r]; i < m.crow[r + 1]; ++i) {
+      T* __restrict to = out + range.checked(m.col[i]) * k;
+      const T value = m.values[i];
+#pragma GCC ivdep
+      for (int64_t j = begin; j < end; ++j) to[j] = static_cast<T>(to[j] + value * from[j]);
+    }
+  }
+}
+
+TT_CLONES void add_columns(const BlockMatrix<float>& m, int64_t begin, int64_t end, const float* other, int64_t k,
+                           float* out, IndexCheck& range) {
+  add_columns_in(m, begin, end, other, k, out, range);
+}
+TT_CLONES void add_columns(const BlockMatrix<double>& m, int64_t begin, int64_t end, const double* other, int64_t k,
+                           double* out, IndexCheck& range) {
+  add_columns_in(m, begin, end, other, k, out, range);
+}
+template <typename T>
+void add_columns(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* other, int64_t k, T* out,
+                 IndexCheck& range) {
+  add_columns_in(m, begin, end, other, k, out, range);
+}
+
+// The product of two rows of k elements. The order of the sums does not depend on the instruction set.
+template <typename T>
+[[gnu::always_inline]] inline T row_product(const T* x, const T* y, int64_t k) {
+  T sum{};
+  int64_t j = 0;
+  if constexpr (kHasVectors<T>) {
+    using V = typename Vectors<T>::Vector;
+    using U = typename Vectors<T>::Unaligned;
+    constexpr int64_t kLanes = Vectors<T>::kLanes;
+    V sums[2] = {};
+    for (; j + 2 * kLanes <= k; j += 2 * kLanes) {
+      sums[0] += *reinterpret_cast<const U*>(x + j) * *reinterpret_cast<const U*>(y + j);
+      sums[1] += *reinterpret_cast<const U*>(x + j + kLanes) * *reinterpret_cast<const U*>(y + j + kLanes);
+    }
+    if (j + kLanes <= k) {
+      sums[0] += *reinterpret_cast<const U*>(x + j) * *reinterpret_cast<const U*>(y + j);
+      j += kLanes;
+    }
+    sums[0] += sums[1];
+    for (int64_t half = kLanes / 2; half > 0; half /= 2) {
+      for (int64_t l = 0; l < half; ++l) sums[0][l] += sums[0][l + half];
+    }
+    sum = sums[0][0];
+  }
+  for (; j < k; ++j) sum = static_cast<T>(sum + x[j] * y[j]);
+  return sum;
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void sample_rows_in(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* x,
+                                                  const T* y, int64_t k, T* out, IndexCheck& range) {
+  for (int64_t r = begin; r < end; ++r) {
+    for (int64_t i = m.crow[r]; i < m.crow[r + 1]; ++i) {
+      out[i] = row_product(x + r * k, y + range.checked(m.col[i]) * k, k);
+    }
+  }
+}
+
+TT_CLONES void sample_rows(const BlockMatrix<float>& m, int64_t begin, int64_t end, const float* x, const float* y,
+                           int64_t k, float* out, IndexCheck& range) {
+  sample_rows_in(m, begin, end, x, y, k, out, range);
+}
+TT_CLONES void sample_rows(const BlockMatrix<double>& m, int64_t begin, int64_t end, const double* x, const double* y,
+                           int64_t k, double* out, IndexCheck& range) {
+  sample_rows_in(m, begin, end, x, y, k, out, range);
+}
+template <typename T>
+void sample_rows(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* x, const T* y, int64_t k, T* out,
+                 IndexCheck& range) {
+  sample_rows_in(m, begin, end, x, y, k, out, range);
+}
+
+}  // namespace
+
+template <typename T>
+void multiply_transposed(const BlockMatrix<T>& m, const T* other, int64_t k, T* out, IndexCheck& range) {
+  // Each thread adds to its own columns, so that sums are in the order of the entries for any number of threads.
+  const int64_t entries = std::max<int64_t>(m.crow[m.rows], 1);
+  parallel_for(k, std::max<int64_t>(64 / static_cast<int64_t>(sizeof(T)), (1 << 15) / entries),
+               [&](int64_t begin, int64_t end) { add_columns(m, begin, end, other, k, out, range); });
+}
+
+template <typename T>
+void multiply_sampled(const BlockMatrix<T>& m, const T* x, const T* y, int64_t k, T* out, IndexCheck& range) {
+  parallel_for_rows(m.crow, m.rows, k,
+                    [&](int64_t begin, int64_t end) { sample_rows(m, begin, end, x, y, k, out, range); });
+}
+
+#define TT_INSTANTIATE(T)                                                                       \
+  template void multiply(const BlockMatrix<T>&, const T*, int64_t, T*, IndexCheck&);            \
+  template void multiply_transposed(const BlockMatrix<T>&, const T*, int64_t, T*, IndexCheck&); \
+  template void multiply_sampled(const BlockMatrix<T>&, const T*, const T*, int64_t, T*, IndexCheck&);
+
+TT_INSTANTIATE(float)
+TT_INSTANTIATE(double)
+TT_INSTANTIATE(Complex<float>)
+TT_INSTANTIATE(Complex<double>)
+TT_INSTANTIATE(uint8_t)
+TT_INSTANTIATE(int8_t)
+TT_INSTANTIATE(int16_t)
+TT_INSTANTIATE(int32_t)
+TT_INSTANTIATE(int64_t)
+TT_INSTANTIATE(uint16_t)
+TT_INSTANTIATE(uint32_t)
+TT_INSTANTIATE(uint64_t)
+#undef TT_INSTANTIATE
+
+}  // namespace tt::cpu
