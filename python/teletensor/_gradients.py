@@ -8,13 +8,15 @@ from __future__ import annotations
 
 import threading
 import weakref
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 from . import _C
 from ._C import Tensor
 from ._grad_mode import no_grad
 
 _holders: dict[int, weakref.ref] = {}  # strided leaves whose .grad is sparse
+# Hooks of strided leaves by their numbers: the leaf and the function. They are called for sparse gradients too.
+leaf_hooks: dict[int, tuple[weakref.ref, Callable]] = {}
 _recorded = threading.local()  # .passes: for each pass of this thread, its sparse gradients
 
 
@@ -82,6 +84,10 @@ def record(leaf: Tensor, gradient: Tensor) -> None:
     passes = getattr(_recorded, "passes", None)
     if not passes:
         raise RuntimeError("[backward] a sparse gradient can be recorded only during a backward pass")
+    for reference, hook in list(leaf_hooks.values()):
+        if reference() is leaf:
+            changed = hook(gradient)
+            gradient = gradient if changed is None else changed
     passes[-1].append((leaf, gradient))
 
 

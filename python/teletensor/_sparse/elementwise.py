@@ -143,6 +143,9 @@ def _add_dense(dense: Tensor, tensor: SparseTensor, alpha: Any, into: list | Non
     if into is not None and isinstance(into[0], SparseTensor):
         raise RuntimeError("[add] expected a strided tensor as out, got a sparse one")
     unmasked("add", tensor)
+    if into is not None and into[0] is dense and tensor.is_sparse and tensor.sparse_dim() == 1 and not tensor.requires_grad:
+        values = tensor._elements.to(dense.dtype)
+        return dense.index_add_(0, tensor._coo[0], _scaled(values, alpha))
     kind = torch.result_type(dense, tensor._elements)
     scattered = _scaled(hooks["to_dense"](tensor).to(kind), alpha)
     if into is None:
