@@ -45,6 +45,8 @@ void accumulate_grads(absl::Span<const Tensor> leaves, absl::Span<const Tensor> 
 }
 
 void keep_accumulated(Handle& leaf, Tensor gradient) {
+  check(ErrorKind::kNotImplemented, !leaf.grad || !leaf.grad->stands_for,
+        "[backward] a leaf has a sparse gradient, to which this pass cannot add a strided one");
   if (leaf.grad) {
     // Uses the id of the new result, because a failed pass poisons it.
     std::swap(leaf.grad->id, gradient->id);

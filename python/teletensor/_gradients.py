@@ -1,12 +1,94 @@
-"""Clears the gradients of many leaves, for optimizers and modules."""
+"""Clears the gradients of many leaves, for optimizers and modules; sparse gradients of strided leaves.
+
+The engine adds strided gradients. A sparse gradient of a strided leaf is an object of this process: functions such as
+F.embedding(sparse=True) record it during a backward pass, and the pass adds it at its end.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import threading
+import weakref
+from collections.abc import Callable, Iterable
 
 from . import _C
 from ._C import Tensor
 from ._grad_mode import no_grad
+
+_holders: dict[int, weakref.ref] = {}  # strided leaves whose .grad is sparse
+# Hooks of strided leaves by their numbers: the leaf and the function. They are called for sparse gradients too.
+leaf_hooks: dict[int, tuple[weakref.ref, Callable]] = {}
+_recorded = threading.local()  # .passes: for each pass of this thread, its sparse gradients
+
+
+def hold(leaf: Tensor) -> None:
+    """Called by the bindings when the ``.grad`` of a strided leaf becomes sparse."""
+    key = id(leaf)
+    _holders[key] = weakref.ref(leaf, lambda _: _holders.pop(key, None))
+
+
+class SparsePass:
+    """A context around a backward pass, which collects sparse gradients.
+
+    With ``accumulate``, sparse gradients that leaves already have are removed during the pass, because the engine may add a
+    strided one, and added by accumulate().
+    """
+
+    def __init__(self, accumulate: bool) -> None:
+        self.found: list[tuple[Tensor, Tensor]] = []
+        self._accumulate = accumulate
+
+    def __enter__(self) -> SparsePass:
+        if not hasattr(_recorded, "passes"):
+            _recorded.passes = []
+        self._before = []
+        if self._accumulate and _holders:
+            for reference in list(_holders.values()):
+                leaf = reference()
+                if leaf is not None and leaf.grad is not None and _C._is_wrapper(leaf.grad):
+                    self._before.append((leaf, leaf.grad))
+                    leaf.grad = None
+            _holders.clear()
+        _recorded.passes.append(self.found)
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        _recorded.passes.remove(self.found)
+        if exc[0] is not None:
+            self.found.clear()
+        self._add(self._before)
+
+    def _add(self, gradients: list[tuple[Tensor, Tensor]]) -> None:
+        with no_grad():
+            for leaf, gradient in gradients:
+                leaf.grad = gradient if leaf.grad is None else added(leaf.grad, gradient)
+
+    def accumulate(self, inputs: list[Tensor] | None) -> None:
+        """Adds the pass's sparse gradients to the leaves' ``.grad``, or only to those of the given leaves."""
+        self._add([(leaf, g) for leaf, g in self.found if inputs is None or any(leaf is t for t in inputs)])
+
+    def of(self, leaf: Tensor, gradient: Tensor | None) -> Tensor | None:
+        """A leaf's gradient of this pass: the strided one, if there is any, and the sparse ones."""
+        for other, found in self.found:
+            if other is leaf:
+                gradient = found if gradient is None else added(gradient, found)
+        return gradient
+
+
+def added(first: Tensor, second: Tensor) -> Tensor:
+    """The sum of two gradients; strided if one is."""
+    return second + first if _C._is_wrapper(first) and not _C._is_wrapper(second) else first + second
+
+
+def record(leaf: Tensor, gradient: Tensor) -> None:
+    """Records a sparse gradient of a strided leaf in this thread's innermost backward pass."""
+    passes = getattr(_recorded, "passes", None)
+    if not passes:
+        raise RuntimeError("[backward] a sparse gradient can be recorded only during a backward pass")
+    for reference, hook in list(leaf_hooks.values()):
+        if reference() is leaf:
+            changed = hook(gradient)
+            gradient = gradient if changed is None else changed
+    passes[-1].append((leaf, gradient))
 
 
 def clear(leaves: Iterable[Tensor], set_to_none: bool = True) -> None:

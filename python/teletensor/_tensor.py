@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Callable
 from . import _C, _address, _dlpack, _storage
 from ._by_value import reduce_tensor
 from ._C import Tensor
+from ._layouts import strided
 from ._ops.shape import empty_strided
 from ._options import check_flags, check_layout, check_memory_format
 from ._pending_array import PendingArray
@@ -327,9 +328,11 @@ def _new(name: str) -> Callable:
     def new(
         self: Tensor, *args, dtype=None, device=None, requires_grad=False, layout=None, pin_memory=False, **sizes
     ) -> Tensor:
-        check_layout(f"new_{name}", layout)
         check_flags(f"new_{name}", pin_memory=pin_memory)
         device = self.device if device is None else device
+        layout = self.layout if layout is None else layout
+        if layout != strided:
+            sizes["layout"] = layout
         return function(*args, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad, **sizes)
 
     keywords = "*, dtype=None, layout=None, device=None, pin_memory=False, requires_grad=False"

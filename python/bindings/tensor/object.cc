@@ -145,6 +145,14 @@ int set_grad(PyObject* o, PyObject* value, void*) {
                 " and ", to_string(leaf->sizes));
           check(grad->dtype == leaf->dtype, "assigned grad has data of a different type");
         }
+        if (grad && grad->stands_for && !leaf->stands_for) {  // a sparse gradient, which the client adds to later ones
+          client::set_grads({leaf}, {client::Tensor()}, current_site(*leaf->session));
+          Owned module(throw_if_null(PyImport_ImportModule("teletensor._gradients")));
+          Owned done(throw_if_null(PyObject_CallMethod(module.get(), "hold", "O", o)));
+          leaf->grad = grad;
+          Py_XSETREF(self_of(o)->grad, Py_NewRef(value));
+          return 0;
+        }
         client::set_grads({leaf}, {grad}, current_site(*leaf->session));
         Py_XSETREF(self_of(o)->grad, grad ? Py_NewRef(value) : nullptr);
         return 0;

@@ -12,6 +12,7 @@ from .. import _C
 from .._C import Tensor
 from .._declarations import OLDER_ORDERS
 from .._integers import is_int
+from .._layouts import layout, strided
 from .._options import check_flags
 
 # Older orders of arguments, by function. PyTorch warns that orders with a number before a tensor are deprecated.
@@ -103,9 +104,18 @@ def _function(name: str, is_method: bool) -> Callable:
     return getattr(_C.torch, name, None) or getattr(_C.functional, name, None) or getattr(_C.ops, name)
 
 
+def _with_layout(name: str, args: tuple, kwargs: dict):
+    """torch.zeros(..., layout=) and others that create tensors, with a sparse layout; NotImplemented for other functions."""
+    from .._sparse.create import with_layout
+
+    return with_layout(name, args, kwargs)
+
+
 def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwargs: dict):
     """Calls an operator with arguments in one of the other forms that PyTorch accepts; NotImplemented if none matches.
     """
+    if isinstance(kwargs.get("layout"), layout) and kwargs["layout"] != strided:
+        return _with_layout(name, args, kwargs)
     if name in CALLS:
         return CALLS[name](_function(name, is_method), args, kwargs)
     key = name.removesuffix("_") if in_place else name

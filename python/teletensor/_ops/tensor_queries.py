@@ -168,6 +168,12 @@ for _name, _other in {"eig": "eig", "lstsq": "lstsq", "solve": "solve", "symeig"
     _METHODS[_name] = _removed(_name, _other)
 
 
+def _sparse() -> Any:
+    from .._sparse import functions
+
+    return functions
+
+
 # -- methods of sparse and quantized tensors: a strided tensor of floats has the results or errors of PyTorch
 
 
@@ -219,6 +225,81 @@ for _name in (
     _METHODS[_name] = _only_quantized(_name)
 
 
+# -- conversions to sparse tensors, which are imported at their first use
+
+
+@_method
+def to_sparse(self: Tensor, sparse_dim: int | None = None, *, layout=None, blocksize=None, dense_dim: int | None = None):
+    """The elements other than zero, as a sparse tensor: of layout sparse_coo by default."""
+    return _sparse().to_sparse(self, sparse_dim, layout=layout, blocksize=blocksize, dense_dim=dense_dim)
+
+
+@_method
+def to_sparse_coo(self: Tensor):
+    """to_sparse() with the layout sparse_coo."""
+    return _sparse().to_sparse(self)
+
+
+@_method
+def to_sparse_csr(self: Tensor, dense_dim: int | None = None):
+    """to_sparse() with the layout sparse_csr."""
+    return _sparse().to_sparse_csr(self, dense_dim)
+
+
+@_method
+def to_sparse_csc(self: Tensor, dense_dim: int | None = None):
+    """to_sparse() with the layout sparse_csc."""
+    return _sparse().to_sparse_csc(self, dense_dim)
+
+
+@_method
+def to_sparse_bsr(self: Tensor, blocksize, dense_dim: int | None = None):
+    """to_sparse() with the layout sparse_bsr."""
+    return _sparse().to_sparse_bsr(self, blocksize, dense_dim)
+
+
+@_method
+def to_sparse_bsc(self: Tensor, blocksize, dense_dim: int | None = None):
+    """to_sparse() with the layout sparse_bsc."""
+    return _sparse().to_sparse_bsc(self, blocksize, dense_dim)
+
+
+@_method
+def sparse_mask(self: Tensor, mask: Tensor):
+    """The values at the indices of a sparse tensor."""
+    return _sparse().sparse_mask(self, mask)
+
+
+@_method
+def sparse_resize_(self: Tensor, size, sparse_dim: int, dense_dim: int):
+    """Changes the size of a sparse_coo tensor, which must not shrink if it has elements."""
+    return _sparse().sparse_resize_(self, size, sparse_dim, dense_dim)
+
+
+@_method
+def sparse_resize_and_clear_(self: Tensor, size, sparse_dim: int, dense_dim: int):
+    """Changes the size of a sparse_coo tensor and removes all elements."""
+    return _sparse().sparse_resize_and_clear_(self, size, sparse_dim, dense_dim)
+
+
+@_method
+def resize_as_sparse_(self: Tensor, the_template: Tensor):
+    """Gives a sparse tensor the size of another one."""
+    return _sparse().resize_as_sparse_(self, the_template)
+
+
+@_method
+def smm(self: Tensor, mat2: Tensor):
+    """The product of a sparse_coo and a strided matrix, as sparse_coo."""
+    return _sparse().smm(self, mat2)
+
+
+@_method
+def sspaddmm(self: Tensor, mat1: Tensor, mat2: Tensor, *, beta=1, alpha=1):
+    """beta self + alpha mat1 mat2, as sparse_coo."""
+    return _sparse().sspaddmm(self, mat1, mat2, beta=beta, alpha=alpha)
+
+
 def _absent(name: str, what: str) -> Callable:
     def method(self: Tensor, *args: Any, **kwargs: Any):
         raise NotImplementedError(f"Tensor.{name}: {what}")
@@ -229,8 +310,6 @@ def _absent(name: str, what: str) -> Callable:
 
 
 for _what, _names in {
-    "there are no sparse layouts": "to_sparse to_sparse_coo to_sparse_csr to_sparse_csc to_sparse_bsr to_sparse_bsc sparse_mask "
-    "sparse_resize_ sparse_resize_and_clear_ smm sspaddmm resize_as_sparse_",
     "there are no nested tensors": "to_padded_tensor",
     "a device of another vendor; the engine computes on CPUs and CUDA GPUs": "xpu ipu mtia",
     "the engine selects the layouts of its libraries itself": "to_mkldnn",

@@ -7,11 +7,6 @@ FOREACH_UNARY = (
 )
 FOREACH_BINARY = "add clamp_max clamp_min div maximum minimum mul pow sub"
 
-SPARSE = (
-    "ccol_indices_copy col_indices_copy crow_indices_copy hsmm hspmm indices_copy resize_as_sparse_ row_indices_copy saddmm smm "
-    "sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor sspaddmm "
-    "values_copy"
-)
 QUANTIZED = "quantized_gru_cell quantized_lstm_cell quantized_rnn_relu_cell quantized_rnn_tanh_cell"
 
 
@@ -68,7 +63,11 @@ NAMES = {
     "_quantized.create": "_empty_affine_quantized _empty_per_channel_affine_quantized _make_per_channel_quantized_tensor "
     "_make_per_tensor_quantized_tensor dequantize empty_quantized int_repr q_per_channel_axis q_per_channel_scales "
     "q_per_channel_zero_points q_scale q_zero_point quantize_per_channel quantize_per_tensor quantize_per_tensor_dynamic",
-    "_toplevel.unavailable": f"dsmm spmm {SPARSE} {QUANTIZED}",
+    "_toplevel.unavailable": QUANTIZED,
+    "_sparse.functions": "_sparse_coo_tensor_unsafe _validate_sparse_compressed_tensor_args _validate_sparse_coo_tensor_args "
+    "ccol_indices_copy col_indices_copy crow_indices_copy dsmm hsmm hspmm indices_copy native_norm resize_as_sparse_ row_indices_copy "
+    "saddmm smm sparse_bsc_tensor sparse_bsr_tensor sparse_compressed_tensor sparse_coo_tensor sparse_csc_tensor sparse_csr_tensor spmm "
+    "sspaddmm values_copy",
     "_quantized_names": "chalf complex32 qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric",
     "_small_integers": "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",

@@ -1,14 +1,11 @@
-"""Functions of the module torch for sparse layouts and quantized tensors that raise NotImplementedError."""
+"""Functions of the module torch for quantized tensors that raise NotImplementedError."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from .. import _C
 from .._not_implemented import not_implemented
-from . import QUANTIZED, SPARSE
-
-spmm = dsmm = _C.torch.mm  # PyTorch's names for products with sparse matrices; strided ones are accepted too
+from . import QUANTIZED
 
 
 def _add(what: str, functions: str) -> None:
@@ -17,5 +14,4 @@ def _add(what: str, functions: str) -> None:
     globals().update({name: value for name, value in names.items() if name != "__name__"})
 
 
-_add("there are no sparse layouts yet; use strided tensors, index_add and scatter_add", SPARSE)
 _add("not implemented for quantized tensors yet", QUANTIZED)

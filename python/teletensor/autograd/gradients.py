@@ -8,6 +8,7 @@ from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._gradients import SparsePass
 from ._graph_names import GradientEdge, tensor_of
 from ._passes import run_pass
 
@@ -71,7 +72,10 @@ def backward(
     given = _gradients(grad_tensors, len(roots))
     _passes.depth = depth = getattr(_passes, "depth", 0) + 1
     try:
-        run_pass(run, roots, given, retain, create_graph, into)
+        with SparsePass(True) as sparse:
+            run_pass(run, roots, given, retain, create_graph, into)
+        if sparse.found:
+            sparse.accumulate(None if inputs is None else into)
     finally:
         _passes.depth = depth - 1
     if depth == 1:
@@ -114,7 +118,15 @@ def grad(
     if is_grads_batched:
         return _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize_grads)
     run = getattr(_wrapper([*roots, *targets, *given]), "run_grad", _C.grad)
-    gradients = run_pass(run, roots, given, targets, retain, create_graph, unused)
+    with SparsePass(False) as sparse:
+        gradients = run_pass(run, roots, given, targets, retain, create_graph, True)
+    if sparse.found:
+        gradients = [sparse.of(target, g) for target, g in zip(targets, gradients)]
+    if not unused and any(g is None for g in gradients):
+        raise RuntimeError(
+            "One of the differentiated Tensors appears to not have been used in the graph. Set allow_unused=True if this is the "
+            "desired behavior."
+        )
     if materialize_grads:
         gradients = [_C.torch.zeros_like(x) if g is None else g for g, x in zip(gradients, targets)]
     return tuple(gradients)

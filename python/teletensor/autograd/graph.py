@@ -7,6 +7,7 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._gradients import leaf_hooks
 from .._grad_mode import set_grad_enabled
 from ._graph_names import (
     GradientEdge,
@@ -159,6 +160,7 @@ class RemovableHandle:
         """Removes the hook, so that it is no longer called."""
         if self.tensor is not None:
             _C.remove_hook(self.tensor, self.number)
+            leaf_hooks.pop(self.number, None)
             self.tensor = None
 
     def __enter__(self) -> RemovableHandle:
@@ -177,7 +179,10 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
         with set_grad_enabled(create_graph):
             return [hook(gradients[0])]
 
-    return RemovableHandle(tensor, _C.add_hook(tensor, run))
+    number = _C.add_hook(tensor, run)
+    if tensor.is_leaf:  # for sparse gradients, which the engine does not have
+        leaf_hooks[number] = (weakref.ref(tensor, lambda _: leaf_hooks.pop(number, None)), hook)
+    return RemovableHandle(tensor, number)
 
 
 def _grad_fn(tensor: Tensor) -> Node | None:

@@ -1,10 +1,7 @@
-"""torch.cuda.sparse: legacy types of sparse tensors."""
+"""torch.cuda.sparse: legacy types of sparse tensors on GPUs."""
 
 from __future__ import annotations
 
-from .._not_implemented import not_implemented
+from .._sparse.legacy import sparse_types
 
-not_implemented(
-    globals(), "there are no sparse layouts yet",
-    classes="BFloat16Tensor ByteTensor CharTensor DoubleTensor FloatTensor HalfTensor IntTensor LongTensor ShortTensor",
-)  # fmt: skip
+globals().update(sparse_types("cuda"))

@@ -27,6 +27,15 @@ def divide_by_frequency(rows: Tensor, indices: Tensor, num_weights: int) -> Tens
     return rows * share + (rows * (1 - share)).detach()
 
 
+def _rows(weight: Tensor, flat: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
+    if sparse:
+        from ._sparse_gradients import has_sparse_gradient, rows
+
+        if has_sparse_gradient(weight):
+            return rows(weight, flat, padding_idx, scale_grad_by_freq)
+    return _ops.embedding(weight, flat, -1)
+
+
 def embedding_bag(
     input: Tensor, weight: Tensor, offsets: Tensor | None = None, max_norm: float | None = None, norm_type: float = 2,
     scale_grad_by_freq: bool = False, mode: str = "mean", sparse: bool = False, per_sample_weights: Tensor | None = None,
@@ -67,7 +76,7 @@ def embedding_bag(
     flat = input.reshape(-1)
     if max_norm is not None:
         renorm_rows(weight, flat, max_norm, norm_type)
-    rows = _ops.embedding(weight, flat, -1)
+    rows = _rows(weight, flat, -1 if padding_idx is None else padding_idx % weight.shape[0], scale_grad_by_freq, sparse)
     if scale_grad_by_freq:
         rows = divide_by_frequency(rows, flat, weight.shape[0])
     if per_sample_weights is not None:

@@ -422,10 +422,16 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5) -> Ten
     return _ops.layer_norm(input, repeated(normalized_shape, 1), weight, bias, eps)
 
 
+def _has_sparse_gradient(weight: Tensor) -> bool:
+    from ._sparse_gradients import has_sparse_gradient
+
+    return has_sparse_gradient(weight)
+
+
 def embedding(
     input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
 ) -> Tensor:
-    """Selects rows of weight by index."""
+    """Selects rows of weight by index. With ``sparse``, the gradient of a leaf weight is a sparse_coo tensor."""
     check_kind("embedding", "weight", weight, Tensor)
     if weight.dim() != 2:
         raise RuntimeError("'weight' must be 2-D")
@@ -438,6 +444,10 @@ def embedding(
         padding_idx += count
     if max_norm is not None:
         renorm_rows(weight, input, max_norm, norm_type)
+    if sparse and _has_sparse_gradient(weight):
+        from ._sparse_gradients import rows as sparse_rows
+
+        return sparse_rows(weight, input, padding_idx, scale_grad_by_freq)
     rows = _ops.embedding(weight, input, padding_idx)
     return divide_by_frequency(rows, input, weight.shape[0]) if scale_grad_by_freq else rows
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from .._sparse.tensor import like
 from ._options import check_lr
 from ._per_parameter import PerParameterOptimizer
 from ._stateless import SCALING, STEPS, flags, stateless
@@ -39,6 +40,19 @@ class Adagrad(PerParameterOptimizer):
     def _start(self, group, p, state):
         value = group["initial_accumulator_value"]
         state["sum"] = _C.torch.full_like(p, complex(value, value) if p.is_complex() else value).detach()
+
+    def _update_sparse(self, group, p, grad):
+        if group["weight_decay"]:
+            raise RuntimeError("weight_decay option is not compatible with sparse gradients")
+        if group.get("differentiable") or p.is_complex():
+            raise NotImplementedError("[Adagrad] sparse gradients with differentiable=True and of complex parameters are not supported")
+        state, grad = self.state[p], grad.detach().coalesce()
+        state["step"] = int(state["step"]) + 1
+        values = -grad._values() if group.get("maximize") else grad._values()
+        rate = float(group["lr"]) / (1 + (state["step"] - 1) * group["lr_decay"])
+        state["sum"].add_(like(grad, values * values))
+        root = state["sum"].sparse_mask(grad)._values().sqrt().add(group["eps"])
+        p.detach().add_(like(grad, values / root), alpha=-rate)
 
     def _step(self, group, p, grad, state):
         lr = float(group["lr"]) / (1 + (state["step"] - 1) * group["lr_decay"])

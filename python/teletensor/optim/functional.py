@@ -15,6 +15,7 @@ from .radam import radam
 from .rmsprop import rmsprop
 from .rprop import rprop
 from .sgd import sgd
+from .sparse_adam import step as sparse_adam_step
 
 __all__ = [
     "adadelta", "adafactor", "adagrad", "adam", "adamax", "adamw", "asgd", "muon", "nadam", "radam", "rmsprop", "rprop", "sgd",
@@ -23,5 +24,6 @@ __all__ = [
 
 
 def sparse_adam(params, grads, exp_avgs, exp_avg_sqs, state_steps, *, eps, beta1, beta2, lr, maximize) -> None:
-    """Raises NotImplementedError: gradients are dense."""
-    raise NotImplementedError("sparse_adam: there are no sparse gradients; use adam")
+    """One step of SparseAdam: of parameters with sparse gradients; `state_steps` are the numbers of the steps."""
+    for param, grad, mean, square, number in zip(params, grads, exp_avgs, exp_avg_sqs, state_steps, strict=True):
+        sparse_adam_step(param, grad, mean, square, int(number), eps=eps, beta1=beta1, beta2=beta2, lr=lr, maximize=maximize)

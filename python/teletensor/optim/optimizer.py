@@ -12,6 +12,7 @@ from .. import _C
 from .._C import Tensor
 from .._grad_mode import enable_grad, set_grad_enabled
 from .._gradients import clear
+from .._layouts import strided
 from ._grouping import (  # noqa: F401 - other libraries' optimizers import these from here
     ParamsT,
     _default_to_fused_or_foreach,
@@ -73,6 +74,11 @@ def _shards(param: Tensor, values: dict) -> dict:
         key: shard_like(value) if isinstance(value, Tensor) and value.dim() and value.shape == param.shape else value
         for key, value in values.items()
     }
+
+
+def is_sparse(grad: Tensor) -> bool:
+    """Whether a gradient has a sparse layout."""
+    return _C._is_wrapper(grad) and grad.layout != strided
 
 
 class Optimizer(OptimizerHooks):
@@ -170,7 +176,11 @@ class Optimizer(OptimizerHooks):
                 params = [p for p in group["params"] if p.grad is not None]
                 if params:
                     check_implementation(group, params)
-                    self._update(group, params, [p.grad for p in params])
+                    grads = [p.grad for p in params]
+                    if any(map(is_sparse, grads)):
+                        params, grads = self._update_sparse_ones(group, params, grads)
+                    if params:
+                        self._update(group, params, grads)
         return loss
 
     def _trace_step(self, args: tuple, kwargs: dict) -> None:
@@ -179,6 +189,18 @@ class Optimizer(OptimizerHooks):
             f"[{type(self).__name__}] step() in a traced function: only steps of SGD, Adam and AdamW can be part of it; call it "
             "after the function, which stores the gradients"
         )
+
+    def _update_sparse_ones(self, group: dict, params: list, grads: list) -> tuple[list, list]:
+        """Performs one step for the parameters with sparse gradients; returns the others and their gradients."""
+        for p, grad in zip(params, grads):
+            if is_sparse(grad):
+                self._update_sparse(group, p, grad)
+        rest = [(p, grad) for p, grad in zip(params, grads) if not is_sparse(grad)]
+        return [p for p, _ in rest], [grad for _, grad in rest]
+
+    def _update_sparse(self, group: dict, param: Tensor, grad: Tensor) -> None:
+        """Performs one step for a parameter whose gradient is sparse. Optimizers that have none raise RuntimeError, as in PyTorch."""
+        raise RuntimeError(f"{type(self).__name__} does not support sparse gradients, please consider SparseAdam instead")
 
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
         """Performs one step for the parameters of a group that have gradients."""

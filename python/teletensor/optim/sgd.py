@@ -65,6 +65,11 @@ class SGD(Optimizer):
                 buffers = [real_view(self.state[p]["momentum_buffer"]) for p in ps]
                 _C.ops.sgd_step([_real(p) for p in ps], gs, buffers, first_step=first, **options)
 
+    def _update_sparse(self, group, p, grad) -> None:
+        if self.__dict__.get("found_inf") is not None:
+            raise NotImplementedError("[SGD] a step of sparse gradients that the engine may skip (GradScaler) is not supported")
+        self._record(group, p.detach(), grad.detach(), self.state[p])
+
     # Of steps in traced functions.
     _trace_step = _traced.record
 
@@ -90,13 +95,13 @@ class SGD(Optimizer):
         buffers = [self.state[p]["momentum_buffer"] for p in params] if group["momentum"] else []
         _C.ops.sgd_step_with(params, grads, buffers, options, nesterov=group["nesterov"], maximize=group["maximize"])
 
-    def _record(self, group, p, grad) -> None:
+    def _record(self, group, p, grad, state=None) -> None:
         """One parameter's step, recorded for gradients."""
         grad = -grad if group["maximize"] else grad
         if group["weight_decay"]:
             grad = grad.add(p, alpha=group["weight_decay"])
         if group["momentum"]:
-            state = self.state[p]
+            state = self.state[p] if state is None else state
             if state.get("momentum_buffer") is None:
                 state["momentum_buffer"] = grad.detach().clone()  # as in PyTorch, not recorded
             else:

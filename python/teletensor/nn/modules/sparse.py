@@ -65,11 +65,11 @@ class Embedding(_EmbeddingBase):
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, _weight, device, dtype
         )
         self.weight.requires_grad = not _freeze
-        self.sparse = sparse  # gradients are dense, see docs/differences.md
+        self.sparse = sparse
 
     def forward(self, input):
         return F.embedding(
-            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq
+            input, self.weight, self.padding_idx, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.sparse
         )
 
     def extra_repr(self) -> str:
@@ -100,11 +100,11 @@ class EmbeddingBag(_EmbeddingBase):
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, _weight, device, dtype
         )
         self.mode, self.include_last_offset = mode, include_last_offset
-        self.sparse = sparse  # gradients are dense, see docs/differences.md
+        self.sparse = sparse
 
     def forward(self, input, offsets=None, per_sample_weights=None):
         return F.embedding_bag(
-            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode,
+            input, self.weight, offsets, self.max_norm, self.norm_type, self.scale_grad_by_freq, self.mode, self.sparse,
             per_sample_weights=per_sample_weights, include_last_offset=self.include_last_offset, padding_idx=self.padding_idx,
         )  # fmt: skip
 

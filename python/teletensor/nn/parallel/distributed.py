@@ -116,6 +116,10 @@ class DistributedDataParallel(Module, Joinable):
             raise NotImplementedError(
                 "[DistributedDataParallel] expected a module that contains no other DistributedDataParallel"
             )
+        if any(getattr(m, "sparse", False) is True for m in module.modules()):
+            raise NotImplementedError(
+                "[DistributedDataParallel] sparse gradients are not averaged: create embeddings with sparse=False"
+            )
         if dim != 0:
             raise NotImplementedError(f"[DistributedDataParallel] expected dim=0, got {dim}")
         if device_mesh is not None and process_group is not None:

@@ -1,0 +1,285 @@
+"""Operators on the elements of sparse tensors: unary ones that map 0 to 0, sums, products and quotients."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .._layouts import sparse_csr
+from .convert import batch_dim, blocks_of, coalesce, compressed_to_coo, coo_to_compressed, sparse_sizes
+from .tensor import BLOCKS, SparseTensor, become, coo, handlers, hooks, layout_name, like, not_implemented
+
+ops, torch = _C.ops, _C.torch
+
+# Operators that map 0 to 0; of sparse_coo, PyTorch coalesces first.
+ZERO_PRESERVING = (
+    "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num rad2deg relu round "
+    "sgn sign signbit sin sinh sqrt tan tanh trunc"
+).split()
+# Operators that are linear, so that uncoalesced values need not be added first.
+LINEAR = "neg conj conj_physical positive".split()
+# Those of ZERO_PRESERVING that PyTorch has for sparse_coo only, and those that it has for compressed layouts only.
+ONLY_COO = frozenset(("nan_to_num", "square"))
+ONLY_COMPRESSED = frozenset(("angle",))
+
+
+def call(name: str, arguments: list) -> Any:
+    """Calls an operator of the engine with a value for each of its parameters."""
+    parameters = _C._declaration(name)[0]
+    count = sum(not only for _, only, *_ in parameters)
+    keywords = dict(zip((p[0] for p in parameters[count:]), arguments[count:]))
+    return getattr(ops, name)(*arguments[:count], **keywords)
+
+
+def writes(name: str, into: list) -> SparseTensor:
+    """The sparse tensor that receives the result of an operator. Raises PyTorch's errors for others."""
+    target = into[0]
+    if not isinstance(target, SparseTensor):
+        raise RuntimeError(f"[{name}] expected a sparse tensor as out, got a strided one")
+    return target
+
+
+def given(result: SparseTensor, into: list | None) -> SparseTensor:
+    """The result, or the tensor that receives it."""
+    if into is None:
+        return result
+    target = into[0]
+    if result is target:
+        return target
+    if not isinstance(target, SparseTensor):
+        raise RuntimeError("[out] expected a sparse tensor, got a strided one")
+    if target._layout != result._layout:
+        raise RuntimeError(f"[out] expected a tensor of layout {layout_name(result)}, got {layout_name(target)}")
+    if target.dtype is not result.dtype:
+        if result.is_floating_point() > target.is_floating_point() or result.is_complex() > target.is_complex():
+            raise RuntimeError(f"result type {result.dtype} can't be cast to the desired output type {target.dtype}")
+        result = result.to(target.dtype)
+    return become(target, result)
+
+
+def _unary(name: str, coalesces: bool):
+    def handle(arguments: list, into: list | None) -> Any:
+        tensor, *rest = arguments
+        if not isinstance(tensor, SparseTensor):
+            raise RuntimeError(f"[{name}] expected a sparse tensor as input, as out is")
+        if name in (ONLY_COMPRESSED if tensor.is_sparse else ONLY_COO):
+            raise not_implemented(name, tensor)
+        in_place = into is not None and into[0] is tensor
+        if tensor.is_sparse and coalesces and not tensor._coalesced:
+            if in_place:
+                raise RuntimeError(f"{name}_ requires coalesced input")
+            tensor = coalesce(tensor)
+        if in_place and not tensor.requires_grad:
+            values = call(name, [tensor._elements, *rest])
+            if values.dtype is not tensor.dtype:
+                raise RuntimeError(f"result type {values.dtype} can't be cast to the desired output type {tensor.dtype}")
+            tensor._elements.copy_(values)
+            return tensor
+        return given(like(tensor, call(name, [tensor._elements, *rest])), into)
+
+    return handle
+
+
+def _pow(arguments: list, into: list | None) -> Any:
+    tensor, exponent = arguments
+    if not isinstance(tensor, SparseTensor) or isinstance(exponent, Tensor) or not tensor.is_sparse or into is not None:
+        raise not_implemented("pow", tensor if isinstance(tensor, SparseTensor) else exponent)
+    if exponent == 0:
+        raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
+    tensor = coalesce(tensor)
+    return like(tensor, call("pow", [tensor._elements, exponent]))
+
+
+def _square(arguments: list, into: list | None) -> Any:
+    return _pow([arguments[0], 2], into)
+
+
+# -- sums
+
+
+def _scaled(values: Tensor, alpha: Any) -> Tensor:
+    return values if isinstance(alpha, (int, float)) and alpha == 1 and not isinstance(alpha, bool) else values * alpha
+
+
+def _union(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
+    """a + alpha b, of sparse_coo."""
+    if a.shape != b.shape:
+        raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}")
+    if a.sparse_dim() != b.sparse_dim():
+        raise RuntimeError(f"add: expected 'self' and 'other' to have same number of sparse dimensions, but got {a.sparse_dim()} and {b.sparse_dim()}")
+    kind = torch.result_type(a._elements, b._elements)
+    first, second = a._elements.to(kind), _scaled(b._elements.to(kind), alpha)
+    source = a._dense_source or b._dense_source
+    if a._coo is b._coo:
+        return coo(a._coo, first + second, a.shape, a._coalesced, source)
+    if not (a._coalesced and b._coalesced) or a.sparse_dim() == 0 or first.numel() + second.numel() == 0:
+        made = coo(torch.cat([a._coo, b._coo], 1), torch.cat([first, second]), a.shape, False, source)
+        return coalesce(made) if a._coalesced and b._coalesced else made
+    indices, at_first, at_second = ops.sparse_union(a._coo, b._coo, sparse_sizes(a))
+    zeros = torch.zeros((indices.shape[1], *first.shape[1:]), dtype=kind, device=a.device)
+    values = zeros.index_add(0, at_first, first).index_add(0, at_second, second)
+    return coo(indices, values, a.shape, True, source)
+
+
+def unmasked(name: str, *tensors: Any) -> None:
+    """Refuses an operator whose gradient PyTorch computes for all elements, for values that to_sparse() selected."""
+    if _C.is_grad_enabled():
+        for t in tensors:
+            if isinstance(t, SparseTensor) and t._dense_source and t.requires_grad:
+                raise NotImplementedError(
+                    f"[{name}] the gradient of a strided tensor through to_sparse() and {name} has values where the tensor is zero, which "
+                    "is not supported: use the function of torch.sparse, or detach the tensor first"
+                )
+
+
+def _add_dense(dense: Tensor, tensor: SparseTensor, alpha: Any, into: list | None) -> Tensor:
+    """dense + alpha tensor."""
+    if tensor.shape != dense.shape:
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same size, but self has size {list(dense.shape)} while other has size "
+            f"{list(tensor.shape)} (FYI: dense-sparse addition does not currently support broadcasting)"
+        )
+    if into is not None and isinstance(into[0], SparseTensor):
+        raise RuntimeError("[add] expected a strided tensor as out, got a sparse one")
+    unmasked("add", tensor)
+    if into is not None and into[0] is dense and tensor.is_sparse and tensor.sparse_dim() == 1 and not tensor.requires_grad:
+        values = tensor._elements.to(dense.dtype)
+        return dense.index_add_(0, tensor._coo[0], _scaled(values, alpha))
+    kind = torch.result_type(dense, tensor._elements)
+    scattered = _scaled(hooks["to_dense"](tensor).to(kind), alpha)
+    if into is None:
+        return dense + scattered
+    return _C.ops.add(dense, scattered, 1, out=into[0])
+
+
+def added(a: Any, b: Any, alpha: Any, into: list | None, name: str = "add") -> Any:
+    """a + alpha b, at least one of which is sparse."""
+    if not isinstance(b, SparseTensor):
+        if not a.is_sparse and isinstance(b, Tensor) and b.shape == a.shape:
+            return _add_dense(b * alpha if alpha != 1 else b, a, 1, into)
+        raise RuntimeError("add(sparse, dense) is not supported. Use add(dense, sparse) instead.")
+    if not isinstance(a, SparseTensor):
+        if not isinstance(a, Tensor):
+            raise RuntimeError(f"{name}: expected a tensor and a sparse tensor, got {type(a).__name__} and a sparse tensor")
+        return _add_dense(a, b, alpha, into)
+    if a._layout != b._layout:
+        raise RuntimeError(f"[{name}] expected tensors of one layout, got {layout_name(a)} and {layout_name(b)}")
+    if a.is_sparse:
+        return given(_union(a, b, alpha), into)
+    if a._plain is b._plain:
+        kind = torch.result_type(a._elements, b._elements)
+        return given(like(a, a._elements.to(kind) + _scaled(b._elements.to(kind), alpha)), into)
+    if a._layout in BLOCKS or batch_dim(a) or batch_dim(b):
+        raise NotImplementedError(f"[{name}] batches and blocks of {layout_name(a)} with different indices are not supported")
+    summed = _union(coalesce(compressed_to_coo(a)), coalesce(compressed_to_coo(b)), alpha)
+    return given(coo_to_compressed(summed, a._layout), into)
+
+
+def _add(arguments: list, into: list | None) -> Any:
+    return added(arguments[0], arguments[1], arguments[2], into)
+
+
+def _sub(arguments: list, into: list | None) -> Any:
+    return added(arguments[0], arguments[1], -arguments[2], into, "sub")
+
+
+# -- products and quotients
+
+
+def _is_number(value: Any) -> bool:
+    return not isinstance(value, Tensor) or (value.dim() == 0 and not isinstance(value, SparseTensor))
+
+
+def both(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """The values of a, at the indices that both have; both of sparse_coo."""
+    a, b = coalesce(a), coalesce(b)
+    first, _ = ops.sparse_intersection(a._coo, b._coo, sparse_sizes(a))
+    return coo(a._coo.index_select(1, first), a._elements.index_select(0, first), a.shape, True, a._dense_source)
+
+
+def _intersection(a: SparseTensor, b: SparseTensor) -> SparseTensor:
+    """a b, of sparse_coo."""
+    if a.shape != b.shape or a.sparse_dim() != b.sparse_dim():
+        raise RuntimeError(f"mul operands have incompatible sizes or sparse dimensions: {list(a.shape)} and {list(b.shape)}")
+    source = a._dense_source or b._dense_source
+    a, b = coalesce(a), coalesce(b)
+    if a._coo is b._coo:
+        return coo(a._coo, a._elements * b._elements, a.shape, True, source)
+    if a.sparse_dim() == 0:
+        return coo(a._coo, a._elements * b._elements, a.shape, True, source)
+    first, second = ops.sparse_intersection(a._coo, b._coo, sparse_sizes(a))
+    values = a._elements.index_select(0, first) * b._elements.index_select(0, second)
+    return coo(a._coo.index_select(1, first), values, a.shape, True, source)
+
+
+def _times_dense(tensor: SparseTensor, dense: Tensor) -> SparseTensor:
+    """The product with a strided tensor that can be broadcast to the sparse tensor's size."""
+    if tuple(torch.broadcast_shapes(tuple(tensor.shape), tuple(dense.shape))) != tuple(tensor.shape):
+        raise NotImplementedError(
+            f"[mul] expected a strided tensor that can be broadcast to {list(tensor.shape)}, got {list(dense.shape)}: a sparse tensor is not "
+            "broadcast"
+        )
+    dense = dense.broadcast_to(tensor.shape)
+    if not tensor.is_sparse:
+        return like(tensor, tensor._elements * blocks_of(dense, tensor))
+    if tensor.sparse_dim() == 0:
+        return like(tensor, tensor._elements * dense)
+    return like(tensor, tensor._elements * ops.sparse_gather(dense, tensor._coo))
+
+
+def _mul(arguments: list, into: list | None) -> Any:
+    a, b = arguments
+    if not isinstance(a, SparseTensor):
+        if into is not None and into[0] is a:  # a strided tensor that receives the product
+            return a.copy_(hooks["to_dense"](_mul([b, a], None)))
+        a, b = b, a
+    if _is_number(b):
+        values = a._elements * b
+        if into is not None and into[0] is a and not a.requires_grad and not (isinstance(b, Tensor) and b.requires_grad):
+            ops.mul(a._elements, b, out=a._elements)
+            return a
+        return given(like(a, values), into)
+    if not isinstance(b, SparseTensor):
+        return given(_times_dense(a, b), into)
+    if a._layout != b._layout:
+        raise RuntimeError(f"[mul] expected tensors of one layout, got {layout_name(a)} and {layout_name(b)}")
+    if a.is_sparse:
+        return given(_intersection(a, b), into)
+    if a._plain is b._plain:
+        return given(like(a, a._elements * b._elements), into)
+    if a._layout != sparse_csr or batch_dim(a) or batch_dim(b):
+        raise NotImplementedError(f"[mul] products of two tensors of layout {layout_name(a)} with different indices are not supported")
+    product = _intersection(coalesce(compressed_to_coo(a)), coalesce(compressed_to_coo(b)))
+    return given(coo_to_compressed(product, sparse_csr), into)
+
+
+def _div(arguments: list, into: list | None) -> Any:
+    tensor, divisor, rounding = (*arguments, None)[:3]
+    if not isinstance(tensor, SparseTensor) or not _is_number(divisor):
+        shape = list(divisor.shape) if isinstance(divisor, Tensor) else []
+        raise RuntimeError(f"Sparse division requires a scalar or zero-dim dense tensor divisor (got shape {shape} for divisor)")
+    if not tensor.is_sparse and rounding is not None:
+        raise not_implemented("div", tensor)
+    if rounding is not None:
+        if into is not None and not tensor._coalesced:
+            raise RuntimeError("div: rounding mode requires a coalesced tensor for in-place division")
+        tensor = coalesce(tensor)
+    return given(like(tensor, torch.div(tensor._elements, divisor, rounding_mode=rounding)), into)
+
+
+def _floor_divide(arguments: list, into: list | None) -> Any:
+    if isinstance(arguments[0], SparseTensor) and not arguments[0].is_sparse:
+        raise not_implemented("floor_divide", arguments[0])
+    return _div([*arguments, "floor"], into)
+
+
+for _name in (*ZERO_PRESERVING, *ONLY_COMPRESSED):
+    handlers[_name] = _unary(_name, True)
+for _name in LINEAR:
+    if hasattr(ops, _name):
+        handlers[_name] = _unary(_name, False)
+handlers.update(
+    pow=_pow, square=_square, add=_add, sub=_sub, mul=_mul, div=_div, floor_divide=_floor_divide,
+)  # fmt: skip
+hooks["both"] = both

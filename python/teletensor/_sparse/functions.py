@@ -1,0 +1,124 @@
+"""Functions of the modules torch and torch.sparse and methods of Tensor for sparse tensors; the table of their operators."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from . import elementwise, products, reduce, shape, text
+from .convert import (
+    sparse_mask,
+    to_sparse,
+    to_sparse_bsc,
+    to_sparse_bsr,
+    to_sparse_coo,
+    to_sparse_csc,
+    to_sparse_csr,
+)
+from .create import (
+    _sparse_coo_tensor_unsafe,
+    _validate_sparse_compressed_tensor_args,
+    _validate_sparse_coo_tensor_args,
+    sparse_bsc_tensor,
+    sparse_bsr_tensor,
+    sparse_compressed_tensor,
+    sparse_coo_tensor,
+    sparse_csc_tensor,
+    sparse_csr_tensor,
+    spdiags,
+)
+from .elementwise import given
+from .products import hspmm, mm_reduce, sampled_addmm, smm
+from .reduce import sparse_softmax, sparse_sum
+from .shape import narrow_copy, resize_as_sparse_, sparse_resize_, sparse_resize_and_clear_
+from .tensor import SparseTensor, not_implemented
+
+_LOADED = (elementwise, products, reduce, shape, text)  # the files that register operators
+spmm = dsmm = _C.torch.mm
+hsmm = hspmm
+
+__all__ = [
+    "SparseTensor", "_sparse_coo_tensor_unsafe", "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "dsmm",
+    "hsmm", "hspmm", "narrow_copy", "resize_as_sparse_", "sampled_addmm", "smm", "sparse_bsc_tensor", "sparse_bsr_tensor",
+    "sparse_compressed_tensor", "sparse_coo_tensor", "sparse_csc_tensor", "sparse_csr_tensor", "sparse_mask", "sparse_resize_",
+    "sparse_resize_and_clear_", "spdiags", "spmm", "sspaddmm", "to_sparse", "to_sparse_bsc", "to_sparse_bsr", "to_sparse_coo",
+    "to_sparse_csc", "to_sparse_csr",
+]  # fmt: skip
+
+
+def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> SparseTensor:
+    """beta input + alpha mat1 mat2; input and mat1 are of layout sparse_coo, and the result is uncoalesced."""
+    if not isinstance(input, SparseTensor) or not isinstance(mat1, SparseTensor):
+        raise RuntimeError("sspaddmm: expected sparse tensors as input and mat1, and a strided one as mat2")
+    return given(products.sspaddmm(input, mat1, mat2, beta, alpha), None if out is None else [out])
+
+
+saddmm = sspaddmm
+
+
+def native_norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = False, dtype: Any = None) -> Tensor:
+    """The norm of a sparse_coo tensor."""
+    if not isinstance(input, SparseTensor) or not input.is_sparse:
+        raise not_implemented("native_norm", input) if isinstance(input, SparseTensor) else NotImplementedError(
+            f"Could not run 'aten::native_norm' with arguments from the '{input.device.type.upper()}' backend: expected a sparse tensor"
+        )
+    return input.norm(p, dim, keepdim, dtype)
+
+
+def _copies(name: str):
+    def copy(input: Tensor) -> Tensor:
+        if not isinstance(input, Tensor):
+            raise TypeError(f"{name}_copy(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
+        return getattr(input, name)().clone()
+
+    copy.__name__ = copy.__qualname__ = f"{name}_copy"
+    copy.__doc__ = f"A copy of Tensor.{name}()."
+    return copy
+
+
+indices_copy, values_copy, crow_indices_copy, col_indices_copy, ccol_indices_copy, row_indices_copy = map(
+    _copies, ("indices", "values", "crow_indices", "col_indices", "ccol_indices", "row_indices")
+)
+
+
+# -- torch.sparse
+
+
+def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
+    """The product of two matrices, at least one of which is sparse; its gradient has the indices of the sparse one.
+
+    Args:
+        reduce: "sum", "mean", "amax" or "amin" of the products of each row, for mat1 of layout sparse_csr.
+    """
+    if reduce is not None:
+        return mm_reduce(mat1, mat2, reduce)  # type: ignore[arg-type]
+    if isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
+        return products.mm(mat1, mat2)
+    return _C.torch.mm(mat1, mat2)
+
+
+def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: float = 1.0) -> Tensor:
+    """beta mat + alpha mat1 mat2; the gradient of a sparse matrix has its indices."""
+    if any(isinstance(t, SparseTensor) for t in (mat, mat1, mat2)):
+        if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
+            raise RuntimeError("[sparse.addmm] expected a sparse tensor as mat1 or mat2")
+        return products.addmm(mat, mat1, mat2, beta, alpha)
+    return _C.torch.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
+
+
+def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:  # noqa: A001 - PyTorch's name
+    """The sum of a sparse_coo tensor over dimensions: sparse_coo, unless all sparse dimensions are among them."""
+    if not isinstance(input, SparseTensor):
+        raise NotImplementedError(f"Could not run 'aten::_sparse_sum' with arguments from the '{input.device.type.upper()}' backend.")
+    return sparse_sum(input, dim, dtype)
+
+
+def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """softmax over the stored elements; absent ones count as minus infinity."""
+    return sparse_softmax("softmax", input, dim, dtype)
+
+
+def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
+    """The logarithm of softmax(), which does not underflow."""
+    return sparse_softmax("log_softmax", input, dim, dtype)
