@@ -27,6 +27,7 @@ class memory_format(_Name):  # noqa: N801 - PyTorch's name
 strided = layout("torch.strided")
 sparse_coo, sparse_csr, sparse_csc = layout("torch.sparse_coo"), layout("torch.sparse_csr"), layout("torch.sparse_csc")
 sparse_bsr, sparse_bsc = layout("torch.sparse_bsr"), layout("torch.sparse_bsc")
+jagged = layout("torch.jagged")
 contiguous_format, preserve_format = memory_format("torch.contiguous_format"), memory_format("torch.preserve_format")
 channels_last, channels_last_3d = memory_format("torch.channels_last"), memory_format("torch.channels_last_3d")
 legacy_contiguous_format = contiguous_format

@@ -274,6 +274,19 @@ Sizes attention_rows(const Arg& query, const Arg& key, const Arg& value, const A
 Sizes attention_gradient(const Arg& grad, const Arg& query, const Arg& key, const Arg& value, const Arg& mask,
                          const Arg& output, const Arg& logsumexp);
 
+// Components of jagged nested tensors (nested_rules.cc).
+Sizes jagged_to_padded(const Arg& values, const Arg& offsets, const Arg& lengths, int64_t length);
+Sizes padded_to_jagged(const Arg& padded, const Arg& offsets, const Arg& lengths, int64_t total);
+Sizes jagged_expand(const Arg& input, const Arg& offsets, const Arg& lengths, int64_t total);
+Sizes jagged_reduce(const Arg& values, const Arg& offsets, const Arg& lengths, std::string_view reduce);
+Sizes jagged_softmax(const Arg& values, const Arg& offsets, const Arg& lengths);
+Sizes jagged_attention(const Arg& query, const Arg& key, const Arg& value, const Arg& query_offsets,
+                       const Arg& query_lengths, const Arg& key_offsets, const Arg& key_lengths);
+Sizes jagged_attention_rows(const Arg& query);  // one number per token and head
+Sizes jagged_attention_gradient(const Arg& grad, const Arg& query, const Arg& key, const Arg& value,
+                                const Arg& query_offsets, const Arg& query_lengths, const Arg& key_offsets,
+                                const Arg& key_lengths, const Arg& output, const Arg& logsumexp);
+
 // Sampling by coordinates, histograms and quantiles, scattering, sequences (sampling_rules.cc).
 Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std::string_view padding_mode);
 Sizes affine_grid(const Arg& theta, SizesView size);

@@ -194,12 +194,17 @@ PyObject* device_get_index(PyObject* self, void*) {
   return PyLong_FromLong(device->index);
 }
 
+// Whether an object is the size of a nested tensor's ragged dimension (python/teletensor/_nested/ragged.py).
+bool is_nested_int(PyObject* o) {
+  return PyObject_HasAttrString(reinterpret_cast<PyObject*>(Py_TYPE(o)), "__nested_int__") != 0;
+}
+
 PyObject* size_new(PyTypeObject* type, PyObject* args, PyObject* keywords) {
   Owned self(PyTuple_Type.tp_new(type, args, keywords));
   if (!self) return nullptr;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(self.get()); ++i) {
     PyObject* item = PyTuple_GET_ITEM(self.get(), i);
-    if (PyLong_Check(item) || is_symbolic(item)) continue;
+    if (PyLong_Check(item) || is_symbolic(item) || is_nested_int(item)) continue;
     if (!PyIndex_Check(item) || PySequence_Check(item)) {
       return PyErr_Format(PyExc_TypeError, "torch.Size() takes an iterable of 'int' (item %zd is '%s')", i,
                           Py_TYPE(item)->tp_name);

@@ -309,8 +309,15 @@ def _absent(name: str, what: str) -> Callable:
     return method
 
 
+def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
+    """Raises NotImplementedError, as in PyTorch: only nested tensors, which have a method of their own, can be padded."""
+    raise NotImplementedError(
+        f"[to_padded_tensor] expected a nested tensor to pad with {padding} to {output_size or 'the largest sizes'}, got one that is not nested"
+    )
+
+
+_METHODS["to_padded_tensor"] = to_padded_tensor
 for _what, _names in {
-    "there are no nested tensors": "to_padded_tensor",
     "a device of another vendor; the engine computes on CPUs and CUDA GPUs": "xpu ipu mtia",
     "the engine selects the layouts of its libraries itself": "to_mkldnn",
 }.items():

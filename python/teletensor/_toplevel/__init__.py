@@ -75,7 +75,7 @@ NAMES = {
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "amp": "GradScaler autocast",
     "futures": "Future",
-    "_layouts": "sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr",
+    "_layouts": "jagged sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr",
     "jit": "CompilationUnit ScriptFunction ScriptModule fork",
     "jit._graph": "Graph Node Use Value",
     "jit._graph_types": "AnyType BoolType ComplexType DeviceObjType FloatType IntType ListType NoneType StringType TensorType "

@@ -1,0 +1,135 @@
+"""Products, layers and attention of jagged tensors."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .base import not_implemented
+from .engine import call
+from .padding import jagged_of, padded
+from .pointwise import common
+from .tensor import NestedTensor, handlers, wrapped
+
+
+def _dense(name: str, *tensors: Any) -> None:
+    for tensor in tensors:
+        if tensor is not None and getattr(tensor, "is_nested", False):
+            raise not_implemented(name, "only its input may be nested")
+
+
+def _linear(arguments: list, into: list | None) -> NestedTensor:
+    tensor, weight, bias = arguments
+    _dense("linear", weight, bias)
+    if into is not None or not isinstance(tensor, NestedTensor):
+        raise not_implemented("linear")
+    if tensor._ragged_idx == tensor.dim() - 1:
+        raise RuntimeError("linear(): not supported for NestedTensor with a ragged last dimension")
+    return tensor._with(call("linear", [tensor._elements, weight, bias]))
+
+
+def _unsupported(a: Any, b: Any) -> RuntimeError:
+    shapes = [getattr(t, "_size", None) or tuple(t.shape) for t in (a, b)]
+    return RuntimeError(f"matmul(): not supported between inputs of shapes {shapes[0]} and {shapes[1]}")
+
+
+def _matmul(arguments: list, into: list | None) -> Any:
+    a, b = arguments
+    if into is not None:
+        raise not_implemented("matmul.out")
+    if isinstance(a, NestedTensor) and isinstance(b, NestedTensor):
+        return _product_of_nested(a, b)
+    if isinstance(a, NestedTensor):
+        if a._ragged_idx >= a.dim() - 1:
+            raise _unsupported(a, b)
+        if b.dim() == 2 and a.dim() > 2:  # (B, j, D) (D, E)
+            return a._with(_C.torch.matmul(a._elements, b))
+        if a.dim() < 3 or a.dim() != b.dim():
+            raise _unsupported(a, b)
+        result = _C.torch.matmul(padded(a, 0), b)  # (B, j, D) (B, D, E)
+        return jagged_of(result, a._ragged, a._total, a._ragged_idx)
+    if b._ragged_idx < 2:
+        raise _unsupported(a, b)
+    if a.dim() == 2 and b.dim() > 2 and b._ragged_idx != b.dim() - 2:  # (D, E) (B, E, j)
+        return b._with(_C.torch.matmul(a, b._elements))
+    if b.dim() < 3 or a.dim() != b.dim() or b._ragged_idx == b.dim() - 2:
+        raise _unsupported(a, b)
+    return jagged_of(_C.torch.matmul(a, padded(b, 0)), b._ragged, b._total, b._ragged_idx)
+
+
+def _product_of_nested(a: NestedTensor, b: NestedTensor) -> Any:
+    if a.dim() > 3 and b.dim() == a.dim() and a._ragged_idx < a.dim() - 2:  # (B, j, D, E) (B, j, E, F)
+        if a._ragged != b._ragged or a._ragged_idx != b._ragged_idx:
+            raise _unsupported(a, b)
+        return a._with(_C.torch.matmul(a._elements, b._elements))
+    if a.dim() == b.dim() == 3 and a._ragged_idx == 2 and b._ragged_idx == 1 and a._ragged == b._ragged:
+        return _C.torch.matmul(padded(a, 0), padded(b, 0))  # (B, D, j) (B, j, E)
+    raise _unsupported(a, b)
+
+
+def _bmm(arguments: list, into: list | None) -> Any:
+    if arguments[0].dim() != 3:
+        raise ValueError("bmm(): input must be 3D")
+    if arguments[1].dim() != 3:
+        raise ValueError("bmm(): mat2 must be 3D")
+    return _matmul(arguments, into)
+
+
+def _norm(name: str):
+    def handle(arguments: list, into: list | None) -> NestedTensor:
+        tensor, shape, *weights, eps = arguments
+        _dense(name, *weights)
+        if into is not None or not isinstance(tensor, NestedTensor):
+            raise not_implemented(name)
+        if len(shape) > tensor.dim() - tensor._ragged_idx - 1:
+            raise ValueError(f"{name}(): Normalization over the ragged dim not supported for nested tensors")
+        return tensor._with(call(name, [tensor._elements, shape, *weights, eps]))
+
+    return handle
+
+
+def _embedding(arguments: list, into: list | None) -> NestedTensor:
+    weight, indices, *rest = arguments
+    if into is not None or isinstance(weight, NestedTensor):
+        raise not_implemented("embedding", "only its indices may be nested")
+    return indices._with(call("embedding", [weight, indices._elements, *rest]))
+
+
+def _attention(arguments: list, into: list | None) -> NestedTensor:
+    """Attention within each sequence: query, key and value are (batch, heads, ragged, elements), or without heads."""
+    query, key, value, mask, is_causal, scale, _ = arguments
+    name = "scaled_dot_product_attention"
+    if into is not None:
+        raise not_implemented(f"{name}.out")
+    if not all(isinstance(t, NestedTensor) for t in (query, key, value)):
+        raise RuntimeError(f"{name}: expected query, key and value to be nested tensors of the jagged layout, or none of them")
+    if mask is not None:
+        raise not_implemented(name, "attn_mask is not implemented for nested tensors")
+    common(name, [key, value])
+    if query.dim() != key.dim() or query.dim() not in (3, 4):
+        raise RuntimeError(f"{name}: expected query, key and value of 3 or 4 dimensions, got {query._size} and {key._size}")
+    if any(t._ragged_idx != t.dim() - 2 for t in (query, key)):
+        raise not_implemented(name, "the ragged dimension must be the last but one; use transpose(1, 2)")
+    q, k, v = (t._elements if t.dim() == 4 else t._elements.unsqueeze(0) for t in (query, key, value))
+    if q.shape[0] != k.shape[0]:
+        raise RuntimeError(f"{name}: expected as many heads of key and value as of query ({q.shape[0]}), got {k.shape[0]}")
+    factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
+    a, b = query._ragged, key._ragged
+    output = _C.ops.jagged_attention_forward(q, k, v, a.offsets, a.lengths, b.offsets, b.lengths, is_causal, factor)[0]
+    return wrapped(output if query.dim() == 4 else output.squeeze(0), a, query._ragged_idx)
+
+
+def _conv1d(arguments: list, into: list | None) -> Any:
+    raise not_implemented("conv1d", "convolve its unbound sequences")
+
+
+def _cross_entropy(arguments: list, into: list | None) -> Any:
+    raise not_implemented("cross_entropy", "pass the values() of the input and of the target")
+
+
+handlers.update(
+    linear=_linear, matmul=_matmul, bmm=_bmm, layer_norm=_norm("layer_norm"), rms_norm=_norm("rms_norm"), embedding=_embedding,
+    attention=_attention, conv1d=_conv1d, cross_entropy=_cross_entropy,
+)  # fmt: skip

@@ -1,0 +1,222 @@
+"""Operators that compute each element of jagged tensors by itself: pointwise ones, conversions, copies, random numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from .base import not_implemented
+from .engine import call, parameters, write
+from .ragged import Ragged, offsets_of
+from .tensor import NestedTensor, handlers, wrapped
+
+# Operators of one tensor that compute each element by itself, but are not declared as pointwise.
+_ELEMENTWISE = "to_dtype clone detach alias bernoulli nan_to_num poisson gelu celu logit view_as_real".split()
+_LIKE = (
+    "zeros_like ones_like empty_like full_like rand_like randn_like randint_like uniform_like normal_like bernoulli_like "
+    "exponential_like random_like cauchy_like geometric_like log_normal_like"
+).split()
+
+
+def mismatch(name: str, *tensors: Any) -> RuntimeError:
+    """The error for tensors whose sizes do not fit."""
+    shapes = " and ".join(str(getattr(t, "_size", None) or tuple(t.shape)) for t in tensors)
+    return RuntimeError(f"cannot call binary pointwise function {name} with inputs of shapes {shapes}")
+
+
+def common(name: str, tensors: Sequence[NestedTensor]) -> NestedTensor:
+    """The first tensor, after a check that all have its offsets at the same dimension. Raises RuntimeError otherwise."""
+    first = tensors[0]
+    for other in tensors[1:]:
+        if not isinstance(other, NestedTensor):
+            raise RuntimeError(f"[{name}] expected nested tensors of one layout, got torch.jagged and torch.strided")
+        if other._ragged != first._ragged or other._ragged_idx != first._ragged_idx or other.dim() != first.dim():
+            raise mismatch(name, first, other)
+    return first
+
+
+def inner_values(name: str, dense: Tensor, like: NestedTensor) -> Tensor:
+    """A dense tensor as one that broadcasts with the values of a jagged tensor.
+
+    It broadcasts to the jagged tensor's sizes: its ragged dimension, if it has one, is 1, and its batch dimension 1 or the
+    number of sequences, each of which then repeats its row.
+    """
+    r, extra = like._ragged_idx, like.dim() - dense.dim()
+    if extra < 0:
+        raise NotImplementedError(f"[{name}] broadcasting a nested tensor with a tensor of more dimensions is not implemented")
+    if extra <= r and dense.dim() > 0 and r - extra < dense.dim() and dense.shape[r - extra] != 1:
+        raise mismatch(name, like, dense)
+    if extra > 0:
+        return dense
+    if dense.shape[0] == 1:
+        return dense.select(0, 0)
+    if dense.shape[0] != like._ragged.batch:
+        raise mismatch(name, like, dense)
+    rows = dense.squeeze(r)
+    ragged = like._ragged
+    return _C.ops.jagged_expand(rows, ragged.offsets, ragged.lengths, like._total).movedim(0, r - 1)
+
+
+def unwrapped(name: str, arguments: Any, like: NestedTensor) -> Any:
+    """Arguments with values in place of jagged tensors, and dense tensors that broadcast with them."""
+    if isinstance(arguments, NestedTensor):
+        return arguments._elements
+    if isinstance(arguments, Tensor):
+        return inner_values(name, arguments, like)
+    if isinstance(arguments, (list, tuple)):
+        return [unwrapped(name, a, like) for a in arguments]
+    return arguments
+
+
+def given(name: str, result: Any, into: list | None, like: NestedTensor) -> Any:
+    """The values as a jagged tensor, or in the tensor that receives the result."""
+    if isinstance(result, (list, tuple)):
+        if into is not None:
+            raise not_implemented(f"{name}.out")
+        return type(result)(given(name, r, None, like) for r in result)
+    if into is None:
+        return like._with(result)
+    target = into[0]
+    if not isinstance(target, NestedTensor):
+        raise RuntimeError(f"[{name}] expected a nested tensor to receive the result, got one that is not nested")
+    common(name, [like, target])
+    write(name, target._elements, result)
+    return target
+
+
+def _flat(arguments: list) -> list[NestedTensor]:
+    found = []
+    for a in arguments:
+        if getattr(a, "is_nested", False):
+            found.append(a)
+        elif isinstance(a, (list, tuple)):
+            found.extend(_flat(list(a)))
+    return found
+
+
+def _pointwise(arguments: list, into: list | None) -> Any:
+    name, values = arguments
+    nested = _flat(values)
+    if not nested:
+        raise RuntimeError(f"[{name}] expected a nested argument for a nested tensor that receives the result")
+    like = common(name, nested)
+    return given(name, call(name, unwrapped(name, values, like)), into, like)
+
+
+def _elementwise(name: str):
+    return lambda arguments, into: _pointwise([name, arguments], into)
+
+
+def _to_device(arguments: list, into: list | None) -> NestedTensor:
+    tensor = arguments[0]
+    if into is not None or not isinstance(tensor, NestedTensor):
+        raise not_implemented("to_device")
+    moved = call("to_device", [tensor._elements, *arguments[1:]])
+    return wrapped(moved, tensor._ragged.to(moved.device), tensor._ragged_idx)
+
+
+def _like(name: str):
+    def handle(arguments: list, into: list | None) -> NestedTensor:
+        tensor = arguments[0]
+        if not isinstance(tensor, NestedTensor):
+            raise not_implemented(name)
+        made = call(name, [tensor._elements, *arguments[1:]])
+        if into is not None:
+            return given(name, made, into, tensor)
+        return wrapped(made, tensor._ragged.to(made.device), tensor._ragged_idx)
+
+    return handle
+
+
+def without_holes(tensor: NestedTensor) -> NestedTensor:
+    """The tensor, or a copy in which each sequence ends where the next one begins."""
+    if tensor._ragged.lengths is None:
+        return tensor
+    r, ragged = tensor._ragged_idx, tensor._ragged
+    ragged.check_within(tensor._total, "contiguous")
+    places = [i for start, size in zip(ragged.starts(), ragged.sizes(), strict=True) for i in range(start, start + size)]
+    index = _C.tensor(places, dtype=_C.int64, device=tensor.device)
+    values = tensor._elements.index_select(r - 1, index)
+    return wrapped(values, Ragged(offsets_of(ragged.lengths), sizes=ragged.sizes()), r)
+
+
+def _contiguous(arguments: list, into: list | None) -> NestedTensor:
+    (tensor,) = arguments
+    if into is not None:
+        raise not_implemented("contiguous.out")
+    packed = without_holes(tensor)
+    values = packed._elements.contiguous()
+    return packed if values is packed._elements else packed._with(values)
+
+
+def _dropout(arguments: list, into: list | None) -> NestedTensor:
+    tensor, p, training = arguments
+    return given("dropout", call("dropout", [tensor._elements, p, training]), into, tensor)
+
+
+def _assign(arguments: list, into: list | None) -> NestedTensor:
+    """copy_(): from a tensor of the same offsets, or of the same lengths."""
+    source = arguments[1]
+    target = into[0] if into is not None else None
+    if not isinstance(target, NestedTensor) or not isinstance(source, NestedTensor):
+        raise RuntimeError("copy_(): expected a nested tensor to receive a nested tensor")
+    if source._ragged != target._ragged:
+        sizes = [[tuple(c.shape) for c in t.unbind()] for t in (target, source)]
+        if sizes[0] != sizes[1]:
+            raise RuntimeError(f"copy_(): expected compatible input and src shapes, but got: {target._size} and {source._size}")
+        if target._ragged.lengths is not None:
+            for to, values in zip(target.unbind(), source.unbind(), strict=True):
+                to.copy_(values)
+            return target
+        source = without_holes(source)
+    elif source._ragged_idx != target._ragged_idx:
+        raise RuntimeError(f"copy_(): expected compatible input and src shapes, but got: {target._size} and {source._size}")
+    target._elements.copy_(source._elements)
+    return target
+
+
+def _fill(arguments: list, into: list | None) -> NestedTensor:
+    tensor, value = arguments
+    if into is None:
+        return tensor._with(call("fill", [tensor._elements, value]))
+    into[0]._elements.fill_(value)
+    return into[0]
+
+
+def _full_like(arguments: list, into: list | None) -> NestedTensor:
+    if into is not None and into[0] is arguments[0]:
+        return _fill(arguments[:2], into)
+    return _like("full_like")(arguments, into)
+
+
+def _masked_fill(arguments: list, into: list | None) -> NestedTensor:
+    tensor, mask, _ = arguments
+    if not isinstance(tensor, NestedTensor):
+        raise RuntimeError("[masked_fill] expected a nested tensor for a nested mask, got one that is not nested")
+    if isinstance(mask, Tensor) and not isinstance(mask, NestedTensor) and mask.dtype is not _C.bool:
+        raise RuntimeError(f"masked_fill_ only supports boolean masks, but got mask with dtype {mask.dtype}")
+    return _pointwise(["masked_fill", arguments], into)
+
+
+def _where(arguments: list, into: list | None) -> NestedTensor:
+    return _pointwise(["where", arguments], into)
+
+
+def dims_of(name: str, arguments: list, key: str = "dim") -> tuple[int, Any]:
+    """The position of a parameter among an operator's arguments, and its value."""
+    place = parameters(name)[0].index(key)
+    return place, arguments[place]
+
+
+for _name in _ELEMENTWISE:
+    if hasattr(_C.ops, _name):
+        handlers[_name] = _elementwise(_name)
+for _name in _LIKE:
+    if hasattr(_C.ops, _name):
+        handlers[_name] = _like(_name)
+handlers.update(
+    pointwise=_pointwise, to_device=_to_device, contiguous=_contiguous, dropout=_dropout, assign=_assign, fill=_fill,
+    full_like=_full_like, masked_fill=_masked_fill, where=_where,
+)  # fmt: skip
