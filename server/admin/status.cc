@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/device/devices.h"
+#include "engine/extension/library.h"
 #include "server/convert.h"
 #include "server/resident_bytes.h"
 #include "server/version.h"
@@ -114,6 +115,12 @@ v1::StatusReply EngineStatus::complete() const {
   reply.set_resident_bytes(resident_bytes());
   if (engines_ != nullptr) engines_->describe(&reply);
   if (models_ != nullptr) describe(*models_, &reply);
+  for (const extension::OperatorLibrary& library : extension::loaded_libraries()) {
+    v1::OperatorLibraryStatus* wire = reply.add_operator_libraries();
+    wire->set_path(library.path);
+    wire->set_name(library.name);
+    for (const std::string& name : library.operators) wire->add_operators(name);
+  }
   // An engine with workers uses no devices itself; one that places sessions elsewhere has none.
   const bool has_devices = workers_ == nullptr && engines_ == nullptr;
   for (const DeviceInfo& info : has_devices ? Devices::instance().list() : std::vector<DeviceInfo>()) {
@@ -158,6 +165,9 @@ v1::StatusReply EngineStatus::reply_to(const Principal& caller) const {
   keep(reply.mutable_workers(),
        [&](const v1::WorkerStatus& each) { return sees_all || each.principal() == caller.name; });
   if (!sees_all) reply.clear_engines();
+  for (v1::OperatorLibraryStatus& library : *reply.mutable_operator_libraries()) {
+    if (!sees_all) library.clear_path();
+  }
   const auto uses = [&](const v1::ModelStatus& each) {
     const auto version = models_->find(each.name(), each.version());
     return version.ok() && (*version)->allows(caller.name);

@@ -215,6 +215,10 @@ std::string Metrics::text() const {
     for (const GpuMonitor::Gpu& gpu : gpus_->gpus()) add(gpu, all);
   }
   if (status.has_offload()) add(status.offload(), all);
+  for (const v1::OperatorLibraryStatus& library : status.operator_libraries()) {
+    all.add("teletensor_operator_library_operators", kGauge, "Operators of a shared object of --operators.",
+            library.operators_size(), {{"path", library.path()}, {"name", library.name()}});
+  }
   size_t queued = 0;
   for (const v1::SessionStatus& session : status.sessions()) queued += session.queue_position() > 0;
   all.add("teletensor_queued_sessions", kGauge, "Sessions that wait for a turn.", static_cast<double>(queued));
