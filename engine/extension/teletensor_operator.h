@@ -119,7 +119,7 @@ typedef struct teletensor_operator {
 
   /* Results: `shape` and `dtype`, which the client evaluates too, or `rule`, for which it asks the daemon once for each
    * kind of arguments; none of them for an operator with a `body`. Several results are separated by ";".
-   * shape: "same(a)", "broadcast(a, b)", or a list of numbers: "[a.size(0), b.size(1), 2 * n]".
+   * shape: "same(a)", "equal(a, b)", "broadcast(a, b)", or a list of numbers: "[a.size(0), b.size(1), 2 * n]".
    * dtype: "same(a)", "promote(a, b)", a parameter of type ScalarType, or a name such as "float32". */
   const char* shape;
   const char* dtype;

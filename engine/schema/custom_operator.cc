@@ -119,6 +119,13 @@ class ShapeEvaluator {
   }
   ShapeValue call(const CustomExpression& e) const {
     if (e.text == "same" && e.items.size() == 1) return of(tensor(e.items[0]).sizes);
+    if (e.text == "equal" && !e.items.empty()) {
+      const Sizes& sizes = tensor(e.items[0]).sizes;
+      for (const CustomExpression& item : e.items) {
+        check(tensor(item).sizes == sizes, "expected tensors of equal sizes, got ", sizes, " and ", tensor(item).sizes);
+      }
+      return of(sizes);
+    }
     if (e.text == "dim" && e.items.size() == 1) return of(tensor(e.items[0]).dim());
     if (e.text == "size" && e.items.size() == 2)
       return of(entry(of(tensor(e.items[0]).sizes), number(e.items[1])));
@@ -399,17 +406,33 @@ struct CustomOperator::Replies {
   }
 };
 
-bool CustomOperator::knows(Args args) const {
-  MutexLock lock(replies_->mutex);
-  return replies_->by_query.contains(Replies::key(op_, args));
-}
+namespace {
+thread_local constinit const CustomOperator::Questions* questions = nullptr;
+}  // namespace
 
-void CustomOperator::remember(Args args, std::vector<TensorMeta> results) const {
-  check(ErrorKind::kValue, results.size() == static_cast<size_t>(op_.num_outputs), "[", op_.name, "] expected ",
+CustomOperator::Questions::Questions(Answer answer) : answer_(std::move(answer)), before_(questions) {
+  questions = this;
+}
+CustomOperator::Questions::~Questions() { questions = before_; }
+
+void CustomOperator::infer_by_reply(Args args, Inference* out) const {
+  const std::string key = Replies::key(op_, args);
+  {
+    MutexLock lock(replies_->mutex);
+    if (const auto found = replies_->by_query.find(key); found != replies_->by_query.end()) {
+      out->outputs.assign(found->second.begin(), found->second.end());
+      return;
+    }
+  }
+  check(ErrorKind::kNotImplemented, questions != nullptr,
+        "the results' sizes are determined by a library of the engine, which cannot be asked here");
+  std::vector<TensorMeta> results = questions->answer_(op_, args);
+  check(ErrorKind::kValue, results.size() == static_cast<size_t>(op_.num_outputs), "expected ",
         static_cast<int>(op_.num_outputs), " results from the engine, got ", results.size());
+  out->outputs.assign(results.begin(), results.end());
   MutexLock lock(replies_->mutex);
   if (replies_->by_query.size() >= kMaxReplies) replies_->by_query.clear();
-  replies_->by_query[Replies::key(op_, args)] = std::move(results);
+  replies_->by_query[key] = std::move(results);
 }
 
 // ---- Construction.
@@ -706,14 +729,7 @@ void infer_steps(absl::Span<const BodyStep> steps, Args given, Inference* out) {
 void CustomOperator::infer(Args args, Inference* out) const {
   if (body_) return infer_steps(steps(args), args, out);
   if (rule_) return rule_(*this, args, out);
-  if (declaration_.has_rule) {
-    MutexLock lock(replies_->mutex);
-    const auto found = replies_->by_query.find(Replies::key(op_, args));
-    check(ErrorKind::kNotImplemented, found != replies_->by_query.end(),
-          "the results' sizes are determined by a library of the engine, which was not asked for them");
-    out->outputs.assign(found->second.begin(), found->second.end());
-    return;
-  }
+  if (declaration_.has_rule) return infer_by_reply(args, out);
   const ShapeEvaluator evaluator(params_, args);
   for (size_t i = 0; i < shapes_.size(); ++i) {
     TensorMeta& meta = out->outputs.emplace_back();

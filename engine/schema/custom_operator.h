@@ -90,19 +90,30 @@ class CustomOperator {
 
   // For CustomTable.
   void set_id(uint16_t id) { op_.id = id; }
-  // The library's function, in an engine. Clients have none: infer() then requires that remember() was called.
+  // The library's function, in an engine. Clients have none: infer() then asks (Questions).
   using Rule = std::function<void(const CustomOperator&, Args, Inference*)>;
   void set_rule(Rule rule) { rule_ = std::move(rule); }
 
-  // For clients, of an operator whose rule is a library's function: whether the results for such arguments are known,
-  // and the reply to the question. Thread-safe; a limited number is kept.
-  bool asks_engine() const { return declaration_.has_rule && !rule_; }
-  bool knows(Args args) const;
-  void remember(Args args, std::vector<TensorMeta> results) const;
+  // Answers, while it exists, what infer() asks on this thread about the results of a call, in a client, of an operator
+  // whose rule is a library's function. The answers are kept by the operator, a limited number of them.
+  class Questions {
+   public:
+    using Answer = std::function<std::vector<TensorMeta>(const Op&, Args)>;
+    explicit Questions(Answer answer);
+    ~Questions();
+    Questions(const Questions&) = delete;
+    Questions& operator=(const Questions&) = delete;
+
+   private:
+    friend class CustomOperator;
+    const Answer answer_;
+    const Questions* const before_;
+  };
 
  private:
   struct Replies;
 
+  void infer_by_reply(Args args, Inference* out) const;
   void parse_schema();
   void parse_rules();
   void parse_body();

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/device/devices.h"
 #include "engine/extension/library.h"
 #include "server/convert.h"
@@ -98,6 +100,15 @@ void describe(const ModelRepository& models, v1::StatusReply* reply) {
   }
 }
 
+// The shared objects of --operators: the file's name, and what the library calls itself with its operators.
+void describe_operator_libraries(v1::DeviceStatus* cpu) {
+  for (const extension::OperatorLibrary& library : extension::loaded_libraries()) {
+    v1::LibraryStatus* status = cpu->add_libraries();
+    status->set_name(library.path.substr(library.path.rfind('/') + 1));
+    status->set_version(absl::StrCat(library.name, ": ", absl::StrJoin(library.operators, ", ")));
+  }
+}
+
 // Removes the fields that reveal another principal and its program.
 void hide_program(v1::SessionStatus* session) {
   session->clear_client();
@@ -115,12 +126,6 @@ v1::StatusReply EngineStatus::complete() const {
   reply.set_resident_bytes(resident_bytes());
   if (engines_ != nullptr) engines_->describe(&reply);
   if (models_ != nullptr) describe(*models_, &reply);
-  for (const extension::OperatorLibrary& library : extension::loaded_libraries()) {
-    v1::OperatorLibraryStatus* wire = reply.add_operator_libraries();
-    wire->set_path(library.path);
-    wire->set_name(library.name);
-    for (const std::string& name : library.operators) wire->add_operators(name);
-  }
   // An engine with workers uses no devices itself; one that places sessions elsewhere has none.
   const bool has_devices = workers_ == nullptr && engines_ == nullptr;
   for (const DeviceInfo& info : has_devices ? Devices::instance().list() : std::vector<DeviceInfo>()) {
@@ -133,6 +138,7 @@ v1::StatusReply EngineStatus::complete() const {
       status->set_version(std::move(library.version));
       status->set_missing(std::move(library.missing));
     }
+    if (info.device.type == DeviceType::kCPU) describe_operator_libraries(device);
   }
   if (const OffloadPlace* place = sessions_.offload(); place != nullptr && has_devices) {
     v1::OffloadStatus* offload = reply.mutable_offload();
@@ -165,9 +171,6 @@ v1::StatusReply EngineStatus::reply_to(const Principal& caller) const {
   keep(reply.mutable_workers(),
        [&](const v1::WorkerStatus& each) { return sees_all || each.principal() == caller.name; });
   if (!sees_all) reply.clear_engines();
-  for (v1::OperatorLibraryStatus& library : *reply.mutable_operator_libraries()) {
-    if (!sees_all) library.clear_path();
-  }
   const auto uses = [&](const v1::ModelStatus& each) {
     const auto version = models_->find(each.name(), each.version());
     return version.ok() && (*version)->allows(caller.name);
