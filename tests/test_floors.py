@@ -36,6 +36,7 @@ STACKS = (
         "engine/program/passes",
         "engine/session",
         "engine/composites",
+        "engine/extension",
     ),
     ("engine/schema/rules", "engine/schema"),  # an operator names its rules
     (

@@ -130,6 +130,7 @@ class Backward {
   const Arg& arg(size_t param) const { return node_.args_[param]; }
   Tensor result(int16_t output);
 
+  const Op& op() const { return *node_.op_; }
   bool needs(size_t param) const { return (node_.needed_ >> param & 1) != 0; }
   void set_gradient(size_t param, Tensor gradient);
   void set_gradient_list(size_t param, Tensors gradients);

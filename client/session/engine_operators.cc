@@ -1,6 +1,7 @@
 #include "client/session/engine_operators.h"
 
 #include "client/session/encode.h"
+#include "engine/schema/custom_operator.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {
@@ -19,6 +20,7 @@ EngineOperators::EngineOperators(const v1::HelloReply& engine)
 }
 
 void EngineOperators::require_known(const Op& op, Args args) const {
+  if (is_custom(op.id)) return;  // the engine has it: CustomCall has checked
   const bool known = parameters_.empty() ? op.id <= max_id_ : parameters_[op.id] != 0;
   check(ErrorKind::kNotImplemented, known, "[", op.name, "] the engine (version ", version_,
         ") is older than this client and does not have this operator");

@@ -10,6 +10,7 @@
 #include "client/link/link.h"
 #include "client/session/autocast.h"
 #include "client/session/call_log.h"
+#include "client/session/custom_operators.h"
 #include "client/session/deferred_uploads.h"
 #include "client/session/encode.h"
 #include "client/session/engine_operators.h"
@@ -136,6 +137,7 @@ static uint64_t next_serial() {
 Session::Session(std::unique_ptr<Impl> impl) : impl_(std::move(impl)), serial_(next_serial()) {}
 Session::~Session() {
   if (impl_->autocast_used) remove_autocast_session(this);
+  forget_custom_operators(*this);
   if (impl_->link.is_forked_copy()) impl_.release();  // NOLINT: its threads and connection belong to the parent process
 }
 
@@ -335,6 +337,9 @@ static void track_data(Args args) {
 }
 
 Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
+  std::optional<CustomCall> custom;
+  if (is_custom(op.id)) [[unlikely]]
+    custom.emplace(*this, op);
   if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]] {
     impl_->operators.require(op, args);
     return trace->call(op, args, options);

@@ -89,7 +89,8 @@ def emit_gradients(operators: list[Operator], headers: list[Path]) -> str:
         rows.append(f"  table[op_id::{op.constant}] = {{&{run}, k_parts_{op.name}, {plain:#x}, {conjugates}}};\n")
     includes = "".join(f'#include "autograd/formulas/{header.name}"\n' for header in headers)
     return f"""{HEADER}#include <array>
-{includes}#include "autograd/nodes/operator_node.h"
+{includes}#include "autograd/nodes/custom_gradient.h"
+#include "autograd/nodes/operator_node.h"
 #include "engine/dispatch/expression.h"
 #include "engine/schema/op_ids.h"
 #include "engine/dispatch/ops.h"
@@ -104,7 +105,9 @@ constexpr std::array<Gradient, op_id::kMax + 1> kTable = make_table();
 }}  // namespace
 
 const Gradient* find_gradient(uint16_t op) {{
-  return op <= op_id::kMax && kTable[op].run ? &kTable[op] : nullptr;
+  if (op > op_id::kMax) [[unlikely]]
+    return find_custom_gradient(op);
+  return kTable[op].run ? &kTable[op] : nullptr;
 }}
 }}  // namespace tt::autograd
 """

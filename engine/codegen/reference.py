@@ -16,8 +16,8 @@ PLACES = {"torch": "torch.{}", "Tensor": "Tensor.{}", "F": "torch.nn.functional.
 }
 # Sources that register, for every backend, kernels of operators that act on a session instead of on elements.
 SESSION_SOURCES = (
-    "autograd/operators.cc", "distributed/operators.cc", "distributed/pull_operators.cc", "engine/session/graphs.cc",
-    "engine/session/memory_snapshot.cc", "engine/session/profiler.cc", "engine/session/programs.cc",
+    "autograd/operators.cc", "distributed/operators.cc", "distributed/pull_operators.cc", "engine/extension/query_operator.cc",
+    "engine/session/graphs.cc", "engine/session/memory_snapshot.cc", "engine/session/profiler.cc", "engine/session/programs.cc",
     "server/checkpoint/operators.cc", "server/daemon/backends.cc", "server/session/program_cache.cc", "server/session/publish_service.cc",
     "server/session/shared_tensors.cc",
 )  # fmt: skip

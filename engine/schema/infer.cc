@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "engine/schema/custom_table.h"
 #include "engine/schema/error.h"
 #include "engine/schema/layout.h"
 #include "engine/schema/op.h"
@@ -118,10 +119,16 @@ void infer(const Op& op, Args args, bool grad_enabled, Inference* out) {
   out->outputs.clear();
   out->alias = false;
   try {
-    op.infer(args, out);
+    if (is_custom(op.id)) [[unlikely]]
+      find_custom_op(op.id)->infer(args, out);
+    else
+      op.infer(args, out);
     for (const TensorMeta& meta : out->outputs) check_size(meta);  // so that follow_arguments() can use numel()
     follow_arguments(op, args, out);
     infer_common(op, args, grad_enabled, out);
+    if (is_custom(op.id) && out->requires_grad) [[unlikely]]
+      check(ErrorKind::kNotImplemented, find_custom_op(op.id)->has_gradient(),
+            "the operator's library declares no gradient; call it under no_grad() or with detached tensors");
     if (is_float8(out->compute)) out->compute = DType::kFloat32;  // computed in float
     for (TensorMeta& meta : out->outputs) {
       check_float8(op, meta);

@@ -181,6 +181,7 @@ static void follow_operands(Args args, TensorMeta* result) {
 
 void follow_arguments(const Op& op, Args args, Inference* out) {
   if (op.is_pointwise) return follow_operands(args, &out->outputs[0]);
+  if (op.id > op_id::kMax) return;  // a custom operator
   bool is_last = false;
   switch (kFollow[op.id]) {
     case Follow::kNothing: return;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <vector>
 
+#include "engine/schema/custom_table.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_table.h"
 
@@ -121,10 +122,17 @@ void Op::check_args(Args args) const {
 
 const Op* find_op(uint16_t id) {
   const auto& by_id = Index::instance().by_id;
-  return id < by_id.size() ? by_id[id] : nullptr;
+  if (id < by_id.size()) [[likely]]
+    return by_id[id];
+  const CustomOperator* const custom = find_custom_op(id);
+  return custom != nullptr ? &custom->op() : nullptr;
 }
 
 const Op* find_op(std::string_view name) {
+  if (name.find("::") != std::string_view::npos) {
+    const CustomOperator* const custom = find_custom_op(name);
+    return custom != nullptr ? &custom->op() : nullptr;
+  }
   const auto& by_name = Index::instance().by_name;
   auto at = std::lower_bound(by_name.begin(), by_name.end(), name,
                              [](const Op* op, std::string_view n) { return op->name < n; });

@@ -13,6 +13,7 @@
 #include "engine/program/passes/fuse_convolutions.h"
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/program/passes/fuse_regions.h"
+#include "engine/program/passes/inline_bodies.h"
 #include "engine/program/passes/keep_channels_last.h"
 #include "engine/program/passes/leading_values.h"
 #include "engine/program/passes/merge_equal.h"
@@ -142,6 +143,10 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
     program = with_sizes(program_, metas, grad).program;
     remove_unused(&program);
     visit("the computation of sizes and remove_unused", program);
+  }
+  if (has_bodies(program)) {
+    inline_bodies(&program);
+    visit("inline_bodies", program);
   }
   const auto change = [&](PartPass pass) { program = map_between_writes(program, metas, grad, pass); };
   if (writes_in_place(program)) {

@@ -17,6 +17,7 @@
 #include "python/bindings/connection.h"
 #include "python/bindings/frame_cache.h"
 #include "python/bindings/overridable.h"
+#include "python/bindings/custom_operators.h"
 #include "python/bindings/program.h"
 #include "python/bindings/published.h"
 #include "python/bindings/serving.h"
@@ -323,6 +324,7 @@ void bind(py::module_& m) {
   bind_autograd(m);
   bind_admin(m);
   bind_store(m);
+  bind_custom_operators(m);
   bind_program(m);
   bind_frame_cache(m);
   bind_published(m);

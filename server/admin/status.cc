@@ -7,7 +7,10 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 #include "engine/device/devices.h"
+#include "engine/extension/library.h"
 #include "server/convert.h"
 #include "server/resident_bytes.h"
 #include "server/version.h"
@@ -97,6 +100,15 @@ void describe(const ModelRepository& models, v1::StatusReply* reply) {
   }
 }
 
+// The shared objects of --operators: the file's name, and what the library calls itself with its operators.
+void describe_operator_libraries(v1::DeviceStatus* cpu) {
+  for (const extension::OperatorLibrary& library : extension::loaded_libraries()) {
+    v1::LibraryStatus* status = cpu->add_libraries();
+    status->set_name(library.path.substr(library.path.rfind('/') + 1));
+    status->set_version(absl::StrCat(library.name, ": ", absl::StrJoin(library.operators, ", ")));
+  }
+}
+
 // Removes the fields that reveal another principal and its program.
 void hide_program(v1::SessionStatus* session) {
   session->clear_client();
@@ -126,6 +138,7 @@ v1::StatusReply EngineStatus::complete() const {
       status->set_version(std::move(library.version));
       status->set_missing(std::move(library.missing));
     }
+    if (info.device.type == DeviceType::kCPU) describe_operator_libraries(device);
   }
   if (const OffloadPlace* place = sessions_.offload(); place != nullptr && has_devices) {
     v1::OffloadStatus* offload = reply.mutable_offload();

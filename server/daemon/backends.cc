@@ -7,6 +7,7 @@
 #include "engine/device/devices.h"
 #include "engine/device/parallel.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/extension/library.h"
 #include "engine/memory/alloc_conf.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/graphs.h"
@@ -32,6 +33,7 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_program_operators(dispatcher);
   register_profiler_operators(dispatcher);
   register_memory_operators(dispatcher);
+  extension::register_query_operator(dispatcher);
   autograd::register_autograd(dispatcher);
   distributed::register_distributed(dispatcher);
   register_checkpoints(dispatcher);

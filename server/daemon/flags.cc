@@ -300,6 +300,12 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(0.0, 7 * 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
+  app.add_option("--operators", flags->operators,
+                 "load the operators of the shared objects DIR/*.so, whose code runs inside this process; the folder and "
+                 "the files may be writable only by this user or root")
+      ->envname("TELETENSOR_OPERATORS")
+      ->check(CLI::ExistingDirectory)
+      ->type_name("DIR");
   app.add_option(
          "--models", flags->models,
          "serve the models of this folder, DIR/NAME/VERSION/, by the Open Inference Protocol: gRPC on --listen, "
@@ -469,6 +475,9 @@ const char* conflicting_flags(const Flags& flags) {
   if (const char* why = conflicting_placement(flags)) return why;
   if (const char* why = conflicting_offload(flags)) return why;
   if (const char* why = conflicting_models(flags)) return why;
+  if (!flags.operators.empty() && !flags.engines.empty()) {
+    return "with --engines nothing is computed here: give --operators to those engines";
+  }
   if (flags.is_worker()) return nullptr;
   if (!flags.private_engine) return flags.client_fd >= 0 ? "--client-fd requires --private" : nullptr;
   if (flags.listen.size() > 1) return "--private allows only one --listen address";

@@ -56,6 +56,8 @@ struct Flags {
   double otlp_slow_seconds = 1;     // frames that take longer become spans
   bool check_config = false;
 
+  std::filesystem::path operators;  // shared objects with operators; empty: none
+
   std::filesystem::path models;      // model repository; empty: none
   double model_poll_seconds = 2;     // 0: models are loaded at the start and by calls
   bool models_open = false;          // inference requires no token

@@ -25,6 +25,7 @@
 #include "engine/device/devices.h"
 #include "engine/device/failed_check.h"
 #include "engine/device/parallel.h"
+#include "engine/dispatch/dispatcher.h"
 #include "proto/certificate.h"
 #include "proto/credentials.h"
 #include "server/admin/sampler.h"
@@ -35,6 +36,7 @@
 #include "server/daemon/environment.h"
 #include "server/daemon/flags.h"
 #include "server/daemon/listener.h"
+#include "server/daemon/operator_folder.h"
 #include "server/daemon/private_folder.h"
 #include "server/daemon/service_manager.h"
 #include "server/daemon/shutdown_signal.h"
@@ -344,6 +346,11 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
     engines = *std::move(started);
   } else {
     register_backends(flags.threads, flags.memory_limit);
+  }
+  // Also where workers compute, so that a library that cannot be loaded is reported now.
+  if (!flags.operators.empty()) {
+    if (absl::Status loaded = load_operators(flags.operators, Dispatcher::instance()); !loaded.ok())
+      return print_error(loaded);
   }
   Sessions::Options options;
   options.session_memory_limit = flags.session_memory_limit;

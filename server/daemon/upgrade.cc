@@ -20,6 +20,7 @@
 #include "absl/strings/str_join.h"
 #include "engine/schema/error.h"
 #include "server/daemon/image_pipe.h"
+#include "server/daemon/operator_folder.h"
 #include "server/daemon/prepared_memory.h"
 #include "server/session/session_image.h"
 #include "spdlog/spdlog.h"
@@ -33,6 +34,8 @@ using Clock = std::chrono::steady_clock;
 constexpr char kVariable[] = "TELETENSOR_TAKEOVER";
 // What memory_in_use() returned in the old process. A version that does not know it needs more time for the sessions.
 constexpr char kMemoryVariable[] = "TELETENSOR_TAKEOVER_MEMORY";
+// What loaded_operators() returned in the old process.
+constexpr char kOperatorsVariable[] = "TELETENSOR_TAKEOVER_OPERATORS";
 constexpr int kImages = 3, kAnswers = 4, kFirstSocket = 5;
 constexpr size_t kMaxSockets = 64;
 constexpr int kPipeBytes = 1 << 20;
@@ -93,6 +96,7 @@ class Upgrade::Successor {
     for (char** each = environ; *each != nullptr; ++each) variables.emplace_back(*each);
     variables.push_back(absl::StrCat(kVariable, "=", kinds));
     variables.push_back(absl::StrCat(kMemoryVariable, "=", memory_in_use()));
+    variables.push_back(absl::StrCat(kOperatorsVariable, "=", loaded_operators()));
     if (manager.is_present()) variables.push_back(absl::StrCat("NOTIFY_SOCKET=", manager.address()));
     std::vector<char*> environment, arguments;
     for (std::string& each : variables) environment.push_back(each.data());
@@ -268,6 +272,8 @@ absl::StatusOr<std::unique_ptr<Takeover>> Takeover::from_environment() {
   std::unique_ptr<Takeover> takeover(new Takeover);
   if (const char* const memory = std::getenv(kMemoryVariable)) takeover->memory_ = memory;
   unsetenv(kMemoryVariable);
+  if (const char* const operators = std::getenv(kOperatorsVariable)) takeover->operators_ = operators;
+  unsetenv(kOperatorsVariable);
   for (int fd : {kImages, kAnswers}) {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       return absl::InvalidArgumentError(absl::StrCat(kVariable, " is set, but descriptor ", fd, " is not open"));
@@ -291,6 +297,7 @@ absl::Status Takeover::run(Sessions& sessions, const Auth& auth) {
     answers_.reset();
     return status;
   };
+  if (absl::Status status = check_loaded_operators(operators_); !status.ok()) return fail_with(status);
   std::optional<PreparedMemory> memory;
   memory.emplace(memory_, Clock::now() + kPrepareTime);
   spdlog::debug("obtained {} bytes of memory for the sessions", memory->bytes());

@@ -82,6 +82,7 @@ class Takeover {
   FileDescriptor images_, answers_;
   std::vector<InheritedSocket> sockets_;
   std::string memory_;  // what the old process had in use (prepared_memory.h)
+  std::string operators_;  // that the old process had loaded (operator_folder.h)
 };
 
 }  // namespace tt::server

@@ -33,6 +33,7 @@ std::vector<std::string> arguments_of(const Flags& flags) {
   set("--connections-per-address", flags.connections_per_address);
   set_path("--audit-log", flags.audit_log.native());
   set_path("--checkpoint-root", flags.checkpoint_root.native());
+  set_path("--operators", flags.operators.native());
   if (!flags.offload_dir.empty()) {
     set("--offload-dir", flags.offload_dir.native());
     set("--offload-limit", flags.offload_limit);

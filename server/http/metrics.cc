@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "engine/extension/library.h"
 #include "server/convert.h"
 #include "server/version.h"
 #include "server/workers/worker_calls.h"
@@ -215,6 +216,10 @@ std::string Metrics::text() const {
     for (const GpuMonitor::Gpu& gpu : gpus_->gpus()) add(gpu, all);
   }
   if (status.has_offload()) add(status.offload(), all);
+  for (const extension::OperatorLibrary& library : extension::loaded_libraries()) {
+    all.add("teletensor_library_operators", kGauge, "Operators of a shared object of --operators.",
+            static_cast<double>(library.operators.size()), {{"library", library.name}, {"path", library.path}});
+  }
   size_t queued = 0;
   for (const v1::SessionStatus& session : status.sessions()) queued += session.queue_position() > 0;
   all.add("teletensor_queued_sessions", kGauge, "Sessions that wait for a turn.", static_cast<double>(queued));

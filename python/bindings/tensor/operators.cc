@@ -8,6 +8,7 @@
 #include "absl/strings/str_cat.h"
 #include "client/autograd/backward.h"
 #include "client/session/program_trace.h"
+#include "engine/schema/custom_operator.h"
 #include "engine/schema/default_float.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
@@ -139,7 +140,7 @@ client::Tensors call_op(uint16_t id, Args args, client::Session& session, absl::
   const Op& op = *find_op(id);
   client::CallOptions options = call_options(session);
   options.into = into;
-  if (!op.is_dynamic) return session.call(op, args, options);
+  if (!op.is_dynamic && !is_custom(id)) return session.call(op, args, options);
   ReleaseGil released;  // the call waits
   return session.call(op, args, options);
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from . import loaded
 from .operators import OpOverload, OpOverloadPacket
 from .schema import Schema
 
@@ -13,18 +14,27 @@ _early_fakes: dict[str, Callable] = {}  # fake implementations of operators that
 
 def packet(namespace: str, name: str) -> OpOverloadPacket | None:
     """Returns the operator namespace::name, or None if it is not defined."""
-    return _packets.get(f"{namespace}::{name}")
+    return _packet(f"{namespace}::{name}")
+
+
+def _packet(qualified_name: str) -> OpOverloadPacket | None:
+    """An operator that this process has defined, or one that the engine has loaded, with its early fake implementation."""
+    found = _packets.get(qualified_name)
+    if found is None and (found := loaded.packet(qualified_name)) is not None and qualified_name in _early_fakes:
+        found.default.fake = _early_fakes.pop(qualified_name)
+    return found
 
 
 def names(namespace: str) -> list[str]:
     """The names of a namespace's operators."""
-    return [q.partition("::")[2] for q in _packets if q.startswith(f"{namespace}::")]
+    own = [q.partition("::")[2] for q in _packets if q.startswith(f"{namespace}::")]
+    return own + [name for name in loaded.names(namespace) if name not in own]
 
 
 def find(qualified_name: str) -> OpOverload:
     """Returns the overload "ns::name" or "ns::name.overload". Raises RuntimeError if it is not defined."""
     base, _, overload = qualified_name.partition(".")
-    found = _packets.get(base)
+    found = _packet(base)
     if found is None or (overload or "default") not in found._overloads:
         raise RuntimeError(f"[library] expected an operator defined by custom_op() or define(), got {qualified_name!r}")
     return found._overloads[overload or "default"]

@@ -1,0 +1,204 @@
+"""Libraries and engines: refused files, sessions, restarts, upgrades, workers, status, and the example's own build."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.conftest import BUILD, IN_PROCESS, ROOT, client_environment
+from tests.python.extension.conftest import compile_library
+
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+
+
+def client(address: str, code: str) -> str:
+    """The output of a program with `torch` and `ops`, in a session with the engine."""
+    begin = f"import teletensor as torch\ntorch.connect({address!r})\nops = torch.ops.check\n"
+    done = subprocess.run(
+        [sys.executable, "-c", begin + textwrap.dedent(code)], env=client_environment(), capture_output=True, text=True, timeout=60
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def start(folder: Path, *more: str) -> subprocess.CompletedProcess:
+    """A daemon that is expected to end at once."""
+    command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{folder.parent}/refused.sock", "--no-auth", "--operators", str(folder)]
+    return subprocess.run([*command, *more], capture_output=True, text=True, timeout=30, env={**os.environ, "TELETENSOR_CUDA_PLUGIN": ""})
+
+
+HEAD = '#include "teletensor_operator.h"\nstatic int ok(const teletensor_host*, teletensor_call*) { return 0; }\n'
+ENTRY = "const teletensor_library* teletensor_operators(const teletensor_host*)"
+
+
+def library_of(rows: str, count: int = 1, abi: str = "TELETENSOR_OPERATOR_ABI", size: str = "sizeof(teletensor_operator)") -> str:
+    return (
+        f"{HEAD}static const teletensor_operator rows[] = {{{rows}}};\n"
+        f'static const teletensor_library all = {{{abi}, {size}, "bad", rows, {count}}};\n{ENTRY} {{ return &all; }}\n'
+    )
+
+
+def row(schema: str, shape: str = '"same(x)"', body: str = "0", gradient: str = "0", kernel: str = "ok") -> str:
+    return f'{{"{schema}", 0, {shape}, 0, 0, {kernel}, 0, {body}, {gradient}, 0}}'
+
+
+GOOD = row("bad::f(Tensor x) -> Tensor")
+REFUSED = {
+    "version": (library_of(GOOD, abi="2"), "built for version 2 of the interface, this daemon has version 1"),
+    "symbol": (HEAD + "int unrelated() { return ok(0, 0); }\n", "exports no function teletensor_operators"),
+    "null": (HEAD + ENTRY + " { return ok(0, 0) ? 0 : 0; }\n", "refuses this daemon"),
+    "throws": (HEAD + ENTRY + " { ok(0, 0); throw 1; }\n", "throws an exception"),
+    "size": (library_of(GOOD, size="8"), "entries of 8 bytes"),
+    "none": (library_of(GOOD, count=0), "it has 0 operators"),
+    "twice": (library_of(f"{GOOD}, {GOOD}", count=2), "bad::f. is declared twice"),
+    "schema": (library_of(row("bad f(Tensor x) -> Tensor")), "expected a name such as mylib::scale"),
+    "type": (library_of(row("bad::f(Tensor x, Stream s) -> Tensor")), "type 'Stream' is not supported"),
+    "mutable": (library_of(row("bad::f(Tensor(a!) x) -> Tensor")), "do not change their arguments"),
+    "default": (library_of(row("bad::f(Tensor x, int n=0.5) -> Tensor")), "default of 'n' has another type"),
+    "reserved": (library_of(row("aten::f(Tensor x) -> Tensor")), "namespace aten is reserved"),
+    "shape": (library_of(row("bad::f(Tensor x) -> Tensor", shape='"same(y)"')), "names neither a parameter nor a dtype: y"),
+    "rule": (library_of(row("bad::f(Tensor x) -> Tensor", shape="0")), "expected shape, a rule function or a body"),
+    "formula": (library_of(row("bad::f(Tensor x) -> Tensor", shape='"[x.size(0"')), "expected '\\)'"),
+    "kernels": (library_of(row("bad::f(Tensor x) -> Tensor", kernel="0")), "expected either kernels or a body, got neither"),
+    "body": (library_of(row("bad::f(Tensor x) -> Tensor", shape="0", body='"matmul(x, x)"', kernel="0")), "no pointwise operator"),
+    "gradient": (library_of(row("bad::f(Tensor x) -> Tensor", gradient='"x: bad::missing(g)"')), "calls 'bad::missing'"),
+    "incomplete": (library_of(row("bad::f(Tensor x, Tensor y) -> Tensor", gradient='"x: g"')), "expected a gradient for 'y'"),
+}
+
+
+@pytest.fixture(scope="module")
+def build_folder(tmp_path_factory):
+    return tmp_path_factory.mktemp("refused")
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_refused_library(build_folder, name):
+    source, message = REFUSED[name]
+    folder = build_folder / name
+    file = build_folder / f"{name}.cc"
+    file.write_text(source)
+    compile_library(file, folder / f"{name}.so", "-O0")
+    ended = start(folder)
+    assert ended.returncode == 1
+    import re
+
+    assert re.search(message, ended.stderr), ended.stderr
+    assert f"{name}.so" in ended.stderr
+
+
+def test_refused_files(library, tmp_path):
+    folder = tmp_path / "operators"
+    folder.mkdir(mode=0o755)
+    assert "expected at least one shared object" in start(folder).stderr
+    target = folder / "check.so"
+    target.write_bytes(b"not a shared object")
+    target.chmod(0o755)
+    assert "cannot load the operators" in start(folder).stderr
+    shutil.copy(library / "check.so", target)
+    target.chmod(0o777)
+    assert "other users may change this file" in start(folder).stderr
+    target.chmod(0o755)
+    folder.chmod(0o777)
+    assert "other users may change this folder" in start(folder).stderr
+    folder.chmod(0o755)
+    shutil.copy(target, folder / "second.so")
+    assert "is an operator of" in start(folder).stderr
+    assert start(tmp_path / "missing").returncode != 0
+
+
+def test_sessions_share_the_operators(operators_engine):
+    code = "print(ops.scaled_add(torch.ones(2), torch.ones(2), scale=2.0).tolist())"
+    assert client(operators_engine.address, code) == client(operators_engine.address, code) == "[3.0, 3.0]\n"
+
+
+def test_engine_without_the_operators(own_daemon, operators_engine):
+    plain = own_daemon()
+    code = f"""
+        add = ops.scaled_add
+        torch.connect({plain.address!r})
+        try:
+            add(torch.ones(2), torch.ones(2))
+        except NotImplementedError as error:
+            print("does not have this operator" in str(error), hasattr(torch.ops.check, "scaled_add"))
+        print(torch.ones(2).sum().item())
+    """
+    assert client(operators_engine.address, code) == "True False\n2.0\n"
+
+
+def test_status_and_metrics(operators_engine):
+    from teletensor import _C
+
+    status = json.loads(_C.Admin(operators_engine.address).status())
+    libraries = [library for device in status["devices"] for library in device["libraries"]]
+    assert any(each["name"] == "check.so" and "check::scaled_add" in each["version"] for each in libraries)
+
+
+def test_workers_load_the_operators(own_daemon, library):
+    engine = own_daemon("--operators", str(library), "--isolate", "principal")
+    assert client(engine.address, "print(ops.softsign(torch.tensor([1.0])).tolist())") == "[0.5]\n"
+
+
+def test_upgrade_keeps_the_operators(own_daemon, library):
+    engine = own_daemon("--operators", str(library))
+    code = f"""
+        import json
+        x = torch.arange(3.0, dtype=torch.float64, requires_grad=True)
+        y = ops.cube(x)
+        compiled = torch.compile(lambda t: ops.scaled_add(t, t, scale=2.0))
+        compiled(torch.ones(2)).tolist()
+        reply = json.loads(torch._C.Admin({engine.address!r}, deadline_seconds=60).upgrade(10, False))
+        y.sum().backward()
+        print(reply["sessions"], x.grad.tolist(), compiled(torch.ones(2)).tolist())
+        torch._C.Admin({engine.address!r}, deadline_seconds=60).drain()
+    """
+    assert "1 [0.0, 3.0, 12.0] [3.0, 3.0]" in client(engine.address, code)
+
+
+def test_upgrade_without_the_operators_is_refused(own_daemon, library, tmp_path):
+    folder = tmp_path / "changing"
+    folder.mkdir(mode=0o755)
+    shutil.copy(library / "check.so", folder / "check.so")
+    engine = own_daemon("--operators", str(folder))
+    (folder / "check.so").unlink()
+    source = tmp_path / "other.cc"
+    source.write_text(library_of(row("other::f(Tensor x) -> Tensor")))
+    compile_library(source, folder / "other.so")
+    code = f"""
+        try:
+            torch._C.Admin({engine.address!r}, deadline_seconds=60).upgrade(10, False)
+        except Exception as error:
+            print("has not the operator check::" in str(error))
+        print(ops.scaled_add(torch.ones(1), torch.ones(1)).tolist())
+    """
+    assert client(engine.address, code) == "True\n[2.0]\n"
+
+
+def test_example(tmp_path):
+    if shutil.which("cmake") is None:
+        pytest.skip("requires cmake")
+    source = ROOT / "examples/cpp_operator"
+    assert len((source / "swiglu.cc").read_text().splitlines()) < 60
+    build = tmp_path / "build"
+    subprocess.run(["cmake", "-S", str(source), "-B", str(build)], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", str(build)], check=True, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, str(source / "test_swiglu.py"), str(build)], env=client_environment(TELETENSOR_CUDA_PLUGIN=""),
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0 and "swiglu: ok" in done.stdout, done.stderr
+
+
+def test_header_is_c99(tmp_path):
+    source = tmp_path / "plain.c"
+    source.write_text('#include "teletensor_operator.h"\nint main(void) { return TELETENSOR_OPERATOR_ABI - 1; }\n')
+    compiler = shutil.which("cc") or shutil.which("gcc")
+    options = ["-std=c99", "-Wall", "-Wextra", "-pedantic", "-Werror", "-I", str(ROOT / "engine/extension")]
+    subprocess.run([compiler, *options, str(source), "-o", str(tmp_path / "plain")], check=True)
+    assert subprocess.run([str(tmp_path / "plain")], check=False).returncode == 0
