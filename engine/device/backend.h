@@ -47,12 +47,12 @@ class Backend {
   virtual std::unique_ptr<Stream> lease_stream() = 0;
   // The libraries used so far.
   virtual std::vector<LibraryInfo> libraries() const { return {}; }
-  // Of a device library; zeros for others.
-  virtual BackendCalls calls() const { return {}; }
   // Free memory of the device in bytes, as the system reports it; 0: unknown.
   virtual uint64_t free_memory() { return 0; }
   // Waits for all work on the device. Throws Error if the work failed.
   virtual void synchronize() = 0;
+  // Of a device library; zeros for others.
+  virtual BackendCalls calls() const { return {}; }
 };
 
 }  // namespace tt

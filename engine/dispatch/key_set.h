@@ -8,9 +8,10 @@
 namespace tt {
 
 // The stages in the order of a call. (Profilers observe kernels through CallScope.)
-// kPlugin is the first of kMaxPluginTypes keys, one per type of device libraries.
-enum class Key : uint8_t { kAutocast, kAutograd, kMeta, kPlugin, kCUDA = kPlugin + kMaxPluginTypes, kCPU };
-inline constexpr int kNumKeys = static_cast<int>(Key::kCPU) + 1;
+// A call has one of the backends' keys, which come last. kPlugin is the first of kMaxPluginTypes keys, one per type of
+// device libraries.
+enum class Key : uint8_t { kAutocast, kAutograd, kMeta, kCUDA, kCPU, kPlugin };
+inline constexpr int kNumKeys = static_cast<int>(Key::kPlugin) + kMaxPluginTypes;
 
 constexpr Key backend_key(DeviceType type) {
   if (type == DeviceType::kCPU) return Key::kCPU;
@@ -24,19 +25,19 @@ class KeySet {
  public:
   constexpr KeySet() = default;
   constexpr KeySet(Key k) : bits_(bit(k)) {}  // NOLINT: implicit, a key is a set of one
-  constexpr KeySet with(Key k) const { return KeySet(static_cast<uint16_t>(bits_ | bit(k))); }
+  constexpr KeySet with(Key k) const { return KeySet(static_cast<uint8_t>(bits_ | bit(k))); }
   // Returns the stages after `k`.
-  constexpr KeySet below(Key k) const { return KeySet(static_cast<uint16_t>(bits_ & ~((bit(k) << 1) - 1))); }
+  constexpr KeySet below(Key k) const { return KeySet(static_cast<uint8_t>(bits_ & ~((bit(k) << 1) - 1))); }
   constexpr bool has(Key k) const { return (bits_ & bit(k)) != 0; }
   constexpr bool empty() const { return bits_ == 0; }
   constexpr Key first() const { return static_cast<Key>(__builtin_ctz(bits_)); }
   friend constexpr bool operator==(KeySet, KeySet) = default;
 
  private:
-  constexpr explicit KeySet(uint16_t bits) : bits_(bits) {}
+  constexpr explicit KeySet(uint8_t bits) : bits_(bits) {}
   static constexpr int bit(Key k) { return 1 << static_cast<int>(k); }
-  static_assert(kNumKeys <= 16);
-  uint16_t bits_ = 0;
+  static_assert(kNumKeys <= 8);
+  uint8_t bits_ = 0;
 };
 
 }  // namespace tt

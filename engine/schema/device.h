@@ -15,7 +15,7 @@ namespace tt {
 // kPlugin is the first of kMaxPluginTypes types; see plugin_type().
 enum class DeviceType : uint8_t { kCPU = 0, kCUDA = 1, kMeta = 2, kPlugin = 3 };
 
-inline constexpr int kMaxPluginTypes = 4;
+inline constexpr int kMaxPluginTypes = 3;
 inline constexpr int kMaxPluginDevices = 16;  // of one type
 inline constexpr int kNumDeviceTypes = static_cast<int>(DeviceType::kPlugin) + kMaxPluginTypes;
 
@@ -33,14 +33,14 @@ struct Device {
   int64_t encode() const { return static_cast<int64_t>(type) << 8 | static_cast<uint8_t>(index); }
 };
 
-// Numbers the accelerators that a Device can identify, for tables with one entry per accelerator.
-inline constexpr size_t kNumGpus = 128;
-inline constexpr size_t kNumAccelerators = kNumGpus + size_t{kMaxPluginTypes} * kMaxPluginDevices;
+// Numbers the accelerators, for tables with one entry per accelerator: GPUs from 0, devices of device libraries from the
+// end. The first 80 GPUs, and all devices of device libraries, have entries of their own.
+inline constexpr size_t kNumAccelerators = 128;
 constexpr size_t accelerator_number(Device d) {
-  const auto index = static_cast<size_t>(static_cast<uint8_t>(d.index));
-  if (!is_plugin(d.type)) return index % kNumGpus;
+  const auto index = static_cast<size_t>(static_cast<uint8_t>(d.index)) % kNumAccelerators;
+  if (!is_plugin(d.type)) return index;
   const auto n = static_cast<size_t>(d.type) - static_cast<size_t>(DeviceType::kPlugin);
-  return kNumGpus + n * kMaxPluginDevices + index % kMaxPluginDevices;
+  return kNumAccelerators - 1 - n * kMaxPluginDevices - index % kMaxPluginDevices;
 }
 
 Device decode_device(int64_t encoded);       // throws Error on an invalid number

@@ -5,7 +5,6 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 
 #include "absl/container/inlined_vector.h"
@@ -28,13 +27,6 @@ class WriteObserver {
   virtual void before_write(const Tensor& tensor) = 0;
 };
 
-// The calls of a session on devices of device libraries (kernels/plugin).
-struct DeviceCalls {
-  std::optional<bool> fallback;  // whether operators without a kernel run on the CPU; none: the engine's default
-  uint64_t kernels = 0;          // calls that a library's kernel executed
-  uint64_t fallbacks = 0;        // calls that the CPU executed
-};
-
 struct Context final : CallScope {
   ~Context() override;
 
@@ -42,7 +34,6 @@ struct Context final : CallScope {
   std::function<std::string(uint32_t)> describe_site;  // returns "train.py:12 in step"; may be empty
   SessionServices services;
   int max_threads = 0;      // of an operation on the CPU; 0: no limit
-  DeviceCalls device_calls;
   uint64_t host_bytes = 0;  // bytes of bookkeeping other than handles and services
 
   // The stream for this context's work on a device: leased by the session at first use, or the device's default stream

@@ -83,14 +83,6 @@ void reset_peak_memory(int64_t device) {
   if (is_accelerator(where.type) && Context::current().account) Context::current().account->reset_peak(where);
 }
 
-void set_device_fallback(bool enabled) { Context::current().device_calls.fallback = enabled; }
-
-void device_calls(Tensor& out) {
-  const DeviceCalls& calls = Context::current().device_calls;
-  out.data_as<int64_t>()[0] = static_cast<int64_t>(calls.kernels);
-  out.data_as<int64_t>()[1] = static_cast<int64_t>(calls.fallbacks);
-}
-
 void set_detect_anomaly(bool mode) { Context::current().detect_anomaly = mode; }
 
 void set_autocast(std::optional<DType> cpu, std::optional<DType> cuda, bool cache) {

@@ -6,14 +6,13 @@
 #include <vector>
 
 #include "engine/schema/error.h"
-#include "engine/session/context.h"
 #include "kernels/plugin/copy.h"
 #include "kernels/plugin/plugin.h"
 
 namespace tt::plugin {
 namespace {
 
-std::atomic<bool> fallback_default{true};
+std::atomic<bool> fallback_enabled{true};
 
 // The arguments of a call with copies on the CPU in place of the device's tensors.
 class HostArguments {
@@ -60,8 +59,7 @@ void check_allowed(const Call& call, std::string_view reason) {
   check(ErrorKind::kNotImplemented, !Dispatcher::instance().suspends(call.op->id), "[", call.op->name,
         "] is not implemented for ", type, " devices: process groups and other engines communicate from the CPU or a ",
         "GPU; copy the tensor with .cpu()");
-  const bool allowed = Context::current().device_calls.fallback.value_or(fallback_default.load());
-  check(ErrorKind::kNotImplemented, allowed, "[", call.op->name, "] is not implemented for ", type, ": ", reason,
+  check(ErrorKind::kNotImplemented, fallback_enabled.load(), "[", call.op->name, "] is not implemented for ", type, ": ", reason,
         ", and execution on the CPU instead is switched off");
 }
 
@@ -112,9 +110,8 @@ void run_on_cpu(Call& call, std::string_view reason) {
   deliver(host, call);
   arguments.finish();
   library_of(call.inferred.backend).count_fallback(device_index(call), call.op->name);
-  ++Context::current().device_calls.fallbacks;
 }
 
-void set_fallback_default(bool enabled) { fallback_default = enabled; }
+void set_fallback(bool enabled) { fallback_enabled = enabled; }
 
 }  // namespace tt::plugin

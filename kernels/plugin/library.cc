@@ -110,7 +110,7 @@ void DeviceLibrary::find_operators(const std::string& path) {
 
 std::string DeviceLibrary::describe(std::string_view what, std::string_view text) const {
   constexpr std::string_view kNone = "the device library gives no reason";
-  return message_text(name_, ": ", what, ": ", text.empty() ? kNone : text);
+  return absl::StrCat(name_, ": ", message_part(what), ": ", message_part(text.empty() ? kNone : text));
 }
 
 void DeviceLibrary::add_segment(int device, void* address, uint64_t bytes) {

@@ -136,7 +136,7 @@ v1::StatusReply EngineStatus::complete() const {
       status->set_version(std::move(library.version));
       status->set_missing(std::move(library.missing));
     }
-    describe(Devices::instance().backend(info.device).calls(), device);
+    if (is_plugin(info.device.type)) describe(Devices::instance().backend(info.device).calls(), device);
   }
   if (const OffloadPlace* place = sessions_.offload(); place != nullptr && has_devices) {
     v1::OffloadStatus* offload = reply.mutable_offload();

@@ -42,7 +42,7 @@ void register_backends(int threads, uint64_t memory_limit, const DeviceLibraries
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   dispatcher.set_suspending(op_id::kUploaded);
   Devices& devices = Devices::instance();
-  plugin::set_fallback_default(libraries.fallback);
+  plugin::set_fallback(libraries.fallback);
   if (open_device_libraries(libraries.paths, devices, dispatcher) > 0) {
     for (int i = 0; i < kMaxPluginTypes; ++i) dispatcher.set(op_id::kUploaded, backend_key(plugin_type(i)), &uploaded);
   }
