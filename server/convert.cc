@@ -48,6 +48,7 @@ v1::DeviceDescription to_wire(const DeviceInfo& info) {
   wire.set_total_memory(info.total_memory);
   wire.set_compute_capability(info.compute_capability);
   wire.set_driver(info.driver);
+  if (is_plugin(info.device.type)) wire.set_type_name(device_type_name(info.device.type));
   return wire;
 }
 

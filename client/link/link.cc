@@ -32,6 +32,22 @@ int count_forks() {
   return forks;
 }
 
+// Gives the engine's plug-in devices the engine's names for their types, and lists them with the other devices. Leaves
+// out those that this client cannot name.
+void add_plugin_devices(v1::HelloReply* engine) {
+  for (const v1::DeviceDescription& device : engine->plugin_devices()) {
+    const int64_t type = device.device() >> 8;
+    try {
+      if (type < static_cast<int64_t>(DeviceType::kPlugin) || type >= kNumDeviceTypes) continue;
+      name_device_type(static_cast<DeviceType>(type), device.type_name());
+      decode_device(device.device());
+    } catch (const Error&) {
+      continue;
+    }
+    *engine->add_devices() = device;
+  }
+}
+
 }  // namespace
 
 Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
@@ -44,6 +60,7 @@ Link::Link(std::unique_ptr<Transport> transport, v1::HelloRequest hello)
     fail(ErrorKind::kConnection, "[connection] no session with the engine at ", transport_->address(), ": ",
          status.message());
   }
+  add_plugin_devices(&engine_);
   resumption_ = std::make_unique<Resumption>(*transport_, std::move(hello), engine_);
   {
     MutexLock lock(mutex_);

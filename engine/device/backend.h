@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "engine/device/stream.h"
@@ -17,6 +18,13 @@ struct LibraryInfo {
   std::string name;     // "cuDNN"
   std::string version;  // "9.13.0"; empty if not loaded
   std::string missing;  // the loader's error; empty if loaded
+};
+
+// The calls of a device library's devices since the engine's start.
+struct BackendCalls {
+  uint64_t kernels = 0;                                      // executed by a kernel of the library
+  uint64_t fallbacks = 0;                                    // executed by the CPU
+  std::vector<std::pair<std::string, uint64_t>> operators;  // those most often executed by the CPU
 };
 
 class Backend {
@@ -43,6 +51,8 @@ class Backend {
   virtual uint64_t free_memory() { return 0; }
   // Waits for all work on the device. Throws Error if the work failed.
   virtual void synchronize() = 0;
+  // Of a device library; zeros for others.
+  virtual BackendCalls calls() const { return {}; }
 };
 
 }  // namespace tt

@@ -7,7 +7,7 @@ namespace tt {
 namespace {
 
 using Function = void* (*)(Stream&);
-std::array<std::atomic<Function>, 3> functions{};  // per DeviceType
+std::array<std::atomic<Function>, kNumDeviceTypes> functions{};  // per DeviceType
 
 }  // namespace
 

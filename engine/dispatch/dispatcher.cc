@@ -208,11 +208,19 @@ Dispatcher::Dispatcher() {
   set_fallback(Key::kMeta, &meta_kernel);
   for (const Op* op : all_ops()) {
     if (!op->is_view) continue;
-    for (Key key : {Key::kMeta, Key::kCUDA, Key::kCPU}) set(op->id, key, &view_kernel);
+    for (int key = static_cast<int>(Key::kMeta); key < kNumKeys; ++key)
+      set(op->id, static_cast<Key>(key), &view_kernel);
   }
 }
 
 void Dispatcher::set(uint16_t op, Key key, Kernel kernel) { row(op).kernels[static_cast<size_t>(key)] = kernel; }
+
+void Dispatcher::adopt_kernels(Key to, Key from) {
+  for (Row& row : rows_) {
+    Kernel& kernel = row.kernels[static_cast<size_t>(to)];
+    if (!kernel) kernel = row.kernels[static_cast<size_t>(from)];
+  }
+}
 
 void Dispatcher::set_fallback(Key key, Kernel kernel) { fallbacks_[static_cast<size_t>(key)] = kernel; }
 

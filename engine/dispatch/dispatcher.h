@@ -52,6 +52,13 @@ class Dispatcher {
   void set_chain_kernel(DeviceType backend, ChainKernel kernel) { chains_[static_cast<size_t>(backend)] = kernel; }
   // Null if the backend has none.
   ChainKernel chain_kernel(DeviceType backend) const { return chains_[static_cast<size_t>(backend)]; }
+  // Sets the kernels that exist at `from` at `to` as well, where `to` has none: before a backend registers its own, the
+  // kernels at its key are those of operators that compute nothing on a device.
+  void adopt_kernels(Key to, Key from);
+  // Whether the operator has a kernel of its own at the key, apart from the fallback.
+  bool has_kernel(uint16_t op, Key key) const {
+    return op < rows_.size() && rows_[op].kernels[static_cast<size_t>(key)] != nullptr;
+  }
   // Marks an operator whose kernel may throw Suspended (engine/program/suspension.h). The kernel runs in a cancelled
   // frame too, and ends what it waited for: it discards the uploaded bytes, leaves the collective, or stops writing.
   void set_suspending(uint16_t op) { row(op).suspends = true; }
@@ -82,7 +89,7 @@ class Dispatcher {
 
   std::vector<Row> rows_;  // by op id
   std::array<Kernel, kNumKeys> fallbacks_{};
-  std::array<ChainKernel, 3> chains_{};  // by DeviceType
+  std::array<ChainKernel, kNumDeviceTypes> chains_{};  // by DeviceType
 };
 
 // Allocates each undefined call.outputs[i] as inferred. Called by backend kernels, which may then write every output.

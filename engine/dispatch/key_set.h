@@ -8,12 +8,17 @@
 namespace tt {
 
 // The stages in the order of a call. (Profilers observe kernels through CallScope.)
-enum class Key : uint8_t { kAutocast, kAutograd, kMeta, kCUDA, kCPU };
-inline constexpr int kNumKeys = 5;
+// A call has one of the backends' keys, which come last. kPlugin is the first of kMaxPluginTypes keys, one per type of
+// device libraries.
+enum class Key : uint8_t { kAutocast, kAutograd, kMeta, kCUDA, kCPU, kPlugin };
+inline constexpr int kNumKeys = static_cast<int>(Key::kPlugin) + kMaxPluginTypes;
 
 constexpr Key backend_key(DeviceType type) {
   if (type == DeviceType::kCPU) return Key::kCPU;
-  return type == DeviceType::kCUDA ? Key::kCUDA : Key::kMeta;
+  if (type == DeviceType::kCUDA) return Key::kCUDA;
+  if (!is_plugin(type)) return Key::kMeta;
+  const int n = static_cast<int>(type) - static_cast<int>(DeviceType::kPlugin);
+  return static_cast<Key>(static_cast<int>(Key::kPlugin) + n);
 }
 
 class KeySet {
@@ -31,6 +36,7 @@ class KeySet {
  private:
   constexpr explicit KeySet(uint8_t bits) : bits_(bits) {}
   static constexpr int bit(Key k) { return 1 << static_cast<int>(k); }
+  static_assert(kNumKeys <= 8);
   uint8_t bits_ = 0;
 };
 

@@ -41,20 +41,20 @@ bool Account::charge(uint64_t bytes, Device device, QuotaPart part) {
     return false;
   }
   all_.raise_peak(now);
-  if (device.type == DeviceType::kCUDA) gpu_meter(device).raise_peak(gpu_meter(device).add(bytes));
+  if (is_accelerator(device.type)) gpu_meter(device).raise_peak(gpu_meter(device).add(bytes));
   return true;
 }
 
 void Account::refund(uint64_t bytes, Device device, QuotaPart part) {
   all_.held.fetch_sub(bytes, std::memory_order_relaxed);
-  if (device.type == DeviceType::kCUDA) gpu_meter(device).held.fetch_sub(bytes, std::memory_order_relaxed);
+  if (is_accelerator(device.type)) gpu_meter(device).held.fetch_sub(bytes, std::memory_order_relaxed);
   if (quota_ && part == QuotaPart::kCharged) quota_->refund(bytes, device);
 }
 
 bool Account::move(uint64_t bytes, Device from, Device to, bool is_limited) {
   if (quota_ && !quota_->move(bytes, from, to, is_limited)) return false;
-  if (to.type == DeviceType::kCUDA) gpu_meter(to).raise_peak(gpu_meter(to).add(bytes));
-  if (from.type == DeviceType::kCUDA) gpu_meter(from).held.fetch_sub(bytes, std::memory_order_relaxed);
+  if (is_accelerator(to.type)) gpu_meter(to).raise_peak(gpu_meter(to).add(bytes));
+  if (is_accelerator(from.type)) gpu_meter(from).held.fetch_sub(bytes, std::memory_order_relaxed);
   return true;
 }
 

@@ -70,7 +70,7 @@ class Account {
   bool move(uint64_t bytes, Device from, Device to, bool is_limited = true);
   uint64_t held() const { return all_.held.load(std::memory_order_relaxed); }
   uint64_t peak() const { return all_.peak.load(std::memory_order_relaxed); }
-  // The bytes held on one GPU, and their peak.
+  // The bytes held on one GPU or other accelerator, and their peak.
   uint64_t held(Device gpu) const { return gpu_meter(gpu).held.load(std::memory_order_relaxed); }
   uint64_t peak(Device gpu) const { return gpu_meter(gpu).peak.load(std::memory_order_relaxed); }
   void reset_peak(Device gpu) { gpu_meter(gpu).peak.store(held(gpu), std::memory_order_relaxed); }
@@ -179,12 +179,11 @@ class Account {
     uint64_t add(uint64_t bytes);  // returns the new total
     void raise_peak(uint64_t now);
   };
-  static constexpr size_t kGpus = 128;  // the number of GPUs that a Device can identify
-  Meter& gpu_meter(Device gpu) { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
-  const Meter& gpu_meter(Device gpu) const { return gpus_[static_cast<size_t>(gpu.index) % kGpus]; }
+  Meter& gpu_meter(Device gpu) { return gpus_[accelerator_number(gpu)]; }
+  const Meter& gpu_meter(Device gpu) const { return gpus_[accelerator_number(gpu)]; }
 
   Meter all_;
-  std::array<Meter, kGpus> gpus_;
+  std::array<Meter, kNumAccelerators> gpus_;
   std::unique_ptr<MemoryHistory> owned_history_;
   std::atomic<MemoryHistory*> history_{nullptr};
 };

@@ -12,7 +12,7 @@ namespace {
 constexpr uint64_t kLiveBytes = 40;  // of an entry of live_
 
 uint16_t number_of(Device device) {
-  return static_cast<uint16_t>(device.type == DeviceType::kCUDA ? 1 + device.index : 0);
+  return static_cast<uint16_t>(is_accelerator(device.type) ? 1 + accelerator_number(device) : 0);
 }
 
 }  // namespace

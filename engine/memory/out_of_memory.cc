@@ -47,7 +47,7 @@ bool is_host_short(const OutOfMemory& o) {
 // Suggests remedies, the most likely one first.
 std::string advice(const OutOfMemory& o) {
   const uint64_t unused = o.stats.all.reserved.now - std::min(o.stats.all.reserved.now, o.stats.all.active.now);
-  const uint64_t needed = o.device.type == DeviceType::kCUDA ? o.requested : UINT64_MAX;
+  const uint64_t needed = is_accelerator(o.device.type) ? o.requested : UINT64_MAX;
   if (o.capturing)
     return "run the program once before capturing it, to reduce the memory needed; or empty the cache first";
   if (is_host_short(o)) {

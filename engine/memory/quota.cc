@@ -38,7 +38,7 @@ void Quota::set_limits(const QuotaLimits& limits) {
 }
 
 bool Quota::charge(uint64_t bytes, Device device) {
-  const bool on_gpu = device.type == DeviceType::kCUDA;
+  const bool on_gpu = is_accelerator(device.type);
   const uint64_t max_all = max_memory_.load(kRelaxed);
   const uint64_t max_here = (on_gpu ? max_gpu_memory_ : max_host_memory_).load(kRelaxed);
   if (exceeds(bytes, max_all) || exceeds(bytes, max_here)) return false;  // does not disturb smaller requests meanwhile
@@ -62,7 +62,7 @@ void Quota::add_bookkeeping(int64_t bytes, int64_t handles) {
 }
 
 bool Quota::move(uint64_t bytes, Device from, Device to, bool is_limited) {
-  const bool on_gpu = to.type == DeviceType::kCUDA;
+  const bool on_gpu = is_accelerator(to.type);
   const uint64_t here = meter(to).fetch_add(bytes, kRelaxed) + bytes;
   const uint64_t counted = on_gpu ? here : here + bookkeeping();
   if (is_limited && exceeds(counted, (on_gpu ? max_gpu_memory_ : max_host_memory_).load(kRelaxed))) {
@@ -93,10 +93,10 @@ std::string Quota::refusal(uint64_t bytes, Device device) const {
                         bytes_text(limit), where);
   };
   const uint64_t kept = bookkeeping();
-  if (device.type == DeviceType::kCUDA && exceeds(held(device) + bytes, max.gpu_memory)) {
+  if (is_accelerator(device.type) && exceeds(held(device) + bytes, max.gpu_memory)) {
     return text(held(device), max.gpu_memory, " on each GPU");
   }
-  if (device.type != DeviceType::kCUDA && exceeds(held(device) + kept + bytes, max.host_memory)) {
+  if (!is_accelerator(device.type) && exceeds(held(device) + kept + bytes, max.host_memory)) {
     return text(held(device) + kept, max.host_memory, " on the host");
   }
   if (exceeds(held() + kept + bytes, max.memory)) return text(held() + kept, max.memory, "");

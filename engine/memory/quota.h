@@ -21,7 +21,7 @@ namespace tt {
 struct QuotaLimits {
   uint64_t memory = 0;       // tensors on all devices, and bookkeeping above each session's allowance
   uint64_t host_memory = 0;  // tensors on the CPU, and that bookkeeping
-  uint64_t gpu_memory = 0;   // tensors on each GPU
+  uint64_t gpu_memory = 0;   // tensors on each GPU or other accelerator
   uint64_t handles = 0;
   uint64_t transfers = 0;         // uploads and downloads at a time
   uint64_t checkpoint_bytes = 0;  // files in the principal's folder
@@ -73,9 +73,8 @@ class Quota {
 
  private:
   using Counter = std::atomic<uint64_t>;
-  static constexpr size_t kGpus = 128;  // the number of GPUs that a Device can identify
   const Counter& meter(Device device) const {
-    return device.type == DeviceType::kCUDA ? gpus_[static_cast<size_t>(device.index) % kGpus] : cpu_;
+    return is_accelerator(device.type) ? gpus_[accelerator_number(device)] : cpu_;
   }
   Counter& meter(Device device) { return const_cast<Counter&>(std::as_const(*this).meter(device)); }
 
@@ -83,7 +82,7 @@ class Quota {
   Counter max_memory_{0}, max_host_memory_{0}, max_gpu_memory_{0}, max_handles_{0}, max_transfers_{0},
       max_checkpoint_bytes_{0};
   Counter all_{0}, cpu_{0}, bookkeeping_{0}, handles_{0}, transfers_{0}, writing_{0};
-  std::array<Counter, kGpus> gpus_{};
+  std::array<Counter, kNumAccelerators> gpus_{};
 };
 
 }  // namespace tt

@@ -1,37 +1,118 @@
 #include "engine/schema/device.h"
 
+#include <algorithm>
+#include <array>
+#include <atomic>
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "base/mutex.h"
 #include "engine/schema/error.h"
 
 namespace tt {
 namespace {
 
-// Only CUDA devices have an index.
+constexpr std::array<std::string_view, 3> kNames = {"cpu", "cuda", "meta"};
+// PyTorch's other device types, whose names programs compare with.
+constexpr std::array<std::string_view, 17> kForeignNames = {
+    "ipu",  "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",           "fpga",
+    "maia", "xla", "lazy",   "vulkan", "mps",    "hpu",   "mtia", "privateuseone"};
+
+// Only accelerators have an index.
 constexpr int64_t kMaxIndex = 127;
-int64_t max_index(DeviceType type) { return type == DeviceType::kCUDA ? kMaxIndex : 0; }
+int64_t max_index(DeviceType type) {
+  if (is_plugin(type)) return kMaxPluginDevices - 1;
+  return type == DeviceType::kCUDA ? kMaxIndex : 0;
+}
+
+// The names of the types of device libraries.
+struct PluginNames {
+  struct Entry {
+    std::string name;     // empty: the type is unknown
+    std::string renamed;  // shown instead, if not empty
+  };
+  Mutex mutex;
+  std::array<Entry, kMaxPluginTypes> entries ABSL_GUARDED_BY(mutex);
+  std::atomic<uint32_t> known{0};  // one bit per type, so that decode_device() needs no lock
+};
+
+PluginNames& plugin_names() {
+  static auto* names = new PluginNames;  // used by threads that outlive main
+  return *names;
+}
+
+size_t entry_number(DeviceType type) { return static_cast<size_t>(type) - static_cast<size_t>(DeviceType::kPlugin); }
+
+bool is_known(DeviceType type) {
+  if (!is_plugin(type)) return true;
+  return (plugin_names().known.load(std::memory_order_acquire) >> entry_number(type) & 1) != 0;
+}
+
+void set_name(DeviceType type, std::string_view name, std::string PluginNames::Entry::*member) {
+  check(ErrorKind::kValue, is_plugin(type) && static_cast<int>(type) < kNumDeviceTypes,
+        "a device type with the number ", static_cast<int>(type), " cannot be named");
+  check(ErrorKind::kValue, is_device_type_name(name),
+        "expected a name of a device type (a lower-case identifier of at ",
+        "most 32 characters that is no device type of PyTorch), got '", message_part(name), "'");
+  const std::optional<DeviceType> other = find_device_type(name);
+  check(ErrorKind::kValue, !other || *other == type, "the device type '", name, "' exists already");
+  PluginNames& names = plugin_names();
+  MutexLock lock(names.mutex);
+  names.entries[entry_number(type)].*member = std::string(name);
+  names.known.fetch_or(1u << entry_number(type), std::memory_order_release);
+}
 
 }  // namespace
 
+bool is_device_type_name(std::string_view name) {
+  constexpr size_t kMaxLength = 32;
+  const auto starts = [](char c) { return (c >= 'a' && c <= 'z') || c == '_'; };
+  if (name.empty() || name.size() > kMaxLength || !starts(name[0])) return false;
+  if (!std::all_of(name.begin(), name.end(), [&](char c) { return starts(c) || (c >= '0' && c <= '9'); })) return false;
+  const auto is_in = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
+  return !is_in(kNames) && !is_in(kForeignNames);
+}
+
+void name_device_type(DeviceType type, std::string_view name) { set_name(type, name, &PluginNames::Entry::name); }
+
+void rename_device_type(DeviceType type, std::string_view name) { set_name(type, name, &PluginNames::Entry::renamed); }
+
+std::string device_type_name(DeviceType type) {
+  if (!is_plugin(type)) return std::string(kNames[static_cast<size_t>(type)]);
+  if (static_cast<int>(type) >= kNumDeviceTypes) return "";
+  PluginNames& names = plugin_names();
+  MutexLock lock(names.mutex);
+  const PluginNames::Entry& entry = names.entries[entry_number(type)];
+  return entry.renamed.empty() ? entry.name : entry.renamed;
+}
+
+std::optional<DeviceType> find_device_type(std::string_view name) {
+  for (size_t i = 0; i < kNames.size(); ++i) {
+    if (kNames[i] == name) return static_cast<DeviceType>(i);
+  }
+  if (name.empty()) return std::nullopt;
+  PluginNames& names = plugin_names();
+  MutexLock lock(names.mutex);
+  for (int i = 0; i < kMaxPluginTypes; ++i) {
+    const PluginNames::Entry& entry = names.entries[static_cast<size_t>(i)];
+    if (entry.name == name || entry.renamed == name) return plugin_type(i);
+  }
+  return std::nullopt;
+}
+
 Device decode_device(int64_t encoded) {
   int64_t type = encoded >> 8, index = encoded & 0xff;
-  bool known = type >= 0 && type <= static_cast<int64_t>(DeviceType::kMeta);
+  bool known = type >= 0 && type < kNumDeviceTypes && is_known(static_cast<DeviceType>(type));
   check(known && index <= max_index(static_cast<DeviceType>(type)), "invalid device number ", encoded);
   return {static_cast<DeviceType>(type), static_cast<int8_t>(index)};
 }
 
 Device parse_device(std::string_view text) {
   size_t colon = text.find(':');
-  std::string_view kind = text.substr(0, colon);
+  const std::optional<DeviceType> type = find_device_type(text.substr(0, colon));
+  if (!type) fail(ErrorKind::kRuntime, "Expected one of cpu, cuda, meta device type at start of device string: ", text);
   Device device;
-  if (kind == "cpu")
-    device.type = DeviceType::kCPU;
-  else if (kind == "cuda")
-    device.type = DeviceType::kCUDA;
-  else if (kind == "meta")
-    device.type = DeviceType::kMeta;
-  else
-    fail(ErrorKind::kRuntime, "Expected one of cpu, cuda, meta device type at start of device string: ", text);
+  device.type = *type;
   if (colon == std::string_view::npos) return device;
   int32_t index = 0;
   bool valid =
@@ -42,9 +123,9 @@ Device parse_device(std::string_view text) {
 }
 
 std::string to_string(Device d) {
-  if (d.type == DeviceType::kCPU) return "cpu";
-  if (d.type == DeviceType::kMeta) return "meta";
-  return absl::StrCat("cuda:", static_cast<int>(d.index));
+  std::string type = device_type_name(d.type);
+  if (!is_accelerator(d.type)) return type;
+  return absl::StrCat(type, ":", static_cast<int>(d.index));
 }
 
 }  // namespace tt

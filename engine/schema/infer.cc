@@ -37,6 +37,8 @@ class Placement {
 DeviceType backend_of(Device arguments, Device results) {
   auto either = [&](DeviceType t) { return arguments.type == t || results.type == t; };
   if (either(DeviceType::kMeta)) return DeviceType::kMeta;
+  // A device library copies from and to GPUs, whose plug-in does not know it.
+  if (is_plugin(arguments.type) || is_plugin(results.type)) return std::max(arguments.type, results.type);
   return either(DeviceType::kCUDA) ? DeviceType::kCUDA : DeviceType::kCPU;
 }
 

@@ -58,7 +58,7 @@ struct Inference {
 
   // The remaining members are set by infer() itself, in the same way for every operator.
   Device device;                          // device of the results
-  DeviceType backend = DeviceType::kCPU;  // computes the results; meta takes precedence over cuda, and cuda over cpu
+  DeviceType backend = DeviceType::kCPU;  // computes the results; meta takes precedence over plug-ins, those over cuda, cuda over cpu
   bool requires_grad = false;             // grad mode is on and a differentiable argument requires grad
 };
 

@@ -64,7 +64,7 @@ void memory_stats(int64_t device, Tensor& out) {
   }
   put(backend.free_memory());
   const Account* account = Context::current().account.get();
-  const bool of_gpu = where.type == DeviceType::kCUDA;
+  const bool of_gpu = is_accelerator(where.type);
   put(!account ? 0 : of_gpu ? account->held(where) : account->held());
   put(!account ? 0 : of_gpu ? account->peak(where) : account->peak());
   put(account ? account->limit() : 0);
@@ -74,13 +74,13 @@ void memory_stats(int64_t device, Tensor& out) {
 
 void empty_cache(int64_t device) {
   const Device where = decode_device(device);
-  if (where.type != DeviceType::kCUDA) return;  // the CPU's stream is shared by all sessions
+  if (!is_accelerator(where.type)) return;  // the CPU's stream is shared by all sessions
   Devices::instance().allocator(where).empty_cache(&Context::current().stream(where));
 }
 
 void reset_peak_memory(int64_t device) {
   const Device where = decode_device(device);
-  if (where.type == DeviceType::kCUDA && Context::current().account) Context::current().account->reset_peak(where);
+  if (is_accelerator(where.type) && Context::current().account) Context::current().account->reset_peak(where);
 }
 
 void set_detect_anomaly(bool mode) { Context::current().detect_anomaly = mode; }

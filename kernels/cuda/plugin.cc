@@ -1,5 +1,8 @@
 #include "kernels/cuda/plugin.h"
 
+#include <cstdio>
+#include <string>
+
 #include "engine/device/native_stream.h"
 #include "engine/schema/op_ids.h"
 #include "kernels/cuda/cuda.h"
@@ -23,18 +26,20 @@ void* stream_handle(tt::Stream& stream) {
 // Returns the digest that the plug-in was compiled with. schema_digest() would return the daemon's digest.
 TT_EXPORT uint64_t teletensor_cuda_digest() { return tt::kSchemaDigest; }
 
-TT_EXPORT int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, std::string* why) {
+TT_EXPORT int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, char* why, size_t why_size) {
   try {
+    std::string reason;
     tt::cuda::set_runtime(tt::cuda::make_runtime());
-    const int count = tt::cuda::add_devices(*devices, why);
+    const int count = tt::cuda::add_devices(*devices, &reason);
     if (count > 0) {
       tt::cuda::register_backend(*dispatcher);
       tt::set_native_stream(tt::DeviceType::kCUDA, &stream_handle);
       tt::set_device_tracer(tt::cuda::make_tracer().release());  // never destroyed: used until the process ends
     }
+    std::snprintf(why, why_size, "%s", reason.c_str());
     return count;
   } catch (const std::exception& error) {
-    *why = error.what();
+    std::snprintf(why, why_size, "%s", error.what());
     return 0;
   }
 }

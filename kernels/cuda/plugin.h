@@ -2,7 +2,7 @@
 // not depend on the compiler.
 #pragma once
 
-#include <string>
+#include <cstddef>
 
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
@@ -14,6 +14,7 @@ extern "C" {
 uint64_t teletensor_cuda_digest();
 
 // Adds the GPUs to `devices` and their kernels to `dispatcher`. Returns the number of GPUs. If the number is 0, nothing
-// was added and `why` is a one-line reason. Must be called at most once per process. Does not throw.
-int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, std::string* why);
+// was added and `why`, of `why_size` bytes, is a one-line reason that ends with a zero. Must be called at most once per
+// process. Does not throw.
+int teletensor_cuda_register(tt::Devices* devices, tt::Dispatcher* dispatcher, char* why, size_t why_size);
 }

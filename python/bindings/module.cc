@@ -4,6 +4,8 @@
 #include <pybind11/stl.h>
 
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include "client/connect.h"
 #include "client/connection/interruption.h"
@@ -286,6 +288,16 @@ void bind_modes(py::module_& m) {
     return py::reinterpret_steal<py::object>(throw_if_null(swap_default_device(device.ptr())));
   });
   m.def("swap_current_gpu", &swap_current_gpu);
+  m.def("swap_current_plugin", &swap_current_plugin);
+  m.def("device_code", [](const py::object& device) { return device_from(device.ptr()).encode(); });
+  m.def("rename_plugin_type", [](const std::string& name) { rename_device_type(DeviceType::kPlugin, name); });
+  m.def("plugin_types", [] {
+    std::vector<std::string> names;
+    for (int i = 0; i < kMaxPluginTypes; ++i) {
+      if (std::string name = device_type_name(plugin_type(i)); !name.empty()) names.push_back(std::move(name));
+    }
+    return names;
+  });
   m.def("placed", [](py::object device) {  // resolves the device's index
     return py::reinterpret_steal<py::object>(device_object(device_from(device.ptr())));
   });

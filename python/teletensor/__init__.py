@@ -121,6 +121,21 @@ has_mkl = has_lapack = has_openmp = has_spectral = True  # of the engine's libra
 for _name in " ".join(_lazy_names.values()).split():  # these replace operators of the same names
     if globals().get(_name) is getattr(_C.torch, _name, _C):
         del globals()[_name]
-__getattr__, __dir__ = _lazy_attributes(
+_lazy_attribute, __dir__ = _lazy_attributes(
     globals(), None, _lazy_names, but=("as_torch", "cli"), convert=_overridable.overridable
 )
+
+
+def __getattr__(name: str):
+    """Imports names at their first use; finds the modules of the engine's device libraries."""
+    try:
+        return _lazy_attribute(name)
+    except AttributeError:
+        if name.startswith("__") or not _C.plugin_types():
+            raise
+        from . import _plugin_devices
+
+        module = _plugin_devices.device_module(name)
+        if module is None:
+            raise
+        return module

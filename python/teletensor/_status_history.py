@@ -77,7 +77,7 @@ def _counters(status: Mapping[str, Any]) -> Iterator[tuple[tuple, float]]:
 def _levels(status: Mapping[str, Any]) -> Iterator[tuple[tuple, float]]:
     for session in status["sessions"]:
         yield ("session", str(session["id"]), "held"), int(session["held_bytes"])
-    for device in status["devices"]:
+    for device in [*status["devices"], *status.get("plugin_devices", ())]:
         yield ("device", str(device["device"]["device"]), "allocated"), int(device["memory"]["allocated"])
     for principal in status.get("principals", ()):
         yield ("principal", principal["name"], "held"), int(principal["held_bytes"])

@@ -27,9 +27,14 @@ def duration(seconds: float) -> str:
     return f"{seconds / 60:.0f} min" if seconds < 7200 else f"{seconds / 3600:.1f} h"
 
 
-def device_name(number: int) -> str:
-    """Decodes the device number used in instructions."""
-    return "cpu" if number == 0 else f"cuda:{number & 0xFF}"
+def device_name(number: int, type_name: str = "") -> str:
+    """Decodes the device number used in instructions; `type_name` is that of a device of a device library."""
+    return "cpu" if number == 0 else f"{type_name or 'cuda'}:{number & 0xFF}"
+
+
+def devices_of(status: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+    """The engine's devices, those of device libraries last."""
+    return [*status["devices"], *status.get("plugin_devices", ())]
 
 
 class Column(NamedTuple):
@@ -78,6 +83,9 @@ def _size_or_none(n: int) -> str:
 def _describe_device(row: Mapping[str, Any], _history: History) -> str:
     info = row["device"]
     gpu = f", capability {info['compute_capability']}, driver {info['driver']}" if info["compute_capability"] else ""
+    if info.get("type_name"):
+        calls = f", {int(row['kernel_calls']):,} calls, {int(row['fallback_calls']):,} on the cpu"
+        return f"{info['name']}, version {info['driver']}{calls}"
     return info["name"] + gpu
 
 
@@ -86,7 +94,7 @@ def _state(row: Mapping[str, Any], _history: History) -> str:
 
 
 DEVICES = tuple([
-    _text("device", lambda row, history: device_name(int(row["device"]["device"]))),
+    _text("device", lambda row, history: device_name(int(row["device"]["device"]), row["device"].get("type_name", ""))),
     _text("name", _describe_device),
     _number("allocated", _memory("allocated"), size),
     _history("allocated 1m", "device.allocated", _memory("allocated")),

@@ -77,7 +77,7 @@ def _texts(rows: Sequence[Mapping[str, Any]], columns: Sequence[Column], history
 
 def _libraries(status: Mapping[str, Any]) -> list[str]:
     """Lines with the libraries that the devices have used so far, and the missing ones."""
-    libraries = {library["name"]: library for device in status["devices"] for library in device["libraries"]}
+    libraries = {library["name"]: library for device in devices_of(status) for library in device["libraries"]}
     found = [f"{name} {library['version']}" for name, library in libraries.items() if library["version"]]
     missing = [f"{name} is missing: {library['missing']}" for name, library in libraries.items() if library["missing"]]
     return ([f"libraries: {', '.join(found)}"] if found else []) + missing
@@ -181,7 +181,7 @@ def view(status: Mapping[str, Any], address: str, options: Options, history: His
     if history:
         head += f", {history.rate('engine', '', 'instructions'):,.0f} instructions/s"
     device_columns = [column for column in DEVICES if history or not column.is_history]
-    devices = _Table("devices", device_columns, _texts(status["devices"], device_columns, history or History()))
+    devices = _Table("devices", device_columns, _texts(devices_of(status), device_columns, history or History()))
     main = _main_table(status, history, options)
     device_pages, main_pages = devices.pages(width), main.pages(width)
     page = options.page % max(len(device_pages), len(main_pages))

@@ -1,10 +1,11 @@
 """torch.accelerator: the engine's GPUs, through functions that do not depend on the vendor. The accelerator is "cuda"
-if the engine has GPUs.
+if the engine has GPUs, else the first type of devices of a device library ("mydev").
 """
 
 from __future__ import annotations
 
 from . import _C, cuda
+from ._plugin_devices import accelerator_module
 
 __all__ = [
     "Graph", "current_accelerator", "current_device_idx", "current_device_index", "current_stream", "device_count", "device_index",
@@ -14,19 +15,28 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _module():
+    """The module of the accelerator; torch.cuda if there is none."""
+    return accelerator_module() or cuda
+
+
+def _type() -> str:
+    return _module().__name__.rpartition(".")[2]
+
+
 def device_count() -> int:
     """The number of the engine's GPUs."""
-    return cuda.device_count()
+    return _module().device_count()
 
 
 def is_available() -> bool:
     """Whether the engine has a GPU."""
-    return cuda.is_available()
+    return accelerator_module() is not None
 
 
 def current_accelerator(check_available: bool = False) -> _C.device | None:
     """Returns torch.device("cuda"), or None if the engine has no GPU."""
-    return _C.device("cuda") if is_available() else None
+    return _C.device(_type()) if is_available() else None
 
 
 def _index(device=None) -> int:
@@ -34,10 +44,10 @@ def _index(device=None) -> int:
         raise RuntimeError("Cannot access accelerator device when none is available.")
     if isinstance(device, (str, _C.device)):
         device = _C.device(device)
-        if device.type != "cuda":
-            raise ValueError(f"{device.type} doesn't match the current accelerator cuda.")
+        if device.type != _C.device(_type()).type:
+            raise ValueError(f"{device.type} doesn't match the current accelerator {_type()}.")
         device = device.index
-    return cuda.current_device() if device is None else device
+    return _module().current_device() if device is None else device
 
 
 def current_device_index() -> int:
@@ -49,7 +59,7 @@ def set_device_index(device, /) -> None:
     """Makes a GPU the current one; a negative number has no effect."""
     number = _index(device)
     if number >= 0:
-        cuda.set_device(number)
+        _module().set_device(number)
 
 
 current_device_idx, set_device_idx = current_device_index, set_device_index  # PyTorch's deprecated names
@@ -73,17 +83,17 @@ class device_index:
 
 def current_stream(device=None, /):
     """The current stream of a GPU."""
-    return cuda.current_stream(_index(device))
+    return _module().current_stream(_index(device))
 
 
 def set_stream(stream) -> None:
     """Makes a stream, and its GPU, the current one."""
-    cuda.set_stream(stream)
+    _module().set_stream(stream)
 
 
 def synchronize(device=None, /) -> None:
     """Waits until a GPU has completed all work issued so far; raises the errors of this work."""
-    cuda.synchronize(_index(device))
+    _module().synchronize(_index(device))
 
 
 def get_device_capability(device=None, /) -> dict:
@@ -95,7 +105,7 @@ def get_device_capability(device=None, /) -> dict:
 def empty_cache() -> None:
     """Returns the pool's free memory to the GPU's driver."""
     if is_available():
-        cuda.empty_cache()
+        _module().empty_cache()
 
 
 def empty_host_cache() -> None:
@@ -104,33 +114,33 @@ def empty_host_cache() -> None:
 
 def memory_stats(device_index=None, /):
     """The statistics of the pool of a GPU; empty if there is no GPU."""
-    return cuda.memory_stats(_index(device_index)) if is_available() else {}
+    return _module().memory_stats(_index(device_index)) if is_available() else {}
 
 
 def memory_allocated(device_index=None, /) -> int:
     """The bytes of the session's tensors on a GPU; 0 if there is no GPU."""
-    return cuda.memory_allocated(_index(device_index)) if is_available() else 0
+    return _module().memory_allocated(_index(device_index)) if is_available() else 0
 
 
 def max_memory_allocated(device_index=None, /) -> int:
     """The largest number of bytes of the session's tensors on a GPU; 0 if there is no GPU."""
-    return cuda.max_memory_allocated(_index(device_index)) if is_available() else 0
+    return _module().max_memory_allocated(_index(device_index)) if is_available() else 0
 
 
 def memory_reserved(device_index=None, /) -> int:
     """The bytes of the pool of a GPU; 0 if there is no GPU."""
-    return cuda.memory_reserved(_index(device_index)) if is_available() else 0
+    return _module().memory_reserved(_index(device_index)) if is_available() else 0
 
 
 def max_memory_reserved(device_index=None, /) -> int:
     """The largest number of bytes of the pool of a GPU; 0 if there is no GPU."""
-    return cuda.max_memory_reserved(_index(device_index)) if is_available() else 0
+    return _module().max_memory_reserved(_index(device_index)) if is_available() else 0
 
 
 def reset_peak_memory_stats(device_index=None, /) -> None:
     """Resets the maxima to the present values."""
     if is_available():
-        cuda.reset_peak_memory_stats(_index(device_index))
+        _module().reset_peak_memory_stats(_index(device_index))
 
 
 def reset_accumulated_memory_stats(device_index=None, /) -> None:
@@ -140,7 +150,7 @@ def reset_accumulated_memory_stats(device_index=None, /) -> None:
 
 def get_memory_info(device_index=None, /) -> tuple[int, int]:
     """The free and the total bytes of a GPU."""
-    return cuda.mem_get_info(_index(device_index))
+    return _module().mem_get_info(_index(device_index))
 
 
 class Graph:

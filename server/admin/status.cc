@@ -49,6 +49,16 @@ void describe(const AllocatorStats& stats, v1::MemoryStats* wire) {
   describe(stats.large, wire->mutable_large());
 }
 
+void describe(const BackendCalls& calls, v1::DeviceStatus* wire) {
+  wire->set_kernel_calls(calls.kernels);
+  wire->set_fallback_calls(calls.fallbacks);
+  for (const auto& [name, count] : calls.operators) {
+    v1::OperatorCalls* each = wire->add_fallbacks();
+    each->set_name(name);
+    each->set_calls(count);
+  }
+}
+
 void describe(const std::string& name, const Sessions::Usage& usage, v1::PrincipalStatus* wire) {
   wire->set_name(name);
   wire->set_sessions(usage.sessions);
@@ -129,7 +139,7 @@ v1::StatusReply EngineStatus::complete() const {
   // An engine with workers uses no devices itself; one that places sessions elsewhere has none.
   const bool has_devices = workers_ == nullptr && engines_ == nullptr;
   for (const DeviceInfo& info : has_devices ? Devices::instance().list() : std::vector<DeviceInfo>()) {
-    v1::DeviceStatus* device = reply.add_devices();
+    v1::DeviceStatus* device = is_plugin(info.device.type) ? reply.add_plugin_devices() : reply.add_devices();
     *device->mutable_device() = to_wire(info);
     describe(Devices::instance().allocator(info.device).stats(), device->mutable_memory());
     for (LibraryInfo& library : Devices::instance().backend(info.device).libraries()) {
@@ -139,6 +149,7 @@ v1::StatusReply EngineStatus::complete() const {
       status->set_missing(std::move(library.missing));
     }
     if (info.device.type == DeviceType::kCPU) describe_operator_libraries(device);
+    if (is_plugin(info.device.type)) describe(Devices::instance().backend(info.device).calls(), device);
   }
   if (const OffloadPlace* place = sessions_.offload(); place != nullptr && has_devices) {
     v1::OffloadStatus* offload = reply.mutable_offload();

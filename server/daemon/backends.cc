@@ -15,6 +15,7 @@
 #include "engine/session/profiler.h"
 #include "engine/session/programs.h"
 #include "kernels/cpu/cpu.h"
+#include "kernels/plugin/fallback.h"
 #include "server/checkpoint/operators.h"
 #include "server/daemon/plugin.h"
 #include "server/session/program_cache.h"
@@ -24,7 +25,7 @@
 
 namespace tt::server {
 
-void register_backends(int threads, uint64_t memory_limit) {
+void register_backends(int threads, uint64_t memory_limit, const DeviceLibraries& libraries) {
   static_cast<void>(alloc_conf_of_environment());  // reports an invalid setting at start, with or without a GPU
   Dispatcher& dispatcher = Dispatcher::instance();
   cpu::register_backend(dispatcher);
@@ -35,7 +36,6 @@ void register_backends(int threads, uint64_t memory_limit) {
   register_memory_operators(dispatcher);
   extension::register_query_operator(dispatcher);
   autograd::register_autograd(dispatcher);
-  distributed::register_distributed(dispatcher);
   register_checkpoints(dispatcher);
   distributed::register_pull(dispatcher);
   register_shared_tensors(dispatcher);
@@ -44,10 +44,18 @@ void register_backends(int threads, uint64_t memory_limit) {
   dispatcher.set(op_id::kUploaded, Key::kCPU, &uploaded);
   dispatcher.set_suspending(op_id::kUploaded);
   Devices& devices = Devices::instance();
+  plugin::set_fallback(libraries.fallback);
+  if (open_device_libraries(libraries.paths, devices, dispatcher) > 0) {
+    for (int i = 0; i < kMaxPluginTypes; ++i) dispatcher.set(op_id::kUploaded, backend_key(plugin_type(i)), &uploaded);
+  }
+  distributed::register_distributed(dispatcher);  // after device libraries, which do not adopt its kernels
   if (open_cuda_plugin(devices, dispatcher) > 0) dispatcher.set(op_id::kUploaded, Key::kCUDA, &uploaded);
   if (threads > 0) set_num_threads(threads);
   if (memory_limit == 0) return;
-  for (const DeviceInfo& info : devices.list()) devices.allocator(info.device).set_limit(memory_limit);
+  for (const DeviceInfo& info : devices.list()) {
+    const bool is_less = !is_plugin(info.device.type) || memory_limit < info.total_memory;
+    if (is_less) devices.allocator(info.device).set_limit(memory_limit);
+  }
 }
 
 }  // namespace tt::server

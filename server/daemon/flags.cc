@@ -143,6 +143,17 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_SESSION_MEMORY_LIMIT")
       ->transform(CLI::AsSizeValue(false))
       ->capture_default_str();
+  app.add_option("--devices", flags->devices,
+                 "add the devices of a device library: a shared object with the table of teletensor_device.h, or a "
+                 "folder of them. It runs in the engine's process with its rights")
+      ->envname("TELETENSOR_DEVICES")
+      ->delimiter(',')
+      ->type_name("FILE");
+  app.add_option("--device-fallback", flags->device_fallback,
+                 "execute operators for which a device library has no kernel on the CPU (on), or let them fail (off)")
+      ->envname("TELETENSOR_DEVICE_FALLBACK")
+      ->check(CLI::IsMember({"on", "off"}))
+      ->capture_default_str();
   app.add_option("--engines", flags->engines,
                  "open sessions in these engines instead of here, in the least loaded one: HOST:PORT, "
                  "teletensors://HOST:PORT or teletensors://HOST:PORT#FINGERPRINT")

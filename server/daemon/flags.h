@@ -35,6 +35,8 @@ struct Flags {
   int client_fd = -1;                      // pidfd of a private engine's client, readable once the client has ended
   uint64_t memory_limit = 0;               // bytes; 0: no limit
   uint64_t session_memory_limit = 0;       // bytes; 0: no limit
+  std::vector<std::string> devices;        // device libraries, or folders of them
+  std::string device_fallback = "on";      // or "off": operators without a kernel of the library fail
   uint64_t session_group_threads = 1'024;  // 0: no limit
   std::filesystem::path state_dir;         // of images of sessions; empty: none
   std::filesystem::path offload_dir;       // of tensors of idle sessions; empty: none

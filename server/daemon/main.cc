@@ -289,6 +289,7 @@ std::string why_not_upgraded(const Flags& flags) {
   if (flags.private_engine) return "a private engine ends with its client and cannot be replaced";
   if (flags.is_worker()) return "this is a worker; upgrade its engine";
   if (flags.isolates()) return "an engine with --isolate=principal cannot be replaced without ending its sessions";
+  if (!flags.devices.empty()) return "an engine with --devices cannot be replaced without ending its sessions";
   if (!flags.engines.empty()) return "an engine with --engines cannot be replaced; upgrade each of its engines";
   if (!flags.placed_by.empty()) return "an engine with --placed-by cannot be replaced without ending its sessions";
   return "";
@@ -345,7 +346,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
     if (!started.ok()) return print_error(started.status());
     engines = *std::move(started);
   } else {
-    register_backends(flags.threads, flags.memory_limit);
+    register_backends(flags.threads, flags.memory_limit, {flags.devices, flags.device_fallback == "on"});
   }
   // Also where workers compute, so that a library that cannot be loaded is reported now.
   if (!flags.operators.empty()) {

@@ -2,14 +2,19 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
+#include <array>
 #include <cstdlib>
 #include <filesystem>
 #include <optional>
 #include <string>
+#include <system_error>
+#include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "engine/schema/op.h"
 #include "kernels/cuda/plugin.h"
+#include "kernels/plugin/plugin.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -64,10 +69,52 @@ int register_plugin(const std::string& path, Devices& devices, Dispatcher& dispa
     *why = absl::StrCat(path, " was built for a different operator table than this daemon");
     return 0;
   }
-  return enter(&devices, &dispatcher, why);
+  std::array<char, 1024> reason{};
+  const int count = enter(&devices, &dispatcher, reason.data(), reason.size());
+  reason.back() = 0;
+  *why = reason.data();
+  return count;
+}
+
+// The files of --devices.
+std::vector<std::string> library_files(const std::vector<std::string>& paths) {
+  std::vector<std::string> files;
+  for (const std::string& path : paths) {
+    std::error_code failed;
+    if (!fs::is_directory(path, failed)) {
+      files.push_back(path);
+      continue;
+    }
+    std::vector<std::string> found;
+    for (fs::directory_iterator entry(path, failed), end; !failed && entry != end; entry.increment(failed)) {
+      if (entry->path().extension() == ".so") found.push_back(entry->path().native());
+    }
+    if (failed) spdlog::warn("cannot read the folder {} of --devices: {}", path, failed.message());
+    std::sort(found.begin(), found.end());
+    files.insert(files.end(), found.begin(), found.end());
+  }
+  return files;
 }
 
 }  // namespace
+
+int open_device_libraries(const std::vector<std::string>& paths, Devices& devices, Dispatcher& dispatcher) {
+  int count = 0;
+  for (const std::string& file : library_files(paths)) {
+    try {
+      const int added = plugin::add_library(plugin::DeviceLibrary::open(file), devices, dispatcher);
+      if (added == 0) spdlog::warn("{} has no devices", file);
+      count += added;
+    } catch (const std::exception& error) {
+      spdlog::warn("{} is not used: {}", file, error.what());
+    }
+  }
+  for (const DeviceInfo& info : devices.list()) {
+    if (!is_plugin(info.device.type)) continue;
+    spdlog::info("{}: {}, {} MiB, version {}", to_string(info.device), info.name, info.total_memory >> 20, info.driver);
+  }
+  return count;
+}
 
 int open_cuda_plugin(Devices& devices, Dispatcher& dispatcher) {
   const std::optional<std::string> path = find_plugin();

@@ -22,6 +22,8 @@ std::vector<std::string> arguments_of(const Flags& flags) {
   };
   set("--worker-memory", flags.worker_memory);
   set("--session-memory-limit", flags.session_memory_limit);
+  set_path("--devices", absl::StrJoin(flags.devices, ","));
+  set("--device-fallback", flags.device_fallback);
   set("--session-group-threads", flags.session_group_threads);
   set("--lease", flags.lease_seconds);
   set("--grace", flags.grace_seconds);

@@ -98,8 +98,14 @@ void add(const GpuMonitor::Gpu& gpu, Families& all) {
 
 constexpr MetricType kGauge = MetricType::Gauge, kCounter = MetricType::Counter;
 
+std::string name_of(const v1::DeviceStatus& status) {
+  const int64_t number = status.device().device();
+  if (status.device().type_name().empty()) return to_string(decode_device(number));
+  return absl::StrCat(status.device().type_name(), ":", number & 0xff);  // of a worker, whose types have names there
+}
+
 void add(const v1::DeviceStatus& status, Families& all) {
-  const std::string device = to_string(decode_device(status.device().device()));
+  const std::string device = name_of(status);
   const auto bytes = [&](const char* kind, uint64_t value) {
     all.add("teletensor_device_memory_bytes", kGauge,
             "Memory of a device: requested for tensors, reserved from the system, and the limit (0: none).",
@@ -110,6 +116,17 @@ void add(const v1::DeviceStatus& status, Families& all) {
   bytes("limit", status.memory().limit());
   all.add("teletensor_out_of_memory_total", kCounter, "Requests for memory of a device that failed.",
           static_cast<double>(status.memory().out_of_memory()), {{"device", device}});
+}
+
+void add_plugin(const v1::DeviceStatus& status, Families& all) {
+  add(status, all);
+  const auto add_calls = [&](const char* by, uint64_t calls) {
+    all.add("teletensor_device_calls_total", kCounter,
+            "Calls on a device of a device library, by what executed them: a kernel of the library, or the CPU.",
+            static_cast<double>(calls), {{"device", name_of(status)}, {"by", by}});
+  };
+  add_calls("kernel", status.kernel_calls());
+  add_calls("cpu", status.fallback_calls());
 }
 
 void add(const v1::PrincipalStatus& status, Families& all) {
@@ -212,6 +229,7 @@ std::string Metrics::text() const {
   all.add("teletensor_resident_bytes", kGauge, "Resident memory of the engine's process.",
           static_cast<double>(status.resident_bytes()));
   for (const v1::DeviceStatus& device : status.devices()) add(device, all);
+  for (const v1::DeviceStatus& device : status.plugin_devices()) add_plugin(device, all);
   if (gpus_ != nullptr) {
     for (const GpuMonitor::Gpu& gpu : gpus_->gpus()) add(gpu, all);
   }

@@ -50,7 +50,7 @@ void describe_engine(const Limits& limits, uint64_t clients_schema, v1::HelloRep
     }
   }
   for (const DeviceInfo& info : Devices::instance().list()) {
-    *reply->add_devices() = to_wire(info);
+    *(is_plugin(info.device.type) ? reply->add_plugin_devices() : reply->add_devices()) = to_wire(info);
   }
   v1::Limits* wire = reply->mutable_limits();
   wire->set_max_frame_bytes(limits.max_frame_bytes);

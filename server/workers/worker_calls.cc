@@ -46,10 +46,14 @@ void add(const v1::OffloadStatus& from, v1::OffloadStatus* to) {
   to->set_failures(to->failures() + from.failures());
 }
 
-void add_device(v1::DeviceStatus&& from, v1::StatusReply* all) {
-  for (v1::DeviceStatus& to : *all->mutable_devices()) {
+using DeviceStatuses = google::protobuf::RepeatedPtrField<v1::DeviceStatus>;
+
+void add_device(v1::DeviceStatus&& from, DeviceStatuses* all) {
+  for (v1::DeviceStatus& to : *all) {
     if (to.device().device() != from.device().device()) continue;
     add(from.memory(), to.mutable_memory());
+    to.set_kernel_calls(to.kernel_calls() + from.kernel_calls());
+    to.set_fallback_calls(to.fallback_calls() + from.fallback_calls());
     for (v1::LibraryStatus& library : *from.mutable_libraries()) {
       auto& known = *to.mutable_libraries();
       const auto same = std::find_if(known.begin(), known.end(),
@@ -58,7 +62,7 @@ void add_device(v1::DeviceStatus&& from, v1::StatusReply* all) {
     }
     return;
   }
-  *all->add_devices() = std::move(from);
+  *all->Add() = std::move(from);
 }
 
 }  // namespace
@@ -83,7 +87,10 @@ v1::StatusReply status_of(const Workers& workers) {
       if (principal.name() == answer.worker.principal) *all.add_principals() = std::move(principal);
     }
     if (reply.has_offload()) add(reply.offload(), all.mutable_offload());
-    for (v1::DeviceStatus& device : *reply.mutable_devices()) add_device(std::move(device), &all);
+    for (v1::DeviceStatus& device : *reply.mutable_devices()) add_device(std::move(device), all.mutable_devices());
+    for (v1::DeviceStatus& device : *reply.mutable_plugin_devices()) {
+      add_device(std::move(device), all.mutable_plugin_devices());
+    }
   }
   std::sort(all.mutable_sessions()->begin(), all.mutable_sessions()->end(),
             [](const v1::SessionStatus& a, const v1::SessionStatus& b) { return a.id() < b.id(); });

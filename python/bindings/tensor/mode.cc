@@ -83,15 +83,31 @@ client::Session& current_session() {
   return *slot;
 }
 
+void learn_device_types() {
+  if (session_slot()) return;
+  try {
+    current_session();
+  } catch (const PythonErrorSet&) {
+    PyErr_Clear();
+  } catch (const Error&) {
+  }
+}
+
 void set_current_session(Ref<client::Session> session) { session_slot() = std::move(session); }
 
 Device checked_device(Device device, client::Session* session) {
-  if (device.type != DeviceType::kCUDA) return device;
+  if (!is_accelerator(device.type)) return device;
   int count = 0;
   for (const auto& entry : (session ? *session : current_session()).engine().devices()) {
     const Device there = decode_device(entry.device());
     if (there == device) return device;
-    count += there.type == DeviceType::kCUDA;
+    count += there.type == device.type;
+  }
+  if (is_plugin(device.type)) {
+    check(count > 0, "the engine has no devices of type ", device_type_name(device.type), ", got ", device,
+          ". `teletensor status` lists an engine's devices");
+    fail(ErrorKind::kRuntime, "invalid device ordinal: expected an index below ", count,
+         ", the number of the engine's ", device_type_name(device.type), " devices, got ", device);
   }
   check(count > 0, "No CUDA GPUs are available: expected cpu, the only device of the engine, got ", device,
         ". `teletensor status` lists an engine's devices");

@@ -25,6 +25,10 @@ struct Mode {
 client::Session& current_session();
 void set_current_session(Ref<client::Session> session);  // null: no session
 
+// Opens the session if there is none yet, so that the names of the engine's types of device libraries are known. Does
+// nothing if that fails.
+void learn_device_types();
+
 // Returns the device. Throws Error (RuntimeError) if the session's engine has no such GPU. A null `session` means the
 // current session.
 Device checked_device(Device device, client::Session* session);

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
+#include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/parse.h"
 #include "python/bindings/tensor/symbolic_int.h"
@@ -33,9 +34,14 @@ constexpr std::array<std::string_view, 17> kForeignTypes = {
     "ipu",  "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",           "fpga",
     "maia", "xla", "lazy",   "vulkan", "mps",    "hpu",   "mtia", "privateuseone"};
 
-// Index of the GPU that "cuda" without a number means, and the default device of new tensors (null for the CPU).
-// Guarded by the GIL.
+// PyTorch's name of the type of a plug-in before it is renamed: the first of the engine's types of device libraries, if
+// there is one.
+constexpr std::string_view kPluginAlias = "privateuseone";
+
+// Indices that "cuda" and the types of device libraries without a number mean, and the default device of new tensors
+// (null for the CPU). Guarded by the GIL.
 int8_t current_gpu = 0;
+std::array<int8_t, kMaxPluginTypes> current_plugins{};
 PyObject* default_device_object = nullptr;
 
 PyTypeObject* dtype_type = nullptr;
@@ -51,12 +57,18 @@ std::string_view foreign_type(const DeviceObject* device) {
   fail(ErrorKind::kRuntime, "expected a device of an engine: cpu, cuda or meta, got ", type);
 }
 
+// The index that a type without a number means.
+int8_t& current_index(DeviceType type) {
+  if (!is_plugin(type)) return current_gpu;
+  return current_plugins.at(static_cast<size_t>(type) - static_cast<size_t>(DeviceType::kPlugin));
+}
+
 // Returns the device, with "cuda" resolved to the current GPU. Throws Error (RuntimeError) for a type of kForeignTypes.
 Device device_of(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
   if (device->is_foreign) fail_foreign(foreign_type(device));
-  if (device->value.type != DeviceType::kCUDA || device->has_index) return device->value;
-  return {DeviceType::kCUDA, current_gpu};
+  if (!is_accelerator(device->value.type) || device->has_index) return device->value;
+  return {device->value.type, current_index(device->value.type)};
 }
 std::string device_text(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
@@ -94,6 +106,7 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {  // pickles by name, so that
 
 // The index of a device type in kForeignTypes.
 std::optional<uint8_t> find_foreign(std::string_view type) {
+  if (type == kPluginAlias && !device_type_name(DeviceType::kPlugin).empty()) return std::nullopt;
   const auto* found = std::find(kForeignTypes.begin(), kForeignTypes.end(), type);
   if (found == kForeignTypes.end()) return std::nullopt;
   return static_cast<uint8_t>(found - kForeignTypes.begin());
@@ -115,11 +128,19 @@ struct NamedDevice {
   int8_t index = 0;
 };
 
-NamedDevice parse_named(const std::string& text) {
-  const size_t colon = text.find(':');
-  const Device device =
-      parse_device(colon != std::string::npos && text.substr(0, colon) != "cuda" ? text.substr(0, colon) : text);
-  if (colon == std::string::npos || device.type == DeviceType::kCUDA) return {device, device.index};
+NamedDevice parse_named(std::string text) {
+  size_t colon = text.find(':');
+  if (text.substr(0, colon) == kPluginAlias) {
+    text.replace(0, kPluginAlias.size(), device_type_name(DeviceType::kPlugin));
+    colon = text.find(':');
+  }
+  const std::string type = text.substr(0, colon);
+  // Types of device libraries are the engine's, which a program may name before it has opened a session.
+  if (is_device_type_name(type) && !find_device_type(type)) learn_device_types();
+  const std::optional<DeviceType> found = find_device_type(type);
+  const bool is_indexed = found && is_accelerator(*found);
+  const Device device = parse_device(colon != std::string::npos && !is_indexed ? type : text);
+  if (colon == std::string::npos || is_indexed) return {device, device.index};
   int32_t index = 0;
   check(absl::SimpleAtoi(text.substr(colon + 1), &index) && index >= 0 && index <= INT8_MAX, "Invalid device string: '",
         text, "'");
@@ -284,7 +305,7 @@ Device device_from(PyObject* o) {
     if (find_foreign(text.substr(0, text.find(':')))) fail_foreign(text);
     const Device device = parse_named(std::string(text)).device;
     const bool has_index = text.find(':') != std::string_view::npos;
-    return device.type == DeviceType::kCUDA && !has_index ? Device{device.type, current_gpu} : device;
+    return is_accelerator(device.type) && !has_index ? Device{device.type, current_index(device.type)} : device;
   }
   if (PyLong_Check(o)) return parse_device(absl::StrCat("cuda:", int_from(o)));
   fail(ErrorKind::kType, "device must be teletensor.device or str, not ", Py_TYPE(o)->tp_name);
@@ -302,12 +323,18 @@ PyObject* swap_default_device(PyObject* device) {
 
 int swap_current_gpu(int index) { return std::exchange(current_gpu, parse_device(absl::StrCat("cuda:", index)).index); }
 
+int swap_current_plugin(const std::string& type, int index) {
+  const Device device = parse_device(absl::StrCat(type, ":", index));
+  check(ErrorKind::kValue, is_plugin(device.type), "expected a device type of a device library, got ", type);
+  return std::exchange(current_index(device.type), device.index);
+}
+
 PyObject* device_object(Device device) {
   auto* self = reinterpret_cast<DeviceObject*>(device_type->tp_alloc(device_type, 0));
   if (self) {
     self->value = device;
     self->index = device.index;
-    self->has_index = device.type == DeviceType::kCUDA;
+    self->has_index = is_accelerator(device.type);
   }
   return reinterpret_cast<PyObject*>(self);
 }

@@ -3,6 +3,8 @@
 
 #include <Python.h>
 
+#include <string>
+
 #include "engine/schema/meta.h"
 
 namespace tt::python {
@@ -21,5 +23,7 @@ PyObject* swap_default_device(PyObject* device);
 // Sets the index of the GPU that "cuda" without a number means, and returns the previous index. Throws Error for an
 // invalid number.
 int swap_current_gpu(int index);
+// The same for the type of a device library, given by its name. Throws Error.
+int swap_current_plugin(const std::string& type, int index);
 
 }  // namespace tt::python

@@ -72,13 +72,15 @@ def get_device_module(device: Any = None) -> ModuleType:
     """The module of a device type, such as torch.cuda; by default of the accelerator, else of the CPU."""
     from .. import cpu, cuda, mps, mtia, xpu
 
+    from .._plugin_devices import accelerator_module, device_module
+
     if device is None:
-        name = "cuda" if cuda.is_available() else "cpu"
-    elif isinstance(device, (str, _C.device)):
+        return accelerator_module() or cpu
+    if isinstance(device, (str, _C.device)):
         name = _C.device(device).type
     else:
         raise RuntimeError(f"Invalid value of device '{device}', expect torch.device, str, or None")
-    module = {"cpu": cpu, "cuda": cuda, "mps": mps, "mtia": mtia, "xpu": xpu}.get(name)
+    module = {"cpu": cpu, "cuda": cuda, "mps": mps, "mtia": mtia, "xpu": xpu}.get(name) or device_module(name)
     if module is None:
         raise RuntimeError(f"Device '{name}' does not have a corresponding module registered as 'torch.{name}'.")
     return module

@@ -67,8 +67,10 @@ def _cuda_isInBadFork() -> bool:  # noqa: N802 - PyTorch's name
 
 
 def _get_privateuse1_backend_name() -> str:
-    """The name of PyTorch's device type for plug-ins, which has no devices."""
-    return "privateuseone"
+    """The name of the first type of devices of a device library."""
+    from ..utils.backend_registration import backend_name
+
+    return backend_name()
 
 
 def _jit_setting(*args: Any, **kwargs: Any) -> None:

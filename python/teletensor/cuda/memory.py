@@ -26,13 +26,18 @@ def _is_cpu(device) -> bool:
     return device is not None and not isinstance(device, int) and _C.device(device).type == "cpu"
 
 
+def stats_of(code: int) -> OrderedDict[str, int]:
+    """The statistics of the device with this number in instructions."""
+    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(code).tolist(), strict=True))
+
+
 def memory_stats(device=None) -> OrderedDict[str, int]:
     """The statistics of the pool under PyTorch's names, and ``session_bytes``. Waits for the engine.
 
     ``limit_bytes``: limit of the pool (``teletensord --memory-limit``). ``session_limit_bytes``: limit of this session
     over all devices. A limit of 0 means no limit.
     """
-    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(0 if _is_cpu(device) else device_code(device)).tolist(), strict=True))
+    return stats_of(0 if _is_cpu(device) else device_code(device))
 
 
 def memory_allocated(device=None) -> int:

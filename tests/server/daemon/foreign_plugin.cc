@@ -5,4 +5,4 @@
 
 uint64_t teletensor_cuda_digest() { return 1; }
 
-int teletensor_cuda_register(tt::Devices*, tt::Dispatcher*, std::string*) { std::abort(); }
+int teletensor_cuda_register(tt::Devices*, tt::Dispatcher*, char*, size_t) { std::abort(); }
