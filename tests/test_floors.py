@@ -90,7 +90,20 @@ STACKS = (
         "server/http",
         "server/daemon",
     ),
-    ("client/connection", "client/transport", "client/link", "client/session", "client/autograd", "client"),
+    (
+        "client/connection",
+        "client/transport",
+        "client/link",
+        "client/session",
+        "client/autograd",
+        "client",
+        "client/api",
+        "client/serialize",
+        "client/nn",
+        "client/optim",
+        "client/data",
+        "client/include/teletensor",
+    ),
     ("python", "python/bindings/tensor", "python/bindings/autograd", "python/bindings"),
 )
 # The other floors whose folders a floor's folders may include. A folder's own entry takes precedence over its floor's.

@@ -3,12 +3,11 @@
 #include <cstring>
 
 #include "client/session/autocast.h"
+#include "client/session/call_mode.h"
 #include "engine/schema/float8.h"
 
 namespace tt::client {
 namespace {
-
-thread_local bool grad_enabled = true;
 
 template <typename T>
 double as_double(const std::string& bytes) {
@@ -22,8 +21,8 @@ double as_double(const std::string& bytes) {
 
 }  // namespace
 
-NoGrad::NoGrad() : before_(std::exchange(grad_enabled, false)) {}
-NoGrad::~NoGrad() { grad_enabled = before_; }
+NoGrad::NoGrad() : before_(std::exchange(call_mode.grad, false)) {}
+NoGrad::~NoGrad() { call_mode.grad = before_; }
 
 Session& session_of(std::string_view op, Args args) {
   for (const Arg& arg : args) {
@@ -38,7 +37,7 @@ Session& session_of(std::string_view op, Args args) {
 
 Tensors call_op(Session& session, uint16_t op, Args args, absl::Span<const Tensor> into) {
   return session.call(*find_op(op), args,
-                      {.grad = grad_enabled, .into = into, .autocast = autocast_settings().state()});
+                      {.grad = call_mode.grad, .into = into, .autocast = autocast_settings().state()});
 }
 
 double item(const Tensor& tensor) {

@@ -18,7 +18,7 @@ execute_process(
   COMMAND ${Python_EXECUTABLE} -m engine.codegen --ops engine/ops --kernels kernels --out ${TT_GENERATED}
   WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} COMMAND_ERROR_IS_FATAL ANY)
 file(GLOB TT_GENERATED_FILES ${TT_GENERATED}/engine/*/* ${TT_GENERATED}/autograd/* ${TT_GENERATED}/kernels/cpu/*.* ${TT_GENERATED}/kernels/cuda/*
-     ${TT_GENERATED}/python/*)
+     ${TT_GENERATED}/python/* ${TT_GENERATED}/client/api/*)
 # The files are byproducts, so that a build that runs the generator detects which files changed.
 add_custom_command(
   OUTPUT ${TT_GENERATED}/stamp

@@ -11,6 +11,7 @@ from . import (
     api,
     body_code,
     client_api,
+    client_tensor,
     composites,
     gradients,
     kernels,
@@ -51,6 +52,7 @@ def outputs(operators, kernels_folder: Path) -> dict[str, str]:
         ),
         "docs/operators.md": reference.emit(operators, reference.backends(operators, kernels_folder)),
     }
+    files |= client_tensor.outputs(operators)
     return files | pointwise.outputs(operators, kernels_folder) | stubs.outputs(operators, Path("python/bindings"))
 
 

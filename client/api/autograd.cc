@@ -1,0 +1,138 @@
+#include "client/api/autograd.h"
+
+#include <memory>
+
+#include "client/api/errors.h"
+#include "client/api/session.h"
+#include "client/autograd/backward.h"
+#include "client/session/call_mode.h"
+
+namespace teletensor {
+namespace {
+
+using Handles = std::vector<tt::client::Tensor>;
+
+Handles handles_of(const std::vector<Tensor>& tensors) {
+  Handles handles;
+  handles.reserve(tensors.size());
+  for (const Tensor& t : tensors) handles.push_back(t.handle());
+  return handles;
+}
+std::vector<Tensor> tensors_of(Handles handles) {
+  std::vector<Tensor> tensors;
+  tensors.reserve(handles.size());
+  for (tt::client::Tensor& handle : handles) tensors.emplace_back(std::move(handle));
+  return tensors;
+}
+void require_defined(const std::vector<Tensor>& tensors) {
+  for (const Tensor& t : tensors) t.meta();
+}
+
+// Code of the client in a backward pass records its calls only if the pass creates a graph.
+class RecordMode {
+ public:
+  explicit RecordMode(bool record) : before_(std::exchange(tt::client::call_mode.grad, record)) {}
+  ~RecordMode() { tt::client::call_mode.grad = before_; }
+  RecordMode(const RecordMode&) = delete;
+  RecordMode& operator=(const RecordMode&) = delete;
+
+ private:
+  const bool before_;
+};
+
+}  // namespace
+
+const Tensor& Tensor::set_requires_grad(bool value) const {
+  meta();
+  internal::translated([&] { tt::client::set_requires_grad(handle_, value, /*site=*/0); });
+  return *this;
+}
+bool Tensor::is_leaf() const {
+  meta();
+  return handle_->is_leaf();
+}
+Tensor Tensor::grad() const {
+  meta();
+  return Tensor(handle_->grad);
+}
+void Tensor::set_grad(const Tensor& grad) const {
+  meta();
+  internal::translated([&] { tt::client::set_grads({&handle_, 1}, {&grad.handle(), 1}, /*site=*/0); });
+}
+void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, bool create_graph) const {
+  autograd::backward({*this}, gradient.defined() ? std::vector<Tensor>{gradient} : std::vector<Tensor>{}, retain_graph,
+                     create_graph);
+}
+void Tensor::retain_grad() const {
+  meta();
+  internal::translated([&] { tt::client::retain_grad(handle_); });
+}
+
+namespace autograd {
+
+void backward(const std::vector<Tensor>& tensors, const std::vector<Tensor>& grad_tensors,
+              std::optional<bool> retain_graph, bool create_graph, const std::vector<Tensor>& inputs) {
+  require_defined(tensors);
+  require_defined(inputs);
+  teletensor::internal::translated([&] {
+    const Handles roots = handles_of(tensors), gradients = handles_of(grad_tensors), leaves = handles_of(inputs);
+    tt::client::backward(roots, gradients, retain_graph.value_or(create_graph), create_graph, /*site=*/0, leaves);
+  });
+}
+
+std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+                         const std::vector<Tensor>& grad_outputs, std::optional<bool> retain_graph, bool create_graph,
+                         bool allow_unused) {
+  require_defined(outputs);
+  require_defined(inputs);
+  return teletensor::internal::translated([&] {
+    const Handles roots = handles_of(outputs), gradients = handles_of(grad_outputs), leaves = handles_of(inputs);
+    return tensors_of(tt::client::grad(roots, gradients, leaves, retain_graph.value_or(create_graph), create_graph,
+                                       allow_unused, /*site=*/0));
+  });
+}
+
+int64_t register_hook(const Tensor& tensor, std::function<Tensor(const Tensor&)> hook) {
+  tensor.meta();
+  return teletensor::internal::translated([&] {
+    return tt::client::add_hook(
+        tensor.handle(),
+        [hook = std::move(hook)](Handles gradients, bool create_graph) {
+          RecordMode mode(create_graph);
+          return Handles{hook(Tensor(gradients.at(0))).handle()};
+        },
+        /*site=*/0);
+  });
+}
+void remove_hook(const Tensor& tensor, int64_t number) {
+  tensor.meta();
+  teletensor::internal::translated([&] { tt::client::remove_hook(tensor.handle(), number, /*site=*/0); });
+}
+
+namespace internal {
+
+std::vector<Tensor> apply(const std::vector<Tensor>& inputs, const Forward& forward, const Backward& backward) {
+  auto context = std::make_shared<AutogradContext>();
+  std::vector<Tensor> outputs;
+  {
+    NoGradGuard no_grad;
+    outputs = forward(*context);
+  }
+  bool needs_grad = false;
+  for (const Tensor& input : inputs) needs_grad |= input.defined() && input.requires_grad();
+  if (!is_grad_enabled() || !needs_grad) return outputs;
+  teletensor::internal::translated([&] {
+    tt::client::custom_function(
+        handles_of(inputs), handles_of(outputs),
+        [context, backward](Handles gradients, bool create_graph) {
+          RecordMode mode(create_graph);
+          return handles_of(backward(*context, tensors_of(std::move(gradients))));
+        },
+        /*site=*/0);
+  });
+  return outputs;
+}
+
+}  // namespace internal
+}  // namespace autograd
+}  // namespace teletensor
