@@ -197,7 +197,8 @@ void bind_connection(py::module_& m) {
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,
          const std::string& compression, bool content_addressed, const std::string& fingerprint, const std::string& ca,
-         const std::string& certificate, const std::string& key, const std::string& traceparent) {
+         const std::string& certificate, const std::string& key, const std::string& traceparent,
+         const std::string& engine_binary) {
         ReleaseGil released;
         std::string used_address;
         auto session = client::connect({.address = address,
@@ -207,13 +208,14 @@ void bind_connection(py::module_& m) {
                                         .memory_limit = memory_limit,
                                         .compression = compression,
                                         .content_addressed = content_addressed,
-                                        .traceparent = traceparent},
+                                        .traceparent = traceparent,
+                                        .engine_binary = engine_binary},
                                        &used_address);
         return Connection(std::move(session), std::move(used_address));
       },
       py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"),
       py::arg("content_addressed"), py::arg("fingerprint") = "", py::arg("ca") = "", py::arg("certificate") = "",
-      py::arg("key") = "", py::arg("traceparent") = "");
+      py::arg("key") = "", py::arg("traceparent") = "", py::arg("engine_binary") = "");
   m.def("check_traceparent", &client::check_traceparent, py::arg("text"),
         "Raises ValueError unless the text is empty or a W3C traceparent.");
   m.def(
