@@ -1,6 +1,7 @@
-// Replaces gRPC's registration of xDS in a module that contains gRPC (python/Install.cmake): a client's addresses never
-// have the scheme xds. Without it, the linker omits xDS and its messages, a third of gRPC. Linked before libgrpc.a, whose
-// file with this function is then not used; without libgrpc.a the function is not called.
+// Replaces functions of a gRPC that is linked into a module (python/Install.cmake), which register parts that a client of
+// one address does not use: xDS, and policies that distribute calls over servers. The linker then omits them and their
+// messages, a third of gRPC. This file precedes libgrpc.a, whose files with these functions are then not searched; a
+// shared gRPC does not see them.
 
 namespace grpc_core {
 
@@ -9,6 +10,13 @@ class CoreConfiguration {
   class Builder;
 };
 
-void RegisterExtraFilters(CoreConfiguration::Builder* /*builder*/) {}
+void RegisterExtraFilters(CoreConfiguration::Builder* /*builder*/) {}  // xDS
+void FaultInjectionFilterRegister(CoreConfiguration::Builder* /*builder*/) {}
+void RegisterGrpcLbPolicy(CoreConfiguration::Builder* /*builder*/) {}
+void RegisterOutlierDetectionLbPolicy(CoreConfiguration::Builder* /*builder*/) {}
+void RegisterPriorityLbPolicy(CoreConfiguration::Builder* /*builder*/) {}
+void RegisterRingHashLbPolicy(CoreConfiguration::Builder* /*builder*/) {}
+void RegisterRlsLbPolicy(CoreConfiguration::Builder* /*builder*/) {}
+void RegisterWeightedTargetLbPolicy(CoreConfiguration::Builder* /*builder*/) {}
 
 }  // namespace grpc_core

@@ -87,6 +87,11 @@ py::dict engine_info(const Connection& c) {
   d["version"] = hello.engine_version();
   d["session"] = hello.session_id();
   d["lease_seconds"] = hello.lease_seconds();
+  py::dict limits;
+  limits["max_frame_bytes"] = hello.limits().max_frame_bytes();
+  limits["max_inline_bytes"] = hello.limits().max_inline_bytes();
+  limits["max_handles"] = hello.limits().max_handles();
+  d["limits"] = limits;
   py::list devices;
   for (const auto& device : hello.devices()) {
     py::dict entry;
@@ -192,7 +197,7 @@ void bind_connection(py::module_& m) {
       .def_property_readonly(
           "address", &Connection::address,
           "The engine's address for other processes of this user; empty for an engine in this process.")
-      .def("engine", &engine_info, "The engine's version, session, lease and devices.");
+      .def("engine", &engine_info, "The engine's version, session, lease, limits and devices.");
   m.def(
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,

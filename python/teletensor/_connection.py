@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
-from . import _C, _engine_package, _threads
+from . import _C, _engine_package, _html, _threads
 from ._version import __version__
 
 _current: _C.Connection | None = None
@@ -133,6 +133,14 @@ class Engines(Sequence):
 
     def __repr__(self) -> str:
         return f"Engines({', '.join(address or 'private' for address in self.addresses)})"
+
+    def _repr_html_(self) -> str:
+        """A table of the engines, for notebooks. Does not wait."""
+        rows = []
+        for i, session in enumerate(self._connections):
+            engine = session.engine()
+            rows.append((i, session.address, engine["version"], engine["session"], ", ".join(d["device"] for d in engine["devices"])))
+        return _html.table("<b>Engines</b>", rows, head=("", "address", "version", "session", "devices"))
 
 
 def connect_all(

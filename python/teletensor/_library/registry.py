@@ -16,6 +16,11 @@ def packet(namespace: str, name: str) -> OpOverloadPacket | None:
     return _packets.get(f"{namespace}::{name}")
 
 
+def namespaces() -> set[str]:
+    """The namespaces that have operators."""
+    return {name.partition("::")[0] for name in _packets}
+
+
 def names(namespace: str) -> list[str]:
     """The names of a namespace's operators."""
     return [q.partition("::")[2] for q in _packets if q.startswith(f"{namespace}::")]
