@@ -60,7 +60,7 @@ LAYERS = {
     """,
     # Programs, and `torch` under its own name.
     "tools": """
-        _models_command _principals _top _torch_path/torch _torch_path/torchao as_torch cli convert distributed/elastic/agent
+        _models_command _operators_command _principals _top _torch_path/torch _torch_path/torchao as_torch cli convert distributed/elastic/agent
         distributed/launch distributed/launcher distributed/run launch ray utils/collect_env
     """,
 }

@@ -16,6 +16,7 @@
 #include "python/bindings/autograd/autograd.h"
 #include "python/bindings/connection.h"
 #include "python/bindings/frame_cache.h"
+#include "python/bindings/operator_table.h"
 #include "python/bindings/overridable.h"
 #include "python/bindings/program.h"
 #include "python/bindings/published.h"
@@ -334,6 +335,7 @@ void bind(py::module_& m) {
   bind_frame_cache(m);
   bind_published(m);
   bind_serving(m);
+  bind_operator_table(m);
   bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);
