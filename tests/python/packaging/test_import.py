@@ -12,7 +12,10 @@ from tests.conftest import BUILD, IN_PROCESS, client_environment
 
 PROGRAM = "import json, sys; before = set(sys.modules); import teletensor; print(json.dumps(sorted(set(sys.modules) - before)))"
 # Slow to import, and not needed before the first tensor.
-SLOW = "numpy inspect ctypes json subprocess socket tempfile dataclasses logging asyncio concurrent.futures multiprocessing html pickle ast dis"
+SLOW = """
+    numpy inspect ctypes json subprocess socket tempfile dataclasses logging asyncio concurrent.futures multiprocessing html pickle
+    ast dis
+"""
 
 
 @pytest.fixture(scope="module")
