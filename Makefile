@@ -84,8 +84,8 @@ install: setup ## Install the daemon, the C++ client and its CMake package under
 	@$(PYTHON) deploy/build.py $(ALL_ISAS) release
 	@cmake --install build --prefix $(PREFIX)
 
-wheel: setup ## Build a wheel that needs no Debian packages, into dist/
-	@CXX=c++ $(PYTHON) -m pip wheel --quiet --no-deps -w dist .  # c++ as in build: ccache distinguishes it from g++
+wheel: setup ## Build the wheels teletensor (the client) and teletensor-engine, which need no Debian packages, into dist/
+	@deploy/build_wheels.sh
 
 deb: setup ## Build Debian packages of the engine, the C++ and the Python client, into dist/
 	@deploy/install_packages.sh deploy/packages_deb.txt

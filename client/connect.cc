@@ -43,7 +43,7 @@ Ref<Session> connect(const ConnectOptions& options, std::string* used_address) {
       .content_addressed = options.content_addressed || is_set("TELETENSOR_CONTENT_ADDRESSED")};
   SharedMemory::allowed_threads();  // reports an invalid setting here instead of in a transfer
   if (address.empty()) {
-    auto engine = std::make_unique<PrivateEngine>();
+    auto engine = std::make_unique<PrivateEngine>(options.engine_binary);
     if (used_address) *used_address = engine->address();
     Address own = parse_address(engine->address());
     auto transport = std::make_unique<GrpcTransport>(std::move(own), "", transfers, std::move(engine));

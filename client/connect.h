@@ -28,6 +28,8 @@ struct ConnectOptions {
   // W3C trace context of the span in which the session is opened, which becomes the parent of the session's span.
   // Session::set_trace_context() sets that of calls.
   std::string traceparent;
+  // The program of a private engine that is installed elsewhere than beside this library (PrivateEngine::find_binary).
+  std::string engine_binary;
 };
 
 // Throws Error (kValue) if an option has an unknown value, (kConnection) if no engine answers, the engine refuses, or

@@ -1,8 +1,9 @@
 #!/usr/bin/env python3
-"""Writes a bill of materials (CycloneDX 1.5, JSON) of programs and libraries: the packages that they load, and the packages
-whose headers were compiled into them.
+"""Writes a bill of materials (CycloneDX 1.5, JSON) of programs and libraries: the packages that they load, the packages
+whose headers were compiled into them, and those of static libraries that were linked into them.
 
-    deploy/sbom.py --out FILE [--compiled BUILD_FOLDER | --compiled LIST] [--installed] [--licenses FOLDER] BINARY...
+    deploy/sbom.py --out FILE [--compiled BUILD_FOLDER | --compiled LIST] [--linked ARCHIVE]... [--installed]
+                   [--licenses FOLDER] BINARY...
     deploy/sbom.py --list-compiled BUILD_FOLDER --out LIST [--licenses FOLDER]
 
 The list is for a machine without the build folder and its packages. Reads dpkg, and the build folder of ninja. Uses the
@@ -145,7 +146,7 @@ class Bill:
             if component := python_package(path):
                 self.components[component["purl"]] = component
                 self.uses[component["purl"]].add(use)
-            elif use == "loaded":
+            elif use in ("loaded", "linked"):
                 raise SystemExit(f"sbom.py: expected {path} to belong to a package")
 
     def document(self, binaries: list[str]) -> dict:
@@ -168,11 +169,11 @@ class Bill:
         return {**document, "serialNumber": f"urn:uuid:{uuid.uuid5(uuid.NAMESPACE_URL, content)}"}
 
     def copy_licences(self, folder: Path) -> None:
-        """Copies the copyright files of the packages that were compiled in."""
+        """Copies the copyright files of the packages that were compiled or linked in."""
         folder.mkdir(parents=True, exist_ok=True)
         for key, component in self.components.items():
             source = Path(f"/usr/share/doc/{component['name']}/copyright")
-            if "compiled" in self.uses[key] and key.startswith("pkg:deb") and source.exists():
+            if self.uses[key] & {"compiled", "linked"} and key.startswith("pkg:deb") and source.exists():
                 (folder / component["name"]).write_bytes(source.read_bytes())
 
 
@@ -203,6 +204,7 @@ def main() -> None:
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     parser.add_argument("--compiled", type=Path, metavar="FOLDER|LIST", help="build folder, or a list from one")
     parser.add_argument("--list-compiled", type=Path, metavar="FOLDER", help="list the packages of a build folder's headers")
+    parser.add_argument("--linked", action="append", default=[], metavar="ARCHIVE", help="a static library in the binaries")
     parser.add_argument("--installed", action="store_true", help="add every package of this machine, for an image")
     parser.add_argument("--licenses", type=Path, help="copy the copyright files of what is compiled in to this folder")
     args = parser.parse_args()
@@ -215,6 +217,7 @@ def main() -> None:
         document = {"version": bill.version, "components": [bill.components[key] for key in sorted(bill.components)]}
     else:
         bill.add_files(set().union(*map(libraries, args.binaries)), "loaded")
+        bill.add_files({str(Path(path).resolve()) for path in args.linked}, "linked")
         if args.installed:
             for line in run("dpkg-query", "-W", "-f", "${db:Status-Status} ${binary:Package}\n").splitlines():
                 if line.startswith("installed "):

@@ -19,7 +19,7 @@ LISTED = Path(__file__).resolve().parent / "python_floors.txt"
 LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
-        _VF _active_profile _composites _connection _default_group _dlpack _generator _gradients _grad_mode _integers _layouts _lazy
+        _VF _active_profile _composites _connection _default_group _dlpack _engine_package _html _generator _gradients _grad_mode _integers _layouts _lazy
         _mt19937 _not_implemented _options _pending_array _quantized_names _random _script _small_integers _status_history _status_rows
         _status_view _tensor_types _threads _trace_runs _transforms _version
         futures torch_version utils version
@@ -27,7 +27,7 @@ LAYERS = {
     # Tensors, storages, functions of tensors, devices.
     "tensor": """
         __config__ _address _autocast_lists _by_value _event _functions _ops _overridable _quantized _subclass _storage _tensor
-        _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft linalg masked monitor mps mtia _nested nested random
+        _tensor_html _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft linalg masked monitor mps mtia _nested nested random
         signal sparse special storage testing types utils/dlpack xpu
     """,
     # Gradients, autocast, function transforms.
@@ -60,7 +60,7 @@ LAYERS = {
     """,
     # Programs, and `torch` under its own name.
     "tools": """
-        _models_command _principals _top _torch_path/torch _torch_path/torchao as_torch cli convert distributed/elastic/agent
+        _models_command _operators_command _principals _top _torch_path/torch _torch_path/torchao as_torch cli convert distributed/elastic/agent
         distributed/launch distributed/launcher distributed/run launch ray utils/collect_env
     """,
 }

@@ -116,14 +116,15 @@ void keep_in_forked_child(int fd) {
 
 }  // namespace
 
-std::string PrivateEngine::find_binary() {
+std::string PrivateEngine::find_binary(const std::string& installed) {
   if (const char* named = std::getenv("TELETENSOR_DAEMON"); named && *named) {
     if (!is_program(named)) fail_to_start(std::string("TELETENSOR_DAEMON is not an executable file: ") + named);
     return named;
   }
   std::vector<fs::path> candidates;
   if (fs::path here = own_folder(); !here.empty()) {
-    candidates = {here / "teletensord", here / "bin" / "teletensord"};  // locations in a wheel and in a build tree
+    candidates = {here / "teletensord", here / "bin" / "teletensord"};
+    if (!installed.empty()) candidates.push_back(installed);
     for (fs::path up = here; up.has_relative_path(); up = up.parent_path()) {
       candidates.push_back(up / "bin" / "teletensord");
       candidates.push_back(up / "build" / "bin" / "teletensord");
@@ -137,12 +138,12 @@ std::string PrivateEngine::find_binary() {
     if (is_program(candidate)) return candidate;
   }
   fail_to_start(
-      "teletensord was found neither beside this library nor on the PATH; set TELETENSOR_DAEMON to its path, or "
-      "TELETENSOR_ADDRESS to the address of a running engine");
+      "teletensord was found neither beside this library nor on the PATH; `pip install teletensor[engine]` installs it. "
+      "Or set TELETENSOR_DAEMON to its path, or TELETENSOR_ADDRESS to the address of a running engine");
 }
 
-PrivateEngine::PrivateEngine() : owner_(getpid()) {
-  std::string binary = find_binary();
+PrivateEngine::PrivateEngine(const std::string& installed) : owner_(getpid()) {
+  std::string binary = find_binary(installed);
   try {
     start(binary);
   } catch (...) {

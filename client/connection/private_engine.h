@@ -14,8 +14,8 @@ namespace tt::client {
 class PrivateEngine {
  public:
   // Starts the engine and waits until it is ready. Throws Error (kConnection) if there is no binary or the engine does
-  // not become ready; throws Interrupted.
-  PrivateEngine();
+  // not become ready; throws Interrupted. `installed` is as in find_binary().
+  explicit PrivateEngine(const std::string& installed = "");
   ~PrivateEngine() { stop(); }
   PrivateEngine(const PrivateEngine&) = delete;
   PrivateEngine& operator=(const PrivateEngine&) = delete;
@@ -27,9 +27,9 @@ class PrivateEngine {
   // Terminates the engine. Idempotent. Not thread-safe.
   void stop() noexcept;
 
-  // Returns TELETENSOR_DAEMON, else teletensord beside this library (as in a wheel), in the build tree or on the PATH.
-  // Throws Error (kConnection) if there is none.
-  static std::string find_binary();
+  // Returns TELETENSOR_DAEMON, else teletensord beside this library, `installed` (that of the Python package
+  // teletensor-engine) unless it is empty, in the build tree or on the PATH. Throws Error (kConnection) if there is none.
+  static std::string find_binary(const std::string& installed = "");
 
  private:
   void start(const std::string& binary);

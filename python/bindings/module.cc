@@ -18,6 +18,7 @@
 #include "python/bindings/autograd/autograd.h"
 #include "python/bindings/connection.h"
 #include "python/bindings/frame_cache.h"
+#include "python/bindings/operator_table.h"
 #include "python/bindings/overridable.h"
 #include "python/bindings/custom_operators.h"
 #include "python/bindings/program.h"
@@ -90,6 +91,11 @@ py::dict engine_info(const Connection& c) {
   d["version"] = hello.engine_version();
   d["session"] = hello.session_id();
   d["lease_seconds"] = hello.lease_seconds();
+  py::dict limits;
+  limits["max_frame_bytes"] = hello.limits().max_frame_bytes();
+  limits["max_inline_bytes"] = hello.limits().max_inline_bytes();
+  limits["max_handles"] = hello.limits().max_handles();
+  d["limits"] = limits;
   py::list devices;
   for (const auto& device : hello.devices()) {
     py::dict entry;
@@ -195,12 +201,13 @@ void bind_connection(py::module_& m) {
       .def_property_readonly(
           "address", &Connection::address,
           "The engine's address for other processes of this user; empty for an engine in this process.")
-      .def("engine", &engine_info, "The engine's version, session, lease and devices.");
+      .def("engine", &engine_info, "The engine's version, session, lease, limits and devices.");
   m.def(
       "connect",
       [](const std::string& address, const std::string& token, const std::string& name, uint64_t memory_limit,
          const std::string& compression, bool content_addressed, const std::string& fingerprint, const std::string& ca,
-         const std::string& certificate, const std::string& key, const std::string& traceparent) {
+         const std::string& certificate, const std::string& key, const std::string& traceparent,
+         const std::string& engine_binary) {
         ReleaseGil released;
         std::string used_address;
         auto session = client::connect({.address = address,
@@ -210,13 +217,14 @@ void bind_connection(py::module_& m) {
                                         .memory_limit = memory_limit,
                                         .compression = compression,
                                         .content_addressed = content_addressed,
-                                        .traceparent = traceparent},
+                                        .traceparent = traceparent,
+                                        .engine_binary = engine_binary},
                                        &used_address);
         return Connection(std::move(session), std::move(used_address));
       },
       py::arg("address"), py::arg("token"), py::arg("client_name"), py::arg("memory_limit"), py::arg("compression"),
       py::arg("content_addressed"), py::arg("fingerprint") = "", py::arg("ca") = "", py::arg("certificate") = "",
-      py::arg("key") = "", py::arg("traceparent") = "");
+      py::arg("key") = "", py::arg("traceparent") = "", py::arg("engine_binary") = "");
   m.def("check_traceparent", &client::check_traceparent, py::arg("text"),
         "Raises ValueError unless the text is empty or a W3C traceparent.");
   m.def(
@@ -341,6 +349,7 @@ void bind(py::module_& m) {
   bind_frame_cache(m);
   bind_published(m);
   bind_serving(m);
+  bind_operator_table(m);
   bind_extra(m);
   m.def("tensor", &tensor_function, py::arg("data"), py::kw_only(), py::arg("dtype") = py::none(),
         py::arg("device") = py::none(), py::arg("requires_grad") = false);

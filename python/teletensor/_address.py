@@ -4,9 +4,7 @@ functions.
 
 from __future__ import annotations
 
-import ctypes
 import functools
-import mmap
 import numbers
 import operator
 from typing import Any
@@ -19,6 +17,9 @@ class LocalCopy:
     """A read-only copy of bytes in this process."""
 
     def __init__(self, data: Any) -> None:
+        import ctypes  # slow to import, and rarely needed
+        import mmap
+
         self._memory = mmap.mmap(-1, max(data.nbytes, 1), flags=mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS)
         self._memory[: data.nbytes] = data.tobytes()
         self.address = ctypes.addressof(ctypes.c_char.from_buffer(self._memory))

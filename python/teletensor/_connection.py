@@ -12,7 +12,7 @@ import sys
 import threading
 from collections.abc import Iterator, Sequence
 
-from . import _C, _threads
+from . import _C, _engine_package, _html, _threads
 from ._version import __version__
 
 _current: _C.Connection | None = None
@@ -63,7 +63,7 @@ def connect(
         ValueError: `compression` or its variable has another value; options for TLS are malformed, or given for an
             address without TLS.
         ConnectionError: the engine does not answer, its certificate is not the expected one, the token is wrong, or no
-            engine can be started.
+            engine can be started, for example because none is installed (``pip install teletensor[engine]``).
     """
     global _current, environment
     disconnect()
@@ -91,6 +91,7 @@ def _open(
         compression=compression or "none",
         content_addressed=content_addressed,
         traceparent=_traceparent,
+        engine_binary="" if address else _engine_package.binary(),
         **trust,
     )
     if _traceparent:
@@ -132,6 +133,14 @@ class Engines(Sequence):
 
     def __repr__(self) -> str:
         return f"Engines({', '.join(address or 'private' for address in self.addresses)})"
+
+    def _repr_html_(self) -> str:
+        """A table of the engines, for notebooks. Does not wait."""
+        rows = []
+        for i, session in enumerate(self._connections):
+            engine = session.engine()
+            rows.append((i, session.address, engine["version"], engine["session"], ", ".join(d["device"] for d in engine["devices"])))
+        return _html.table("<b>Engines</b>", rows, head=("", "address", "version", "session", "devices"))
 
 
 def connect_all(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-import random
+import os
 
 from . import _C, _random
 from ._C import Tensor
@@ -38,7 +38,7 @@ class Generator:
 
     def seed(self) -> int:
         """Seeds the generator from the system's entropy and returns the seed."""
-        self.manual_seed(random.SystemRandom().getrandbits(63))
+        self.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
         return self._seed
 
     def initial_seed(self) -> int:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import functools
-import inspect
 import warnings
 
 from . import _C
@@ -59,7 +58,7 @@ class _ModeContext:
     """A context manager that also decorates functions and generators."""
 
     def __call__(self, function):
-        if inspect.isclass(function):
+        if isinstance(function, type):
             warnings.warn(
                 "Decorating classes is deprecated and will be disabled in future versions. You should only decorate "
                 "functions or methods. To preserve the current behavior of class decoration, you can directly decorate "
@@ -76,6 +75,8 @@ class _ModeContext:
 
             function.__init__ = __init__
             return function
+        import inspect  # 7 ms, a tenth of `import teletensor`
+
         if inspect.isgeneratorfunction(function):
             return _in_context(function, self.clone)
 

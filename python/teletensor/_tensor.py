@@ -36,6 +36,21 @@ def __repr__(self: Tensor, *, tensor_contents: str | None = None) -> str:
 
 
 @_method
+def _repr_html_(self: Tensor) -> str | None:
+    """A table for notebooks, of at most the values that printing reads. None, for which a notebook prints the tensor, if a
+    subclass has another text or if the values are an error, which printing raises.
+    """
+    if type(self).__repr__ is not Tensor.__repr__:
+        return None
+    from ._tensor_html import tensor_html  # used in notebooks only
+
+    try:
+        return tensor_html(self)
+    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
+        return None
+
+
+@_method
 def __format__(self: Tensor, spec: str) -> str:
     return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
 

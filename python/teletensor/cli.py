@@ -8,7 +8,7 @@ import os
 import sys
 import time
 
-from . import _C, _connection, _models_command, _principals, _script, _status_view, _top, launch
+from . import _C, _connection, _models_command, _operators_command, _principals, _script, _status_view, _top, launch
 from ._status_rows import size
 from ._toplevel import published
 from ._version import __version__
@@ -189,6 +189,7 @@ def _parser() -> argparse.ArgumentParser:
     _models_command.add_arguments(models, server)
     script = commands.add_parser("run", help="run an unmodified PyTorch program with teletensor", allow_abbrev=False)
     _script.add_arguments(script)
+    _operators_command.add_parser(commands)
     converted = commands.add_parser("convert", help="convert a model between ONNX, .pt2 and native model folders")
     _convert_command.add_arguments(converted)
     ranks = commands.add_parser(
@@ -198,12 +199,12 @@ def _parser() -> argparse.ArgumentParser:
     return parser
 
 
-def _reject_engine_options(args) -> None:
-    """Raises ValueError if an option that selects an engine was given before `launch`."""
+def _reject_engine_options(args, advice: str = "") -> None:
+    """Raises ValueError if an option that selects an engine was given before a command that uses none."""
     for flag, variable in (*_ENGINE_VARIABLES, ("admin_token", "")):
         if getattr(args, flag):
-            hint = f"; set {variable} in the ranks' environment" if variable else ""
-            raise ValueError(f"--{flag.replace('_', '-')} has no effect on launch{hint}")
+            hint = f"; {advice}" if advice else f"; set {variable} in the ranks' environment" if variable else ""
+            raise ValueError(f"--{flag.replace('_', '-')} has no effect on {args.command}{hint}")
 
 
 def _select_engine(args) -> None:
@@ -231,6 +232,9 @@ def main(argv: list[str] | None = None) -> int:
             return _models_command.run_models(args)
         if args.command == "serve":
             return _models_command.run_serve(args)
+        if args.command == "operators":
+            _reject_engine_options(args, "use `teletensor operators` of the engine's version")
+            return _operators_command.run(args)
         if args.command == "launch":
             _reject_engine_options(args)
             return launch.run(args)

@@ -92,7 +92,11 @@ class _Namespace:
     def __dir__(self) -> list[str]:
         if self.name in _DEFINED_LATE:
             importlib.import_module(_DEFINED_LATE.pop(self.name), __package__)
-        return registry.names(self.name) + (_aten.names() if self.name == "aten" else [])
+        names = registry.names(self.name) + (_aten.names() if self.name == "aten" else [])
+        names += _dispatch.engine_names() if self.name == "teletensor" else []
+        names += _operator.OPERATORS if self.name == "higher_order" else _PROFILER if self.name == "profiler" else ()
+        space = self.name.removeprefix("_") if self.name == "_c10d_functional" else self.name
+        return sorted({*names, *_COLLECTIVES.get(space, ())})
 
     def __repr__(self) -> str:
         return f"<module 'torch.ops.{self.name}'>"
@@ -105,6 +109,11 @@ def __getattr__(name: str) -> _Namespace:
     if name.startswith("__"):
         raise AttributeError(f"module 'teletensor.ops' has no attribute {name!r}")
     return _namespaces.setdefault(name, _Namespace(name))
+
+
+def __dir__() -> list[str]:
+    spaces = {"aten", "higher_order", "profiler", "teletensor", *_DEFINED_LATE, *_COLLECTIVES, *registry.namespaces()}
+    return sorted({*__all__, *spaces, *_namespaces})
 
 
 def load_library(path: Any) -> None:

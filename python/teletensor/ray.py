@@ -22,24 +22,27 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from . import _engine_package
+
 _START_SECONDS = 30.0
 _PAUSE_SECONDS = (0.1, 5.0)  # shortest and longest pause before a restart
 _STOP_SECONDS = 15.0
 
 
 def find_daemon() -> str:
-    """Returns the path of teletensord: TELETENSOR_DAEMON, beside this package, in the build tree or on the PATH."""
+    """Returns the path of teletensord: TELETENSOR_DAEMON, beside this package, in teletensor-engine, in the build tree, on the PATH."""
     named = os.environ.get("TELETENSOR_DAEMON")
     if named:
         return named
     here = Path(__file__).absolute().parent
-    for candidate in (here / "teletensord", here / "bin/teletensord", here.parent.parent / "bin/teletensord"):
-        if os.access(candidate, os.X_OK):
+    installed = _engine_package.binary()
+    for candidate in (here / "teletensord", here / "bin/teletensord", installed, here.parent.parent / "bin/teletensord"):
+        if candidate and os.access(candidate, os.X_OK):
             return str(candidate)
     found = shutil.which("teletensord")
     if not found:
         raise FileNotFoundError(
-            "[teletensord] expected it beside the package or on the PATH of the node; set TELETENSOR_DAEMON"
+            "[teletensord] expected it on the node: pip install teletensor[engine], or set TELETENSOR_DAEMON or PATH"
         )
     return found
 

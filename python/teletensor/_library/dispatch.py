@@ -67,6 +67,11 @@ class EnginePacket:
 
 
 @functools.cache
+def engine_names() -> list[str]:
+    """The names of the engine's operators."""
+    return [name for name in vars(_C.ops) if not name.startswith("__")]
+
+
 def engine_packet(name: str) -> EnginePacket | None:
     """The engine's operator of this name, or None."""
     return EnginePacket(_engine_overload(name)) if hasattr(_C.ops, name) and not name.startswith("__") else None

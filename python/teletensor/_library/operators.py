@@ -217,6 +217,9 @@ class OpOverloadPacket:
     def __str__(self) -> str:
         return self._qualified_op_name.replace("::", ".")
 
+    def __dir__(self) -> list[str]:
+        return [*super().__dir__(), *self._overloads]
+
     def overloads(self) -> list[str]:
         """The overloads' names; "default" is that of one without a name."""
         return list(self._overloads)

@@ -25,6 +25,11 @@ def _packet(qualified_name: str) -> OpOverloadPacket | None:
     return found
 
 
+def namespaces() -> set[str]:
+    """The namespaces that have operators."""
+    return {name.partition("::")[0] for name in _packets}
+
+
 def names(namespace: str) -> list[str]:
     """The names of a namespace's operators."""
     own = [q.partition("::")[2] for q in _packets if q.startswith(f"{namespace}::")]

@@ -6,7 +6,6 @@ found by the names of the engine's operators: `self` is the argument `input`, `r
 
 from __future__ import annotations
 
-import json
 from typing import Any
 
 from .. import _C
@@ -58,6 +57,8 @@ class NodeValues:
 
     def __init__(self, node: Any, root: Tensor):
         self.node, self.root = node, root
+        import json  # slow to import, and rarely needed
+
         self.nodes: list[dict] = json.loads(bytes(node.describe(root), "utf-8"))
 
     def _known(self) -> list[int]:
