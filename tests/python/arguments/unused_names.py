@@ -25,6 +25,5 @@ _FILES = {
     "profiler/_flops.py": "inputs outputs",  # parameters of functions that share a signature
     "profiler/profiler.py": "use_python_export",  # traces are always written by Python
     "utils/_python_dispatch.py": "types",  # of abstract methods
-    "xpu/__init__.py": "including_emulation",
 }
 UNUSED_NAMES = {(file, name) for file, names in _FILES.items() for name in names.split()}
