@@ -27,10 +27,6 @@ class Level:
         """Function.apply() of which an argument belongs to this transform, and none to one that began later."""
         raise NotImplementedError
 
-    def apply_operator(self, operator: OpOverload, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A custom operator with a rule for vmap; NotImplemented if its kernel is called with this transform's tensors."""
-        return NotImplemented
-
     def gradients(self, outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
         """autograd.grad() of which an output, a gradient or an input belongs to this transform."""
         raise NotImplementedError
@@ -213,10 +209,9 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Computes a call that a handler received, by the innermost transform of its tensors."""
     call = engine_call(args)
     if call is None:  # an operator whose kernel is a Python function
-        if getattr(func, "vmap_rule", None) is not None and (level := innermost([*args, *kwargs.values()])) is not None:
-            result = level.apply_operator(func, args, kwargs)
-            if result is not NotImplemented:
-                return result
+        by_rule = getattr(innermost([*args, *kwargs.values()]), "apply_operator", None)
+        if by_rule is not None and getattr(func, "vmap_rule", None) is not None:
+            return by_rule(func, args, kwargs)
         return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
     return compute(*call)
 
