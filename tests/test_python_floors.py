@@ -19,7 +19,8 @@ LISTED = Path(__file__).resolve().parent / "python_floors.txt"
 LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
-        _VF _active_profile _composites _connection _default_group _dlpack _engine_package _html _generator _gradients _grad_mode _integers _layouts _lazy
+        _VF _absent_device _active_profile _composites _connection _default_group _dlpack _engine_package _html _generator _gradients _grad_mode
+        _integers _layouts _lazy
         _mt19937 _not_implemented _options _pending_array _quantized_names _random _script _small_integers _status_history _status_rows
         _status_view _tensor_types _threads _trace_runs _transforms _version
         futures torch_version utils version
@@ -42,7 +43,7 @@ LAYERS = {
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
-        _torch_c_compat/_profiler _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit
+        _torch_c_compat/_profiler _programs _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit
         autograd/forward_ad autograd/functional
         func/_batch_call func/_batch_layers func/_batch_rules func/_batched func/_dual func/_forward_call func/_forward_rules
         func/_forward_table func/_functionalized func/_linearized func/_transformed func/batching func/derivatives func/forward

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from ._library import registry
+from ._library import fake_context, registry
 from ._library.custom_op import CustomOpDef, define_custom_op
 from ._library.operators import OpOverload, OpOverloadPacket
 from ._library.registrations import (
@@ -86,7 +86,10 @@ class Library:
         operator = self._operator(op_name)
         if key in operator.kernels and not allow_override:
             raise RuntimeError(f"[Library.impl] {operator} already has a kernel for {key}")
-        operator.kernels[key] = fn
+        if fn is fallthrough_kernel:
+            operator.kernels.pop(key, None)
+        else:
+            operator.kernels[key] = fn
 
     def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Raises NotImplementedError."""
@@ -99,7 +102,8 @@ class Library:
 
 
 def custom_op(
-    name: str, fn: Callable | None = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None, tags: Any = None
+    name: str, fn: Callable | None = None, /, *, mutates_args: Any, device_types: Any = None, schema: str | None = None, tags: Any = None,
+    compile: bool = False,  # noqa: A002 - as torch.compile
 ) -> Any:  # fmt: skip
     """Defines an operator by a Python function; without one returns a decorator.
 
@@ -109,10 +113,13 @@ def custom_op(
         device_types: the devices of the function's tensors; None means all.
         schema: the arguments and results, "(Tensor x) -> Tensor"; inferred from type annotations by default.
         tags: without effect.
+        compile: teletensor's own. The function is recorded as a Program at its first call for each signature, and a call is then one
+            instruction, without a call of Python (docs/custom-operators.md). It must not read values of tensors. Without
+            register_autograd(), gradients are those of its operators.
     """
     if fn is None:
-        return lambda f: define_custom_op(name, f, mutates_args, device_types, schema)
-    return define_custom_op(name, fn, mutates_args, device_types, schema)
+        return lambda f: define_custom_op(name, f, mutates_args, device_types, schema, compile)
+    return define_custom_op(name, fn, mutates_args, device_types, schema, compile)
 
 
 def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
@@ -133,7 +140,10 @@ def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Librar
 
     def register(f: Callable) -> None:
         for kind in [types] if isinstance(types, str) else types:
-            operator.kernels[_KEYS.get(kind, kind)] = f
+            if f is fallthrough_kernel:
+                operator.kernels.pop(_KEYS.get(kind, kind), None)
+            else:
+                operator.kernels[_KEYS.get(kind, kind)] = f
 
     return _decorator(register, func)
 
@@ -171,13 +181,14 @@ def get_kernel(op: Any, dispatch_key: Any) -> Callable:
 
 
 def get_ctx() -> Any:
-    """Raises NotImplementedError: sizes that depend on data have no symbols."""
-    raise NotImplementedError("[library.get_ctx] there are no symbolic sizes")
+    """The context of the function for fake tensors that runs, or None. Its new_dynamic_size() raises RuntimeError for meta tensors."""
+    return fake_context.current()
 
 
 def fallthrough_kernel() -> None:
-    """Raises NotImplementedError: an operator has one kernel per device."""
-    raise NotImplementedError("[library.fallthrough_kernel] an operator has one kernel per device")
+    """A kernel for Library.impl() that stands for none: the kernel of the next dispatch key is called. Calling it raises, as in PyTorch."""
+    message = "fallthrough_kernel() should never be called."
+    raise NotImplementedError(message)
 
 
 def triton_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:

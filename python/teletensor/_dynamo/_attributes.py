@@ -6,6 +6,8 @@ import enum
 import types
 from typing import Any
 
+from .. import ops
+from .._library.operators import OpOverloadPacket
 from ..nn import Module
 from ._source import (
     CHECK_IS,
@@ -368,6 +370,8 @@ class Attributes:
             return self.attribute_of_class(obj, name)
         if isinstance(obj, types.ModuleType):
             return self.attribute_of_module(value, name)
+        if isinstance(obj, (ops._Namespace, OpOverloadPacket)):
+            return self.wrap(getattr(obj, name), (value.source or constant(obj)).attribute(name))
         if isinstance(obj, enum.Enum) and name in ("name", "value"):
             found = obj.name if name == "name" else obj.value
             if type(found) not in EQUAL_TYPES:
@@ -448,6 +452,8 @@ class Attributes:
             except AttributeError as e:
                 self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
                 return raise_(AttributeError, str(e))
+        if module is ops:  # a namespace of operators
+            return Constant(getattr(module, name), source.attribute(name))
         if name not in vars(module):
             raise Break(f"attribute {name} of a module with __getattr__")
         return self.wrap(vars(module)[name], source.instance_item(name))

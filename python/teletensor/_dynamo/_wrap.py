@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._library.custom_op import OPERATORS
 from ..nn import Buffer, Module, Parameter
 from ._resume import call_first
 from ._source import (
@@ -152,6 +153,9 @@ class Wrapping:
 
     def _wrap_new(self, obj: Any, cls: type, source: Source) -> Value:
         check = self.guards.check
+        if isinstance(obj, OPERATORS):
+            check(CHECK_IS, source, obj)
+            return Constant(obj, source)
         if cls in TENSOR_TYPES:
             return self.wrap_tensor(obj, cls, source)
         if isinstance(obj, Tensor):

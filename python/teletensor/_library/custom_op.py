@@ -6,7 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from . import registrations, registry
-from .operators import OpOverload
+from .compiled import CompiledKernel
+from .operators import OpOverload, OpOverloadPacket
 from .schema import infer_schema, parse
 
 
@@ -46,11 +47,11 @@ class CustomOpDef:
         registrations.register_autocast(self, device_type, cast_inputs)
 
     def register_vmap(self, func: Callable | None = None) -> Any:
-        """Raises NotImplementedError, as torch.library.register_vmap."""
+        """torch.library.register_vmap for this operator."""
         return registrations.register_vmap(self, func)
 
     def register_torch_dispatch(self, torch_dispatch_class: Any, fn: Callable | None = None, /) -> Any:
-        """Raises NotImplementedError, as torch.library.register_torch_dispatch."""
+        """torch.library.register_torch_dispatch for this operator."""
         return registrations.register_torch_dispatch(self, torch_dispatch_class, fn)
 
     def set_kernel_enabled(self, device_type: str, enabled: bool = True) -> Any:
@@ -67,7 +68,25 @@ class CustomOpDef:
         return stack
 
 
-def define_custom_op(name: str, fn: Callable, mutates_args: Any, device_types: Any, schema: str | None) -> CustomOpDef:
+OPERATORS = (CustomOpDef, OpOverload, OpOverloadPacket)  # what calls of operators by name are calls of
+
+
+def consists_of_engine_operators(operator: Any) -> bool:
+    """Whether calls of one of OPERATORS only compute results in the engine: those of torch.ops.aten, and of compile=True.
+
+    The functions of other custom operators are Python code that each call must run, with its side effects.
+    """
+    overload = getattr(operator, "_opoverload", operator)
+    if overload.__module__ == "torch._ops.aten":
+        return True
+    if isinstance(overload, OpOverloadPacket):
+        overload = getattr(overload, "default", None)
+    if overload is None or overload._schema.is_mutable or not overload.kernels:
+        return False
+    return all(isinstance(kernel, CompiledKernel) for kernel in overload.kernels.values())
+
+
+def define_custom_op(name: str, fn: Callable, mutates_args: Any, device_types: Any, schema: str | None, compiled: bool) -> CustomOpDef:
     """Defines the operator "namespace::name" by a function; see torch.library.custom_op."""
     if "::" not in name:
         raise ValueError(f"Expected `name` to be of the form `namespace::name`, got {name}")
@@ -77,5 +96,5 @@ def define_custom_op(name: str, fn: Callable, mutates_args: Any, device_types: A
     if previous is not None:  # PyTorch replaces a custom operator that is defined again, as notebooks do
         registry.remove(previous.default)
     operator = CustomOpDef(registry.define(parse(name + text)), fn)
-    operator.register_kernel(device_types, fn)
+    operator.register_kernel(device_types, CompiledKernel(name, fn) if compiled else fn)
     return operator

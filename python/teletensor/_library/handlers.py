@@ -59,6 +59,11 @@ def _handling_types(values: Iterable[Any]) -> list[type]:
     return found
 
 
+def _dispatch_rule(overload: Any, kind: type) -> Any:
+    """The function that torch.library.register_torch_dispatch registered for a class, or None."""
+    return getattr(overload, "dispatch_rules", {}).get(kind)
+
+
 def call_dispatch_handlers(overload: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Calls the innermost mode, then the types' handlers, until one returns a result other than NotImplemented.
 
@@ -70,14 +75,16 @@ def call_dispatch_handlers(overload: Any, args: tuple, kwargs: dict[str, Any]) -
     if _C._len_torch_dispatch_stack():
         mode = _C._pop_torch_dispatch_stack()
         try:
-            result = mode.__torch_dispatch__(overload, types, args, kwargs)
+            rule = _dispatch_rule(overload, type(mode))
+            result = rule(mode, overload, types, args, kwargs) if rule else mode.__torch_dispatch__(overload, types, args, kwargs)
         finally:
             _C._push_on_torch_dispatch_stack(mode)
         if result is not NotImplemented:
             return result
         refused.append(f"  - mode object {mode!r}\n")
     for kind in kinds:
-        result = kind.__torch_dispatch__(overload, types, args, kwargs)
+        rule = _dispatch_rule(overload, kind)
+        result = rule(kind, overload, types, args, kwargs) if rule else kind.__torch_dispatch__(overload, types, args, kwargs)
         if result is not NotImplemented:
             return result
         refused.append(f"  - tensor subclass {kind!r}\n")

@@ -15,6 +15,8 @@ from .. import _C
 from .._C import Tensor
 from ..autograd import Function
 from ..overrides import named_by_text
+from . import fake_context
+from .compiled import CompiledKernel
 from .handlers import call_function_handlers, call_handlers
 from .schema import Schema
 
@@ -54,6 +56,8 @@ class OpOverload:
         self.backward: Callable | None = None
         self.setup_context: Callable | None = None
         self.autocast: dict[str, _C.dtype] = {}
+        self.vmap_rule: Callable | None = None  # (info, in_dims, *args, **kwargs) -> (results, out_dims)
+        self.dispatch_rules: dict[type, Callable] = {}  # by class of a tensor or of a dispatch mode, instead of its __torch_dispatch__
         self.sharded: Callable | None = None  # computes a call with DTensors: (positional, keyword) -> results
 
     def __repr__(self) -> str:
@@ -115,12 +119,14 @@ class OpOverload:
         differentiable = any(t.requires_grad for t in _tensors([*positional, *keyword.values()]))
         if below or not (differentiable and _C.is_grad_enabled()):
             return self._checked(kernel(*positional, **keyword), positional)
+        if isinstance(kernel, CompiledKernel) and self.backward is None and not self._schema.is_mutable:
+            return self._checked(kernel(*positional, **keyword), positional)  # the Program's calls are recorded
         return _differentiated(self, kernel, positional, keyword)
 
     def _kernel(self, device: str) -> Callable:
         key = {"meta": "Meta"}.get(device, device.upper())
         if key == "Meta" and "Meta" not in self.kernels and self.fake is not None:
-            return self.fake
+            return fake_context.in_context(self.name(), self.fake)
         for name in (*(() if key in self.disabled else (key,)), "CompositeExplicitAutograd", "CompositeImplicitAutograd"):
             if name in self.kernels:
                 return self.kernels[name]

@@ -60,13 +60,36 @@ def register_autocast(op: Any, device_type: str, cast_inputs: Any, /, *, lib: An
 
 
 def register_vmap(op: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """Raises NotImplementedError: vmap calls custom operators' functions on batched tensors."""
-    raise NotImplementedError("[register_vmap] vmap has no rules for custom operators")
+    """Sets how vmap computes the operator for all entries at once.
+
+    `func(info, in_dims, *args, **kwargs)` receives tensors with the batch in the dimensions `in_dims` (None: not mapped; a list for a
+    list of tensors) and returns (results, out_dims). `info` has `batch_size` and `randomness`. Without a rule, vmap calls the
+    operator's function with mapped tensors. `lib` has no effect.
+    """
+    operator = _overload(op)
+
+    def register(f: Callable) -> None:
+        operator.vmap_rule = f
+
+    return _decorator(register, func)
 
 
 def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """Raises NotImplementedError: the __torch_dispatch__ of the class itself is called, also for custom operators."""
-    raise NotImplementedError("[register_torch_dispatch] define the class's __torch_dispatch__ instead")
+    """Sets the function that handles the operator's calls instead of the class's `__torch_dispatch__`.
+
+    `func(mode, op, types, args, kwargs)` receives the mode, or the class of the tensors. The class must be the one of the tensor or
+    mode itself: subclasses do not inherit the rule. `lib` has no effect.
+    """
+    operator = _overload(op)
+    if not (isinstance(torch_dispatch_class, type) and hasattr(torch_dispatch_class, "__torch_dispatch__")):
+        raise ValueError(f"[register_torch_dispatch] expected a class with __torch_dispatch__, got {torch_dispatch_class!r}")
+    if torch_dispatch_class in operator.dispatch_rules:
+        raise RuntimeError(f"{torch_dispatch_class} already has a `__torch_dispatch__` rule registered for {operator.name()}")
+
+    def register(f: Callable) -> None:
+        operator.dispatch_rules[torch_dispatch_class] = f
+
+    return _decorator(register, func)
 
 
 for _function in (register_autocast, register_autograd, register_kernel, register_torch_dispatch, register_vmap):

@@ -320,11 +320,28 @@ def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> T
 
 _METHODS["to_padded_tensor"] = to_padded_tensor
 for _what, _names in {
-    "a device of another vendor; the engine computes on CPUs and CUDA GPUs": "xpu ipu mtia",
     "the engine selects the layouts of its libraries itself": "to_mkldnn",
 }.items():
     for _name in _names.split():
         _METHODS[_name] = _absent(_name, _what)
+
+
+def _to_absent_device(name: str, error: type[Exception], message: str) -> Callable:
+    def method(self: Tensor, device: Any = None, non_blocking: bool = False, memory_format: Any = None):
+        raise error(message)
+
+    method.__name__, method.__doc__ = name, f"Raises {error.__name__}, as there is no such device."
+    method.__absent_device__ = name
+    return method
+
+
+_METHODS["xpu"] = _to_absent_device("xpu", AssertionError, "Torch not compiled with XPU enabled")
+_METHODS["ipu"] = _to_absent_device("ipu", RuntimeError, "PyTorch is not linked with support for ipu devices")
+_METHODS["mtia"] = _to_absent_device(
+    "mtia", AssertionError,
+    "Torch not compiled with MTIA enabled. Ensure you have `import mtia.host_runtime.torch_mtia.dynamic_library` in your python src "
+    "file and include `//mtia/host_runtime/torch_mtia:torch_mtia` as your target dependency!",
+)  # fmt: skip
 
 
 # -- properties

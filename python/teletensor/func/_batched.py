@@ -111,6 +111,13 @@ class VmapLevel(Level):
         """Function.apply() with mapped arguments: by the function's vmap(), or once per entry."""
         return _apply_function(self, function, args)
 
+    def apply_operator(self, operator: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """A custom operator, by its rule for vmap."""
+        in_dims = tuple(
+            [0 if self.has(v) else None for v in a] if isinstance(a, (list, tuple)) else 0 if self.has(a) else None for a in args
+        )
+        return _by_rule(self, operator.vmap_rule, in_dims, args, kwargs)
+
     def gradients(self, outputs, grad_outputs, inputs, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
         return _gradients(self, outputs, grad_outputs, inputs, retain_graph, create_graph, allow_unused)
 
@@ -262,7 +269,9 @@ def _drawn(op: Operator, arguments: list, level: VmapLevel) -> list:
 
 
 def _values(level: VmapLevel, arguments: Sequence[Any]) -> list:
-    return [v._value if level.has(v) else v for v in arguments]
+    return [
+        [x._value if level.has(x) else x for x in v] if isinstance(v, (list, tuple)) else v._value if level.has(v) else v for v in arguments
+    ]
 
 
 # ---- Gradients
@@ -304,13 +313,17 @@ class VmapInfo(NamedTuple):
     randomness: str
 
 
+def _by_rule(level: VmapLevel, rule: Callable, in_dims: tuple, args: tuple, kwargs: dict[str, Any]) -> Any:
+    """The results of a rule that the user has written, as mapped tensors."""
+    results, out_dims = rule(VmapInfo(level.size, level.randomness), in_dims, *_values(level, args), **kwargs)
+    dims = tree.broadcast(out_dims, results, lambda d: d is None or isinstance(d, int))
+    leaves = [r if d is None else level.wrap(r.movedim(d, 0)) for r, d in zip(tree.leaves(results), dims, strict=True)]
+    return tree.rebuild(results, leaves)
+
+
 def _apply_function(level: VmapLevel, function: type, args: tuple) -> Any:
     if (rule := getattr(function, "vmap", None)) is not None:
-        in_dims = tuple(0 if level.has(a) else None for a in args)
-        results, out_dims = rule(VmapInfo(level.size, level.randomness), in_dims, *_values(level, args))
-        dims = tree.broadcast(out_dims, results, lambda d: d is None or isinstance(d, int))
-        leaves = [r if d is None else level.wrap(r.movedim(d, 0)) for r, d in zip(tree.leaves(results), dims, strict=True)]
-        return tree.rebuild(results, leaves)
+        return _by_rule(level, rule, tuple(0 if level.has(a) else None for a in args), args, {})
     before, level.runs_entries = level.runs_entries, True
     try:
         results = [function.apply(*entry) for entry in zip(*map(level.entries, args))]

@@ -209,6 +209,9 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Computes a call that a handler received, by the innermost transform of its tensors."""
     call = engine_call(args)
     if call is None:  # an operator whose kernel is a Python function
+        by_rule = getattr(innermost([*args, *kwargs.values()]), "apply_operator", None)
+        if by_rule is not None and getattr(func, "vmap_rule", None) is not None:
+            return by_rule(func, args, kwargs)
         return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
     return compute(*call)
 

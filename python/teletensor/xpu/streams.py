@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
-from .._not_implemented import not_implemented
+from .._absent_device import classes
 
-not_implemented(globals(), "the engine has no such device; it computes on CPUs and CUDA GPUs", classes="Event Stream")
+classes(
+    globals(), "xpu", RuntimeError, "Tried to instantiate dummy base class {name}", Stream=lambda device=None, priority=0, **kwargs: 0,
+    Event=lambda enable_timing=False, blocking=False, interprocess=False: 0,
+)  # fmt: skip

@@ -15,7 +15,8 @@ _FILES = {
     "distributed/algorithms/_checkpoint/checkpoint_wrapper.py": "args module",
     "distributed/checkpoint/format_utils.py": "args kwargs metadata",
     "utils/flop_counter.py": "mods outputs",  # mods has no effect in PyTorch either
-    "masked.py": "obj",  # no object is a masked tensor
+    "masked/_tensor.py": "data mask requires_grad",  # of __init__, after __new__
+    "masked/_functions.py": "args kwargs",  # of a masked function whose mask is computed
     "nn/attention/_block_mask.py": "head token_q token_kv",  # a mask function that masks nothing
     "nn/attention/flex_attention.py": "kernel_options",  # describes PyTorch's kernels
     "nn/_functional_names.py": "types",  # a type in annotations
@@ -25,6 +26,5 @@ _FILES = {
     "profiler/_flops.py": "inputs outputs",  # parameters of functions that share a signature
     "profiler/profiler.py": "use_python_export",  # traces are always written by Python
     "utils/_python_dispatch.py": "types",  # of abstract methods
-    "xpu/__init__.py": "including_emulation",
 }
 UNUSED_NAMES = {(file, name) for file, names in _FILES.items() for name in names.split()}

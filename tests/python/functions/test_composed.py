@@ -16,7 +16,7 @@ from engine.codegen.python_bindings import names_of
 ROOT = Path(__file__).resolve().parents[3]
 PACKAGE = ROOT / "python/teletensor"
 PAGE = PACKAGE / "COMPOSED.md"
-HOMES = ("_ops/*.py", "_functions.py", "linalg/*.py", "nn/*.py", "fft.py", "special.py", "signal/*.py", "masked.py")
+HOMES = ("_ops/*.py", "_functions.py", "linalg/*.py", "nn/*.py", "fft.py", "special.py", "signal/*.py", "masked/_functions.py")
 # Names in these files through which functions call operators.
 PLACES = {"_torch", "_ops", "_functional", "_C.ops", "_C.torch", "_C.functional", "_C.linalg", "_C.fft", "_C.special"}
 

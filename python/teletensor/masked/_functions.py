@@ -1,33 +1,55 @@
-"""torch.masked: reductions, scans and normalisations over the unmasked elements, i.e. those whose mask is True."""
+"""Reductions, scans and normalisations over the unmasked elements, i.e. those whose mask is True, also of masked tensors."""
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Callable
 
-from . import _C
-from ._C import Tensor
-from ._integers import repeated
-from ._not_implemented import not_implemented
-
-__all__ = [  # noqa: F822 - MaskedTensor and its functions are added below
-    "MaskedTensor", "amax", "amin", "argmax", "argmin", "as_masked_tensor", "cumprod", "cumsum", "is_masked_tensor",
-    "log_softmax", "logaddexp", "logsumexp", "masked_tensor", "mean", "median", "norm", "normalize", "prod", "softmax",
-    "softmin", "std", "sum", "var",
-]  # fmt: skip
+from .. import _C
+from .._C import Tensor
+from .._integers import repeated
+from ._tensor import MaskedTensor
 
 _torch, _ops = _C.torch, _C.ops
 
 
+def _accepts_masked(function: Callable) -> Callable:
+    """Lets `input` be a MaskedTensor, whose data and mask are passed."""
+
+    @functools.wraps(function)
+    def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
+        if isinstance(input, MaskedTensor):
+            _check_no_mask(function.__name__, kwargs.get("mask"))
+            input, kwargs["mask"] = input._masked_data, input._masked_mask
+        return function(input, *args, **kwargs)
+
+    return call
+
+
+def _check_no_mask(name: str, mask: Any) -> None:
+    if mask is not None:
+        raise ValueError(f"[{name}] expected no mask for a MaskedTensor, which has one")
+
+
+def _input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **kwargs: Any) -> Tensor:
+    """The mask as a bool tensor of the input's shape. Further arguments, those of a masked function, have no effect."""
+    if mask is None:
+        raise ValueError("_input_mask requires explicit mask")
+    if mask.dim() > input.dim():
+        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
+    return _torch.broadcast_to(mask, input.shape).to(_C.bool)
+
+
 def _smallest(dtype):
     """The smallest value of a dtype."""
-    from ._functions import iinfo
+    from .._functions import iinfo
 
     return -math.inf if dtype.is_floating_point or dtype.is_complex else False if dtype is _C.bool else iinfo(dtype).min
 
 
 def _largest(dtype):
-    from ._functions import iinfo
+    from .._functions import iinfo
 
     return math.inf if dtype.is_floating_point else True if dtype is _C.bool else iinfo(dtype).max
 
@@ -64,6 +86,7 @@ def _one_dim(dim, ndim: int) -> int:
     return 0 if dim is None or dim == () else _dims(dim, ndim)[0]
 
 
+@_accepts_masked
 def sum(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:  # noqa: A001
     """The sum of the unmasked elements."""
     return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 0).sum(_dims(dim, input.dim()), keepdim)
@@ -77,6 +100,7 @@ def _cast(input: Tensor, dtype, otherwise: Callable) -> Tensor:
     return input.to(dtype if dtype is not None else otherwise(input.dtype))
 
 
+@_accepts_masked
 def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The product of the unmasked elements."""
     result = _apply_mask(_cast(input, dtype, _sum_dtype), mask, 1)
@@ -85,37 +109,44 @@ def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
     return result
 
 
+@_accepts_masked
 def cumsum(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The cumulative sums of the unmasked elements."""
     return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 0).cumsum(_one_dim(dim, input.dim()))
 
 
+@_accepts_masked
 def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The cumulative products of the unmasked elements."""
     return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 1).cumprod(_one_dim(dim, input.dim()))
 
 
+@_accepts_masked
 def amax(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The largest unmasked element; the dtype's minimum if there is none."""
     masked = _apply_mask(input, mask, _smallest(input.dtype))
     return _cast(masked.amax(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
+@_accepts_masked
 def amin(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The smallest unmasked element; the dtype's maximum if there is none."""
     return _cast(_apply_mask(input, mask, _largest(input.dtype)).amin(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
+@_accepts_masked
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The index of the largest unmasked element."""
     return _cast(_apply_mask(input, mask, _smallest(input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
 
 
+@_accepts_masked
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The index of the smallest unmasked element."""
     return _cast(_apply_mask(input, mask, _largest(input.dtype)).argmin(dim, keepdim), dtype, lambda t: input.dtype)
 
 
+@_accepts_masked
 def logsumexp(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of exp of the unmasked elements."""
     masked = _apply_mask(input, mask, _smallest(input.dtype))
@@ -126,6 +157,12 @@ def logaddexp(
     input: Tensor, other: Tensor, *, dtype=None, input_mask: Tensor | None = None, other_mask: Tensor | None = None
 ) -> Tensor:
     """log(exp(input) + exp(other)), with -inf in place of masked-out elements."""
+    if isinstance(input, MaskedTensor):
+        _check_no_mask("logaddexp", input_mask)
+        input, input_mask = input._masked_data, input._masked_mask
+    if isinstance(other, MaskedTensor):
+        _check_no_mask("logaddexp", other_mask)
+        other, other_mask = other._masked_data, other._masked_mask
     a = _apply_mask(input, input_mask, _smallest(input.dtype))
     b = _apply_mask(other, other_mask, _smallest(other.dtype))
     return _torch.logaddexp(a, b).to(dtype or input.dtype)
@@ -137,6 +174,7 @@ def _count(input: Tensor, dim, keepdim: bool, mask: Tensor | None) -> Tensor:
     return _apply_mask(ones, mask, 0).sum(_dims(dim, input.dim()), keepdim)
 
 
+@_accepts_masked
 def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The mean of the unmasked elements; NaN if there are none."""
     dtype = dtype or input.dtype
@@ -148,6 +186,7 @@ def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
     return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(input, dim, keepdim, mask)
 
 
+@_accepts_masked
 def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The lower median of the unmasked elements along dim; NaN if there are none. Waits if the input has integers."""
     real = input.is_floating_point()
@@ -160,6 +199,7 @@ def median(input: Tensor, dim: int = -1, *, keepdim: bool = False, dtype=None, m
     return result.to(dtype or input.dtype)
 
 
+@_accepts_masked
 def norm(input: Tensor, ord=2.0, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The vector norm of the unmasked elements."""
     if isinstance(ord, str):
@@ -171,6 +211,7 @@ def norm(input: Tensor, ord=2.0, dim=None, *, keepdim: bool = False, dtype=None,
     return _ops.vector_norm(masked, float(ord), _dims(dim, input.dim()), keepdim, dtype=dtype)
 
 
+@_accepts_masked
 def normalize(input: Tensor, ord: float, dim: int, *, eps: float = 1e-12, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The unmasked elements divided by their norm along dim; 0 elsewhere."""
     length = norm(input, ord, dim, keepdim=True, dtype=dtype, mask=mask).clamp_min(eps)
@@ -185,45 +226,40 @@ def _variance(input: Tensor, dim, unbiased, correction, keepdim: bool, dtype, ma
     dtype = dtype or (input.dtype if real else _C.float32)
     computed = dtype if dtype.is_floating_point or dtype.is_complex else _C.float32
     center = sum(input, dim, keepdim=True, dtype=computed, mask=mask) / _count(input, dim, True, mask)
-    distance = input - center
+    distance = _apply_mask(input, mask, 0) - center  # finite, so that gradients are, too
     total = sum(distance * distance.conj(), dim, keepdim=keepdim, dtype=computed, mask=mask)
     freedom = (_count(input, dim, keepdim, mask).to(_C.float64) - less).clamp_min(0).to(total.dtype)
     return (total / freedom).to(dtype)
 
 
+@_accepts_masked
 def var(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None) -> Tensor:
     """The variance of the unmasked elements."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask)
 
 
+@_accepts_masked
 def std(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=False, dtype=None, mask=None) -> Tensor:
     """The standard deviation of the unmasked elements."""
     return _variance(input, dim, unbiased, correction, keepdim, dtype, mask).sqrt()
 
 
+@_accepts_masked
 def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax over the unmasked elements; 0 elsewhere."""
     dim = _one_dim(dim, input.dim())
     return _ops.softmax(_apply_mask(input, mask, _smallest(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
+@_accepts_masked
 def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """log_softmax over the unmasked elements; -inf elsewhere."""
     dim = _one_dim(dim, input.dim())
     return _ops.log_softmax(_apply_mask(input, mask, _smallest(input.dtype)), dim, dtype=dtype or input.dtype)
 
 
+@_accepts_masked
 def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax of the negated unmasked elements; 0 elsewhere."""
     dim = _one_dim(dim, input.dim())
     return _ops.softmax(-_apply_mask(input, mask, _largest(input.dtype)), dim, dtype=dtype or input.dtype)
-
-
-def is_masked_tensor(obj: Any, /) -> bool:
-    """Returns False: there are no masked tensors."""
-    return False
-
-
-not_implemented(
-    globals(), "there are no masked tensors; pass mask= to the functions of torch.masked", "as_masked_tensor masked_tensor", "MaskedTensor"
-)

@@ -1,0 +1,22 @@
+"""Functions that create masked tensors."""
+
+from __future__ import annotations
+
+from .. import _C
+from ._tensor import MaskedTensor, checked, wrapped
+
+
+def masked_tensor(data: object, mask: object, requires_grad: bool = False) -> MaskedTensor:
+    """A masked tensor with copies of the data and of the mask: a leaf, without the data's gradient history."""
+    return MaskedTensor(data, mask, requires_grad)
+
+
+def as_masked_tensor(data: object, mask: object) -> MaskedTensor:
+    """A masked tensor of the data, differentiable with respect to it: the gradient of masked-out elements is zero."""
+    tensor, selected = checked(data, mask)
+    selected = selected.clone()
+    if tensor.requires_grad:
+        tensor = _C.torch.where(selected, tensor, tensor.detach())
+    else:
+        tensor = tensor.clone()
+    return wrapped(tensor, selected)

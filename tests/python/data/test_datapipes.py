@@ -1,0 +1,154 @@
+"""Data pipes: values recorded from PyTorch (datapipe_cases.py), decorators, hooks and loaders."""
+
+import json
+import pickle
+from typing import Any
+
+import pytest
+
+from .datapipe_cases import ITER, RECORDED, outcome
+
+EXPECTED = json.loads(RECORDED.read_text())
+
+
+@pytest.mark.parametrize("code", ITER.split())
+def test_value(torch, code):
+    assert outcome(torch, code) == EXPECTED[code]
+
+
+def numbers(torch, count=4):
+    return torch.utils.data.datapipes.iter.IterableWrapper(range(count))
+
+
+def test_functional_names(torch):
+    data = torch.utils.data
+
+    @data.functional_datapipe("squares_of_this_test")
+    class Squares(data.IterDataPipe):
+        def __init__(self, source, offset=0):
+            self.source, self.offset = source, offset
+
+        def __iter__(self):
+            for x in self.source:
+                yield x * x + self.offset
+
+    pipe = numbers(torch).squares_of_this_test(offset=1)
+    assert isinstance(pipe, Squares) and list(pipe) == [1, 2, 5, 10] and "squares_of_this_test" in dir(pipe)
+    with pytest.raises(Exception, match="already taken"):
+        data.functional_datapipe("squares_of_this_test")(Squares)
+    with pytest.raises(TypeError, match="can only decorate"):
+        data.functional_datapipe("other_of_this_test")(int)
+
+
+def test_loader_and_reset(torch):
+    pipe = numbers(torch, 6).map(lambda x: x * 2).shuffle(buffer_size=3)
+    batches = list(torch.utils.data.DataLoader(pipe, batch_size=4))
+    assert [len(b) for b in batches] == [4, 2] and sorted(torch.cat(batches).tolist()) == [0, 2, 4, 6, 8, 10]
+    torch.manual_seed(1)
+    first = list(pipe)
+    torch.manual_seed(1)
+    assert list(pipe) == first
+
+
+def test_iterators_that_are_pipes_themselves(torch):
+    class Count(torch.utils.data.IterDataPipe):
+        def reset(self):
+            self.next = 0
+
+        def __iter__(self):
+            return self
+
+        def __next__(self):
+            if self.next == 3:
+                raise StopIteration
+            self.next += 1
+            return self.next
+
+    pipe = Count()
+    assert list(pipe) == [1, 2, 3] and list(pipe) == [1, 2, 3] and pipe._number_of_samples_yielded == 3
+
+
+def test_determinism(torch):
+    data = torch.utils.data
+
+    @data.non_deterministic
+    class Always(data.IterDataPipe):
+        pass
+
+    @data.non_deterministic(lambda flag: flag)
+    class Sometimes(data.IterDataPipe):
+        def __init__(self, flag):
+            self.flag = flag
+
+    assert Sometimes(True).flag and Always() is not None
+    with data.guaranteed_datapipes_determinism():
+        assert Sometimes(False) is not None
+        for create in (Always, lambda: Sometimes(True)):
+            with pytest.raises(TypeError, match="is non-deterministic"):
+                create()
+    assert Always() is not None
+    with pytest.raises(TypeError, match="Only `IterDataPipe`"):
+        data.non_deterministic(int)
+
+
+def test_validation(torch):
+    data = torch.utils.data
+
+    class Ints(data.IterDataPipe[int]):
+        def __init__(self, items):
+            self.items = items
+
+        @data.runtime_validation
+        def __iter__(self):
+            yield from self.items
+
+    class Pairs(data.IterDataPipe[tuple[int, str | None]]):
+        def __init__(self, items):
+            self.items = items
+
+        @data.runtime_validation
+        def __iter__(self):
+            yield from self.items
+
+    assert list(Ints([1, 2])) == [1, 2] and list(Pairs([(1, None), (2, "a")])) == [(1, None), (2, "a")]
+    for pipe in (Ints([1, "a"]), Pairs([(1, 2)]), Pairs([(1, "a", 3)])):
+        with pytest.raises(RuntimeError, match="Expected an instance as subtype"):
+            list(pipe)
+    with data.runtime_validation_disabled():
+        assert list(Ints(["a"])) == ["a"]
+
+    @data.argument_validation
+    def use(source: data.IterDataPipe[int], other: int = 0) -> Any:
+        return list(source) + [other]
+
+    assert use(Ints([1])) == [1, 0] and use(source=Ints([1]), other=3) == [1, 3]
+    for wrong in ([1], Pairs([])):
+        with pytest.raises(TypeError, match="Expected"):
+            use(wrong)
+    with pytest.raises(TypeError, match="Can not decorate"):
+        data.runtime_validation(use)
+
+
+def test_hooks_and_pickles(torch):
+    pipe = numbers(torch).batch(2)
+    assert list(pickle.loads(pickle.dumps(pipe))) == [[0, 1], [2, 3]]  # noqa: S301 - our own
+    cls = torch.utils.data.IterDataPipe
+    cls.set_reduce_ex_hook(lambda p: (str, (type(p).__name__,)))
+    try:
+        assert pickle.loads(pickle.dumps(pipe)) == "Batcher"  # noqa: S301 - our own
+        with pytest.raises(RuntimeError, match="override"):
+            cls.set_reduce_ex_hook(lambda p: p)
+    finally:
+        cls.set_reduce_ex_hook(None)
+
+
+def test_files(torch, tmp_path):
+    for name in ("b.txt", "a.txt", "c.bin"):
+        (tmp_path / name).write_text(name * 2)
+    (tmp_path / "inner").mkdir()
+    (tmp_path / "inner" / "d.txt").write_text("d")
+    lister = torch.utils.data.datapipes.iter.FileLister
+    files = lister(str(tmp_path), "*.txt")
+    assert [p[-5:] for p in files] == ["a.txt", "b.txt"] and len(list(lister(str(tmp_path), recursive=True))) == 4
+    assert [content for _, content in files.open_files("rb").read_from_stream(3)] == [b"a.t", b"xta", b".tx", b"t", b"b.t", b"xtb", b".tx", b"t"]
+    assert [content for _, content in files.open_files().read_from_stream()] == ["a.txta.txt", "b.txtb.txt"]
