@@ -54,7 +54,11 @@ def transpose(crow, col, size):
     order = np.argsort(columns, axis=-1, kind="stable")
     sorted_columns = np.take_along_axis(columns, order, -1).reshape(col.shape)
     first = np.arange(len(columns))[:, None] * col.shape[-1]
-    return compress(sorted_columns, size), np.take_along_axis(rows, order, -1).reshape(col.shape), (order + first).reshape(col.shape)
+    return (
+        compress(sorted_columns, size),
+        np.take_along_axis(rows, order, -1).reshape(col.shape),
+        (order + first).reshape(col.shape),
+    )
 
 
 def union(a, b, size):

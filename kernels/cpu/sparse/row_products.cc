@@ -229,33 +229,34 @@ void multiply(const BlockMatrix<T>& m, const T* other, int64_t k, T* out, IndexC
 
 namespace {
 
-// Adds to columns [begin, end) of `out` the products of all entries, in order.
+// Adds the products of all entries, in order, to `width` columns, whose rows are `step` apart in other and `out_step`
+// in out.
 template <typename T>
-[[gnu::always_inline]] inline void add_columns_in(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* other,
-                                                  int64_t k, T* out, IndexCheck& range) {
+[[gnu::always_inline]] inline void add_columns_in(const BlockMatrix<T>& m, int64_t width, const T* other, int64_t step,
+                                                  T* out, int64_t out_step, IndexCheck& range) {
   for (int64_t r = 0; r < m.rows; ++r) {
-    const T* __restrict from = other + r * k;
+    const T* __restrict from = other + r * step;
     for (int64_t i = m.crow[r]; i < m.crow[r + 1]; ++i) {
-      T* __restrict to = out + range.checked(m.col[i]) * k;
+      T* __restrict to = out + range.checked(m.col[i]) * out_step;
       const T value = m.values[i];
 #pragma GCC ivdep
-      for (int64_t j = begin; j < end; ++j) to[j] = static_cast<T>(to[j] + value * from[j]);
+      for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(to[j] + value * from[j]);
     }
   }
 }
 
-TT_CLONES void add_columns(const BlockMatrix<float>& m, int64_t begin, int64_t end, const float* other, int64_t k,
-                           float* out, IndexCheck& range) {
-  add_columns_in(m, begin, end, other, k, out, range);
+TT_CLONES void add_columns(const BlockMatrix<float>& m, int64_t width, const float* other, int64_t step, float* out,
+                           int64_t out_step, IndexCheck& range) {
+  add_columns_in(m, width, other, step, out, out_step, range);
 }
-TT_CLONES void add_columns(const BlockMatrix<double>& m, int64_t begin, int64_t end, const double* other, int64_t k,
-                           double* out, IndexCheck& range) {
-  add_columns_in(m, begin, end, other, k, out, range);
+TT_CLONES void add_columns(const BlockMatrix<double>& m, int64_t width, const double* other, int64_t step, double* out,
+                           int64_t out_step, IndexCheck& range) {
+  add_columns_in(m, width, other, step, out, out_step, range);
 }
 template <typename T>
-void add_columns(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* other, int64_t k, T* out,
+void add_columns(const BlockMatrix<T>& m, int64_t width, const T* other, int64_t step, T* out, int64_t out_step,
                  IndexCheck& range) {
-  add_columns_in(m, begin, end, other, k, out, range);
+  add_columns_in(m, width, other, step, out, out_step, range);
 }
 
 // The product of two rows of k elements. The order of the sums does not depend on the instruction set.
@@ -315,9 +316,25 @@ void sample_rows(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* x
 template <typename T>
 void multiply_transposed(const BlockMatrix<T>& m, const T* other, int64_t k, T* out, IndexCheck& range) {
   // Each thread adds to its own columns, so that sums are in the order of the entries for any number of threads.
-  const int64_t entries = std::max<int64_t>(m.crow[m.rows], 1);
-  parallel_for(k, std::max<int64_t>(64 / static_cast<int64_t>(sizeof(T)), (1 << 15) / entries),
-               [&](int64_t begin, int64_t end) { add_columns(m, begin, end, other, k, out, range); });
+  const int64_t tile = tile_columns(m, k);
+  if (tile == k) {
+    const int64_t entries = std::max<int64_t>(m.crow[m.rows], 1);
+    return parallel_for(
+        k, std::max<int64_t>(kBytes / static_cast<int64_t>(sizeof(T)), (1 << 15) / entries),
+        [&](int64_t begin, int64_t end) { add_columns(m, end - begin, other + begin, k, out + begin, k, range); });
+  }
+  // Sums of some columns at a time, in memory of their own that stays in the cache.
+  const int64_t tiles = (k + tile - 1) / tile, size = m.columns * tile;
+  Tensor buffer = empty({tiles * size * static_cast<int64_t>(sizeof(T))}, DType::kUInt8, Device{});
+  parallel_for(tiles, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * tile, width = std::min(tile, k - first);
+      T* sums = static_cast<T*>(buffer.data()) + i * size;
+      std::fill_n(sums, m.columns * width, T{});
+      add_columns(m, width, other + first, k, sums, width, range);
+      for (int64_t c = 0; c < m.columns; ++c) std::copy_n(sums + c * width, width, out + c * k + first);
+    }
+  });
 }
 
 template <typename T>
