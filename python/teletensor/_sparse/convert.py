@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._ops.shape import unravel_index
 from .._layouts import layout as layout_type
 from .._layouts import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .._options import check_flags, check_memory_format
@@ -122,7 +123,7 @@ def compressed_to_coo(tensor: SparseTensor) -> SparseTensor:
     indices, values = _entries(tensor)
     b, (p, q) = batch_dim(tensor), block_of(tensor)
     if b > 1:
-        indices = torch.cat([torch.stack(list(torch.unravel_index(indices[0], tensor.shape[:b]))), indices[1:]])
+        indices = torch.cat([torch.stack(list(unravel_index(indices[0], tensor.shape[:b]))), indices[1:]])
     if tensor._layout in BLOCKS:
         count = values.shape[0]
         inner = torch.arange(p * q, device=values.device)

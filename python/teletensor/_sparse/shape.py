@@ -6,10 +6,11 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._functions import promote_types
 from .._layouts import sparse_csc, sparse_csr, strided
 from .convert import batch_dim, coalesce, compressed_to_coo, moved, sparse_sizes
 from .products import transpose_matrix
-from .tensor import ROWS, SparseTensor, become, compressed, coo, handlers, layout_name, like, not_implemented
+from .tensor import ROWS, SparseTensor, become, compressed, coo, handlers, hooks, layout_name, like, not_implemented
 
 ops, torch = _C.ops, _C.torch
 
@@ -202,7 +203,7 @@ def cat(tensors: list[Tensor], dim: int) -> SparseTensor:
             )
     kind, ends = first.dtype, [0]
     for t in tensors:
-        kind = torch.promote_types(kind, t.dtype)
+        kind = promote_types(kind, t.dtype)
         ends.append(ends[-1] + t.shape[dim])
     size = [ends[-1] if d == dim else n for d, n in enumerate(first.shape)]
     source = any(t._dense_source for t in tensors)
@@ -437,8 +438,21 @@ def _only_message(name: str, message: str):
     return handle
 
 
+def t(tensor: SparseTensor) -> SparseTensor:
+    """The transpose of a matrix; a vector unchanged."""
+    if not tensor.is_sparse and tensor.dim() > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {tensor.dim()}D")
+    if tensor.is_sparse and (tensor.sparse_dim() > 2 or tensor.dense_dim()):
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {tensor.sparse_dim()} sparse and {tensor.dense_dim()} "
+            "dense dimensions"
+        )
+    return transpose(tensor, 0, 1) if tensor.dim() == 2 else tensor
+
+
+hooks["narrow_copy"] = narrow_copy
 handlers.update(
-    t=_of("t", lambda tensor: transpose(tensor, 0, 1) if tensor.dim() == 2 else tensor), transpose=_of("transpose", transpose),
+    t=_of("t", t), transpose=_of("transpose", transpose),
     permute=_of("permute", permute), unsqueeze=_of("unsqueeze", unsqueeze), select=_of("select", select),
     index_select=_of("index_select", index_select), cat=lambda arguments, into: cat(*arguments),
     stack=lambda arguments, into: _stack(*arguments), unbind=_unbind, clone=_clone, detach=_detach, alias=_alias, to_dtype=_to_dtype,
