@@ -108,7 +108,9 @@ def _union(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
     if a.shape != b.shape:
         raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}")
     if a.sparse_dim() != b.sparse_dim():
-        raise RuntimeError(f"add: expected 'self' and 'other' to have same number of sparse dimensions, but got {a.sparse_dim()} and {b.sparse_dim()}")
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but got {a.sparse_dim()} and {b.sparse_dim()}"
+        )
     kind = result_type(a._elements, b._elements)
     first, second = a._elements.to(kind), _scaled(b._elements.to(kind), alpha)
     source = a._dense_source or b._dense_source
@@ -218,8 +220,8 @@ def _times_dense(tensor: SparseTensor, dense: Tensor) -> SparseTensor:
     """The product with a strided tensor that can be broadcast to the sparse tensor's size."""
     if tuple(broadcast_shapes(tuple(tensor.shape), tuple(dense.shape))) != tuple(tensor.shape):
         raise NotImplementedError(
-            f"[mul] expected a strided tensor that can be broadcast to {list(tensor.shape)}, got {list(dense.shape)}: a sparse tensor is not "
-            "broadcast"
+            f"[mul] expected a strided tensor that can be broadcast to {list(tensor.shape)}, got {list(dense.shape)}: a sparse tensor is "
+            "not broadcast"
         )
     dense = dense.broadcast_to(tensor.shape)
     if not tensor.is_sparse:

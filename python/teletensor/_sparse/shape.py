@@ -39,7 +39,8 @@ def transpose(tensor: SparseTensor, first: int, second: int) -> SparseTensor:
         b = batch_dim(tensor)
         if {first, second} != {b, b + 1}:
             raise RuntimeError(
-                f"transpose(): can only transpose the sparse dimensions ({b} and {b + 1}) of {layout_name(tensor)}, got {first} and {second}"
+                f"transpose(): can only transpose the sparse dimensions ({b} and {b + 1}) of {layout_name(tensor)}, got {first} and "
+                f"{second}"
             )
         return transpose_matrix(tensor)
     sparse = tensor.sparse_dim()
@@ -61,8 +62,8 @@ def permute(tensor: SparseTensor, dims: list[int]) -> SparseTensor:
     count, sparse = tensor.dim(), tensor.sparse_dim()
     if len(dims) != count:
         raise RuntimeError(
-            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
-            f"i.e. input.dim() = {count} is not equal to len(dims) = {len(dims)}"
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
+            f"dimensions i.e. input.dim() = {count} is not equal to len(dims) = {len(dims)}"
         )
     order = [_dim(d, count) for d in dims]
     if len(set(order)) != count:
@@ -376,8 +377,8 @@ def _check_resize(name: str, tensor: SparseTensor, size: Any, sparse_dim: int, d
         raise RuntimeError(f"{name}: expected a tensor of layout sparse_coo, got {layout_name(tensor)}")
     if sparse_dim + dense_dim != len(tuple(size)):
         raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(tuple(size))}, sparse_dim = {sparse_dim}, dense_dim = "
-            f"{dense_dim}"
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(tuple(size))}, sparse_dim = {sparse_dim}, "
+            f"dense_dim = {dense_dim}"
         )
     if tensor.requires_grad:
         raise RuntimeError(f"[{name}] cannot resize variables that require grad")

@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+
 import teletensor as torch
 
 from .cases import BEYOND, EXPRESSIONS, MORE_COALESCED, operands
