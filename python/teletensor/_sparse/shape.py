@@ -230,14 +230,14 @@ def _stack(tensors: list[Tensor], dim: int) -> SparseTensor:
     return cat([unsqueeze(t, dim) for t in tensors], dim)
 
 
-def _unbind(arguments: list, into: list | None) -> tuple:
-    tensor, dim = arguments
+def unbind(tensor: SparseTensor, dim: int) -> tuple:
+    """The slices along a dimension."""
     dim = _dim(dim, tensor.dim())
     return tuple(select(tensor, dim, i) for i in range(tensor.shape[dim]))
 
 
-def _clone(arguments: list, into: list | None) -> SparseTensor:
-    tensor = arguments[0]
+def clone(tensor: SparseTensor) -> SparseTensor:
+    """A copy of the components."""
     values = tensor._elements.clone()
     if tensor.is_sparse:
         return coo(tensor._coo.clone(), values, tensor.shape, tensor._coalesced, tensor._dense_source)
@@ -246,22 +246,11 @@ def _clone(arguments: list, into: list | None) -> SparseTensor:
     )
 
 
-def _detach(arguments: list, into: list | None) -> SparseTensor:
-    made = like(arguments[0], arguments[0]._elements.detach())
-    made._dense_source, made._keeps_pattern = False, arguments[0]._keeps_pattern
+def detach(tensor: SparseTensor) -> SparseTensor:
+    """The same components, without history."""
+    made = like(tensor, tensor._elements.detach())
+    made._dense_source, made._keeps_pattern = False, tensor._keeps_pattern
     return made
-
-
-def _alias(arguments: list, into: list | None) -> SparseTensor:
-    return like(arguments[0], ops.alias(arguments[0]._elements))
-
-
-def _to_dtype(arguments: list, into: list | None) -> SparseTensor:
-    return moved(arguments[0], arguments[1], arguments[0].device)
-
-
-def _to_device(arguments: list, into: list | None) -> SparseTensor:
-    return moved(arguments[0], None, _C.placed(arguments[1]))
 
 
 def _assign(arguments: list, into: list | None) -> Tensor:
@@ -284,7 +273,7 @@ def _assign(arguments: list, into: list | None) -> Tensor:
         target._plain.copy_(source._plain)
         target._elements.copy_(source._elements)
         return target
-    return become(target, _clone([moved(source, target.dtype, target.device)], None))
+    return become(target, clone(moved(source, target.dtype, target.device)))
 
 
 def _fill(arguments: list, into: list | None) -> SparseTensor:
@@ -425,15 +414,25 @@ def _of(name: str, function: Any):
     return handle
 
 
-def _embedding(arguments: list, into: list | None) -> Any:
-    weight, index = arguments[:2]
+def _embedding(weight: Tensor, index: Tensor, *_rest: Any) -> Any:
     if not isinstance(weight, SparseTensor) or index.dim() != 1:
         raise not_implemented("embedding", weight if isinstance(weight, SparseTensor) else index)
     return index_select(weight, 0, index)
 
 
-def _only_message(name: str, message: str):
+def _without_out(name: str, function: Any):
+    """A handler that refuses `out`."""
+
     def handle(arguments: list, into: list | None) -> Any:
+        if into is not None:
+            raise not_implemented(f"{name}.out", next(t for t in (*into, *arguments) if isinstance(t, SparseTensor)))
+        return function(*arguments)
+
+    return handle
+
+
+def _raises(message: str):
+    def handle(_arguments: list, _into: list | None) -> Any:
         raise RuntimeError(message)
 
     return handle
@@ -452,13 +451,17 @@ def t(tensor: SparseTensor) -> SparseTensor:
 
 
 hooks["narrow_copy"] = narrow_copy
+for _name, _function in {
+    "cat": cat, "stack": _stack, "unbind": unbind, "clone": clone, "detach": detach, "embedding": _embedding,
+    "alias": lambda tensor: like(tensor, ops.alias(tensor._elements)),
+    "to_dtype": lambda tensor, dtype: moved(tensor, dtype, tensor.device),
+    "to_device": lambda tensor, device: moved(tensor, None, _C.placed(device)),
+}.items():  # fmt: skip
+    handlers[_name] = _without_out(_name, _function)
 handlers.update(
-    t=_of("t", t), transpose=_of("transpose", transpose),
-    permute=_of("permute", permute), unsqueeze=_of("unsqueeze", unsqueeze), select=_of("select", select),
-    index_select=_of("index_select", index_select), cat=lambda arguments, into: cat(*arguments),
-    stack=lambda arguments, into: _stack(*arguments), unbind=_unbind, clone=_clone, detach=_detach, alias=_alias, to_dtype=_to_dtype,
-    to_device=_to_device, assign=_assign, fill=_fill, zeros_like=_zeros_like("zeros_like"), empty_like=_zeros_like("empty_like"),
-    embedding=_embedding, reshape=_only_message("reshape", "reshape is not implemented for sparse tensors"),
-    expand=_only_message("expand", "expand is unsupported for Sparse tensors"),
-    broadcast_to=_only_message("broadcast_to", "expand is unsupported for Sparse tensors"), view_as_real=_of("view_as_real", view_as_real),
+    t=_of("t", t), transpose=_of("transpose", transpose), permute=_of("permute", permute), unsqueeze=_of("unsqueeze", unsqueeze),
+    select=_of("select", select), index_select=_of("index_select", index_select), assign=_assign, fill=_fill,
+    zeros_like=_zeros_like("zeros_like"), empty_like=_zeros_like("empty_like"),
+    reshape=_raises("reshape is not implemented for sparse tensors"), expand=_raises("expand is unsupported for Sparse tensors"),
+    broadcast_to=_raises("expand is unsupported for Sparse tensors"), view_as_real=_of("view_as_real", view_as_real),
 )  # fmt: skip

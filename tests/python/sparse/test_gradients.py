@@ -20,7 +20,8 @@ def _dense(*size: int):
 
 
 ANY = {
-    "to_dense": lambda s: s.to_dense(), "product": lambda s: torch.sparse.mm(s, _dense(4, 2)), "left": lambda s: torch.sparse.mm(_dense(2, 3), s),
+    "to_dense": lambda s: s.to_dense(), "product": lambda s: torch.sparse.mm(s, _dense(4, 2)), 
+    "left": lambda s: torch.sparse.mm(_dense(2, 3), s),
     "twice": lambda s: s * 2, "square": lambda s: s * s, "sum": lambda s: s.sum(), "transpose": lambda s: s.transpose(0, 1),
     "coo": lambda s: s.to_sparse(),
 }  # fmt: skip
@@ -28,13 +29,15 @@ ROWS = {
     "sparse_coo": {
         "sin": lambda s: s.sin(), "pow": lambda s: s**2, "sum of columns": lambda s: torch.sparse.sum(s, 0), "norm": lambda s: s.norm(),
         "softmax": lambda s: torch.sparse.softmax(s, 1), "log_softmax": lambda s: torch.sparse.log_softmax(s, 0),
-        "sparse product": lambda s: torch.sparse.mm(s, s.t()), "add": lambda s: s + s.detach().t().t() * 2, "cat": lambda s: torch.cat([s, s]),
+        "sparse product": lambda s: torch.sparse.mm(s, s.t()), "add": lambda s: s + s.detach().t().t() * 2,
+        "cat": lambda s: torch.cat([s, s]),
         "select": lambda s: s[1], "index_select": lambda s: s.index_select(1, torch.tensor([3, 1, 1])), "csr": lambda s: s.to_sparse_csr(),
         "bsr": lambda s: s.to_sparse_bsr((3, 2)), "smm": lambda s: torch.smm(s, _dense(4, 2)), "stack": lambda s: torch.stack([s, s]),
         "addmm": lambda s: torch.sparse.addmm(_dense(3, 2), s, _dense(4, 2), beta=2, alpha=3), "dense sum": lambda s: _dense(3, 4) + s,
         "mul dense": lambda s: s * _dense(3, 4), "mask": lambda s: s.sparse_mask((s.detach() * 0 + s.detach().abs()).coalesce()),
         "coalesce": lambda s: torch.cat([s, s]).coalesce().values(), "bmm": lambda s: torch.bmm(torch.stack([s, s]), _dense(2, 4, 2)),
-        "transposed product": lambda s: torch.sparse.mm(s.t(), _dense(3, 2)), "linear": lambda s: torch.nn.functional.linear(_dense(2, 4), s),
+        "transposed product": lambda s: torch.sparse.mm(s.t(), _dense(3, 2)),
+        "linear": lambda s: torch.nn.functional.linear(_dense(2, 4), s),
     },
     "sparse_csr": {
         "sin": lambda s: s.sin(), "csc": lambda s: s.to_sparse_csc(), "matmul": lambda s: s @ _dense(4), "sparse": lambda s: s @ s.t(),
