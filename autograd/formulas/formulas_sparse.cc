@@ -31,7 +31,7 @@ Tensor sparse_gather_grad(const Tensor& g, const Tensor& indices, SizesView size
 Tensors sparse_extremum_grad(const Tensor& g, const Tensor& col, const Tensor& values, const Tensor& other,
                              const Tensor& argument) {
   if (values.numel() == 0) return {ops::zeros_like(values), ops::zeros_like(other)};
-  const Tensor entry = ops::clamp(argument, int64_t{0}, std::nullopt);
+  const Tensor entry = ops::clamp(argument, int64_t{0});
   const Tensor flat = ops::reshape(entry, {-1});
   const Tensor row = ops::reshape(ops::index_select(ops::to_dtype(col, DType::kInt64), 0, flat), entry.sizes());
   const Tensor kept = ops::masked_fill(g, ops::lt(argument, int64_t{0}), 0.0);

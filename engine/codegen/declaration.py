@@ -155,6 +155,8 @@ def _check_rules(op: Operator) -> None:
             f"has {outputs} results but {len(op.dtype_rules)} dtype and {len(op.shape_rules)} shape rules"
         )
     names = {p.name for p in op.params}
+    if shared := names & set(op.signature.results):
+        raise DeclarationError(f"results must have other names than parameters, got {', '.join(sorted(shared))}")
     if len(op.autocast) != 2 or not set(op.autocast) <= set(AUTOCAST_POLICIES):
         raise DeclarationError(
             f"'autocast' must be one of {', '.join(AUTOCAST_POLICIES)}, or a list of two for CPUs and GPUs, got {op.entry['autocast']!r}"

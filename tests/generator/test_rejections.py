@@ -112,6 +112,7 @@ def test_signatures(tmp_path, sig, cause):
         ({"dtype": ["same(input)", "index()"]}, "has 1 results but 2 dtype and 1 shape rules"),
         ({"shape": []}, "has 1 results but 1 dtype and 0 shape rules"),
         ({"sig": "(Tensor input, int dim) -> (Tensor a, Tensor b)"}, "has 2 results but 1 dtype and 1 shape rules"),
+        ({"sig": "(Tensor input, int dim) -> (Tensor input)"}, "results must have other names than parameters, got input"),
         ({"shape": "drop(input, axis)"}, "'axis' in 'drop(input, axis)' is not a parameter"),
         ({"dtype": "same(inputs)"}, "'inputs' in 'same(inputs)' is not a parameter"),
         ({"shape": "drop(input,"}, "expected a rule, got 'drop(input,'"),

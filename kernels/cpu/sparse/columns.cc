@@ -95,7 +95,7 @@ Tensor Columns::sorted_order() const {
   if (sorted || !keys_) {
     std::iota(to, to + count_, int64_t{0});
     if (!sorted) std::stable_sort(to, to + count_, [&](int64_t a, int64_t b) { return compare(a, *this, b) < 0; });
-  } else if (largest_ <= std::max<int64_t>(4 * count_, 1 << 16)) {
+  } else if (largest_ <= std::max<int64_t>(4 * count_, 4096)) {
     counting_sort(keys_.data_as<int64_t>(), count_, largest_, to);
   } else {
     radix_sort(keys_.data_as<int64_t>(), count_, std::bit_width(static_cast<uint64_t>(largest_)), to);

@@ -8,27 +8,18 @@
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/sparse/indices.h"
+#include "kernels/cpu/sparse/product_type.h"
 #include "kernels/cpu/sparse/row_products.h"
 
 namespace tt::cpu {
 namespace {
 
-// Calls f with the type of computation of products: not bool, and not a 16-bit float.
-template <typename F>
-void with_product_type(DType dtype, F f) {
-  with_any_element(dtype, [&]<typename T>(std::type_identity<T> type) {
-    if constexpr (std::is_same_v<T, Bool> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
-    } else {
-      f(type);
-    }
-  });
-}
-
 // One matrix of a batch. `values` are in the type of computation.
 template <typename T>
-BlockMatrix<T> matrix_of(const Csr& csr, int64_t b, const Tensor& values, int64_t p = 1, int64_t q = 1) {
-  return {csr.crow(b), csr.col(b), csr.rows, values ? values.data_as<T>() + b * csr.nnz * p * q : nullptr, p, q};
+BlockMatrix<T> matrix_of(const Csr& csr, int64_t b, int64_t columns, const Tensor& values, int64_t p = 1,
+                         int64_t q = 1) {
+  return {csr.crow(b), csr.col(b), csr.rows, columns, values ? values.data_as<T>() + b * csr.nnz * p * q : nullptr,
+          p,           q};
 }
 
 // out = matrices @ other, where blocks have p rows and q columns.
@@ -42,7 +33,7 @@ void multiply_batch(const Tensor& crow, const Tensor& col, const Tensor& values,
   AccumulateBuffer result(out);
   with_product_type(factors.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t b = 0; b < csr.batch; ++b) {
-      multiply(matrix_of<T>(csr, b, factors, p, q), dense.data_as<T>() + b * m * k, k,
+      multiply(matrix_of<T>(csr, b, m / q, factors, p, q), dense.data_as<T>() + b * m * k, k,
                result.data<T>() + b * csr.rows * p * k, range);
     }
   });
@@ -71,7 +62,7 @@ void sparse_csr_mm_transposed(const Tensor& crow, const Tensor& col, const Tenso
   fill_with(result.tensor(), Scalar(int64_t{0}));
   with_product_type(factors.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t b = 0; b < csr.batch; ++b) {
-      multiply_transposed(matrix_of<T>(csr, b, factors), dense.data_as<T>() + b * csr.rows * k, k,
+      multiply_transposed(matrix_of<T>(csr, b, columns, factors), dense.data_as<T>() + b * csr.rows * k, k,
                           result.data<T>() + b * columns * k, range);
     }
   });
@@ -88,8 +79,8 @@ void sparse_csr_sddmm(const Tensor& crow, const Tensor& col, const Tensor& input
   AccumulateBuffer result(out);
   with_product_type(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     for (int64_t b = 0; b < csr.batch; ++b) {
-      multiply_sampled(matrix_of<T>(csr, b, Tensor()), x.data_as<T>() + b * csr.rows * k, y.data_as<T>() + b * m * k, k,
-                       result.data<T>() + b * csr.nnz, range);
+      multiply_sampled(matrix_of<T>(csr, b, m, Tensor()), x.data_as<T>() + b * csr.rows * k, y.data_as<T>() + b * m * k,
+                       k, result.data<T>() + b * csr.nnz, range);
     }
   });
   range.rethrow();
@@ -145,7 +136,7 @@ void sparse_csr_mm_extremum(const Tensor& crow, const Tensor& col, const Tensor&
   AccumulateBuffer result(output);
   with_product_type(factors.dtype(), [&]<typename T>(std::type_identity<T>) {
     if constexpr (!is_complex_v<T>) {
-      const BlockMatrix<T> m = matrix_of<T>(csr, 0, factors);
+      const BlockMatrix<T> m = matrix_of<T>(csr, 0, other.size(-2), factors);
       parallel_for_rows(m.crow, m.rows, k, [&](int64_t begin, int64_t end) {
         for (int64_t r = begin; r < end; ++r) {
           extremum_row(m, r, dense.data_as<T>(), k, largest, result.data<T>() + r * k,

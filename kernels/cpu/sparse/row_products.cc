@@ -57,6 +57,32 @@ template <int kVectors, bool kBlocks, typename T>
   for (int v = 0; v < kVectors; ++v) *reinterpret_cast<U*>(out + v * kLanes) = sums[v];
 }
 
+// The same for few vectors of a CSR matrix: sums of every fourth entry, so that an addition need not wait for the last.
+template <int kVectors, typename T>
+[[gnu::always_inline]] inline void sum_few_vectors(const Entries& e, const BlockMatrix<T>& m, const T* other,
+                                                   int64_t step, T* out, IndexCheck& range) {
+  using V = typename Vectors<T>::Vector;
+  using U = typename Vectors<T>::Unaligned;
+  constexpr int kLanes = Vectors<T>::kLanes, kSets = 4;
+  V sums[kSets][kVectors] = {};
+  int64_t i = e.begin;
+  const auto add = [&](V(&to)[kVectors], int64_t entry) __attribute__((always_inline)) {
+    const T value = m.values[entry];
+    const T* from = other + range.checked(e.col[entry]) * step;
+#pragma GCC unroll 2
+    for (int v = 0; v < kVectors; ++v) to[v] += value * *reinterpret_cast<const U*>(from + v * kLanes);
+  };
+  for (; i + kSets <= e.end; i += kSets) {
+#pragma GCC unroll 4
+    for (int s = 0; s < kSets; ++s) add(sums[s], i + s);
+  }
+  for (; i < e.end; ++i) add(sums[0], i);
+#pragma GCC unroll 2
+  for (int v = 0; v < kVectors; ++v) {
+    *reinterpret_cast<U*>(out + v * kLanes) = (sums[0][v] + sums[1][v]) + (sums[2][v] + sums[3][v]);
+  }
+}
+
 // The same for any type and fewer columns than a vector has.
 template <typename T>
 [[gnu::always_inline]] inline void sum_scalars(const Entries& e, const BlockMatrix<T>& m, int64_t row, const T* other,
@@ -95,11 +121,19 @@ template <bool kBlocks, typename T>
           j += 4 * kLanes;
         }
         if (j + 2 * kLanes <= k) {
-          sum_vectors<2, kBlocks>(e, m, row, other + j, step, to + j, range);
+          if constexpr (kBlocks) {
+            sum_vectors<2, true>(e, m, row, other + j, step, to + j, range);
+          } else {
+            sum_few_vectors<2>(e, m, other + j, step, to + j, range);
+          }
           j += 2 * kLanes;
         }
         if (j + kLanes <= k) {
-          sum_vectors<1, kBlocks>(e, m, row, other + j, step, to + j, range);
+          if constexpr (kBlocks) {
+            sum_vectors<1, true>(e, m, row, other + j, step, to + j, range);
+          } else {
+            sum_few_vectors<1>(e, m, other + j, step, to + j, range);
+          }
           j += kLanes;
         }
       }
@@ -147,45 +181,82 @@ template <typename T>
 
 }  // namespace
 
+namespace {
+
+constexpr int64_t kCacheBytes = int64_t{1} << 20;  // of the dense operand, that stay in a core's cache
+constexpr int64_t kMinUses = 8;                    // of each row, from which a copy of columns pays
+
+// The number of columns to multiply at a time, so that they stay in the cache; k for all.
+template <typename T>
+int64_t tile_columns(const BlockMatrix<T>& m, int64_t k) {
+  const int64_t bytes = std::max<int64_t>(m.columns, 1) * static_cast<int64_t>(sizeof(T));
+  if (bytes * k <= kCacheBytes || m.crow[m.rows] < kMinUses * m.columns || m.p != 1 || m.q != 1) return k;
+  const int64_t step = 4 * kBytes / static_cast<int64_t>(sizeof(T));
+  if (bytes * step > 2 * kCacheBytes) return k;
+  return std::min(k, std::max(step, kCacheBytes / bytes / step * step));
+}
+
+// out = m @ other, some columns at a time, copied to consecutive memory: rows of a power of two of bytes would share
+// few sets of the cache.
+template <typename T>
+void multiply_tiles(const BlockMatrix<T>& m, const T* other, int64_t k, int64_t tile, T* out, IndexCheck& range) {
+  Tensor buffer = empty({m.columns * tile * static_cast<int64_t>(sizeof(T))}, DType::kUInt8, Device{});
+  T* copy = static_cast<T*>(buffer.data());
+  for (int64_t first = 0; first < k; first += tile) {
+    const int64_t width = std::min(tile, k - first);
+    parallel_for(m.columns, std::max<int64_t>(1, (1 << 14) / width), [&](int64_t begin, int64_t end) {
+      for (int64_t r = begin; r < end; ++r) std::copy_n(other + r * k + first, width, copy + r * width);
+    });
+    parallel_for_rows(m.crow, m.rows, width, [&](int64_t begin, int64_t end) {
+      multiply_rows(m, begin, end, copy, width, width, out + first, k, range);
+    });
+  }
+}
+
+}  // namespace
+
 template <typename T>
 void multiply(const BlockMatrix<T>& m, const T* other, int64_t k, T* out, IndexCheck& range) {
   if (k == 1 && m.p == 1 && m.q == 1) {
     return parallel_for_rows(m.crow, m.rows, 1,
                              [&](int64_t begin, int64_t end) { multiply_vector_in(m, begin, end, other, out, range); });
   }
+  const int64_t tile = tile_columns(m, k);
+  if (tile < k) return multiply_tiles(m, other, k, tile, out, range);
   parallel_for_rows(m.crow, m.rows, m.p * m.q * k,
                     [&](int64_t begin, int64_t end) { multiply_rows(m, begin, end, other, k, k, out, k, range); });
 }
 
 namespace {
 
-// Adds to columns [begin, end) of `out` the products of all entries, in order.
+// Adds the products of all entries, in order, to `width` columns, whose rows are `step` apart in other and `out_step`
+// in out.
 template <typename T>
-[[gnu::always_inline]] inline void add_columns_in(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* other,
-                                                  int64_t k, T* out, IndexCheck& range) {
+[[gnu::always_inline]] inline void add_columns_in(const BlockMatrix<T>& m, int64_t width, const T* other, int64_t step,
+                                                  T* out, int64_t out_step, IndexCheck& range) {
   for (int64_t r = 0; r < m.rows; ++r) {
-    const T* __restrict from = other + r * k;
+    const T* __restrict from = other + r * step;
     for (int64_t i = m.crow[r]; i < m.crow[r + 1]; ++i) {
-      T* __restrict to = out + range.checked(m.col[i]) * k;
+      T* __restrict to = out + range.checked(m.col[i]) * out_step;
       const T value = m.values[i];
 #pragma GCC ivdep
-      for (int64_t j = begin; j < end; ++j) to[j] = static_cast<T>(to[j] + value * from[j]);
+      for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(to[j] + value * from[j]);
     }
   }
 }
 
-TT_CLONES void add_columns(const BlockMatrix<float>& m, int64_t begin, int64_t end, const float* other, int64_t k,
-                           float* out, IndexCheck& range) {
-  add_columns_in(m, begin, end, other, k, out, range);
+TT_CLONES void add_columns(const BlockMatrix<float>& m, int64_t width, const float* other, int64_t step, float* out,
+                           int64_t out_step, IndexCheck& range) {
+  add_columns_in(m, width, other, step, out, out_step, range);
 }
-TT_CLONES void add_columns(const BlockMatrix<double>& m, int64_t begin, int64_t end, const double* other, int64_t k,
-                           double* out, IndexCheck& range) {
-  add_columns_in(m, begin, end, other, k, out, range);
+TT_CLONES void add_columns(const BlockMatrix<double>& m, int64_t width, const double* other, int64_t step, double* out,
+                           int64_t out_step, IndexCheck& range) {
+  add_columns_in(m, width, other, step, out, out_step, range);
 }
 template <typename T>
-void add_columns(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* other, int64_t k, T* out,
+void add_columns(const BlockMatrix<T>& m, int64_t width, const T* other, int64_t step, T* out, int64_t out_step,
                  IndexCheck& range) {
-  add_columns_in(m, begin, end, other, k, out, range);
+  add_columns_in(m, width, other, step, out, out_step, range);
 }
 
 // The product of two rows of k elements. The order of the sums does not depend on the instruction set.
@@ -245,9 +316,25 @@ void sample_rows(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* x
 template <typename T>
 void multiply_transposed(const BlockMatrix<T>& m, const T* other, int64_t k, T* out, IndexCheck& range) {
   // Each thread adds to its own columns, so that sums are in the order of the entries for any number of threads.
-  const int64_t entries = std::max<int64_t>(m.crow[m.rows], 1);
-  parallel_for(k, std::max<int64_t>(64 / static_cast<int64_t>(sizeof(T)), (1 << 15) / entries),
-               [&](int64_t begin, int64_t end) { add_columns(m, begin, end, other, k, out, range); });
+  const int64_t tile = tile_columns(m, k);
+  if (tile == k) {
+    const int64_t entries = std::max<int64_t>(m.crow[m.rows], 1);
+    return parallel_for(
+        k, std::max<int64_t>(kBytes / static_cast<int64_t>(sizeof(T)), (1 << 15) / entries),
+        [&](int64_t begin, int64_t end) { add_columns(m, end - begin, other + begin, k, out + begin, k, range); });
+  }
+  // Sums of some columns at a time, in memory of their own that stays in the cache.
+  const int64_t tiles = (k + tile - 1) / tile, size = m.columns * tile;
+  Tensor buffer = empty({tiles * size * static_cast<int64_t>(sizeof(T))}, DType::kUInt8, Device{});
+  parallel_for(tiles, 1, [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t first = i * tile, width = std::min(tile, k - first);
+      T* sums = static_cast<T*>(buffer.data()) + i * size;
+      std::fill_n(sums, m.columns * width, T{});
+      add_columns(m, width, other + first, k, sums, width, range);
+      for (int64_t c = 0; c < m.columns; ++c) std::copy_n(sums + c * width, width, out + c * k + first);
+    }
+  });
 }
 
 template <typename T>

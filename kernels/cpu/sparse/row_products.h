@@ -11,7 +11,7 @@ namespace tt::cpu {
 template <typename T>
 struct BlockMatrix {
   const int64_t *crow, *col;
-  int64_t rows;  // of blocks
+  int64_t rows, columns;  // of blocks
   const T* values;
   int64_t p = 1, q = 1;
 };

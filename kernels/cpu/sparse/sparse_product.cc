@@ -7,6 +7,7 @@
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/sparse/indices.h"
+#include "kernels/cpu/sparse/product_type.h"
 
 namespace tt::cpu {
 namespace {
@@ -102,17 +103,6 @@ void multiply_rows(const Csr& a, const T* x, const Csr& b, const T* y, int64_t c
   });
 }
 
-template <typename F>
-void with_number(DType dtype, F f) {
-  with_any_element(dtype, [&]<typename T>(std::type_identity<T> type) {
-    if constexpr (std::is_same_v<T, Bool> || std::is_same_v<T, Half> || std::is_same_v<T, BFloat16>) {
-      fail(ErrorKind::kNotImplemented, "not implemented for ", name(dtype));
-    } else {
-      f(type);
-    }
-  });
-}
-
 }  // namespace
 
 void sparse_csr_matmul(const Tensor& crow1, const Tensor& col1, const Tensor& values1, const Tensor& crow2,
@@ -132,7 +122,7 @@ void sparse_csr_matmul(const Tensor& crow1, const Tensor& col1, const Tensor& va
   Tensor plain = empty({nnz}, DType::kInt64, crow1.device());
   values = empty({nnz}, values1.dtype(), values1.device());
   AccumulateBuffer result(values);
-  with_number(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_product_type(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     multiply_rows(a, x.data_as<T>(), b, y.data_as<T>(), columns, x.dtype(), start, plain.data_as<int64_t>(),
                   result.data<T>());
   });
@@ -148,7 +138,7 @@ void sparse_csr_sampled_matmul(const Tensor& crow1, const Tensor& col1, const Te
   const Csr at = checked_csr(crow, col, b.rows);
   const Tensor x = as_accumulate_type(values1), y = as_accumulate_type(values2);
   AccumulateBuffer result(out);
-  with_number(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+  with_product_type(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     const T *factors = x.data_as<T>(), *others = y.data_as<T>();
     const int64_t pieces = pieces_of(at.rows, at.nnz);
     const Workspaces workspaces(pieces, columns, x.dtype());
