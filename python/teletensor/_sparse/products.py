@@ -257,13 +257,13 @@ def hspmm(mat1: SparseTensor, mat2: Tensor) -> SparseTensor:
     return coo(rows, values, (mat1.shape[0], mat2.shape[1]), False)
 
 
-def smm(input: SparseTensor, mat: Tensor) -> SparseTensor:
+def smm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
     """The product of a sparse_coo and a strided matrix, as sparse_coo."""
     _only_coo("smm", input)
-    _check("smm", input, mat)
-    rows, values = _product_rows(input, mat)
-    k = mat.shape[1]
-    columns = torch.arange(k, device=mat.device).repeat(rows.shape[1])
+    _check("smm", input, mat2)
+    rows, values = _product_rows(input, mat2)
+    k = mat2.shape[1]
+    columns = torch.arange(k, device=mat2.device).repeat(rows.shape[1])
     return coo(torch.stack([rows[0].repeat_interleave(k), columns]), values.reshape(-1), (input.shape[0], k), False)
 
 
