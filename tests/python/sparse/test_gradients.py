@@ -29,7 +29,7 @@ ROWS = {
     "sparse_coo": {
         "sin": lambda s: s.sin(), "pow": lambda s: s**2, "sum of columns": lambda s: torch.sparse.sum(s, 0), "norm": lambda s: s.norm(),
         "softmax": lambda s: torch.sparse.softmax(s, 1), "log_softmax": lambda s: torch.sparse.log_softmax(s, 0),
-        "sparse product": lambda s: torch.sparse.mm(s, s.t()), "add": lambda s: s + s.detach().t().t() * 2,
+        "sparse product": lambda s: torch.sparse.mm(s, s.t()), "add": lambda s: s + (s.t().t() * 2).coalesce(),
         "cat": lambda s: torch.cat([s, s]),
         "select": lambda s: s[1], "index_select": lambda s: s.index_select(1, torch.tensor([3, 1, 1])), "csr": lambda s: s.to_sparse_csr(),
         "bsr": lambda s: s.to_sparse_bsr((3, 2)), "smm": lambda s: torch.smm(s, _dense(4, 2)), "stack": lambda s: torch.stack([s, s]),
@@ -54,7 +54,7 @@ def test_gradients_of_stored_elements(layout: str) -> None:
     for name, function in {**ANY, **ROWS[layout]}.items():
         if layout not in ("sparse_coo", "sparse_csr") and name in ("square",):
             continue
-        assert check(function, [_matrix(layout).requires_grad_()], masked=True), name
+        assert check(function, [_matrix(layout).requires_grad_()], masked=True, raise_exception=False), name
 
 
 def test_gradients_of_all_elements() -> None:
@@ -92,9 +92,10 @@ def test_leaf(layout: str) -> None:
     assert out.requires_grad and not (s * 2).is_leaf
     out.sum().backward()
     assert s.grad.layout == s.layout and s.grad.shape == s.shape
-    torch.testing.assert_close(s.grad.to_dense(), _dense(4, 2).sum(1).expand(3, 4) * (s.detach().to_dense() != 0))
+    stored = torch.ones(3, 4, dtype=torch.float64).sparse_mask(s.detach()).to_dense()
+    torch.testing.assert_close(s.grad.to_dense(), _dense(4, 2).sum(1).expand(3, 4) * stored)
     torch.sparse.mm(s, _dense(4, 2)).sum().backward()
-    torch.testing.assert_close(s.grad.to_dense(), 2 * _dense(4, 2).sum(1).expand(3, 4) * (s.detach().to_dense() != 0))
+    torch.testing.assert_close(s.grad.to_dense(), 2 * _dense(4, 2).sum(1).expand(3, 4) * stored)
     s.grad = None
     assert s.grad is None
     (gradient,) = torch.autograd.grad((s * 3).sum(), [s])
