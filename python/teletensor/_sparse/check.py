@@ -82,7 +82,8 @@ def compressed_components(kind: layout_type, outer: Tensor, plain: Tensor, value
     dense = values.dim() - 1 - batch - block
     if dense < 0 or len(size) != batch + 2 + dense:
         raise RuntimeError(
-            f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {max(dense, 0)}) but got {len(size)}"
+            f"tensor dimensionality must be sum of batch, base, and dense dimensionalities (={batch} + 2 + {max(dense, 0)}) but got "
+            f"{len(size)}"
         )
     if tuple(size[:batch]) != tuple(plain.shape[:-1]) or tuple(values.shape[:batch]) != tuple(plain.shape[:-1]):
         raise RuntimeError(f"all batch dimensions must be equal, got {list(size[:batch])} and {list(plain.shape[:-1])}")
@@ -93,7 +94,9 @@ def compressed_components(kind: layout_type, outer: Tensor, plain: Tensor, value
         )
     p, q = values.shape[batch + 1 : batch + 3] if block else (1, 1)
     if p < 1 or q < 1 or size[batch] % p or size[batch + 1] % q:
-        raise RuntimeError(f"tensor shape[{batch}:{batch + 2}] {list(size[batch : batch + 2])} must be divisible by the block size {[p, q]}")
+        raise RuntimeError(
+            f"tensor shape[{batch}:{batch + 2}] {list(size[batch : batch + 2])} must be divisible by the block size {[p, q]}"
+        )
     count = size[batch] // p if kind in ROWS else size[batch + 1] // q
     if outer.shape[-1] != count + 1:
         raise RuntimeError(

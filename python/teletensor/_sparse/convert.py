@@ -8,6 +8,7 @@ from .. import _C
 from .._C import Tensor
 from .._layouts import layout as layout_type
 from .._layouts import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
+from .._ops.shape import unravel_index
 from .._options import check_flags, check_memory_format
 from .tensor import BLOCKS, NAMES, ROWS, SparseTensor, compressed, coo, hooks, layout_name, like
 
@@ -107,7 +108,7 @@ def _entries(tensor: SparseTensor) -> tuple[Tensor, Tensor]:
 def compressed_to_dense(tensor: SparseTensor) -> Tensor:
     """The strided tensor with the values of a compressed layout."""
     indices, values = _entries(tensor)
-    b, (p, q), (n, m) = batch_dim(tensor), block_of(tensor), compressed_dim_sizes(tensor)
+    b, (n, m) = batch_dim(tensor), compressed_dim_sizes(tensor)
     batches = tensor.shape[:b].numel()
     dense = ops.sparse_scatter(indices, values, [*([batches] if b else []), n, m])
     if tensor._layout in BLOCKS:
@@ -122,7 +123,7 @@ def compressed_to_coo(tensor: SparseTensor) -> SparseTensor:
     indices, values = _entries(tensor)
     b, (p, q) = batch_dim(tensor), block_of(tensor)
     if b > 1:
-        indices = torch.cat([torch.stack(list(torch.unravel_index(indices[0], tensor.shape[:b]))), indices[1:]])
+        indices = torch.cat([torch.stack(list(unravel_index(indices[0], tensor.shape[:b]))), indices[1:]])
     if tensor._layout in BLOCKS:
         count = values.shape[0]
         inner = torch.arange(p * q, device=values.device)
@@ -230,8 +231,8 @@ def compressed_to(tensor: SparseTensor, kind: layout_type, blocksize: Any) -> Sp
         block = block_of(tensor)
         if blocksize is not None and tuple(blocksize) != block:
             raise RuntimeError(
-                f"to_{str(kind).removeprefix('torch.')}: conversion from {layout_name(tensor)} to {NAMES[str(kind)]} with blocksize changed "
-                f"from {list(block)} to {list(blocksize)} is not supported"
+                f"to_{str(kind).removeprefix('torch.')}: conversion from {layout_name(tensor)} to {NAMES[str(kind)]} with blocksize "
+                f"changed from {list(block)} to {list(blocksize)} is not supported"
             )
     if kind == tensor._layout:
         return tensor
@@ -264,7 +265,9 @@ def to_sparse(
     if str(kind) not in NAMES or kind == strided:
         raise RuntimeError(f"to_sparse: conversion from {layout_name(tensor)} to {kind} layout is not supported")
     if kind not in BLOCKS and blocksize is not None:
-        raise RuntimeError(f"to_sparse: conversion from {layout_name(tensor)} to {NAMES[str(kind)]} with blocksize argument given is not supported")
+        raise RuntimeError(
+            f"to_sparse: conversion from {layout_name(tensor)} to {NAMES[str(kind)]} with blocksize argument given is not supported"
+        )
     if kind != sparse_coo and sparse_dim is not None:
         raise RuntimeError(f"to_sparse: sparse_dim argument is not supported for the layout {NAMES[str(kind)]}")
     if kind == sparse_coo:
@@ -275,7 +278,8 @@ def to_sparse(
         return dense_to_compressed(tensor, kind, blocksize, dense_dim)
     if dense_dim is not None and dense_dim != tensor.dense_dim():
         raise RuntimeError(
-            f"to_sparse: conversion from {layout_name(tensor)} to {NAMES[str(kind)]} with dense_dim argument !=self.dense_dim() is not supported"
+            f"to_sparse: conversion from {layout_name(tensor)} to {NAMES[str(kind)]} with dense_dim argument !=self.dense_dim() is not "
+            "supported"
         )
     return coo_to_compressed(tensor, kind, blocksize) if tensor.is_sparse else compressed_to(tensor, kind, blocksize)
 

@@ -192,8 +192,8 @@ def _validate_sparse_compressed_tensor_args(
 ) -> None:
     """Raises RuntimeError unless the components are valid. Waits for the engine."""
     check_flags("_validate_sparse_compressed_tensor_args", check_pinning=check_pinning)
-    _compressed("_validate_sparse_compressed_tensor_args", layout, compressed_indices, plain_indices, values, size, None, None, False, False,
-                True)  # fmt: skip
+    name = "_validate_sparse_compressed_tensor_args"
+    _compressed(name, layout, compressed_indices, plain_indices, values, size, None, None, False, False, True)
 
 
 _LIKE = {"zeros_like": "zeros", "empty_like": "empty"}

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._functions import broadcast_shapes, result_type
 from .._layouts import sparse_csr
 from .convert import batch_dim, blocks_of, coalesce, compressed_to_coo, coo_to_compressed, sparse_sizes
 from .tensor import BLOCKS, SparseTensor, become, coo, handlers, hooks, layout_name, like, not_implemented
@@ -107,8 +108,10 @@ def _union(a: SparseTensor, b: SparseTensor, alpha: Any) -> SparseTensor:
     if a.shape != b.shape:
         raise RuntimeError(f"add: expected sizes of 'self' and 'other' to match, but {list(a.shape)} != {list(b.shape)}")
     if a.sparse_dim() != b.sparse_dim():
-        raise RuntimeError(f"add: expected 'self' and 'other' to have same number of sparse dimensions, but got {a.sparse_dim()} and {b.sparse_dim()}")
-    kind = torch.result_type(a._elements, b._elements)
+        raise RuntimeError(
+            f"add: expected 'self' and 'other' to have same number of sparse dimensions, but got {a.sparse_dim()} and {b.sparse_dim()}"
+        )
+    kind = result_type(a._elements, b._elements)
     first, second = a._elements.to(kind), _scaled(b._elements.to(kind), alpha)
     source = a._dense_source or b._dense_source
     if a._coo is b._coo:
@@ -146,11 +149,11 @@ def _add_dense(dense: Tensor, tensor: SparseTensor, alpha: Any, into: list | Non
     if into is not None and into[0] is dense and tensor.is_sparse and tensor.sparse_dim() == 1 and not tensor.requires_grad:
         values = tensor._elements.to(dense.dtype)
         return dense.index_add_(0, tensor._coo[0], _scaled(values, alpha))
-    kind = torch.result_type(dense, tensor._elements)
+    kind = result_type(dense, tensor._elements)
     scattered = _scaled(hooks["to_dense"](tensor).to(kind), alpha)
     if into is None:
         return dense + scattered
-    return _C.ops.add(dense, scattered, 1, out=into[0])
+    return _C.ops.add(dense, scattered, out=into[0])
 
 
 def added(a: Any, b: Any, alpha: Any, into: list | None, name: str = "add") -> Any:
@@ -168,7 +171,7 @@ def added(a: Any, b: Any, alpha: Any, into: list | None, name: str = "add") -> A
     if a.is_sparse:
         return given(_union(a, b, alpha), into)
     if a._plain is b._plain:
-        kind = torch.result_type(a._elements, b._elements)
+        kind = result_type(a._elements, b._elements)
         return given(like(a, a._elements.to(kind) + _scaled(b._elements.to(kind), alpha)), into)
     if a._layout in BLOCKS or batch_dim(a) or batch_dim(b):
         raise NotImplementedError(f"[{name}] batches and blocks of {layout_name(a)} with different indices are not supported")
@@ -215,10 +218,10 @@ def _intersection(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 def _times_dense(tensor: SparseTensor, dense: Tensor) -> SparseTensor:
     """The product with a strided tensor that can be broadcast to the sparse tensor's size."""
-    if tuple(torch.broadcast_shapes(tuple(tensor.shape), tuple(dense.shape))) != tuple(tensor.shape):
+    if tuple(broadcast_shapes(tuple(tensor.shape), tuple(dense.shape))) != tuple(tensor.shape):
         raise NotImplementedError(
-            f"[mul] expected a strided tensor that can be broadcast to {list(tensor.shape)}, got {list(dense.shape)}: a sparse tensor is not "
-            "broadcast"
+            f"[mul] expected a strided tensor that can be broadcast to {list(tensor.shape)}, got {list(dense.shape)}: a sparse tensor is "
+            "not broadcast"
         )
     dense = dense.broadcast_to(tensor.shape)
     if not tensor.is_sparse:

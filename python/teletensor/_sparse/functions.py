@@ -29,14 +29,13 @@ from .create import (
     spdiags,
 )
 from .elementwise import given
-from .products import hspmm, mm_reduce, sampled_addmm, smm
+from .products import mm_reduce, sampled_addmm, smm
 from .reduce import sparse_softmax, sparse_sum
 from .shape import narrow_copy, resize_as_sparse_, sparse_resize_, sparse_resize_and_clear_
 from .tensor import SparseTensor, not_implemented
 
 _LOADED = (elementwise, products, reduce, shape, text)  # the files that register operators
 spmm = dsmm = _C.torch.mm
-hsmm = hspmm
 
 __all__ = [
     "SparseTensor", "_sparse_coo_tensor_unsafe", "_validate_sparse_compressed_tensor_args", "_validate_sparse_coo_tensor_args", "dsmm",
@@ -47,13 +46,37 @@ __all__ = [
 ]  # fmt: skip
 
 
-def sspaddmm(input: Tensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None) -> SparseTensor:
+def hspmm(mat1: SparseTensor, mat2: Tensor, *, out: Tensor | None = None) -> SparseTensor:
+    """The product of a sparse_coo and a strided matrix, with one sparse dimension: the rows."""
+    return given(products.hspmm(mat1, mat2), None if out is None else [out])
+
+
+def hsmm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
+    """hspmm()."""
+    return products.hspmm(input, mat2)
+
+
+def sspaddmm(*args: Any, beta: Any = 1, alpha: Any = 1, out: Tensor | None = None, **named: Any) -> SparseTensor:
     """beta input + alpha mat1 mat2; input and mat1 are of layout sparse_coo, and the result is uncoalesced."""
-    if not isinstance(input, SparseTensor) or not isinstance(mat1, SparseTensor):
+    values = list(args)
+    if values and not isinstance(values[0], Tensor):  # PyTorch's older order
+        beta = values.pop(0)
+        if len(values) == 4:
+            alpha = values.pop(1)
+    for name in ("input", "mat1", "mat2")[len(values) :]:
+        if name not in named:
+            raise TypeError(f"sspaddmm() missing 1 required positional argument: '{name}'")
+        values.append(named.pop(name))
+    if named or len(values) != 3:
+        raise TypeError(f"sspaddmm() expected input, mat1 and mat2, got {len(values)} tensors and {sorted(named)}")
+    if not isinstance(values[0], SparseTensor) or not isinstance(values[1], SparseTensor):
         raise RuntimeError("sspaddmm: expected sparse tensors as input and mat1, and a strided one as mat2")
-    return given(products.sspaddmm(input, mat1, mat2, beta, alpha), None if out is None else [out])
+    return given(products.sspaddmm(*values, beta, alpha), None if out is None else [out])
 
 
+sspaddmm.__overloads__ = (  # type: ignore[attr-defined]
+    "input, mat1, mat2, *, beta=1, alpha=1, out=None", "beta, input, alpha, mat1, mat2", "beta, input, mat1, mat2",
+)  # fmt: skip
 saddmm = sspaddmm
 
 
@@ -67,10 +90,11 @@ def native_norm(input: Tensor, p: Any = 2, dim: Any = None, keepdim: bool = Fals
 
 
 def _copies(name: str):
-    def copy(input: Tensor) -> Tensor:
+    def copy(input: Tensor, *, out: Tensor | None = None) -> Tensor:
         if not isinstance(input, Tensor):
             raise TypeError(f"{name}_copy(): argument 'input' (position 1) must be Tensor, not {type(input).__name__}")
-        return getattr(input, name)().clone()
+        copied = getattr(input, name)().clone()
+        return copied if out is None else out.resize_(copied.shape).copy_(copied)
 
     copy.__name__ = copy.__qualname__ = f"{name}_copy"
     copy.__doc__ = f"A copy of Tensor.{name}()."

@@ -257,13 +257,13 @@ def hspmm(mat1: SparseTensor, mat2: Tensor) -> SparseTensor:
     return coo(rows, values, (mat1.shape[0], mat2.shape[1]), False)
 
 
-def smm(input: SparseTensor, mat: Tensor) -> SparseTensor:
+def smm(input: SparseTensor, mat2: Tensor) -> SparseTensor:
     """The product of a sparse_coo and a strided matrix, as sparse_coo."""
     _only_coo("smm", input)
-    _check("smm", input, mat)
-    rows, values = _product_rows(input, mat)
-    k = mat.shape[1]
-    columns = torch.arange(k, device=mat.device).repeat(rows.shape[1])
+    _check("smm", input, mat2)
+    rows, values = _product_rows(input, mat2)
+    k = mat2.shape[1]
+    columns = torch.arange(k, device=mat2.device).repeat(rows.shape[1])
     return coo(torch.stack([rows[0].repeat_interleave(k), columns]), values.reshape(-1), (input.shape[0], k), False)
 
 
@@ -292,7 +292,8 @@ def sampled_addmm(input: SparseTensor, mat1: Tensor, mat2: Tensor, beta: Any = 1
         raise RuntimeError("sampled_addmm: Expected mat1, mat2 and self to have the same batch size")
     if mat1.shape[-1] != mat2.shape[-2]:
         raise RuntimeError(
-            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({mat1.shape[-2]}x{mat1.shape[-1]} and {mat2.shape[-2]}x{mat2.shape[-1]})"
+            f"sampled_addmm: mat1 and mat2 shapes cannot be multiplied ({mat1.shape[-2]}x{mat1.shape[-1]} and {mat2.shape[-2]}x"
+            f"{mat2.shape[-1]})"
         )
     if (input.shape[-2], input.shape[-1]) != (mat1.shape[-2], mat2.shape[-1]):
         raise RuntimeError(
@@ -328,7 +329,9 @@ def _triangular_solve(arguments: list, into: list | None) -> Tensor:
     if not isinstance(a, SparseTensor) or a.is_sparse or isinstance(b, SparseTensor) or into is not None:
         raise not_implemented("triangular_solve", a if isinstance(a, SparseTensor) else b)
     if a._layout not in (sparse_csr, sparse_csc) or batch_dim(a):
-        raise NotImplementedError(f"[triangular_solve] expected a matrix of layout sparse_csr, got {layout_name(a)} of size {list(a.shape)}")
+        raise NotImplementedError(
+            f"[triangular_solve] expected a matrix of layout sparse_csr, got {layout_name(a)} of size {list(a.shape)}"
+        )
     if a.dim() != 2 or b.dim() != 2 or a.shape[0] != a.shape[1] or a.shape[0] != b.shape[0]:
         raise RuntimeError(f"triangular_solve: expected a square matrix and rows that fit, got {list(a.shape)} and {list(b.shape)}")
     unmasked("triangular_solve", a)

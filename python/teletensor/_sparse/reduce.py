@@ -31,10 +31,11 @@ def _dims(dim: Any, count: int) -> list[int]:
 def sum_coo(tensor: SparseTensor, dims: list[int], keepdim: bool = False, dtype: Any = None) -> Tensor:
     """The sum of a sparse_coo tensor over dimensions: strided if these are all sparse dimensions, else sparse_coo."""
     sparse, total = tensor.sparse_dim(), tensor.dim()
+    tensor = tensor if tensor._coalesced else coalesce(tensor)
     values = tensor._elements if dtype is None else tensor._elements.to(dtype)
     kept = [d for d in range(sparse) if d not in dims]
     inner = [d - sparse + 1 for d in dims if d >= sparse]
-    size = [1 if d in dims else n for d, n in enumerate(tensor.shape)] if keepdim else [n for d, n in enumerate(tensor.shape) if d not in dims]
+    size = [1 if d in dims else n for d, n in enumerate(tensor.shape) if keepdim or d not in dims]
     if not kept:
         result = values.sum([0, *inner])
         if keepdim:

@@ -6,10 +6,11 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._functions import promote_types
 from .._layouts import sparse_csc, sparse_csr, strided
 from .convert import batch_dim, coalesce, compressed_to_coo, moved, sparse_sizes
 from .products import transpose_matrix
-from .tensor import ROWS, SparseTensor, become, compressed, coo, handlers, layout_name, like, not_implemented
+from .tensor import ROWS, SparseTensor, become, compressed, coo, handlers, hooks, layout_name, like, not_implemented
 
 ops, torch = _C.ops, _C.torch
 
@@ -38,7 +39,8 @@ def transpose(tensor: SparseTensor, first: int, second: int) -> SparseTensor:
         b = batch_dim(tensor)
         if {first, second} != {b, b + 1}:
             raise RuntimeError(
-                f"transpose(): can only transpose the sparse dimensions ({b} and {b + 1}) of {layout_name(tensor)}, got {first} and {second}"
+                f"transpose(): can only transpose the sparse dimensions ({b} and {b + 1}) of {layout_name(tensor)}, got {first} and "
+                f"{second}"
             )
         return transpose_matrix(tensor)
     sparse = tensor.sparse_dim()
@@ -60,8 +62,8 @@ def permute(tensor: SparseTensor, dims: list[int]) -> SparseTensor:
     count, sparse = tensor.dim(), tensor.sparse_dim()
     if len(dims) != count:
         raise RuntimeError(
-            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of dimensions "
-            f"i.e. input.dim() = {count} is not equal to len(dims) = {len(dims)}"
+            f"permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired ordering of "
+            f"dimensions i.e. input.dim() = {count} is not equal to len(dims) = {len(dims)}"
         )
     order = [_dim(d, count) for d in dims]
     if len(set(order)) != count:
@@ -202,7 +204,7 @@ def cat(tensors: list[Tensor], dim: int) -> SparseTensor:
             )
     kind, ends = first.dtype, [0]
     for t in tensors:
-        kind = torch.promote_types(kind, t.dtype)
+        kind = promote_types(kind, t.dtype)
         ends.append(ends[-1] + t.shape[dim])
     size = [ends[-1] if d == dim else n for d, n in enumerate(first.shape)]
     source = any(t._dense_source for t in tensors)
@@ -228,14 +230,14 @@ def _stack(tensors: list[Tensor], dim: int) -> SparseTensor:
     return cat([unsqueeze(t, dim) for t in tensors], dim)
 
 
-def _unbind(arguments: list, into: list | None) -> tuple:
-    tensor, dim = arguments
+def unbind(tensor: SparseTensor, dim: int) -> tuple:
+    """The slices along a dimension."""
     dim = _dim(dim, tensor.dim())
     return tuple(select(tensor, dim, i) for i in range(tensor.shape[dim]))
 
 
-def _clone(arguments: list, into: list | None) -> SparseTensor:
-    tensor = arguments[0]
+def clone(tensor: SparseTensor) -> SparseTensor:
+    """A copy of the components."""
     values = tensor._elements.clone()
     if tensor.is_sparse:
         return coo(tensor._coo.clone(), values, tensor.shape, tensor._coalesced, tensor._dense_source)
@@ -244,22 +246,11 @@ def _clone(arguments: list, into: list | None) -> SparseTensor:
     )
 
 
-def _detach(arguments: list, into: list | None) -> SparseTensor:
-    made = like(arguments[0], arguments[0]._elements.detach())
-    made._dense_source, made._keeps_pattern = False, arguments[0]._keeps_pattern
+def detach(tensor: SparseTensor) -> SparseTensor:
+    """The same components, without history."""
+    made = like(tensor, tensor._elements.detach())
+    made._dense_source, made._keeps_pattern = False, tensor._keeps_pattern
     return made
-
-
-def _alias(arguments: list, into: list | None) -> SparseTensor:
-    return like(arguments[0], ops.alias(arguments[0]._elements))
-
-
-def _to_dtype(arguments: list, into: list | None) -> SparseTensor:
-    return moved(arguments[0], arguments[1], arguments[0].device)
-
-
-def _to_device(arguments: list, into: list | None) -> SparseTensor:
-    return moved(arguments[0], None, _C.placed(arguments[1]))
 
 
 def _assign(arguments: list, into: list | None) -> Tensor:
@@ -282,7 +273,7 @@ def _assign(arguments: list, into: list | None) -> Tensor:
         target._plain.copy_(source._plain)
         target._elements.copy_(source._elements)
         return target
-    return become(target, _clone([moved(source, target.dtype, target.device)], None))
+    return become(target, clone(moved(source, target.dtype, target.device)))
 
 
 def _fill(arguments: list, into: list | None) -> SparseTensor:
@@ -375,8 +366,8 @@ def _check_resize(name: str, tensor: SparseTensor, size: Any, sparse_dim: int, d
         raise RuntimeError(f"{name}: expected a tensor of layout sparse_coo, got {layout_name(tensor)}")
     if sparse_dim + dense_dim != len(tuple(size)):
         raise RuntimeError(
-            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(tuple(size))}, sparse_dim = {sparse_dim}, dense_dim = "
-            f"{dense_dim}"
+            f"'len(size) == sparse_dim + dense_dim' is not satisfied: len(size) = {len(tuple(size))}, sparse_dim = {sparse_dim}, "
+            f"dense_dim = {dense_dim}"
         )
     if tensor.requires_grad:
         raise RuntimeError(f"[{name}] cannot resize variables that require grad")
@@ -423,27 +414,54 @@ def _of(name: str, function: Any):
     return handle
 
 
-def _embedding(arguments: list, into: list | None) -> Any:
-    weight, index = arguments[:2]
+def _embedding(weight: Tensor, index: Tensor, *_rest: Any) -> Any:
     if not isinstance(weight, SparseTensor) or index.dim() != 1:
         raise not_implemented("embedding", weight if isinstance(weight, SparseTensor) else index)
     return index_select(weight, 0, index)
 
 
-def _only_message(name: str, message: str):
+def _without_out(name: str, function: Any):
+    """A handler that refuses `out`."""
+
     def handle(arguments: list, into: list | None) -> Any:
+        if into is not None:
+            raise not_implemented(f"{name}.out", next(t for t in (*into, *arguments) if isinstance(t, SparseTensor)))
+        return function(*arguments)
+
+    return handle
+
+
+def _raises(message: str):
+    def handle(_arguments: list, _into: list | None) -> Any:
         raise RuntimeError(message)
 
     return handle
 
 
+def t(tensor: SparseTensor) -> SparseTensor:
+    """The transpose of a matrix; a vector unchanged."""
+    if not tensor.is_sparse and tensor.dim() > 2:
+        raise RuntimeError(f"t() expects a tensor with <= 2 dimensions, but self is {tensor.dim()}D")
+    if tensor.is_sparse and (tensor.sparse_dim() > 2 or tensor.dense_dim()):
+        raise RuntimeError(
+            f"t() expects a tensor with <= 2 sparse and 0 dense dimensions, but got {tensor.sparse_dim()} sparse and {tensor.dense_dim()} "
+            "dense dimensions"
+        )
+    return transpose(tensor, 0, 1) if tensor.dim() == 2 else tensor
+
+
+hooks["narrow_copy"] = narrow_copy
+for _name, _function in {
+    "cat": cat, "stack": _stack, "unbind": unbind, "clone": clone, "detach": detach, "embedding": _embedding,
+    "alias": lambda tensor: like(tensor, ops.alias(tensor._elements)),
+    "to_dtype": lambda tensor, dtype: moved(tensor, dtype, tensor.device),
+    "to_device": lambda tensor, device: moved(tensor, None, _C.placed(device)),
+}.items():  # fmt: skip
+    handlers[_name] = _without_out(_name, _function)
 handlers.update(
-    t=_of("t", lambda tensor: transpose(tensor, 0, 1) if tensor.dim() == 2 else tensor), transpose=_of("transpose", transpose),
-    permute=_of("permute", permute), unsqueeze=_of("unsqueeze", unsqueeze), select=_of("select", select),
-    index_select=_of("index_select", index_select), cat=lambda arguments, into: cat(*arguments),
-    stack=lambda arguments, into: _stack(*arguments), unbind=_unbind, clone=_clone, detach=_detach, alias=_alias, to_dtype=_to_dtype,
-    to_device=_to_device, assign=_assign, fill=_fill, zeros_like=_zeros_like("zeros_like"), empty_like=_zeros_like("empty_like"),
-    embedding=_embedding, reshape=_only_message("reshape", "reshape is not implemented for sparse tensors"),
-    expand=_only_message("expand", "expand is unsupported for Sparse tensors"),
-    broadcast_to=_only_message("broadcast_to", "expand is unsupported for Sparse tensors"), view_as_real=_of("view_as_real", view_as_real),
+    t=_of("t", t), transpose=_of("transpose", transpose), permute=_of("permute", permute), unsqueeze=_of("unsqueeze", unsqueeze),
+    select=_of("select", select), index_select=_of("index_select", index_select), assign=_assign, fill=_fill,
+    zeros_like=_zeros_like("zeros_like"), empty_like=_zeros_like("empty_like"),
+    reshape=_raises("reshape is not implemented for sparse tensors"), expand=_raises("expand is unsupported for Sparse tensors"),
+    broadcast_to=_raises("expand is unsupported for Sparse tensors"), view_as_real=_of("view_as_real", view_as_real),
 )  # fmt: skip

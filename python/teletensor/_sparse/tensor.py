@@ -122,7 +122,7 @@ class SparseTensor(Tensor):
     def is_coalesced(self) -> bool:
         """Whether the indices are known to be sorted and distinct."""
         self._only_coo("is_coalesced")
-        return self._coalesced
+        return self._coalesced or self._nnz() < 2
 
     def coalesce(self) -> SparseTensor:
         """The tensor with sorted, distinct indices; values of equal indices are added."""
@@ -138,13 +138,13 @@ class SparseTensor(Tensor):
     def indices(self) -> Tensor:
         """The indices of a coalesced tensor, int64 [sparse_dim, nnz]."""
         self._only_coo("indices")
-        if not self._coalesced:
+        if not self.is_coalesced():
             raise RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first")
         return self._coo.detach()
 
     def values(self) -> Tensor:
         """The values; of sparse_coo, of a coalesced tensor."""
-        if self.is_sparse and not self._coalesced:
+        if self.is_sparse and not self.is_coalesced():
             raise RuntimeError("Cannot get values on an uncoalesced tensor, please call .coalesce() first")
         return _C.ops.alias(self._elements) if self._elements.requires_grad and _C.is_grad_enabled() else self._elements.detach()
 
@@ -399,6 +399,18 @@ class SparseTensor(Tensor):
     def mH(self) -> SparseTensor:  # type: ignore[override]  # noqa: N802 - PyTorch's name
         """The conjugate transpose."""
         return self.mT.conj()
+
+    def narrow_copy(self, dim: int, start: int, length: int) -> SparseTensor:
+        """A range of a dimension."""
+        return hooks["narrow_copy"](self, dim, start, length)
+
+    def transpose_(self, dim0: int, dim1: int) -> SparseTensor:
+        """Exchanges two dimensions, in place."""
+        return become(self, self.transpose(dim0, dim1))
+
+    def t_(self) -> SparseTensor:
+        """Exchanges rows and columns, in place."""
+        return become(self, self.t())
 
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Any:
         """Raises NotImplementedError: use sparse_resize_()."""

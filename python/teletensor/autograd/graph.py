@@ -7,8 +7,8 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
-from .._gradients import leaf_hooks
 from .._grad_mode import set_grad_enabled
+from .._gradients import leaf_hooks
 from ._graph_names import (
     GradientEdge,
     increment_version,

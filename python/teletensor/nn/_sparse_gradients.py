@@ -2,36 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from .. import _C
 from .._C import Tensor
 from .._gradients import record
-from .._sparse.create import sparse_coo_tensor
-from ..autograd.function import Function
-
-
-class _SparseRows(Function):
-    """weight[indices]; backward records the gradient of the weight as a sparse_coo tensor."""
-
-    @staticmethod
-    def forward(ctx: Any, weight: Tensor, indices: Tensor, padding_idx: int) -> Tensor:
-        """The rows, of the indices' sizes and the weight's second one."""
-        ctx.weight, ctx.indices, ctx.padding_idx = weight, indices, padding_idx
-        return _C.ops.embedding(weight, indices, padding_idx)
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple:
-        """Records the gradient; the engine receives none."""
-        if _C.is_grad_enabled():
-            raise RuntimeError("[embedding] a sparse gradient cannot be differentiated again: create_graph=True expects sparse=False")
-        weight, flat = ctx.weight, ctx.indices.reshape(-1)
-        rows = gradient.reshape(flat.shape[0], weight.shape[1])
-        if ctx.padding_idx >= 0:
-            kept = (flat != ctx.padding_idx).nonzero().reshape(-1)
-            flat, rows = flat.index_select(0, kept), rows.index_select(0, kept)
-        record(weight, sparse_coo_tensor(flat.unsqueeze(0), rows, weight.shape, check_invariants=False))
-        return None, None, None
+from .._sparse.tensor import coo
 
 
 def has_sparse_gradient(weight: Tensor) -> bool:
@@ -41,7 +15,24 @@ def has_sparse_gradient(weight: Tensor) -> bool:
 
 
 def rows(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: bool = False) -> Tensor:
-    """The rows of a weight at indices. The weight's gradient is a sparse, uncoalesced tensor with a row per index."""
+    """The rows of a weight at indices. The weight's gradient is a sparse, uncoalesced tensor with a row per index.
+
+    The engine's backward pass calls for the gradient of the rows, and records none of the weight.
+    """
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
-    return _SparseRows.apply(weight, indices, padding_idx)
+    selected = _C.ops.embedding(weight.detach(), indices, padding_idx)
+
+    def backward(gradients: list, create_graph: bool) -> list:
+        if create_graph:
+            raise RuntimeError("[embedding] a sparse gradient cannot be differentiated again: create_graph=True expects sparse=False")
+        flat = indices.reshape(-1)
+        values = gradients[0].reshape(flat.shape[0], weight.shape[1])
+        if padding_idx >= 0:
+            kept = (flat != padding_idx).nonzero().reshape(-1)
+            flat, values = flat.index_select(0, kept), values.index_select(0, kept)
+        record(weight, coo(flat.unsqueeze(0) if flat.dtype is _C.int64 else flat.to(_C.int64).unsqueeze(0), values, weight.shape))
+        return [None]
+
+    _C.custom_function([weight], [selected], backward, "EmbeddingBackward0")
+    return selected

@@ -7,6 +7,7 @@ import warnings
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
+from . import _sparse_gradients
 
 _ops = _C.ops
 
@@ -28,11 +29,8 @@ def divide_by_frequency(rows: Tensor, indices: Tensor, num_weights: int) -> Tens
 
 
 def _rows(weight: Tensor, flat: Tensor, padding_idx: int, scale_grad_by_freq: bool, sparse: bool) -> Tensor:
-    if sparse:
-        from ._sparse_gradients import has_sparse_gradient, rows
-
-        if has_sparse_gradient(weight):
-            return rows(weight, flat, padding_idx, scale_grad_by_freq)
+    if sparse and _sparse_gradients.has_sparse_gradient(weight):
+        return _sparse_gradients.rows(weight, flat, padding_idx, scale_grad_by_freq)
     return _ops.embedding(weight, flat, -1)
 
 

@@ -23,6 +23,7 @@ from .._overridable import PROTOCOL as _PROTOCOL
 from .._overridable import overridable as _overridable
 from .._overridable import wrap_functions as _wrap_functions
 from . import _reduction as _Reduction  # noqa: F401, N812 - PyTorch's name
+from . import _sparse_gradients
 from .dot_product_attention import multi_head_attention_forward, scaled_dot_product_attention  # noqa: F401
 from .embedding_bag import embedding_bag, divide_by_frequency, renorm_rows
 from .resampling import fold, interpolate, unfold, upsample, upsample_bilinear, upsample_nearest  # noqa: F401
@@ -422,12 +423,6 @@ def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5) -> Ten
     return _ops.layer_norm(input, repeated(normalized_shape, 1), weight, bias, eps)
 
 
-def _has_sparse_gradient(weight: Tensor) -> bool:
-    from ._sparse_gradients import has_sparse_gradient
-
-    return has_sparse_gradient(weight)
-
-
 def embedding(
     input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False
 ) -> Tensor:
@@ -444,10 +439,8 @@ def embedding(
         padding_idx += count
     if max_norm is not None:
         renorm_rows(weight, input, max_norm, norm_type)
-    if sparse and _has_sparse_gradient(weight):
-        from ._sparse_gradients import rows as sparse_rows
-
-        return sparse_rows(weight, input, padding_idx, scale_grad_by_freq)
+    if sparse and _sparse_gradients.has_sparse_gradient(weight):
+        return _sparse_gradients.rows(weight, input, padding_idx, scale_grad_by_freq)
     rows = _ops.embedding(weight, input, padding_idx)
     return divide_by_frequency(rows, input, weight.shape[0]) if scale_grad_by_freq else rows
 

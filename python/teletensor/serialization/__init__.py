@@ -85,7 +85,7 @@ def load(
     Raises:
         teletensor.serialization.LoadError: the file is damaged, or contains classes or functions that are not registered.
             LoadError is a pickle.UnpicklingError and a RuntimeError.
-        NotImplementedError: the file contains sparse or nested tensors.
+        NotImplementedError: the file contains nested tensors.
         RuntimeError: a tensor was on a GPU that this engine does not have.
         OSError: the file cannot be opened or read.
     """

@@ -28,7 +28,7 @@ _PYTHON2_MODULES = {
 # other codecs may decompress data, among other things
 _ENCODINGS = ("latin1", "latin-1", "iso-8859-1", "utf-8", "utf8", "ascii")
 
-_OTHER_LAYOUTS = ("torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc", "torch.jagged")
+_LAYOUTS = ("torch.strided", "torch.sparse_coo", "torch.sparse_csr", "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc")
 
 
 def _name_and_object(entry) -> tuple[str, Any]:
@@ -145,12 +145,12 @@ def _device(*args) -> _C.device:
 
 
 def _layout(name="") -> str:
-    if name in _OTHER_LAYOUTS:
-        raise NotImplementedError(f"[load] the file contains a tensor of layout {name}: sparse tensors are not implemented")
-    require(name == "torch.strided", "a layout", name)
-    from .._layouts import strided
+    from .. import _layouts
 
-    return strided
+    if name == "torch.jagged":
+        raise NotImplementedError(f"[load] the file contains a tensor of layout {name}: nested tensors are not implemented")
+    require(name in _LAYOUTS, "a layout", name)
+    return getattr(_layouts, name.removeprefix("torch."))
 
 
 def _table(keys) -> dict[str, Any]:
@@ -194,6 +194,7 @@ def _table(keys) -> dict[str, Any]:
         "torch._utils._rebuild_parameter_with_state": (r.rebuild_parameter_with_state, None),
         "torch._utils._rebuild_meta_tensor_no_storage": (r.rebuild_meta_tensor, None),
         "torch._utils._rebuild_device_tensor_from_cpu_tensor": (r.rebuild_device_tensor, None),
+        "torch._utils._rebuild_sparse_tensor": (r.rebuild_sparse_tensor, None),
         "torch._utils._rebuild_qtensor": (r.rebuild_qtensor, None),
         "torch._utils._rebuild_wrapper_subclass": (r.rebuild_wrapper, None),
         "torch._tensor._rebuild_from_type_v2": (r.rebuild_from_type, None),
@@ -203,7 +204,6 @@ def _table(keys) -> dict[str, Any]:
         "torch.Tensor": (r.make_tensor, _C.Tensor),
     }  # fmt: skip
     for missing in (
-        "_rebuild_sparse_tensor",
         "_rebuild_nested_tensor",
         "_rebuild_device_tensor_from_numpy",
     ):

@@ -168,7 +168,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         function, args = reduce_tensor(tensor, self._storages.of_tensor)
         kind = type(tensor)
         is_ours = kind.__module__.partition(".")[0] in ("teletensor", "torch")
-        if is_ours and tensor.is_quantized:
+        if is_ours and (tensor.is_quantized or str(tensor.layout) != "torch.strided"):
             return Name.of(function), args
         is_plain = is_ours and not _C._is_wrapper(tensor)  # Tensor and Buffer
         if is_plain and not attributes:

@@ -217,11 +217,32 @@ def rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_gr
         raise damaged(str(error)) from None
 
 
+def rebuild_sparse_tensor(layout, data) -> Tensor:
+    """``_rebuild_sparse_tensor``: indices and values, of which the indices are checked. Waits for the engine."""
+    from .._sparse.create import sparse_compressed_tensor, sparse_coo_tensor
+
+    require(type(data) is tuple and 3 <= len(data) <= 4, "the components of a sparse tensor", data)
+    is_coo = layout == "torch.sparse_coo"
+    tensors, rest = (data[:2], data[2:]) if is_coo else (data[:3], data[3:])
+    require(all(isinstance(t, Tensor) and not _C._is_wrapper(t) for t in tensors), "tensors as components", data)
+    require(bool(rest) and isinstance(rest[0], (tuple, list)), "a size", rest)
+    size = _checked_ints(tuple(rest[0]), "sizes")
+    coalesced = rest[1] if is_coo and len(rest) == 2 else None
+    require(coalesced in (None, True, False), "whether the tensor is coalesced", coalesced)
+    try:
+        if is_coo:
+            return sparse_coo_tensor(*tensors, size, check_invariants=True, is_coalesced=coalesced)
+        return sparse_compressed_tensor(*tensors, size, layout=layout, check_invariants=True)
+    except _C.OutOfMemoryError:
+        raise
+    except (RuntimeError, TypeError) as error:
+        raise damaged(str(error)[:300]) from None
+
+
 def not_implemented(name: str) -> Callable:
     """A function that raises NotImplementedError for a kind of tensor that teletensor does not have."""
     kinds = {
-        "_rebuild_sparse_tensor": "sparse", "_rebuild_nested_tensor": "nested",
-        "_rebuild_device_tensor_from_numpy": "XLA",
+        "_rebuild_nested_tensor": "nested", "_rebuild_device_tensor_from_numpy": "XLA",
     }  # fmt: skip
 
     def refuse(*args):
@@ -241,6 +262,15 @@ def _reduce_quantized(tensor: Any, storage: Any) -> tuple:
     return "torch._utils _rebuild_qtensor", (storage(tensor._ints, q.dtype), *where, parameters, False, OrderedDict())
 
 
+def _reduce_sparse(tensor: Any) -> tuple:
+    values = tensor._elements.detach()
+    if tensor.is_sparse:
+        data = (tensor._coo, values, _C.Size(tensor.shape), tensor._coalesced)
+    else:
+        data = (tensor._compressed, tensor._plain, values, _C.Size(tensor.shape))
+    return "torch._utils _rebuild_sparse_tensor", (tensor.layout, data)
+
+
 def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     """The name of the function that creates a tensor, and its arguments, as PyTorch writes them.
 
@@ -251,6 +281,8 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     if tensor.is_quantized:
         return _reduce_quantized(tensor, storage)
     if _C._is_wrapper(tensor):
+        if tensor.layout != "torch.strided":
+            return _reduce_sparse(tensor)
         if getattr(type(tensor), "_saved_with_state", False):
             from .._layouts import strided
 

@@ -55,6 +55,10 @@ class SparseSemiStructuredTensor(Tensor):
         """Whether gradients are computed for the values."""
         return self._values.requires_grad
 
+    @requires_grad.setter
+    def requires_grad(self, value: bool) -> None:
+        self._values.requires_grad = value
+
     @property
     def grad_fn(self) -> Any:  # type: ignore[override]
         """The node of the graph that computed the values."""

@@ -162,7 +162,7 @@ def _compare_numbers(actual: Any, expected: Any, options: _Options) -> None:
 def _compare_attributes(actual: Tensor, expected: Tensor, options: _Options) -> None:
     checks = (
         (True, "shape", actual.shape, expected.shape), (options.check_layout, "layout", actual.layout, expected.layout),
-        (options.check_stride, "stride()", actual.stride(), expected.stride()),
+        *([(True, "stride()", actual.stride(), expected.stride())] if options.check_stride else ()),
         (options.check_device, "device", actual.device, expected.device), (options.check_dtype, "dtype", actual.dtype, expected.dtype),
     )  # fmt: skip
     for wanted, name, a, e in checks:
@@ -172,6 +172,9 @@ def _compare_attributes(actual: Tensor, expected: Tensor, options: _Options) -> 
 
 def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> None:
     _compare_attributes(actual, expected, options)
+    if (actual.layout != "torch.strided" or expected.layout != "torch.strided") and actual.device.type != "meta":
+        _compare_sparse(actual, expected, options)
+        return
     if actual.device.type == "meta" or expected.device.type == "meta":
         return
     rtol, atol = options.tolerances(actual.dtype, expected.dtype)
@@ -182,6 +185,25 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
     close = _C.torch.isclose(a, e, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
     if not bool(close.all()):
         options.fail(_mismatch(a, e, close, rtol, atol))
+
+
+def _compare_sparse(actual: Any, expected: Any, options: _Options) -> None:
+    """Compares indices and values of sparse tensors; tensors of different layouts as strided ones."""
+    if actual.layout != expected.layout:
+        _compare_tensors(actual.to_dense(), expected.to_dense(), options)
+        return
+    if actual.is_sparse and actual.is_coalesced() != expected.is_coalesced():
+        actual, expected = actual.coalesce(), expected.coalesce()
+    if actual._nnz() != expected._nnz():
+        options.fail(f"The number of specified values in sparse tensors does not match: {actual._nnz()} != {expected._nnz()}")
+    rows = actual.layout in ("torch.sparse_csr", "torch.sparse_bsr")
+    names = ("_indices", "_values") if actual.is_sparse else (
+        *(("crow_indices", "col_indices") if rows else ("ccol_indices", "row_indices")), "values"
+    )
+    for name in names[:-1]:
+        a, e = (getattr(t, name)() for t in (actual, expected))
+        _compare_tensors(a, e, replace(options, check_dtype=False, rtol=0.0, atol=0.0))
+    _compare_tensors(getattr(actual, names[-1])(), getattr(expected, names[-1])(), options)
 
 
 def _mismatch(actual: Tensor, expected: Tensor, close: Tensor, rtol: float, atol: float) -> str:

@@ -13,6 +13,9 @@ import teletensor
 MOST_DIMS = 64  # NumPy's limit
 
 
+_SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
+
+
 class Unconvertible(Exception):
     """An argument without a counterpart here, such as a sparse tensor; the message describes it."""
 
@@ -59,6 +62,10 @@ class Converter:
 
     def tensor(self, tensor: torch.Tensor):
         if id(tensor) not in self.pairs:
+            if tensor.layout in _SPARSE:
+                ours = self.sparse(tensor)
+                self.pairs[id(tensor)] = (tensor, ours)
+                return ours
             if tensor.layout is not torch.strided or tensor.is_quantized or tensor.is_nested:
                 raise Unconvertible(f"layout {tensor.layout}")
             if tensor.dim() > MOST_DIMS:
@@ -69,6 +76,18 @@ class Converter:
             self.pairs[id(tensor)] = (tensor, ours)
         return self.pairs[id(tensor)][1]
 
+    def sparse(self, tensor: torch.Tensor):
+        """A sparse tensor of the same components."""
+        size, layout = teletensor.Size(tensor.shape), self(tensor.layout)
+        made: dict[str, Any] = {"requires_grad": tensor.requires_grad}
+        if tensor.layout is torch.sparse_coo:
+            parts = map(_same_layout, (tensor._indices(), tensor._values()))
+            return teletensor.sparse_coo_tensor(*parts, size, is_coalesced=tensor.is_coalesced(), **made)
+        rows = tensor.layout in (torch.sparse_csr, torch.sparse_bsr)
+        indices = (tensor.crow_indices(), tensor.col_indices()) if rows else (tensor.ccol_indices(), tensor.row_indices())
+        parts = map(_same_layout, (*indices, tensor.values().detach()))
+        return teletensor.sparse_compressed_tensor(*parts, size, layout=layout, **made)
+
     def __call__(self, value):
         if isinstance(value, torch.Tensor):
             return self.tensor(value)
@@ -78,8 +97,6 @@ class Converter:
             return str(value)
         if isinstance(value, (torch.layout, torch.memory_format)):
             name = str(value).removeprefix("torch.")
-            if name.startswith("sparse"):
-                raise Unconvertible(f"layout {value}")
             return getattr(teletensor, name)
         if isinstance(value, torch.Size):
             return teletensor.Size(value)
@@ -156,8 +173,10 @@ def _tensor_difference(a, b: torch.Tensor, values: bool, tolerance_factor: float
         return f"dtype {dtype_name(a.dtype)}, PyTorch has {dtype_name(b.dtype)}"
     if tuple(a.shape) != tuple(b.shape):
         return f"sizes {list(a.shape)}, PyTorch has {list(b.shape)}"
-    if b.layout is not torch.strided:
-        return f"a dense tensor, PyTorch has {b.layout}"
+    if str(a.layout) != str(b.layout):
+        return f"a tensor of {a.layout}, PyTorch has {b.layout}"
+    if b.layout in _SPARSE:
+        a, b = a.detach().to_dense(), b.detach().to_dense()
     if not values or b.numel() == 0 or b.device.type == "meta":
         return ""
     a = a.detach()

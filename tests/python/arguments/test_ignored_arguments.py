@@ -411,7 +411,7 @@ UNUSED = {
     ("distributed/tensor/_decompositions.py", "specs"), ("distributed/tensor/_dtensor.py", "args"),
     ("distributed/tensor/_dtensor.py", "async_op"), ("distributed/tensor/_dtensor.py", "kwargs"),
     ("_transforms.py", "tensor"), ("func/_batched.py", "tensor_contents"), ("func/_dual.py", "tensor_contents"),
-    ("func/_linearized.py", "tensor_contents"), ("func/_transformed.py", "types"), ("_quantized/tensor.py", "types"),
+    ("func/_linearized.py", "tensor_contents"), ("func/_transformed.py", "types"), ("_quantized/tensor.py", "types"), ("_sparse/tensor.py", "types"),
     ("func/_functionalized.py", "tensor_contents"),
     ("distributed/tensor/_dtensor.py", "tensor_contents"), ("distributed/tensor/_rules.py", "offset"),
     ("distributed/tensor/parallel/style.py", "device_mesh"), ("distributed/tensor/parallel/style.py", "inputs"),

@@ -125,7 +125,6 @@ def test_training_goes_on_from_a_file_of_pytorch(torch, name):
 
 REFUSED = [
     ("module.legacy", pickle.UnpicklingError, "contains a module.*state_dict|Sequential was not an allowed global"),
-    ("sparse", NotImplementedError, "torch.sparse_coo: sparse tensors are not implemented"),
 ]
 
 
@@ -135,6 +134,11 @@ def test_refused_files_of_pytorch(torch, name, error, match):
         with pytest.raises(error, match=match) as raised:
             torch.load(FIXTURES / f"{name}.pt", weights_only=weights_only)
         assert isinstance(raised.value, RuntimeError) and str(raised.value).startswith("[load] ")
+
+
+def test_sparse_tensor_of_pytorch(torch):
+    loaded = torch.load(FIXTURES / "sparse.pt")
+    assert loaded.layout == torch.sparse_coo and torch.equal(loaded.to_dense(), torch.eye(3))
 
 
 def test_module_of_pytorch(torch):

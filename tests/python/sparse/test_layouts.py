@@ -1,0 +1,112 @@
+"""Calls of sparse tensors against what PyTorch does (values.json, made by record.py)."""
+
+from __future__ import annotations
+
+import builtins
+import json
+import math
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import teletensor as torch
+
+from .cases import BEYOND, EXPRESSIONS, MORE_COALESCED, operands
+from .encode import outcome
+
+WANTED = json.loads(Path(__file__).with_name("values.json").read_text())["results"]
+
+
+def _close(want: Any, got: Any) -> bool:
+    """Whether results are equal; floats, which are texts, to 5 digits."""
+    if isinstance(want, list):
+        return isinstance(got, list) and len(want) == len(got) and all(map(_close, want, got))
+    if isinstance(want, dict):
+        return isinstance(got, dict) and want.keys() == got.keys() and all(_close(want[k], got[k]) for k in want)
+    if isinstance(want, str) and isinstance(got, str):
+        try:
+            x, y = float(want), float(got)
+        except ValueError:
+            return want == got
+        return x == y or math.isclose(x, y, rel_tol=1e-5, abs_tol=1e-6) or (math.isnan(x) and math.isnan(y))
+    return want == got
+
+
+def _matches(expression: str, want: Any, got: Any) -> bool:
+    if isinstance(want, dict) and "error" in want:
+        if not isinstance(got, dict) or "error" not in got or want["error"] == "crash":
+            return want["error"] == "crash"
+        wanted, found = (getattr(builtins, k["error"], Exception) for k in (want, got))
+        return issubclass(found, wanted) or issubclass(wanted, found)
+    if expression in MORE_COALESCED:
+        want = json.loads(json.dumps(want).replace('"coalesced": false', '"coalesced": true'))
+    return _close(want, got)
+
+
+@pytest.mark.filterwarnings("ignore")
+@pytest.mark.parametrize("part", range(8))
+def test_calls_are_those_of_pytorch(part: int) -> None:
+    wrong = []
+    for expression in EXPRESSIONS[part::8]:
+        if expression in BEYOND:
+            continue
+        got = outcome(torch, expression, operands(torch))
+        if not _matches(expression, WANTED[expression], got):
+            wrong.append(f"{expression}\n  expected {str(WANTED[expression])[:300]}\n  got {str(got)[:300]}")
+    assert not wrong, "\n".join(wrong)
+
+
+def test_all_calls_are_recorded() -> None:
+    assert WANTED.keys() == set(EXPRESSIONS)
+    assert not set(BEYOND) - set(EXPRESSIONS)
+
+
+@pytest.mark.parametrize("expression", sorted(BEYOND))
+def test_calls_that_pytorch_refuses(expression: str) -> None:
+    """Results that PyTorch does not compute are those of strided tensors."""
+    assert "error" in WANTED[expression]
+    names = operands(torch)
+    dense = {k: v.to_dense() if isinstance(v, torch.Tensor) else v for k, v in operands(torch).items()}
+    got = eval(expression, {}, names)
+    want = eval(BEYOND[expression] or expression, {}, dense)
+    torch.testing.assert_close(got.to_dense(), want)
+
+
+def test_errors_name_the_operator_and_the_layout() -> None:
+    names = operands(torch)
+    with pytest.raises(NotImplementedError, match="'aten::cos' with arguments from the 'SparseCPU' backend"):
+        names["cc"].cos()
+    with pytest.raises(NotImplementedError, match="'aten::lerp' with arguments from the 'SparseCsrCPU' backend"):
+        torch.lerp(names["csr"], names["csr"], 0.5)
+
+
+def test_values_are_shared_with_the_tensor() -> None:
+    t = operands(torch)["cc"]
+    t.values().mul_(2)
+    assert t.to_dense().sum().item() == 1.0
+
+
+def test_invariants() -> None:
+    checks = torch.sparse.check_sparse_tensor_invariants
+    assert not checks.is_enabled()
+    with checks():
+        assert checks.is_enabled()
+        with pytest.raises(RuntimeError, match="size is inconsistent with indices: for dim 0, size is 2 but found index 5"):
+            torch.sparse_coo_tensor([[0, 5]], [1.0, 2.0], (2,))
+    assert not checks.is_enabled()
+    with pytest.raises(RuntimeError, match="found negative index -1 for dim 0"):
+        torch.sparse_coo_tensor([[-1]], [1.0], (2,), check_invariants=True)
+
+
+def test_unchecked_indices_do_no_harm() -> None:
+    for t in (
+        torch.sparse_coo_tensor([[0, 10**15]], [1.0, 2.0], (2,)), torch.sparse_coo_tensor([[-1]], [1.0], (2,)),
+        torch.sparse_csr_tensor([0, 1, 2], [0, 10**12], [1.0, 2.0], (2, 3)), torch.sparse_csr_tensor([0, 7, 2], [0, 1], [1.0, 2.0], (2, 3)),
+        torch.sparse_csr_tensor([5, 1, 2], [0, 1], [1.0, 2.0], (2, 3)),
+    ):  # fmt: skip
+        with pytest.raises((RuntimeError, IndexError)):
+            t.to_dense().sum().item()
+        if t.dim() == 2:
+            with pytest.raises((RuntimeError, IndexError)):
+                (t @ torch.ones(3, 2)).sum().item()
