@@ -223,7 +223,14 @@ def nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) ->
     """
     if mask.dtype is not _C.bool or mask.dim() != 2 or t.dim() != 3 or tuple(mask.shape) != tuple(t.shape[:2]):
         raise RuntimeError("Expected mask of dtype bool and two dimensions that match those of the 3-D input")
+    if mask_check and not nested_tensor_from_mask_left_aligned(t, mask):
+        raise RuntimeError("Expected mask to be left-aligned")
+    return from_list([row[:n] for row, n in zip(t.unbind(), mask.sum(1).tolist(), strict=True)], None, None)
+
+
+def nested_tensor_from_mask_left_aligned(t: Tensor, mask: Tensor) -> bool:
+    """Whether the true entries of each row of a mask (B, T) come first. Waits for the mask."""
     counts = mask.sum(1)
-    if mask_check and bool((mask != (_C.torch.arange(0, t.shape[1], device=t.device) < counts.unsqueeze(1))).any()):
-        raise RuntimeError("Mask is not left-aligned")
-    return from_list([row[:n] for row, n in zip(t.unbind(), counts.tolist(), strict=True)], None, None)
+    return tuple(mask.shape) == tuple(t.shape[:2]) and bool(
+        (mask == (_C.torch.arange(0, mask.shape[1], device=mask.device) < counts.unsqueeze(1))).all()
+    )
