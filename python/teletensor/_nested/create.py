@@ -9,7 +9,7 @@ from .._C import Tensor
 from .._grad_mode import no_grad
 from .._layouts import jagged, strided
 from .._options import check_flags
-from . import constituents, layers, padding, pointwise, reductions, shapes  # noqa: F401 - they register the operators
+from . import constituents, layers, reductions, shapes  # noqa: F401 - they register the operators; so do those they import
 from .base import AnyNested
 from .ragged import Ragged, offsets_of
 from .strided import StridedNested, from_list
@@ -155,7 +155,8 @@ def _per_sequence(value: Any, name: str, tensor: Tensor) -> Tensor:
         value = _C.tensor([value], dtype=_C.int64, device=tensor.device)
     if value.dim() > 1 or (value.dim() == 1 and value.shape[0] not in (1, tensor.shape[0])):
         raise RuntimeError(
-            "When constructing a jagged nested tensor using narrow(), your start and length must be Tensors that broadcast to input.shape[0]"
+            "When constructing a jagged nested tensor using narrow(), your start and length must be Tensors that broadcast to "
+            "input.shape[0]"
         )
     if value.dtype is not _C.int64:
         raise RuntimeError(f"narrow(): expected {name} of dtype torch.int64, got {value.dtype}")

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from .. import _C
-from .._C import Tensor
 from .base import not_implemented
 from .engine import call
 from .padding import jagged_of, padded

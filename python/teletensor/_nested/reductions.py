@@ -42,7 +42,9 @@ def _segments(values: Tensor, tensor: NestedTensor, reduce: str) -> Tensor:
 def _mean(tensor: NestedTensor, dtype: Any = None) -> Tensor:
     wanted = tensor.dtype if dtype is None else dtype
     if not (wanted.is_floating_point or wanted.is_complex):
-        raise RuntimeError(f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {wanted}")
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {wanted}"
+        )
     sums = _sum(tensor, dtype)
     counts = tensor._ragged.seqlens().reshape(-1, *[1] * (sums.dim() - 1))
     return (sums / counts).to(wanted)

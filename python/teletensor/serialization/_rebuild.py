@@ -250,6 +250,8 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
 
     if tensor.is_quantized:
         return _reduce_quantized(tensor, storage)
+    if tensor.is_nested:
+        raise NotImplementedError("[save] nested tensors are not written: save their values() and offsets(), or the tensors of unbind()")
     if _C._is_wrapper(tensor):
         if getattr(type(tensor), "_saved_with_state", False):
             from .._layouts import strided

@@ -14,6 +14,10 @@ def jagged(*lengths, rest=(3,), step=0.37, grad=False):
     offsets = torch.tensor([sum(lengths[:i]) for i in range(len(lengths) + 1)])
     values = ramp(total, *rest, step=step).requires_grad_(grad)
     return torch.nested.nested_tensor_from_jagged(values, offsets, min_seqlen=min(lengths), max_seqlen=max(lengths))
+ids = torch.nested.nested_tensor([[1, 2], [3, 4, 5]], layout=torch.jagged)
+def leaf_grad(make, *leaves):
+    make(*leaves).sin().sum().backward()
+    return [t.grad for t in leaves]
 def grads(function, *inputs):
     inputs = [t.detach().requires_grad_() for t in inputs]
     result = function(*inputs)
@@ -246,7 +250,7 @@ x.unbind(1)
 wide.transpose(1, 2).unbind()
 x.expand(3, x.size(1), 3) is not None
 x.unsqueeze(2).expand(3, x.size(1), 4, 3)
-torch.masked_select(torch.nested.nested_tensor([[1, 2], [3, 4, 5]], layout=torch.jagged), torch.nested.nested_tensor([[1, 2], [3, 4, 5]], layout=torch.jagged) > 2)
+torch.masked_select(ids, ids > 2)
 F.scaled_dot_product_attention(q, q, q)
 F.scaled_dot_product_attention(q, k, v)
 F.scaled_dot_product_attention(q, k, v, scale=0.3)
@@ -254,8 +258,8 @@ grads(lambda a, b, c: F.scaled_dot_product_attention(a, b, c), q, k, v)
 F.scaled_dot_product_attention(q, ramp(3, 2, 4, 4), ramp(3, 2, 4, 4))
 torch.nested.nested_tensor_from_jagged(ramp(3, 2), torch.tensor([0, 1, 3]), jagged_dim=1).requires_grad_().is_leaf
 (lambda t: (t.sin().sum().backward(), t.grad)[1])(jagged(2, 3).detach().requires_grad_())
-(lambda v: (torch.nested.nested_tensor_from_jagged(v, torch.tensor([0, 1, 3])).sin().sum().backward(), v.grad)[1])(ramp(3, 2).requires_grad_())
-(lambda a, b: (torch.nested.as_nested_tensor([a, b], layout=torch.jagged).sin().sum().backward(), a.grad, b.grad)[1:])(ramp(3, 2).requires_grad_(), ramp(1, 2).requires_grad_())
+leaf_grad(lambda v: torch.nested.nested_tensor_from_jagged(v, torch.tensor([0, 1, 3])), ramp(3, 2).requires_grad_())
+leaf_grad(lambda *t: torch.nested.as_nested_tensor(list(t), layout=torch.jagged), ramp(3, 2).requires_grad_(), ramp(1, 2).requires_grad_())
 (lambda t: (t.backward(torch.ones_like(t)), t.grad)[1])(jagged(2, 3).detach().requires_grad_())
 torch.fft.fft(x)
 torch.tril(x)
@@ -323,7 +327,8 @@ MORE = {
     "holes * ramp(3, 1, 3)": "[t * d for t, d in zip(holes.unbind(), ramp(3, 1, 3))]",
     "F.log_softmax(x, dim=1)": "[t.log_softmax(0) for t in x.unbind()]",
     "F.softmax(wide.transpose(1, 2), dim=2)": "[t.transpose(0, 1).softmax(1) for t in wide.unbind()]",
-    "F.scaled_dot_product_attention(q, q, q, is_causal=True)": "[F.scaled_dot_product_attention(t, t, t, is_causal=True) for t in q.unbind()]",
+    "F.scaled_dot_product_attention(q, q, q, is_causal=True)":
+        "[F.scaled_dot_product_attention(t, t, t, is_causal=True) for t in q.unbind()]",
     "grads(lambda a: F.scaled_dot_product_attention(a, a, a, is_causal=True), q)[0]":
         "[grads(lambda a: F.scaled_dot_product_attention(a, a, a, is_causal=True), t)[0] for t in q.unbind()]",
     "grads(lambda t: t.sum(dim=1), x)[0]": "[grads(lambda a: a.sum(0), t)[0] for t in x.unbind()]",
