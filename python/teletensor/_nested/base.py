@@ -24,7 +24,7 @@ class AnyNested(Tensor):
     _elements: Tensor  # the tensor with all elements, which has the gradient history
 
     @classmethod
-    def __torch_function__(cls, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(cls, func: Callable, _types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Calls the class's method for functions that receive sizes; other functions reach run_engine_call()."""
         name = getattr(func, "__name__", "")
         if name in _TAKING_SIZES and args and isinstance(args[0], AnyNested):
