@@ -33,9 +33,9 @@ def mismatch(name: str, *tensors: Any) -> RuntimeError:
 def common(name: str, tensors: Sequence[NestedTensor]) -> NestedTensor:
     """The first tensor, after a check that all have its offsets at the same dimension. Raises RuntimeError otherwise."""
     first = tensors[0]
+    if not all(isinstance(t, NestedTensor) for t in tensors):
+        raise RuntimeError(f"[{name}] expected nested tensors of one layout, got torch.jagged and torch.strided")
     for other in tensors[1:]:
-        if not isinstance(other, NestedTensor):
-            raise RuntimeError(f"[{name}] expected nested tensors of one layout, got torch.jagged and torch.strided")
         if other._ragged != first._ragged or other._ragged_idx != first._ragged_idx or other.dim() != first.dim():
             raise mismatch(name, first, other)
     return first

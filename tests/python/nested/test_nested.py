@@ -246,7 +246,7 @@ def test_text():
 
 @pytest.mark.parametrize("call, name", [
     (lambda t: torch.fft.fft(t), "fft_c2c"), (lambda t: torch.linalg.inv(t), "inv|lu"), (lambda t: t.tolist(), "unbind"),
-    (lambda t: torch.save(t, io.BytesIO()), "save"), (lambda t: t.std(dim=1), "std"), (lambda t: F.cross_entropy(t, t), "softmax|cross"),
+    (lambda t: torch.save(t, io.BytesIO()), "save"), (lambda t: t.std(dim=1), "std"),
     (lambda t: F.scaled_dot_product_attention(*[t[..., None].transpose(1, 2)] * 3, attn_mask=torch.ones(1)), "attn_mask"),
 ])  # fmt: skip
 def test_refused_operators_are_named(call, name):
