@@ -11,7 +11,9 @@ import pytest
 ROOT = Path(__file__).resolve().parent.parent
 FLOORS = ("base", "engine", "kernels", "autograd", "distributed", "proto", "server", "client", "python")
 # Subfolders of both backends' kernels.
-SUBJECTS = ("pointwise", "shape", "reduce", "index", "sort", "random", "norm", "linalg", "fft", "nn", "quantized", "sparse")
+SUBJECTS = (
+    "pointwise", "shape", "reduce", "index", "sort", "random", "norm", "linalg", "fft", "nn", "quantized", "sparse", "nested",
+)  # fmt: skip
 
 
 def subjects(backend: str) -> tuple[str, ...]:

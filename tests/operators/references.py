@@ -560,3 +560,61 @@ def fft_c2r(input, dim, scale, last_size):
     """The inverse transform of the first half of a spectrum."""
     sizes = [input.shape[d] for d in dim[:-1]] + [last_size]
     return np.fft.irfftn(input, s=sizes, axes=dim, norm="forward") * scale
+
+
+# -- jagged nested tensors
+
+
+def _sequences(offsets, lengths) -> list[slice]:
+    ends = offsets[1:] if lengths is None else offsets[:-1] + lengths
+    return [slice(int(begin), int(end)) for begin, end in zip(offsets, ends)]
+
+
+def jagged_to_padded(values, offsets, lengths, length: int, padding=0):
+    """The sequences, each followed by padding."""
+    result = np.full((len(offsets) - 1, length, *values.shape[1:]), padding, values.dtype)
+    for b, rows in enumerate(_sequences(offsets, lengths)):
+        found = values[rows][:length]
+        result[b, : len(found)] = found
+    return result
+
+
+def padded_to_jagged(padded, offsets, lengths, total: int):
+    """The first entries of each sequence, one sequence after another."""
+    result = np.zeros((total, *padded.shape[2:]), padded.dtype)
+    for b, rows in enumerate(_sequences(offsets, lengths)):
+        found = padded[b, : rows.stop - rows.start]
+        result[rows.start : rows.start + len(found)] = found
+    return result
+
+
+def jagged_expand(input, offsets, lengths, total: int):
+    """Each row once per entry of its sequence."""
+    result = np.zeros((total, *input.shape[1:]), input.dtype)
+    for b, rows in enumerate(_sequences(offsets, lengths)):
+        result[rows] = input[b]
+    return result
+
+
+def jagged_reduce(values, offsets, lengths, reduce: str):
+    """The reduction of each sequence; none of amax and amin is empty."""
+    function = {"sum": np.sum, "amax": np.max, "amin": np.min}[reduce]
+    return np.stack([function(values[rows], axis=0) for rows in _sequences(offsets, lengths)]).astype(values.dtype)
+
+
+def jagged_softmax(values, offsets, log: bool):
+    """The softmax of each sequence."""
+    parts = [np.exp(values[rows] - np.max(values[rows], axis=0, initial=-np.inf)) for rows in _sequences(offsets, None)]
+    shares = np.concatenate([p / p.sum(0) for p in parts])
+    return np.log(shares) if log else shares
+
+
+def jagged_attention(query, key, value, query_offsets, key_offsets, is_causal: bool, scale: float):
+    """Attention of each sequence, and the logarithm of each row's sum."""
+    pairs = list(zip(_sequences(query_offsets, None), _sequences(key_offsets, None)))
+    parts = [
+        attention_forward(query[:, q], key[:, k], value[:, k], None, is_causal, scale) if q.stop > q.start else
+        (np.zeros((len(query), 0, value.shape[2])), np.zeros((len(query), 0)))
+        for q, k in pairs
+    ]  # fmt: skip
+    return tuple(np.concatenate([p[i] for p in parts], axis=1) for i in (0, 1))

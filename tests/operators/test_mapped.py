@@ -63,7 +63,10 @@ def replaced(kwargs: dict, places: list[tuple], tensors) -> dict:
 
 def cases(torch, sample) -> list[tuple]:
     """(arguments of each entry, places of the mapped tensors), with all tensors mapped, and each one alone."""
-    entries = [arguments(torch, sample, lambda name, a, e=e: tensor(torch, changed(a, e))) for e in range(len(ENTRIES))]
+    def entry_of(name: str, array: np.ndarray, entry: int):
+        return tensor(torch, array if name.endswith(("offsets", "lengths")) else changed(array, entry))
+
+    entries = [arguments(torch, sample, lambda name, a, e=e: entry_of(name, a, e)) for e in range(len(ENTRIES))]
     places = leaves_of(entries[0])
     choices = [places] + ([[p] for p in places] if len(places) > 1 else [])
     return [([replaced(entries[0], chosen, [at(e, p) for p in chosen]) for e in entries], chosen) for chosen in choices]

@@ -55,8 +55,8 @@ Sizes jagged_expand(const Arg& input, const Arg& offsets, const Arg& lengths, in
 
 Sizes jagged_reduce(const Arg& values, const Arg& offsets, const Arg& lengths, std::string_view reduce) {
   check(meta(values).dim() >= 1, "expected values with at least one dimension");
-  check(reduce == "sum" || reduce == "amax" || reduce == "amin",
-        "expected reduce to be sum, amax or amin, got ", message_part(reduce));
+  check(reduce == "sum" || reduce == "amax" || reduce == "amin", "expected reduce to be sum, amax or amin, got ",
+        message_part(reduce));
   return with_leading(meta(values), 1, {sequences(offsets, lengths)});
 }
 

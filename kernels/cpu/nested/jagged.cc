@@ -24,9 +24,10 @@ size_t entry_bytes(const Tensor& t, int64_t dim) {
 // Runs body(b) for each sequence; `bytes` are those of all sequences.
 void for_each_sequence(const Sequences& sequences, size_t bytes, absl::FunctionRef<void(int64_t)> body) {
   const int64_t per_sequence = static_cast<int64_t>(bytes) / std::max<int64_t>(sequences.count(), 1);
-  parallel_for(sequences.count(), kGrainBytes / std::max<int64_t>(per_sequence, 1) + 1, [&](int64_t begin, int64_t end) {
-    for (int64_t b = begin; b < end; ++b) body(b);
-  });
+  parallel_for(sequences.count(), kGrainBytes / std::max<int64_t>(per_sequence, 1) + 1,
+               [&](int64_t begin, int64_t end) {
+                 for (int64_t b = begin; b < end; ++b) body(b);
+               });
 }
 
 void copy_bytes(char* to, const char* from, size_t n) {
@@ -146,7 +147,8 @@ void jagged_reduce(const Tensor& values, const Tensor& offsets, const Tensor& le
     const DType dtype = accumulate_type(values.dtype());
     return with_real(dtype, [&]<typename T>(std::type_identity<T> type) { run(dtype, type); });
   }
-  check(ErrorKind::kNotImplemented, is_integral(values.dtype()) && values.dtype() != DType::kUInt64, "not implemented for ", name(values.dtype()));
+  check(ErrorKind::kNotImplemented, is_integral(values.dtype()) && values.dtype() != DType::kUInt64,
+        "not implemented for ", name(values.dtype()));
   run(DType::kInt64, std::type_identity<int64_t>());
 }
 

@@ -2,8 +2,7 @@
 
 #include <numeric>
 
-#include "kernels/cpu/cpu.h"
-#include "kernels/cpu/kernels.h"
+#include "kernels/cpu/iteration/contiguous.h"
 
 namespace tt::cpu {
 

@@ -24,13 +24,19 @@ class AnyNested(Tensor):
     _elements: Tensor  # the tensor with all elements, which has the gradient history
 
     @classmethod
-    def __torch_function__(cls, func: Callable, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+    def __torch_function__(cls, func: Callable, _types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
         """Calls the class's method for functions that receive sizes; other functions reach run_engine_call()."""
         name = getattr(func, "__name__", "")
         if name in _TAKING_SIZES and args and isinstance(args[0], AnyNested):
             return getattr(type(args[0]), name)(*args, **(kwargs or {}))
+        if name == "embedding_bag" and args and isinstance(args[0], AnyNested):
+            return args[0]._bag(func, args[1:], kwargs or {})
         with _C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
+
+    def _bag(self, function: Callable, args: tuple, keywords: dict) -> Tensor:
+        """embedding_bag() of nested indices: each constituent is a bag."""
+        raise not_implemented("embedding_bag")
 
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
@@ -160,7 +166,7 @@ class AnyNested(Tensor):
 
 
 # Functions whose sizes may be those of ragged dimensions, or differ for each constituent. They are methods of the classes.
-_TAKING_SIZES = frozenset("view reshape expand unflatten flatten size stride numel broadcast_to to_padded_tensor".split())
+_TAKING_SIZES = frozenset("view reshape expand unflatten flatten size stride numel broadcast_to to_padded_tensor isreal".split())
 
 
 def elements_of(value: Any) -> Any:

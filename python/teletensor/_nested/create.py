@@ -9,7 +9,7 @@ from .._C import Tensor
 from .._grad_mode import no_grad
 from .._layouts import jagged, strided
 from .._options import check_flags
-from . import constituents, layers, padding, pointwise, reductions, shapes  # noqa: F401 - they register the operators
+from . import constituents, layers, reductions, shapes  # noqa: F401 - they register the operators; so do those they import
 from .base import AnyNested
 from .ragged import Ragged, offsets_of
 from .strided import StridedNested, from_list
@@ -155,7 +155,8 @@ def _per_sequence(value: Any, name: str, tensor: Tensor) -> Tensor:
         value = _C.tensor([value], dtype=_C.int64, device=tensor.device)
     if value.dim() > 1 or (value.dim() == 1 and value.shape[0] not in (1, tensor.shape[0])):
         raise RuntimeError(
-            "When constructing a jagged nested tensor using narrow(), your start and length must be Tensors that broadcast to input.shape[0]"
+            "When constructing a jagged nested tensor using narrow(), your start and length must be Tensors that broadcast to "
+            "input.shape[0]"
         )
     if value.dtype is not _C.int64:
         raise RuntimeError(f"narrow(): expected {name} of dtype torch.int64, got {value.dtype}")
@@ -223,7 +224,14 @@ def nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) ->
     """
     if mask.dtype is not _C.bool or mask.dim() != 2 or t.dim() != 3 or tuple(mask.shape) != tuple(t.shape[:2]):
         raise RuntimeError("Expected mask of dtype bool and two dimensions that match those of the 3-D input")
+    if mask_check and not nested_tensor_from_mask_left_aligned(t, mask):
+        raise RuntimeError("Expected mask to be left-aligned")
+    return from_list([row[:n] for row, n in zip(t.unbind(), mask.sum(1).tolist(), strict=True)], None, None)
+
+
+def nested_tensor_from_mask_left_aligned(t: Tensor, mask: Tensor) -> bool:
+    """Whether the true entries of each row of a mask (B, T) come first. Waits for the mask."""
     counts = mask.sum(1)
-    if mask_check and bool((mask != (_C.torch.arange(0, t.shape[1], device=t.device) < counts.unsqueeze(1))).any()):
-        raise RuntimeError("Mask is not left-aligned")
-    return from_list([row[:n] for row, n in zip(t.unbind(), counts.tolist(), strict=True)], None, None)
+    return tuple(mask.shape) == tuple(t.shape[:2]) and bool(
+        (mask == (_C.torch.arange(0, mask.shape[1], device=mask.device) < counts.unsqueeze(1))).all()
+    )

@@ -6,7 +6,6 @@ import math
 from typing import Any
 
 from .. import _C
-from .._C import Tensor
 from .base import not_implemented
 from .engine import call
 from .padding import jagged_of, padded
@@ -104,7 +103,7 @@ def _attention(arguments: list, into: list | None) -> NestedTensor:
     if into is not None:
         raise not_implemented(f"{name}.out")
     if not all(isinstance(t, NestedTensor) for t in (query, key, value)):
-        raise RuntimeError(f"{name}: expected query, key and value to be nested tensors of the jagged layout, or none of them")
+        raise ValueError(f"{name}: expected query, key and value to be nested tensors of the jagged layout, or none of them")
     if mask is not None:
         raise not_implemented(name, "attn_mask is not implemented for nested tensors")
     common(name, [key, value])

@@ -8,12 +8,16 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .base import not_implemented
-from .engine import call, parameters, write
+from .engine import call, write
+from .padding import jagged_of, padded
 from .ragged import Ragged, offsets_of
 from .tensor import NestedTensor, handlers, wrapped
 
 # Operators of one tensor that compute each element by itself, but are not declared as pointwise.
-_ELEMENTWISE = "to_dtype clone detach alias bernoulli nan_to_num poisson gelu celu logit view_as_real".split()
+_ELEMENTWISE = (
+    "to_dtype clone detach alias bernoulli nan_to_num poisson standard_gamma gelu celu logit relu6 div clamp float_power round "
+    "logaddexp2 ldexp max_other min_other nextafter real mvlgamma"
+).split()
 _LIKE = (
     "zeros_like ones_like empty_like full_like rand_like randn_like randint_like uniform_like normal_like bernoulli_like "
     "exponential_like random_like cauchy_like geometric_like log_normal_like"
@@ -29,9 +33,9 @@ def mismatch(name: str, *tensors: Any) -> RuntimeError:
 def common(name: str, tensors: Sequence[NestedTensor]) -> NestedTensor:
     """The first tensor, after a check that all have its offsets at the same dimension. Raises RuntimeError otherwise."""
     first = tensors[0]
+    if not all(isinstance(t, NestedTensor) for t in tensors):
+        raise RuntimeError(f"[{name}] expected nested tensors of one layout, got torch.jagged and torch.strided")
     for other in tensors[1:]:
-        if not isinstance(other, NestedTensor):
-            raise RuntimeError(f"[{name}] expected nested tensors of one layout, got torch.jagged and torch.strided")
         if other._ragged != first._ragged or other._ragged_idx != first._ragged_idx or other.dim() != first.dim():
             raise mismatch(name, first, other)
     return first
@@ -204,10 +208,31 @@ def _where(arguments: list, into: list | None) -> NestedTensor:
     return _pointwise(["where", arguments], into)
 
 
-def dims_of(name: str, arguments: list, key: str = "dim") -> tuple[int, Any]:
-    """The position of a parameter among an operator's arguments, and its value."""
-    place = parameters(name)[0].index(key)
-    return place, arguments[place]
+def _index_put(arguments: list, into: list | None) -> NestedTensor:
+    """Writes at indices of the batch, the ragged dimension and perhaps later ones; or, of padded sequences, at fewer."""
+    tensor, indices, values, accumulate = arguments
+    if not isinstance(tensor, NestedTensor) or any(isinstance(i, NestedTensor) for i in (*indices, values)) or None in indices:
+        raise not_implemented("index_put", "only its input may be nested")
+    r, ragged = tensor._ragged_idx, tensor._ragged
+    if len(indices) <= r:
+        if ragged.lengths is not None:
+            raise RuntimeError("index_put(): If ragged dimension is not part of indices, this only works on contiguous NJTs")
+        result = jagged_of(call("index_put", [padded(tensor, 0), indices, values, accumulate]), ragged, tensor._total, r)
+        return given("index_put", result._elements, into, tensor)
+    batch, place = indices[0], indices[r]
+    lengths = ragged.seqlens()[batch]
+    outside = ((place < 0) | (place >= lengths)).any()
+    if bool(outside):
+        raise RuntimeError("Some indices in the ragged dimension are out of bounds!")
+    inner = [*indices[1:r], ragged.offsets[batch] + place, *indices[r + 1 :]]
+    return given("index_put", call("index_put", [tensor._elements, inner, values, accumulate]), into, tensor)
+
+
+def _prelu(arguments: list, into: list | None) -> NestedTensor:
+    if isinstance(arguments[1], NestedTensor) or arguments[1].numel() != 1:
+        raise not_implemented("prelu", "a weight per channel is not implemented")
+    tensor, weight = arguments
+    return given("prelu", call("prelu", [tensor._elements, weight]), into, tensor)
 
 
 for _name in _ELEMENTWISE:
@@ -218,5 +243,6 @@ for _name in _LIKE:
         handlers[_name] = _like(_name)
 handlers.update(
     pointwise=_pointwise, to_device=_to_device, contiguous=_contiguous, dropout=_dropout, assign=_assign, fill=_fill,
-    full_like=_full_like, masked_fill=_masked_fill, where=_where,
+    full_like=_full_like, masked_fill=_masked_fill, where=_where, prelu=_prelu,
+    index_put=_index_put,
 )  # fmt: skip

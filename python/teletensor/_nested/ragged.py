@@ -34,6 +34,7 @@ class Ragged:
         self._sizes, self._starts = sizes, None if sizes is None or lengths is not None else list(itertools.accumulate([0, *sizes[:-1]]))
         self.given_min, self.given_max = min_seqlen, max_seqlen
         self._versions = self._current_versions()
+        _of_source[id(offsets), id(lengths)] = self  # while this object exists, it keeps the tensors and their ids
 
     @staticmethod
     def of(offsets: Tensor, lengths: Tensor | None, min_seqlen: int | None, max_seqlen: int | None) -> Ragged:
@@ -41,7 +42,7 @@ class Ragged:
         key = (id(offsets), id(lengths))
         found = _of_source.get(key)
         if found is None:
-            found = _of_source[key] = Ragged(offsets, lengths)
+            found = Ragged(offsets, lengths)
         found.given_min = min_seqlen if found.given_min is None else found.given_min
         found.given_max = max_seqlen if found.given_max is None else found.given_max
         return found
@@ -103,7 +104,6 @@ class Ragged:
         lengths = None if self.lengths is None else self.lengths.to(device)
         moved = Ragged(self.offsets.to(device), lengths, self._sizes, self.given_min, self.given_max, self.number)
         moved._starts = self._starts
-        _of_source[id(moved.offsets), id(moved.lengths)] = moved
         return moved
 
     def __eq__(self, other: object) -> bool:

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._functions import finfo, iinfo
 from .base import not_implemented
 from .engine import call, parameters
 from .padding import padded, ragged_first
@@ -41,7 +42,9 @@ def _segments(values: Tensor, tensor: NestedTensor, reduce: str) -> Tensor:
 def _mean(tensor: NestedTensor, dtype: Any = None) -> Tensor:
     wanted = tensor.dtype if dtype is None else dtype
     if not (wanted.is_floating_point or wanted.is_complex):
-        raise RuntimeError(f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {wanted}")
+        raise RuntimeError(
+            f"mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: {wanted}"
+        )
     sums = _sum(tensor, dtype)
     counts = tensor._ragged.seqlens().reshape(-1, *[1] * (sums.dim() - 1))
     return (sums / counts).to(wanted)
@@ -59,7 +62,7 @@ def _by_padding(name: str, lowest: bool | None):
     """A reduction of padded sequences, whose padding is the number that does not change the result."""
 
     def reduced(tensor: NestedTensor, *rest: Any) -> Any:
-        limits = _C.finfo(tensor.dtype) if tensor.dtype.is_floating_point else _C.iinfo(tensor.dtype)
+        limits = finfo(tensor.dtype) if tensor.dtype.is_floating_point else iinfo(tensor.dtype)
         padding = 1 if lowest is None else limits.min if lowest else limits.max
         r = tensor._ragged_idx
         return call(name, [padded(tensor, padding), [r] if name == "prod" else r, False, *rest])

@@ -194,10 +194,10 @@ def _cat(arguments: list, into: list | None) -> NestedTensor:
     tensors, dim = arguments
     if into is not None:
         raise not_implemented("cat.out")
-    first = next(t for t in tensors if isinstance(t, NestedTensor))
-    nested = [t if isinstance(t, NestedTensor) else expanded(t, first) for t in tensors]
-    like = common("cat", nested)
-    return like._with(_C.torch.cat([t._elements for t in nested], like._inner(dim, "cat")))
+    if not all(isinstance(t, NestedTensor) for t in tensors):
+        raise RuntimeError("cat(): expected all tensors to be nested tensors of the jagged layout, got one that is not")
+    like = common("cat", tensors)
+    return like._with(_C.torch.cat([t._elements for t in tensors], like._inner(dim, "cat")))
 
 
 def _stack(arguments: list, into: list | None) -> NestedTensor:

@@ -122,6 +122,10 @@ class StridedNested(AnyNested):
         """All elements, one constituent after another."""
         return self._elements.view_as(self._elements)
 
+    def isreal(self) -> StridedNested:
+        """Whether the elements' imaginary parts are zero."""
+        return self._with(self._elements.isreal())
+
     def to_padded_tensor(self, padding: float, output_size: Any = None) -> Tensor:
         """A tensor that is not nested, in which padding follows each constituent in each dimension.
 

@@ -221,6 +221,19 @@ class NestedTensor(AnyNested):
         moved = self._elements.dim() - joined.dim() if end < self._ragged_idx - 1 else 0
         return wrapped(joined, self._ragged, self._ragged_idx - moved)
 
+    def isreal(self) -> NestedTensor:
+        """Whether the elements' imaginary parts are zero."""
+        return self._with(self._elements.isreal())
+
+    def _bag(self, function: Callable, args: tuple, keywords: dict) -> Tensor:
+        weights = keywords.get("per_sample_weights")
+        if isinstance(weights, NestedTensor) and weights._size == self._size:
+            keywords = {**keywords, "per_sample_weights": weights._elements}
+        nested = any(getattr(a, "is_nested", False) for a in (*args, *keywords.values()))
+        if self.dim() != 2 or self._ragged.lengths is not None or nested:
+            raise not_implemented("embedding_bag", "indices of two dimensions, and weights per sample of the same sizes, may be nested")
+        return function(self._elements, *args, offsets=self._ragged.offsets[:-1], **keywords)
+
     def to_padded_tensor(self, padding: float, output_size: Any = None) -> Tensor:
         """A tensor that is not nested, in which each sequence is followed by padding.
 

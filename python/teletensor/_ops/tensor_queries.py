@@ -314,7 +314,8 @@ def _absent(name: str, what: str) -> Callable:
 def to_padded_tensor(self: Tensor, padding: float, output_size: Any = None) -> Tensor:
     """Raises NotImplementedError, as in PyTorch: only nested tensors, which have a method of their own, can be padded."""
     raise NotImplementedError(
-        f"[to_padded_tensor] expected a nested tensor to pad with {padding} to {output_size or 'the largest sizes'}, got one that is not nested"
+        f"[to_padded_tensor] expected a nested tensor to pad with {padding} to {output_size or 'the largest sizes'}, got one that "
+        "is not nested"
     )
 
 

@@ -75,6 +75,8 @@ NAMES = {
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
     "amp": "GradScaler autocast",
     "futures": "Future",
+    "_nested.private": "_nested_get_lengths _nested_get_offsets _nested_get_ragged_idx _nested_get_values _nested_tensor_from_mask "
+    "_nested_tensor_from_mask_left_aligned",
     "_layouts": "jagged sparse_bsc sparse_bsr sparse_coo sparse_csc sparse_csr",
     "jit": "CompilationUnit ScriptFunction ScriptModule fork",
     "jit._graph": "Graph Node Use Value",

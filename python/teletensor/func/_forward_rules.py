@@ -82,7 +82,7 @@ _MORE_LINEAR: dict[str, dict[str, tuple[str, ...]]] = {
 # Views of which the argument `other` only has the sizes.
 _LIKE_OTHER = frozenset(("view_as", "reshape_as", "expand_as"))
 # Numbers that an affine operator adds.
-_OFFSETS = {"pad": "value", "index_fill": "value", "scatter_value": "value", "fill_diagonal": "fill_value"}
+_OFFSETS = {"jagged_to_padded": "padding", "pad": "value", "index_fill": "value", "scatter_value": "value", "fill_diagonal": "fill_value"}
 
 
 def _affine(call: ForwardCall) -> list[Tensor | None]:

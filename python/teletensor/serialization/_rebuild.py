@@ -280,6 +280,8 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
 
     if tensor.is_quantized:
         return _reduce_quantized(tensor, storage)
+    if tensor.is_nested:
+        raise NotImplementedError("[save] nested tensors are not written: save their values() and offsets(), or the tensors of unbind()")
     if _C._is_wrapper(tensor):
         if tensor.layout != "torch.strided":
             return _reduce_sparse(tensor)

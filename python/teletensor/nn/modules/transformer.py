@@ -67,6 +67,8 @@ class MultiheadAttention(Module):
         is_causal=False,
     ):  # fmt: skip
         """Returns (result, attention weights or None). Shapes are (N, L, E) with batch_first, else (L, N, E)."""
+        if query.is_nested or key.is_nested or value.is_nested:
+            return self._attend_nested(query, key, value, key_padding_mask, need_weights, attn_mask, is_causal), None
         swap = self.batch_first and query.dim() == 3
         if swap:
             query, key, value = (t.transpose(0, 1) for t in (query, key, value))
@@ -77,6 +79,28 @@ class MultiheadAttention(Module):
             self.k_proj_weight, self.v_proj_weight, average_attn_weights=average_attn_weights, is_causal=is_causal,
         )  # fmt: skip
         return (result.transpose(0, 1) if swap else result), weights
+
+    def _attend_nested(self, query, key, value, key_padding_mask, need_weights, attn_mask, is_causal):
+        """The result for nested tensors (N, *, E): attention within each constituent, without padding."""
+        dropout = self.dropout if self.training else 0.0
+        unsupported = {
+            "batch_first=False": not self.batch_first, "key_padding_mask": key_padding_mask is not None,
+            "attn_mask without is_causal": attn_mask is not None and not is_causal, "need_weights=True": need_weights,
+            "dropout in training": dropout > 0, "add_bias_kv": self.bias_k is not None, "add_zero_attn": self.add_zero_attn,
+        }  # fmt: skip
+        if found := [name for name, given in unsupported.items() if given]:
+            raise NotImplementedError(f"[MultiheadAttention] not implemented for nested tensors: {', '.join(found)}")
+        if self._qkv_same_embed_dim:
+            weights = self.in_proj_weight.chunk(3)
+        else:
+            weights = (self.q_proj_weight, self.k_proj_weight, self.v_proj_weight)
+        biases = (None,) * 3 if self.in_proj_bias is None else self.in_proj_bias.chunk(3)
+        heads = [
+            F.linear(x, w, b).unflatten(-1, (self.num_heads, -1)).transpose(1, 2)
+            for x, w, b in zip((query, key, value), weights, biases)
+        ]
+        attended = F.scaled_dot_product_attention(*heads, is_causal=is_causal)
+        return self.out_proj(attended.transpose(1, 2).flatten(-2))
 
 
 def _get_activation_fn(activation: str):
@@ -184,7 +208,7 @@ class TransformerEncoder(_LayerStack):
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__(encoder_layer, num_layers, norm)
-        # There are no nested tensors: the options have no effect on the result.
+        # Padding is not removed: the options have no effect on the result.
         self.enable_nested_tensor, self.use_nested_tensor, self.mask_check = enable_nested_tensor, False, mask_check
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
