@@ -10,6 +10,7 @@ from .. import _C
 from .._C import Tensor
 from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
+from .._library.loaded import LoadedOverload
 from .._library.operators import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 
@@ -209,7 +210,7 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     """Computes a call that a handler received, by the innermost transform of its tensors."""
     call = engine_call(args)
     if call is None:  # an operator whose kernel is a Python function
-        return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
+        return func.run(*func._schema.bind(args, kwargs)) if type(func) in (OpOverload, LoadedOverload) else func(*args, **kwargs)
     return compute(*call)
 
 
