@@ -53,7 +53,7 @@ GOOD = row("bad::f(Tensor x) -> Tensor")
 REFUSED = {
     "version": (library_of(GOOD, abi="2"), "built for version 2 of the interface, this daemon has version 1"),
     "symbol": (HEAD + "int unrelated() { return ok(0, 0); }\n", "exports no function teletensor_operators"),
-    "null": (HEAD + ENTRY + " { return ok(0, 0) ? 0 : 0; }\n", "refuses this daemon"),
+    "null": (HEAD + ENTRY + " { ok(0, 0); return nullptr; }\n", "refuses this daemon"),
     "throws": (HEAD + ENTRY + " { ok(0, 0); throw 1; }\n", "throws an exception"),
     "size": (library_of(GOOD, size="8"), "entries of 8 bytes"),
     "none": (library_of(GOOD, count=0), "it has 0 operators"),
