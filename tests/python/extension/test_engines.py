@@ -173,7 +173,7 @@ def test_restart_from_an_image(tmp_path, library):
     code = """
         import sys, warnings
         warnings.simplefilter("ignore")
-        torch.persist(0.05, 30)
+        torch.persist(0.05, wait=30)
         x = torch.arange(3.0, dtype=torch.float64, requires_grad=True)
         y = ops.cube(x)
         y.tolist()
