@@ -49,7 +49,8 @@ TensorMeta meta(Sizes sizes, DType dtype = DType::kFloat32) {
 TEST(CustomDeclarationTest, ReadsParameters) {
   const CustomOperator op(declared(
       "my::f(Tensor x, Tensor? y=None, Tensor[] list=[], *, int n=-3, float e=1, bool b=True, int[] s=[1, 2], "
-      "float[] r=[0.5], str mode='sum, (mean)', ScalarType t=int8, Scalar c=2.5, int? k=None) -> (Tensor a, Tensor)"));
+      "float[] r=[0.5], str mode='sum, (mean)', ScalarType t=int8, Scalar c=2.5, int? k=None) -> (Tensor a, Tensor)",
+      "same(x); same(x)"));
   ASSERT_EQ(op.op().params.size(), 12u);
   EXPECT_EQ(op.name(), "my::f");
   EXPECT_EQ(op.op().num_outputs, 2);

@@ -190,7 +190,7 @@ def test_restart_from_an_image(tmp_path, library):
             stdout=subprocess.PIPE, text=True,
         )  # fmt: skip
         assert program.stdout.readline() == "ready\n"
-        engine.stop()  # SIGTERM: the engine writes an image before it ends
+        engine.kill()
         engine.start()
         output, _ = program.communicate("go\n", timeout=60)
         assert output == "[0.0, 3.0, 12.0] [0.0, 1.0, 8.0]\n"
