@@ -478,6 +478,7 @@ Arg CustomOperator::parse_default(std::string_view text, const Param& param) {
       wrong();
       break;
     case Kind::kList: {
+      if (param.type == ParamType::kTensors && value.items.empty()) return Arg(absl::Span<const TensorMeta* const>());
       for (const CustomExpression& item : value.items) {
         if (item.kind != Kind::kNumber) wrong();
       }

@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import dot_product_attention
-from . import _builtins, _handlers, _opcodes_311
+from . import _builtins, _handlers, _loaded_operators, _opcodes_311
 from ._attributes import Attributes
 from ._bytecode import Instruction
 from ._calls import Calls
@@ -112,7 +112,8 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
     handlers = _handlers.handlers
     constructors = _handlers.constructors
     handlers_of_functions: dict[Callable, Callable] = {
-        functools.update_wrapper: _builtins.update_wrapper
+        functools.update_wrapper: _builtins.update_wrapper,
+        **_loaded_operators.FUNCTIONS,
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:

@@ -9,6 +9,12 @@ from typing import Any
 from .. import _C
 
 
+def _custom_function(name: str) -> Any:
+    """The function of an operator that the current session's engine has loaded from a library."""
+    number = next(number for number, known, *_ in _C.custom_operators() if known == name)
+    return functools.partial(_C.call_custom, number)
+
+
 class Operator:
     """An operator's declaration."""
 
@@ -18,7 +24,7 @@ class Operator:
         self.names = [p[0] for p in parameters]
         self.num_positional = sum(not p[1] for p in parameters)
         self.written = [p[2] for p in parameters]
-        self.function = getattr(_C.ops, name)
+        self.function = _custom_function(name) if "::" in name else getattr(_C.ops, name)
 
     def _bound(self, arguments: Sequence[Any]) -> tuple[Sequence[Any], dict[str, Any]]:
         """The positional and keyword arguments of a call."""

@@ -22,6 +22,17 @@ class LoadedOverload(OpOverload):
         self.__doc__ = doc or None
         self.kernels["Engine"] = self._in_engine
 
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        values = (*args, *kwargs.values())
+        own = len(self.kernels) > 1 or self.fake is not None or self.backward is not None or self.autocast
+        if own or any(isinstance(v, (list, tuple)) for v in values) or _C._has_torch_function(values) or _C._is_dispatched(values):
+            return super().__call__(*args, **kwargs)
+        try:  # the same, without the objects that nothing needs
+            return _C.call_custom(self.number, *args, **kwargs)
+        except TypeError:
+            self._schema.bind(args, kwargs)  # raises PyTorch's error for missing and unknown arguments
+            raise
+
     def _in_engine(self, *args: Any, **kwargs: Any) -> Any:
         return _C.call_custom(self.number, *args, **kwargs)
 
@@ -42,6 +53,13 @@ class LoadedOverload(OpOverload):
         return super()._call(device, positional, keyword)
 
 
+class LoadedPacket(OpOverloadPacket):
+    """The name of an operator of a library, which has one overload."""
+
+    def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
+        return self._overloads["default"](*args, **kwargs)
+
+
 _packets: dict[tuple[str, int], OpOverloadPacket] = {}  # by name and number: engines may have different ones of a name
 _of_session: tuple[Any, dict[str, OpOverloadPacket]] = (None, {})  # of the last session that was asked
 
@@ -49,7 +67,7 @@ _of_session: tuple[Any, dict[str, OpOverloadPacket]] = (None, {})  # of the last
 def _packet_of(number: int, name: str, schema: str, doc: str) -> OpOverloadPacket:
     if (name, number) not in _packets:
         overload = LoadedOverload(parse(schema), number, doc)
-        packet = _packets[name, number] = OpOverloadPacket(name)
+        packet = _packets[name, number] = LoadedPacket(name)
         packet.__doc__ = overload.__doc__
         packet._overloads["default"] = overload
         overload.overloadpacket = packet

@@ -10,6 +10,7 @@ from .. import _C
 from .._C import Tensor
 from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
+from .._library.loaded import LoadedOverload
 from .._library.operators import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 
@@ -212,7 +213,7 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         by_rule = getattr(innermost([*args, *kwargs.values()]), "apply_operator", None)
         if by_rule is not None and getattr(func, "vmap_rule", None) is not None:
             return by_rule(func, args, kwargs)
-        return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
+        return func.run(*func._schema.bind(args, kwargs)) if type(func) in (OpOverload, LoadedOverload) else func(*args, **kwargs)
     return compute(*call)
 
 

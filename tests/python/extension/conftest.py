@@ -45,9 +45,8 @@ def torch(_engine, operators_engine):
     from teletensor import _C, _connection
 
     before = _connection._current
-    own = _C.connect(address=operators_engine.address)
+    own = _connection._open(operators_engine.address, "", 0, "auto", False, {})
     _connection._current = own
-    _C.set_session(own)
     _engine.manual_seed(0)
     yield _engine
     _connection._current = before

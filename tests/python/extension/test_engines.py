@@ -14,6 +14,8 @@ import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, ROOT, client_environment
 from tests.python.extension.conftest import compile_library
+from tests.python.session import test_isolation
+from tests.python.session.replaced_engine import replaced_engine
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
@@ -53,7 +55,7 @@ GOOD = row("bad::f(Tensor x) -> Tensor")
 REFUSED = {
     "version": (library_of(GOOD, abi="2"), "built for version 2 of the interface, this daemon has version 1"),
     "symbol": (HEAD + "int unrelated() { return ok(0, 0); }\n", "exports no function teletensor_operators"),
-    "null": (HEAD + ENTRY + " { return ok(0, 0) ? 0 : 0; }\n", "refuses this daemon"),
+    "null": (HEAD + ENTRY + " { ok(0, 0); return nullptr; }\n", "refuses this daemon"),
     "throws": (HEAD + ENTRY + " { ok(0, 0); throw 1; }\n", "throws an exception"),
     "size": (library_of(GOOD, size="8"), "entries of 8 bytes"),
     "none": (library_of(GOOD, count=0), "it has 0 operators"),
@@ -140,44 +142,77 @@ def test_status_and_metrics(operators_engine):
     assert any(each["name"] == "check.so" and "check::scaled_add" in each["version"] for each in libraries)
 
 
-def test_workers_load_the_operators(own_daemon, library):
-    engine = own_daemon("--operators", str(library), "--isolate", "principal")
-    assert client(engine.address, "print(ops.softsign(torch.tensor([1.0])).tolist())") == "[0.5]\n"
+# Fixtures of an engine with a process per principal.
+principals, start_isolated = test_isolation.principals, test_isolation.start
 
 
-def test_upgrade_keeps_the_operators(own_daemon, library):
-    engine = own_daemon("--operators", str(library))
-    code = f"""
-        import json
+def test_workers_load_the_operators(start_isolated, library):
+    engine = start_isolated("--operators", str(library))
+    alice = engine.client("alice")
+    assert alice("torch.ones(1).item()") == "1.0"  # a session
+    assert alice("torch.ops.check.softsign(torch.tensor([1.0])).tolist()") == "[0.5]"
+
+
+def test_upgrade_keeps_the_operators(tmp_path, library):
+    code = """
+        import json, sys, warnings
+        warnings.simplefilter("ignore")  # of the interruption
         x = torch.arange(3.0, dtype=torch.float64, requires_grad=True)
         y = ops.cube(x)
         compiled = torch.compile(lambda t: ops.scaled_add(t, t, scale=2.0))
         compiled(torch.ones(2)).tolist()
-        reply = json.loads(torch._C.Admin({engine.address!r}, deadline_seconds=60).upgrade(10, False))
+        reply = json.loads(torch._C.Admin(ADDRESS, deadline_seconds=60).upgrade(10, False))
         y.sum().backward()
         print(reply["sessions"], x.grad.tolist(), compiled(torch.ones(2)).tolist())
-        torch._C.Admin({engine.address!r}, deadline_seconds=60).drain()
     """
-    assert "1 [0.0, 3.0, 12.0] [3.0, 3.0]" in client(engine.address, code)
+    with replaced_engine(tmp_path, "--operators", str(library), "--lease", "20") as engine:
+        assert "1 [0.0, 3.0, 12.0] [3.0, 3.0]" in client(engine.address, code.replace("ADDRESS", repr(engine.address)))
 
 
-def test_upgrade_without_the_operators_is_refused(own_daemon, library, tmp_path):
+def test_restart_from_an_image(tmp_path, library):
+    code = """
+        import sys, warnings
+        warnings.simplefilter("ignore")
+        torch.persist(0.05, wait=30)
+        x = torch.arange(3.0, dtype=torch.float64, requires_grad=True)
+        y = ops.cube(x)
+        y.tolist()
+        print("ready", flush=True)
+        sys.stdin.readline()
+        y.sum().backward()
+        print(x.grad.tolist(), ops.cube(x).tolist(), flush=True)
+    """
+    options = ["--operators", str(library), "--lease", "30", "--state-dir", str(tmp_path / "state")]
+    with replaced_engine(tmp_path, *options) as engine:
+        begin = f"import teletensor as torch\ntorch.connect({engine.address!r})\nops = torch.ops.check\n"
+        program = subprocess.Popen(
+            [sys.executable, "-c", begin + textwrap.dedent(code)], env=client_environment(), stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE, text=True,
+        )  # fmt: skip
+        assert program.stdout.readline() == "ready\n"
+        engine.kill()
+        engine.start()
+        output, _ = program.communicate("go\n", timeout=60)
+        assert output == "[0.0, 3.0, 12.0] [0.0, 1.0, 8.0]\n"
+
+
+def test_upgrade_without_the_operators_is_refused(tmp_path, library):
     folder = tmp_path / "changing"
     folder.mkdir(mode=0o755)
     shutil.copy(library / "check.so", folder / "check.so")
-    engine = own_daemon("--operators", str(folder))
-    (folder / "check.so").unlink()
-    source = tmp_path / "other.cc"
-    source.write_text(library_of(row("other::f(Tensor x) -> Tensor")))
-    compile_library(source, folder / "other.so")
-    code = f"""
-        try:
-            torch._C.Admin({engine.address!r}, deadline_seconds=60).upgrade(10, False)
-        except Exception as error:
-            print("has not the operator check::" in str(error))
-        print(ops.scaled_add(torch.ones(1), torch.ones(1)).tolist())
-    """
-    assert client(engine.address, code) == "True\n[2.0]\n"
+    with replaced_engine(tmp_path, "--operators", str(folder), "--lease", "20") as engine:
+        (folder / "check.so").unlink()
+        source = tmp_path / "other.cc"
+        source.write_text(library_of(row("other::f(Tensor x) -> Tensor")))
+        compile_library(source, folder / "other.so")
+        code = f"""
+            try:
+                torch._C.Admin({engine.address!r}, deadline_seconds=60).upgrade(10, False)
+            except Exception as error:
+                print("has not the operator check::" in str(error))
+            print(ops.scaled_add(torch.ones(1), torch.ones(1)).tolist())
+        """
+        assert client(engine.address, code) == "True\n[2.0]\n"
 
 
 def test_example(tmp_path):

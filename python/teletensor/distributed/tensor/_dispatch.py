@@ -10,6 +10,7 @@ from typing import Any
 from ... import _C
 from ..._library.dispatch import engine_call
 from ..._library.engine_operators import Operator, operator_named
+from ..._library.loaded import LoadedOverload
 from ..._library.operators import OpOverload
 from .._device_mesh import Member
 from . import _observer
@@ -115,7 +116,7 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
         return func.sharded(list(args), kwargs)
     call = engine_call(args)
     if call is None:  # an operator whose kernel is a Python function, or a call by another handler
-        return func.run(*func._schema.bind(args, kwargs)) if type(func) is OpOverload else func(*args, **kwargs)
+        return func.run(*func._schema.bind(args, kwargs)) if type(func) in (OpOverload, LoadedOverload) else func(*args, **kwargs)
     name, _, into = call
     results = compute(*call)
     if into is not None:

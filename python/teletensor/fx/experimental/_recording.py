@@ -14,6 +14,7 @@ from ... import _C, nn
 from ..._C import Tensor
 from ..._library.dispatch import engine_call
 from ..._library.engine_operators import operator_named
+from ..._library.loaded import LoadedOverload
 from ..._library.operators import OpOverload
 from ..._subclasses.fake_tensor import FakeTensor, FakeTensorMode
 from ..._torch_c_compat import _set_grad_enabled
@@ -257,7 +258,7 @@ class Recording(TorchDispatchMode):
     def _record(self, node: Node, func: Any, args: tuple, kwargs: dict, call: Any, leaves: list[Tensor]) -> Any:
         if call is None:  # an operator whose kernel is a Python function
             positional, keyword = tree_map(self._unwrapped, (args, kwargs))
-            if type(func) is OpOverload:
+            if type(func) in (OpOverload, LoadedOverload):
                 positional, keyword = func._schema.bind(positional, keyword)
                 values = func.run(positional, keyword)
             else:
