@@ -26,7 +26,7 @@ LAYERS = {
     """,
     # Tensors, storages, functions of tensors, devices.
     "tensor": """
-        __config__ _address _autocast_lists _by_value _event _functions _ops _overridable _quantized _subclass _storage _tensor
+        __config__ _address _autocast_lists _by_value _event _functions _ops _overridable _plugin_devices _quantized _subclass _storage _tensor
         _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft linalg masked monitor mps mtia nested random
         signal sparse special storage testing types utils/dlpack xpu
     """,
@@ -38,7 +38,7 @@ LAYERS = {
     "nn": """
         _checkpoint _torch_c_compat/_nn
         backends/cuda distributions func/_batch_norm functional hub multiprocessing nn optim overrides quasirandom serialization
-        utils/_checkpoint_names utils/checkpoint utils/data utils/hooks utils/model_zoo utils/_swap
+        utils/_checkpoint_names utils/backend_registration utils/checkpoint utils/data utils/hooks utils/model_zoo utils/_swap
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
