@@ -60,6 +60,7 @@ STACKS = (
         *subjects("cuda"),
         "kernels/cuda",
     ),
+    ("kernels/plugin",),
     ("autograd/formulas", "autograd/nodes", "autograd"),
     (
         "distributed/peers",

@@ -10,7 +10,7 @@ import sys
 import numpy as np
 import pytest
 
-from tests.conftest import Daemon, client_environment
+from tests.conftest import ROOT, Daemon, client_environment
 from tests.python.devices.conftest import EXAMPLE, session
 
 MIB = 1 << 20
@@ -170,7 +170,7 @@ def test_refusals(torch, engine):
     from teletensor import _C
 
     with pytest.raises(Exception, match="--devices cannot be replaced"):
-        _C.Admin(engine.address).upgrade()
+        _C.Admin(engine.address).upgrade(1.0, False)
     assert x.tolist() == [1, 1]
 
 
@@ -250,3 +250,22 @@ def test_name_before_connection(engine):
     assert ran.stdout == "example:1\n", ran.stderr
 
 
+
+
+def test_header_is_c99(tmp_path):
+    """The header compiles alone as C99 and as C++11."""
+    header = ROOT / "engine/device/teletensor_device.h"
+    source = tmp_path / "table.c"
+    source.write_text(f'#include "{header}"\nconst TeletensorDeviceTable* table(void) {{ return teletensor_device_table(TELETENSOR_DEVICE_ABI); }}\n')
+    for language in (["-std=c99"], ["-x", "c++", "-std=c++11"]):
+        subprocess.run(["cc", *language, "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(source)], check=True)
+
+
+@pytest.mark.slow
+def test_example_builds_alone(tmp_path):
+    """examples/device is a project of its own, whose test trains a network."""
+    subprocess.run(["cmake", "-S", str(ROOT / "examples/device"), "-B", str(tmp_path)], check=True, capture_output=True)
+    subprocess.run(["cmake", "--build", str(tmp_path)], check=True, capture_output=True)
+    command = [sys.executable, str(ROOT / "examples/device/test_device.py"), str(tmp_path / "libexample_device.so")]
+    ran = subprocess.run(command, env=client_environment(), capture_output=True, text=True)
+    assert "as on the CPU" in ran.stdout, ran.stderr
