@@ -64,6 +64,7 @@ void register_kernels(Dispatcher& dispatcher, Key key) {
   dispatcher.set(op_id::kEmpty, key, &allocate_outputs);
   dispatcher.set(op_id::kEmptyLike, key, &allocate_outputs);
   dispatcher.set(op_id::kAssign, key, &assign);
+  dispatcher.set(op_id::kLiteral, key, &run_on_host);
   dispatcher.set(op_id::kClone, key, &clone);
   dispatcher.set(op_id::kToDtype, key, &clone);
   dispatcher.set(op_id::kToDevice, key, &clone);

@@ -73,6 +73,8 @@ def test_gradient(torch, sample):
     gradients = []
     for device in ("cpu", "example"):
         function, leaves = differentiable_call(torch, sample, device)
+        if not leaves:  # its tensors are integers
+            return
         total = sum((r * r).sum() for r in function(*leaves))
         gradients.append([values(g) for g in torch.autograd.grad(total, leaves)])
     for want, got in zip(*gradients, strict=True):
