@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -53,6 +54,12 @@ TEST_P(RefusedLibrary, HasAReason) {
   EXPECT_THAT(refusal(TT_FAULTY_DEVICE), HasSubstr(GetParam().message));
 }
 
+std::string name_of(const ::testing::TestParamInfo<Row>& row) {
+  std::string name = row.param.fault;
+  std::replace(name.begin(), name.end(), ' ', '_');
+  return name;
+}
+
 INSTANTIATE_TEST_SUITE_P(
     Faults, RefusedLibrary,
     ::testing::Values(
@@ -68,7 +75,8 @@ INSTANTIATE_TEST_SUITE_P(
         Row{"count fails", "faulty: device_count: no driver"},
         Row{"count throws", "faulty: device_count: no driver at all"},
         Row{"too many devices", "it has 1000 devices, of at most 16"}, Row{"negative count", "it has -1 devices"},
-        Row{"unprintable name", "name is not printable"}, Row{"no memory", "the device has no memory"}));
+        Row{"unprintable name", "name is not printable"}, Row{"no memory", "the device has no memory"}),
+    &name_of);
 
 TEST(DeviceLibraryTest, MissingFile) { EXPECT_THAT(refusal("/nowhere/device.so"), HasSubstr("is not a file")); }
 
