@@ -107,6 +107,18 @@ def test_module(torch):
     assert torch.equal(torch.rand(3), first.cpu())  # one generator for all devices
 
 
+def test_registered_module(engine):
+    """torch._register_device_module replaces the type's module, once, in a process of its own."""
+    program = (
+        "import types, teletensor as torch; module = types.ModuleType('mine'); torch._register_device_module('example', module); "
+        "print(torch.example is module, torch.get_device_module('example') is module)\n"
+        "try: torch._register_device_module('cuda', module)\nexcept RuntimeError as e: print('already been registered' in str(e))"
+    )
+    environment = client_environment(TELETENSOR_ADDRESS=engine.address)
+    ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+    assert ran.stdout == "True True\nTrue\n", ran.stderr
+
+
 def test_memory_is_accounted(torch):
     module = torch.example
     before = module.memory_allocated()
@@ -247,7 +259,8 @@ def test_header_is_c99(tmp_path):
     """The header compiles alone as C99 and as C++11."""
     header = ROOT / "engine/device/teletensor_device.h"
     source = tmp_path / "table.c"
-    source.write_text(f'#include "{header}"\nconst TeletensorDeviceTable* table(void) {{ return teletensor_device_table(TELETENSOR_DEVICE_ABI); }}\n')
+    function = "const TeletensorDeviceTable* table(void) { return teletensor_device_table(TELETENSOR_DEVICE_ABI); }"
+    source.write_text(f'#include "{header}"\n{function}\n')
     for language in (["-std=c99"], ["-x", "c++", "-std=c++11"]):
         subprocess.run(["cc", *language, "-pedantic-errors", "-Wall", "-Wextra", "-Werror", "-fsyntax-only", str(source)], check=True)
 

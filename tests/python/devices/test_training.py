@@ -74,3 +74,34 @@ def test_autograd_threads(torch):
     loss = (w.to("example:0") * 2).sum() + (w.to("example:1") * 3).sum().to("example:0") + w.sum().to("example:0")
     loss.backward()
     assert w.grad.tolist() == [6, 6, 6]
+
+
+def test_layers_and_transforms(torch):
+    """Composites, layers without kernels, sizes that depend on data, decompositions and function transforms."""
+    image, layer = torch.randn(2, 3, 8, 8), torch.nn.Conv2d(3, 4, 3)
+    want = layer(image)
+    layer.to("example")
+    assert torch.allclose(layer(image.to("example")).cpu(), want, atol=1e-5)
+    output, _ = torch.nn.LSTM(4, 5).to("example")(torch.randn(3, 2, 4).to("example"))
+    assert output.device.type == "example" and output.shape == (3, 2, 5)
+    assert torch.nonzero(torch.tensor([0, 1, 2], device="example")).tolist() == [[1], [2]]
+    assert torch.unique(torch.tensor([3, 1, 3], device="example")).tolist() == [1, 3]
+    a = torch.randn(6, 6)
+    there = a.to("example")
+    assert torch.allclose(torch.linalg.inv(there).cpu(), torch.linalg.inv(a), atol=1e-4)
+    assert torch.allclose(torch.func.grad(lambda v: (v**3).sum())(there).cpu(), 3 * a**2, atol=1e-5)
+    assert torch.allclose(torch.func.vmap(lambda row: row.sinh().sum())(there).cpu(), a.sinh().sum(1), atol=1e-5)
+    table = torch.nn.Embedding(10, 3).to("example")
+    table(torch.tensor([1, 2], device="example")).sum().backward()
+    assert table.weight.grad.sum().item() == 6
+    half = there.to(torch.bfloat16)
+    assert torch.equal((half @ half).cpu(), a.to(torch.bfloat16) @ a.to(torch.bfloat16))
+
+
+def test_profile(torch):
+    """An operator that the CPU executes appears twice, one within the other; a kernel once."""
+    x = torch.ones(4, device="example")
+    with torch.profiler.profile() as profile:
+        torch.sinh(x).add(1).tolist()
+    counts = {event.key: event.count for event in profile.key_averages()}
+    assert counts["aten::sinh"] == 2 and counts["aten::add"] == 1
