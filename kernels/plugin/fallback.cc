@@ -59,8 +59,8 @@ void check_allowed(const Call& call, std::string_view reason) {
   check(ErrorKind::kNotImplemented, !Dispatcher::instance().suspends(call.op->id), "[", call.op->name,
         "] is not implemented for ", type, " devices: process groups and other engines communicate from the CPU or a ",
         "GPU; copy the tensor with .cpu()");
-  check(ErrorKind::kNotImplemented, fallback_enabled.load(), "[", call.op->name, "] is not implemented for ", type, ": ", reason,
-        ", and execution on the CPU instead is switched off");
+  check(ErrorKind::kNotImplemented, fallback_enabled.load(), "[", call.op->name, "] is not implemented for ", type,
+        ": ", reason, ", and execution on the CPU instead is switched off");
 }
 
 // The device of a call, to which its fallback is counted.
