@@ -23,6 +23,9 @@ install(DIRECTORY ${TT_GENERATED}/teletensor ${TT_GENERATED}/proto/teletensor ${
         COMPONENT client FILES_MATCHING PATTERN "*.h")
 install(FILES ${TT_GENERATED}/engine/schema/op_ids.h DESTINATION ${TT_INCLUDE}/engine/schema COMPONENT client)
 
+# For device libraries (docs/devices.md), which need no more.
+install(FILES ${PROJECT_SOURCE_DIR}/engine/device/teletensor_device.h DESTINATION ${TT_INCLUDE} COMPONENT client)
+
 configure_package_config_file(teletensorConfig.cmake.in ${CMAKE_CURRENT_BINARY_DIR}/teletensorConfig.cmake
                               INSTALL_DESTINATION ${TT_PACKAGE})
 write_basic_package_version_file(${CMAKE_CURRENT_BINARY_DIR}/teletensorConfigVersion.cmake

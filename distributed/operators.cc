@@ -40,7 +40,12 @@ std::string site() { return describe(Context::current().site); }
 
 Tensors tensors(const Call& call, size_t i) {
   Tensors list;
-  for (const TensorMeta* t : call.args[i].list()) list.push_back(Tensor::from(t));
+  for (const TensorMeta* t : call.args[i].list()) {
+    check(ErrorKind::kNotImplemented, t == nullptr || !is_plugin(t->device.type), "[", call.op->name,
+          "] process groups communicate from the CPU or a GPU, not from ", t == nullptr ? Device{} : t->device,
+          "; copy the tensor with .cpu()");
+    list.push_back(Tensor::from(t));
+  }
   return list;
 }
 

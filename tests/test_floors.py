@@ -63,6 +63,7 @@ STACKS = (
         *subjects("cuda"),
         "kernels/cuda",
     ),
+    ("kernels/plugin",),
     ("autograd/formulas", "autograd/nodes", "autograd"),
     (
         "distributed/peers",

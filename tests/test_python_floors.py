@@ -27,8 +27,9 @@ LAYERS = {
     """,
     # Tensors, storages, functions of tensors, devices.
     "tensor": """
-        __config__ _address _autocast_lists _by_value _event _functions _ops _overridable _quantized _sparse _subclass _storage _tensor
-        _tensor_html _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft linalg masked monitor mps mtia _nested nested random
+        __config__ _address _autocast_lists _by_value _event _functions _ops _overridable _plugin_devices _quantized _sparse _subclass _storage
+        _tensor _tensor_html _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft linalg masked monitor mps mtia _nested nested
+        random
         signal sparse special storage testing types utils/dlpack xpu
     """,
     # Gradients, autocast, function transforms.
@@ -39,7 +40,7 @@ LAYERS = {
     "nn": """
         _checkpoint _torch_c_compat/_nn
         backends/cuda distributions func/_batch_norm functional hub multiprocessing nn optim overrides quasirandom serialization
-        utils/_checkpoint_names utils/checkpoint utils/data utils/hooks utils/model_zoo utils/_swap
+        utils/_checkpoint_names utils/backend_registration utils/checkpoint utils/data utils/hooks utils/model_zoo utils/_swap
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """

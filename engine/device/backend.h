@@ -22,8 +22,8 @@ struct LibraryInfo {
 
 // The calls of a device library's devices since the engine's start.
 struct BackendCalls {
-  uint64_t kernels = 0;                                      // executed by a kernel of the library
-  uint64_t fallbacks = 0;                                    // executed by the CPU
+  uint64_t kernels = 0;                                     // executed by a kernel of the library
+  uint64_t fallbacks = 0;                                   // executed by the CPU
   std::vector<std::pair<std::string, uint64_t>> operators;  // those most often executed by the CPU
 };
 

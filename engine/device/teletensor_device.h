@@ -38,9 +38,9 @@ extern "C" {
 
 enum {
   TELETENSOR_DEVICE_OK = 0,
-  TELETENSOR_DEVICE_FAILED = 1,        /* the operation fails with the message */
-  TELETENSOR_DEVICE_NO_MEMORY = 2,     /* out of memory: the engine frees caches and tries again once */
-  TELETENSOR_DEVICE_UNSUPPORTED = 3    /* from a kernel, before it has enqueued anything: the CPU executes the call */
+  TELETENSOR_DEVICE_FAILED = 1,     /* the operation fails with the message */
+  TELETENSOR_DEVICE_NO_MEMORY = 2,  /* out of memory: the engine frees caches and tries again once */
+  TELETENSOR_DEVICE_UNSUPPORTED = 3 /* from a kernel, before it has enqueued anything: the CPU executes the call */
 };
 
 enum {
@@ -70,8 +70,8 @@ typedef struct TeletensorDeviceProperties {
 
 /* A tensor on the device. */
 typedef struct TeletensorDeviceTensor {
-  void* data;             /* the address of the first element */
-  int32_t dtype;          /* TELETENSOR_DEVICE_FLOAT32, ... */
+  void* data;    /* the address of the first element */
+  int32_t dtype; /* TELETENSOR_DEVICE_FLOAT32, ... */
   int32_t dims;
   const int64_t* sizes;   /* `dims` numbers */
   const int64_t* strides; /* `dims` numbers, in elements; 0 for a repeated dimension */
@@ -103,8 +103,8 @@ typedef struct TeletensorDeviceArgument {
 typedef struct TeletensorDeviceCall {
   uint32_t size; /* of this structure */
   int32_t device;
-  void* stream; /* in which the kernel enqueues its work */
-  const char* name; /* of the operator */
+  void* stream;           /* in which the kernel enqueues its work */
+  const char* name;       /* of the operator */
   uint32_t num_arguments; /* of the operator's signature, in its order */
   uint32_t num_outputs;
   const TeletensorDeviceArgument* arguments;
@@ -118,7 +118,8 @@ typedef struct TeletensorDeviceCall {
 typedef int32_t (*TeletensorDeviceKernel)(const TeletensorDeviceCall* call, TeletensorDeviceError* error);
 
 enum {
-  /* The kernel accepts tensors with any strides. Otherwise it gets contiguous ones, and other calls of it copy first. */
+  /* The kernel accepts tensors with any strides. Otherwise it gets contiguous ones, and other calls of it copy first.
+   */
   TELETENSOR_DEVICE_STRIDED = 1,
   /* Of a pointwise operator: every tensor argument has the sizes of the output (repeated dimensions have a stride of 0,
    * or with contiguous tensors are copied), and all tensors have one dtype. Other calls are executed by the CPU. */
@@ -126,16 +127,17 @@ enum {
 };
 
 typedef struct TeletensorDeviceOperator {
-  const char* name;      /* "add"; the operators are in docs/operators.md */
-  uint32_t num_arguments; /* of its signature there; if the engine's has another number, the CPU executes the operator */
+  const char* name; /* "add"; the operators are in docs/operators.md */
+  uint32_t
+      num_arguments; /* of its signature there; if the engine's has another number, the CPU executes the operator */
   uint32_t flags;
   uint32_t dtypes; /* bit 1 << TELETENSOR_DEVICE_FLOAT32, ...: the dtypes of tensors that the kernel accepts */
   TeletensorDeviceKernel kernel;
 } TeletensorDeviceOperator;
 
 typedef struct TeletensorDeviceTable {
-  uint32_t abi;  /* TELETENSOR_DEVICE_ABI */
-  uint32_t size; /* sizeof(TeletensorDeviceTable) */
+  uint32_t abi;        /* TELETENSOR_DEVICE_ABI */
+  uint32_t size;       /* sizeof(TeletensorDeviceTable) */
   const char* name;    /* of the device type: "mydev", as in torch.device("mydev:0") */
   const char* version; /* of the library, for `teletensor status` */
 

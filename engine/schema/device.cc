@@ -48,18 +48,13 @@ bool is_known(DeviceType type) {
   return (plugin_names().known.load(std::memory_order_acquire) >> entry_number(type) & 1) != 0;
 }
 
-void set_name(DeviceType type, std::string_view name, std::string PluginNames::Entry::*member) {
+// Throws Error (ValueError) unless a type of device libraries may have the name.
+void check_name(DeviceType type, std::string_view name) {
   check(ErrorKind::kValue, is_plugin(type) && static_cast<int>(type) < kNumDeviceTypes,
         "a device type with the number ", static_cast<int>(type), " cannot be named");
   check(ErrorKind::kValue, is_device_type_name(name),
         "expected a name of a device type (a lower-case identifier of at ",
-        "most 32 characters that is no device type of PyTorch), got '", message_part(name), "'");
-  const std::optional<DeviceType> other = find_device_type(name);
-  check(ErrorKind::kValue, !other || *other == type, "the device type '", name, "' exists already");
-  PluginNames& names = plugin_names();
-  MutexLock lock(names.mutex);
-  names.entries[entry_number(type)].*member = std::string(name);
-  names.known.fetch_or(1u << entry_number(type), std::memory_order_release);
+        "most 32 characters that is no device type of PyTorch), got '", name, "'");
 }
 
 }  // namespace
@@ -73,9 +68,31 @@ bool is_device_type_name(std::string_view name) {
   return !is_in(kNames) && !is_in(kForeignNames);
 }
 
-void name_device_type(DeviceType type, std::string_view name) { set_name(type, name, &PluginNames::Entry::name); }
+void name_device_type(DeviceType type, std::string_view name) {
+  check_name(type, name);
+  PluginNames& names = plugin_names();
+  MutexLock lock(names.mutex);
+  for (int i = 0; i < kMaxPluginTypes; ++i) {
+    PluginNames::Entry& entry = names.entries[static_cast<size_t>(i)];
+    if (plugin_type(i) == type) continue;
+    check(ErrorKind::kValue, entry.renamed != name, "the device type '", name, "' exists already");
+    if (entry.name != name) continue;
+    entry = {};  // of an earlier engine
+    names.known.fetch_and(~(1u << i), std::memory_order_release);
+  }
+  names.entries[entry_number(type)].name = std::string(name);
+  names.known.fetch_or(1u << entry_number(type), std::memory_order_release);
+}
 
-void rename_device_type(DeviceType type, std::string_view name) { set_name(type, name, &PluginNames::Entry::renamed); }
+void rename_device_type(DeviceType type, std::string_view name) {
+  check_name(type, name);
+  const std::optional<DeviceType> other = find_device_type(name);
+  check(ErrorKind::kValue, !other || *other == type, "the device type '", name, "' exists already");
+  PluginNames& names = plugin_names();
+  MutexLock lock(names.mutex);
+  names.entries[entry_number(type)].renamed = std::string(name);
+  names.known.fetch_or(1u << entry_number(type), std::memory_order_release);
+}
 
 std::string device_type_name(DeviceType type) {
   if (!is_plugin(type)) return std::string(kNames[static_cast<size_t>(type)]);

@@ -33,8 +33,8 @@ struct Device {
   int64_t encode() const { return static_cast<int64_t>(type) << 8 | static_cast<uint8_t>(index); }
 };
 
-// Numbers the accelerators, for tables with one entry per accelerator: GPUs from 0, devices of device libraries from the
-// end. The first 80 GPUs, and all devices of device libraries, have entries of their own.
+// Numbers the accelerators, for tables with one entry per accelerator: GPUs from 0, devices of device libraries from
+// the end. The first 80 GPUs, and all devices of device libraries, have entries of their own.
 inline constexpr size_t kNumAccelerators = 128;
 constexpr size_t accelerator_number(Device d) {
   const auto index = static_cast<size_t>(static_cast<uint8_t>(d.index)) % kNumAccelerators;
@@ -50,10 +50,11 @@ std::string to_string(Device d);             // "cpu", "cuda:0", "meta"
 // Whether a device library or a client may use this name for its type: a Python identifier in lower case of at most 32
 // characters that is no device type of PyTorch.
 bool is_device_type_name(std::string_view name);
-// Names a type of device libraries, or replaces its name. Throws Error (ValueError) if the name is invalid or another
-// type's.
+// Names a type of device libraries, or replaces its name; another type that has the name loses it. Throws Error
+// (ValueError) if the name is invalid, or the second name of another type.
 void name_device_type(DeviceType type, std::string_view name);
-// Sets a second name of a type, which is shown instead of the first; parse_device() accepts both. The same errors.
+// Sets a second name of a type, which is shown instead of the first; parse_device() accepts both. Throws
+// Error (ValueError) if the name is invalid or another type's.
 void rename_device_type(DeviceType type, std::string_view name);
 // "cpu", "cuda", "meta" or the type's name; empty if it has none.
 std::string device_type_name(DeviceType type);

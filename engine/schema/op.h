@@ -57,9 +57,10 @@ struct Inference {
   DType compute = DType::kFloat32;
 
   // The remaining members are set by infer() itself, in the same way for every operator.
-  Device device;                          // device of the results
-  DeviceType backend = DeviceType::kCPU;  // computes the results; meta takes precedence over plug-ins, those over cuda, cuda over cpu
-  bool requires_grad = false;             // grad mode is on and a differentiable argument requires grad
+  Device device;  // device of the results
+  DeviceType backend =
+      DeviceType::kCPU;  // computes the results; meta takes precedence over plug-ins, those over cuda, cuda over cpu
+  bool requires_grad = false;  // grad mode is on and a differentiable argument requires grad
 };
 
 // The treatment of an `out=` tensor whose dtype differs from the result's.

@@ -36,6 +36,9 @@ void check_extent(const TensorMeta& meta, size_t bytes) {
 }
 
 void write_storage(const Storage& storage, ImageOutput* out) {
+  // The next engine may have other device libraries.
+  check(ErrorKind::kNotImplemented, !is_plugin(storage.device().type), "a tensor on ", storage.device(),
+        ", a device of a device library, cannot be part of an image");
   out->signed_number(storage.device().encode());
   out->number(storage.bytes());
   out->number(storage.version());

@@ -59,8 +59,8 @@ void check_allowed(const Call& call, std::string_view reason) {
   check(ErrorKind::kNotImplemented, !Dispatcher::instance().suspends(call.op->id), "[", call.op->name,
         "] is not implemented for ", type, " devices: process groups and other engines communicate from the CPU or a ",
         "GPU; copy the tensor with .cpu()");
-  check(ErrorKind::kNotImplemented, fallback_enabled.load(), "[", call.op->name, "] is not implemented for ", type, ": ", reason,
-        ", and execution on the CPU instead is switched off");
+  check(ErrorKind::kNotImplemented, fallback_enabled.load(), "[", call.op->name, "] is not implemented for ", type,
+        ": ", reason, ", and execution on the CPU instead is switched off");
 }
 
 // The device of a call, to which its fallback is counted.
@@ -96,6 +96,11 @@ void deliver(const Call& host, Call& call) {
 
 void run_on_cpu(Call& call, std::string_view reason) {
   check_allowed(call, reason);
+  run_on_host(call);
+  library_of(call.inferred.backend).count_fallback(device_index(call), call.op->name);
+}
+
+void run_on_host(Call& call) {
   HostArguments arguments(call);
   Call host;
   host.op = call.op;
@@ -109,7 +114,6 @@ void run_on_cpu(Call& call, std::string_view reason) {
   if (!call.into && call.outputs.empty() && !call.op->is_dynamic) allocate_outputs(call);
   deliver(host, call);
   arguments.finish();
-  library_of(call.inferred.backend).count_fallback(device_index(call), call.op->name);
 }
 
 void set_fallback(bool enabled) { fallback_enabled = enabled; }

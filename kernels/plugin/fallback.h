@@ -12,6 +12,9 @@ namespace tt::plugin {
 // is switched off, or if the operator waits for something outside the engine.
 void run_on_cpu(Call& call, std::string_view reason);
 
+// The same for operators that only bring values from the host (literal): always, and without counting them.
+void run_on_host(Call& call);
+
 // Sets whether the engine executes calls on the CPU. Call at start.
 void set_fallback(bool enabled);
 

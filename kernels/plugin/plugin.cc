@@ -64,6 +64,7 @@ void register_kernels(Dispatcher& dispatcher, Key key) {
   dispatcher.set(op_id::kEmpty, key, &allocate_outputs);
   dispatcher.set(op_id::kEmptyLike, key, &allocate_outputs);
   dispatcher.set(op_id::kAssign, key, &assign);
+  dispatcher.set(op_id::kLiteral, key, &run_on_host);
   dispatcher.set(op_id::kClone, key, &clone);
   dispatcher.set(op_id::kToDtype, key, &clone);
   dispatcher.set(op_id::kToDevice, key, &clone);
@@ -73,7 +74,6 @@ void register_kernels(Dispatcher& dispatcher, Key key) {
 
 int add_library(std::unique_ptr<DeviceLibrary> library, Devices& devices, Dispatcher& dispatcher) {
   const AllocConf conf = alloc_conf_of_environment();
-  check(ErrorKind::kValue, !find_device_type(library->name()), "there is another device library for ", library->name());
   const auto free = std::find(libraries.begin(), libraries.end(), nullptr);
   check(ErrorKind::kValue, free != libraries.end(), "there are more than ", kMaxPluginTypes, " device libraries");
   const DeviceType type = plugin_type(static_cast<int>(free - libraries.begin()));
@@ -84,6 +84,7 @@ int add_library(std::unique_ptr<DeviceLibrary> library, Devices& devices, Dispat
   if (count == 0) return 0;
   std::vector<DeviceInfo> infos;
   for (int i = 0; i < count; ++i) infos.push_back(describe(*library, Device{type, static_cast<int8_t>(i)}));
+  check(ErrorKind::kValue, !find_device_type(library->name()), "there is another device library for ", library->name());
   name_device_type(type, library->name());
   *free = library.release();
   for (DeviceInfo& info : infos) {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from . import _C
 from .cuda import streams
-from .cuda.device_index import device_code
 
 Stream = streams.Stream
 
@@ -36,7 +35,7 @@ class Event(streams.Event):
         if stream is not None and stream.device != self.device:
             raise RuntimeError(f"[Event.record] expected a stream of {self.device}, got one of {stream.device}")
         on_cpu = self.device.type == "cpu"
-        _C.ops.event_record(self._number, 0 if on_cpu else device_code(self.device))
+        _C.ops.event_record(self._number, 0 if on_cpu else _C.device_code(self.device))
         self._recorded = True
         if on_cpu:
             self._reached = _C.ops.event_passed(self._number).item_async()

@@ -168,6 +168,11 @@ class PluginStream(streams.Stream):
         return f"<{self._module.__name__}.Stream device={self.device}>"
 
 
+def backend_name() -> str:
+    """The name of the first type of devices of a device library; "privateuseone" if no engine has announced one."""
+    return next(iter(_C.plugin_types()), "privateuseone")
+
+
 def device_module(name: str) -> ModuleType | None:
     """The module of a type of devices: the registered one, else one made for the name if an engine has announced it or
     the program has renamed to it; else None."""

@@ -8,7 +8,18 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from ._status_history import History
-from ._status_rows import DEVICES, PRINCIPALS, SESSIONS, TOP_SESSIONS, Column, Order, duration, principals, size
+from ._status_rows import (
+    DEVICES,
+    PRINCIPALS,
+    SESSIONS,
+    TOP_SESSIONS,
+    Column,
+    Order,
+    devices_of,
+    duration,
+    principals,
+    size,
+)  # fmt: skip
 
 _NAMES = 2  # the first columns of a table, which are on every page
 _NAME_WIDTH = 16  # the least width of a name before columns are left out for it

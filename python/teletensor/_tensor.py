@@ -428,8 +428,8 @@ def _cuda_array_interface(self: Tensor):
 
 @_method
 def get_device(self: Tensor) -> int:
-    """Returns the GPU's index, or -1 for a tensor on the CPU."""
-    return self.device.index if self.is_cuda else -1
+    """Returns the index of the GPU or other accelerator, or -1 for a tensor on the CPU."""
+    return -1 if self.device.index is None else self.device.index
 
 
 @_method

@@ -17,7 +17,7 @@ struct Mode {
   bool grad = true;
   bool inference = false;
   std::vector<std::shared_ptr<client::SavedTensorHooks>> saved_hooks;  // the last one applies
-  static Mode& current();  // returns the Mode of the calling thread
+  static Mode& current();                                              // returns the Mode of the calling thread
 };
 
 // Returns the session used by calls without a tensor argument. Calls teletensor._connection.connection() if there is

@@ -71,7 +71,6 @@ def typename(obj: Any, /) -> str:
 def get_device_module(device: Any = None) -> ModuleType:
     """The module of a device type, such as torch.cuda; by default of the accelerator, else of the CPU."""
     from .. import cpu, cuda, mps, mtia, xpu
-
     from .._plugin_devices import accelerator_module, device_module
 
     if device is None:

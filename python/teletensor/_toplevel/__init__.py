@@ -42,6 +42,7 @@ NAMES = {
     "nn._aten_private": "PyTorchFileReader _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
     "_sample_dirichlet _shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
     "_toplevel.published": "open publish published unpublish",
+    "_plugin_devices": "_register_device_module=register_device_module",
     "_ops.tensor_queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
     "nn._torch_recurrent": "gru lstm rnn_relu rnn_tanh",
     "_toplevel.settings": "get_deterministic_debug_mode get_num_interop_threads init_num_threads "

@@ -68,7 +68,7 @@ def _cuda_isInBadFork() -> bool:  # noqa: N802 - PyTorch's name
 
 def _get_privateuse1_backend_name() -> str:
     """The name of the first type of devices of a device library."""
-    from ..utils.backend_registration import backend_name
+    from .._plugin_devices import backend_name
 
     return backend_name()
 

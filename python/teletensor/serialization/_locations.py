@@ -80,7 +80,15 @@ def _device_of(location: str) -> _C.device | None:
     """The device of a built-in location tag; None for others."""
     if location in ("cpu", "meta"):
         return _C.device(location)
+    if _is_plugin(location):
+        return _C.device(location)
     return _C.device("cuda", validate_cuda_device(location)) if _is_cuda(location) else None
+
+
+def _is_plugin(location: str) -> bool:
+    """Whether the tag names a type of devices of a device library that the engine has announced."""
+    kind, colon, index = location.partition(":")
+    return kind in _C.plugin_types() and (not colon or index.isdecimal())
 
 
 def _restore(kind: str):
@@ -94,8 +102,18 @@ def _restore(kind: str):
     return restore
 
 
+def _tag_plugin(storage) -> str | None:
+    device = storage.device
+    return str(device) if device.type in _C.plugin_types() else None
+
+
+def _restore_plugin(storage, location: str):
+    return storage.to(device=_C.device(location)) if _is_plugin(location) else None
+
+
 for _priority, _kind in ((10, "cpu"), (20, "cuda"), (22, "meta")):
     register_package(_priority, _tag(_kind), _restore(_kind))
+register_package(23, _tag_plugin, _restore_plugin)
 _BUILT_IN = list(_registry)
 
 

@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._plugin_devices import backend_name
 from ..nn import Module
 from ..nn.utils.rnn import PackedSequence
 
@@ -30,11 +31,6 @@ def rename_privateuse1_backend(backend_name: str) -> None:
         )
     _C.rename_plugin_type(backend_name)
     _name = backend_name
-
-
-def backend_name() -> str:
-    """The name of the first type of devices of a device library; "privateuseone" if it has none."""
-    return next(iter(_C.plugin_types()), "privateuseone")
 
 
 def _add(owner: type, name: str, value: Any) -> None:

@@ -166,7 +166,7 @@ def test_utilities_without_a_compiler_or_other_devices(torch):
     utils = torch.utils
     assert utils.cpp_extension.is_ninja_available() in (True, False) and "torch_extensions" in utils.cpp_extension.get_default_build_root()
     optimize = utils.mobile_optimizer.optimize_for_mobile
-    for refused in (utils.cpp_extension.load, optimize, utils.rename_privateuse1_backend):
+    for refused in (utils.cpp_extension.load, optimize):
         with pytest.raises(NotImplementedError):
             refused()
     assert utils.deterministic.fill_uninitialized_memory is False
