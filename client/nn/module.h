@@ -133,6 +133,11 @@ class ModuleHolder {
   Impl* get() const { return check(), impl_.get(); }
   Impl* operator->() const { return get(); }
   Impl& operator*() const { return *get(); }
+  /// Of containers.
+  template <typename Key>
+  decltype(auto) operator[](const Key& key) const {
+    return (*get())[key];
+  }
   bool is_empty() const { return impl_ == nullptr; }
   explicit operator bool() const { return !is_empty(); }
   /// Calls forward().

@@ -158,7 +158,10 @@ void save_safetensors(const NamedTensors& tensors, const std::string& path) {
     if (name == "__metadata__") throw ValueError("[save_safetensors] the name '__metadata__' is reserved");
     header += names.size() > 1 ? "," : "";
     header += json_string(name) + ":{\"dtype\":\"" + safetensors_name(tensor.dtype()) + "\",\"shape\":[";
-    for (size_t i = 0; i < tensor.sizes().size(); ++i) header += (i ? "," : "") + std::to_string(tensor.sizes()[i]);
+    for (size_t i = 0; i < tensor.sizes().size(); ++i) {
+      if (i != 0) header += ',';
+      header += std::to_string(tensor.sizes()[i]);
+    }
     header += "],\"data_offsets\":[" + std::to_string(place) + "," + std::to_string(place + tensor.nbytes()) + "]}";
     place += tensor.nbytes();
   }
