@@ -5,8 +5,8 @@
 #include "client/api/errors.h"
 #include "client/api/session.h"
 #include "client/autograd/backward.h"
-#include "client/session/graph.h"
 #include "client/session/call_mode.h"
+#include "client/session/graph.h"
 
 namespace teletensor {
 namespace {

@@ -7,6 +7,7 @@
 #include "client/api/functions.h"
 #include "client/api/indexing.h"
 #include "client/api/options.h"
+#include "client/api/published.h"
 #include "client/api/session.h"
 #include "client/api/tensor.h"
 #include "client/data/dataset.h"

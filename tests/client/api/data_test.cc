@@ -10,9 +10,9 @@
 namespace teletensor::testing {
 namespace {
 
+using data::Example;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
-using data::Example;
 
 // Squares of numbers. The last one fails.
 class Squares : public data::datasets::Dataset<Squares> {
@@ -69,8 +69,8 @@ TEST_F(Api, RandomOrdersFollowTheSeed) {
 }
 
 TEST_F(Api, ErrorsOfWorkersAreThrownWithTheirBatch) {
-  auto loader = data::make_data_loader<data::samplers::SequentialSampler>(
-      Squares(200).map(data::transforms::Stack<>()), data::DataLoaderOptions(50).workers(2));
+  auto loader = data::make_data_loader<data::samplers::SequentialSampler>(Squares(200).map(data::transforms::Stack<>()),
+                                                                          data::DataLoaderOptions(50).workers(2));
   auto batch = loader->begin();
   EXPECT_EQ(batch->data.size(0), 50);
   EXPECT_THAT(message_of<ValueError>([&] { ++batch; }), HasSubstr("number 99 is missing"));
@@ -107,7 +107,8 @@ TEST_F(Api, ReadsIdxFiles) {
   const std::string folder = ::testing::TempDir();
   const std::string images("\0\0\x08\x03\0\0\0\x02\0\0\0\x01\0\0\0\x02\x00\xff\x33\x00", 20);
   write_gzip(folder + "/t10k-images-idx3-ubyte.gz", images);
-  std::ofstream(folder + "/t10k-labels-idx1-ubyte", std::ios::binary) << std::string("\0\0\x08\x01\0\0\0\x02\x07\x09", 10);
+  std::ofstream(folder + "/t10k-labels-idx1-ubyte", std::ios::binary)
+      << std::string("\0\0\x08\x01\0\0\0\x02\x07\x09", 10);
   data::datasets::MNIST mnist(folder, data::datasets::MNIST::Mode::kTest);
   EXPECT_EQ(mnist.size(), 2u);
   EXPECT_EQ(mnist.get(0).data.sizes(), IntArrayRef({1, 1, 2}));
