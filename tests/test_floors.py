@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parent.parent
-FLOORS = ("base", "engine", "kernels", "autograd", "distributed", "proto", "server", "client", "python")
+FLOORS = ("base", "engine", "kernels", "autograd", "distributed", "proto", "formats", "server", "client", "python")
 # Subfolders of both backends' kernels.
 SUBJECTS = (
     "pointwise", "shape", "reduce", "index", "sort", "random", "norm", "linalg", "fft", "nn", "quantized", "sparse", "nested",
@@ -78,6 +78,7 @@ STACKS = (
         "distributed",
     ),
     ("proto",),
+    ("formats",),
     (
         "server",
         "server/trace",
@@ -118,8 +119,9 @@ BELOW = {
     "distributed": {"base", "engine", "proto"},
     "distributed/store": {"base", "proto"},  # clients link it
     "proto": {"base"},
-    "server": {"base", "proto", "autograd", "kernels", "distributed", "engine"},
-    "client": {"base", "proto", "engine/schema", "distributed/store"},
+    "formats": {"base", "engine/schema"},
+    "server": {"base", "proto", "autograd", "kernels", "distributed", "engine", "formats"},
+    "client": {"base", "proto", "engine/schema", "distributed/store", "formats"},
     "python": {"base", "client", "proto", "engine/schema", "distributed/store"},
 }
 FOLDERS = {folder for stack in STACKS for folder in stack}

@@ -6,6 +6,7 @@
 #include "client/api/session.h"
 #include "client/autograd/backward.h"
 #include "client/session/call_mode.h"
+#include "client/session/graph.h"
 
 namespace teletensor {
 namespace {
@@ -66,6 +67,31 @@ void Tensor::backward(const Tensor& gradient, std::optional<bool> retain_graph, 
 void Tensor::retain_grad() const {
   meta();
   internal::translated([&] { tt::client::retain_grad(handle_); });
+}
+
+void Tensor::set_data(const Tensor& source) const {
+  meta();
+  source.meta();
+  if (!is_leaf()) throw RuntimeError("set_data: expected a leaf, got the result of an operation");
+  if (source.session().handle() != handle_->session) {
+    throw RuntimeError("set_data: expected tensors of one session");
+  }
+  internal::translated([&] {
+    const Tensor made = source.is_same(*this) ? *this : source.detach();  // a handle that nothing else refers to
+    if (made.is_same(*this)) return;
+    tt::client::Handle &mine = *handle_, &other = *made.handle();
+    const bool required = mine.requires_grad;
+    tt::client::remove_from_graph(mine);
+    mine.leaf_node = nullptr;
+    if (required) tt::client::set_requires_grad(handle_, false, /*site=*/0);
+    std::swap(static_cast<tt::TensorMeta&>(mine), static_cast<tt::TensorMeta&>(other));
+    std::swap(mine.id, other.id);
+    std::swap(mine.base, other.base);
+    std::swap(mine.viewed_storage, other.viewed_storage);
+    std::swap(mine.viewed_storage_bytes, other.viewed_storage_bytes);
+    mine.bump_version();
+    if (required) tt::client::set_requires_grad(handle_, true, /*site=*/0);
+  });
 }
 
 namespace autograd {

@@ -64,7 +64,6 @@ void print_scale(std::ostream& out, double scale) {
 void print_matrix(std::ostream& out, absl::Span<const double> values, int64_t rows, int64_t columns, int indent) {
   const auto [scale, width] = set_format(out, values);
   const std::string space(static_cast<size_t>(indent), ' ');
-  out << space;
   const int64_t per_line = (kLineSize - indent) / (width + 1);
   for (int64_t first = 0, last = 0; first < columns; first = last + 1) {
     last = std::min(first + per_line, columns) - 1;

@@ -24,17 +24,26 @@ class Default {
   }
   tt::Ref<tt::client::Session> get() {
     tt::MutexLock lock(mutex_);
-    if (!session_) set(connect(ConnectOptions()).handle());
+    open();
     return session_;
+  }
+  std::string address() {
+    tt::MutexLock lock(mutex_);
+    open();
+    return address_;
   }
   void replace(tt::Ref<tt::client::Session> session) {
     tt::MutexLock lock(mutex_);
     set(std::move(session));
+    address_.clear();
   }
   // Without a lock. A replaced session stays valid: see `earlier_`.
   tt::client::Session* current() const { return current_.load(std::memory_order_acquire); }
 
  private:
+  void open() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!session_) set(internal::translated([&] { return tt::client::connect({}, &address_); }));
+  }
   void set(tt::Ref<tt::client::Session> session) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     if (session_) earlier_.push_back(std::move(session_));
     session_ = std::move(session);
@@ -45,6 +54,7 @@ class Default {
   tt::Ref<tt::client::Session> session_ ABSL_GUARDED_BY(mutex_);
   // Another thread may have read the pointer, so they are not destroyed.
   std::vector<tt::Ref<tt::client::Session>> earlier_ ABSL_GUARDED_BY(mutex_);
+  std::string address_ ABSL_GUARDED_BY(mutex_);
   std::atomic<tt::client::Session*> current_{nullptr};
 };
 
@@ -97,6 +107,7 @@ Session connect(const std::string& address) {
 }
 
 Session default_session() { return Session(default_of_process().get()); }
+std::string default_address() { return default_of_process().address(); }
 void set_default_session(const Session& session) {
   require(session.handle());
   default_of_process().replace(session.handle());

@@ -64,6 +64,9 @@ Session connect(const std::string& address = "");
 
 /// The process's default session. Opens it if there is none, with default options. It ends with the process.
 Session default_session();
+/// The address of the default session's engine, by which other processes and sessions of this user on the same host can
+/// connect; empty for a session that the program has set. Opens the session if there is none.
+std::string default_address();
 /// Replaces the default session. The one before stays open while tensors or objects refer to it.
 void set_default_session(const Session& session);
 /// Waits until the current session has executed everything that was issued.

@@ -16,7 +16,7 @@
 #include "server/checkpoint/chunked_file.h"
 #include "server/checkpoint/range_reader.h"
 #include "server/checkpoint/replacement_file.h"
-#include "server/checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 #include "server/checkpoint/service.h"
 #include "server/checkpoint/snapshot.h"
 #include "server/checkpoint/tensor_file.h"

@@ -19,7 +19,7 @@
 #include "base/mutex.h"
 #include "server/checkpoint/checksum.h"
 #include "server/checkpoint/io_buffer.h"
-#include "server/checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 #include "server/transfer/staging.h"
 
 namespace tt::server {

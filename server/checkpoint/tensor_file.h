@@ -12,7 +12,7 @@
 #include "server/checkpoint/range_reader.h"
 #include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/root.h"
-#include "server/checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 #include "server/checkpoint/snapshot.h"
 
 namespace tt::server {

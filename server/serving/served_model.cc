@@ -15,7 +15,7 @@
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/program/poison.h"
-#include "server/checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 
 namespace tt::server {
 namespace {

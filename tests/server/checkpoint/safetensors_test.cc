@@ -1,5 +1,5 @@
 // Headers of safetensors files: valid ones, and malformed or hostile ones.
-#include "server/checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 
 #include <fcntl.h>
 #include <gmock/gmock.h>

@@ -13,7 +13,7 @@
 #include "engine/schema/dtype.h"
 #include "engine/schema/meta.h"
 
-namespace tt::server {
+namespace tt {
 
 struct StoredTensor {
   std::string name;
@@ -65,4 +65,4 @@ void read_exactly(int file, void* into, size_t size, uint64_t offset, std::strin
 // Returns the size of an open file.
 uint64_t file_size(int file, std::string_view path);
 
-}  // namespace tt::server
+}  // namespace tt

@@ -1,4 +1,4 @@
-#include "server/checkpoint/safetensors.h"
+#include "formats/safetensors.h"
 
 #include <sys/stat.h>
 #include <unistd.h>
@@ -13,7 +13,7 @@
 
 #include "engine/schema/error.h"
 
-namespace tt::server {
+namespace tt {
 namespace {
 
 constexpr std::pair<std::string_view, DType> kDTypes[] = {
@@ -264,4 +264,4 @@ SafetensorsFile read_safetensors_header(int file, std::string_view path) {
   return result;
 }
 
-}  // namespace tt::server
+}  // namespace tt
