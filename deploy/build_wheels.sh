@@ -12,6 +12,7 @@ export SOURCE_DATE_EPOCH
 export CXX=c++                                                 # as in build.py: ccache distinguishes it from g++
 export CCACHE_BASEDIR=$root CCACHE_NOHASHDIR=1                 # likewise
 export LC_ALL=C TZ=UTC PYTHONHASHSEED=0
+export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 umask 022
 
 build() { # FOLDER MEGABYTES
