@@ -189,7 +189,9 @@ def file_component(path: str, prefix: str = "") -> dict:
 
 
 def add_compiled(bill: Bill, source: Path, parts: list[str]) -> None:
-    """Adds the packages of a build folder's headers (of its parts, if there are any), or those in a list that --list-compiled has written."""
+    """Adds the packages of the headers of a build folder or of its parts, or those in a list that --list-compiled has
+    written.
+    """
     if source.is_dir():
         bill.add_files(headers(str(source), parts), "compiled")
         return

@@ -9,12 +9,12 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from pathlib import Path
 
 import numpy
 import pytest
+import tomllib
 
 ROOT = Path(__file__).resolve().parents[3]
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
