@@ -2,8 +2,8 @@
 """Writes a bill of materials (CycloneDX 1.5, JSON) of programs and libraries: the packages that they load, the packages
 whose headers were compiled into them, and those of static libraries that were linked into them.
 
-    deploy/sbom.py --out FILE [--compiled BUILD_FOLDER | --compiled LIST] [--linked ARCHIVE]... [--installed]
-                   [--licenses FOLDER] BINARY...
+    deploy/sbom.py --out FILE [--compiled BUILD_FOLDER [--part FOLDER]... | --compiled LIST] [--linked ARCHIVE]...
+                   [--installed] [--licenses FOLDER] BINARY...
     deploy/sbom.py --list-compiled BUILD_FOLDER --out LIST [--licenses FOLDER]
 
 The list is for a machine without the build folder and its packages. Reads dpkg, and the build folder of ninja. Uses the
@@ -48,8 +48,10 @@ def libraries(binary: str) -> set[str]:
     return {str(Path(path).resolve()) for path in re.findall(r"(/\S+) \(0x", text)}
 
 
-def headers(folder: str) -> set[str]:
-    """The headers of packages that were compiled into a build folder's objects, without its tests."""
+def headers(folder: str, parts: list[str]) -> set[str]:
+    """The headers of packages that were compiled into a build folder's objects, without its tests: into all, or into those
+    whose paths begin with one of `parts`.
+    """
     found: set[str] = set()
     wanted = False
     for line in run("ninja", "-C", folder, "-t", "deps").splitlines():
@@ -58,6 +60,7 @@ def headers(folder: str) -> set[str]:
                 found.add(line.strip())
         else:
             wanted = bool(line) and not line.startswith(NOT_PACKED) and "(VALID)" in line
+            wanted = wanted and (not parts or line.startswith(tuple(parts)))
     own = (str(ROOT) + "/", str(Path(folder).resolve()) + "/")
     return {str(Path(path).resolve()) for path in found if not path.startswith(own)}
 
@@ -185,10 +188,12 @@ def file_component(path: str, prefix: str = "") -> dict:
             "hashes": [{"alg": "SHA-256", "content": digest}]}  # fmt: skip
 
 
-def add_compiled(bill: Bill, source: Path) -> None:
-    """Adds the packages of a build folder's headers, or those in a list that --list-compiled has written."""
+def add_compiled(bill: Bill, source: Path, parts: list[str]) -> None:
+    """Adds the packages of the headers of a build folder or of its parts, or those in a list that --list-compiled has
+    written.
+    """
     if source.is_dir():
-        bill.add_files(headers(str(source)), "compiled")
+        bill.add_files(headers(str(source), parts), "compiled")
         return
     read = json.loads(source.read_text())
     bill.version = read["version"]
@@ -203,6 +208,7 @@ def main() -> None:
     parser.add_argument("binaries", nargs="*", metavar="BINARY")
     parser.add_argument("--out", type=Path, required=True, metavar="FILE")
     parser.add_argument("--compiled", type=Path, metavar="FOLDER|LIST", help="build folder, or a list from one")
+    parser.add_argument("--part", action="append", default=[], metavar="FOLDER", help="in the build folder: objects to describe only")
     parser.add_argument("--list-compiled", type=Path, metavar="FOLDER", help="list the packages of a build folder's headers")
     parser.add_argument("--linked", action="append", default=[], metavar="ARCHIVE", help="a static library in the binaries")
     parser.add_argument("--installed", action="store_true", help="add every package of this machine, for an image")
@@ -212,7 +218,7 @@ def main() -> None:
         parser.error("expected either the programs and libraries that the bill describes, or --list-compiled")
     bill = Bill()
     if source := args.list_compiled or args.compiled:
-        add_compiled(bill, source)
+        add_compiled(bill, source, args.part)
     if args.list_compiled:
         document = {"version": bill.version, "components": [bill.components[key] for key in sorted(bill.components)]}
     else:

@@ -1,51 +1,53 @@
 #!/usr/bin/env bash
-# Installs a wheel into a new Debian system that has only Python, and trains a model there. Usage: try_wheel.sh
-# dist/*.whl. Run as root. mmdebstrap creates the system in two minutes; pip installs NumPy.
+# Installs the wheels of dist/ into new Debian systems that have none of the build's packages, and uses them there:
+#
+#   deploy/try_wheel.sh [--previous WHEEL] [SUITE...]     (default: bookworm trixie testing)
+#
+# In each: the client without an engine says how to get one; `pip install teletensor[engine]` installs both, and a model is
+# trained; the engine of the wheel serves a client in another process. With --previous, a wheel of an older version
+# (build/skew of `make skew-test`): its client uses the new engine, and the new client its engine. Debian 12 runs its own
+# Python; the others, whose Python the wheel is not for, a copy of this machine's python3.11.
+# Run as root, with mmdebstrap, which needs about two minutes per system. MMDEBSTRAP_OPTIONS has further options, such as
+# --aptopt=Acquire::Check-Valid-Until=false for a mirror whose copy of testing is older than a week.
 set -euo pipefail
-wheel=$(readlink -f "$1")
-root=$(mktemp -d)
-trap 'rm -rf --one-file-system "$root"' EXIT
+here=$(readlink -f "$(dirname "$(readlink -f "$0")")")
+dist=$here/../dist
+previous=
+if [[ ${1:-} == --previous ]]; then previous=$(readlink -f "$2"); shift 2; fi
+(($#)) || set -- bookworm trixie testing
+work=$(mktemp -d)
+trap 'rm -rf --one-file-system "$work"' EXIT
 
-mmdebstrap --quiet --variant=minbase --include=python3,python3-venv,ca-certificates bookworm "$root"
-mkdir "$root/wheels"
-cp "$wheel" "$root/wheels/"
-python3 -m pip download --quiet --no-deps --only-binary :all: --dest "$root/wheels" numpy
+python=$(readlink -f "$(command -v "${PYTHON:-$here/../.venv/bin/python}")")
+prefix=$("$python" -c 'import sys; print(sys.base_prefix)')
+mkdir "$work/wheels"
+cp "$dist"/teletensor-*-manylinux*.whl "$dist"/teletensor_engine-*-manylinux*.whl "$work/wheels/"
+"$python" -m pip download --quiet --disable-pip-version-check --no-deps --only-binary :all: --dest "$work/wheels" numpy
 
-cat >"$root/try.py" <<'EOF_PYTHON'
-import os, pathlib
-import teletensor as torch
-from teletensor import nn, optim
-import teletensor.nn.functional as F
+try() { # SUITE
+  local root=$work/$1 run=/usr/bin/python3
+  # shellcheck disable=SC2086 - several options
+  mmdebstrap --quiet ${MMDEBSTRAP_OPTIONS:-} --variant=minbase --include=python3,python3-venv,ca-certificates,libffi8,zlib1g,libbz2-1.0,liblzma5 "$1" "$root"
+  cp -r "$work/wheels" "$root/wheels"
+  cp "$here/try_wheel/"*.py "$here/try_wheel/try.sh" "$root/"
+  if [[ $("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') != $(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') ]]; then
+    run=$prefix/bin/python3.11
+    [[ $prefix == /usr ]] && { echo "try_wheel.sh: $1 needs a python3.11 outside /usr; skipped" >&2; return; }
+    mkdir -p "$root$prefix/lib" "$root$prefix/bin"
+    cp -L "$prefix/bin/python3.11" "$root$prefix/bin/"
+    tar -C "$prefix/lib" --exclude=site-packages --exclude=test --exclude=__pycache__ --exclude='config-*' -c python3.11 | tar -C "$root$prefix/lib" -x
+    find "$prefix/lib" -maxdepth 1 -name 'libpython3*' -exec cp -P {} "$root$prefix/lib/" \;
+  fi
+  [[ -z $previous ]] || { mkdir "$root/previous"; cp "$previous" "$root/previous/"; }
+  # The kernel removes the mounts with their namespace.
+  unshare --mount bash -ec "
+    mount -t proc proc '$root/proc'
+    mount -t tmpfs tmpfs '$root/tmp'
+    exec chroot '$root' /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root PYTHON='$run' /bin/bash /try.sh"
+  rm -rf --one-file-system "$root"
+}
 
-torch.manual_seed(0)
-x, y = torch.randn(256, 1, 12, 12), torch.randint(0, 4, (256,))
-model = nn.Sequential(nn.Conv2d(1, 8, 3), nn.ReLU(), nn.Flatten(), nn.Linear(800, 4))
-optimizer = optim.Adam(model.parameters(), lr=1e-2)
-for _ in range(20):
-    optimizer.zero_grad()
-    loss = F.cross_entropy(model(x), y)
-    loss.backward()
-    optimizer.step()
-print("trained, loss", round(loss.item(), 4))
-
-site = os.path.dirname(torch.__file__)
-(engine,) = (int(pid) for file in pathlib.Path("/proc/self/task").glob("*/children") for pid in file.read_text().split())
-print("engine", os.readlink(f"/proc/{engine}/exe"))
-libraries = {line.split(None, 5)[5].strip() for line in open(f"/proc/{engine}/maps") if ".so" in line}
-print("libraries:", sum(path.startswith(site) for path in libraries), "from the wheel, and",
-      ", ".join(sorted(os.path.basename(path) for path in libraries if not path.startswith(site))))
-EOF_PYTHON
-
-cat >"$root/try.sh" <<'EOF_SHELL'
-set -e
-python3 -m venv /venv
-/venv/bin/pip install --quiet --no-index --find-links /wheels teletensor
-cd /tmp
-/venv/bin/python /try.py
-EOF_SHELL
-
-# The kernel removes the mounts with their namespace.
-unshare --mount bash -ec "
-  mount -t proc proc '$root/proc'
-  mount -t tmpfs tmpfs '$root/tmp'
-  exec chroot '$root' /usr/bin/env -i PATH=/usr/bin:/bin HOME=/root /bin/bash /try.sh"
+for suite in "$@"; do
+  echo "== $suite"
+  try "$suite"
+done

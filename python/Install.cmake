@@ -37,10 +37,11 @@ set_target_properties(teletensor_wheel PROPERTIES
 
 # Copies a binary's libraries, and writes its bill of materials, at the installation of a component.
 function(tt_install_libraries component target)
-  cmake_parse_arguments(ARG "" "FROM_SYSTEM" "LINKED" ${ARGN})
+  cmake_parse_arguments(ARG "" "FROM_SYSTEM" "LINKED;PARTS" ${ARGN})
   install(CODE "set(TT_BINARY \"$<TARGET_FILE:${target}>\")
 set(TT_FROM_SYSTEM \"${ARG_FROM_SYSTEM}\")
 set(TT_LINKED \"${ARG_LINKED}\")
+set(TT_PARTS \"${ARG_PARTS}\")
 set(TT_PYTHON \"${Python_EXECUTABLE}\")
 set(TT_SOURCE \"${PROJECT_SOURCE_DIR}\")
 set(TT_BUILD \"${PROJECT_BINARY_DIR}\")" COMPONENT ${component} EXCLUDE_FROM_ALL)
@@ -51,10 +52,11 @@ install(TARGETS teletensor_wheel LIBRARY DESTINATION . COMPONENT wheel EXCLUDE_F
 install(DIRECTORY ${TT_GENERATED}/stubs/_C DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL)
 install(FILES ${TT_GENERATED}/package/_declarations.py DESTINATION . COMPONENT wheel EXCLUDE_FROM_ALL)
 # The C++ runtime is the machine's, as in other wheels: a process has one, and manylinux requires it.
-tt_install_libraries(wheel teletensor_wheel FROM_SYSTEM "|stdc\\\\+\\\\+|gcc_s" LINKED ${TT_ARCHIVES})
+tt_install_libraries(wheel teletensor_wheel FROM_SYSTEM "|stdc\\\\+\\\\+|gcc_s" LINKED ${TT_ARCHIVES}
+                     PARTS client/ distributed/store/ engine/CMakeFiles/tt_schema proto/ python/)
 
 install(TARGETS teletensord RUNTIME DESTINATION bin COMPONENT wheel-engine EXCLUDE_FROM_ALL)
 if(TARGET teletensor_cuda)
   install(TARGETS teletensor_cuda LIBRARY DESTINATION lib COMPONENT wheel-engine EXCLUDE_FROM_ALL)
 endif()
-tt_install_libraries(wheel-engine teletensord)
+tt_install_libraries(wheel-engine teletensord PARTS autograd/ distributed/ engine/ kernels/ proto/ server/)

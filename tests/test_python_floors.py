@@ -19,7 +19,7 @@ LISTED = Path(__file__).resolve().parent / "python_floors.txt"
 LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
-        _VF _absent_device _active_profile _composites _connection _default_group _dlpack _engine_package _html _generator _gradients _grad_mode
+        _VF _absent_device _active_profile _composites _connection _default_group _dlpack _engine_package _generator _gradients _grad_mode _html
         _integers _layouts _lazy
         _mt19937 _not_implemented _options _pending_array _quantized_names _random _script _small_integers _status_history _status_rows
         _status_view _tensor_types _threads _trace_runs _transforms _version
@@ -62,7 +62,8 @@ LAYERS = {
     """,
     # Programs, and `torch` under its own name.
     "tools": """
-        _models_command _operators_command _principals _top _torch_path/torch _torch_path/torchao as_torch cli convert distributed/elastic/agent
+        _models_command _operators_command _principals _top _torch_path/torch _torch_path/torchao as_torch cli
+        convert distributed/elastic/agent
         distributed/launch distributed/launcher distributed/run launch ray utils/collect_env
     """,
 }

@@ -29,11 +29,11 @@ for package in "${packages[@]}"; do
     " -- $DEBFULLNAME <$DEBEMAIL>  $(date -R -u -d "@$SOURCE_DATE_EPOCH")" | gzip -9n >"$out/$package/changelog.gz"
   [[ -f $here/overrides-$package ]] && cp "$here/overrides-$package" "$out/overrides/$package"
 done
-bill() { # PACKAGE BINARY
-  python3 deploy/sbom.py --compiled build --licenses "$out/$1/licenses" --out "$out/$1/sbom.cdx.json" "$2"
+bill() { # PACKAGE BINARY PART...
+  python3 deploy/sbom.py --compiled build $(printf -- '--part %s ' "${@:3}") --licenses "$out/$1/licenses" --out "$out/$1/sbom.cdx.json" "$2"
 }
-bill teletensord build/bin/teletensord
-bill python3-teletensor build/python/teletensor/_C.*.so
+bill teletensord build/bin/teletensord autograd/ distributed/ engine/ kernels/ proto/ server/
+bill python3-teletensor build/python/teletensor/_C.*.so client/ distributed/store/ engine/CMakeFiles/tt_schema proto/ python/
 
 cmake --preset release -D TT_KERNEL_ISAS=all >/dev/null  # reads the maintainer
 (umask 022 && cpack --config build/CPackConfig.cmake -B "$out/packages") >"$out/cpack.log" 2>&1 || { tail -n 40 "$out/cpack.log" >&2; exit 1; }

@@ -16,11 +16,13 @@ echo "gpu-bundle: building"
 # ARCHITECTURES=90, for example, builds a smaller bundle for one kind of machine.
 deploy/gpu/fetch_headers.sh
 cmake --preset cuda ${ARCHITECTURES:+-D "TT_CUDA_ARCHITECTURES=$ARCHITECTURES"} >/dev/null
-cmake --build --preset cuda --target teletensord teletensor_python teletensor_cuda allocator_bench
+cmake --build --preset cuda --target teletensord teletensor_python teletensor_wheel teletensor_cuda allocator_bench
 
 echo "gpu-bundle: gathering"
 rm -rf "$bundle" && mkdir -p "$bundle/site" "$bundle/python/lib" "$bundle/data"
-cmake --install build-cuda --component wheel --prefix "$bundle/site/teletensor" --strip >/dev/null
+for component in wheel wheel-engine; do  # the client and the engine in one folder, with one lib/
+  cmake --install build-cuda --component $component --prefix "$bundle/site/teletensor" --strip >/dev/null
+done
 cp -r python/teletensor/. "$bundle/site/teletensor/"
 strip -o "$bundle/site/teletensor/lib/libteletensor_cuda.so" build-cuda/lib/libteletensor_cuda.so
 .venv/bin/python -m pip install --quiet --disable-pip-version-check --target "$bundle/site" \

@@ -132,6 +132,21 @@ def test_arguments(generated, engine, call, values):
     assert script(generated, engine.address, f"x = session.tensor([1, 2, 3], [3])\np session.read({call}).values") == [values]
 
 
+def test_written_in_place(generated, engine):
+    """As x.add_(y): `into` instead of a name."""
+    code = """
+x = session.tensor([1, 2], [2])
+view = session.call(:reshape, x, [2, 1])
+session.call(:add, x, x)
+session.instance_variable_get(:@instructions)[-1].tap do |add|
+  add.result = 0
+  add.into << x.id
+end
+p session.read(view).values
+"""
+    assert script(generated, engine.address, code) == ["[2.0, 4.0]"]
+
+
 def test_token(generated, tmp_path):
     (tmp_path / "token").write_text("a" * 64)
     (tmp_path / "token").chmod(0o600)

@@ -30,25 +30,33 @@ STEPS, CUTS = 200, 5
 
 
 def build_wheel() -> Path:
-    """Returns the commit's wheel."""
+    """Returns the commit's wheel: of the client, beside that of its engine, or of both."""
     folder = FOLDER / COMMIT[:12]
-    if wheels := list(folder.glob("*.whl")):
+    if wheels := list(folder.glob("teletensor-*.whl")):
         return wheels[0]
     if not SOURCE.exists():
         subprocess.run(["git", "worktree", "add", "--quiet", "--detach", SOURCE, COMMIT], cwd=ROOT, check=True)
-    command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, "."]
-    subprocess.run(command, cwd=SOURCE, env={**os.environ, "CXX": "c++"}, check=True)
-    return next(folder.glob("*.whl"))
+    for project in ("deploy/engine_wheel", "."):
+        if (SOURCE / project / "pyproject.toml").exists():
+            command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, f"./{project}"]
+            subprocess.run(command, cwd=SOURCE, env={**os.environ, "CXX": "c++"}, check=True)
+    return next(folder.glob("teletensor-*.whl"))
 
 
 def unpack(wheel: Path) -> Path:
-    """Returns a folder with the wheel's package."""
+    """Returns a folder with the packages of a wheel, and of the engine's wheel beside it."""
     folder = FOLDER / f"package-{wheel.stem}"
     if not folder.exists():
-        with zipfile.ZipFile(wheel) as file:
-            file.extractall(folder)
-        (folder / "teletensor/bin/teletensord").chmod(0o755)
+        for each in (wheel, *wheel.parent.glob("teletensor_engine-*.whl")):
+            with zipfile.ZipFile(each) as file:
+                file.extractall(folder)
+        engine_of(folder).chmod(0o755)
     return folder
+
+
+def engine_of(folder: Path) -> Path:
+    """teletensord in an unpacked wheel: of its own package, or in the client's as in version 0.1.0's first wheels."""
+    return next(path for name in ("teletensor_engine", "teletensor") if (path := folder / name / "bin/teletensord").exists())
 
 
 class Pair:
@@ -124,7 +132,7 @@ def main() -> int:
     name = wheel.stem if wheel else COMMIT[:8]
     old = unpack(wheel or build_wheel())
     new, daemon = BUILD / "python", BUILD / "bin/teletensord"
-    old_daemon = old / "teletensor/bin/teletensord"
+    old_daemon = engine_of(old)
     table = Table("client", "engine", "resumed", "checkpoint", "published", "")
     complaints = changes(current(SOURCE), current()) if SOURCE.exists() else []
     names = {new: "this tree", old: name, daemon: "this tree", old_daemon: name}
