@@ -5,6 +5,7 @@ trace() makes a Program of a function, which the engine runs as one instruction;
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -59,8 +60,14 @@ def save_cache_artifacts() -> None:
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:
-    """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
-    raise NotImplementedError("[load_cache_artifacts] the engine compiles while it runs, so there are no files of compiled code")
+    """Returns None, as PyTorch does for artifacts that it cannot use: functions are compiled at their first call in any case.
+
+    Artifacts would only save the time of compiling; the engine's passes take milliseconds. Warns if there are some.
+    """
+    if not isinstance(serialized_artifacts, (bytes, bytearray)):
+        raise TypeError(f"[load_cache_artifacts] expected bytes, got {type(serialized_artifacts).__name__}")
+    if serialized_artifacts:
+        warnings.warn("[load_cache_artifacts] these artifacts are not teletensor's; functions are compiled at their first call", stacklevel=2)
 
 
 def load_compiled_function(file: Any, *, f_globals: Any = None, external_data: Any = None) -> Callable:
