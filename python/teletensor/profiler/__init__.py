@@ -9,6 +9,7 @@
 from .._not_implemented import not_implemented
 from .._active_profile import record_function
 from ._device import DeviceType
+from ._execution_trace import ExecutionTraceObserver
 from .profiler import (
     ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler,
 )  # fmt: skip
@@ -19,8 +20,8 @@ def kineto_available() -> bool:
     return False
 
 
-not_implemented(globals(), "the engine's profiler has no such observers and settings",
-                classes="ExecutionTraceObserver CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig")  # fmt: skip
+not_implemented(globals(), "settings of NVIDIA's libraries for counters of GPUs, which the engine's profiler does not read",
+                classes="CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig")  # fmt: skip
 
 __all__ = [
     "CuspyConfig", "DeviceType", "ExecutionTraceObserver", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivity",
