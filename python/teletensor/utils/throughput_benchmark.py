@@ -99,8 +99,9 @@ class ThroughputBenchmark:
         synchronize()
 
     def benchmark(
-        self, num_calling_threads: int | BenchmarkConfig = 1, num_warmup_iters: int = 10, num_iters: int = 100, profiler_output_path: str = ""
-    ) -> ExecutionStats:
+        self, num_calling_threads: int | BenchmarkConfig = 1, num_warmup_iters: int = 10, num_iters: int = 100,
+        profiler_output_path: str = "",
+    ) -> ExecutionStats:  # fmt: skip
         """Measures `num_iters` calls of all threads, after `num_warmup_iters` of each.
 
         Raises:

@@ -84,7 +84,11 @@ def test_gradients_without_register_autograd_are_those_of_the_operators(torch):
 
 def test_register_autograd_replaces_the_gradients(torch):
     op = define(torch, lambda x: x.exp().log(), "(Tensor x) -> Tensor")
-    op.register_autograd(lambda ctx, g: g * 10 + 0 * ctx.saved_tensors[0], setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output))
+
+    def save(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    op.register_autograd(lambda ctx, g: g * 10 + 0 * ctx.saved_tensors[0], setup_context=save)
     x = torch.randn(3, requires_grad=True)
     op(x).sum().backward()
     assert x.grad.tolist() == [10, 10, 10] and instructions(torch, lambda: op(x)) == 2  # one records the function

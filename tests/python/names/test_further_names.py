@@ -144,3 +144,18 @@ def test_scaled_grouped_mm(torch):
         functional.scaled_grouped_mm(a, b, sa, rows, sb[0], rows, offs=offs)
     with pytest.raises(NotImplementedError, match="RowWise"):
         functional.scaled_grouped_mm(a, b, sa, functional.ScalingType.TensorWise, sb, rows, offs=offs)
+
+
+def test_wrap_numpy(torch):
+    import numpy
+
+    @torch.compiler.wrap_numpy
+    def function(x, pair, scale=1):
+        assert isinstance(x, numpy.ndarray) and isinstance(pair[1], numpy.ndarray)
+        return {"sum": x.sum(0) * scale, "same": pair[0], "number": x.max()}
+
+    x = torch.arange(6.0).reshape(2, 3)
+    found = function(x, ("a", x), scale=2)
+    assert found["sum"].tolist() == [6, 10, 14] and found["same"] == "a" and found["number"].item() == 5
+    with pytest.raises(RuntimeError):
+        function(x.requires_grad_(), ("a", x))
