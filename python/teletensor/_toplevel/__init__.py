@@ -46,7 +46,7 @@ NAMES = {
     "nn._torch_layers": "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm dropout dropout_ embedding feature_alpha_dropout "
     "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm instance_norm layer_norm max_pool1d max_pool2d max_pool3d "
     "rrelu rrelu_ triplet_margin_loss",
-    "nn._aten_private": "PyTorchFileReader _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
+    "nn._aten_private": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
     "_sample_dirichlet _shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
     "_toplevel.published": "open publish published unpublish",
     "_ops.tensor_queries": "get_device get_device_module is_distributed is_inference is_nonzero is_same_size is_signed typename",
@@ -91,6 +91,7 @@ NAMES = {
     "jit._tracing_state": "TracingState",
     "random": "thread_safe_generator",
     "serialization": "load save",
+    "serialization._file_reader": "PyTorchFileReader",
     "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "
     "CharStorage ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
     "func": "vmap",

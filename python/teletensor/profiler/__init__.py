@@ -6,8 +6,8 @@
     prof.export_chrome_trace("trace.json")
 """
 
-from .._not_implemented import not_implemented
 from .._active_profile import record_function
+from ._configs import CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig
 from ._device import DeviceType
 from ._execution_trace import ExecutionTraceObserver
 from .profiler import (
@@ -19,9 +19,6 @@ def kineto_available() -> bool:
     """Returns False: profiles are recorded by the engine."""
     return False
 
-
-not_implemented(globals(), "settings of NVIDIA's libraries for counters of GPUs, which the engine's profiler does not read",
-                classes="CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig")  # fmt: skip
 
 __all__ = [
     "CuspyConfig", "DeviceType", "ExecutionTraceObserver", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivity",

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable
 
 from .. import _active_profile, _connection
 from .._active_profile import record_function
+from ._configs import activities_of
 from ._builder import Builder
 from ._device import DeviceType
 from ._events import EventList
@@ -159,7 +160,7 @@ class profile:  # noqa: N801 - PyTorch's name
         for name, value in unsupported.items():
             if value:
                 raise NotImplementedError(f"[profile] {name} is not supported")
-        self._activities = _check_activities(activities)
+        self._activities = _check_activities(activities_of(activities))
         self._options = {"shapes": record_shapes, "memory": profile_memory, "stack": with_stack, "with_flops": with_flops}
         self._schedule = schedule if schedule is not None else lambda step: ProfilerAction.RECORD
         self.on_trace_ready, self._has_schedule, self._keeps_events = on_trace_ready, schedule is not None, acc_events

@@ -159,3 +159,45 @@ def test_wrap_numpy(torch):
     assert found["sum"].tolist() == [6, 10, 14] and found["same"] == "a" and found["number"].item() == 5
     with pytest.raises(RuntimeError):
         function(x.requires_grad_(), ("a", x))
+
+
+def test_file_reader(torch, tmp_path):
+    path = tmp_path / "saved.pt"
+    torch.save({"a": torch.arange(3), "b": torch.ones(2)}, path)
+    with open(path, "rb") as file:
+        content = file.read()
+        for source in (path, str(path), file):
+            reader = torch.PyTorchFileReader(source)
+            assert {"data.pkl", "version", "data/0", "data/1"} <= set(reader.get_all_records())
+            assert reader.has_record("data/0") and not reader.has_record("data/9")
+            assert reader.get_record("data/0") == torch.arange(3).numpy().tobytes() and reader.get_record_size("data/0") == 24
+            at = reader.get_record_offset("data/0")
+            assert content[at : at + 24] == reader.get_record("data/0") and reader.get_record_header_offset("data/0") < at
+            assert reader.get_storage_from_record("data/0", 3, torch.int64).tolist() == [0, 1, 2]
+    for call in (
+        lambda: reader_of(torch, path).get_record("data/9"), lambda: reader_of(torch, path).get_storage_from_record("data/0", 2, torch.int64),
+        lambda: torch.PyTorchFileReader(tmp_path / "none"), lambda: torch.PyTorchFileReader(__file__),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError):
+            call()
+
+
+def reader_of(torch, path):
+    return torch.PyTorchFileReader(path)
+
+
+def test_graphs_of_the_accelerator(torch):
+    if not torch.accelerator.is_available():
+        with pytest.raises(RuntimeError, match="without"):
+            torch.accelerator.Graph()
+        return
+    x, graph = torch.ones(4, device="cuda"), torch.accelerator.Graph()
+    with graph:
+        y = x * 2
+    x.fill_(3)
+    graph.replay()
+    assert y.tolist() == [6, 6, 6, 6] and len(graph.pool()) == 2
+    graph.instantiate()
+    graph.reset()
+    with pytest.raises(RuntimeError):
+        graph.replay()

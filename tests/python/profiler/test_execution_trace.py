@@ -69,3 +69,18 @@ def test_without_a_file_nothing_is_recorded(torch, monkeypatch):
     assert build().get_output_file_path().endswith(".et.json")
     with pytest.raises(TypeError):
         observer.register_callback(3)
+
+
+def test_settings_of_activities(torch):
+    profiler = torch.profiler
+    plain = {profiler.ProfilerActivity.CPU: profiler.ProfilerActivityConfig()}
+    with profiler.profile(activities=plain) as profile:
+        torch.ones(2).exp()
+    assert any("exp" in e.name for e in profile.events())
+    metrics = profiler.PerformanceMetricsConfig(["sm__cycles"], sampling_interval_ms=2.0)
+    assert metrics.lookback_window_ms is None and profiler.CuspyConfig() == profiler.CuspyConfig(enable_event_node_ids=False)
+    for config in (profiler.ProfilerActivityConfig(["op"]), profiler.ProfilerActivityConfig(profiler_configs=[metrics])):
+        with pytest.raises(NotImplementedError, match="counters of GPUs"):
+            profiler.profile(activities={profiler.ProfilerActivity.CPU: config})
+    with pytest.raises(TypeError, match="ProfilerActivityConfig"):
+        profiler.profile(activities={profiler.ProfilerActivity.CPU: 3})
