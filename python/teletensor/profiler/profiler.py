@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterable
 
 from .. import _active_profile, _connection
 from .._active_profile import record_function
-from ._configs import activities_of
 from ._builder import Builder
+from ._configs import activities_of
 from ._device import DeviceType
 from ._events import EventList
 from ._frames import Frame

@@ -23,7 +23,8 @@ len(I(7).batch(3)) len(I(7).batch(3,drop_last=True)) len(I(3).concat(I(2))) len(
 len(I(9).filter(even)) len(sharded_pipe(I(7).sharding_filter()))
 I(3).nothing [x.tolist()for(x)in(I(4).batch(2).collate())]
 two(I(3)) twice(I(3)) M("abc") M("abc").map(str.upper) M(range(7)).batch(3) M(range(7)).batch(3,drop_last=True) M("ab").concat(M("cd"))
-M("ab").zip(M("cde")) sorted(M("abc").shuffle()) list(M(range(9)).shuffle().set_seed(3)) M("abc")[5] M("abc").concat(M("d"))[9] M("abc").zip()
+M("ab").zip(M("cde")) sorted(M("abc").shuffle()) list(M(range(9)).shuffle().set_seed(3)) M("abc")[5]
+M("abc").concat(M("d"))[9] M("abc").zip()
 list(M(range(5)).shuffle().set_shuffle(False)) chunk(I(3).batch(3))
 """
 

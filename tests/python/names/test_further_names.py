@@ -175,7 +175,8 @@ def test_file_reader(torch, tmp_path):
             assert content[at : at + 24] == reader.get_record("data/0") and reader.get_record_header_offset("data/0") < at
             assert reader.get_storage_from_record("data/0", 3, torch.int64).tolist() == [0, 1, 2]
     for call in (
-        lambda: reader_of(torch, path).get_record("data/9"), lambda: reader_of(torch, path).get_storage_from_record("data/0", 2, torch.int64),
+        lambda: reader_of(torch, path).get_record("data/9"),
+        lambda: reader_of(torch, path).get_storage_from_record("data/0", 2, torch.int64),
         lambda: torch.PyTorchFileReader(tmp_path / "none"), lambda: torch.PyTorchFileReader(__file__),
     ):  # fmt: skip
         with pytest.raises(RuntimeError):
