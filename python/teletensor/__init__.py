@@ -15,6 +15,7 @@ import math as _math
 from typing import TYPE_CHECKING as _TYPE_CHECKING
 
 from . import _C
+from ._absent_autocast import absent_autocast as _absent_autocast
 from ._C import OutOfMemoryError, Size, Tensor, device, dtype
 from ._connection import connect, connect_all, connection, disconnect, no_sync, sync_report, synchronize
 from ._version import __version__
@@ -87,13 +88,15 @@ def _c_alias(name: str):
 _C.__getattr__ = _c_alias
 
 
-# PyTorch's device types with autocast that no engine has: it is always off.
+# PyTorch's device types with autocast that no engine has: only queries read its settings.
 _OTHER_AUTOCAST = frozenset(("hpu", "ipu", "maia", "mps", "mtia", "privateuseone", "xla", "xpu"))
 
 
 def is_autocast_enabled(device_type: str = "cuda") -> _builtins.bool:
     """Whether autocast is enabled for a device type in this thread."""
-    return device_type not in _OTHER_AUTOCAST and _C.autocast_dtype(device_type) is not None
+    if device_type in _OTHER_AUTOCAST:
+        return device_type in _absent_autocast.enabled
+    return _C.autocast_dtype(device_type) is not None
 
 
 def is_autocast_cpu_enabled() -> _builtins.bool:
@@ -104,7 +107,7 @@ def is_autocast_cpu_enabled() -> _builtins.bool:
 def get_autocast_dtype(device_type: str):
     """Returns the autocast dtype of a device type, also while autocast is disabled."""
     if device_type in _OTHER_AUTOCAST:
-        return _C.bfloat16 if device_type in ("hpu", "xla") else _C.float16
+        return _absent_autocast.dtype(device_type)
     return _C.autocast_fast_dtype(device_type)
 
 

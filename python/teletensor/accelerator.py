@@ -154,7 +154,53 @@ def get_memory_info(device_index=None, /) -> tuple[int, int]:
 
 
 class Graph:
-    """Raises NotImplementedError: torch.cuda.CUDAGraph records graphs."""
+    """Operations on the current GPU that are replayed as a unit; ``with graph:`` captures those of the block. See torch.cuda.CUDAGraph.
 
-    def __init__(self, *args, **kwargs):
-        raise NotImplementedError("torch.accelerator.Graph is not implemented: use torch.cuda.CUDAGraph")
+    Args:
+        keep_graph: must be False: the engine owns the graph.
+        pool, capture_error_mode: as of CUDAGraph.capture_begin().
+
+    Raises:
+        RuntimeError: the engine has no GPU.
+    """
+
+    def __init__(self, keep_graph: bool = False, *, pool: tuple[int, int] | None = None, capture_error_mode: str = "default") -> None:
+        if not is_available():
+            raise RuntimeError("[Graph] expected an engine with a GPU, got one without")
+        self._graph = cuda.CUDAGraph(keep_graph)
+        self.graph_pool, self.capture_error_mode = pool, capture_error_mode
+
+    def capture_begin(self) -> None:
+        """Starts capturing: operations on the current GPU are recorded instead of executed."""
+        mode = "global" if self.capture_error_mode == "default" else self.capture_error_mode
+        self._graph.capture_begin(self.graph_pool, mode)
+
+    def capture_end(self) -> None:
+        """Ends the capture and waits for the engine."""
+        self._graph.capture_end()
+
+    def instantiate(self) -> None:
+        """Has no effect after capture_end(): the graph can be replayed."""
+        if not self._graph._captured:
+            raise RuntimeError("the graph has not been captured")
+
+    def replay(self) -> None:
+        """Repeats the captured work in the same memory. Does not wait."""
+        self._graph.replay()
+
+    def reset(self) -> None:
+        """Frees the graph and its memory."""
+        self._graph.reset()
+
+    def pool(self) -> tuple[int, int]:
+        """The pool that was given, or a new one's identifier."""
+        if self.graph_pool is None:
+            self.graph_pool = cuda.graph_pool_handle()
+        return self.graph_pool
+
+    def __enter__(self) -> Graph:
+        self.capture_begin()
+        return self
+
+    def __exit__(self, kind: type | None, value: BaseException | None, trace: object) -> None:
+        self.capture_end()

@@ -13,7 +13,8 @@ from .._programs import TracedProgram, trace
 from ..utils import _pytree as pytree
 
 _SIGNATURES = 64  # kept per operator, the most recently used ones
-_OUTDATED = ("the traced function requires", "trace the function again")  # in errors of arguments that a Program does not fit
+# In errors of arguments that a Program does not fit.
+_OUTDATED = ("the traced function requires", "trace the function again", "expected tensors of the Program's session")
 _PROGRAMS = 8  # kept per signature: for sizes by which the function has decided
 
 
@@ -44,10 +45,14 @@ class CompiledKernel:
         programs = self._programs(leaves, spec)
         for program in tuple(programs):
             try:
-                return program(*args, **kwargs)
-            except (ValueError, RuntimeError) as error:  # a decision of the function by a size, or a replaced global tensor
+                results = program(*args, **kwargs)
+            except (ValueError, RuntimeError) as error:  # a decision by a size, a replaced global tensor, or another session
                 if not any(text in str(error) for text in _OUTDATED):
                     raise
+                continue
+            if program is not programs[0]:
+                self._put_first(programs, program)
+            return results
         try:
             program = trace(self.__wrapped__, *args, **kwargs)
         except Exception as error:
@@ -56,10 +61,13 @@ class CompiledKernel:
                 "sizes do not depend on values, and must not read values; without compile=True it may"
             )
             raise
-        with self._lock:
-            programs.insert(0, program)
-            del programs[_PROGRAMS:]
+        self._put_first(programs, program)
         return program(*args, **kwargs)
+
+    def _put_first(self, programs: list[TracedProgram], program: TracedProgram) -> None:
+        """Makes a Program the one that the next call tries first."""
+        with self._lock:
+            programs[:] = [program, *(p for p in programs if p is not program)][:_PROGRAMS]
 
     def _programs(self, leaves: list[Any], spec: pytree.TreeSpec) -> list[TracedProgram]:
         """The Programs for the arguments' signature, which become the most recently used ones."""

@@ -206,9 +206,8 @@ def _only_of(name: str, layout: str) -> Callable:
 
 def _only_quantized(name: str) -> Callable:
     def method(self: Tensor):
-        raise NotImplementedError(
-            f"Could not run 'aten::{name}' with arguments from the 'CPU' backend: expected a quantized tensor, got one of {self.dtype}"
-        )
+        found = f"expected a quantized tensor, got one of {self.dtype}"
+        raise NotImplementedError(f"Could not run 'aten::{name}' with arguments from the 'CPU' backend: {found}")
 
     method.__name__, method.__doc__ = name, "For quantized tensors; raises NotImplementedError for others."
     return method

@@ -21,6 +21,8 @@ NAMES = {
     "_storage": "UntypedStorage",
     "testing._file_check": "FileCheck",
     "amp._settings": "autocast_decrement_nesting autocast_increment_nesting clear_autocast_cache get_autocast_cpu_dtype "
+    "get_autocast_ipu_dtype get_autocast_xla_dtype set_autocast_ipu_dtype set_autocast_ipu_enabled set_autocast_xla_dtype "
+    "set_autocast_xla_enabled "
     "is_autocast_cache_enabled is_autocast_ipu_enabled is_autocast_xla_enabled set_autocast_cache_enabled set_autocast_cpu_dtype "
     "set_autocast_cpu_enabled set_autocast_dtype set_autocast_enabled set_autocast_gpu_dtype",
     "_ops.batch_norm": "batch_norm_backward_elemt batch_norm_backward_reduce batch_norm_elemt batch_norm_gather_stats "
@@ -39,7 +41,7 @@ NAMES = {
     "nn._torch_layers": "adaptive_max_pool1d alpha_dropout alpha_dropout_ batch_norm dropout dropout_ embedding feature_alpha_dropout "
     "feature_alpha_dropout_ feature_dropout feature_dropout_ group_norm instance_norm layer_norm max_pool1d max_pool2d max_pool3d "
     "rrelu rrelu_ triplet_margin_loss",
-    "nn._aten_private": "PyTorchFileReader _convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
+    "nn._aten_private": "_convert_indices_from_coo_to_csr _convert_indices_from_csr_to_coo _log_softmax "
     "_sample_dirichlet _shape_as_tensor _softmax _softmax_backward_data _standard_gamma _unique2 _weight_norm",
     "_toplevel.published": "open publish published unpublish",
     "_plugin_devices": "_register_device_module=register_device_module",
@@ -71,6 +73,11 @@ NAMES = {
     "sspaddmm values_copy",
     "_quantized_names": "chalf complex32 qint32 qint8 qscheme quint2x4 quint4x2 quint8 per_channel_affine per_channel_affine_float_qparams "
     "per_channel_symmetric per_tensor_affine per_tensor_symmetric",
+    "_absent_dtypes": "bcomplex32 bit bits16 bits1x8 bits2x4 bits4x2 bits8 float4_e2m1fn_x2 float8_e4m3fnuz float8_e5m2fnuz float8_e8m0fnu",
+    "_toplevel.absent_kernels": "is_vulkan_available miopen_batch_norm miopen_convolution miopen_convolution_add_relu "
+    "miopen_convolution_relu miopen_convolution_transpose miopen_ctc_loss miopen_depthwise_convolution miopen_rnn",
+    "nn._aten_embedding_bag": "embedding_bag mkldnn_convolution",
+    "utils.throughput_benchmark": "BenchmarkConfig BenchmarkExecutionStats ThroughputBenchmark",
     "_small_integers": "int1 int2 int3 int4 int5 int6 int7 uint1 uint2 uint3 uint4 uint5 uint6 uint7",
     "_C": "DisableTorchFunction DisableTorchFunctionSubclass",
     "autograd.anomaly": "is_anomaly_check_nan_enabled is_anomaly_enabled set_anomaly_enabled",
@@ -86,6 +93,7 @@ NAMES = {
     "jit._tracing_state": "TracingState",
     "random": "thread_safe_generator",
     "serialization": "load save",
+    "serialization._file_reader": "PyTorchFileReader",
     "storage": "TypedStorage DoubleStorage FloatStorage HalfStorage BFloat16Storage LongStorage IntStorage ShortStorage "
     "CharStorage ByteStorage BoolStorage ComplexDoubleStorage ComplexFloatStorage",
     "func": "vmap",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
+from .._absent_autocast import absent_autocast
 
 
 def _require_bool(enabled) -> None:
@@ -73,8 +74,40 @@ def get_autocast_cpu_dtype():
 
 
 def is_autocast_ipu_enabled() -> bool:
-    """Returns False: the engine has no IPUs."""
-    return False
+    """What set_autocast_ipu_enabled() has set in this thread; False by default."""
+    return "ipu" in absent_autocast.enabled
 
 
-is_autocast_xla_enabled = is_autocast_ipu_enabled
+def is_autocast_xla_enabled() -> bool:
+    """What set_autocast_xla_enabled() has set in this thread; False by default."""
+    return "xla" in absent_autocast.enabled
+
+
+def set_autocast_ipu_enabled(enabled: bool) -> None:
+    """Sets what is_autocast_ipu_enabled() returns. The engine has no such device, whose operators it would concern."""
+    absent_autocast.enable("ipu", enabled)
+
+
+def set_autocast_xla_enabled(enabled: bool) -> None:
+    """Sets what is_autocast_xla_enabled() returns. The engine has no such device, whose operators it would concern."""
+    absent_autocast.enable("xla", enabled)
+
+
+def get_autocast_ipu_dtype():
+    """What set_autocast_ipu_dtype() has set in this thread; float16 by default."""
+    return absent_autocast.dtype("ipu")
+
+
+def get_autocast_xla_dtype():
+    """What set_autocast_xla_dtype() has set in this thread; bfloat16 by default."""
+    return absent_autocast.dtype("xla")
+
+
+def set_autocast_ipu_dtype(dtype) -> None:
+    """Sets what get_autocast_ipu_dtype() returns."""
+    absent_autocast.set_dtype("ipu", dtype)
+
+
+def set_autocast_xla_dtype(dtype) -> None:
+    """Sets what get_autocast_xla_dtype() returns."""
+    absent_autocast.set_dtype("xla", dtype)

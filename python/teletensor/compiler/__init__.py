@@ -5,13 +5,18 @@ trace() makes a Program of a function, which the engine runs as one instruction;
 
 from __future__ import annotations
 
+import functools
+import warnings
 from collections.abc import Callable
 from typing import Any
 
+from .. import _C
 from .._dynamo._backends import list_backends
 from .._dynamo._stance import is_compiling, set_stance
 from .._dynamo.decorators import allow_in_graph, assume_constant_result, disable, nonstrict_trace, substitute_in_graph
 from .._dynamo.eval_frame import reset
+from .._functions import as_tensor
+from ..utils._pytree import tree_map
 from . import config
 from ._compile import compile, get_default_backend, set_default_backend  # noqa: A004 - PyTorch's name
 from .programs import ProgramStats, TracedProgram, explain, stats, trace
@@ -59,8 +64,15 @@ def save_cache_artifacts() -> None:
 
 
 def load_cache_artifacts(serialized_artifacts: bytes) -> None:
-    """Raises NotImplementedError: the engine compiles while it runs and has no files of compiled code."""
-    raise NotImplementedError("[load_cache_artifacts] the engine compiles while it runs, so there are no files of compiled code")
+    """Returns None, as PyTorch does for artifacts that it cannot use: functions are compiled at their first call in any case.
+
+    Artifacts would only save the time of compiling; the engine's passes take milliseconds. Warns if there are some.
+    """
+    if not isinstance(serialized_artifacts, (bytes, bytearray)):
+        raise TypeError(f"[load_cache_artifacts] expected bytes, got {type(serialized_artifacts).__name__}")
+    if serialized_artifacts:
+        message = "[load_cache_artifacts] these artifacts are not teletensor's; functions are compiled at their first call"
+        warnings.warn(message, stacklevel=2)
 
 
 def load_compiled_function(file: Any, *, f_globals: Any = None, external_data: Any = None) -> Callable:
@@ -74,8 +86,21 @@ def precompile(*args: Any, **kwargs: Any) -> Any:
 
 
 def wrap_numpy(fn: Callable) -> Callable:
-    """Raises NotImplementedError: arrays are not captured."""
-    raise NotImplementedError("[wrap_numpy] arrays are not captured; call the function with tensor.numpy()")
+    """A function of tensors that calls a function of NumPy's arrays. Waits for the tensors; arrays are not captured in graphs.
+
+    Tensors among the arguments become arrays, and arrays among the results tensors on the engine's CPU. As in PyTorch without
+    torch.compile, tensors that require a gradient are refused.
+    """
+
+    @disable
+    @functools.wraps(fn)
+    def wrapped(*args: Any, **kwargs: Any) -> Any:
+        import numpy
+
+        args, kwargs = tree_map(lambda x: x.numpy() if isinstance(x, _C.Tensor) else x, (args, kwargs))
+        return tree_map(lambda x: as_tensor(x) if isinstance(x, (numpy.ndarray, numpy.generic)) else x, fn(*args, **kwargs))
+
+    return wrapped
 
 
 def keep_portable_guards_unsafe(guard_entries: Any) -> list[bool]:

@@ -7,7 +7,6 @@ from .._C import Tensor
 from .._generator import Generator
 
 __all__ = [
-    "PyTorchFileReader",
     "_convert_indices_from_coo_to_csr", "_convert_indices_from_csr_to_coo", "_log_softmax", "_sample_dirichlet", "_shape_as_tensor",
     "_softmax", "_softmax_backward_data", "_standard_gamma", "_unique2", "_weight_norm",
 ]  # fmt: skip
@@ -98,14 +97,3 @@ def _convert_indices_from_csr_to_coo(
     rows = _torch.searchsorted(crow_indices.contiguous(), places, right=True) - 1
     pair = [col_indices.to(dtype), rows.to(dtype)] if transpose else [rows.to(dtype), col_indices.to(dtype)]
     return _torch.stack(pair)
-
-
-class PyTorchFileReader:
-    """The type of PyTorch's readers of zip files, in annotations of libraries. Use `teletensor.load` instead.
-
-    Raises:
-        NotImplementedError: always.
-    """
-
-    def __init__(self, name_or_buffer: object) -> None:
-        raise NotImplementedError("[PyTorchFileReader] files are read by teletensor.load only")

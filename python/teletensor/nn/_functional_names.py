@@ -8,7 +8,6 @@ from typing import TYPE_CHECKING, Any, Callable
 from .. import _C
 from .._C import Tensor
 from .._integers import is_int
-from .._not_implemented import not_implemented
 from . import pooling
 
 GRID_SAMPLE_INTERPOLATION_MODES = {"bilinear": 0, "nearest": 1, "bicubic": 2}
@@ -132,14 +131,6 @@ def grouped_mm(
     return _C.torch.cat([*parts, mat_a.new_zeros(mat_a.shape[1], whole - ends[-1])], 1).to(dtype)
 
 
-_module = {"__name__": "teletensor.nn.functional"}
-not_implemented(
-    _module, "products of 8-bit floats that are added, grouped or have scales per block; scaled_mm has scales per tensor or row",
-    "scaled_addmm scaled_addmm_ scaled_grouped_mm",
-)  # fmt: skip
-scaled_addmm, scaled_addmm_, scaled_grouped_mm = (_module[n] for n in ("scaled_addmm", "scaled_addmm_", "scaled_grouped_mm"))
-
-
 def _only(values: Any, name: str) -> Any:
     """The value, or the only one of a list."""
     if isinstance(values, (list, tuple)):
@@ -177,3 +168,65 @@ def scaled_mm(
     if recipes[0] is ScalingType.RowWise:
         a, b = a.reshape(-1, 1), b.reshape(1, -1)
     return _C.torch._scaled_mm(mat_a, mat_b, a, b, bias=bias, out_dtype=output_dtype or mat_a.dtype, use_fast_accum=use_fast_accum)
+
+
+def scaled_addmm(
+    input: Tensor, mat1: Tensor, mat2: Tensor, scale_a: Any, scale_recipe_a: Any, scale_b: Any, scale_recipe_b: Any,
+    swizzle_a: Any = None, swizzle_b: Any = None, contraction_dim: Any = (), use_fast_accum: bool = False, *, beta: float = 1.0,
+    alpha: float = 1.0,
+) -> Tensor:  # fmt: skip
+    """beta * input + alpha * scaled_mm(mat1, mat2, ...), computed in float32; the result has the input's dtype. See scaled_mm."""
+    product = scaled_mm(
+        mat1, mat2, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a, swizzle_b, None, _C.float32, contraction_dim,
+        use_fast_accum,
+    )  # fmt: skip
+    added = alpha * product if beta == 0 else beta * input.to(_C.float32) + alpha * product
+    return added.expand(product.shape).to(input.dtype)
+
+
+def scaled_addmm_(
+    input: Tensor, mat1: Tensor, mat2: Tensor, scale_a: Any, scale_recipe_a: Any, scale_b: Any, scale_recipe_b: Any,
+    swizzle_a: Any = None, swizzle_b: Any = None, contraction_dim: Any = (), use_fast_accum: bool = False, *, beta: float = 1.0,
+    alpha: float = 1.0,
+) -> Tensor:  # fmt: skip
+    """scaled_addmm() in place of the input."""
+    return input.copy_(scaled_addmm(
+        input, mat1, mat2, scale_a, scale_recipe_a, scale_b, scale_recipe_b, swizzle_a, swizzle_b, contraction_dim, use_fast_accum,
+        beta=beta, alpha=alpha,
+    ))  # fmt: skip
+
+
+def scaled_grouped_mm(
+    mat_a: Tensor, mat_b: Tensor, scale_a: Any, scale_recipe_a: Any, scale_b: Any, scale_recipe_b: Any, swizzle_a: Any = None,
+    swizzle_b: Any = None, bias: Tensor | None = None, offs: Tensor | None = None, output_dtype: _C.dtype | None = _C.bfloat16,
+    contraction_dim: Any = (), use_fast_accum: bool = False,
+) -> Tensor:  # fmt: skip
+    """grouped_mm() of matrices of 8-bit floats with a scale per row of mat_a and per column of mat_b. Waits for ``offs``.
+
+    The matrices are converted to float32, so that use_fast_accum has no effect on the sums.
+
+    Args:
+        scale_a: (M,) for a mat_a of two dimensions, else (G, M).
+        scale_b: (N,) for a mat_b of two dimensions, else (G, N).
+
+    Raises:
+        NotImplementedError: other recipes, swizzles, dimensions to contract, or two matrices of two dimensions.
+    """
+    recipes = [_only(recipe, "recipe") for recipe in (scale_recipe_a, scale_recipe_b)]
+    if any(recipe is not ScalingType.RowWise for recipe in recipes):
+        raise NotImplementedError(f"[scaled_grouped_mm] expected ScalingType.RowWise for both matrices, got {recipes}")
+    for name, value in (("swizzle_a", swizzle_a), ("swizzle_b", swizzle_b)):
+        if value is not None and _only(value, name) is not SwizzleType.NO_SWIZZLE:
+            raise NotImplementedError(f"[scaled_grouped_mm] expected {name} to be None or NO_SWIZZLE, got {value}")
+    if len(contraction_dim) or (mat_a.dim() == 2 and mat_b.dim() == 2):
+        raise NotImplementedError("[scaled_grouped_mm] groups of the common dimension, and contraction_dim, are not supported")
+    if use_fast_accum not in (False, True):
+        raise TypeError(f"[scaled_grouped_mm] expected a bool as use_fast_accum, got {use_fast_accum!r}")
+    rows, columns = _only(scale_a, "scale_a"), _only(scale_b, "scale_b")
+    for name, scale, wanted in (
+        ("scale_a", rows, mat_a.shape[:-1]), ("scale_b", columns, (*mat_b.shape[:-2], mat_b.shape[-1])),
+    ):  # fmt: skip
+        if tuple(scale.shape) != tuple(wanted):
+            raise RuntimeError(f"[scaled_grouped_mm] expected {name} of shape {tuple(wanted)}, got {tuple(scale.shape)}")
+    a, b = mat_a.to(_C.float32) * rows.unsqueeze(-1), mat_b.to(_C.float32) * columns.unsqueeze(-2)
+    return grouped_mm(a, b, offs=offs, bias=bias, out_dtype=output_dtype or mat_a.dtype)

@@ -6,9 +6,10 @@
     prof.export_chrome_trace("trace.json")
 """
 
-from .._not_implemented import not_implemented
 from .._active_profile import record_function
+from ._configs import CuspyConfig, PerformanceMetricsConfig, ProfilerActivityConfig
 from ._device import DeviceType
+from ._execution_trace import ExecutionTraceObserver
 from .profiler import (
     ProfilerAction, ProfilerActivity, profile, schedule, supported_activities, tensorboard_trace_handler,
 )  # fmt: skip
@@ -18,9 +19,6 @@ def kineto_available() -> bool:
     """Returns False: profiles are recorded by the engine."""
     return False
 
-
-not_implemented(globals(), "the engine's profiler has no such observers and settings",
-                classes="ExecutionTraceObserver CuspyConfig PerformanceMetricsConfig ProfilerActivityConfig")  # fmt: skip
 
 __all__ = [
     "CuspyConfig", "DeviceType", "ExecutionTraceObserver", "PerformanceMetricsConfig", "ProfilerAction", "ProfilerActivity",

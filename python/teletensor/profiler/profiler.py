@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable
 from .. import _active_profile, _connection
 from .._active_profile import record_function
 from ._builder import Builder
+from ._configs import activities_of
 from ._device import DeviceType
 from ._events import EventList
 from ._frames import Frame
@@ -139,6 +140,7 @@ class profile:  # noqa: N801 - PyTorch's name
         with_stack: whether events have the source line that issued them.
         with_flops: whether events of matrix products and convolutions have the number of their operations.
         with_modules: not supported.
+        execution_trace_observer: an ExecutionTraceObserver with a file, which records while the profile does.
         acc_events: whether events of all cycles of a schedule are kept.
 
     Raises:
@@ -153,17 +155,17 @@ class profile:  # noqa: N801 - PyTorch's name
                  acc_events: bool = False, custom_trace_id_callback=None,
                  post_processing_timeout_s: float | None = None):  # fmt: skip
         unsupported = {"with_modules": with_modules, "experimental_config": experimental_config,
-                       "execution_trace_observer": execution_trace_observer,
                        "custom_trace_id_callback": custom_trace_id_callback,
                        "post_processing_timeout_s": post_processing_timeout_s}  # fmt: skip
         for name, value in unsupported.items():
             if value:
                 raise NotImplementedError(f"[profile] {name} is not supported")
-        self._activities = _check_activities(activities)
+        self._activities = _check_activities(activities_of(activities))
         self._options = {"shapes": record_shapes, "memory": profile_memory, "stack": with_stack, "with_flops": with_flops}
         self._schedule = schedule if schedule is not None else lambda step: ProfilerAction.RECORD
         self.on_trace_ready, self._has_schedule, self._keeps_events = on_trace_ready, schedule is not None, acc_events
         self.step_num, self.current_action = 0, self._schedule(0)
+        self.execution_trace_observer = execution_trace_observer
         self._metadata: dict[str, str] = {}
         self._recording: Recording | None = None
         self._recorded: Recorded | None = None
@@ -211,9 +213,13 @@ class profile:  # noqa: N801 - PyTorch's name
         wants_devices = self._activities is None or ProfilerActivity.CUDA in self._activities
         self._recording = Recording(self._options["shapes"] or self._options["with_flops"], wants_devices and _has_gpu())
         _active_profile.active = self._recording
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.start()
 
     def _save(self) -> None:
         recording, self._recording, _active_profile.active = self._recording, None, None
+        if self.execution_trace_observer is not None:
+            self.execution_trace_observer.stop()
         self._recorded, self._events = recording.stop(), None
         if self._recorded.notice:
             warnings.warn(f"[profile] {self._recorded.notice}", stacklevel=3)

@@ -13,6 +13,7 @@ _FILES = {
     "autograd/profiler.py": "use_kineto",  # selects a library that PyTorch records with
     # parameters of hooks, and of a storage reader's interface
     "distributed/algorithms/_checkpoint/checkpoint_wrapper.py": "args module",
+    "distributed/checkpoint/hf_storage.py": "metadata thread_count_consolidation",  # of an interface; one thread writes
     "distributed/checkpoint/format_utils.py": "args kwargs metadata",
     "utils/flop_counter.py": "mods outputs",  # mods has no effect in PyTorch either
     "masked/_tensor.py": "data mask requires_grad",  # of __init__, after __new__
@@ -23,6 +24,7 @@ _FILES = {
     # parameters of abstract methods, and of functions that only represent signatures
     "overrides.py": "args kwargs types",
     "package/__init__.py": "obj",  # no object is from a package
+    "profiler/_execution_trace.py": "types",
     "profiler/_flops.py": "inputs outputs",  # parameters of functions that share a signature
     "profiler/profiler.py": "use_python_export",  # traces are always written by Python
     "utils/_python_dispatch.py": "types",  # of abstract methods

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 
 from .scripts import run
@@ -159,7 +160,7 @@ print("ok")
 def test_unsupported_parts_raise(root):
     code = """
 attempts = [
-    lambda: dcp.HuggingFaceStorageWriter("x"), lambda: dcp.QuantizedHuggingFaceStorageReader("x"),
+    lambda: dcp.HuggingFaceStorageWriter("x", save_distributed=True), lambda: dcp.HuggingFaceStorageWriter("x", enable_consolidation=True),
     lambda: dcp.load_sharded_optimizer_state_dict({}, "optim", None), lambda: dcp.save({}, checkpoint_id="x", use_collectives=False),
     lambda: dcp.async_save({}, checkpoint_id="x", async_stager=object()), lambda: get_model_state_dict(model(), submodules={model()}),
     lambda: dcp.save_state_dict({}, dcp.FileSystemWriter("x"), coordinator_rank=1),
@@ -180,3 +181,71 @@ print("ok")
 """
     assert run(root, SETUP + code) == "ok\n"
     assert not (root / "x").exists()
+
+
+def test_hugging_face_files(root):
+    code = """
+state = {"a": torch.randn(3, 2), "b": torch.arange(4), "c": torch.randn(5).bfloat16()}
+numbers = {"a": 1, "b": 2, "c": 1}
+dcp.save(state, storage_writer=dcp.HuggingFaceStorageWriter("x", numbers))
+dcp.save(state, storage_writer=dcp.HuggingFaceStorageWriter("x", numbers))
+found = {name: torch.zeros_like(t) for name, t in state.items()}
+dcp.load(found, storage_reader=dcp.HuggingFaceStorageReader("x"))
+assert all(torch.equal(found[name], t) for name, t in state.items())
+dcp.save(state, storage_writer=dcp.HuggingFaceStorageWriter("y"))
+for bad, mapping in (({"n": 3}, None), ({"a": torch.ones(2)}, {"b": 1})):
+    try:
+        dcp.save(bad, storage_writer=dcp.HuggingFaceStorageWriter("z", mapping))
+    except dcp.CheckpointException as error:
+        assert type(next(iter(error.failures.values()))[0]) in (TypeError, KeyError)
+        continue
+    raise AssertionError
+print("ok")
+"""
+    (root / "x").mkdir()
+    (root / "x" / "config.json").write_text("{}")
+    assert run(root, SETUP + code) == "ok\n"
+    files = ["config.json", "model-00001-of-00002.safetensors", "model-00002-of-00002.safetensors", "model.safetensors.index.json"]
+    assert sorted(os.listdir(root / "x")) == files
+    index = json.loads((root / "x" / "model.safetensors.index.json").read_text())
+    assert index["weight_map"] == {"a": files[1], "b": files[2], "c": files[1]} and index["metadata"] == {"total_size": 66}
+    assert sorted(os.listdir(root / "y")) == ["model-00001-of-00001.safetensors", "model.safetensors.index.json"]
+    assert not (root / "z").exists()
+
+
+def test_quantized_hugging_face_files(root):
+    code = """
+weight = torch.randn(10, 7).to(torch.float8_e4m3fn)
+scale = torch.rand(3, 2) + 0.5
+blocks = torch.randint(0, 256, (3, 2, 4), dtype=torch.uint8)
+exponents = torch.randint(120, 135, (3, 2), dtype=torch.uint8)
+stored = {"l.weight": weight, "l.weight_scale_inv": scale, "e_blocks": blocks, "e_scales": exponents, "bias": torch.randn(4)}
+dcp.save(stored, storage_writer=dcp.HuggingFaceStorageWriter("x"))
+rows, columns = torch.arange(10) // 4, torch.arange(7) // 4
+wide = weight.float() * scale[rows][:, columns]
+values = torch.tensor([0.0, 0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 6.0])
+values = torch.cat([values, -values])
+pairs = torch.stack([values[(blocks & 15).long()], values[(blocks >> 4).long()]], -1).reshape(3, 2, 8)
+groups = (pairs * torch.exp2(exponents.float() - 127).unsqueeze(-1)).reshape(3, 16)
+for dtype in (torch.float32, torch.bfloat16):
+    found = {"l.weight": torch.zeros(10, 7, dtype=dtype), "e_blocks": torch.zeros(3, 16, dtype=dtype), "bias": torch.zeros(4)}
+    reader = dcp.QuantizedHuggingFaceStorageReader("x", target_dtype=dtype, block_size=4)
+    dcp.load(found, storage_reader=reader)
+    assert torch.equal(found["l.weight"], wide.to(dtype)) and torch.equal(found["e_blocks"], groups.to(dtype))
+    assert torch.equal(found["bias"], stored["bias"])
+reader = dcp.QuantizedHuggingFaceStorageReader("x", block_size=4)
+metadata = reader.read_metadata()
+assert metadata.state_dict_metadata["e_blocks"].size == (3, 16)
+reader.set_up_storage_reader(metadata, True)
+item = lambda name, at, size: dcp.planner.ReadItem(
+    dcp.planner.LoadItemType.TENSOR, dcp.metadata.MetadataIndex(name), torch.Size(at),
+    dcp.metadata.MetadataIndex(name), torch.Size(at), torch.Size(size))
+assert torch.equal(reader._blocks(item("l.weight", [3, 2], [4, 4]), "l.weight_scale_inv", torch.device("cpu"), []), wide[3:7, 2:6])
+assert torch.equal(reader._groups(item("e_blocks", [1, 3], [2, 9]), "e_scales", torch.device("cpu"), []), groups[1:, 3:12])
+try:
+    dcp.QuantizedHuggingFaceStorageReader("x", block_size=5).read_metadata()
+except ValueError as error:
+    assert "does not fit" in str(error)
+print("ok")
+"""
+    assert run(root, SETUP + code) == "ok\n"

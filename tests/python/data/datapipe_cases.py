@@ -20,9 +20,11 @@ I(3).fork(0) I(6).demux(2,neg) list(zip(*I(3).fork(3))) list(zip(*I(6).demux(2,o
 I(7).sharding_filter() sharded(I(7).sharding_filter()) I(6).shuffle(buffer_size=1) sorted(I(20).shuffle())
 I(6).shuffle().set_shuffle(False) I(9).shuffle().set_seed(3) I(9).shuffle(buffer_size=4).set_seed(5) I(2).shuffle(buffer_size=0)
 len(I(7).batch(3)) len(I(7).batch(3,drop_last=True)) len(I(3).concat(I(2))) len(I(3).zip(I(2))) len(I(3).mux(I(2))) len(I(7).map(neg))
-len(I(9).filter(even)) len(sharded_pipe(I(7).sharding_filter())) I(3).nothing [x.tolist()for(x)in(I(4).batch(2).collate())]
+len(I(9).filter(even)) len(sharded_pipe(I(7).sharding_filter()))
+I(3).nothing [x.tolist()for(x)in(I(4).batch(2).collate())]
 two(I(3)) twice(I(3)) M("abc") M("abc").map(str.upper) M(range(7)).batch(3) M(range(7)).batch(3,drop_last=True) M("ab").concat(M("cd"))
-M("ab").zip(M("cde")) sorted(M("abc").shuffle()) list(M(range(9)).shuffle().set_seed(3)) M("abc")[5] M("abc").concat(M("d"))[9] M("abc").zip()
+M("ab").zip(M("cde")) sorted(M("abc").shuffle()) list(M(range(9)).shuffle().set_seed(3)) M("abc")[5]
+M("abc").concat(M("d"))[9] M("abc").zip()
 list(M(range(5)).shuffle().set_shuffle(False)) chunk(I(3).batch(3))
 """
 

@@ -1,6 +1,7 @@
 """torch.library.custom_op(compile=True): one instruction per call, with the values and gradients of the function."""
 
 import itertools
+import threading
 
 import pytest
 
@@ -84,7 +85,11 @@ def test_gradients_without_register_autograd_are_those_of_the_operators(torch):
 
 def test_register_autograd_replaces_the_gradients(torch):
     op = define(torch, lambda x: x.exp().log(), "(Tensor x) -> Tensor")
-    op.register_autograd(lambda ctx, g: g * 10 + 0 * ctx.saved_tensors[0], setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output))
+
+    def save(ctx, inputs, output):
+        ctx.save_for_backward(output)
+
+    op.register_autograd(lambda ctx, g: g * 10 + 0 * ctx.saved_tensors[0], setup_context=save)
     x = torch.randn(3, requires_grad=True)
     op(x).sum().backward()
     assert x.grad.tolist() == [10, 10, 10] and instructions(torch, lambda: op(x)) == 2  # one records the function
@@ -190,3 +195,30 @@ def test_gradients_in_compiled_functions(torch):
     compiled = torch.compile(lambda x, w: op(x, w).sum(), fullgraph=True)
     ours = torch.autograd.grad(compiled(x, w), (x, w))
     assert all(torch.allclose(a, b, atol=1e-5) for a, b in zip(ours, torch.autograd.grad(gelu(x, w).sum(), (x, w))))
+
+
+def test_another_session_and_a_replaced_global_tensor(torch):
+    state = {"scale": torch.tensor(2.0)}
+    op = define(torch, lambda x: x * state["scale"], "(Tensor x) -> Tensor")
+    assert op(torch.ones(2)).tolist() == [2, 2]
+    state["scale"].data = torch.tensor(3.0)
+    assert op(torch.ones(2)).tolist() == [3, 3]
+    torch.disconnect()
+    state["scale"] = torch.tensor(4.0)
+    assert op(torch.ones(2)).tolist() == [4, 4] and instructions(torch, lambda: op(torch.ones(2))) == 2
+
+
+def test_threads(torch):
+    op = define(torch, gelu)
+    x, w = torch.randn(8, 4), torch.randn(4, 6)
+    expected, wrong = [gelu(x, w, float(i)) for i in range(5)], []
+
+    def run():
+        wrong.extend(i for i in range(20) if not torch.allclose(op(x, w, float(i % 5)), expected[i % 5]))
+
+    threads = [threading.Thread(target=run) for _ in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert wrong == []

@@ -19,8 +19,8 @@ UNARY = (
     "reciprocal round rsqrt sigmoid sign sgn signbit sin sinc sinh sqrt square tan tanh trunc i0"
 ).split()
 BINARY = (
-    "add atan2 arctan2 div divide floor_divide fmod logaddexp logaddexp2 mul multiply nextafter remainder sub subtract true_divide eq ne le "
-    "ge greater greater_equal gt less_equal lt less maximum minimum fmax fmin not_equal"
+    "add atan2 arctan2 div divide floor_divide fmod logaddexp logaddexp2 mul multiply nextafter remainder sub subtract true_divide eq ne "
+    "le ge greater greater_equal gt less_equal lt less maximum minimum fmax fmin not_equal"
 ).split()
 BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift".split()
 REDUCTIONS = "sum mean amin amax prod var std".split()
@@ -34,7 +34,8 @@ CODES = [
     *(f"torch.{name}(mt)" for name in (*REDUCTIONS, "argmin", "argmax")),
     "mt.amax((0, 1))", "mt.sum((0, 1))", "mt.argmax(1)", "mt.argmin(0)", "kt.sum()", "kt.prod(1)", "kt.amax(0)", "bt.all()", "bt.all(1)",
     "mt.sum(0, dtype=torch.float64)", "mt.softmax(1)", "torch.softmax(mt, 0)",
-    "mt + 1", "1 + mt", "mt - 1", "mt * 2", "2 * mt", "mt / 2", "2 / mt", "mt ** 2", "-mt", "abs(mt)", "mt // 2", "mt % 2", "mt < 1", "mt >= et",
+    "mt + 1", "1 + mt", "mt - 1", "mt * 2", "2 * mt", "mt / 2", "2 / mt", "mt ** 2", "-mt", "abs(mt)", "mt // 2", "mt % 2", "mt < 1",
+    "mt >= et",
     "mt == mt", "mt != 1", "e + mt", "e * mt", "e / mt", "kt / 2", "kt * 2.5", "kt + mt", "mt + torch.ones(2, 3, 4)", "mt.clamp(0.1, 0.5)",
     "torch.clamp(mt, min=0.2)", "torch.clip(mt, max=0.2)", "torch.pow(mt, 3)", "torch.round(mt)", "torch.logit(mt, 0.1)",
     "mt[0]", "mt[0, 1]", "mt[:, 1:3]", "mt[m]", "mt[[0, 2]]", "mt.t()", "mt.transpose(0, 1)", "mt.mT", "mt.view(4, 3)", "mt.view(-1)",
@@ -55,7 +56,8 @@ CODES = [
 ]  # fmt: skip
 ERRORS = [
     "masked.masked_tensor([1], m)", "masked.masked_tensor(d, [1])", "masked.masked_tensor(mt, m)", "masked.masked_tensor(d, mt)",
-    "masked.masked_tensor(d, k)", "masked.masked_tensor(d, m[0])", "masked.masked_tensor(d, m[:2])", "masked.masked_tensor(d.bfloat16(), m)",
+    "masked.masked_tensor(d, k)", "masked.masked_tensor(d, m[0])", "masked.masked_tensor(d, m[:2])",
+    "masked.masked_tensor(d.bfloat16(), m)",
     "masked.masked_tensor(d.to(torch.uint8), m)", "masked.masked_tensor(d.to(torch.complex64), m)", "masked.as_masked_tensor(d, k)",
     "mt + masked.masked_tensor(d, ~m)", "mt.add_(masked.masked_tensor(d, ~m))", "mt.any()", "mt.median()", "mt.matmul(d.t())",
     "mt.zero_()", "mt.fill_(1)", "mt.masked_fill(m, 0.)", "torch.cat([mt, d])", "torch.zeros_like(mt)", "mt.cumsum(0)", "mt.relu()",

@@ -123,7 +123,8 @@ FURTHER = [
     ("mt.permute(1, 0)", "d.T"), ("mt.flip(0)", "d.flip(0)"), ("mt.squeeze(0)", "d"), ("torch.stack(list(mt))", "d"),
     ("torch.stack(mt.unbind(1))", "d.T"), ("masked.as_masked_tensor(masked.mean(mt, 0), m.any(0))", "masked.mean(d, 0, mask=m)"),
     ("masked.as_masked_tensor(masked.std(mt), m.any())", "masked.std(d, mask=m)"), ("mt.split([1, 3], 1)[1]", "d[:, 1:]"),
-    ("grads((mt.t() * 2)[2].sum(), mt)[0]", "torch.zeros(3, 4).index_fill(1, torch.tensor([2]), 2)"), ("mt.index_select(0, torch.tensor([2]))", "d[2:]"),
+    ("grads((mt.t() * 2)[2].sum(), mt)[0]", "torch.zeros(3, 4).index_fill(1, torch.tensor([2]), 2)"),
+    ("mt.index_select(0, torch.tensor([2]))", "d[2:]"),
 ]  # fmt: skip
 
 

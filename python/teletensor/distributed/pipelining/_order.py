@@ -12,9 +12,12 @@ class ComputationType(str, enum.Enum):
 
     FORWARD = "F"
     FULL_BACKWARD = "B"
+    BACKWARD_INPUT = "I"
+    BACKWARD_WEIGHT = "W"
 
 
 FORWARD, BACKWARD = ComputationType.FORWARD, ComputationType.FULL_BACKWARD
+INPUT, WEIGHT = ComputationType.BACKWARD_INPUT, ComputationType.BACKWARD_WEIGHT
 
 
 class Action(NamedTuple):
@@ -101,3 +104,73 @@ def interleaved(ranks: int, local_stages: int, microbatches: int) -> Order:
         backwards = list(steps(rank, BACKWARD, lambda local: local_stages - 1 - local))
         order[rank] = _alternating(forwards, backwards, warmup)
     return order
+
+
+class _Rank:
+    """One rank of a simulation: what it has computed, and when it is free again."""
+
+    def __init__(self, stages: list[int], num_stages: int) -> None:
+        self.stages, self.last = sorted(stages, reverse=True), num_stages - 1  # later stages first
+        self.forwards, self.backwards = dict.fromkeys(stages, 0), dict.fromkeys(stages, 0)
+        self.weights: list[Action] = []
+        self.free_at = 0
+        self.finished = dict.fromkeys(stages, 0)  # microbatches whose gradients are complete
+        self.actions: list[Action | None] = []
+
+    def choose(self, ready: Callable[[int, ComputationType, int], bool], microbatches: int, limit: int, splits_all: bool) -> Action | None:
+        """The next computation: the gradient of an input, else a forward pass, else the gradients of weights."""
+        for stage in self.stages:
+            i = self.backwards[stage]
+            if i < self.forwards[stage] and (stage == self.last or ready(stage + 1, BACKWARD, i)):
+                self.backwards[stage] += 1
+                splits = splits_all or all(n == microbatches for n in self.forwards.values())
+                if splits:
+                    self.weights.append(Action(stage, WEIGHT, i))
+                return Action(stage, INPUT if splits else BACKWARD, i)
+        for stage in self.stages:
+            i = self.forwards[stage]
+            has_room = stage != self.stages[-1] or i - self.finished[stage] < limit
+            if i < microbatches and has_room and (stage == 0 or ready(stage - 1, FORWARD, i)):
+                self.forwards[stage] += 1
+                return Action(stage, FORWARD, i)
+        return self.weights.pop(0) if self.weights else None
+
+
+def zero_bubble(stages_of: dict[int, list[int]], microbatches: int, limit: int, splits_all: bool) -> Order:
+    """Computes the gradients of weights where a rank would wait, by a simulation in which all computations take equally long.
+
+    Source: P. Qi et al., "Zero Bubble Pipeline Parallelism", 2023.
+
+    Args:
+        stages_of: the stages of each rank.
+        limit: the number of microbatches whose activations a rank keeps for its first stage.
+        splits_all: whether every backward pass is divided; else only those after a rank's last forward pass.
+    """
+    num_stages = sum(map(len, stages_of.values()))
+    ranks = {rank: _Rank(stages, num_stages) for rank, stages in stages_of.items()}
+    done_at: dict[tuple[int, ComputationType, int], int] = {}
+    time, left = 0, 2 * num_stages * microbatches
+    while left or any(r.weights for r in ranks.values()):
+
+        def ready(stage: int, kind: ComputationType, microbatch: int, now: int = time) -> bool:
+            return done_at.get((stage, kind, microbatch), now + 1) <= now
+
+        for rank in ranks.values():
+            action = rank.choose(ready, microbatches, limit, splits_all) if rank.free_at <= time else None
+            if action is None:
+                continue
+            stage, kind, i = action
+            rank.actions.append(action)
+            rank.free_at = time + (2 if kind == BACKWARD else 1)
+            if kind in (WEIGHT, BACKWARD):
+                rank.finished[stage] += 1
+            if kind != WEIGHT:
+                done_at[stage, FORWARD if kind == FORWARD else BACKWARD, i] = rank.free_at
+                left -= 1
+        time += 1
+    return {number: rank.actions for number, rank in ranks.items()}
+
+
+def v_shaped(ranks: int) -> dict[int, list[int]]:
+    """Two stages per rank, of which the second ones are in the opposite order: rank 0 has the first and the last stage."""
+    return {rank: [rank, 2 * ranks - 1 - rank] for rank in range(ranks)}

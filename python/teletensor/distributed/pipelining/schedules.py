@@ -10,7 +10,7 @@ from ... import _C
 from ..._C import Tensor
 from . import _order
 from ._channels import Receiver, Sender
-from ._order import BACKWARD, FORWARD, Action, Order
+from ._order import BACKWARD, FORWARD, INPUT, WEIGHT, Action, Order
 from ._plan import input_of, messages_between, stage_ranks, user_of
 from .microbatch import merge_chunks, split_args_kwargs_into_chunks
 from .stage import PipelineStage, _as_tuple
@@ -22,6 +22,18 @@ __all__ = [
 ]  # fmt: skip
 
 
+def _as_sent(action: Action) -> Action:
+    """The computation for which messages are planned: the gradient of an input is that of a whole backward pass."""
+    return action._replace(computation_type=BACKWARD) if action.computation_type == INPUT else action
+
+
+def _communicating(order: Order) -> Order:
+    """The computations that receive or send something: all but the gradients of weights."""
+    return {
+        rank: [_as_sent(a) for a in actions if a is not None and a.computation_type != WEIGHT] for rank, actions in order.items()
+    }
+
+
 class _Step:
     """The actions of one rank in one step, and its channels to the other ranks."""
 
@@ -31,6 +43,7 @@ class _Step:
         self._group = group
         self.stages = {stage.stage_index: stage for stage in stages}
         self.actions = [action for action in order[rank] if action is not None]
+        order = _communicating(order)
         self.rank, self.ranks = rank, ranks
         self.senders: dict[int, Sender] = {}
         self.receivers: dict[int, Receiver] = {}
@@ -41,7 +54,7 @@ class _Step:
                 self.senders[peer] = Sender(group, peer)
             if messages := messages_between(order, peer, rank, ranks, self.num_stages):
                 self.receivers[peer] = Receiver(group, peer, messages, self.stages)
-        self.last_backward = {a.stage_index: a for a in self.actions if a.computation_type == BACKWARD}
+        self.last_backward = {a.stage_index: a for a in self.actions if a.computation_type in (BACKWARD, WEIGHT)}
 
     def rank_of_input(self, action: Action) -> int | None:
         """The rank that computes the input of a computation, if it is another one."""
@@ -138,7 +151,7 @@ class _PipelineSchedule:
     def _prepared(self, has_backward: bool) -> _Step:
         if has_backward not in self._steps:
             order = self._order_of(has_backward)
-            ranks = stage_ranks(order, self._num_stages, self._n_microbatches)
+            ranks = stage_ranks(_communicating(order), self._num_stages, self._n_microbatches)
             for stage in self._all_stages:
                 if ranks[stage.stage_index] != self.rank:
                     raise ValueError(f"stage {stage.stage_index} belongs to rank {ranks[stage.stage_index]} of the group, "
@@ -201,10 +214,12 @@ class _Batch:
         actions = self._step.actions
         for i, action in enumerate(actions):
             try:
-                inputs = self._inputs(action)
-                if i + 1 < len(actions):
-                    self._start(actions[i + 1])
-                self._deliver(action, self._compute(action, inputs))
+                inputs = None if action.computation_type == WEIGHT else self._inputs(_as_sent(action))
+                if i + 1 < len(actions) and actions[i + 1].computation_type != WEIGHT:
+                    self._start(_as_sent(actions[i + 1]))
+                computed = self._compute(action, inputs)
+                if action.computation_type != WEIGHT:
+                    self._deliver(_as_sent(action), computed)
             except Exception as error:
                 self._step.abort(f"{action} raised {type(error).__name__}: {error}")
                 raise
@@ -233,6 +248,11 @@ class _Batch:
         stage, i = self._step.stages[action.stage_index], action.microbatch_index
         if action.computation_type == BACKWARD:
             return stage.backward_one_chunk(i, inputs, action == self._step.last_backward[stage.stage_index])
+        if action.computation_type == INPUT:
+            return stage.backward_input_one_chunk(i, inputs)
+        if action.computation_type == WEIGHT:
+            stage.backward_weight_one_chunk(i)
+            return []
         args = self._args[i] if stage.is_first else tuple(inputs)
         output = stage.forward_one_chunk(i, args, self._kwargs[i])
         if not stage.is_last:
@@ -386,21 +406,56 @@ class ScheduleInterleaved1F1B(PipelineScheduleMulti):
         self.pipeline_order = _order.interleaved(self.pp_group_size, len(stages), n_microbatches)
 
 
-def _splits_backward(name: str) -> type:
-    """A schedule that computes the gradients of inputs and of weights at different times, which is not supported."""
+class ScheduleInterleavedZeroBubble(PipelineScheduleMulti):
+    """1F1B with several stages per rank, whose gradients of weights are computed where a rank would wait: stage i is on rank i
+    modulo the number of ranks.
 
-    def init(self, *args, **kwargs):
-        raise NotImplementedError(
-            f"[{name}] the engine computes the gradients of inputs and weights in one pass; use ScheduleInterleaved1F1B"
-        )
+    A divided backward pass computes the gradients of activations twice, so that it pays where ranks wait for each other.
 
-    doc = "Not supported: the engine computes the gradients of inputs and weights in one pass."
-    return type(name, (PipelineScheduleMulti,), {"__init__": init, "__doc__": doc, "__module__": __name__})
+    Source: P. Qi et al., "Zero Bubble Pipeline Parallelism", 2023.
+    """
+
+    @functools.wraps(PipelineScheduleMulti.__init__)
+    def __init__(self, stages: list[PipelineStage], n_microbatches: int, *args, **kwargs):
+        super().__init__(stages, n_microbatches, *args, **kwargs)
+        ranks, count = self.pp_group_size, len(stages)
+        stages_of = {rank: list(range(rank, ranks * count, ranks)) for rank in range(ranks)}
+        self.pipeline_order = _order.zero_bubble(stages_of, n_microbatches, ranks * count, splits_all=True)
 
 
-ScheduleInterleavedZeroBubble = _splits_backward("ScheduleInterleavedZeroBubble")
-ScheduleZBVZeroBubble = _splits_backward("ScheduleZBVZeroBubble")
-ScheduleDualPipeV = _splits_backward("ScheduleDualPipeV")
+class _VShaped(PipelineScheduleMulti):
+    """Schedules with two stages per rank, in the shape of a V: rank r has the stages r and 2 * ranks - 1 - r."""
+
+    _splits_all: bool
+
+    @functools.wraps(PipelineScheduleMulti.__init__)
+    def __init__(self, stages: list[PipelineStage], n_microbatches: int, *args, **kwargs):
+        super().__init__(stages, n_microbatches, *args, **kwargs)
+        if len(stages) != 2:
+            raise ValueError(f"{type(self).__name__} requires exactly 2 stages per rank, but got {len(stages)}.")
+        ranks = self.pp_group_size
+        self.pipeline_order = _order.zero_bubble(_order.v_shaped(ranks), n_microbatches, 2 * ranks, self._splits_all)
+
+
+class ScheduleZBVZeroBubble(_VShaped):
+    """Two stages per rank in the shape of a V; all backward passes are divided. The loss is on the rank of the first stage.
+
+    Source: P. Qi et al., "Pipeline Parallelism with Controllable Memory", 2024.
+    """
+
+    _splits_all = True
+
+
+class ScheduleDualPipeV(_VShaped):
+    """Two stages per rank in the shape of a V; backward passes are divided only after the last forward pass of a rank.
+
+    Forward and backward passes of two microbatches follow each other; the engine does not overlap them.
+
+    Source: DeepSeek-AI, "DualPipe" (the variant in the shape of a V), 2025.
+    """
+
+    _splits_all = False
+
 
 _BY_NAME = {
     "1F1B": Schedule1F1B, "GPipe": ScheduleGPipe, "Interleaved1F1B": ScheduleInterleaved1F1B,

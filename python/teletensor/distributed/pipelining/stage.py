@@ -37,7 +37,7 @@ class PipelineStage:
         output_args: tensors with the shapes and dtypes of the outputs; by default computed from `input_args`.
         group: the ranks; by default the group of init_process_group().
         output_grads, input_grads, get_mesh: None; used by PyTorch for stages of distributed tensors.
-        dw_builder: None. The engine computes the gradients of inputs and weights together.
+        dw_builder: None. Schedules that divide backward passes compute the gradients of weights by a second pass.
 
     Raises:
         ValueError: the index is out of range.
@@ -79,6 +79,8 @@ class PipelineStage:
         self.output_chunks: list[Any] = []
         # By microbatch: the inputs, and the outputs or the loss, of forward passes whose backward pass has not run.
         self._pending: dict[int, tuple[tuple, list]] = {}
+        # By microbatch: the roots of a divided backward pass and their gradients, until those of weights are computed.
+        self._undivided: dict[int, tuple[list, list]] = {}
 
     def _describe(self, input_args, output_args) -> None:
         inputs = _as_tuple(input_args)
@@ -107,6 +109,7 @@ class PipelineStage:
     def clear_runtime_states(self) -> None:
         """Discards the state of all microbatches."""
         self._pending.clear()
+        self._undivided.clear()
         self.output_chunks.clear()
 
     def scale_grads(self, grad_scale_factor: int) -> None:
@@ -174,13 +177,7 @@ class PipelineStage:
         Returns:
             The gradients of the floating-point inputs, except in the first stage.
         """
-        inputs, outputs = self._pending.pop(microbatch)
-        if grads is None:
-            roots, gradients_of_roots = outputs, [None] * len(outputs)
-        else:
-            floating = [t for t in outputs if TensorMeta.of(t).has_gradient]
-            pairs = [(t, g) for t, g in zip(floating, grads, strict=True) if t.requires_grad]
-            roots, gradients_of_roots = [t for t, _ in pairs], [g for _, g in pairs]
+        inputs, roots, gradients_of_roots = self._roots(microbatch, grads)
         for m in self.submod.modules():
             if isinstance(m, FSDPModule):
                 m.set_requires_gradient_sync(last_backward, recurse=False)
@@ -190,3 +187,38 @@ class PipelineStage:
             return []
         leaves = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
         return [_C.torch.zeros_like(t) if t.grad is None else t.grad for t in leaves]
+
+    def _roots(self, microbatch: int, grads: list[Tensor] | None) -> tuple[tuple, list[Tensor], list[Tensor | None]]:
+        """The inputs of a microbatch's forward pass, and the tensors from which its backward pass starts with their gradients."""
+        inputs, outputs = self._pending.pop(microbatch)
+        if grads is None:
+            return inputs, outputs, [None] * len(outputs)
+        floating = [t for t in outputs if TensorMeta.of(t).has_gradient]
+        pairs = [(t, g) for t, g in zip(floating, grads, strict=True) if t.requires_grad]
+        return inputs, [t for t, _ in pairs], [g for _, g in pairs]
+
+    def backward_input_one_chunk(self, microbatch: int, grads: list[Tensor] | None) -> list[Tensor]:
+        """Computes the gradients of one microbatch's inputs; those of the parameters by backward_weight_one_chunk().
+
+        Args:
+            grads: the gradients of the floating-point outputs; None in the last stage.
+
+        Raises:
+            NotImplementedError: the submodule has FSDP modules, which expect whole backward passes.
+        """
+        if any(isinstance(m, FSDPModule) for m in self.submod.modules()):
+            raise NotImplementedError("[PipelineStage] schedules that divide backward passes do not support fully_shard")
+        inputs, roots, gradients_of_roots = self._roots(microbatch, grads)
+        self._undivided[microbatch] = roots, gradients_of_roots
+        leaves = [] if self.is_first else [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
+        if not leaves or not roots:
+            return [_C.torch.zeros_like(t) for t in leaves]
+        found = gradients.grad(roots, leaves, gradients_of_roots, retain_graph=True, allow_unused=True)
+        return [_C.torch.zeros_like(t) if g is None else g for t, g in zip(leaves, found, strict=True)]
+
+    def backward_weight_one_chunk(self, microbatch: int) -> None:
+        """Computes the gradients of the parameters for one microbatch, after those of its inputs, and adds them."""
+        roots, gradients_of_roots = self._undivided.pop(microbatch)
+        parameters = [p for p in self.submod.parameters() if p.requires_grad]
+        if roots and parameters:
+            gradients.backward(roots, gradients_of_roots, inputs=parameters)

@@ -109,6 +109,14 @@ def trains_several(rank: int, size: int, schedule: str, microbatches: int, local
     return compare(stages, *train(runner, stages))
 
 
+def trains_v(rank: int, size: int, schedule: str, microbatches: int) -> list[float]:
+    """A schedule with two stages per rank in the shape of a V."""
+    modules = layers(2 * size)
+    stages = [PipelineStage(modules[i], i, 2 * size, "cpu") for i in (rank, 2 * size - 1 - rank)]
+    runner = get_schedule_class(schedule)(stages, microbatches, nn.functional.cross_entropy)
+    return compare(stages, *train(runner, stages))
+
+
 def own_schedule(rank: int, size: int) -> list[float]:
     """Stages 0 and 3 on rank 0, and 1 and 2 on rank 1: rank 1 passes tensors from one of its stages to the other."""
     from teletensor.distributed.pipelining import _order
@@ -391,7 +399,7 @@ def rejected(rank: int, size: int) -> list[str]:
         lambda: pipelining.ScheduleInterleaved1F1B([stage], 2 * size + 1, loss),
         lambda: pipelining.ScheduleZBVZeroBubble([stage], 4, loss),
         lambda: pipelining.ScheduleDualPipeV([stage], 4, loss),
-        lambda: pipelining.ScheduleInterleavedZeroBubble([stage], 4, loss),
+        lambda: pipelining.ScheduleInterleavedZeroBubble([], 4, loss),
         lambda: get_schedule_class("2F2B"),
         lambda: pipelining.ScheduleGPipe(PipelineStage(module, 1 - rank, size, "cpu"), 2, loss).step(),
         lambda: pipelining.ScheduleGPipe(PipelineStage(module, 0, 2 * size, "cpu"), 2, loss),

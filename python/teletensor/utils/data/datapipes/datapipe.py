@@ -111,12 +111,10 @@ class _Registry:
         cls.functions[function_name] = function
 
     @classmethod
-    def register_datapipe_as_function(cls, function_name: str, cls_to_register: Callable, enable_df_api_tracing: bool = False) -> None:
-        """Makes a pipe's constructor a method of all pipes; its first argument is the pipe. Data frames are not traced."""
+    def register_datapipe_as_function(cls, function_name: str, cls_to_register: Callable) -> None:
+        """Makes a pipe's constructor a method of all pipes; its first argument is the pipe."""
         if function_name in cls.functions:
             raise Exception(f"Unable to add DataPipe function name {function_name} as it is already taken")  # noqa: TRY002 - as PyTorch
-        if enable_df_api_tracing:
-            raise NotImplementedError("[functional_datapipe] operations of data frames are not traced")
         cls.functions[function_name] = cls_to_register
 
     @classmethod
@@ -168,6 +166,13 @@ class IterDataPipe(_Registry, IterableDataset[T]):
 
     def __iter__(self) -> Iterator[T]:
         return self  # type: ignore[return-value]
+
+    @classmethod
+    def register_datapipe_as_function(cls, function_name: str, cls_to_register: Callable, enable_df_api_tracing: bool = False) -> None:
+        """Makes a pipe's constructor a method of all pipes; its first argument is the pipe. Data frames are not traced."""
+        if enable_df_api_tracing:
+            raise NotImplementedError("[functional_datapipe] operations of data frames are not traced")
+        super().register_datapipe_as_function(function_name, cls_to_register)
 
     def reset(self) -> None:
         """Called before an iteration: clears buffers. By default has no effect."""
