@@ -143,6 +143,8 @@ def gradients_of(torch, total, entries: list[dict], places: list[tuple]) -> list
 def test_gradient(torch, sample):
     entries, places = cases(torch, sample)[0]
     places = [p for p in places if at(entries[0], p).is_floating_point()]
+    if sample.operator.name == "sparse_coalesce":
+        entries = entries[:1] * len(ENTRIES)  # other indices have another number of distinct columns
 
     def total(*tensors, kwargs):
         results = [r for r in call(torch, sample, replaced(kwargs, places, tensors)) if r.is_floating_point() or r.is_complex()]

@@ -61,7 +61,7 @@ void check_matrix(const int64_t* start, int64_t n, const int64_t* index, int64_t
 }  // namespace
 
 void sparse_check_compressed(const Tensor& compressed, const Tensor& plain, int64_t compressed_size, int64_t plain_size,
-                             bool by_rows) {
+                             bool by_rows, Tensor& out) {
   // Copies, so that the bounds of the loops do not change.
   Tensor starts = empty(compressed.sizes(), DType::kInt64, compressed.device());
   const Tensor from = contiguous_as(compressed, DType::kInt64), index = contiguous_as(plain, DType::kInt64);
