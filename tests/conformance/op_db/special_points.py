@@ -83,7 +83,7 @@ def _read(values: list) -> None:
     """Waits for our values, since errors that depend on data are raised then."""
     for value in values:
         if isinstance(value, teletensor.Tensor):
-            value.detach().reshape(-1)[:1].tolist()
+            value.detach().to_dense().reshape(-1)[:1].tolist()
 
 
 def _weights(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
