@@ -107,6 +107,8 @@ def _found(ours: list, theirs: list, factor: float, absolute: bool) -> str:
     for mine, other in zip(ours, theirs):
         if not isinstance(other, torch.Tensor) or not isinstance(mine, teletensor.Tensor) or mine.shape != other.shape:
             return found
+        if other.layout is not torch.strided:
+            return found
         there = teletensor.tensor(np.asarray(torch.isnan(other.detach())))
         with_nan.append(teletensor.where(there, NAN, mine.detach()) if there.any() else mine)
     return found if difference(with_nan, theirs, tolerance_factor=factor, absolute=absolute) else ONLY_NAN + found
