@@ -277,7 +277,9 @@ def sspaddmm(input: SparseTensor, mat1: SparseTensor, mat2: Tensor, beta: Any = 
     return coo(torch.cat([input._coo, product._coo], 1), values, input.shape, False)
 
 
-def sampled_addmm(input: SparseTensor, mat1: Tensor, mat2: Tensor, beta: Any = 1, alpha: Any = 1) -> SparseTensor:
+def sampled_addmm(
+    input: SparseTensor, mat1: Tensor, mat2: Tensor, *, beta: Any = 1.0, alpha: Any = 1.0, out: SparseTensor | None = None
+) -> SparseTensor:
     """beta input + alpha mat1 mat2, only at the indices of input, of layout sparse_csr."""
     if not isinstance(input, SparseTensor) or input._layout != sparse_csr:
         if isinstance(input, SparseTensor):
@@ -301,7 +303,8 @@ def sampled_addmm(input: SparseTensor, mat1: Tensor, mat2: Tensor, beta: Any = 1
         )
     values = ops.sparse_csr_sddmm(input._compressed, input._plain, mat1, mat2.mT)
     scaled = values if alpha == 1 else values * alpha
-    return like(input, scaled if beta == 0 else scaled + (input._elements if beta == 1 else input._elements * beta))
+    result = like(input, scaled if beta == 0 else scaled + (input._elements if beta == 1 else input._elements * beta))
+    return given(result, None if out is None else [out])
 
 
 def mm_reduce(a: SparseTensor, x: Tensor, reduce: str) -> Tensor:

@@ -11,7 +11,7 @@ from .._layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, s
 
 # Functions by the name of the engine's operator, set by calls.py: (arguments, into) -> result.
 handlers: dict[str, Callable[[list, list | None], Any]] = {}
-# Methods and functions of upper files, set by them: "coalesce", "to_dense", "to", "repr", "aligned", "reduce", "view_as_real".
+# Functions of upper files, which set them: "coalesce", "to_dense", "to", "repr", "reduce", "aligned", "both", "narrow_copy".
 hooks: dict[str, Callable] = {}
 
 COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)

@@ -8,6 +8,8 @@ from typing import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import layout as layout_type
+from .._layouts import strided
 from .._options import check_layout
 
 __all__ = [
@@ -22,6 +24,8 @@ def _points(
     name: str, M: int, first: float, step: float, shape: Callable, dtype, layout, device, requires_grad: bool  # noqa: N803
 ) -> Tensor:
     """shape(first), shape(first + step), ...; computed in float64."""
+    if isinstance(layout, layout_type) and layout != strided:
+        raise ValueError(f"{name} is implemented for strided tensors only, got: {layout}")
     check_layout(name, layout)
     dtype = dtype or _C.default_dtype()
     if M < 0:

@@ -104,7 +104,7 @@ def _outcome(call: Callable[[], Any], read: bool) -> tuple[Any, Exception | None
         if read:
             for leaf in leaves(result):
                 if isinstance(leaf, teletensor.Tensor) and leaf.device.type != "meta":
-                    leaf.detach().reshape(-1)[:1].tolist()
+                    leaf.detach().to_dense().reshape(-1)[:1].tolist()
         return result, None
     except REFUSALS as e:
         return None, e

@@ -11,8 +11,6 @@ import torch
 import teletensor
 
 MOST_DIMS = 64  # NumPy's limit
-
-
 _SPARSE = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 
 
@@ -36,6 +34,7 @@ def our_dtype(dtype: torch.dtype):
 def _array(tensor: torch.Tensor) -> np.ndarray:
     """The values as an array; bfloat16, which NumPy lacks, as float32."""
     tensor = tensor.detach().resolve_conj().resolve_neg()
+    tensor = tensor.to_dense() if tensor.layout in _SPARSE else tensor
     tensor = torch.zeros_like(tensor) if tensor._is_zerotensor() else tensor
     return (tensor.float() if tensor.dtype is torch.bfloat16 else tensor).numpy()
 
@@ -206,9 +205,11 @@ def _value_difference(mine: np.ndarray, other: np.ndarray, tolerance: float) -> 
 def back(value):
     """Converts one of our values to PyTorch."""
     if isinstance(value, teletensor.Tensor):
-        values = value.detach()
+        values = value.detach().to_dense()
         plain = (values.float() if value.dtype is teletensor.bfloat16 else values).numpy()
-        return torch.from_numpy(plain).to(getattr(torch, dtype_name(value.dtype)))
+        plain = torch.from_numpy(plain).to(getattr(torch, dtype_name(value.dtype)))
+        layout = str(value.layout).removeprefix("torch.")
+        return plain if layout == "strided" else plain.to_sparse(layout=getattr(torch, layout))
     if isinstance(value, teletensor.dtype):
         return getattr(torch, dtype_name(value))
     return value

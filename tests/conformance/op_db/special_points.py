@@ -83,7 +83,7 @@ def _read(values: list) -> None:
     """Waits for our values, since errors that depend on data are raised then."""
     for value in values:
         if isinstance(value, teletensor.Tensor):
-            value.detach().reshape(-1)[:1].tolist()
+            value.detach().to_dense().reshape(-1)[:1].tolist()
 
 
 def _weights(tensors: list[torch.Tensor]) -> list[torch.Tensor]:
@@ -106,6 +106,8 @@ def _found(ours: list, theirs: list, factor: float, absolute: bool) -> str:
     with_nan = []
     for mine, other in zip(ours, theirs):
         if not isinstance(other, torch.Tensor) or not isinstance(mine, teletensor.Tensor) or mine.shape != other.shape:
+            return found
+        if other.layout is not torch.strided:
             return found
         there = teletensor.tensor(np.asarray(torch.isnan(other.detach())))
         with_nan.append(teletensor.where(there, NAN, mine.detach()) if there.any() else mine)
