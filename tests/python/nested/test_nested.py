@@ -104,6 +104,15 @@ def test_empty_sequences():
     assert [t.shape[1] for t in result.unbind()] == [0, 3, 0, 1, 0]
 
 
+def test_extrema_of_infinite_numbers():
+    low = -torch.inf
+    x = torch.nested.nested_tensor_from_jagged(torch.tensor([low, low, low, 1.0, 2.0, 3.0]), torch.tensor([0, 1, 3, 3, 6]))
+    assert x.amax(dim=1).tolist()[:2] == [low, low] and x.argmax(dim=1).tolist()[:2] == [0, 0]
+    values, indices = x.max(dim=1)
+    assert values.tolist() == [low, low, torch.finfo(torch.float32).min, 3.0] and indices.tolist()[3] == 2
+    assert (-x).min(dim=1).values.tolist()[:2] == [torch.inf] * 2 and (-x).argmin(dim=1).tolist()[3] == 2
+
+
 FUNCTIONS = {
     "sum": lambda t: t.sum(dim=1), "mean": lambda t: t.mean(dim=1), "amax": lambda t: t.amax(dim=1), "amin": lambda t: t.amin(dim=1),
     "prod": lambda t: t.prod(dim=1), "softmax": lambda t: F.softmax(t, dim=1), "log_softmax": lambda t: F.log_softmax(t, dim=1),
