@@ -250,6 +250,7 @@ def test_autocast_is_that_of_the_values():
 
 def test_text():
     x = torch.nested.nested_tensor_from_jagged(torch.ones(3, 2), torch.tensor([0, 1, 3]))
+    assert x.contiguous() is x and x.transpose(1, 2).contiguous().is_contiguous()
     assert repr(x) == f"NestedTensor(size=(2, {x.size(1)!r}, 2), offsets=tensor([0, 1, 3]), contiguous=True)"
     strided = torch.nested.nested_tensor([torch.ones(1, 2), torch.zeros(2, 2)])
     assert repr(strided) == "nested_tensor([\n  tensor([[1., 1.]]),\n  tensor([[0., 0.],\n          [0., 0.]])\n])"
