@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .ragged import NestedInt
 
 
 def not_implemented(name: str, why: str = "there is no such operator for them") -> NotImplementedError:
@@ -29,10 +30,18 @@ class AnyNested(Tensor):
         name = getattr(func, "__name__", "")
         if name in _TAKING_SIZES and args and isinstance(args[0], AnyNested):
             return getattr(type(args[0]), name)(*args, **(kwargs or {}))
+        if len(args) > 1 and _has_nested_int(args):
+            if name != "layer_norm" or not isinstance(args[0], AnyNested):
+                raise RuntimeError(f"[{name}] invalid argument: the size of a ragged dimension is not a number")
+            return args[0]._normalized(*args[1:], **(kwargs or {}))
         if name == "embedding_bag" and args and isinstance(args[0], AnyNested):
             return args[0]._bag(func, args[1:], kwargs or {})
         with _C.DisableTorchFunctionSubclass():
             return func(*args, **(kwargs or {}))
+
+    def _normalized(self, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> Tensor:
+        """layer_norm() over a ragged dimension."""
+        raise not_implemented("layer_norm", f"normalizing {normalized_shape} with {weight}, {bias} and {eps} is not implemented")
 
     def _bag(self, function: Callable, args: tuple, keywords: dict) -> Tensor:
         """embedding_bag() of nested indices: each constituent is a bag."""
@@ -167,6 +176,10 @@ class AnyNested(Tensor):
 
 # Functions whose sizes may be those of ragged dimensions, or differ for each constituent. They are methods of the classes.
 _TAKING_SIZES = frozenset("view reshape expand unflatten flatten size stride numel broadcast_to to_padded_tensor isreal".split())
+
+
+def _has_nested_int(values: Any) -> bool:
+    return any(isinstance(v, NestedInt) or (isinstance(v, (list, tuple)) and _has_nested_int(v)) for v in values)
 
 
 def elements_of(value: Any) -> Any:

@@ -210,13 +210,6 @@ def not_nested(name: str) -> RuntimeError:
     return RuntimeError(f"{name}(): expected a nested tensor, got one that is not nested")
 
 
-def nested_size_tensor(tensor: Tensor) -> Tensor:
-    """The sizes of the constituents of a tensor with layout=torch.strided: int64 [constituents, dimensions]."""
-    if not isinstance(tensor, StridedNested):
-        raise not_nested("_nested_tensor_size")
-    return tensor._nested_tensor_size()
-
-
 def nested_tensor_from_mask(t: Tensor, mask: Tensor, mask_check: bool = True) -> StridedNested:
     """A nested tensor, with layout=torch.strided, of the entries (B, T, D) at which a mask (B, T) is true.
 

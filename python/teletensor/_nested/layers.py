@@ -6,6 +6,7 @@ import math
 from typing import Any
 
 from .. import _C
+from .._C import Tensor
 from .base import not_implemented
 from .engine import call
 from .padding import jagged_of, padded
@@ -89,6 +90,21 @@ def _norm(name: str):
     return handle
 
 
+def _layer_norm_over_sequences(arguments: list, into: list | None) -> NestedTensor:
+    tensor, eps = arguments
+    assert into is None
+    ragged, values = tensor._ragged, tensor._elements.flatten(1) if tensor.dim() > 2 else tensor._elements.unsqueeze(1)
+    counts = ragged.seqlens() * values.shape[1]
+
+    def mean(of: Tensor) -> Tensor:
+        sums = _C.ops.jagged_reduce(of.sum(1), ragged.offsets, ragged.lengths, "sum")
+        return _C.ops.jagged_expand(sums / counts, ragged.offsets, ragged.lengths, tensor._total).unsqueeze(1)
+
+    centred = values - mean(values)
+    result = centred / (mean(centred.square()) + eps).sqrt()
+    return tensor._with(result.reshape(tensor._elements.shape))
+
+
 def _embedding(arguments: list, into: list | None) -> NestedTensor:
     weight, indices, *rest = arguments
     if into is not None or isinstance(weight, NestedTensor):
@@ -128,6 +144,7 @@ def _cross_entropy(arguments: list, into: list | None) -> Any:
     raise not_implemented("cross_entropy", "pass the values() of the input and of the target")
 
 
+handlers["layer_norm over sequences"] = _layer_norm_over_sequences
 handlers.update(
     linear=_linear, matmul=_matmul, bmm=_bmm, layer_norm=_norm("layer_norm"), rms_norm=_norm("rms_norm"), embedding=_embedding,
     attention=_attention, conv1d=_conv1d, cross_entropy=_cross_entropy,

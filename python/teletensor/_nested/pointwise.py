@@ -151,8 +151,7 @@ def _contiguous(arguments: list, into: list | None) -> NestedTensor:
     if into is not None:
         raise not_implemented("contiguous.out")
     packed = without_holes(tensor)
-    values = packed._elements.contiguous()
-    return packed if values is packed._elements else packed._with(values)
+    return packed if packed._elements.is_contiguous() else packed._with(packed._elements.contiguous())
 
 
 def _dropout(arguments: list, into: list | None) -> NestedTensor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 from .. import _C
@@ -58,14 +59,23 @@ def _truth(reduce: str):
     return reduced
 
 
-def _by_padding(name: str, lowest: bool | None):
-    """A reduction of padded sequences, whose padding is the number that does not change the result."""
+def _product(tensor: NestedTensor, *dtype: Any) -> Tensor:
+    return call("prod", [padded(tensor, 1), [tensor._ragged_idx], False, *dtype])
 
-    def reduced(tensor: NestedTensor, *rest: Any) -> Any:
-        limits = finfo(tensor.dtype) if tensor.dtype.is_floating_point else iinfo(tensor.dtype)
-        padding = 1 if lowest is None else limits.min if lowest else limits.max
-        r = tensor._ragged_idx
-        return call(name, [padded(tensor, padding), [r] if name == "prod" else r, False, *rest])
+
+def _extremum(name: str, sign: int):
+    """An extremum or its index, of padded sequences. Padding is infinite, so that no number of a sequence is beyond it."""
+
+    def reduced(tensor: NestedTensor) -> Any:
+        r, dtype = tensor._ragged_idx, tensor.dtype
+        limits = finfo(dtype) if dtype.is_floating_point else iinfo(dtype)
+        limit = limits.max if sign > 0 else limits.min
+        result = call(name, [padded(tensor, sign * math.inf if dtype.is_floating_point else limit), r, False])
+        if isinstance(result, Tensor) or not dtype.is_floating_point:
+            return result
+        values, indices = result  # of a sequence without entries, as amax(): the least number, which is finite
+        empty = tensor._ragged.seqlens().eq(0).reshape(-1, *[1] * (values.dim() - 1))
+        return type(result)((_C.torch.masked_fill(values, empty, limit), indices))
 
     return reduced
 
@@ -74,8 +84,8 @@ def _by_padding(name: str, lowest: bool | None):
 _RAGGED = {
     "sum": _sum, "mean": _mean, "amax": lambda t: _segments(ragged_first(t), t, "amax"),
     "amin": lambda t: _segments(ragged_first(t), t, "amin"), "any": _truth("amax"), "all": _truth("amin"),
-    "prod": _by_padding("prod", None), "max_dim": _by_padding("max_dim", True), "min_dim": _by_padding("min_dim", False),
-    "argmax": _by_padding("argmax", True), "argmin": _by_padding("argmin", False),
+    "prod": _product, "max_dim": _extremum("max_dim", -1), "min_dim": _extremum("min_dim", 1), "argmax": _extremum("argmax", -1),
+    "argmin": _extremum("argmin", 1),
 }  # fmt: skip
 
 

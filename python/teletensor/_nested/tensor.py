@@ -225,6 +225,14 @@ class NestedTensor(AnyNested):
         """Whether the elements' imaginary parts are zero."""
         return self._with(self._elements.isreal())
 
+    def _normalized(self, normalized_shape: Any, weight: Any = None, bias: Any = None, eps: float = 1e-5) -> NestedTensor:
+        """layer_norm() over the ragged dimension and all after it, for each sequence."""
+        if weight is not None or bias is not None:
+            raise not_implemented("layer_norm", "weight and bias over the ragged dimension are not implemented")
+        if tuple(normalized_shape) != self._size[1:] or self._ragged_idx != 1:
+            raise RuntimeError(f"layer_norm(): cannot normalize shape {self._size} over {tuple(normalized_shape)}")
+        return handlers["layer_norm over sequences"]([self, eps], None)
+
     def _bag(self, function: Callable, args: tuple, keywords: dict) -> Tensor:
         weights = keywords.get("per_sample_weights")
         if isinstance(weights, NestedTensor) and weights._size == self._size:

@@ -13,7 +13,7 @@ from typing import Any
 
 from .. import _C, _quantized_names, _small_integers
 from ..storage import DTYPES, QUANTIZED
-from . import _program
+from . import _nested, _program
 from . import _rebuild as r
 from ._constructor import Constructor, _of_package, _registered, is_registered, torch_name
 from ._errors import LoadError, damaged, require
@@ -201,13 +201,10 @@ def _table(keys) -> dict[str, Any]:
         "torch.nn.parameter.Parameter": (r.make_parameter, r.parameter_class()),
         "torch.nn.parameter.UninitializedParameter": (r.make_uninitialized("UninitializedParameter"), None),
         "torch.nn.parameter.UninitializedBuffer": (r.make_uninitialized("UninitializedBuffer"), None),
-        "torch.Tensor": (r.make_tensor, _C.Tensor),
+        "torch.Tensor": (r.make_tensor, _C.Tensor), **_nested.NAMES,
     }  # fmt: skip
-    for missing in (
-        "_rebuild_nested_tensor",
-        "_rebuild_device_tensor_from_numpy",
-    ):
-        names[f"torch._utils.{missing}"] = (r.not_implemented(missing), None)
+    missing = "_rebuild_device_tensor_from_numpy"
+    names[f"torch._utils.{missing}"] = (r.not_implemented(missing), None)
     table: dict[str, Any] = {name: Constructor(name, function, creates) for name, (function, creates) in names.items()}
     for name, value in vars(_C).items():
         if isinstance(value, _C.dtype):

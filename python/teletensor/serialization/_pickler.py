@@ -17,6 +17,7 @@ from .._small_integers import SmallIntegerDType
 from .._storage import UntypedStorage
 from ..storage import NAMES, QUANTIZED, TypedStorage
 from ._constructor import is_registered, torch_name
+from ._nested import reduce_nested
 from ._rebuild import reduce_tensor
 
 _MODULE_ADVICE = (
@@ -157,6 +158,11 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         if is_lazy(tensor):
             kind = "Parameter" if isinstance(tensor, Parameter) else "Buffer"
             return Name.of(f"torch.nn.parameter Uninitialized{kind}"), (tensor.requires_grad,)
+        if tensor.is_nested:
+            function, kind, args = reduce_nested(tensor)
+            if kind is None:
+                return Name.of(function), args
+            return Name.of("torch._tensor _rebuild_from_type_v2"), (Name.of(function), Name.of(kind), args, {})
         attributes = vars(tensor)
         if getattr(type(tensor), "_saved_with_state", False):
             attributes = tensor._file_state()

@@ -167,6 +167,8 @@ def rebuild_from_type(function, kind, args, state) -> Tensor:
     require(isinstance(function, Constructor) and type(args) is tuple, "a function that creates a tensor", function)
     tensor = function(*args)
     require(isinstance(tensor, Tensor), "a tensor", tensor)
+    if tensor.is_nested:  # its components, which the state repeats, were the arguments
+        return tensor
     if isinstance(kind, type) and is_registered(kind) and issubclass(kind, Tensor):
         tensor = tensor if _C._is_wrapper(tensor) else Tensor.__new__(kind, tensor)
         if hasattr(kind, "__setstate__"):
@@ -241,9 +243,7 @@ def rebuild_sparse_tensor(layout, data) -> Tensor:
 
 def not_implemented(name: str) -> Callable:
     """A function that raises NotImplementedError for a kind of tensor that teletensor does not have."""
-    kinds = {
-        "_rebuild_nested_tensor": "nested", "_rebuild_device_tensor_from_numpy": "XLA",
-    }  # fmt: skip
+    kinds = {"_rebuild_device_tensor_from_numpy": "XLA"}
 
     def refuse(*args):
         raise NotImplementedError(
@@ -280,8 +280,6 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
 
     if tensor.is_quantized:
         return _reduce_quantized(tensor, storage)
-    if tensor.is_nested:
-        raise NotImplementedError("[save] nested tensors are not written: save their values() and offsets(), or the tensors of unbind()")
     if _C._is_wrapper(tensor):
         if tensor.layout != "torch.strided":
             return _reduce_sparse(tensor)

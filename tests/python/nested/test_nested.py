@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import copy
 import io
+from pathlib import Path
 
 import pytest
 
 import teletensor as torch
+from teletensor.serialization import _errors, _nested
 
 F, nn = torch.nn.functional, torch.nn
 
@@ -100,6 +102,15 @@ def test_empty_sequences():
     heads = torch.nested.nested_tensor_from_jagged(x.values().reshape(4, 2, 2), x.offsets()).transpose(1, 2)
     result = F.scaled_dot_product_attention(heads, heads, heads)
     assert [t.shape[1] for t in result.unbind()] == [0, 3, 0, 1, 0]
+
+
+def test_extrema_of_infinite_numbers():
+    low = -torch.inf
+    x = torch.nested.nested_tensor_from_jagged(torch.tensor([low, low, low, 1.0, 2.0, 3.0]), torch.tensor([0, 1, 3, 3, 6]))
+    assert x.amax(dim=1).tolist()[:2] == [low, low] and x.argmax(dim=1).tolist()[:2] == [0, 0]
+    values, indices = x.max(dim=1)
+    assert values.tolist() == [low, low, torch.finfo(torch.float32).min, 3.0] and indices.tolist()[3] == 2
+    assert (-x).min(dim=1).values.tolist()[:2] == [torch.inf] * 2 and (-x).argmin(dim=1).tolist()[3] == 2
 
 
 FUNCTIONS = {
@@ -239,6 +250,7 @@ def test_autocast_is_that_of_the_values():
 
 def test_text():
     x = torch.nested.nested_tensor_from_jagged(torch.ones(3, 2), torch.tensor([0, 1, 3]))
+    assert x.contiguous() is x and x.transpose(1, 2).contiguous().is_contiguous()
     assert repr(x) == f"NestedTensor(size=(2, {x.size(1)!r}, 2), offsets=tensor([0, 1, 3]), contiguous=True)"
     strided = torch.nested.nested_tensor([torch.ones(1, 2), torch.zeros(2, 2)])
     assert repr(strided) == "nested_tensor([\n  tensor([[1., 1.]]),\n  tensor([[0., 0.],\n          [0., 0.]])\n])"
@@ -246,7 +258,7 @@ def test_text():
 
 @pytest.mark.parametrize("call, name", [
     (lambda t: torch.fft.fft(t), "fft_c2c"), (lambda t: torch.linalg.inv(t), "inv|lu"), (lambda t: t.tolist(), "unbind"),
-    (lambda t: torch.save(t, io.BytesIO()), "save"), (lambda t: t.std(dim=1), "std"),
+    (lambda t: t.std(dim=1), "std"),
     (lambda t: F.scaled_dot_product_attention(*[t[..., None].transpose(1, 2)] * 3, attn_mask=torch.ones(1)), "attn_mask"),
 ])  # fmt: skip
 def test_refused_operators_are_named(call, name):
@@ -271,3 +283,48 @@ def test_dense_tensors_cannot_be_padded():
 def test_meta_tensors():
     x = torch.nested.nested_tensor_from_jagged(torch.ones(5, 4, device="meta"), torch.zeros(3, dtype=torch.int64, device="meta"))
     assert x.sin().sum(dim=1).shape == (2, 4) and x.device.type == "meta"
+
+
+def test_files_of_pytorch():
+    """peer.pt was written by PyTorch (record.py)."""
+    loaded = torch.load(Path(__file__).with_name("peer.pt"))
+    for _ in range(2):
+        nested, strided, holes = loaded["jagged"], loaded["strided"], loaded["holes"]
+        assert nested.requires_grad and nested.layout is torch.jagged and strided.layout is torch.strided
+        assert [t.tolist() for t in nested.unbind()] == [[[0, 1, 2], [3, 4, 5]], [[1] * 3] * 4]
+        assert [t.tolist() for t in strided.unbind()] == [[[0, 1, 2], [3, 4, 5]], [[1] * 4] * 3]
+        assert [t.tolist() for t in holes.unbind()] == [[[0, 1], [2, 3]], [[8, 9]]] and not holes.is_contiguous()
+        file = io.BytesIO()
+        torch.save(loaded, file)
+        file.seek(0)
+        loaded = torch.load(file)
+
+
+def vectors(*numbers):
+    return torch.tensor(list(numbers), dtype=torch.int64)
+
+
+@pytest.mark.parametrize("components", [
+    lambda: 3, lambda: {"values": torch.ones(3)}, lambda: {"values": torch.ones(3), "offsets": torch.ones(2)},
+    lambda: {"values": torch.ones(3), "offsets": vectors(0, 3), "_ragged_idx": 2}, lambda: {"values": 1, "offsets": vectors(0, 3)},
+    lambda: {"values": torch.ones(3), "offsets": vectors(0, 3), "lengths": vectors(1, 1)},
+    lambda: {"values": vectors(1, 2), "offsets": vectors(0, 2), "requires_grad": True},
+    lambda: {"values": torch.ones(3), "offsets": vectors(0, 3), "more": 1},
+])  # fmt: skip
+def test_damaged_files(components):
+    with pytest.raises(_errors.LoadError):
+        _nested.rebuild_njt(components())
+
+
+@pytest.mark.parametrize("sizes, strides, starts", [
+    ([[2, 2]], [[2, 1]], [0]), ([[2, 3], [1, 1]], [[3, 1], [1, 1]], [0, 6]), ([[-2, -3]], [[3, 1]], [0]),
+    ([[2**62, 4]], [[4, 1]], [0]), ([[2, 3]], [[3, 1]], [0, 1]),
+])  # fmt: skip
+def test_damaged_sizes(sizes, strides, starts):
+    with pytest.raises(_errors.LoadError):
+        _nested.rebuild_nested_tensor(torch.ones(6), torch.tensor(sizes), torch.tensor(strides), torch.tensor(starts))
+
+
+def test_constituents_with_other_strides_are_refused():
+    with pytest.raises(NotImplementedError, match="contiguous"):
+        _nested.rebuild_nested_tensor(torch.ones(6), torch.tensor([[2, 3]]), torch.tensor([[1, 2]]), torch.tensor([0]))
