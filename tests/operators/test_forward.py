@@ -21,7 +21,8 @@ TWICE_BACKWARD = set("""
     cumprod gaussian_nll_loss grid_sample gru gru_cell index_reduce kl_div
     log_softmax_backward logcumsumexp lstm lstm_cell lu_factored matrix_exp max_pool3d mvlgamma
     poisson_nll_loss prelu qr_factored quantile rnn scatter_combine scatter_reduce sgn softmax_backward
-    triplet_margin_loss
+    sparse_bsr_mm sparse_coalesce sparse_csr_matmul sparse_csr_mm_extremum sparse_csr_triangular_solve
+    sparse_semi_compress sparse_softmax triplet_margin_loss
 """.split())
 
 

@@ -297,8 +297,8 @@ Sizes ctc_gradient(const Arg& grad, const Arg& log_probs, const Arg& targets, Si
 struct Checked {};
 inline void add(Inference*, DType, Checked) {}
 // Components of sparse tensors (sparse_rules.cc): they check sizes and index dtypes. Kernels check the indices.
-Checked sparse_check_coo(const Arg& indices, const Arg& values, SizesView size);
-Checked sparse_check_compressed(const Arg& compressed, const Arg& plain, int64_t compressed_size, int64_t plain_size);
+Sizes sparse_check_coo(const Arg& indices, const Arg& values, SizesView size);
+Sizes sparse_check_compressed(const Arg& compressed, const Arg& plain, int64_t compressed_size, int64_t plain_size);
 Sizes sparse_compress(const Arg& index, int64_t size);
 Sizes sparse_expand(const Arg& compressed, int64_t nnz);
 Sizes sparse_transposed(const Arg& compressed, const Arg& plain, int64_t size);

@@ -77,7 +77,7 @@ int64_t rows_of(const Arg& crow) { return sizes_of(crow).back() - 1; }
 
 }  // namespace
 
-Checked sparse_check_coo(const Arg& indices, const Arg& values, SizesView size) {
+Sizes sparse_check_coo(const Arg& indices, const Arg& values, SizesView size) {
   sparse_index(indices);
   const Sizes &i = sizes_of(indices), &v = sizes_of(values);
   check(i.size() == 2, "indices must be sparse_dim x nnz, but got: ", i);
@@ -90,7 +90,7 @@ Checked sparse_check_coo(const Arg& indices, const Arg& values, SizesView size) 
   return {};
 }
 
-Checked sparse_check_compressed(const Arg& compressed, const Arg& plain, int64_t compressed_size, int64_t plain_size) {
+Sizes sparse_check_compressed(const Arg& compressed, const Arg& plain, int64_t compressed_size, int64_t plain_size) {
   check_size(compressed_size);
   check_size(plain_size);
   batch_dims(compressed, plain);

@@ -9,7 +9,8 @@
 
 namespace tt::cpu {
 
-void sparse_check_coo(const Tensor& indices, const Tensor&, absl::Span<const int64_t> size, bool coalesced) {
+void sparse_check_coo(const Tensor& indices, const Tensor&, absl::Span<const int64_t> size, bool coalesced,
+                      Tensor& out) {
   const Tensor wide = contiguous_as(indices, DType::kInt64);
   const int64_t dims = wide.size(0), n = wide.size(1);
   for (int64_t d = 0; d < dims; ++d) {
@@ -20,6 +21,7 @@ void sparse_check_coo(const Tensor& indices, const Tensor&, absl::Span<const int
             " but found index ", index);
     }
   }
+  *out.data_as<uint8_t>() = 1;
   if (!coalesced) return;
   check(Columns(indices, size.first(static_cast<size_t>(dims))).is_sorted_and_distinct(),
         "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
@@ -59,7 +61,7 @@ void check_matrix(const int64_t* start, int64_t n, const int64_t* index, int64_t
 }  // namespace
 
 void sparse_check_compressed(const Tensor& compressed, const Tensor& plain, int64_t compressed_size, int64_t plain_size,
-                             bool by_rows) {
+                             bool by_rows, Tensor& out) {
   // Copies, so that the bounds of the loops do not change.
   Tensor starts = empty(compressed.sizes(), DType::kInt64, compressed.device());
   const Tensor from = contiguous_as(compressed, DType::kInt64), index = contiguous_as(plain, DType::kInt64);
@@ -69,6 +71,7 @@ void sparse_check_compressed(const Tensor& compressed, const Tensor& plain, int6
     check_matrix(starts.data_as<int64_t>() + b * (compressed_size + 1), compressed_size,
                  index.data_as<int64_t>() + b * nnz, nnz, plain_size, by_rows ? kRows : kColumns);
   }
+  *out.data_as<uint8_t>() = 1;
 }
 
 }  // namespace tt::cpu

@@ -287,11 +287,57 @@ template <typename T>
   return sum;
 }
 
+// The sums of the elements of four vectors of float.
+[[gnu::always_inline]] inline void store_totals(const Vectors<float>::Vector (&v)[4], float* out) {
+  typedef float Quad __attribute__((vector_size(16)));
+  Quad q[4];
+#pragma GCC unroll 4
+  for (int i = 0; i < 4; ++i) {
+    const auto half = __builtin_shufflevector(v[i], v[i], 0, 1, 2, 3, 4, 5, 6, 7) +
+                      __builtin_shufflevector(v[i], v[i], 8, 9, 10, 11, 12, 13, 14, 15);
+    q[i] = __builtin_shufflevector(half, half, 0, 1, 2, 3) + __builtin_shufflevector(half, half, 4, 5, 6, 7);
+  }
+  const Quad a = __builtin_shufflevector(q[0], q[1], 0, 4, 1, 5) + __builtin_shufflevector(q[0], q[1], 2, 6, 3, 7);
+  const Quad b = __builtin_shufflevector(q[2], q[3], 0, 4, 1, 5) + __builtin_shufflevector(q[2], q[3], 2, 6, 3, 7);
+  const Quad sums = __builtin_shufflevector(a, b, 0, 1, 4, 5) + __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  std::memcpy(out, &sums, sizeof(sums));
+}
+
+// Entries of a row: four products at a time share the sums of their vectors' elements. Returns
+// the number of entries done.
+[[gnu::always_inline]] inline int64_t sample_fours(const int64_t* col, int64_t count, const float* x, const float* y,
+                                                   int64_t k, float* out, IndexCheck& range) {
+  using V = Vectors<float>::Vector;
+  using U = Vectors<float>::Unaligned;
+  constexpr int64_t kLanes = Vectors<float>::kLanes;
+  int64_t i = 0;
+  for (; i + 4 <= count; i += 4) {
+    const float* from[4];
+    V sums[4] = {};
+    for (int e = 0; e < 4; ++e) from[e] = y + range.checked(col[i + e]) * k;
+    int64_t j = 0;
+    for (; j + kLanes <= k; j += kLanes) {
+      const V a = *reinterpret_cast<const U*>(x + j);
+#pragma GCC unroll 4
+      for (int e = 0; e < 4; ++e) sums[e] += a * *reinterpret_cast<const U*>(from[e] + j);
+    }
+    store_totals(sums, out + i);
+    for (; j < k; ++j) {
+      for (int e = 0; e < 4; ++e) out[i + e] += x[j] * from[e][j];
+    }
+  }
+  return i;
+}
+
 template <typename T>
 [[gnu::always_inline]] inline void sample_rows_in(const BlockMatrix<T>& m, int64_t begin, int64_t end, const T* x,
                                                   const T* y, int64_t k, T* out, IndexCheck& range) {
   for (int64_t r = begin; r < end; ++r) {
-    for (int64_t i = m.crow[r]; i < m.crow[r + 1]; ++i) {
+    int64_t i = m.crow[r];
+    if constexpr (std::is_same_v<T, float>) {
+      i += sample_fours(m.col + i, m.crow[r + 1] - i, x + r * k, y, k, out + i, range);
+    }
+    for (; i < m.crow[r + 1]; ++i) {
       out[i] = row_product(x + r * k, y + range.checked(m.col[i]) * k, k);
     }
   }

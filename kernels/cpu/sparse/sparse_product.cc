@@ -73,14 +73,19 @@ void count_rows(const Csr& a, const Csr& b, int64_t columns, int64_t* counts) {
   });
 }
 
+// A row with more than this part of the columns is found by a scan of all columns instead of a sort.
+constexpr int64_t kScanned = 16;
+
 template <typename T>
 void multiply_rows(const Csr& a, const T* x, const Csr& b, const T* y, int64_t columns, DType dtype,
                    const int64_t* starts, int64_t* col, T* values) {
   const int64_t pieces = pieces_of(a.rows, a.nnz);
   const Workspaces workspaces(pieces, columns, dtype);
+  Tensor places = empty({pieces, columns + 1}, DType::kInt64, Device{});  // columns of a row, and one that is ignored
   for_row_pieces(a.rows, pieces, [&](int64_t piece, int64_t begin, int64_t end) {
     int64_t* seen = workspaces.rows(piece);
     T* sums = workspaces.sums<T>(piece);
+    int64_t* found = places.data_as<int64_t>() + piece * (columns + 1);
     for (int64_t r = begin; r < end; ++r) {
       int64_t at = starts[r];
       for (int64_t i = a.crow(0)[r]; i < a.crow(0)[r + 1]; ++i) {
@@ -97,7 +102,16 @@ void multiply_rows(const Csr& a, const T* x, const Csr& b, const T* y, int64_t c
           }
         }
       }
-      std::sort(col + starts[r], col + at);
+      if ((at - starts[r]) * kScanned > columns) {
+        int64_t count = 0;
+        for (int64_t c = 0; c < columns; ++c) {
+          found[count] = c;
+          count += seen[c] == r;
+        }
+        std::copy_n(found, at - starts[r], col + starts[r]);
+      } else {
+        std::sort(col + starts[r], col + at);
+      }
       for (int64_t i = starts[r]; i < at; ++i) values[i] = sums[col[i]];
     }
   });
