@@ -111,7 +111,8 @@ class Evaluator {
   }
 
   static Value entry(const Value& of, const Value& index) {
-    check(index.is == Value::Is::kArg && index.arg.kind == Arg::Kind::kInt, "a formula has an index that is no integer");
+    check(index.is == Value::Is::kArg && index.arg.kind == Arg::Kind::kInt,
+          "a formula has an index that is no integer");
     const auto size = static_cast<int64_t>(of.is == Value::Is::kTensors ? of.tensors.size() : of.list.size());
     const int64_t at = index.arg.integer < 0 ? index.arg.integer + size : index.arg.integer;
     check(ErrorKind::kIndex, !of.is_tensor() && of.is != Value::Is::kArg && at >= 0 && at < size,
@@ -141,8 +142,8 @@ class Evaluator {
     }
     const Op* const op = find_op(std::string_view(e.text));
     check(op != nullptr, "a formula calls the unknown operator ", e.text);
-    check(given.size() <= op->params.size(), "a formula passes ", given.size(), " arguments to ", e.text, ", which takes ",
-          op->params.size());
+    check(given.size() <= op->params.size(), "a formula passes ", given.size(), " arguments to ", e.text,
+          ", which takes ", op->params.size());
     std::vector<const Value*> values(op->params.size(), nullptr);
     for (size_t i = 0; i < given.size(); ++i) values[i] = &given[i];
     std::deque<Value> keywords;

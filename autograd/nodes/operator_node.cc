@@ -23,7 +23,7 @@ std::string node_name(std::string_view op) {
   std::string name;
   bool upper = true;
   for (char c : op) {
-    if (c == '_') {
+    if (c == '_' || c == ':') {
       upper = true;
     } else {
       name += upper ? static_cast<char>(std::toupper(c)) : c;

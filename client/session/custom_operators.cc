@@ -123,8 +123,8 @@ Tensors call_custom(Session& session, std::string_view name, Args args, absl::Sp
 CustomCall::CustomCall(Session& session, const Op& op)
     : session_(session), questions_([this](const Op& of, Args args) { return ask(of, args); }) {
   const Operators operators = custom_operators(session);
-  const bool known = std::any_of(operators.begin(), operators.end(),
-                                 [&](const CustomOperator* each) { return &each->op() == &op; });
+  const bool known =
+      std::any_of(operators.begin(), operators.end(), [&](const CustomOperator* each) { return &each->op() == &op; });
   check(ErrorKind::kNotImplemented, known, "[", op.name, "] the session's engine does not have this operator");
 }
 

@@ -21,8 +21,8 @@ std::vector<const CustomOperator*> custom_operators(Session& session);
 // The operator "mylib::scale" of the session's engine. Throws Error (RuntimeError) if it has none of this name.
 const CustomOperator& custom_operator(Session& session, std::string_view name);
 
-// Calls the operator, with keyword arguments after positional ones; omitted ones are the schema's defaults. Throws Error
-// like Session::call(), and TypeError for missing, unknown or repeated arguments.
+// Calls the operator, with keyword arguments after positional ones; omitted ones are the schema's defaults. Throws
+// Error like Session::call(), and TypeError for missing, unknown or repeated arguments.
 using Keyword = std::pair<std::string_view, Arg>;
 Tensors call_custom(Session& session, std::string_view name, Args args, absl::Span<const Keyword> keywords = {},
                     const CallOptions& options = {});

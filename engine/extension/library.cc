@@ -37,7 +37,7 @@ std::vector<OperatorLibrary>& libraries() {
   return *list;
 }
 
-template <teletensor_function Kernels::* kFunction>
+template <teletensor_function Kernels::*kFunction>
 void run_kernel(Call& call) {
   run_with_plain_outputs(call, [](Call& plain) {
     const Kernels& found = kernels().at(plain.op->id);
@@ -173,8 +173,9 @@ OperatorLibrary add_library(const teletensor_library* library, const std::string
     check(ErrorKind::kValue, library != nullptr, "its teletensor_operators() refuses this daemon");
     check(ErrorKind::kValue, library->abi == TELETENSOR_OPERATOR_ABI, "it was built for version ", library->abi,
           " of the interface, this daemon has version ", TELETENSOR_OPERATOR_ABI);
-    check(ErrorKind::kValue, library->operator_size >= offsetof(teletensor_operator, flags) + sizeof(uint32_t) &&
-                                 library->operator_size <= 4096,
+    check(ErrorKind::kValue,
+          library->operator_size >= offsetof(teletensor_operator, flags) + sizeof(uint32_t) &&
+              library->operator_size <= 4096,
           "its table has entries of ", library->operator_size, " bytes");
     check(ErrorKind::kValue, library->operators != nullptr && library->count > 0 && library->count <= kMaxCustomOps,
           "it has ", library->count, " operators");

@@ -131,8 +131,7 @@ struct HostFunctions {
   }
   static int parallel_for(teletensor_call* call, int64_t n, int64_t grain, teletensor_loop loop, void* context) {
     return guarded(call, 1, [&] {
-      tt::parallel_for(n, std::max<int64_t>(grain, 1),
-                       [&](int64_t begin, int64_t end) { loop(context, begin, end); });
+      tt::parallel_for(n, std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) { loop(context, begin, end); });
       return 0;
     });
   }
@@ -142,9 +141,8 @@ struct HostFunctions {
   static void* stream(teletensor_call* call) {
     LibraryCall& self = call->call;
     if (self.call_ == nullptr || self.call_->inferred.device.type != DeviceType::kCUDA) return nullptr;
-    return guarded<void*>(call, nullptr, [&] {
-      return native_stream(CallScope::current().stream(self.call_->inferred.device));
-    });
+    return guarded<void*>(call, nullptr,
+                          [&] { return native_stream(CallScope::current().stream(self.call_->inferred.device)); });
   }
   static int fail(teletensor_call* call, const char* message) {
     return guarded(call, 1, [&] {

@@ -52,7 +52,8 @@ class Parser {
 
   void require(bool ok, std::string_view expected) const {
     if (ok) return;
-    fail(ErrorKind::kValue, "expected ", expected, " at position ", at_, " of the formula '", text_.substr(0, 200), "'");
+    fail(ErrorKind::kValue, "expected ", expected, " at position ", at_, " of the formula '", text_.substr(0, 200),
+         "'");
   }
   void skip_space() {
     while (at_ < text_.size() && std::isspace(static_cast<unsigned char>(text_[at_]))) ++at_;

@@ -18,8 +18,8 @@ namespace tt {
 
 struct CustomExpression {
   enum class Kind : uint8_t {
-    kNumber,     // number
-    kString,     // text
+    kNumber,  // number
+    kString,  // text
     kNone,
     kName,       // text
     kList,       // items

@@ -14,6 +14,8 @@
 #include <string_view>
 #include <vector>
 
+#include "engine/schema/custom_body.h"
+#include "engine/schema/custom_declaration.h"
 #include "engine/schema/custom_expression.h"
 #include "engine/schema/op.h"
 
@@ -23,44 +25,12 @@ namespace tt {
 inline constexpr uint16_t kFirstCustomOp = 0x8000;
 inline constexpr bool is_custom(uint16_t id) { return id >= kFirstCustomOp; }
 
-// The texts of engine/extension/teletensor_operator.h.
-struct CustomDeclaration {
-  std::string schema, doc, shape, dtype, body, gradient;
-  bool has_rule = false;  // the library's function determines the results
-  uint64_t library = 0;   // with such a rule: a digest of the library, so that another library's rule is another operator
-
-  // Of everything but `doc`.
-  uint64_t digest() const;
-  friend bool operator==(const CustomDeclaration&, const CustomDeclaration&) = default;
-};
-
-// A list of declarations with their ids, for clients. decode_declarations throws Error (ValueError) if the text is
-// malformed or too long.
-struct NumberedDeclaration {
-  uint16_t id = 0;
-  CustomDeclaration declaration;
-};
-std::string encode_declarations(absl::Span<const NumberedDeclaration> declarations);
-std::vector<NumberedDeclaration> decode_declarations(std::string_view text);
-
 // One formula of a gradient. The masks are those of SavedPart.
 struct CustomFormula {
   std::vector<size_t> targets;  // parameters; several if the formula returns one gradient for each
   CustomExpression expression;
   uint32_t params = 0, args = 0, results = 0;
   uint32_t plain = 0;  // other arguments that it reads
-};
-
-// A step of a body: a pointwise operator of the generated table with all arguments.
-struct BodyStep {
-  struct Source {
-    enum class From : uint8_t { kValue, kArgument, kStep };
-    From from = From::kValue;
-    size_t index = 0;  // of an argument or an earlier step
-    Arg value;
-  };
-  const Op* op = nullptr;
-  std::vector<Source> sources;
 };
 
 class CustomOperator {
@@ -122,8 +92,8 @@ class CustomOperator {
   Arg parse_default(std::string_view text, const Param& param);
 
   const CustomDeclaration declaration_;
-  std::deque<std::string> texts_;                      // what names and defaults point to
-  std::vector<std::unique_ptr<int64_t[]>> integers_;   // of defaults
+  std::deque<std::string> texts_;                     // what names and defaults point to
+  std::vector<std::unique_ptr<int64_t[]>> integers_;  // of defaults
   std::vector<std::unique_ptr<double[]>> reals_;
   std::vector<Param> params_;
   std::vector<SavedPart> saved_;

@@ -38,8 +38,8 @@ int run(const teletensor_host* host, teletensor_call* call, bool is_backward) {
   Memory m{nullptr, x->data, gate->data, host->result(call, 0)->data, nullptr, host->number(call, first + 2)};
   if (is_backward) m.g = host->tensor(call, 0)->data, m.second = host->result(call, 1)->data;
   const bool is_float = x->dtype == TELETENSOR_FLOAT32;
-  const teletensor_loop loop = is_backward ? (is_float ? backward<float> : backward<double>)
-                                           : (is_float ? forward<float> : forward<double>);
+  const teletensor_loop loop =
+      is_backward ? (is_float ? backward<float> : backward<double>) : (is_float ? forward<float> : forward<double>);
   return host->parallel_for(call, x->numel, 4096, loop, &m);
 }
 int cpu(const teletensor_host* host, teletensor_call* call) { return run(host, call, false); }
@@ -47,7 +47,8 @@ int cpu_backward(const teletensor_host* host, teletensor_call* call) { return ru
 
 const teletensor_operator kOperators[] = {
     {"example::swiglu(Tensor x, Tensor gate, *, float beta=1.0) -> Tensor", "x * gate * sigmoid(beta * gate).",
-     "equal(x, gate)", "same(x)", nullptr, cpu, nullptr, nullptr, "x, gate: example::swiglu_backward(g, x, gate, beta)", 0},
+     "equal(x, gate)", "same(x)", nullptr, cpu, nullptr, nullptr, "x, gate: example::swiglu_backward(g, x, gate, beta)",
+     0},
     {"example::swiglu_backward(Tensor g, Tensor x, Tensor gate, float beta) -> (Tensor, Tensor)", nullptr,
      "equal(x, g); equal(x, gate)", "same(x); same(gate)", nullptr, cpu_backward, nullptr, nullptr, nullptr, 0}};
 const teletensor_library kLibrary = {TELETENSOR_OPERATOR_ABI, sizeof(teletensor_operator), "swiglu 1", kOperators, 2};

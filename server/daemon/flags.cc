@@ -311,9 +311,10 @@ void add_options(CLI::App& app, Flags* flags) {
       ->check(CLI::Range(0.0, 7 * 86400.0))
       ->type_name("SECONDS")
       ->capture_default_str();
-  app.add_option("--operators", flags->operators,
-                 "load the operators of the shared objects DIR/*.so, whose code runs inside this process; the folder and "
-                 "the files may be writable only by this user or root")
+  app.add_option(
+         "--operators", flags->operators,
+         "load the operators of the shared objects DIR/*.so, whose code runs inside this process; the folder and "
+         "the files may be writable only by this user or root")
       ->envname("TELETENSOR_OPERATORS")
       ->check(CLI::ExistingDirectory)
       ->type_name("DIR");

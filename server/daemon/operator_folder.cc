@@ -38,7 +38,8 @@ absl::Status check_folder(const fs::path& folder) {
   if (stat(folder.c_str(), &status) != 0) return refused(folder, std::strerror(errno));
   if (!S_ISDIR(status.st_mode)) return refused(folder, "expected a folder");
   if (!is_protected(status)) {
-    return refused(folder, "other users may change this folder; its owner has to be this user or root, and 'chmod go-w'");
+    return refused(folder,
+                   "other users may change this folder; its owner has to be this user or root, and 'chmod go-w'");
   }
   return absl::OkStatus();
 }
@@ -106,15 +107,15 @@ std::string loaded_operators() {
 }
 
 absl::Status check_loaded_operators(std::string_view operators) {
-  for (absl::string_view each : absl::StrSplit(absl::string_view(operators.data(), operators.size()), ',',
-                                               absl::SkipEmpty())) {
+  for (absl::string_view each :
+       absl::StrSplit(absl::string_view(operators.data(), operators.size()), ',', absl::SkipEmpty())) {
     const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(each, absl::MaxSplits('=', 1));
     uint32_t id = 0;
     const CustomOperator* const op =
         absl::SimpleAtoi(parts.first, &id) && id <= UINT16_MAX ? find_custom_op(static_cast<uint16_t>(id)) : nullptr;
     if (op == nullptr || message_part(op->name()) != parts.second) {
-      return absl::FailedPreconditionError(absl::StrCat(
-          "the new process has not the operator ", parts.second, " of --operators, or with another declaration"));
+      return absl::FailedPreconditionError(absl::StrCat("the new process has not the operator ", parts.second,
+                                                        " of --operators, or with another declaration"));
     }
   }
   return absl::OkStatus();

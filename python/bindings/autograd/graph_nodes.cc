@@ -23,7 +23,7 @@ std::string node_name(const client::GraphNode& node) {
   std::string name;
   bool upper = true;
   for (char c : node.op()->name) {
-    if (c == '_') {
+    if (c == '_' || c == ':') {
       upper = true;
     } else {
       name += upper ? static_cast<char>(std::toupper(c)) : c;

@@ -122,9 +122,12 @@ TEST(CustomDeclarationTest, RulesCheckSizes) {
   const struct {
     const char* rule;
     const char* message;
-  } kCases[] = {{"[n - 100]", "negative dimension"},  {"[x.size(4)]", "Dimension out of range"},
-                {"[n * n * n * n]", "exceeds 64 bits"}, {"[n // (n - n)]", "positive divisor"},
-                {"n", "has to be a list"},             {"unknown(n, n)", "unknown function"}};
+  } kCases[] = {{"[n - 100]", "negative dimension"},
+                {"[x.size(4)]", "Dimension out of range"},
+                {"[n * n * n * n]", "exceeds 64 bits"},
+                {"[n // (n - n)]", "positive divisor"},
+                {"n", "has to be a list"},
+                {"unknown(n, n)", "unknown function"}};
   const TensorMeta x = meta({3});
   for (const auto& each : kCases) {
     const CustomOperator op(declared("my::f(Tensor x, int n) -> Tensor", each.rule));
@@ -199,8 +202,13 @@ TEST(CustomQueryTest, RoundTrip) {
   const TensorMeta x = meta({2, 3}, DType::kInt8);
   const TensorMeta* list[] = {&x, &x};
   const int64_t numbers[] = {4, 5};
-  const Arg args[] = {Arg(&x), Arg(), Arg(absl::MakeConstSpan(list)), Arg(absl::MakeConstSpan(numbers)), Arg(0.5),
-                      Arg(std::string_view("text")), Arg(std::complex<double>(1, 2))};
+  const Arg args[] = {Arg(&x),
+                      Arg(),
+                      Arg(absl::MakeConstSpan(list)),
+                      Arg(absl::MakeConstSpan(numbers)),
+                      Arg(0.5),
+                      Arg(std::string_view("text")),
+                      Arg(std::complex<double>(1, 2))};
   const std::vector<int64_t> sent = encode_query(op.op(), args);
   const Query query(sent);
   EXPECT_EQ(encode_query(query.op(), query.args()), sent);

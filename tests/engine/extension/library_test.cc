@@ -22,8 +22,7 @@ using testing::HasSubstr;
 int succeed(const teletensor_host*, teletensor_call*) { return 0; }
 int double_it(const teletensor_host* host, teletensor_call* call) {
   const teletensor_tensor *x = host->tensor(call, 0), *out = host->result(call, 0);
-  for (int64_t i = 0; i < x->numel; ++i)
-    static_cast<float*>(out->data)[i] = 2 * static_cast<const float*>(x->data)[i];
+  for (int64_t i = 0; i < x->numel; ++i) static_cast<float*>(out->data)[i] = 2 * static_cast<const float*>(x->data)[i];
   return 0;
 }
 int throw_it(const teletensor_host*, teletensor_call*) { throw std::logic_error("by a kernel"); }

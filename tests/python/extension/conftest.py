@@ -17,7 +17,16 @@ HERE = Path(__file__).parent
 def compile_library(source: Path, target: Path, *options: str) -> Path:
     """Builds a shared object with the header of this tree."""
     compiler = os.environ.get("CXX") or shutil.which("c++") or shutil.which("g++")
-    command = [*compiler.split(), "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden", "-I", str(ROOT / "engine/extension")]
+    command = [
+        *compiler.split(),
+        "-std=c++17",
+        "-O1",
+        "-fPIC",
+        "-shared",
+        "-fvisibility=hidden",
+        "-I",
+        str(ROOT / "engine/extension"),
+    ]
     target.parent.mkdir(mode=0o755, exist_ok=True)
     subprocess.run([*command, *options, str(source), "-o", str(target)], check=True)
     target.chmod(0o755)
@@ -27,7 +36,9 @@ def compile_library(source: Path, target: Path, *options: str) -> Path:
 @pytest.fixture(scope="session")
 def library(tmp_path_factory) -> Path:
     """The folder with check.so."""
-    return compile_library(HERE / "operators.cc", tmp_path_factory.mktemp("libraries") / "operators" / "check.so").parent
+    return compile_library(
+        HERE / "operators.cc", tmp_path_factory.mktemp("libraries") / "operators" / "check.so"
+    ).parent
 
 
 @pytest.fixture(scope="session")

@@ -83,7 +83,8 @@ int describe(Host host, Call call) {
   out[0] = static_cast<double>(host->tensor(call, 0)->numel);
   out[1] = host->is_none(call, 1) ? -1 : static_cast<double>(host->tensor(call, 1)->numel);
   out[2] = 0;
-  for (int64_t i = 0; i < host->length(call, 2); ++i) out[2] += static_cast<double>(host->list_tensor(call, 2, i)->numel);
+  for (int64_t i = 0; i < host->length(call, 2); ++i)
+    out[2] += static_cast<double>(host->list_tensor(call, 2, i)->numel);
   out[3] = static_cast<double>(host->integer(call, 3));
   out[4] = host->number(call, 4);
   out[5] = static_cast<double>(host->integer(call, 5));
@@ -160,7 +161,8 @@ const teletensor_operator kOperators[] = {
        "int[] h=[1, 2], float[] i=[2.5], str j=\"word\", ScalarType k=float64, Scalar l=3) -> Tensor",
        "[12]", "float64", describe, "none"),
     op("check::strides(Tensor x) -> Tensor", "[x.dim()]", "int64", strides, "none"),
-    op("check::any_strides(Tensor x) -> Tensor", "[x.dim()]", "int64", strides, "none", nullptr, TELETENSOR_ANY_STRIDES),
+    op("check::any_strides(Tensor x) -> Tensor", "[x.dim()]", "int64", strides, "none", nullptr,
+       TELETENSOR_ANY_STRIDES),
     op("check::no_gradient(Tensor x) -> Tensor", "same(x)", "same(x)", nothing),
     op("check::throwing(Tensor x) -> Tensor", "same(x)", "same(x)", throwing, "none"),
     op("check::throwing_int(Tensor x) -> Tensor", "same(x)", "same(x)", throwing_int, "none"),
@@ -175,8 +177,8 @@ const teletensor_operator kOperators[] = {
     op("check::endless(Tensor x) -> Tensor", "same(x)", "same(x)", endless, "none"),
     op("check::parallel(Tensor x) -> Tensor", "same(x)", "same(x)", parallel, "none"),
     op("check::wrong_gradient(Tensor x) -> Tensor", "same(x)", "same(x)", nothing, "x: zeros([3])"),
-    op("check::matrix(Tensor a, Tensor b, int n) -> (Tensor sum, Tensor sizes)", "[a.size(0), b.shape[1] * 2, n]; a.shape + [n]",
-       "float32; floating(a)", nothing, "none"),
+    op("check::matrix(Tensor a, Tensor b, int n) -> (Tensor sum, Tensor sizes)",
+       "[a.size(0), b.shape[1] * 2, n]; a.shape + [n]", "float32; floating(a)", nothing, "none"),
     body("check::softsign(Tensor x, float scale=1.0) -> Tensor", "x * scale / (1 + abs(x))"),
     body("check::blend(Tensor a, Tensor b, *, Scalar weight) -> Tensor", "where(a > b, a, b) * weight + exp(-a ** 2)"),
 };

@@ -24,7 +24,11 @@ def client(address: str, code: str) -> str:
     """The output of a program with `torch` and `ops`, in a session with the engine."""
     begin = f"import teletensor as torch\ntorch.connect({address!r})\nops = torch.ops.check\n"
     done = subprocess.run(
-        [sys.executable, "-c", begin + textwrap.dedent(code)], env=client_environment(), capture_output=True, text=True, timeout=60
+        [sys.executable, "-c", begin + textwrap.dedent(code)],
+        env=client_environment(),
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stderr
     return done.stdout
@@ -32,15 +36,26 @@ def client(address: str, code: str) -> str:
 
 def start(folder: Path, *more: str) -> subprocess.CompletedProcess:
     """A daemon that is expected to end at once."""
-    command = [str(BUILD / "bin/teletensord"), "--listen", f"unix:{folder.parent}/refused.sock", "--no-auth", "--operators", str(folder)]
-    return subprocess.run([*command, *more], capture_output=True, text=True, timeout=30, env={**os.environ, "TELETENSOR_CUDA_PLUGIN": ""})
+    command = [
+        str(BUILD / "bin/teletensord"),
+        "--listen",
+        f"unix:{folder.parent}/refused.sock",
+        "--no-auth",
+        "--operators",
+        str(folder),
+    ]
+    return subprocess.run(
+        [*command, *more], capture_output=True, text=True, timeout=30, env={**os.environ, "TELETENSOR_CUDA_PLUGIN": ""}
+    )
 
 
 HEAD = '#include "teletensor_operator.h"\nstatic int ok(const teletensor_host*, teletensor_call*) { return 0; }\n'
 ENTRY = "const teletensor_library* teletensor_operators(const teletensor_host*)"
 
 
-def library_of(rows: str, count: int = 1, abi: str = "TELETENSOR_OPERATOR_ABI", size: str = "sizeof(teletensor_operator)") -> str:
+def library_of(
+    rows: str, count: int = 1, abi: str = "TELETENSOR_OPERATOR_ABI", size: str = "sizeof(teletensor_operator)"
+) -> str:
     return (
         f"{HEAD}static const teletensor_operator rows[] = {{{rows}}};\n"
         f'static const teletensor_library all = {{{abi}, {size}, "bad", rows, {count}}};\n{ENTRY} {{ return &all; }}\n'
@@ -65,13 +80,28 @@ REFUSED = {
     "mutable": (library_of(row("bad::f(Tensor(a!) x) -> Tensor")), "do not change their arguments"),
     "default": (library_of(row("bad::f(Tensor x, int n=0.5) -> Tensor")), "default of 'n' has another type"),
     "reserved": (library_of(row("aten::f(Tensor x) -> Tensor")), "namespace aten is reserved"),
-    "shape": (library_of(row("bad::f(Tensor x) -> Tensor", shape='"same(y)"')), "names neither a parameter nor a dtype: y"),
+    "shape": (
+        library_of(row("bad::f(Tensor x) -> Tensor", shape='"same(y)"')),
+        "names neither a parameter nor a dtype: y",
+    ),
     "rule": (library_of(row("bad::f(Tensor x) -> Tensor", shape="0")), "expected shape, a rule function or a body"),
     "formula": (library_of(row("bad::f(Tensor x) -> Tensor", shape='"[x.size(0"')), "expected '\\)'"),
-    "kernels": (library_of(row("bad::f(Tensor x) -> Tensor", kernel="0")), "expected either kernels or a body, got neither"),
-    "body": (library_of(row("bad::f(Tensor x) -> Tensor", shape="0", body='"matmul(x, x)"', kernel="0")), "no pointwise operator"),
-    "gradient": (library_of(row("bad::f(Tensor x) -> Tensor", gradient='"x: bad::missing(g)"')), "calls 'bad::missing'"),
-    "incomplete": (library_of(row("bad::f(Tensor x, Tensor y) -> Tensor", gradient='"x: g"')), "expected a gradient for 'y'"),
+    "kernels": (
+        library_of(row("bad::f(Tensor x) -> Tensor", kernel="0")),
+        "expected either kernels or a body, got neither",
+    ),
+    "body": (
+        library_of(row("bad::f(Tensor x) -> Tensor", shape="0", body='"matmul(x, x)"', kernel="0")),
+        "no pointwise operator",
+    ),
+    "gradient": (
+        library_of(row("bad::f(Tensor x) -> Tensor", gradient='"x: bad::missing(g)"')),
+        "calls 'bad::missing'",
+    ),
+    "incomplete": (
+        library_of(row("bad::f(Tensor x, Tensor y) -> Tensor", gradient='"x: g"')),
+        "expected a gradient for 'y'",
+    ),
 }
 
 

@@ -68,6 +68,32 @@ def test_func_grad(torch, ops):
     np.testing.assert_allclose(got.numpy(), 3 * x.numpy() ** 2)
 
 
+def test_func_jvp(torch, ops):
+    x, tangent = torch.tensor([1.0, 2.0], dtype=torch.float64), torch.tensor([1.0, 0.5], dtype=torch.float64)
+    value, derivative = torch.func.jvp(ops.cube, (x,), (tangent,))
+    assert (value.tolist(), derivative.tolist()) == ([1.0, 8.0], [3.0, 6.0])
+
+
+def test_export(torch, ops, tmp_path):
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return ops.scaled_add(x, x, scale=2.0) + ops.softsign(x)
+
+    x = torch.ones(3)
+    exported = torch.export.export(Model(), (x,))
+    assert any("check.softsign" in str(node.target) for node in exported.graph.nodes)
+    torch.export.save(exported, str(tmp_path / "model.pt2"))
+    assert torch.export.load(str(tmp_path / "model.pt2")).module()(x).tolist() == [3.5] * 3
+
+
+def test_names_in_graphs_and_profiles(torch, ops):
+    x = torch.ones(3, dtype=torch.float64, requires_grad=True)
+    assert "CheckCubeBackward" in repr(ops.cube(x).grad_fn)
+    with torch.profiler.profile() as profile:
+        ops.cube(x).sum().item()
+    assert any("check::cube" in row.key for row in profile.key_averages())
+
+
 def test_library_registrations(torch, ops):
     overload = torch.ops.check.parallel.default
     try:
