@@ -14,7 +14,7 @@ class Event(streams.Event):
     On a CPU ``query()`` does not wait, and ``synchronize()`` waits for the work before the event, not for later work.
 
     Args:
-        device: by default the current GPU, or the CPU if the engine has no GPU.
+        device: by default the current GPU or other accelerator, or the CPU if the engine has none.
         enable_timing: allows ``elapsed_time``.
         blocking: has no effect, because waiting never spins.
     """
@@ -24,9 +24,10 @@ class Event(streams.Event):
     ) -> None:
         super().__init__(enable_timing, blocking, interprocess)
         if device is None:
-            from .cuda import is_available
+            from ._plugin_devices import accelerator_module
 
-            device = "cuda" if is_available() else "cpu"
+            module = accelerator_module()
+            device = module.__name__.rpartition(".")[2] if module else "cpu"
         self.device = _C.placed(device)
         self._reached: _C.PendingItem | None = None  # arrives when the CPU has reached the event
 

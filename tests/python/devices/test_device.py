@@ -173,6 +173,26 @@ def test_files(torch):
     assert torch.load(file, map_location="example:0")["x"].tolist() == [1, 2]
 
 
+def test_shared_with_other_sessions(torch, engine, tmp_path):
+    """Publications and the engine's own checkpoints keep the values; they are read on either device."""
+    x = torch.arange(6.0, device="example:1").reshape(2, 3)
+    torch.publish("shared", {"x": x, "columns": x.t()})
+    with session(engine.address):
+        opened = torch.open("shared")
+        assert opened["x"].device == torch.device("example:1") and opened["x"].tolist() == [[0, 1, 2], [3, 4, 5]]
+        assert (opened["columns"] + 1).tolist() == [[1, 4], [2, 5], [3, 6]]
+    torch.unpublish("shared")
+    daemon = Daemon(tmp_path, "--devices", str(EXAMPLE), "--checkpoint-root", str(tmp_path))
+    try:
+        with session(daemon.address):
+            x = torch.arange(6.0, device="example").reshape(2, 3)
+            torch.checkpoint.save({"x": x.t()}, "file.safetensors")
+            assert torch.checkpoint.load("file.safetensors")["x"].tolist() == [[0, 3], [1, 4], [2, 5]]
+            assert torch.checkpoint.load("file.safetensors", device="example:1")["x"].device == torch.device("example:1")
+    finally:
+        assert daemon.stop() == 0
+
+
 def test_refusals(torch, engine):
     from teletensor import _C
 

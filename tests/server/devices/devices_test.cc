@@ -150,7 +150,8 @@ TEST(DeviceLibrariesTest, FolderOfLibraries) {
   std::filesystem::create_directory(folder);
   std::filesystem::copy_file(TT_FAULTY_DEVICE, folder / "b.so");
   std::ofstream(folder / "a.so") << "not a library";
-  std::ofstream(folder / "c.txt") << "not a library either";
+  std::filesystem::copy_file(TT_FAULTY_DEVICE, folder / "c.so");  // another library for the same type
+  std::ofstream(folder / "d.txt") << "not a library either";
   Dispatcher dispatcher;
   Devices& devices = Devices::instance();
   ASSERT_EQ(server::open_device_libraries({folder}, devices, dispatcher), 1);
