@@ -15,7 +15,7 @@ OMITTED = frozenset(
 OWN_NAME = frozenset({"sort_stable"})
 # Operators whose tensors are not numbers in C++, because an overload takes the number.
 TENSORS_ONLY = frozenset({"max_other", "min_other", "scatter"})
-# Functions of the namespace of that name, which have another name in their operator's declaration.
+# Python's namespaces of the functions in namespace teletensor.
 PLACES = ("torch", "F")
 
 _SCALARS = {
@@ -95,7 +95,10 @@ class Function:
         params = self.params[skipped:]
         texts = [_default(p) if defaults else "" for p in params]
         last_without = max((i for i, text in enumerate(texts) if not text), default=-1)
-        rows = [f"{_type(self.op, p)} {p.name}{t if i > last_without else ''}" for i, (p, t) in enumerate(zip(params, texts))]
+        rows = [
+            f"{_type(self.op, p)} {p.name}{t if i > last_without else ''}"
+            for i, (p, t) in enumerate(zip(params, texts))
+        ]
         if self.has_options:
             rows.append(f"const TensorOptions& options{' = {}' if defaults else ''}")
         return ", ".join(rows)
@@ -114,7 +117,9 @@ class Function:
                 lines.append(f"  const internal::RepeatedArg list_{p.name}({p.name}, {p.list_size});\n")
                 args.append(f"list_{p.name}.arg()")
             elif p.type in ("int[]", "float[]"):
-                args.append(f"{p.name}.arg()" if not (p.optional and p.type == "float[]") else f"internal::arg({p.name})")
+                args.append(
+                    f"{p.name}.arg()" if not (p.optional and p.type == "float[]") else f"internal::arg({p.name})"
+                )
             else:
                 args.append(f"tt::Arg({p.name})")
         if self.has_options:
@@ -128,7 +133,11 @@ class Function:
             lines.append(f"  internal::call_all({call});\n")
         elif outputs == 1:
             result = f"internal::call({call})"
-            lines.append(f"  return internal::with_options({result}, options);\n" if self.has_options else f"  return {result};\n")
+            lines.append(
+                f"  return internal::with_options({result}, options);\n"
+                if self.has_options
+                else f"  return {result};\n"
+            )
         elif outputs == -1:
             lines.append(f"  return internal::call_list({call});\n")
         else:
@@ -153,7 +162,9 @@ def emit_methods_header(operators: list[Operator]) -> str:
                 rows.append(f"  /// {_doc(f.op)}\n  {f.result} {name}({params}) const;\n")
             if _has_inplace(f.op):
                 place = f"{name.rstrip('_')}_"
-                rows.append(f"  /// Writes the result of `{f.op.name}` to this tensor, and returns it.\n  Tensor {place}({params}) const;\n")
+                rows.append(
+                    f"  /// Writes the result of `{f.op.name}` to this tensor, and returns it.\n  Tensor {place}({params}) const;\n"
+                )
     return f"""{HEADER}#pragma once
 #include <cmath>
 #include <optional>
@@ -260,6 +271,47 @@ def emit_functions_source(operators: list[Operator]) -> str:
     return f"{SOURCE}{text}}}  // namespace teletensor\n"
 
 
+def _sample_sizes(op: Operator) -> list[list[int]] | None:
+    """The sizes of the tensors of the first sample that has nothing but tensors with sizes, which must come first."""
+    for spec in op.entry["samples"] or []:
+        given = spec if isinstance(spec, dict) else {op.params[0].name: spec}
+        names = [p.name for p in op.params[: len(given)]]
+        is_sizes = all(isinstance(v, list) and all(isinstance(n, int) for n in v) for v in given.values())
+        required = [p for p in op.params[len(given) :] if not p.has_default]
+        if is_sizes and list(given) == names and all(p.is_tensor for p in op.params[: len(given)]) and not required:
+            return list(given.values())
+    return None
+
+
+def emit_sample_rows(operators: list[Operator]) -> str:
+    """Rows of a test: an operator, its sample's sizes, and the calls of its functions and methods."""
+    rows = []
+    for op in operators:
+        f = Function(op)
+        if (
+            op.name in OMITTED
+            or op.is_random
+            or "empty" in op.name
+            or not op.params
+            or (sizes := _sample_sizes(op)) is None
+        ):
+            continue
+        tensors = [f"t[{i}]" for i in range(len(sizes))]
+        calls = []
+        for name in f.names():
+            if set(PLACES) & set(op.python):
+                calls.append(f"teletensor::{name}({', '.join(tensors)})")
+            calls += [f"{m}::{name_in(m, name)}({', '.join(tensors)})" for m in MODULES if m in op.python]
+            if "Tensor" in op.python and not op.is_inplace_only:
+                calls.append(f"t[0].{name}({', '.join(tensors[1:])})")
+        if calls:
+            lists = ", ".join(f"{{{', '.join(map(str, s))}}}" for s in sizes)
+            rows.append(
+                f'{{"{op.name}", {{{lists}}}, [](const Tensor* t, Results& r) {{ {" ".join(f"r.add({c});" for c in calls)} }}}},\n'
+            )
+    return f"{HEADER}{''.join(rows)}"
+
+
 def outputs(operators: list[Operator]) -> dict[str, str]:
     return {
         "client/api/tensor_methods.h": emit_methods_header(operators),
@@ -267,4 +319,5 @@ def outputs(operators: list[Operator]) -> dict[str, str]:
         "client/api/operators.h": emit_operators_header(operators),
         "client/api/tensor_methods.cc": emit_methods_source(operators),
         "client/api/functions.cc": emit_functions_source(operators),
+        "client/api/sample_rows.inc": emit_sample_rows(operators),
     }

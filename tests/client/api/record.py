@@ -79,7 +79,11 @@ MODULES = {
 
 
 def leaves(output):
-    return [output] if isinstance(output, torch.Tensor) else [t for part in output if part is not None for t in leaves(part)]
+    return (
+        [output]
+        if isinstance(output, torch.Tensor)
+        else [t for part in output if part is not None for t in leaves(part)]
+    )
 
 
 def record_module(module, inputs):
