@@ -7,8 +7,8 @@
 # trained; the engine of the wheel serves a client in another process. With --previous, a wheel of an older version
 # (build/skew of `make skew-test`): its client uses the new engine, and the new client its engine. Debian 12 runs its own
 # Python; the others, whose Python the wheel is not for, a copy of this machine's python3.11.
-# Run as root, with mmdebstrap, which needs about two minutes per system. MMDEBSTRAP_OPTIONS has further options, such as
-# --aptopt=Acquire::Check-Valid-Until=false for a mirror whose copy of testing is older than a week.
+# Run as root, with mmdebstrap, which needs about two minutes per system. APT_OPTION is a further option of
+# apt, such as 'Acquire::Check-Valid-Until "false"' for a mirror whose copy of testing is older than a week.
 set -euo pipefail
 here=$(readlink -f "$(dirname "$(readlink -f "$0")")")
 dist=$here/../dist
@@ -26,8 +26,9 @@ cp "$dist"/teletensor-*-manylinux*.whl "$dist"/teletensor_engine-*-manylinux*.wh
 
 try() { # SUITE
   local root=$work/$1 run=/usr/bin/python3
-  # shellcheck disable=SC2086 - several options
-  mmdebstrap --quiet ${MMDEBSTRAP_OPTIONS:-} --variant=minbase --include=python3,python3-venv,ca-certificates,libffi8,zlib1g,libbz2-1.0,liblzma5 "$1" "$root"
+  # Packages of testing assume a merged /usr, which mmdebstrap of Debian 12 makes only with this hook.
+  mmdebstrap --quiet ${APT_OPTION:+--aptopt="$APT_OPTION"} --hook-dir="${MMDEBSTRAP_HOOKS:-/usr/share/mmdebstrap/hooks}/merged-usr" --variant=minbase --include=python3,python3-venv,ca-certificates,libffi8,zlib1g,libbz2-1.0,liblzma5 "$1" "$root" \
+    >"$work/log" 2>&1 || { cat "$work/log" >&2; return 1; }
   cp -r "$work/wheels" "$root/wheels"
   cp "$here/try_wheel/"*.py "$here/try_wheel/try.sh" "$root/"
   if [[ $("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') != $(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') ]]; then

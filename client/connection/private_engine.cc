@@ -138,7 +138,8 @@ std::string PrivateEngine::find_binary(const std::string& installed) {
     if (is_program(candidate)) return candidate;
   }
   fail_to_start(
-      "teletensord was found neither beside this library nor on the PATH; `pip install teletensor[engine]` installs it. "
+      "teletensord was found neither beside this library nor on the PATH; `pip install teletensor[engine]` installs "
+      "it. "
       "Or set TELETENSOR_DAEMON to its path, or TELETENSOR_ADDRESS to the address of a running engine");
 }
 

@@ -28,7 +28,8 @@ class PrivateEngine {
   void stop() noexcept;
 
   // Returns TELETENSOR_DAEMON, else teletensord beside this library, `installed` (that of the Python package
-  // teletensor-engine) unless it is empty, in the build tree or on the PATH. Throws Error (kConnection) if there is none.
+  // teletensor-engine) unless it is empty, in the build tree or on the PATH. Throws Error (kConnection) if there is
+  // none.
   static std::string find_binary(const std::string& installed = "");
 
  private:
