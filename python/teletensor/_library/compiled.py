@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _C
 from .._functions import are_deterministic_algorithms_enabled
 from .._programs import TracedProgram, trace
-from ..utils import _pytree as pytree
 
 _SIGNATURES = 64  # kept per operator, the most recently used ones
 # In errors of arguments that a Program does not fit.
@@ -18,9 +17,28 @@ _OUTDATED = ("the traced function requires", "trace the function again", "expect
 _PROGRAMS = 8  # kept per signature: for sizes by which the function has decided
 
 
-def _constant(value: Any) -> Any:
-    """A key for an argument that is no tensor: equal if the values are, of one type; -0.0 and NaN are values of their own."""
-    return type(value), repr(value) if isinstance(value, (float, complex)) else value
+def _describe(value: Any, records: bool, key: list[Any], tensors: list[_C.Tensor]) -> None:
+    """Adds to the key what a Program depends on: equal for arguments that one Program fits; and the tensors of an argument."""
+    if isinstance(value, _C.Tensor):
+        tensors.append(value)
+        key += (value.dtype, value.device, value.dim(), records and value.requires_grad)
+    elif isinstance(value, (list, tuple)):
+        key.append((type(value), len(value)))
+        for item in value:
+            _describe(item, records, key, tensors)
+    elif isinstance(value, (float, complex)):
+        key += (type(value), repr(value))  # -0.0 and NaN are values of their own
+    else:
+        key += (type(value), value)
+
+
+def _with(value: Any, tensors: Iterator[_C.Tensor]) -> Any:
+    """An argument with other tensors, in the order of _describe()."""
+    if isinstance(value, _C.Tensor):
+        return next(tensors)
+    if isinstance(value, (list, tuple)):
+        return type(value)([_with(item, tensors) for item in value])
+    return value
 
 
 class CompiledKernel:
@@ -38,14 +56,17 @@ class CompiledKernel:
         self._signatures: OrderedDict[Any, list[TracedProgram]] = OrderedDict()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        tensors = [leaf for leaf in leaves if isinstance(leaf, _C.Tensor)]
+        tensors: list[_C.Tensor] = []
+        records = _C.is_grad_enabled()
+        key: list[Any] = [records, are_deterministic_algorithms_enabled()]
+        for value in (*args, *kwargs.items()) if kwargs else args:
+            _describe(value, records, key, tensors)
         if not tensors or _handled_elsewhere(tensors):
             return self.__wrapped__(*args, **kwargs)
-        programs = self._programs(leaves, spec)
+        programs = self._programs(tuple(key))
         for program in tuple(programs):
             try:
-                results = program(*args, **kwargs)
+                results = program(*tensors)
             except (ValueError, RuntimeError) as error:  # a decision by a size, a replaced global tensor, or another session
                 if not any(text in str(error) for text in _OUTDATED):
                     raise
@@ -53,29 +74,37 @@ class CompiledKernel:
             if program is not programs[0]:
                 self._put_first(programs, program)
             return results
+        program = self._traced(args, kwargs, tensors)
+        self._put_first(programs, program)
+        return program(*tensors)
+
+    def _traced(self, args: tuple, kwargs: dict[str, Any], tensors: list[_C.Tensor]) -> TracedProgram:
+        """A Program of the function for these arguments, of which only the tensors are inputs."""
+
+        def function(*inputs: _C.Tensor) -> Any:
+            source = iter(inputs)
+            return self.__wrapped__(*(_with(v, source) for v in args), **{name: _with(v, source) for name, v in kwargs.items()})
+
+        function.__name__ = self.__name__
         try:
-            program = trace(self.__wrapped__, *args, **kwargs)
+            return trace(function, *tensors)
         except Exception as error:
             error.add_note(
                 f"[{self.__name__}] the operator was defined with compile=True: its function must consist of operators whose results' "
                 "sizes do not depend on values, and must not read values; without compile=True it may"
             )
             raise
-        self._put_first(programs, program)
-        return program(*args, **kwargs)
 
     def _put_first(self, programs: list[TracedProgram], program: TracedProgram) -> None:
         """Makes a Program the one that the next call tries first."""
         with self._lock:
             programs[:] = [program, *(p for p in programs if p is not program)][:_PROGRAMS]
 
-    def _programs(self, leaves: list[Any], spec: pytree.TreeSpec) -> list[TracedProgram]:
-        """The Programs for the arguments' signature, which become the most recently used ones."""
-        records = _C.is_grad_enabled()
-        key = (
-            spec, records, are_deterministic_algorithms_enabled(),
-            *((x.dtype, x.device, x.dim(), records and x.requires_grad) if isinstance(x, _C.Tensor) else _constant(x) for x in leaves),
-        )  # fmt: skip
+    def _programs(self, key: tuple) -> list[TracedProgram]:
+        """The Programs for a signature, which becomes the most recently used one."""
+        found = self._signatures.get(key)
+        if found is not None and len(self._signatures) <= _SIGNATURES // 2:
+            return found  # none is removed before the order matters
         with self._lock:
             programs = self._signatures.setdefault(key, [])
             self._signatures.move_to_end(key)
@@ -91,10 +120,6 @@ class CompiledKernel:
 
 def _handled_elsewhere(tensors: list[_C.Tensor]) -> bool:
     device = tensors[0].device.type
-    return (
-        _C.is_tracing()
-        or _C._len_torch_dispatch_stack() > 0
-        or device not in ("cpu", "cuda")
-        or _C.autocast_dtype(device) is not None
-        or any(_C._is_wrapper(t) or _C._is_dispatched((t,)) for t in tensors)
-    )
+    if device not in ("cpu", "cuda") or _C.is_tracing() or _C.autocast_dtype(device) is not None:
+        return True
+    return _C._len_torch_dispatch_stack() > 0 or _C._is_dispatched(tuple(tensors)) or any(map(_C._is_wrapper, tensors))

@@ -17,7 +17,7 @@ from ..autograd import Function
 from ..overrides import named_by_text
 from . import fake_context
 from .compiled import CompiledKernel
-from .handlers import call_function_handlers, call_handlers
+from .handlers import call_function_handlers, call_handlers, flat
 from .schema import Schema
 
 _below = threading.local()
@@ -82,6 +82,9 @@ class OpOverload:
             if result is NotImplemented:
                 raise
             return result
+        values = tuple(flat((*positional, *keyword.values())))
+        if not (_C._has_torch_function(values) or _C._is_dispatched(values)):
+            return self.run(positional, keyword)
         composed = self.kernels.keys() <= {"CompositeImplicitAutograd"} and self.fake is None
         result = call_handlers(self, *self._schema.without_defaults(positional, keyword), dispatches=not composed)
         return self.run(positional, keyword) if result is NotImplemented else result

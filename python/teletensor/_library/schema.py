@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import functools
 import inspect
 import re
 import typing
@@ -46,10 +47,16 @@ class Schema:
     def __str__(self) -> str:
         return self.text
 
-    @property
+    @functools.cached_property
     def is_mutable(self) -> bool:
         """Whether the operator changes an argument."""
         return any(a.is_write for a in self.arguments)
+
+    @functools.cached_property
+    def _only_tensors(self) -> int:
+        """The number of arguments if all are required tensors by position; -1 for others."""
+        simple = all(a.type == "Tensor" and not a.kwarg_only for a in self.arguments)
+        return len(self.arguments) if simple else -1
 
     def bind(self, args: Sequence[Any], kwargs: dict[str, Any]) -> tuple[list[Any], dict[str, Any]]:
         """Returns the positional and the keyword-only arguments of a call, with defaults.
@@ -57,6 +64,8 @@ class Schema:
         Raises:
             RuntimeError: an argument is missing, unknown, given twice, or not a tensor where the schema requires one.
         """
+        if len(args) == self._only_tensors and not kwargs and all(isinstance(v, _C.Tensor) for v in args):
+            return [*args], {}
         positional = [a for a in self.arguments if not a.kwarg_only]
         if len(args) > len(positional):
             raise RuntimeError(
