@@ -296,6 +296,7 @@ template <bool kMean>
 int32_t reduce(const TeletensorDeviceCall* call, TeletensorDeviceError* error) {
   const Tensor input(call->arguments[0].tensors[0]), out(call->outputs[0]);
   if (input.dtype != out.dtype) return unsupported(error, "expected the input's dtype");
+  if (input.sizes.empty()) return unsupported(error, "expected dimensions");
   std::vector<bool> is_reduced(input.sizes.size(), call->arguments[1].count == 0);
   for (uint32_t i = 0; i < call->arguments[1].count; ++i) {
     const int64_t d = call->arguments[1].integers[i];
@@ -361,11 +362,15 @@ int32_t matmul(const TeletensorDeviceCall* call, TeletensorDeviceError* error) {
 
 int32_t linear(const TeletensorDeviceCall* call, TeletensorDeviceError* error) {
   const Tensor x(call->arguments[0].tensors[0]), weight(call->arguments[1].tensors[0]), out(call->outputs[0]);
-  const bool has_bias = call->arguments[2].kind == TELETENSOR_DEVICE_TENSOR;
-  const bool fits = !x.sizes.empty() && weight.sizes.size() == 2 && x.dtype == weight.dtype && x.dtype == out.dtype &&
-                    (!has_bias || call->arguments[2].tensors[0].dtype == x.dtype);
-  if (!fits) return unsupported(error, "expected a matrix as weight, and one dtype");
-  void* const bias = has_bias ? call->arguments[2].tensors[0].data : nullptr;
+  const TeletensorDeviceArgument& bias_argument = call->arguments[2];
+  const bool has_bias = bias_argument.kind == TELETENSOR_DEVICE_TENSOR;
+  // A zero-dim tensor of the host is a number, and a bias of one element is repeated: the CPU adds those.
+  const bool bias_fits = has_bias ? bias_argument.tensors[0].dtype == x.dtype && bias_argument.tensors[0].dims == 1 &&
+                                        bias_argument.tensors[0].sizes[0] == out.sizes.back()
+                                  : bias_argument.kind == TELETENSOR_DEVICE_NONE;
+  const bool fits = !x.sizes.empty() && weight.sizes.size() == 2 && x.dtype == weight.dtype && x.dtype == out.dtype;
+  if (!fits || !bias_fits) return unsupported(error, "expected a matrix as weight, a vector as bias, and one dtype");
+  void* const bias = has_bias ? bias_argument.tensors[0].data : nullptr;
   with_type(x.dtype, [&](auto type) {
     using T = decltype(type);
     const T* const added = has_bias ? host_pointer<const T>(bias) : nullptr;

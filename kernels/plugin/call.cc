@@ -27,7 +27,8 @@ class Acceptance {
   Acceptance(const TeletensorDeviceOperator& kernel, const Call& call) : kernel_(kernel), call_(call) {}
 
   bool tensor(const TensorMeta& t) const {
-    if (is_host_number(t)) return !is_complex(t.dtype);
+    // Numbers are passed as int64 or double.
+    if (is_host_number(t)) return !is_complex(t.dtype) && t.dtype != DType::kUInt64;
     if (t.device != call_.inferred.device || !dtype(t.dtype)) return false;
     return !is_elementwise(kernel_) || t.dtype == call_.inferred.compute;
   }

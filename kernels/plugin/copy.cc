@@ -3,10 +3,12 @@
 #include <utility>
 
 #include "engine/dispatch/boxed.h"
+#include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 #include "kernels/plugin/call.h"
 #include "kernels/plugin/plugin.h"
+#include "kernels/plugin/stream.h"
 
 namespace tt::plugin {
 namespace {
@@ -29,6 +31,50 @@ Tensor fetch_extent(const Tensor& t) {
 }
 
 bool same_device(const Tensor& a, const Tensor& b) { return a.device() == b.device(); }
+
+// Waits for a stream at the end of a scope, so that memory of the host that the stream reads may be reused.
+class StreamWait {
+ public:
+  explicit StreamWait(LibraryStream& stream) : stream_(stream) {}
+  ~StreamWait() {
+    try {
+      stream_.synchronize();
+    } catch (const Error&) {  // the scope ends with another error
+    }
+  }
+  StreamWait(const StreamWait&) = delete;
+  StreamWait& operator=(const StreamWait&) = delete;
+
+ private:
+  LibraryStream& stream_;
+};
+
+// Copies `packed`, a contiguous tensor on the CPU with the dtype and sizes of `target`, to `target`: one copy per run
+// of contiguous elements, because other sessions may be writing the elements between the runs.
+void store_runs(const Tensor& packed, const Tensor& target) {
+  int64_t run = 1;
+  auto outer = static_cast<size_t>(target.dim());  // the dimensions that runs do not cover
+  while (outer > 0 && (target.sizes()[outer - 1] == 1 || target.strides()[outer - 1] == run)) {
+    run *= target.sizes()[--outer];
+  }
+  const auto item = static_cast<int64_t>(item_size(target.dtype()));
+  const auto* from = packed.data_as<char>();
+  Sizes index(outer, 0);
+  uintptr_t to = reinterpret_cast<uintptr_t>(target.data());
+  auto& stream = static_cast<LibraryStream&>(Context::current().stream(target.device()));
+  const StreamWait wait(stream);
+  for (int64_t left = target.numel() / run; left > 0; --left, from += run * item) {
+    stream.enqueue_copy(reinterpret_cast<void*>(to), from, static_cast<size_t>(run * item));
+    for (size_t d = outer; d-- > 0;) {
+      const int64_t step = target.strides()[d] * item;
+      to += static_cast<uintptr_t>(step);
+      if (++index[d] < target.sizes()[d]) break;
+      to -= static_cast<uintptr_t>(step * target.sizes()[d]);
+      index[d] = 0;
+    }
+  }
+  stream.synchronize();
+}
 
 // Copies with the library's kernel for `assign`. Returns false if it has none that supports the tensors.
 bool assign_on_device(const Tensor& source, const Tensor& target) {
@@ -68,24 +114,20 @@ Tensor fetch(const Tensor& t) {
 
 void store(const Tensor& host, const Tensor& target) {
   if (target.numel() == 0) return;
-  Stream& stream = Context::current().stream(target.device());
+  Tensor packed = host;
+  if (host.dtype() != target.dtype() || host.sizes() != target.sizes() || !host.is_contiguous()) {
+    packed = empty(target.sizes(), target.dtype(), Device{});
+    copy_into(packed, host);
+  }
   if (target.is_contiguous()) {
-    Tensor packed = host;
-    if (host.dtype() != target.dtype() || host.sizes() != target.sizes() || !host.is_contiguous()) {
-      packed = empty(target.sizes(), target.dtype(), Device{});
-      copy_into(packed, host);
-    }
-    return stream.copy(target.data(), packed.data(), bytes_of(target));
+    return Context::current().stream(target.device()).copy(target.data(), packed.data(), bytes_of(target));
   }
   if (library_of(target.device().type).find(op_id::kAssign) != nullptr) {
-    const Tensor packed = empty(target.sizes(), target.dtype(), target.device());
-    store(host, packed);
-    if (assign_on_device(packed, target)) return;
+    const Tensor uploaded = empty(target.sizes(), target.dtype(), target.device());
+    store(packed, uploaded);
+    if (assign_on_device(uploaded, target)) return;
   }
-  // Writes the elements between those of `target` again.
-  const Tensor view = fetch_extent(target);
-  copy_into(view, host);
-  stream.copy(target.data(), view.data(), static_cast<size_t>(extent(target)) * item_size(target.dtype()));
+  store_runs(packed, target);
 }
 
 void copy(const Tensor& source, const Tensor& target) {

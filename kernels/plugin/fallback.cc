@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "engine/schema/error.h"
 #include "kernels/plugin/copy.h"
 #include "kernels/plugin/plugin.h"
@@ -14,19 +15,45 @@ namespace {
 
 std::atomic<bool> fallback_enabled{true};
 
-// The arguments of a call with copies on the CPU in place of the device's tensors.
+bool same_elements(const Tensor& a, const Tensor& b) {
+  return a.data() == b.data() && a.dtype() == b.dtype() && a.sizes() == b.sizes() && a.strides() == b.strides();
+}
+
+// The address after the last element of a tensor that is not empty.
+uintptr_t end_of(const Tensor& t) {
+  int64_t last = 0;
+  for (int64_t d = 0; d < t.dim(); ++d) last += (t.size(d) - 1) * t.stride(d);
+  return reinterpret_cast<uintptr_t>(t.data()) + static_cast<uintptr_t>(last + 1) * item_size(t.dtype());
+}
+
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  return reinterpret_cast<uintptr_t>(a.data()) < end_of(b) && reinterpret_cast<uintptr_t>(b.data()) < end_of(a);
+}
+
+// The arguments of a call with copies on the CPU in place of the device's tensors. Arguments with the same elements
+// share a copy. Throws Error (NotImplementedError) if an argument that is written partly overlaps another one.
 class HostArguments {
  public:
   explicit HostArguments(const Call& call) {
     for (size_t i = 0; i < call.args.size(); ++i) args_.push_back(moved(call.op->params[i], call.args[i]));
+    for (const auto& [storage, copies] : copies_) check_overlap(*call.op, copies);
   }
   Args args() const { return args_; }
   // Copies what the kernel has written back to the device.
   void finish() {
-    for (const auto& [tensor, host] : written_) store(host, tensor);
+    for (const auto& [storage, copies] : copies_) {
+      for (const Copy& copy : copies) {
+        if (copy.is_written) store(copy.host, copy.tensor);
+      }
+    }
   }
 
  private:
+  struct Copy {
+    Tensor tensor, host;
+    bool is_written;
+  };
+
   Arg moved(const Param& param, const Arg& arg) {
     if (arg.kind == Arg::Kind::kTensor) return Arg(fetched(param, arg.tensor));
     if (param.type == ParamType::kDevice && !arg.is_none()) {
@@ -40,17 +67,30 @@ class HostArguments {
   const TensorMeta* fetched(const Param& param, const TensorMeta* t) {
     if (t == nullptr || t->is_number || !is_plugin(t->device.type)) return t;
     const Tensor tensor = Tensor::from(t);
-    for (const auto& [known, host] : fetched_) {
-      if (known.same(tensor)) return host.get();
+    std::deque<Copy>& copies = copies_[tensor->storage->data()];
+    for (Copy& copy : copies) {
+      if (!same_elements(copy.tensor, tensor)) continue;
+      copy.is_written |= param.written;
+      return copy.host.get();
     }
-    fetched_.emplace_back(tensor, fetch(tensor));
-    if (param.written) written_.push_back(fetched_.back());
-    return fetched_.back().second.get();
+    copies.push_back(Copy{tensor, fetch(tensor), param.written});
+    return copies.back().host.get();
+  }
+  static void check_overlap(const Op& op, const std::deque<Copy>& copies) {
+    for (size_t i = 0; i < copies.size(); ++i) {
+      for (size_t j = 0; j < i; ++j) {
+        const Copy &a = copies[i], &b = copies[j];
+        if ((!a.is_written && !b.is_written) || a.tensor.numel() == 0 || b.tensor.numel() == 0) continue;
+        check(ErrorKind::kNotImplemented, !may_overlap(a.tensor, b.tensor), "[", op.name,
+              "] cannot be executed on the CPU for ", a.tensor.device(),
+              ": a tensor that it writes partly overlaps another argument; clone() one of them");
+      }
+    }
   }
 
   std::vector<Arg> args_;
   std::deque<std::vector<const TensorMeta*>> lists_;
-  std::vector<std::pair<Tensor, Tensor>> fetched_, written_;  // a tensor and its copy
+  absl::flat_hash_map<const void*, std::deque<Copy>> copies_;  // by the storage's address
 };
 
 void check_allowed(const Call& call, std::string_view reason) {

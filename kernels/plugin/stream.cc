@@ -63,21 +63,24 @@ void LibraryStream::synchronize() {
 
 void LibraryStream::copy(void* to, const void* from, size_t bytes) {
   if (bytes == 0) return;
-  DeviceLibrary& library = streams_.library();
+  enqueue_copy(to, from, bytes);
+  const DeviceLibrary& library = streams_.library();
+  if (library.device_of(to, bytes) < 0 || library.device_of(from, bytes) < 0) synchronize();
+}
+
+void LibraryStream::enqueue_copy(void* to, const void* from, size_t bytes) {
+  const DeviceLibrary& library = streams_.library();
   const TeletensorDeviceTable& table = library.table();
   const int32_t here = device().index;
   const bool to_device = library.device_of(to, bytes) >= 0, from_device = library.device_of(from, bytes) >= 0;
+  check(to_device || from_device, library.name(), ": a copy has neither end on the device");
   if (to_device && from_device) {
     library.call("copy_on_device", table.copy_on_device, here, handle_, to, from, uint64_t{bytes});
-    return;
-  }
-  check(to_device || from_device, library.name(), ": a copy has neither end on the device");
-  if (to_device) {
+  } else if (to_device) {
     library.call("copy_to_device", table.copy_to_device, here, handle_, to, from, uint64_t{bytes});
   } else {
     library.call("copy_to_host", table.copy_to_host, here, handle_, to, from, uint64_t{bytes});
   }
-  synchronize();
 }
 
 void LibraryStream::zero(void* p, size_t bytes) {

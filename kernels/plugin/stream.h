@@ -49,6 +49,8 @@ class LibraryStream final : public Stream {
   // Waits for copies from and to the host.
   void copy(void* to, const void* from, size_t bytes) override;
   void zero(void* p, size_t bytes) override;
+  // copy() without waiting: memory of the host must exist until synchronize().
+  void enqueue_copy(void* to, const void* from, size_t bytes);
   void* handle() const { return handle_; }
 
  private:

@@ -49,7 +49,9 @@ def tensor_types(kind: str) -> dict[str, type]:
 
 def type_name(tensor: Tensor) -> str:
     """The tensor's legacy type name, such as ``"torch.cuda.FloatTensor"``."""
-    return f"{_MODULES.get(tensor.device.type, 'torch')}.{_NAMES[tensor.dtype]}Tensor"
+    kind = tensor.device.type
+    module = f"torch.{kind}" if kind in _C.plugin_types() else _MODULES.get(kind, "torch")
+    return f"{module}.{_NAMES[tensor.dtype]}Tensor"
 
 
 def dtype_and_kind(name: str) -> tuple[_C.dtype, str]:

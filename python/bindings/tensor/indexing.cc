@@ -284,6 +284,11 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
           return 0;
         };
         if (!indexed.advanced()) {
+          // A zero-dim tensor of the CPU is a number for assign.
+          if (source->device != view->device && source->dim() > 0) {
+            const Arg args[] = {Arg(meta(source)), Arg(view->device)};
+            source = call_one(method, op_id::kToDevice, args, *view->session);
+          }
           const Arg args[] = {Arg(meta(view)), Arg(meta(source))};
           return write(op_id::kAssign, args);
         }

@@ -41,7 +41,7 @@ class Event:
 
     def record(self, stream: Stream | None = None) -> None:
         """Sets the event to the current point in program order."""
-        _C.ops.event_record(self._number, device_code(stream.device if stream else None))
+        _C.ops.event_record(self._number, _C.device_code(stream.device) if stream else device_code(None))
         self._recorded = True
 
     def elapsed_time(self, end_event: Event) -> float:

@@ -12,6 +12,7 @@ import pytest
 
 from tests.conftest import ROOT, Daemon, client_environment
 from tests.python.devices.conftest import EXAMPLE, session
+from tests.python.session.test_principals import Engine, user
 
 MIB = 1 << 20
 
@@ -48,7 +49,7 @@ def test_copies(torch):
     assert torch.equal(there.to("example:1").cpu(), host)
     assert torch.equal(there.transpose(0, 2).cpu(), host.transpose(0, 2))
     assert torch.equal(there[:, 1:, ::2].contiguous().cpu(), host[:, 1:, ::2])
-    there[:, 0] = (host[:, 0] + 1).to("example")
+    there[:, 0] = host[:, 0] + 1  # a tensor on the CPU is copied to the device, as by copy_()
     assert torch.equal(there.cpu()[:, 0], host[:, 0] + 1) and torch.equal(there.cpu()[:, 1:], host[:, 1:])
     assert torch.equal(there.to(torch.int64).cpu(), there.cpu().to(torch.int64))
     for dtype in (torch.bool, torch.uint8, torch.float16, torch.bfloat16, torch.complex64, torch.int16):
@@ -66,6 +67,7 @@ def test_mixed_devices_raise(torch):
     with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
         (x + torch.ones(2)).tolist()
     assert (x + torch.tensor(2.0)).tolist() == [3, 3]  # a zero-dim tensor of the CPU counts as a number
+    assert (x.double() + torch.tensor(2**63, dtype=torch.uint64)).tolist() == [2.0**63] * 2  # one that int64 cannot hold
 
 
 def test_kernels_and_fallbacks_are_counted(torch, engine):
@@ -101,6 +103,10 @@ def test_module(torch):
     later.record(module.current_stream())
     later.synchronize()
     assert event.query() and later.query()
+    stream = module.current_stream(1)
+    stream.wait_event(stream.record_event())
+    stream.synchronize()
+    assert stream.query() and stream.device_index == 1 and torch.ones(1, device="example").type() == "torch.example.FloatTensor"
     state = module.get_rng_state()
     first = torch.rand(3, device="example")
     module.set_rng_state(state)
@@ -207,6 +213,49 @@ def test_refusals(torch, engine):
     assert x.tolist() == [1, 1]
 
 
+def test_persist_is_refused(_engine, tmp_path):
+    """A session with a tensor on the device has no image, and goes on; without one it has."""
+    torch = _engine
+    daemon = Daemon(tmp_path, "--devices", str(EXAMPLE), "--state-dir", str(tmp_path / "state"))
+    try:
+        with session(daemon.address):
+            x = torch.ones(2, device="example")
+            with pytest.raises(RuntimeError, match="a tensor on example:0, a device of a device library, cannot be part of an image"):
+                torch.persist(3600)
+            assert x.tolist() == [1, 1]
+            del x
+            torch.persist(3600)
+    finally:
+        assert daemon.stop() == 0
+
+
+LIMITED = """
+import teletensor as torch
+kept = torch.zeros(2 << 20, dtype=torch.uint8, device="example:1")
+try:
+    torch.zeros(2 << 20, dtype=torch.uint8, device="example:1").tolist()
+except torch.OutOfMemoryError as e:
+    print(str(e).splitlines()[0])
+print(torch.zeros(2 << 20, dtype=torch.uint8, device="example:0").sum().item(), torch.zeros(8 << 20, dtype=torch.uint8).sum().item())
+del kept
+print(torch.zeros(2 << 20, dtype=torch.uint8, device="example:1").sum().item())
+"""
+
+
+def test_limit_of_a_principal(tmp_path):
+    """A principal's gpu_memory limits its tensors on each device, and neither other devices' nor the host's."""
+    engine = Engine(tmp_path, "--devices", str(EXAMPLE))
+    token = user(engine.file, "add", "alice", "--gpu-memory", "3MiB")
+    engine.start()
+    try:
+        environment = client_environment(TELETENSOR_ADDRESS=engine.address, TELETENSOR_TOKEN=token)
+        ran = subprocess.run([sys.executable, "-c", LIMITED], env=environment, capture_output=True, text=True)
+        lines = ran.stdout.splitlines()
+        assert len(lines) == 3 and "on each GPU" in lines[0] and lines[1:] == ["0 0", "0"], (ran.stdout, ran.stderr)
+    finally:
+        engine.stop()
+
+
 def test_fallback_can_be_switched_off(_engine, tmp_path):
     torch = _engine
     daemon = Daemon(tmp_path, "--devices", str(EXAMPLE), "--device-fallback", "off")
@@ -271,8 +320,6 @@ def test_name_before_connection(engine):
     environment = client_environment(TELETENSOR_ADDRESS=engine.address)
     ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
     assert ran.stdout == "example:1\n", ran.stderr
-
-
 
 
 def test_header_is_c99(tmp_path):

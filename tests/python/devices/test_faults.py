@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.conftest import Daemon
@@ -73,6 +74,24 @@ def test_memory_and_streams(_engine, faulty, fault, kind, text):
             torch.ones(2, device="faulty").tolist()
         assert type(raised.value).__name__ == kind
         _goes_on(torch)
+
+
+def test_stores_keep_to_their_elements(_engine, faulty):
+    """A write to a noncontiguous tensor copies its elements only: other sessions may be writing those between."""
+    torch = _engine
+    with session(faulty("parts end at 16 bytes").address):
+        x = torch.zeros(24, device="faulty").reshape(2, 3, 4)  # 96 bytes, which may be copied together
+        x[:, 1:, 1] = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
+        x[1, :, 2:] = torch.tensor([5.0, 6.0])
+        x.transpose(0, 2)[3, :2] = 7
+        want = np.zeros((2, 3, 4))
+        want[:, 1:, 1] = [[1, 2], [3, 4]]
+        want[1, :, 2:] = [5, 6]
+        want.transpose(2, 1, 0)[3, :2] = 7
+        assert x.tolist() == want.tolist()
+        with pytest.raises(RuntimeError, match="too many bytes"):
+            x[0, :, :3] = torch.ones(3, 3)
+            x.tolist()
 
 
 @pytest.mark.parametrize("fault", ["another version", "count throws", "missing function"])

@@ -50,6 +50,31 @@ def test_buffers_written_by_operators(torch):
     assert layers[1].running_mean.abs().sum().item() > 0 and layers[1].num_batches_tracked.item() == 1
 
 
+def test_written_arguments_that_share_memory(torch):
+    """Arguments with the same elements are one tensor, whichever of them is written; those that overlap are refused."""
+    results = []
+    for device in ("cpu", "example"):
+        weight, p, g = torch.ones(2, device=device), torch.ones(3, device=device), torch.arange(3.0, device=device)
+        x = torch.arange(6.0, device=device).reshape(3, 2)
+        y = torch.nn.functional.batch_norm(x, weight.detach(), torch.zeros(2, device=device), weight=weight, training=True)
+        torch._C.ops.sgd_step([p], [g], [g], lr=0.5, momentum=0.5, dampening=0.0, weight_decay=0.0, nesterov=False,
+                              maximize=False, first_step=False)  # fmt: skip
+        results.append([t.tolist() for t in (y, weight, p, g)])
+    assert results[0] == results[1] and results[0][3] == [0, 1.5, 3]
+    shared = torch.ones(3, device="example")
+    with pytest.raises(NotImplementedError, match="partly overlaps another argument"):
+        torch.nn.functional.batch_norm(x, shared[:2], torch.zeros(2, device="example"), weight=shared[1:], training=True).tolist()
+
+
+def test_odd_arguments_of_kernels(torch):
+    """What the example's kernels do not support is computed by the CPU."""
+    x = torch.tensor(3.0, device="example")
+    assert [x.sum(dim=0).item(), x.sum(dim=-1).item(), x.mean(-1, keepdim=True).item()] == [3, 3, 3]
+    x, w = torch.ones(2, 3, device="example"), torch.ones(4, 3, device="example")
+    for bias in (torch.ones(1, device="example"), torch.tensor(1.0, device="example"), torch.tensor(1.0)):
+        assert torch.nn.functional.linear(x, w, bias).tolist() == [[4] * 4] * 2
+
+
 def test_in_place_and_out(torch):
     x = torch.arange(6.0, device="example").reshape(2, 3)
     x.t().add_(1).mul_(x.t())  # reads and writes one storage

@@ -93,6 +93,11 @@ int32_t copy(int32_t, void*, void* to, const void* from, uint64_t bytes, Teleten
   std::memmove(to, from, bytes);
   return TELETENSOR_DEVICE_OK;
 }
+int32_t copy_to_device(int32_t device, void* stream, void* to, const void* from, uint64_t bytes,
+                       TeletensorDeviceError* error) {
+  if (has_fault("parts end at 16 bytes") && bytes > 16 && bytes < 96) return failed(error, "too many bytes");
+  return copy(device, stream, to, from, bytes, error);
+}
 int32_t zero(int32_t, void*, void* to, uint64_t bytes, TeletensorDeviceError*) {
   std::memset(to, 0, bytes);
   return TELETENSOR_DEVICE_OK;
@@ -153,7 +158,7 @@ extern "C" __attribute__((visibility("default"))) const TeletensorDeviceTable* t
   table.wait_event = &record_event;
   table.query_event = &query_event;
   table.synchronize_event = &with_event;
-  table.copy_to_device = &copy;
+  table.copy_to_device = &copy_to_device;
   table.copy_to_host = &copy;
   table.copy_on_device = &copy;
   table.zero = &zero;
