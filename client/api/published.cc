@@ -23,6 +23,7 @@ std::vector<std::pair<std::string, Tensor>> open_published(const std::string& na
   tt::client::OpenedTensors opened =
       internal::translated([&] { return tt::client::open_published(internal::current_session(), name, principal); });
   std::vector<std::pair<std::string, Tensor>> tensors;
+  tensors.reserve(opened.tensors.size());
   for (size_t i = 0; i < opened.tensors.size(); ++i) {
     tensors.emplace_back(opened.keys ? opened.keys->at(i) : "", Tensor(std::move(opened.tensors[i])));
   }

@@ -71,7 +71,7 @@ class DataLoader {
   using BatchType = typename D::BatchType;
 
   DataLoader(D dataset, Sampler sampler, DataLoaderOptions options)
-      : dataset_(std::move(dataset)), sampler_(std::move(sampler)), options_(std::move(options)) {}
+      : dataset_(std::move(dataset)), sampler_(std::move(sampler)), options_(options) {}
 
   class Iterator {
    public:
@@ -117,14 +117,14 @@ class DataLoader {
 template <typename D, typename Sampler>
 std::unique_ptr<DataLoader<D, Sampler>> make_data_loader(D dataset, Sampler sampler, DataLoaderOptions options = {}) {
   if (options.batch_size() == 0) throw ValueError("batch_size should be a positive integer value, but got 0");
-  return std::make_unique<DataLoader<D, Sampler>>(std::move(dataset), std::move(sampler), std::move(options));
+  return std::make_unique<DataLoader<D, Sampler>>(std::move(dataset), std::move(sampler), options);
 }
 /// A loader with a sampler of the type, by default in random order.
 template <typename Sampler = samplers::RandomSampler, typename D>
 std::unique_ptr<DataLoader<D, Sampler>> make_data_loader(D dataset, DataLoaderOptions options = {}) {
   const std::optional<size_t> size = dataset.size();
   if (!size) throw ValueError("make_data_loader: the dataset has no size; pass a sampler");
-  return make_data_loader(std::move(dataset), Sampler(*size), std::move(options));
+  return make_data_loader(std::move(dataset), Sampler(*size), options);
 }
 
 }  // namespace teletensor::data

@@ -59,11 +59,13 @@ class OrderedDict {
   }
   std::vector<std::string> keys() const {
     std::vector<std::string> keys;
+    keys.reserve(size());
     for (const Item& item : items_) keys.push_back(item.key());
     return keys;
   }
   std::vector<T> values() const {
     std::vector<T> values;
+    values.reserve(size());
     for (const Item& item : items_) values.push_back(item.value());
     return values;
   }

@@ -37,6 +37,7 @@ void clip_grad_value_(const std::vector<Tensor>& parameters, double clip_value) 
 
 Tensor parameters_to_vector(const std::vector<Tensor>& parameters) {
   std::vector<Tensor> parts;
+  parts.reserve(parameters.size());
   for (const Tensor& parameter : parameters) parts.push_back(parameter.reshape({-1}));
   return cat(parts);
 }

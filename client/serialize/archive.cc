@@ -169,6 +169,7 @@ size_t ArchiveReader::add_entry(std::string_view directory, size_t place) {
 
 void ArchiveReader::check_overlap(uint64_t end) {
   std::vector<Entry> sorted;
+  sorted.reserve(entries_.size());
   for (const auto& [name, entry] : entries_) sorted.push_back(entry);
   std::sort(sorted.begin(), sorted.end(), [](const Entry& a, const Entry& b) { return a.header < b.header; });
   for (size_t i = 0; i < sorted.size(); ++i) {

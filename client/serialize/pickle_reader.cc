@@ -238,6 +238,7 @@ class Reader {
   static std::vector<int64_t> ints_of(const Node& node) {
     if (node.kind != Node::Kind::kList || node.items.size() > 64) damaged("expected at most 64 integers");
     std::vector<int64_t> values;
+    values.reserve(node.items.size());
     for (const NodeRef& item : node.items) values.push_back(int_of(*item));
     return values;
   }

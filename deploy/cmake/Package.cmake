@@ -67,7 +67,7 @@ set(CPACK_DEBIAN_CLIENT_DESCRIPTION "C++ client of the teletensor engine
 Static libraries, headers and the CMake package teletensor, with which C++
 programs compute on an engine.")
 # What teletensorConfig.cmake finds.
-set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev, libssl-dev, libzstd-dev")
+set(CPACK_DEBIAN_CLIENT_PACKAGE_DEPENDS "libabsl-dev, libgrpc++-dev, libprotobuf-dev, libssl-dev, libzstd-dev, zlib1g-dev")
 
 set(CPACK_DEBIAN_PYTHON_PACKAGE_NAME python3-teletensor)
 set(CPACK_DEBIAN_PYTHON_PACKAGE_SECTION python)
