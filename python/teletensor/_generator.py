@@ -76,6 +76,8 @@ class Generator:
         return self._client
 
     def __enter__(self) -> Generator:
+        if _C.is_tracing():  # a Program's runs would all draw the numbers of the first one
+            raise NotImplementedError("[Generator] generator= is not supported in a traced function: draw from the session's generator")
         self._session = _C.ops.get_rng_state()
         _C.ops.set_rng_state(self._engine_state())
         return self

@@ -10,6 +10,7 @@ from typing import Any
 from .. import _C
 from .._functions import are_deterministic_algorithms_enabled
 from .._programs import TracedProgram, trace
+from ._environment import Environment
 
 _SIGNATURES = 64  # kept per operator, the most recently used ones
 # In errors of arguments that a Program does not fit.
@@ -45,20 +46,23 @@ class CompiledKernel:
     """A function that is traced at its first call for each signature; calls then run the Program.
 
     A signature consists of the dtypes, devices and numbers of dimensions of the tensors, whether gradients are recorded for them,
-    and the values of all other arguments. The function runs operator by operator where a Program is not possible and its caller
+    the values of all other arguments, those of the variables that the function reads (Environment), and the default dtype and
+    device. The function runs operator by operator where a Program is not possible and its caller
     handles the operators: in another trace, of which they become part, for tensors of wrapper subclasses (vmap, DTensor) and of the
     meta device, in dispatch modes, and while autocast casts them. Safe to call from several threads.
     """
 
     def __init__(self, name: str, function: Callable) -> None:
         self.__name__, self.__wrapped__ = name, function
+        self._environment = Environment(function)
         self._lock = threading.Lock()
         self._signatures: OrderedDict[Any, list[TracedProgram]] = OrderedDict()
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         tensors: list[_C.Tensor] = []
         records = _C.is_grad_enabled()
-        key: list[Any] = [records, are_deterministic_algorithms_enabled()]
+        key: list[Any] = [records, are_deterministic_algorithms_enabled(), _C.default_dtype(), _C.default_device()]
+        self._environment.add_to(key)
         for value in (*args, *kwargs.items()) if kwargs else args:
             _describe(value, records, key, tensors)
         if not tensors or _handled_elsewhere(tensors):
@@ -83,7 +87,9 @@ class CompiledKernel:
 
         def function(*inputs: _C.Tensor) -> Any:
             source = iter(inputs)
-            return self.__wrapped__(*(_with(v, source) for v in args), **{name: _with(v, source) for name, v in kwargs.items()})
+            results = self.__wrapped__(*(_with(v, source) for v in args), **{name: _with(v, source) for name, v in kwargs.items()})
+            self._check_results(results, inputs)
+            return results
 
         function.__name__ = self.__name__
         try:
@@ -94,6 +100,18 @@ class CompiledKernel:
                 "sizes do not depend on values, and must not read values; without compile=True it may"
             )
             raise
+
+    def _check_results(self, results: Any, inputs: tuple[_C.Tensor, ...]) -> None:
+        """Raises RuntimeError, as PyTorch does, if a result is an argument or is returned twice: a run would return another object."""
+        seen = list(inputs)
+        for result in results if isinstance(results, (list, tuple)) else [results]:
+            if isinstance(result, _C.Tensor):
+                if any(result is tensor for tensor in seen):
+                    raise RuntimeError(
+                        f"{self.__name__}: The output of this custom operator must not also be an input or another output of this "
+                        "custom operator; return a clone of it (x.clone())"
+                    )
+                seen.append(result)
 
     def _put_first(self, programs: list[TracedProgram], program: TracedProgram) -> None:
         """Makes a Program the one that the next call tries first."""

@@ -89,11 +89,16 @@ def _one_dim(dim, ndim: int) -> int:
 @_accepts_masked
 def sum(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:  # noqa: A001
     """The sum of the unmasked elements."""
-    return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 0).sum(_dims(dim, input.dim()), keepdim)
+    masked = _apply_mask(_cast(input, dtype, _sum_dtype), mask, 0)
+    return masked.sum(_dims(dim, input.dim()), keepdim).to(masked.dtype)
 
 
 def _sum_dtype(dtype):
     return dtype if dtype.is_floating_point or dtype.is_complex else _C.int64
+
+
+def _scan_dtype(dtype):
+    return _C.int64 if dtype is _C.bool else dtype
 
 
 def _cast(input: Tensor, dtype, otherwise: Callable) -> Tensor:
@@ -112,13 +117,15 @@ def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
 @_accepts_masked
 def cumsum(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The cumulative sums of the unmasked elements."""
-    return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 0).cumsum(_one_dim(dim, input.dim()))
+    dtype = dtype or _scan_dtype(input.dtype)
+    return _apply_mask(input.to(dtype), mask, 0).cumsum(_one_dim(dim, input.dim())).to(dtype)
 
 
 @_accepts_masked
 def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The cumulative products of the unmasked elements."""
-    return _apply_mask(_cast(input, dtype, _sum_dtype), mask, 1).cumprod(_one_dim(dim, input.dim()))
+    dtype = dtype or _scan_dtype(input.dtype)
+    return _apply_mask(input.to(dtype), mask, 1).cumprod(_one_dim(dim, input.dim())).to(dtype)
 
 
 @_accepts_masked

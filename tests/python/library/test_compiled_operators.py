@@ -222,3 +222,93 @@ def test_threads(torch):
     for thread in threads:
         thread.join()
     assert wrong == []
+
+
+def test_variables_outside_of_the_function_are_part_of_the_signature(torch):
+    factor, settings, tensor = 2.0, {"shift": [1]}, torch.tensor(1.0)
+    model = torch.nn.Dropout(1.0)
+
+    def scaled(x):
+        return x * factor
+
+    op = define(torch, lambda x: scaled(model(x + 0)) * tensor + settings["shift"][0], "(Tensor x) -> Tensor")
+    x = torch.ones(2)
+    assert op(x).tolist() == [1, 1]
+    model.eval()
+    assert op(x).tolist() == [3, 3]
+    factor = 3.0
+    assert op(x).tolist() == [4, 4]
+    settings["shift"][0] = 5
+    assert op(x).tolist() == [8, 8]
+    tensor = torch.tensor(2.0)
+    assert op(x).tolist() == [11, 11]
+    factor = -0.0
+    assert op(x).tolist() == [5, 5]
+    factor = 3.0
+    assert op(x).tolist() == [11, 11] and len(kernel(op).programs()) == 6 and instructions(torch, lambda: op(x)) == 1
+
+
+FACTOR = 2.0
+
+
+def test_globals_and_the_default_dtype_are_part_of_the_signature(torch, monkeypatch):
+    op = define(torch, lambda x: [torch.full((1,), FACTOR) * y for y in [x]][0], "(Tensor x) -> Tensor")
+    x = torch.ones(1)
+    assert op(x).item() == 2
+    monkeypatch.setitem(globals(), "FACTOR", 7.0)
+    assert op(x).item() == 7
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert op(x).dtype is torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert op(x).dtype is torch.float32
+
+
+def test_results_that_are_arguments_are_refused(torch):
+    for function in (lambda x: x, lambda x: [x + 1, x], lambda x: [(x + 1)] * 2):
+        op = define(torch, function, "(Tensor x) -> Tensor[]")
+        with pytest.raises(RuntimeError, match="must not also be an input or another output"):
+            op(torch.ones(2))
+
+    def write(x):
+        return x.mul_(2)
+
+    op = define(torch, write, "(Tensor(a!) x) -> Tensor", mutates_args=("x",))
+    x = torch.ones(2)
+    with pytest.raises(RuntimeError, match="must not also be an input"):
+        op(x)
+    assert x.tolist() == [1, 1]
+
+
+def test_one_tensor_as_two_arguments_one_of_which_is_written(torch):
+    def write(x, y):
+        x.add_(1)
+        x.mul_(y)
+        return x + y
+
+    op = define(torch, write, "(Tensor(a!) x, Tensor y) -> Tensor", mutates_args=("x",))
+    op(torch.ones(3), torch.ones(3))
+    for views in (lambda t: (t, t), lambda t: (t[:-1], t[1:]), lambda t: (t[::2], t[::2])):
+        ours, theirs = torch.arange(6.0), torch.arange(6.0)
+        assert torch.equal(op(*views(ours)), write(*views(theirs))) and torch.equal(ours, theirs)
+
+
+def test_a_generator_is_refused(torch):
+    generator = torch.Generator().manual_seed(1)
+    op = define(torch, lambda x: x + torch.rand(2, generator=generator), "(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match="Generator"):
+        op(torch.zeros(2))
+    assert torch.equal(torch.rand(2, generator=generator), torch.rand(2, generator=torch.Generator().manual_seed(1)))
+
+
+def test_second_gradients(torch):
+    op = define(torch, lambda x, w: (x @ w).tanh() ** 3, "(Tensor x, Tensor w) -> Tensor")
+    x, w = torch.randn(3, 4), torch.randn(4, 2)
+    found = []
+    for function in (op, op._init_fn):
+        leaves = [x.clone().requires_grad_(), w.clone().requires_grad_()]
+        first = torch.autograd.grad(function(*leaves).sum(), leaves, create_graph=True)
+        second = torch.autograd.grad(sum(g.square().sum() for g in first), leaves, create_graph=True)
+        found.append([*first, *second, *torch.autograd.grad(second[0].sum(), leaves)])
+    assert all(torch.allclose(a, b, rtol=1e-4, atol=1e-4) for a, b in zip(*found))

@@ -1,6 +1,7 @@
 """Expressions with masked tensors, whose results PyTorch gives (recorded.json), and how they are compared.
 
-Names: d and e, float32 [3, 4]; k, int64 [3, 4]; b, bool [3, 4]; m, a mask that has a row, and a column, without unmasked elements;
+Names: d and e, float32 [3, 4]; k, int64 [3, 4]; i8, int8 [3, 4]; b, bool [3, 4]; m, a mask that has a row, and a
+column, without unmasked elements;
 mt, et, kt, bt: masked tensors of d, e, k and b with the mask m.
 """
 
@@ -49,6 +50,8 @@ CODES = [
     "masked.is_masked_tensor(mt), masked.is_masked_tensor(d), masked.is_masked_tensor(3)",
     *(f"masked.{name}(mt, 1)" for name in "sum prod cumsum cumprod amax amin argmax argmin logsumexp median softmax softmin".split()),
     "masked.log_softmax(mt, 0)", "masked.normalize(mt, 2.0, 1)", "masked.norm(mt, 2.0, 1)", "masked.logaddexp(mt, et)",
+    *(f"masked.{name}({x}, 0, mask=m{more})" for name in "sum prod cumsum cumprod".split()
+      for x, more in (("i8", ""), ("i8", ", dtype=torch.int16"), ("i8", ", dtype=torch.float64"))),
     "grads((mt * 3).sum(), mt)", "grads(mt.mean(), mt)", "grads((mt * et).sum(), mt, et)", "grads(torch.log(mt).sum(), mt)",
     "grads(mt.prod(1).sum(), mt)", "grads(mt.amax(1).sum(), mt)",
     "grads(mt.get_data().sum(), mt)", "grads(mt.to_tensor(0.).square().sum(), mt)", "grads(torch.cat([mt, et]).sum(), mt, et)",
@@ -82,7 +85,7 @@ def names(torch: ModuleType) -> dict[str, Any]:
         result.backward()
         return tuple(x.grad for x in inputs)
 
-    found = {"torch": torch, "masked": masked, "d": d, "e": e, "k": k, "b": b, "m": m, "grads": grads}
+    found = {"torch": torch, "masked": masked, "i8": (k * 9).to(torch.int8), "d": d, "e": e, "k": k, "b": b, "m": m, "grads": grads}
     return found | {"mt": made(d), "et": made(e), "kt": made(k), "bt": made(b)}
 
 
