@@ -33,7 +33,6 @@ class Columns {
 
  private:
   int compare_indices(int64_t i, const Columns& other, int64_t j) const;
-  Tensor sorted_keys() const;
 
   int64_t dims_, count_;
   int64_t largest_ = 0;  // upper limit of the keys
