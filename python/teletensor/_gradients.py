@@ -6,6 +6,7 @@ F.embedding(sparse=True) record it during a backward pass, and the pass adds it 
 
 from __future__ import annotations
 
+import functools
 import threading
 import weakref
 from collections.abc import Callable, Iterable
@@ -15,9 +16,10 @@ from ._C import Tensor
 from ._grad_mode import no_grad
 
 _holders: dict[int, weakref.ref] = {}  # strided leaves whose .grad is sparse
+_adding = threading.Lock()  # held while sparse gradients are taken from leaves and added, by passes of several threads
 # Hooks of strided leaves by their numbers: the leaf and the function. They are called for sparse gradients too.
 leaf_hooks: dict[int, tuple[weakref.ref, Callable]] = {}
-_recorded = threading.local()  # .passes: for each pass of this thread, its sparse gradients
+_recorded = threading.local()  # .passes: the SparsePass of each pass of this thread
 
 
 def hold(leaf: Tensor) -> None:
@@ -35,6 +37,7 @@ class SparsePass:
 
     def __init__(self, accumulate: bool) -> None:
         self.found: list[tuple[Tensor, Tensor]] = []
+        self.hooked: dict[int, bool] = {}  # leaves whose hooks received a strided gradient: whether one changed it
         self._accumulate = accumulate
 
     def __enter__(self) -> SparsePass:
@@ -42,29 +45,58 @@ class SparsePass:
             _recorded.passes = []
         self._before = []
         if self._accumulate and _holders:
-            for reference in list(_holders.values()):
-                leaf = reference()
-                if leaf is not None and leaf.grad is not None and _C._is_wrapper(leaf.grad):
-                    self._before.append((leaf, leaf.grad))
-                    leaf.grad = None
-            _holders.clear()
-        _recorded.passes.append(self.found)
+            with _adding:
+                for reference in list(_holders.values()):
+                    leaf = reference()
+                    if leaf is not None and leaf.grad is not None and _C._is_wrapper(leaf.grad):
+                        self._before.append((leaf, leaf.grad))
+                        leaf.grad = None
+                _holders.clear()
+        _recorded.passes.append(self)
         return self
 
     def __exit__(self, *exc: object) -> None:
-        _recorded.passes.remove(self.found)
+        _recorded.passes.pop()
         if exc[0] is not None:
             self.found.clear()
-        self._add(self._before)
+        self._restore()
+
+    def _restore(self) -> None:
+        before, self._before = self._before, []
+        self._add(before)
 
     def _add(self, gradients: list[tuple[Tensor, Tensor]]) -> None:
-        with no_grad():
+        if not gradients:
+            return
+        with _adding, no_grad():
             for leaf, gradient in gradients:
                 leaf.grad = gradient if leaf.grad is None else added(leaf.grad, gradient)
 
     def accumulate(self, inputs: list[Tensor] | None) -> None:
-        """Adds the pass's sparse gradients to the leaves' ``.grad``, or only to those of the given leaves."""
+        """Adds the pass's sparse gradients to the leaves' ``.grad``, or only to those of the given leaves.
+
+        Call it before the hooks that receive accumulated gradients.
+        """
+        self._restore()
+        self.call_hooks()
         self._add([(leaf, g) for leaf, g in self.found if inputs is None or any(leaf is t for t in inputs)])
+
+    def call_hooks(self) -> None:
+        """Calls the leaves' hooks with the sums of their sparse gradients. Raises NotImplementedError if a hook changed one of a
+        sparse and a strided gradient, because it should have received their sum."""
+        hooks = [(reference(), hook) for reference, hook in leaf_hooks.values()] if self.found else []
+        for leaf in {id(leaf): leaf for leaf, _ in self.found if any(leaf is other for other, _ in hooks)}.values():
+            parts = [g for other, g in self.found if other is leaf]
+            gradient = received = parts[0] if len(parts) == 1 else functools.reduce(added, parts)
+            for hook in [hook for other, hook in hooks if other is leaf]:
+                changed = hook(gradient)
+                gradient = gradient if changed is None else changed
+            if id(leaf) in self.hooked and (self.hooked[id(leaf)] or gradient is not received):
+                raise NotImplementedError(
+                    "[backward] a hook changed the gradient of a tensor that has a sparse and a strided gradient: it receives them one by "
+                    "one, not their sum; create embeddings with sparse=False"
+                )
+            self.found = [(other, g) for other, g in self.found if other is not leaf] + [(leaf, gradient)]
 
     def of(self, leaf: Tensor, gradient: Tensor | None) -> Tensor | None:
         """A leaf's gradient of this pass: the strided one, if there is any, and the sparse ones."""
@@ -84,11 +116,14 @@ def record(leaf: Tensor, gradient: Tensor) -> None:
     passes = getattr(_recorded, "passes", None)
     if not passes:
         raise RuntimeError("[backward] a sparse gradient can be recorded only during a backward pass")
-    for reference, hook in list(leaf_hooks.values()):
-        if reference() is leaf:
-            changed = hook(gradient)
-            gradient = gradient if changed is None else changed
-    passes[-1].append((leaf, gradient))
+    passes[-1].found.append((leaf, gradient))
+
+
+def note_hook(leaf: int, changed: bool) -> None:
+    """Notes that a hook of the leaf with this id() received a strided gradient in this thread's innermost backward pass."""
+    if passes := getattr(_recorded, "passes", None):
+        hooked = passes[-1].hooked
+        hooked[leaf] = changed or hooked.get(leaf, False)
 
 
 def clear(leaves: Iterable[Tensor], set_to_none: bool = True) -> None:

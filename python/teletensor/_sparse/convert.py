@@ -39,8 +39,9 @@ def coalesce(tensor: SparseTensor) -> SparseTensor:
 
 def rows_of(tensor: SparseTensor) -> Tensor:
     """The compressed row indices, [n + 1], of a coalesced sparse_coo matrix."""
-    if tensor._rows is None:
-        tensor._rows = ops.sparse_compress(tensor._coo[0], tensor.shape[0])
+    version = tensor._coo._version
+    if tensor._rows is None or tensor._rows_version != version:
+        tensor._rows, tensor._rows_version = ops.sparse_compress(tensor._coo[0], tensor.shape[0]), version
     return tensor._rows
 
 

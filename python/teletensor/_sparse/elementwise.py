@@ -71,7 +71,7 @@ def _unary(name: str, coalesces: bool):
             if in_place:
                 raise RuntimeError(f"{name}_ requires coalesced input")
             tensor = coalesce(tensor)
-        if in_place and not tensor.requires_grad:
+        if in_place and not (tensor.requires_grad and _C.is_grad_enabled()):
             values = call(name, [tensor._elements, *rest])
             if values.dtype is not tensor.dtype:
                 raise RuntimeError(f"result type {values.dtype} can't be cast to the desired output type {tensor.dtype}")
@@ -238,11 +238,11 @@ def _mul(arguments: list, into: list | None) -> Any:
             return a.copy_(hooks["to_dense"](_mul([b, a], None)))
         a, b = b, a
     if _is_number(b):
-        values = a._elements * b
-        if into is not None and into[0] is a and not a.requires_grad and not (isinstance(b, Tensor) and b.requires_grad):
-            ops.mul(a._elements, b, out=a._elements)
+        records = _C.is_grad_enabled() and (a.requires_grad or (isinstance(b, Tensor) and b.requires_grad))
+        if into is not None and into[0] is a and not records:
+            a._elements.mul_(b)
             return a
-        return given(like(a, values), into)
+        return given(like(a, a._elements * b), into)
     if not isinstance(b, SparseTensor):
         return given(_times_dense(a, b), into)
     if a._layout != b._layout:

@@ -96,7 +96,7 @@ def _sparse_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
     if a.is_sparse and b.is_sparse:
         rows = ops.sparse_expand(outer, plain.shape[0])
         made = coo(torch.stack([rows, plain]).to(_C.int64), values, size, True, source)
-        made._rows = outer.to(_C.int64)
+        made._rows, made._rows_version = outer.to(_C.int64), made._coo._version
         return made
     return compressed(sparse_csr, outer, plain, values, size, source)
 
@@ -116,6 +116,8 @@ def _received(result: Tensor, into: list | None) -> Tensor:
         raise RuntimeError(f"[out] expected a tensor of layout {result.layout}, got one of {into[0].layout}")
     if isinstance(result, SparseTensor):
         return given(result, into)
+    if into[0].shape != result.shape and into[0].numel() == 0:
+        into[0].resize_(result.shape)
     if into[0].shape != result.shape:
         raise RuntimeError(f"[out] expected a tensor of size {list(result.shape)}, got {list(into[0].shape)}")
     return into[0].copy_(result)
@@ -317,6 +319,8 @@ def mm_reduce(a: SparseTensor, x: Tensor, reduce: str) -> Tensor:
     if reduce not in ("sum", "mean", "amax", "amin"):
         raise RuntimeError(f"sparse_mm_reduce: reduce type of {reduce} has not been enabled.")
     _check("mm", a, x)
+    if reduce == "mean" and not x.is_floating_point() and not x.is_complex():
+        raise NotImplementedError(f'"spmm_reduce_kernel" not implemented for {x.dtype}')
     if reduce in ("sum", "mean"):
         product = _sparse_dense(a, x)
         if reduce == "sum":

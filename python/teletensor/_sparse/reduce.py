@@ -29,11 +29,16 @@ def _dims(dim: Any, count: int) -> list[int]:
 
 
 def sum_coo(tensor: SparseTensor, dims: list[int], keepdim: bool = False, dtype: Any = None) -> Tensor:
-    """The sum of a sparse_coo tensor over dimensions: strided if these are all sparse dimensions, else sparse_coo."""
+    """The sum of a sparse_coo tensor over dimensions: strided if these are all sparse dimensions, else sparse_coo.
+
+    Values are converted before those of equal indices are added, so that a sum of bools counts them.
+    """
     sparse, total = tensor.sparse_dim(), tensor.dim()
-    tensor = tensor if tensor._coalesced else coalesce(tensor)
-    values = tensor._elements if dtype is None else tensor._elements.to(dtype)
     kept = [d for d in range(sparse) if d not in dims]
+    values = tensor._elements if dtype is None else tensor._elements.to(dtype)
+    if kept and not tensor._coalesced:
+        tensor = coalesce(like(tensor, values))
+        values = tensor._elements
     inner = [d - sparse + 1 for d in dims if d >= sparse]
     size = [1 if d in dims else n for d, n in enumerate(tensor.shape) if keepdim or d not in dims]
     if not kept:
@@ -44,8 +49,6 @@ def sum_coo(tensor: SparseTensor, dims: list[int], keepdim: bool = False, dtype:
         return result
     if inner:
         values = values.sum(inner, keepdim)
-    elif values.dtype not in (_C.float16, _C.bfloat16) and not values.is_floating_point() and not values.is_complex():
-        values = values.to(_C.int64) if dtype is None else values
     if len(kept) == sparse:
         return coo(tensor._coo, values, size, tensor._coalesced, tensor._dense_source)
     rows = tensor._coo.index_select(0, _C.tensor(kept, device=tensor.device))
@@ -62,7 +65,8 @@ def sparse_sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tenso
     if not input.is_sparse:
         raise not_implemented("_sparse_sum", input)
     if dim is None or (not isinstance(dim, int) and not len(dim)):
-        return input._elements.sum() if dtype is None else input._elements.sum(dtype=dtype)
+        values = coalesce(input)._elements if input.dtype is _C.bool else input._elements
+        return values.sum() if dtype is None else values.sum(dtype=dtype)
     return sum_coo(input, _dims(dim, input.dim()), False, dtype)
 
 
@@ -77,6 +81,8 @@ def _sum(arguments: list, into: list | None) -> Any:
         if not tensor.is_sparse and dim is not None:
             raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
         return tensor._elements.sum() if dtype is None else tensor._elements.sum(dtype=dtype)
+    if dtype is None and not tensor.is_floating_point() and not tensor.is_complex():
+        dtype = _C.int64
     if tensor.is_sparse:
         return sum_coo(tensor, dims, keepdim, dtype)
     if not keepdim:

@@ -52,7 +52,7 @@ class SparseTensor(Tensor):
         _elements: values [nnz, *dense] or [*batch, nnz, (*block,) *dense].
         _coalesced: of sparse_coo, whether the indices are sorted and distinct.
         _dense_source: whether the values were selected from a strided tensor that requires grad, by to_sparse().
-        _rows: the compressed row indices of a coalesced matrix, once computed.
+        _rows, _rows_version: the compressed row indices of a coalesced matrix, once computed, and the version of _coo then.
         _flipped: the coalesced matrix of which this one is the transpose, or None.
     """
 
@@ -66,6 +66,7 @@ class SparseTensor(Tensor):
     _dense_source: bool
     _keeps_pattern: bool
     _rows: Tensor | None
+    _rows_version: int
     _flipped: SparseTensor | None
 
     @classmethod
@@ -140,7 +141,7 @@ class SparseTensor(Tensor):
         self._only_coo("indices")
         if not self.is_coalesced():
             raise RuntimeError("Cannot get indices on an uncoalesced tensor, please call .coalesce() first")
-        return self._coo.detach()
+        return _C.ops.alias(self._coo)  # whose writes count as those of _coo
 
     def values(self) -> Tensor:
         """The values; of sparse_coo, of a coalesced tensor."""
@@ -152,7 +153,7 @@ class SparseTensor(Tensor):
         """The indices as they are stored."""
         if not self.is_sparse:
             raise not_implemented("_indices", self)
-        return self._coo.detach()
+        return _C.ops.alias(self._coo)
 
     def _values(self) -> Tensor:
         """The values as they are stored, without history."""
@@ -274,10 +275,7 @@ class SparseTensor(Tensor):
     def data(self, value: SparseTensor) -> None:
         if not isinstance(value, SparseTensor):
             raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.")
-        requires_grad = self.requires_grad
-        become(self, value)
-        self._elements = value._elements.detach()
-        self._elements.requires_grad = requires_grad
+        _replace_leaf(self, value, self.requires_grad)
 
     @staticmethod
     def run_backward(roots: list, gradients: list, retain_graph: bool, create_graph: bool, inputs: list) -> None:
@@ -448,7 +446,7 @@ def coo(indices: Tensor, values: Tensor, size: Any, coalesced: bool = False, den
     """The sparse_coo tensor with these components, which it shares."""
     made = _C._make_wrapper(SparseTensor, tuple(size), None, 0, values.dtype, values.device)
     made._layout, made._coo, made._elements, made._coalesced = sparse_coo, indices, values, coalesced
-    made._rows = made._flipped = None
+    made._rows, made._rows_version, made._flipped = None, 0, None
     made._dense_source, made._keeps_pattern = dense_source, False
     return made
 
@@ -466,16 +464,54 @@ def like(tensor: SparseTensor, values: Tensor, coalesced: bool | None = None) ->
     if not tensor.is_sparse:
         return compressed(tensor._layout, tensor._compressed, tensor._plain, values, tensor.shape, tensor._dense_source)
     made = coo(tensor._coo, values, tensor.shape, tensor._coalesced if coalesced is None else coalesced, tensor._dense_source)
-    made._rows = tensor._rows
+    made._rows, made._rows_version = tensor._rows, tensor._rows_version
     return made
 
 
 def become(tensor: SparseTensor, other: SparseTensor) -> SparseTensor:
-    """Gives an object the components, size and dtype of another one, for in-place operators that change them."""
-    if tensor.requires_grad and tensor.is_leaf and _C.is_grad_enabled():
-        raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+    """Gives an object the components, size and dtype of another one, for in-place operators that change them.
+
+    A tensor that requires grad keeps its history and gradient where gradients are not recorded.
+    """
+    if not tensor.requires_grad:
+        return _replace(tensor, other)
+    if _C.is_grad_enabled():
+        if tensor.is_leaf:
+            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
+        return _replace(tensor, other)
+    if _same_indices(tensor, other) and tensor.dtype is other.dtype:
+        tensor._elements.copy_(other._elements)
+        return tensor
+    if not tensor.is_leaf:
+        raise NotImplementedError("[no_grad] the indices of a sparse tensor with history can be changed only where gradients are recorded")
+    return _replace_leaf(tensor, other, True)
+
+
+def _same_indices(tensor: SparseTensor, other: SparseTensor) -> bool:
+    if tensor._layout != other._layout or tensor.shape != other.shape:
+        return False
+    return tensor._coo is other._coo if tensor.is_sparse else tensor._plain is other._plain and tensor._compressed is other._compressed
+
+
+def _replace_leaf(tensor: SparseTensor, other: SparseTensor, requires_grad: bool) -> SparseTensor:
+    """Gives a leaf the components of another tensor, without its history. The gradient keeps its values at the new indices."""
+    gradient = tensor.grad
+    _replace(tensor, other)
+    tensor._elements, tensor._dense_source = other._elements.detach(), False
+    tensor._elements.requires_grad = requires_grad
+    if gradient is not None and gradient.shape == tensor.shape:
+        tensor.grad = gradient
+    return tensor
+
+
+_COMPONENTS = (
+    "_layout", "_coo", "_compressed", "_plain", "_elements", "_coalesced", "_dense_source", "_rows", "_rows_version", "_flipped",
+)  # fmt: skip
+
+
+def _replace(tensor: SparseTensor, other: SparseTensor) -> SparseTensor:
     _C._set_wrapper(tensor, other)
-    for name in ("_layout", "_coo", "_compressed", "_plain", "_elements", "_coalesced", "_dense_source", "_rows", "_flipped"):
+    for name in _COMPONENTS:
         if name in vars(other):
             setattr(tensor, name, getattr(other, name))
     return tensor

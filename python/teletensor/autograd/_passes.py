@@ -23,7 +23,7 @@ def run_pass(run: Callable, *args: Any) -> Any:
         for call in calls:  # a call may register further ones
             call()
     finally:
-        passes.remove(calls)
+        passes.pop()
     return result
 
 

@@ -73,9 +73,12 @@ def backward(
     _passes.depth = depth = getattr(_passes, "depth", 0) + 1
     try:
         with SparsePass(True) as sparse:
-            run_pass(run, roots, given, retain, create_graph, into)
-        if sparse.found:
-            sparse.accumulate(None if inputs is None else into)
+
+            def accumulated(*args) -> None:
+                run(*args)
+                sparse.accumulate(None if inputs is None else into)
+
+            run_pass(accumulated, roots, given, retain, create_graph, into)
     finally:
         _passes.depth = depth - 1
     if depth == 1:
@@ -121,6 +124,7 @@ def grad(
     with SparsePass(False) as sparse:
         gradients = run_pass(run, roots, given, targets, retain, create_graph, True)
     if sparse.found:
+        sparse.call_hooks()
         gradients = [sparse.of(target, g) for target, g in zip(targets, gradients)]
     if not unused and any(g is None for g in gradients):
         raise RuntimeError(

@@ -8,7 +8,7 @@ from typing import Any, Callable
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import set_grad_enabled
-from .._gradients import leaf_hooks
+from .._gradients import leaf_hooks, note_hook
 from ._graph_names import (
     GradientEdge,
     increment_version,
@@ -177,10 +177,14 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
 
     def run(gradients: list, create_graph: bool) -> list:
         with set_grad_enabled(create_graph):
-            return [hook(gradients[0])]
+            changed = hook(gradients[0])
+        if leaf is not None:
+            note_hook(leaf, changed is not None)
+        return [changed]
 
+    leaf = id(tensor) if tensor.is_leaf else None
     number = _C.add_hook(tensor, run)
-    if tensor.is_leaf:  # for sparse gradients, which the engine does not have
+    if leaf is not None:  # for sparse gradients, which the engine does not have
         leaf_hooks[number] = (weakref.ref(tensor, lambda _: leaf_hooks.pop(number, None)), hook)
     return RemovableHandle(tensor, number)
 

@@ -8,7 +8,7 @@ from ._options import check_lr
 from ._per_parameter import real_view
 from ._skipped_steps import are_on, has_own_step
 from ._stateless import SCALING, flags, stateless
-from .optimizer import Optimizer, implementation, require_non_negative
+from .optimizer import Optimizer, implementation, is_sparse, require_non_negative
 
 
 class SGD(Optimizer):
@@ -68,7 +68,8 @@ class SGD(Optimizer):
     def _update_sparse(self, group, p, grad) -> None:
         if self.__dict__.get("found_inf") is not None:
             raise NotImplementedError("[SGD] a step of sparse gradients that the engine may skip (GradScaler) is not supported")
-        self._record(group, p.detach(), grad.detach(), self.state[p])
+        # A sparse parameter itself: a sum replaces its components, not those of detach().
+        self._record(group, p if is_sparse(p) else p.detach(), grad.detach(), self.state[p])
 
     # Of steps in traced functions.
     _trace_step = _traced.record
