@@ -74,6 +74,7 @@ Limits<T> limits_of(DType dtype) {
 // y[b] = the elements of sequence b, combined; `empty` for a sequence without elements.
 template <typename Combine, typename T>
 void reduce_sequences(const Sequences& sequences, const T* x, int64_t width, T empty, T* y) {
+  if (width == 0) return;  // memory does not bound the number of entries
   for_each_sequence(sequences, static_cast<size_t>(sequences.tokens() * width) * sizeof(T), [&](int64_t b) {
     T* const to = y + b * width;
     int64_t i = sequences.begin(b);
@@ -121,6 +122,7 @@ void jagged_expand(const Tensor& input, const Tensor& offsets, const Tensor& len
   const Tensor from = contiguous(input);
   if (sequences.tokens() != total) fill(out, Scalar(0), out);
   const size_t row = entry_bytes(from, 0);
+  if (row == 0) return;  // memory does not bound the number of entries
   for_each_sequence(sequences, static_cast<size_t>(total) * row, [&](int64_t b) {
     const char* const source = from.data_as<char>() + static_cast<size_t>(b) * row;
     char* to = out.data_as<char>() + static_cast<size_t>(sequences.begin(b)) * row;

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <climits>
 #include <cstring>
-#include <vector>
 
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
@@ -59,12 +58,8 @@ struct Operands {
         causal(is_causal),
         scale(static_cast<T>(factor)) {
     check(std::max(depth, width) <= INT_MAX, "heads of ", std::max(depth, width), " elements are too large");
+    check_countable(key_tokens, depth + width);
   }
-};
-
-// A piece of work: rows [row, row + kRows) of a sequence, or the whole sequence, for one head.
-struct Piece {
-  int64_t sequence, head, row;
 };
 
 // The problem of one thread, which selects one sequence and head after another. A "batch" is the selected one.
@@ -105,22 +100,36 @@ struct Problem {
   int64_t column_at(int64_t elements) const { return (head * o.key_tokens + first_column) * elements; }
 };
 
-// Returns the pieces of `step` rows of all sequences, and the mean multiplications of a piece in `work`.
-template <typename T>
-std::vector<Piece> pieces_of(const Operands<T>& o, int64_t step, int64_t depths, double* work) {
-  std::vector<Piece> pieces;
-  double total = 0;
-  for (int64_t b = 0; b < o.rows.count(); ++b) {
-    if (o.rows.length(b) == 0) continue;
-    for (int64_t head = 0; head < o.heads; ++head) {
-      for (int64_t row = 0; row < o.rows.length(b); row += step) pieces.push_back({b, head, row});
+// Pieces of work: blocks of rows of a sequence, for one head. The pieces of a head follow each other, so that those of
+// a sequence use its keys while they are in the cache.
+class Pieces {
+ public:
+  // Cuts sequences every `step` rows; `depths` are the elements of an operand's row in all products.
+  template <typename T>
+  Pieces(const Operands<T>& o, int64_t step, int64_t depths, Device device) {
+    for (int64_t b = 0; b < o.rows.count(); ++b) per_head_ += (o.rows.length(b) + step - 1) / step;
+    count_ = per_head_ * o.heads;
+    places_ = empty(Sizes{per_head_, 2}, DType::kInt64, device);
+    int64_t* place = places_.data_as<int64_t>();
+    double total = 0;
+    for (int64_t b = 0; b < o.rows.count(); ++b) {
+      for (int64_t row = 0; row < o.rows.length(b); row += step) *place++ = b, *place++ = row;
+      total += static_cast<double>(o.rows.length(b)) * static_cast<double>(o.columns.length(b)) *
+               static_cast<double>(depths);
     }
-    total += static_cast<double>(o.heads) * static_cast<double>(o.rows.length(b)) *
-             static_cast<double>(o.columns.length(b)) * static_cast<double>(depths);
+    work_ = per_head_ == 0 ? 1 : total / static_cast<double>(per_head_);
   }
-  *work = pieces.empty() ? 1 : total / static_cast<double>(pieces.size());
-  return pieces;
-}
+  int64_t count() const { return count_; }
+  double mean_work() const { return work_; }  // multiplications
+  int64_t head(int64_t i) const { return i / per_head_; }
+  int64_t sequence(int64_t i) const { return places_.data_as<int64_t>()[i % per_head_ * 2]; }
+  int64_t row(int64_t i) const { return places_.data_as<int64_t>()[i % per_head_ * 2 + 1]; }
+
+ private:
+  Tensor places_;  // (pieces of a head, 2): a sequence and a row
+  int64_t per_head_ = 0, count_ = 0;
+  double work_ = 1;
+};
 
 // Calls f.operator()<Out, T>() with the types of the result and of the computation.
 template <typename F>
@@ -147,16 +156,15 @@ void jagged_attention_forward(const Tensor& query, const Tensor& key, const Tens
       zero(output);
       zero(sums.tensor());
     }
-    double work = 1;
-    const std::vector<Piece> pieces = pieces_of(o, kRows, o.depth + o.width, &work);
-    parallel_products<T>(static_cast<int64_t>(pieces.size()), work, [&](int64_t begin, int64_t end) {
+    const Pieces pieces(o, kRows, o.depth + o.width, query.device());
+    parallel_products<T>(pieces.count(), pieces.mean_work(), [&](int64_t begin, int64_t end) {
       Problem<T> p(o);
       Forward<T, T, Problem<T>> forward(p);
       for (int64_t i = begin; i < end; ++i) {
-        const Piece& piece = pieces[static_cast<size_t>(i)];
-        p.select(piece.sequence, piece.head);
-        forward.run(0, piece.row, output.data_as<Out>() + p.row_at(o.width) + piece.row * o.width,
-                    sums.tensor().data_as<T>() + p.row_at(1) + piece.row);
+        const int64_t row = pieces.row(i);
+        p.select(pieces.sequence(i), pieces.head(i));
+        forward.run(0, row, output.data_as<Out>() + p.row_at(o.width) + row * o.width,
+                    sums.tensor().data_as<T>() + p.row_at(1) + row);
       }
     });
   });
@@ -174,14 +182,13 @@ void jagged_attention_backward(const Tensor& grad, const Tensor& query, const Te
     const Tensor g = contiguous_as(grad, kDTypeOf<T>), y = contiguous_as(output, kDTypeOf<T>),
                  logs = contiguous_as(logsumexp, kDTypeOf<T>);
     for (Tensor* t : {&dq.tensor(), &dk.tensor(), &dv.tensor()}) zero(*t);
-    double work = 1;
     const int64_t whole = std::max<int64_t>(rows.longest(), 1);  // the rows of a sequence add to the same key_grad
-    const std::vector<Piece> pieces = pieces_of(o, whole, 3 * o.depth + 2 * o.width, &work);
-    parallel_products<T>(static_cast<int64_t>(pieces.size()), work, [&](int64_t begin, int64_t end) {
+    const Pieces pieces(o, whole, 3 * o.depth + 2 * o.width, query.device());
+    parallel_products<T>(pieces.count(), pieces.mean_work(), [&](int64_t begin, int64_t end) {
       Problem<T> p(o);
       Backward<T, T, Problem<T>> backward(p);
       for (int64_t i = begin; i < end; ++i) {
-        p.select(pieces[static_cast<size_t>(i)].sequence, pieces[static_cast<size_t>(i)].head);
+        p.select(pieces.sequence(i), pieces.head(i));
         backward.run(0, g.data_as<T>() + p.row_at(o.width), y.data_as<T>() + p.row_at(o.width),
                      logs.data_as<T>() + p.row_at(1), dq.tensor().data_as<T>() + p.row_at(o.depth),
                      dk.tensor().data_as<T>() + p.column_at(o.depth), dv.tensor().data_as<T>() + p.column_at(o.width));

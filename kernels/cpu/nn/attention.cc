@@ -47,6 +47,7 @@ struct Problem : AttentionShape {
         scale(static_cast<T>(factor)) {
     if (m) mask = m.dtype() == kDTypeOf<T> ? m : converted_mask(m, kDTypeOf<T>);
     check(std::max(depth, width) <= INT_MAX, "heads of ", std::max(depth, width), " elements are too large");
+    check_countable(columns, depth + width);
   }
   Operand<In> q(int64_t batch, int64_t row) const {
     return {query.template data_as<In>() + (batch * rows + row) * depth, depth};

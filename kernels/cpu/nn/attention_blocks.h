@@ -13,6 +13,7 @@
 #pragma once
 
 #include <algorithm>
+#include <climits>
 #include <cmath>
 #include <cstdint>
 #include <limits>
@@ -20,7 +21,9 @@
 #include <optional>
 #include <type_traits>
 
+#include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
+#include "engine/schema/error.h"
 #include "engine/schema/half.h"
 #include "kernels/common/math/vector_math.h"
 #include "kernels/cpu/blas/accumulate_product.h"
@@ -144,6 +147,11 @@ TT_CLONES T dot_of(const In* x, const In* y, int64_t n) {
   return total;
 }
 
+// Throws Error (RuntimeError) for more keys than a call may take that have no elements: memory does not bound them.
+inline void check_countable(int64_t keys, int64_t elements) {
+  check(elements > 0 || keys <= INT_MAX, "expected at most ", INT_MAX, " keys without elements, got ", keys);
+}
+
 // A row-major operand of a product, whose rows are `step` elements apart; or its transpose.
 template <typename In>
 struct Operand {
@@ -238,7 +246,7 @@ class Forward {
     Rows<T> rows(m);
     T* const sums = sums_.get();
     if (seen == 0) std::fill_n(sums, m * p_.width, T(0));
-    for (int64_t j = 0; j < seen; j += kColumns) {
+    for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
       const int64_t n = std::min(kColumns, seen - j);
       product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), scores_.get(), false);
       for (int64_t r = 0; r < m; ++r) {
@@ -282,7 +290,7 @@ class Backward {
     for (int64_t i = 0; i < p_.rows; i += kRows) {
       const int64_t m = std::min(kRows, p_.rows - i), seen = p_.columns_before(i + m);
       const Operand<In> g{grad + i * p_.width, p_.width};
-      for (int64_t j = 0; j < seen; j += kColumns) {
+      for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
         const int64_t n = std::min(kColumns, seen - j);
         product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), weights_.get(), false);
         for (int64_t r = 0; r < m; ++r) compute_weights(batch, i + r, j, n, logsumexp[i + r], r * n);

@@ -328,3 +328,26 @@ def test_damaged_sizes(sizes, strides, starts):
 def test_constituents_with_other_strides_are_refused():
     with pytest.raises(NotImplementedError, match="contiguous"):
         _nested.rebuild_nested_tensor(torch.ones(6), torch.tensor([[2, 3]]), torch.tensor([[1, 2]]), torch.tensor([0]))
+
+
+def test_gradient_operators_check_dtypes():
+    """The gradients' buffers have the operands' dtypes, and their loops the query's."""
+    offsets, query, logsumexp = torch.tensor([0, 3, 5]), torch.ones(1, 5, 4, dtype=torch.float64), torch.zeros(1, 5, dtype=torch.float64)
+    key = torch.ones(1, 5, 4, dtype=torch.uint8)
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch._C.ops.jagged_attention_backward(query, query, key, key, offsets, None, offsets, None, query, logsumexp, False, 1.0)
+    dense, low = query.unsqueeze(0), key.unsqueeze(0)
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch._C.ops.attention_backward(dense, dense, low, low, None, dense, logsumexp.unsqueeze(0), False, 1.0)
+
+
+def test_sequences_without_bytes_are_not_counted_one_by_one():
+    count, ops = 2**60, torch._C.ops
+    offsets = torch.tensor([0, count])
+    assert ops.jagged_expand(torch.ones(1, 0), offsets, None, count).shape == (count, 0)
+    assert ops.jagged_reduce(torch.ones(count, 0), offsets, None, "sum").shape == (1, 0)
+    query, key = torch.ones(1, 1, 0), torch.ones(1, count, 0)
+    with pytest.raises(RuntimeError, match="keys without elements"):
+        ops.jagged_attention_forward(query, key, key, torch.tensor([0, 1]), None, offsets, None, False, 1.0)[0].sum().item()
+    with pytest.raises(RuntimeError, match="keys without elements"):
+        ops.attention_forward(query.unsqueeze(0), key.unsqueeze(0), key.unsqueeze(0), None, False, 1.0)[0].sum().item()
