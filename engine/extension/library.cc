@@ -2,6 +2,7 @@
 
 #include <dlfcn.h>
 
+#include <algorithm>
 #include <cstring>
 #include <memory>
 
@@ -177,6 +178,9 @@ OperatorLibrary add_library(const teletensor_library* library, const std::string
           library->operator_size >= offsetof(teletensor_operator, flags) + sizeof(uint32_t) &&
               library->operator_size <= 4096,
           "its table has entries of ", library->operator_size, " bytes");
+    const bool is_aligned = library->operator_size % alignof(teletensor_operator) == 0 &&
+                            reinterpret_cast<uintptr_t>(library->operators) % alignof(teletensor_operator) == 0;
+    check(ErrorKind::kValue, is_aligned, "its table is not aligned to ", alignof(teletensor_operator), " bytes");
     check(ErrorKind::kValue, library->operators != nullptr && library->count > 0 && library->count <= kMaxCustomOps,
           "it has ", library->count, " operators");
     OperatorLibrary made{path, text_of(library->name, "name"), {}};
@@ -186,6 +190,10 @@ OperatorLibrary add_library(const teletensor_library* library, const std::string
       const char* const at = reinterpret_cast<const char*>(library->operators) + i * library->operator_size;
       Checked one = check_operator(*reinterpret_cast<const teletensor_operator*>(at), digest);
       const std::string name(one.op->name());
+      // Members of a later header, which this daemon would ignore.
+      const bool is_known = std::all_of(at + std::min<size_t>(sizeof(teletensor_operator), library->operator_size),
+                                        at + library->operator_size, [](char c) { return c == 0; });
+      check(ErrorKind::kValue, is_known, "[", name, "] uses members of a later version of the header");
       check(ErrorKind::kValue, names.insert(name).second, "[", name, "] is declared twice");
       for (const OperatorLibrary& other : libraries()) {
         for (const std::string& theirs : other.operators) {
@@ -195,6 +203,9 @@ OperatorLibrary add_library(const teletensor_library* library, const std::string
       all.push_back(std::move(one));
     }
     for (const Checked& one : all) check_gradient(*one.op, names);
+    const size_t known = all_custom_ops().size();  // checked here, so that all are registered or none
+    check(ErrorKind::kValue, known + all.size() <= kMaxCustomOps, "a process has at most ", kMaxCustomOps,
+          " custom operators, got ", known + all.size());
     for (Checked& one : all) {
       const CustomOperator& op = add_custom_op(std::move(one.op));
       register_operator(op, one.kernels, dispatcher);

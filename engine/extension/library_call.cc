@@ -20,6 +20,18 @@ namespace tt::extension {
 
 constexpr size_t kMaxMessage = 4096;
 
+// The header's numbers are the engine's.
+static_assert(TELETENSOR_FLOAT8_E5M2 == kNumDTypes - 1 &&
+              TELETENSOR_FLOAT8_E5M2 == static_cast<int>(DType::kFloat8E5m2) &&
+              TELETENSOR_BOOL == static_cast<int>(DType::kBool) &&
+              TELETENSOR_BFLOAT16 == static_cast<int>(DType::kBFloat16) &&
+              TELETENSOR_FLOAT32 == static_cast<int>(DType::kFloat32) &&
+              TELETENSOR_COMPLEX128 == static_cast<int>(DType::kComplex128) &&
+              TELETENSOR_UINT64 == static_cast<int>(DType::kUInt64));
+static_assert(TELETENSOR_CPU == static_cast<int>(DeviceType::kCPU) &&
+              TELETENSOR_CUDA == static_cast<int>(DeviceType::kCUDA) &&
+              TELETENSOR_META == static_cast<int>(DeviceType::kMeta));
+
 // The functions of the table. None throws.
 struct HostFunctions {
   static const Arg* argument(teletensor_call* call, int index, Arg::Kind kind) {
@@ -34,24 +46,14 @@ struct HostFunctions {
   static const teletensor_tensor* tensor(teletensor_call* call, int index) {
     const Arg* const arg = argument(call, index, Arg::Kind::kTensor);
     if (arg == nullptr) return nullptr;
-    return guarded<const teletensor_tensor*>(call, nullptr, [&]() -> const teletensor_tensor* {
-      LibraryCall& self = call->call;
-      for (const auto& [known, described] : self.described_) {
-        if (known == arg) return described;
-      }
-      const teletensor_tensor* const described =
-          self.call_ ? self.describe(boxing::to_tensor(*self.call_, *arg)) : self.describe(arg->tensor);
-      self.described_.emplace_back(arg, described);
-      return described;
-    });
+    return guarded<const teletensor_tensor*>(call, nullptr, [&] { return call->call.describe_once(arg, *arg); });
   }
   static const teletensor_tensor* list_tensor(teletensor_call* call, int index, int64_t at) {
     const Arg* const arg = argument(call, index, Arg::Kind::kTensors);
     if (arg == nullptr || at < 0 || at >= arg->size) return nullptr;
     const TensorMeta* const meta = arg->list()[static_cast<size_t>(at)];
-    return guarded<const teletensor_tensor*>(call, nullptr, [&] {
-      return call->call.call_ ? call->call.describe(Tensor::from(meta)) : call->call.describe(meta);
-    });
+    if (meta == nullptr) return nullptr;
+    return guarded<const teletensor_tensor*>(call, nullptr, [&] { return call->call.describe_once(meta, Arg(meta)); });
   }
   static int64_t integer(teletensor_call* call, int index) {
     const Arg* const arg = call->call.argument(index);
@@ -116,7 +118,9 @@ struct HostFunctions {
       return nullptr;
     return guarded<const teletensor_tensor*>(call, nullptr, [&] {
       const Tensor& tensor = self.call_->outputs[static_cast<size_t>(result)];
-      return self.add(tensor.meta(), tensor.data());
+      const teletensor_tensor*& described = self.described_[&tensor];
+      if (described == nullptr) described = self.add(tensor.meta(), tensor.data());
+      return described;
     });
   }
   static void* allocate(teletensor_call* call, int64_t bytes) {
@@ -131,6 +135,8 @@ struct HostFunctions {
   }
   static int parallel_for(teletensor_call* call, int64_t n, int64_t grain, teletensor_loop loop, void* context) {
     return guarded(call, 1, [&] {
+      check(n >= 0 && loop != nullptr, "the library runs a parallel loop over ", n, " steps",
+            loop == nullptr ? " without a function" : "");
       tt::parallel_for(n, std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) { loop(context, begin, end); });
       return 0;
     });
@@ -211,6 +217,15 @@ const teletensor_tensor* LibraryCall::add(const TensorMeta& meta, void* data) {
 
 const teletensor_tensor* LibraryCall::describe(const TensorMeta* meta) {
   return meta == nullptr ? nullptr : add(*meta, nullptr);
+}
+
+const teletensor_tensor* LibraryCall::describe_once(const void* key, const Arg& tensor) {
+  if (const auto found = described_.find(key); found != described_.end()) return found->second;
+  // to_tensor() moves a number in a zero-dim tensor of the CPU to the call's GPU.
+  const teletensor_tensor* const described =
+      call_ != nullptr ? describe(boxing::to_tensor(*call_, tensor)) : describe(tensor.tensor);
+  described_.emplace(key, described);
+  return described;
 }
 
 const teletensor_tensor* LibraryCall::describe(const Tensor& tensor) {

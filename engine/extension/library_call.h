@@ -10,6 +10,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/extension/teletensor_operator.h"
 
@@ -39,6 +40,8 @@ class LibraryCall {
   // Metadata and, in a kernel, the memory of a tensor; null if it is undefined.
   const teletensor_tensor* describe(const TensorMeta* meta);
   const teletensor_tensor* describe(const Tensor& tensor);
+  // The argument, or the list's entry, of which `key` is the address. Once described, it stays so.
+  const teletensor_tensor* describe_once(const void* key, const Arg& tensor);
   const teletensor_tensor* add(const TensorMeta& meta, void* data);
   const Arg* argument(int index) const;
 
@@ -48,9 +51,9 @@ class LibraryCall {
   const bool any_strides_ = true;
   std::vector<std::optional<TensorMeta>> results_;  // of a rule
   std::deque<teletensor_tensor> tensors_;
-  std::vector<std::pair<const Arg*, const teletensor_tensor*>> described_;
-  std::deque<TensorMeta> metas_;  // what tensors_ point to
-  std::vector<Tensor> kept_;      // copies of arguments, and temporary memory
+  absl::flat_hash_map<const void*, const teletensor_tensor*> described_;  // by Arg, or TensorMeta of lists and results
+  std::deque<TensorMeta> metas_;                                          // what tensors_ point to
+  std::vector<Tensor> kept_;                                              // copies of arguments, and temporary memory
   std::string message_;
   std::exception_ptr failure_;  // of a function of the daemon
 };

@@ -20,11 +20,12 @@ using Kind = CustomExpression::Kind;
 std::optional<Scalar> fold(std::string_view op, absl::Span<const Scalar> numbers) {
   const auto all = [&](auto predicate) { return std::all_of(numbers.begin(), numbers.end(), predicate); };
   if (!all([](const Scalar& s) { return s.is_real(); })) return std::nullopt;
-  const bool integral = all([](const Scalar& s) { return is_integral(s.dtype()); });
+  const bool integral = all([](const Scalar& s) { return is_integral(s.dtype()) && !s.is_beyond_int(); });
   const double x = numbers[0].to_double(), y = numbers.size() > 1 ? numbers[1].to_double() : 0;
   const int64_t i = numbers[0].to_int(), j = numbers.size() > 1 ? numbers[1].to_int() : 0;
   int64_t result = 0;
-  if (numbers.size() == 1 && op == "neg") return integral ? Scalar(-i) : Scalar(-x);
+  if (numbers.size() == 1 && op == "neg")
+    return integral && !__builtin_sub_overflow(int64_t{0}, i, &result) ? Scalar(result) : Scalar(-x);
   if (numbers.size() != 2) return std::nullopt;
   if (op == "add") return integral && !__builtin_add_overflow(i, j, &result) ? Scalar(result) : Scalar(x + y);
   if (op == "sub") return integral && !__builtin_sub_overflow(i, j, &result) ? Scalar(result) : Scalar(x - y);

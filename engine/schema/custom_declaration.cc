@@ -18,6 +18,11 @@ uint64_t CustomDeclaration::digest() const {
   return hash ^ (hash >> 32);
 }
 
+bool CustomDeclaration::is_same(const CustomDeclaration& other) const {
+  return schema == other.schema && shape == other.shape && dtype == other.dtype && body == other.body &&
+         gradient == other.gradient && has_rule == other.has_rule && (!has_rule || library == other.library);
+}
+
 std::string encode_declarations(absl::Span<const NumberedDeclaration> declarations) {
   std::string text;
   const auto add = [&](std::string_view part) {

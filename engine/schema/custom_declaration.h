@@ -16,11 +16,12 @@ namespace tt {
 struct CustomDeclaration {
   std::string schema, doc, shape, dtype, body, gradient;
   bool has_rule = false;  // the library's function determines the results
-  uint64_t library =
-      0;  // with such a rule: a digest of the library, so that another library's rule is another operator
+  uint64_t library = 0;   // with such a rule: a digest of the library, whose rule is another one than others'
 
-  // Of everything but `doc`.
+  // Of everything but `doc`. Not cryptographic: is_same() decides.
   uint64_t digest() const;
+  // Whether everything but `doc` is equal, so that both are of one operator.
+  bool is_same(const CustomDeclaration& other) const;
   friend bool operator==(const CustomDeclaration&, const CustomDeclaration&) = default;
 };
 

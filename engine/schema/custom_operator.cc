@@ -286,6 +286,7 @@ void CustomOperator::parse_gradient() {
     if (find_param(name) < params_.size() || !name.starts_with("result")) return -1;
     const std::string_view digits = name.substr(6);
     int index = 0;
+    if (digits.size() > 2) return -1;
     if (!digits.empty() &&
         std::from_chars(digits.data(), digits.data() + digits.size(), index).ptr != digits.data() + digits.size())
       return -1;
@@ -333,7 +334,8 @@ void CustomOperator::parse_gradient() {
       const std::string_view digits = std::string_view(e.text).substr(std::min<size_t>(1, e.text.size()));
       const bool is_gradient =
           e.text[0] == 'g' &&
-          (digits.empty() || (std::from_chars(digits.data(), digits.data() + digits.size(), output).ptr ==
+          (digits.empty() || (digits.size() <= 2 &&
+                              std::from_chars(digits.data(), digits.data() + digits.size(), output).ptr ==
                                   digits.data() + digits.size() &&
                               output < op_.num_outputs));
       check(ErrorKind::kValue, is_gradient || parse_dtype(e.text).has_value(),

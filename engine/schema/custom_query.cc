@@ -1,5 +1,6 @@
 #include "engine/schema/custom_query.h"
 
+#include <algorithm>
 #include <bit>
 #include <cstring>
 
@@ -45,6 +46,13 @@ class Reader {
   size_t at_ = 0;
 };
 
+// A size of zero counts as one, because strides are products of the other sizes.
+void require_sizes(absl::Span<const int64_t> sizes) {
+  int64_t elements = 1;
+  for (int64_t size : sizes)
+    Reader::require(size >= 0 && !__builtin_mul_overflow(elements, std::max<int64_t>(size, 1), &elements));
+}
+
 bool read_meta(Reader& in, TensorMeta* meta) {
   const int64_t dim = in.next();
   if (dim == -1) return false;
@@ -54,8 +62,7 @@ bool read_meta(Reader& in, TensorMeta* meta) {
   meta->dtype = static_cast<DType>(dtype);
   meta->device = decode_device(in.next());
   const auto sizes = in.list(static_cast<size_t>(dim)), strides = in.list(static_cast<size_t>(dim));
-  int64_t elements = 1;
-  for (int64_t size : sizes) Reader::require(size >= 0 && !__builtin_mul_overflow(elements, size, &elements));
+  require_sizes(sizes);
   for (int64_t stride : strides) Reader::require(stride >= 0);
   meta->sizes.assign(sizes.begin(), sizes.end());
   meta->strides.assign(strides.begin(), strides.end());
@@ -107,7 +114,7 @@ Query::Query(absl::Span<const int64_t> numbers) {
   op_ = id >= 0 && id <= UINT16_MAX ? find_op(static_cast<uint16_t>(id)) : nullptr;
   check(ErrorKind::kValue, op_ != nullptr, "expected the number of a custom operator, got ", id);
   for (size_t i = 0; i < op_->params.size(); ++i) {
-    const int64_t kind = in.next();
+    const size_t kind = in.count(static_cast<size_t>(Arg::Kind::kSlots));
     switch (static_cast<Arg::Kind>(kind)) {
       case Arg::Kind::kNone: args_.emplace_back(); break;
       case Arg::Kind::kTensor: {
@@ -183,8 +190,7 @@ std::vector<TensorMeta> decode_results(std::string_view bytes) {
     Reader::require(is_valid(dtype));
     meta.dtype = static_cast<DType>(dtype);
     const auto sizes = in.list(dim);
-    int64_t elements = 1;
-    for (int64_t size : sizes) Reader::require(size >= 0 && !__builtin_mul_overflow(elements, size, &elements));
+    require_sizes(sizes);
     meta.sizes.assign(sizes.begin(), sizes.end());
     meta.strides = contiguous_strides(meta.sizes);
   }

@@ -14,6 +14,9 @@ using Kind = CustomExpression::Kind;
 
 [[noreturn]] void refuse(const std::string& why) { fail(ErrorKind::kValue, why); }
 
+// Of what a rule concatenates, so that a client's list does not grow with each term.
+constexpr size_t kMaxList = 4096;
+
 // The language of shape rules: integers and lists of integers.
 
 struct ShapeValue {
@@ -119,10 +122,18 @@ class ShapeEvaluator {
     }
     if (e.items.empty() || e.items.size() > 2) refuse(absl::StrCat("unknown function in a shape rule: ", e.text));
     const ShapeValue a = evaluate(e.items[0]);
-    if (e.text == "neg") return of(-a.number);
+    if (e.text == "neg") {
+      int64_t negative = 0;
+      check(ErrorKind::kValue, !a.is_list, "expected a number in a shape rule, got a list");
+      check(ErrorKind::kValue, !__builtin_sub_overflow(int64_t{0}, a.number, &negative),
+            "a shape rule exceeds 64 bits");
+      return of(negative);
+    }
     if (e.items.size() != 2) refuse(absl::StrCat("unknown function in a shape rule: ", e.text));
     const ShapeValue b = evaluate(e.items[1]);
     if (a.is_list && b.is_list && e.text == "add") {
+      check(ErrorKind::kValue, a.list.size() + b.list.size() <= kMaxList, "a list in a shape rule has at most ",
+            kMaxList, " numbers, got ", a.list.size() + b.list.size());
       Sizes both = a.list;
       both.insert(both.end(), b.list.begin(), b.list.end());
       return of(std::move(both));
@@ -173,7 +184,7 @@ DType evaluate_dtype(const CustomExpression& e, absl::Span<const Param> params, 
       if (arg->kind == Arg::Kind::kInt && is_valid(arg->integer)) return arg->dtype();
       refuse(absl::StrCat("a dtype rule names '", e.text, "', which has no dtype in this call"));
     }
-    if (const std::optional<DType> dtype = parse_dtype(e.text == "bool" ? "bool" : e.text)) return *dtype;
+    if (const std::optional<DType> dtype = parse_dtype(e.text)) return *dtype;
     refuse(absl::StrCat("a dtype rule names no parameter and no dtype: ", e.text));
   }
   if (e.kind == Kind::kAttribute && e.text == "dtype") return evaluate_dtype(e.items[0], params, args);

@@ -60,7 +60,7 @@ const CustomOperator& add_custom_op(std::unique_ptr<CustomOperator> op) {
   for (;; at = (at + 1) % kIds) {  // ends: there are fewer operators than ids
     const CustomOperator* const found = table.by_id[at].load(std::memory_order_relaxed);
     if (found == nullptr) return table.add(std::move(op), static_cast<uint16_t>(kFirstCustomOp + at));
-    if (found->declaration().digest() == op->declaration().digest()) return *found;
+    if (found->declaration().is_same(op->declaration())) return *found;
   }
 }
 
@@ -70,7 +70,7 @@ const CustomOperator& add_custom_op(std::unique_ptr<CustomOperator> op, uint16_t
   MutexLock lock(table.mutex);
   const CustomOperator* const found = table.by_id[id - kFirstCustomOp].load(std::memory_order_relaxed);
   if (found == nullptr) return table.add(std::move(op), id);
-  check(ErrorKind::kValue, found->declaration().digest() == op->declaration().digest(), "[", op->name(),
+  check(ErrorKind::kValue, found->declaration().is_same(op->declaration()), "[", op->name(),
         "] another engine of this process has a different operator under the id ", id, ": ",
         message_part(found->name()));
   return *found;

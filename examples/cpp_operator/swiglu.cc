@@ -32,12 +32,13 @@ void backward(void* memory, int64_t begin, int64_t end) {
 
 int run(const teletensor_host* host, teletensor_call* call, bool is_backward) {
   const int first = is_backward ? 1 : 0;  // the argument x; g is before it
-  const teletensor_tensor *x = host->tensor(call, first), *gate = host->tensor(call, first + 1);
-  if (x->dtype != gate->dtype || (x->dtype != TELETENSOR_FLOAT32 && x->dtype != TELETENSOR_FLOAT64))
-    return host->fail(call, "expected two tensors of float32 or of float64");
+  const auto *g = host->tensor(call, 0), *x = host->tensor(call, first), *gate = host->tensor(call, first + 1);
+  const int type = x->dtype;
+  if (g->dtype != type || gate->dtype != type || (type != TELETENSOR_FLOAT32 && type != TELETENSOR_FLOAT64))
+    return host->fail(call, "expected tensors of float32 or of float64");  // clients may call backward, too
   Memory m{nullptr, x->data, gate->data, host->result(call, 0)->data, nullptr, host->number(call, first + 2)};
-  if (is_backward) m.g = host->tensor(call, 0)->data, m.second = host->result(call, 1)->data;
-  const bool is_float = x->dtype == TELETENSOR_FLOAT32;
+  if (is_backward) m.g = g->data, m.second = host->result(call, 1)->data;
+  const bool is_float = type == TELETENSOR_FLOAT32;
   const teletensor_loop loop =
       is_backward ? (is_float ? backward<float> : backward<double>) : (is_float ? forward<float> : forward<double>);
   return host->parallel_for(call, x->numel, 4096, loop, &m);

@@ -24,6 +24,12 @@ def main() -> None:
     )
     inputs = [torch.randn(3, 5, dtype=torch.float64, requires_grad=True) for _ in range(2)]
     assert torch.autograd.gradcheck(lambda a, b: swiglu(a, b, beta=0.5), inputs)
+    try:  # would read twice the bytes of the gradient
+        with torch.no_grad():
+            torch.ops.example.swiglu_backward(torch.zeros(3, 5), *inputs, 0.5)[0].tolist()
+        raise SystemExit("a gradient of another dtype was accepted")
+    except RuntimeError as error:
+        assert "expected tensors of float32 or of float64" in str(error)
     compiled = torch.compile(lambda a, b: swiglu(a, b).relu() + 1)
     np.testing.assert_allclose(compiled(x, gate).numpy(), (swiglu(x, gate).relu() + 1).numpy(), rtol=1e-6)
     print("swiglu: ok")

@@ -2,7 +2,7 @@
 
 #include <pybind11/stl.h>
 
-#include <deque>
+#include <algorithm>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,12 +37,11 @@ py::list custom_operators() {
   return rows;
 }
 
-// The function of an operator, with its name and the names of its results. Kept as long as the process.
+// The function of an operator. Kept as long as the process.
 const Entry& entry_of(const CustomOperator& op) {
   struct Kept {
     std::string name;
     uint16_t id;
-    std::vector<const char*> results;
     Entry entry;
   };
   static auto* const kept = new absl::flat_hash_map<uint16_t, std::unique_ptr<Kept>>();  // guarded by the GIL
@@ -56,9 +55,26 @@ const Entry& entry_of(const CustomOperator& op) {
   return found->entry;
 }
 
+// Refuses what call_entry() accepts for operators of PyTorch's names besides their parameters: out=, requires_grad=,
+// sizes as several arguments.
+void require_declared(const CustomOperator& op, const py::args& args, const py::kwargs& keywords) {
+  const absl::Span<const Param> params = op.op().params;
+  const auto positional = static_cast<size_t>(
+      std::count_if(params.begin(), params.end(), [](const Param& param) { return !param.keyword_only; }));
+  check(ErrorKind::kType, args.size() <= positional, "[", op.name(), "] takes ", positional,
+        " positional arguments, got ", args.size());
+  for (const auto& [name, value] : keywords) {
+    const std::string given = py::cast<std::string>(name);
+    const bool is_declared =
+        std::any_of(params.begin(), params.end(), [&](const Param& param) { return param.name == given; });
+    check(ErrorKind::kType, is_declared, "[", op.name(), "] got the unexpected argument '", given, "'");
+  }
+}
+
 py::object call_custom(uint16_t id, const py::args& args, const py::kwargs& keywords) {
   const CustomOperator* const op = find_custom_op(id);
   check(ErrorKind::kValue, op != nullptr, "[call_custom] expected the number of a custom operator, got ", id);
+  require_declared(*op, args, keywords);
   std::vector<PyObject*> values;
   for (py::handle value : args) values.push_back(value.ptr());
   py::tuple names(keywords.size());

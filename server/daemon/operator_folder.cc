@@ -17,6 +17,7 @@
 #include "engine/extension/library.h"
 #include "engine/schema/custom_table.h"
 #include "engine/schema/error.h"
+#include "server/text.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -33,6 +34,21 @@ bool is_protected(const struct stat& status) {
   return (status.st_uid == geteuid() || status.st_uid == 0) && (status.st_mode & (S_IWGRP | S_IWOTH)) == 0;
 }
 
+// An error if another user may replace the folder `path`, or one of those that it is in, by a folder of its own between
+// these checks and the load: a folder that others may write keeps entries from them only if it is sticky, like /tmp.
+absl::Status check_parents(const fs::path& path) {
+  for (fs::path at = path; at.has_relative_path();) {
+    at = at.parent_path();
+    struct stat status {};
+    if (stat(at.c_str(), &status) != 0) return refused(at, std::strerror(errno));
+    const bool is_owned = status.st_uid == geteuid() || status.st_uid == 0;
+    if (!is_owned || ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0 && (status.st_mode & S_ISVTX) == 0)) {
+      return refused(path, absl::StrCat("other users may replace this folder, because they may change ", at.native()));
+    }
+  }
+  return absl::OkStatus();
+}
+
 absl::Status check_folder(const fs::path& folder) {
   struct stat status {};
   if (stat(folder.c_str(), &status) != 0) return refused(folder, std::strerror(errno));
@@ -41,7 +57,7 @@ absl::Status check_folder(const fs::path& folder) {
     return refused(folder,
                    "other users may change this folder; its owner has to be this user or root, and 'chmod go-w'");
   }
-  return absl::OkStatus();
+  return check_parents(folder);
 }
 
 // A digest of the file's bytes (FNV-1a).
@@ -62,6 +78,21 @@ absl::Status digest_of(const fs::path& file, uint64_t* digest) {
     if (count == 0) return absl::OkStatus();
     for (ssize_t i = 0; i < count; ++i) *digest = (*digest ^ buffer[static_cast<size_t>(i)]) * 0x100000001b3;
   }
+}
+
+// Clients receive these texts.
+absl::Status check_texts(const extension::OperatorLibrary& library) {
+  bool valid = valid_utf8(library.name) == library.name;
+  for (const std::string& name : library.operators) {
+    const std::string doc(find_custom_op(std::string_view(name))->doc());
+    valid = valid && valid_utf8(doc) == doc;
+  }
+  return valid ? absl::OkStatus() : refused(library.path, "its name or a doc is not UTF-8");
+}
+
+// "id=digest=name" of an operator.
+std::string numbered(const CustomOperator& op) {
+  return absl::StrCat(op.op().id, "=", absl::Hex(op.declaration().digest()), "=", message_part(op.name()));
 }
 
 }  // namespace
@@ -87,6 +118,7 @@ absl::Status load_operators(const fs::path& folder, Dispatcher& dispatcher) {
     if (absl::Status status = digest_of(target, &digest); !status.ok()) return status;
     try {
       const extension::OperatorLibrary library = extension::load_library(target.native(), digest, dispatcher);
+      if (absl::Status status = check_texts(library); !status.ok()) return status;
       spdlog::info("loaded {} ({}): {}", library.path, library.name.empty() ? "without a name" : library.name,
                    absl::StrJoin(library.operators, ", "));
     } catch (const Error& failure) {
@@ -100,7 +132,7 @@ std::string loaded_operators() {
   std::vector<std::string> all;
   for (const extension::OperatorLibrary& library : extension::loaded_libraries()) {
     for (const std::string& name : library.operators) {
-      all.push_back(absl::StrCat(find_custom_op(std::string_view(name))->op().id, "=", name));
+      all.push_back(numbered(*find_custom_op(std::string_view(name))));
     }
   }
   return absl::StrJoin(all, ",");
@@ -109,12 +141,13 @@ std::string loaded_operators() {
 absl::Status check_loaded_operators(std::string_view operators) {
   for (absl::string_view each :
        absl::StrSplit(absl::string_view(operators.data(), operators.size()), ',', absl::SkipEmpty())) {
-    const std::pair<absl::string_view, absl::string_view> parts = absl::StrSplit(each, absl::MaxSplits('=', 1));
     uint32_t id = 0;
-    const CustomOperator* const op =
-        absl::SimpleAtoi(parts.first, &id) && id <= UINT16_MAX ? find_custom_op(static_cast<uint16_t>(id)) : nullptr;
-    if (op == nullptr || message_part(op->name()) != parts.second) {
-      return absl::FailedPreconditionError(absl::StrCat("the new process has not the operator ", parts.second,
+    const CustomOperator* const op = absl::SimpleAtoi(each.substr(0, each.find('=')), &id) && id <= UINT16_MAX
+                                         ? find_custom_op(static_cast<uint16_t>(id))
+                                         : nullptr;
+    if (op == nullptr || numbered(*op) != each) {
+      return absl::FailedPreconditionError(absl::StrCat("the new process has not the operator ",
+                                                        each.substr(each.rfind('=') + 1),
                                                         " of --operators, or with another declaration"));
     }
   }

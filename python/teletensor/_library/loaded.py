@@ -33,6 +33,9 @@ class LoadedOverload(OpOverload):
             self._schema.bind(args, kwargs)  # raises PyTorch's error for missing and unknown arguments
             raise
 
+    def __deepcopy__(self, _: dict[int, Any]) -> LoadedOverload:
+        return self
+
     def _in_engine(self, *args: Any, **kwargs: Any) -> Any:
         return _C.call_custom(self.number, *args, **kwargs)
 
@@ -58,6 +61,9 @@ class LoadedPacket(OpOverloadPacket):
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:
         return self._overloads["default"](*args, **kwargs)
+
+    def __deepcopy__(self, _: dict[int, Any]) -> LoadedPacket:
+        return self
 
 
 _packets: dict[tuple[str, int], OpOverloadPacket] = {}  # by name and number: engines may have different ones of a name

@@ -97,6 +97,7 @@ TEST(CustomDeclarationTest, RefusesFaults) {
       {declared("my::f(Tensor x) -> Tensor", "same(x)", "", "y: g"), "no parameter of type Tensor"},
       {declared("my::f(Tensor x) -> Tensor", "same(x)", "", "x: g; x: g"), "two gradients"},
       {declared("my::f(Tensor x) -> Tensor", "same(x)", "", "x: g1"), "neither a parameter nor a result"},
+      {declared("my::f(Tensor x) -> Tensor", "same(x)", "", "x: g4294967296"), "neither a parameter"},
       {declared("my::f(Tensor x) -> Tensor", "same(x)", "", "x"), "'parameter: formula'"},
   };
   for (const auto& each : kCases) EXPECT_THAT(error_of(each.declaration), HasSubstr(each.message));
@@ -127,6 +128,8 @@ TEST(CustomDeclarationTest, RulesCheckSizes) {
                 {"[n * n * n * n]", "exceeds 64 bits"},
                 {"[n // (n - n)]", "positive divisor"},
                 {"n", "has to be a list"},
+                {"[-x.shape]", "expected a number"},
+                {"[-(n - n - 9223372036854775807 - 1)]", "exceeds 64 bits"},
                 {"unknown(n, n)", "unknown function"}};
   const TensorMeta x = meta({3});
   for (const auto& each : kCases) {
@@ -156,6 +159,32 @@ TEST(CustomDeclarationTest, LowersBodies) {
   EXPECT_TRUE(op.op().is_composite && op.op().differentiable);
 }
 
+TEST(CustomDeclarationTest, RulesLimitLists) {
+  const CustomOperator op(declared("my::f(int[] n) -> Tensor", "[(n + n)[0]]", "float32"));
+  const std::vector<int64_t> few(2000, 3), many(3000, 3);
+  Inference out;
+  const Arg args[] = {Arg(absl::MakeConstSpan(few))};
+  op.infer(args, &out);
+  EXPECT_EQ(out.outputs[0].sizes, Sizes{3});
+  const Arg long_args[] = {Arg(absl::MakeConstSpan(many))};
+  EXPECT_THROW(op.infer(long_args, &out), Error);
+}
+
+TEST(CustomDeclarationTest, NumbersOfBodiesDoNotWrapAround) {
+  const TensorMeta x = meta({3}, DType::kFloat64);
+  const auto number_in = [&](const char* body, const Scalar& value) {
+    const CustomOperator op(declared("my::f(Tensor x, Scalar w) -> Tensor", "", "", "", body));
+    const Arg args[] = {Arg(&x), Arg(value)};
+    return op.steps(args)[0].sources[1].value.to_double();
+  };
+  const Scalar largest = Scalar::of_unsigned(UINT64_MAX);
+  EXPECT_EQ(number_in("x * (-w)", largest), -18446744073709551615.0);
+  EXPECT_EQ(number_in("x + w * 1", largest), 18446744073709551615.0);
+  EXPECT_EQ(number_in("x + (w - 1)", Scalar(INT64_MIN)), -9223372036854775808.0 - 1);
+  EXPECT_EQ(number_in("x * (-w)", Scalar(INT64_MIN)), 9223372036854775808.0);
+  EXPECT_EQ(number_in("x * (-w)", Scalar(3)), -3.0);
+}
+
 TEST(CustomDeclarationTest, MasksOfGradients) {
   const CustomOperator op(declared("my::f(Tensor a, Tensor b, float s) -> (Tensor, Tensor)", "same(a); same(b)", "",
                                    "a: g0 * b + result1; b: my::g(g1, s)"));
@@ -165,6 +194,17 @@ TEST(CustomDeclarationTest, MasksOfGradients) {
   EXPECT_EQ(op.formulas()[0].results, 2u);
   EXPECT_EQ(op.formulas()[1].plain, 4u);
   EXPECT_TRUE(op.op().params[1].differentiable);
+}
+
+TEST(CustomDeclarationTest, EqualDigestsAreNotEnough) {
+  CustomDeclaration one = declared("my::f(Tensor x) -> Tensor"), other = one;
+  other.doc = "another text";
+  EXPECT_TRUE(one.is_same(other));
+  other.library = 7;  // without a rule, of no meaning
+  EXPECT_TRUE(one.is_same(other));
+  one.has_rule = other.has_rule = true;
+  EXPECT_FALSE(one.is_same(other));
+  EXPECT_FALSE(declared("my::f(Tensor x) -> Tensor", "same(x)").is_same(declared("my::f(Tensor x) -> Tensor", "[1]")));
 }
 
 TEST(CustomTableTest, NumbersAreOfDeclarations) {

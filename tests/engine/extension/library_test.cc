@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "engine/dispatch/operand.h"
+#include "engine/dispatch/ops.h"
 #include "engine/extension/library.h"
 #include "engine/schema/custom_table.h"
 #include "engine/schema/error.h"
@@ -40,6 +41,22 @@ int sets_in_kernel(const teletensor_host* host, teletensor_call* call) {
   const int64_t sizes[] = {1};
   host->set_result(call, 0, sizes, 1, TELETENSOR_FLOAT32);
   return 0;
+}
+// Whether arguments and results are described, and copied if they are not contiguous, only once.
+int asks_again(const teletensor_host* host, teletensor_call* call) {
+  const teletensor_tensor* const out = host->result(call, 0);
+  for (int64_t i = 0; i < 2; ++i) {
+    const teletensor_tensor* const first = host->list_tensor(call, 0, i);
+    static_cast<float*>(out->data)[i] = static_cast<float>(first == host->list_tensor(call, 0, i));
+  }
+  return out == host->result(call, 0) ? 0 : 1;
+}
+int loops_backwards(const teletensor_host* host, teletensor_call* call) {
+  return host->parallel_for(
+      call, -1, 1, [](void*, int64_t, int64_t) {}, nullptr);
+}
+int loops_over_nothing(const teletensor_host* host, teletensor_call* call) {
+  return host->parallel_for(call, 10, 1, nullptr, nullptr);
 }
 void throw_in_loop(void*, int64_t, int64_t) { throw std::logic_error("in a loop"); }
 int loops(const teletensor_host* host, teletensor_call* call) {
@@ -119,6 +136,17 @@ TEST_F(LibraryTest, RefusesTables) {
   flagged.flags = 64;
   library.operators = &flagged;
   EXPECT_THAT(refusal(&library), HasSubstr("flags that this daemon does not know"));
+  library.operators = &good;
+  library.operator_size = sizeof(teletensor_operator) + 4;
+  EXPECT_THAT(refusal(&library), HasSubstr("not aligned"));
+  // A later header's longer rows: refused if they say something that this daemon would ignore.
+  struct LaterOperator {
+    teletensor_operator known;
+    const char* added;
+  } later = {good, "means something"};
+  library.operators = &later.known;
+  library.operator_size = sizeof(LaterOperator);
+  EXPECT_THAT(refusal(&library), HasSubstr("uses members of a later version"));
   EXPECT_EQ(find_op("refused::f"), nullptr);  // nothing of a refused library is registered
 }
 
@@ -131,13 +159,42 @@ TEST_F(LibraryTest, RefusesNamesOfOtherLibraries) {
   EXPECT_EQ(find_op("names::g"), nullptr);
 }
 
+TEST_F(LibraryTest, AcceptsLongerRowsThatSayNothingMore) {
+  struct LaterOperator {
+    teletensor_operator known;
+    const char* added;
+  };
+  const LaterOperator later[] = {{row("later::f(Tensor x) -> Tensor", double_it), nullptr},
+                                 {row("later::g(Tensor x) -> Tensor", double_it), nullptr}};
+  const teletensor_library library = {TELETENSOR_OPERATOR_ABI, sizeof(LaterOperator), "later", &later[0].known, 2};
+  EXPECT_EQ(add_library(&library, "later.so", 1, Dispatcher::instance()).operators.size(), 2u);
+}
+
+TEST_F(LibraryTest, DescribesEachTensorOnce) {
+  teletensor_operator both = row("lists::f(Tensor[] x) -> Tensor", asks_again);
+  both.shape = "[2]";
+  both.dtype = "float32";
+  add({both});
+  const Tensor x = empty({3, 2}, DType::kFloat32, {});
+  const Tensor turned = ops::transpose(x, 0, 1);
+  const TensorMeta* const list[] = {turned.get(), x.get()};
+  const Arg args[] = {Arg(absl::MakeConstSpan(list))};
+  const Tensors result = ops::call(find_op("lists::f")->id, args);
+  EXPECT_EQ(result[0].data_as<float>()[0], 1.0f);
+  EXPECT_EQ(result[0].data_as<float>()[1], 1.0f);
+}
+
 TEST_F(LibraryTest, ContainsFailures) {
   add({row("fails::throws(Tensor x) -> Tensor", throw_it), row("fails::misuses(Tensor x) -> Tensor", misuse),
-       row("fails::sets(Tensor x) -> Tensor", sets_in_kernel), row("fails::loops(Tensor x) -> Tensor", loops)});
+       row("fails::sets(Tensor x) -> Tensor", sets_in_kernel), row("fails::loops(Tensor x) -> Tensor", loops),
+       row("fails::backwards(Tensor x) -> Tensor", loops_backwards),
+       row("fails::without(Tensor x) -> Tensor", loops_over_nothing)});
   EXPECT_THAT(error_of("fails::throws"), HasSubstr("thrown a C++ exception: by a kernel"));
   EXPECT_EQ(error_of("fails::misuses"), "no error");
   EXPECT_THAT(error_of("fails::sets"), HasSubstr("outside of a rule"));
   EXPECT_THAT(error_of("fails::loops"), HasSubstr("in a loop"));
+  EXPECT_THAT(error_of("fails::backwards"), HasSubstr("a parallel loop over -1 steps"));
+  EXPECT_THAT(error_of("fails::without"), HasSubstr("without a function"));
   EXPECT_EQ(error_of("fails::misuses"), "no error");
 }
 

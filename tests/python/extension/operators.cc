@@ -53,6 +53,7 @@ int cube(Host host, Call call) {
 }
 int cube_backward(Host host, Call call) {
   const teletensor_tensor *g = host->tensor(call, 0), *x = host->tensor(call, 1), *out = host->result(call, 0);
+  if (g->dtype != TELETENSOR_FLOAT64 || x->dtype != TELETENSOR_FLOAT64) return host->fail(call, "expected float64");
   for (int64_t i = 0; i < x->numel; ++i) {
     const double v = static_cast<const double*>(x->data)[i];
     static_cast<double*>(out->data)[i] = static_cast<const double*>(g->data)[i] * 3 * v * v;
@@ -154,7 +155,7 @@ const teletensor_operator kOperators[] = {
     op("check::scaled_add(Tensor a, Tensor b, *, float scale=1.0) -> Tensor", "broadcast(a, b)", "promote(a, b)",
        scaled_add, "a: g; b: g * scale"),
     op("check::cube(Tensor x) -> Tensor", "same(x)", "same(x)", cube, "x: check::cube_backward(g, x)"),
-    op("check::cube_backward(Tensor g, Tensor x) -> Tensor", "same(x)", "same(x)", cube_backward,
+    op("check::cube_backward(Tensor g, Tensor x) -> Tensor", "equal(x, g)", "same(x)", cube_backward,
        "g: g0 * 3 * x * x; x: g0 * g * 6 * x"),
     op("check::repeat(Tensor x, int[] times) -> Tensor", nullptr, nullptr, repeat, "x: sum(g, 0); ", repeat_rule),
     op("check::describe(Tensor a, Tensor? b=None, Tensor[] c=[], int d=4, float e=0.5, bool f=True, int? g=None, "

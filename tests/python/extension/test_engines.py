@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,9 +14,11 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import BUILD, IN_PROCESS, ROOT, client_environment
-from tests.python.extension.conftest import compile_library
+from tests.python.extension.conftest import HERE, compile_library
 from tests.python.session import test_isolation
 from tests.python.session.replaced_engine import replaced_engine
+from tests.python.session.test_metrics import await_listener, get, values
+from tests.python.session.test_tls import free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
@@ -119,8 +122,6 @@ def test_refused_library(build_folder, name):
     compile_library(file, folder / f"{name}.so", "-O0")
     ended = start(folder)
     assert ended.returncode == 1
-    import re
-
     assert re.search(message, ended.stderr), ended.stderr
     assert f"{name}.so" in ended.stderr
 
@@ -145,6 +146,36 @@ def test_refused_files(library, tmp_path):
     assert start(tmp_path / "missing").returncode != 0
 
 
+def test_folders_that_others_may_replace(library, tmp_path):
+    """Between the checks and the load: refused. A sticky folder, like /tmp, keeps others from it."""
+    shared = tmp_path / "shared"
+    folder = shared / "operators"
+    folder.mkdir(mode=0o755, parents=True)
+    (folder / "bad.so").write_bytes(b"not a shared object")
+    (folder / "bad.so").chmod(0o755)
+    shared.chmod(0o1777)
+    assert "cannot load the operators" in start(folder).stderr
+    shared.chmod(0o777)
+    assert f"because they may change {shared}" in start(folder).stderr
+    own = tmp_path / "own"
+    own.mkdir(mode=0o755)
+    (own / "link.so").symlink_to(folder / "bad.so")
+    assert f"because they may change {shared}" in start(own).stderr
+    shared.chmod(0o755)
+    assert "cannot load the operators" in start(own).stderr
+    if os.geteuid() == 0:  # may give files to another user
+        os.chown(folder / "bad.so", 12345, 12345)
+        assert "other users may change this file" in start(own).stderr
+
+
+def test_texts_are_utf8(tmp_path):
+    folder = tmp_path / "operators"
+    source = tmp_path / "texts.cc"
+    source.write_text(library_of(GOOD.replace("0", '"caf\\xe9"', 1)))
+    compile_library(source, folder / "texts.so", "-O0")
+    assert "not UTF-8" in start(folder).stderr
+
+
 def test_sessions_share_the_operators(operators_engine):
     code = "print(ops.scaled_add(torch.ones(2), torch.ones(2), scale=2.0).tolist())"
     assert client(operators_engine.address, code) == client(operators_engine.address, code) == "[3.0, 3.0]\n"
@@ -164,10 +195,16 @@ def test_engine_without_the_operators(own_daemon, operators_engine):
     assert client(operators_engine.address, code) == "True False\n2.0\n"
 
 
-def test_status_and_metrics(operators_engine):
+def test_status_and_metrics(own_daemon, library):
     from teletensor import _C
 
-    status = json.loads(_C.Admin(operators_engine.address).status())
+    place = f"127.0.0.1:{free_port()}"
+    engine = own_daemon("--operators", str(library), "--http", place)
+    await_listener(place)
+    rows = values(get(f"http://{place}/metrics")[1])
+    count = [value for name, value in rows.items() if name.startswith("teletensor_library_operators{")]
+    assert count == [(HERE / "operators.cc").read_text().count('"check::')]
+    status = json.loads(_C.Admin(engine.address).status())
     libraries = [library for device in status["devices"] for library in device["libraries"]]
     assert any(each["name"] == "check.so" and "check::scaled_add" in each["version"] for each in libraries)
 

@@ -190,6 +190,9 @@ def test_wrong_calls(torch, ops):
         lambda: ops.scaled_add(x, x, 2.0),
         lambda: ops.scaled_add(x, x, factor=2),
         lambda: ops.blend(x, x),
+        lambda: ops.softsign(x, out=torch.zeros(2)),
+        lambda: ops.softsign(x, requires_grad=True),
+        lambda: ops.repeat(x, 1, 2),
     ):
         with pytest.raises(RuntimeError, match="check::"):
             call()

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import copy
+
 import numpy as np
 import pytest
 
@@ -54,6 +56,11 @@ def test_make_fx(torch, ops):
     graph = make_fx(lambda x: ops.scaled_add(x, x, scale=2.0))(torch.ones(3))
     assert any("check.scaled_add" in str(node.target) for node in graph.graph.nodes)
     assert graph(torch.ones(3)).tolist() == [3.0] * 3
+    copied = copy.deepcopy(graph)
+    assert copied(torch.ones(3)).tolist() == [3.0] * 3
+    targets = [[node.target for node in each.graph.nodes] for each in (graph, copied)]
+    assert ops.scaled_add.default in targets[0] and ops.scaled_add.default in targets[1]
+    assert copy.deepcopy(ops.scaled_add) is ops.scaled_add
 
 
 def test_vmap(torch, ops):
