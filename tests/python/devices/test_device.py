@@ -220,10 +220,12 @@ def test_persist_is_refused(_engine, tmp_path):
     try:
         with session(daemon.address):
             x = torch.ones(2, device="example")
+            assert x.tolist() == [1, 1]  # persist() does not wait for what was issued before it
             with pytest.raises(RuntimeError, match="a tensor on example:0, a device of a device library, cannot be part of an image"):
                 torch.persist(3600)
             assert x.tolist() == [1, 1]
             del x
+            assert torch.ones(1).tolist() == [1]
             torch.persist(3600)
     finally:
         assert daemon.stop() == 0
