@@ -189,7 +189,7 @@ void OperatorNode::store(Tensor tensor, int16_t at, int32_t edge) {
   }
   GradMode off(false);
   auto meta = std::make_unique<const TensorMeta>(tensor.meta());
-  const bool moves = where == SavedTensors::kOnCpu && tensor.device().type == DeviceType::kCUDA;
+  const bool moves = where == SavedTensors::kOnCpu && is_accelerator(tensor.device().type);
   Tensor copy = moves ? ops::to_device(tensor, Device{}) : ops::clone(tensor);
   uint32_t version = Tape::current().tracked_version(copy);
   saved_.push_back({std::move(copy), version, at, edge, std::move(meta)});

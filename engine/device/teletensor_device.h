@@ -77,6 +77,8 @@ typedef struct TeletensorDeviceTensor {
   const int64_t* strides; /* `dims` numbers, in elements; 0 for a repeated dimension */
 } TeletensorDeviceTensor;
 
+/* Kinds of arguments. A parameter for a tensor may also get a number: a zero-dim tensor of the host is passed as one,
+ * so that a kernel checks the kind before it reads `tensors`. */
 enum {
   TELETENSOR_DEVICE_NONE = 0,     /* an omitted optional argument */
   TELETENSOR_DEVICE_TENSOR = 1,   /* tensors[0] */

@@ -46,6 +46,17 @@ void add(const v1::OffloadStatus& from, v1::OffloadStatus* to) {
   to->set_failures(to->failures() + from.failures());
 }
 
+void add_calls(const v1::OperatorCalls& from, v1::DeviceStatus* to) {
+  auto& known = *to->mutable_fallbacks();
+  const auto same = std::find_if(known.begin(), known.end(),
+                                 [&](const v1::OperatorCalls& each) { return each.name() == from.name(); });
+  if (same == known.end()) {
+    *to->add_fallbacks() = from;
+  } else {
+    same->set_calls(same->calls() + from.calls());
+  }
+}
+
 using DeviceStatuses = google::protobuf::RepeatedPtrField<v1::DeviceStatus>;
 
 void add_device(v1::DeviceStatus&& from, DeviceStatuses* all) {
@@ -54,6 +65,9 @@ void add_device(v1::DeviceStatus&& from, DeviceStatuses* all) {
     add(from.memory(), to.mutable_memory());
     to.set_kernel_calls(to.kernel_calls() + from.kernel_calls());
     to.set_fallback_calls(to.fallback_calls() + from.fallback_calls());
+    for (const v1::OperatorCalls& calls : from.fallbacks()) add_calls(calls, &to);
+    std::stable_sort(to.mutable_fallbacks()->begin(), to.mutable_fallbacks()->end(),
+                     [](const v1::OperatorCalls& a, const v1::OperatorCalls& b) { return a.calls() > b.calls(); });
     for (v1::LibraryStatus& library : *from.mutable_libraries()) {
       auto& known = *to.mutable_libraries();
       const auto same = std::find_if(known.begin(), known.end(),

@@ -12,7 +12,7 @@ import pytest
 
 from tests.conftest import ROOT, Daemon, client_environment
 from tests.python.devices.conftest import EXAMPLE, session
-from tests.python.session.test_principals import Engine, user
+from tests.python.session.test_principals import Engine, run, user
 
 MIB = 1 << 20
 
@@ -220,10 +220,12 @@ def test_persist_is_refused(_engine, tmp_path):
     try:
         with session(daemon.address):
             x = torch.ones(2, device="example")
+            assert x.tolist() == [1, 1]  # persist() does not wait for what was issued before it
             with pytest.raises(RuntimeError, match="a tensor on example:0, a device of a device library, cannot be part of an image"):
                 torch.persist(3600)
             assert x.tolist() == [1, 1]
             del x
+            assert torch.ones(1).tolist() == [1]
             torch.persist(3600)
     finally:
         assert daemon.stop() == 0
@@ -253,6 +255,40 @@ def test_limit_of_a_principal(tmp_path):
         lines = ran.stdout.splitlines()
         assert len(lines) == 3 and "on each GPU" in lines[0] and lines[1:] == ["0 0", "0"], (ran.stdout, ran.stderr)
     finally:
+        engine.stop()
+
+
+SHARED_BY_WORKERS = """
+import sys
+import teletensor as torch
+x = torch.ones(2, device="example:1") * 2
+print([torch.sinh(x).shape for i in range(int(sys.argv[1]))], torch.cosh(x).tolist(), flush=True)
+input()
+"""
+
+
+def test_workers(tmp_path):
+    """With --isolate=principal each worker has the devices; `teletensor status` adds their calls."""
+    engine = Engine(tmp_path, "--isolate", "principal", "--devices", str(EXAMPLE))
+    tokens = [user(engine.file, "add", name) for name in ("alice", "bob")]
+    root = user(engine.file, "add", "root", "--role", "operator")
+    engine.start()
+    clients = [
+        subprocess.Popen(
+            [sys.executable, "-c", SHARED_BY_WORKERS, str(1 + 2 * i)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+            env=client_environment(TELETENSOR_ADDRESS=engine.address, TELETENSOR_TOKEN=token),
+        )
+        for i, token in enumerate(tokens)
+    ]  # fmt: skip
+    try:
+        assert all("3.76" in client.stdout.readline() for client in clients)
+        done = run("--address", engine.address, "--token", root, "--admin-token", root, "status", "--json")
+        device = json.loads(done.stdout)["plugin_devices"][1]
+        assert [(each["name"], each["calls"]) for each in device["fallbacks"]] == [("sinh", "4"), ("cosh", "2")]
+        assert (device["kernel_calls"], device["fallback_calls"]) == ("4", "6")
+    finally:
+        for client in clients:
+            client.communicate("\n")
         engine.stop()
 
 

@@ -101,6 +101,17 @@ def test_autograd_threads(torch):
     assert w.grad.tolist() == [6, 6, 6]
 
 
+def test_saved_tensors_on_the_host(torch):
+    """save_on_cpu() frees the device's memory between the passes."""
+    x = torch.rand(1 << 18, device="example", requires_grad=True)
+    with torch.autograd.graph.save_on_cpu():
+        y = x.exp().sinh()
+    held = torch.example.memory_allocated()
+    y.sum().backward()
+    assert held == 2 << 20  # x and y
+    assert torch.allclose(x.grad, (x.exp().cosh() * x.exp()).detach())
+
+
 def test_layers_and_transforms(torch):
     """Composites, layers without kernels, sizes that depend on data, decompositions and function transforms."""
     image, layer = torch.randn(2, 3, 8, 8), torch.nn.Conv2d(3, 4, 3)
