@@ -19,8 +19,8 @@ from .load_fuzz import NUMBERS, SECONDS, with_mutated_bytes
 from .mutated_files import run
 
 # What a run may raise: errors of the engine and of operators with wrong arguments. load() raises less.
-ALLOWED = ("ValueError", "TypeError", "NotImplementedError", "RuntimeError", "IndexError", "OverflowError", "MemoryError", "KeyError",
-           "ZeroDivisionError", "UnicodeDecodeError", "AssertionError", "AttributeError", "OutOfMemoryError", "AxisError")  # fmt: skip
+ALLOWED = ("ValueError", "TypeError", "NotImplementedError", "RuntimeError", "IndexError", "OverflowError", "MemoryError",
+           "ZeroDivisionError", "UnicodeDecodeError", "OutOfMemoryError", "AxisError")  # fmt: skip
 
 
 def seeds() -> list[bytes]:
@@ -111,15 +111,19 @@ def mutations(originals: list[bytes], seed: int):
 
 
 def _is_large(data: bytes) -> bool:
-    """Whether a model may make large results: it has large numbers among its constants and attributes."""
+    """Whether a model may make large results: it has large numbers among its constants and attributes.
+
+    Constants that only Slice reads do not count: the ends of slices are limited to the size.
+    """
     import onnx
 
     graph = onnx.ModelProto.FromString(data).graph
     numbers = [n for node in graph.node for a in node.attribute for n in (a.i, *a.ints)]
+    read = {name for node in graph.node if node.op_type != "Slice" for name in node.input}
     for tensor in graph.initializer:
-        if tensor.data_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32):
+        if tensor.data_type in (onnx.TensorProto.INT64, onnx.TensorProto.INT32) and tensor.name in read:
             numbers += [int(n) for n in onnx.numpy_helper.to_array(tensor).reshape(-1)[:64]]
-    return any(abs(n) > 50 and n != 2**31 for n in numbers)
+    return any(abs(n) > 50 for n in numbers)
 
 
 def fault_of(torch, data: bytes) -> str | None:

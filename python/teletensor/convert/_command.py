@@ -21,6 +21,7 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("--opset", type=int, default=None, help="the operator set of an ONNX target")
     parser.add_argument("--static", action="store_true", help="fix every size to that of the examples")
     parser.add_argument("--no-check", action="store_true", help="do not run source and target for the example inputs")
+    parser.add_argument("--no-lower", action="store_true", help="keep the operators of quantized layers in a native model")
     parser.add_argument("--report", metavar="FILE", help="write the report there as JSON")
 
 
@@ -46,6 +47,7 @@ def run(args: argparse.Namespace) -> int:
             opset=args.opset,
             static=args.static,
             check=not args.no_check,
+            lower=not args.no_lower,
         )
     except ConversionFailed as error:
         report = error.report

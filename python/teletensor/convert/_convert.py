@@ -50,7 +50,7 @@ def format_of(path: Path) -> str:
 
 def convert(
     source: str | os.PathLike, target: str | os.PathLike, *, sizes: Mapping[str, int] | None = None, opset: int | None = None,
-    static: bool = False, check: bool = True, device: Any = "cpu",
+    static: bool = False, check: bool = True, lower: bool = True, device: Any = "cpu",
 ) -> Report:  # fmt: skip
     """Converts a model from one file to another. An existing target is replaced, if the conversion succeeds.
 
@@ -62,6 +62,7 @@ def convert(
         opset: the operator set of an ONNX target.
         static: makes every size that of the examples.
         check: runs source and target for the example inputs, and fails if they differ.
+        lower: computes quantized layers of a .pt2 file (PT2E) with integers in a native model, as lower_pt2e() does.
         device: where the model is read to.
 
     Returns:
@@ -78,6 +79,8 @@ def convert(
         raise ValueError(f"[convert] expected opset for an ONNX target only, got a target of the format {formats[1]}")
     try:
         read = _read(source, formats, dict(sizes or {}), device)
+        if lower and formats == (PT2, NATIVE):
+            _lower(report, read)
         _describe(report, read)
         with torch.no_grad(), _staged(target, formats[1]) as part:
             _write(report, read, part, formats[1], opset, static)
@@ -132,6 +135,17 @@ def _read(source: Path, formats: tuple[str, str], sizes: dict[str, int], device:
     if unknown:
         raise ValueError(f"[convert] expected names of the open sizes {_names(read.open_sizes)}, got {unknown}")
     return read
+
+
+def _lower(report: Report, read: Source) -> None:
+    """Replaces quantized layers by integer kernels, if there are any."""
+    if not any(str(node.target).startswith("quantized_decomposed.") for node in read.module.graph.nodes):
+        return
+    from ..ao.quantization.pt2e.lowering import lower_pt2e
+
+    read.module = lower_pt2e(read.module, inplace=True)
+    count = sum(str(node.target).startswith("teletensor.int8_") for node in read.module.graph.nodes)
+    report.notes.append(f"{count} quantized layers compute with integers")
 
 
 def _text(name: str, tensor: Any, dims: Mapping[int, str]) -> str:

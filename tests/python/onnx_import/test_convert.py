@@ -185,3 +185,15 @@ def test_a_negative_size_of_an_input_is_open(tmp_path):
     assert torch.onnx.load(proto)(torch.tensor([-1.0, 2.0])).tolist() == [1.0, 2.0]
     with pytest.raises(ValueError, match="expected a file"):
         torch.onnx.load(tmp_path)
+
+
+def test_quantized_layers_of_a_native_model_compute_with_integers(tmp_path):
+    from tests.python.pt2e.test_graphs import converted
+
+    quantized, samples = converted(torch, "mlp", "xnnpack")
+    torch.export.save(torch.export.export(quantized, (samples[0],)), tmp_path / "q.pt2")
+    lowered = convert(tmp_path / "q.pt2", tmp_path / "lowered")
+    kept = convert(tmp_path / "q.pt2", tmp_path / "kept", lower=False)
+    assert (lowered.notes, kept.notes) == (["2 quantized layers compute with integers"], [])
+    sizes = [(tmp_path / name / "program.pb").stat().st_size for name in ("lowered", "kept")]
+    assert sizes[0] < sizes[1]  # fewer operators

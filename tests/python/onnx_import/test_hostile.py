@@ -61,6 +61,12 @@ INVALID = {
     "a negative size": (lambda: with_initializer(raw([-4], b"\0" * 16)), "sizes of at least 0"),
     "many dimensions": (lambda: with_initializer(raw([1] * 1000, b"\0" * 4)), "at most 64 sizes"),
     "an unknown element type": (lambda: with_initializer(raw([1], b"\0" * 4, 99)), "element type"),
+    "an attribute of another type": (
+        lambda: of_nodes(helper.make_node("Loop", ["", "", "x"], ["y"], body=[1, 2])),
+        "'body' of type GRAPH, got INTS",
+    ),
+    "a missing input": (lambda: of_nodes(helper.make_node("Conv", ["x", ""], ["y"])), "expected the input 'W'"),
+    "too few inputs": (lambda: of_nodes(helper.make_node("Conv", ["x"], ["y"])), "expected 2 to 3 inputs, the node has 1"),
     "no operator set": (lambda: onnx.ModelProto(graph=onnx.GraphProto(name="g"), ir_version=9), "opset_import"),
     "a function that calls itself": (lambda: of_nodes(helper.make_node("f", ["x"], ["y"], domain="own"), functions=[function("f", "f")]),
                                      "nested at most"),

@@ -15,6 +15,7 @@ from . import _values, _weights
 from ._call import Call, kept
 from ._package import onnx
 from ._run import Run, Step
+from ._schemas import check_node
 from .ops import find
 
 MAX_DEPTH = 24  # graphs and functions within each other
@@ -242,6 +243,7 @@ class Builder:
             raise ValueError(f"[onnx.load] expected a version of the operator set {domain!r}, which {where} belongs to")
         if domain == "" and version > MAX_OPSET:
             raise NotImplementedError(f"[onnx.load] expected an operator set of at most {MAX_OPSET}, got {version}")
+        check_node(node, domain, version)
         function = find(domain, node.op_type, version)
         if function is None:
             function = self._from_schema(node, domain, version, attributes, depth, prefix)

@@ -36,6 +36,8 @@ def _quantize_to(values: Tensor, zero: Tensor | None, number: int, saturate: boo
     if number in _types.SMALL_FLOATS:
         found = values if zero is None else values + zero.to(values.dtype)
         return convert(found, number, saturate)
+    if number not in _RANGES:
+        raise ValueError(f"[QuantizeLinear] expected an element type of integers or small floats, got {number}")
     low, high = _RANGES[number]
     whole = torch.round(values.to(torch.float32) if values.element_size() < 4 else values)
     if zero is not None:
