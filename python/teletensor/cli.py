@@ -249,8 +249,13 @@ def main(argv: list[str] | None = None) -> int:
     except ConnectionError as e:
         print(f"teletensor: {e}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)
         return 1
-    except (ValueError, PermissionError) as e:
+    except (ValueError, PermissionError, FileNotFoundError) as e:
         print(f"teletensor: {e}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as e:
+        if (e.name or "").partition(".")[0] != "rich":
+            raise
+        print(f"teletensor: {args.command} needs rich: pip install 'teletensor[cli]'", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130
