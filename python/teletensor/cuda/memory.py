@@ -32,7 +32,17 @@ def memory_stats(device=None) -> OrderedDict[str, int]:
     ``limit_bytes``: limit of the pool (``teletensord --memory-limit``). ``session_limit_bytes``: limit of this session
     over all devices. A limit of 0 means no limit.
     """
-    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(0 if _is_cpu(device) else device_code(device)).tolist(), strict=True))
+    return named(request(device).tolist())
+
+
+def request(device=None) -> _C.Tensor:
+    """The values of ``memory_stats`` as a tensor on the CPU, for a reader that does not wait yet."""
+    return _C.ops.memory_stats(0 if _is_cpu(device) else device_code(device))
+
+
+def named(values: list[int]) -> OrderedDict[str, int]:
+    """The values of ``request`` by name."""
+    return OrderedDict(zip(_NAMES, values, strict=True))
 
 
 def memory_allocated(device=None) -> int:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from html.parser import HTMLParser
 
 import pytest
 
-from tests.conftest import IN_PROCESS
+from tests.conftest import IN_PROCESS, Daemon
 
 
 class Table(HTMLParser):
@@ -173,17 +175,35 @@ def test_ended_session_is_left_to_the_text(torch):
 @pytest.mark.skipif(IN_PROCESS, reason="describes a connection")
 def test_connection(torch):
     connection = torch.connection()
-    waits = connection.counters()["waits"]
+    x = torch.ones(1 << 20)
     rows = dict(Table(connection._repr_html_()).rows)
     assert rows["address"] == connection.address and rows["engine"] == f"teletensord {torch.__version__}"
-    assert "GiB" in rows["cpu"] and "1,048,576 tensors" in rows["limits"]
+    assert "GiB" in rows["cpu"] and f"{x.nbytes >> 20} MiB in this session's tensors" in rows["cpu"]
+    assert rows["limits"].startswith("memory without a limit; 1,048,576 tensors; ")
+    waits = connection.counters()["waits"]
     assert repr(connection).startswith(f"<Connection to {connection.address}: session ")
     assert connection.counters()["waits"] == waits
 
 
+@pytest.mark.skipif(IN_PROCESS, reason="stops a daemon")
+def test_limit_and_an_engine_that_does_not_answer(torch, tmp_path):
+    """The limit of the session; without an answer the table shows what is known without it."""
+    daemon = Daemon(tmp_path)
+    try:
+        torch.connect(daemon.address, memory_limit=3 << 20)
+        assert dict(Table(torch.connection()._repr_html_()).rows)["limits"].startswith("3 MiB of memory; ")
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        rows = dict(Table(torch.connection()._repr_html_()).rows)
+        assert rows["limits"].startswith("1,048,576 tensors") and "this session" not in rows["cpu"]
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
+        torch.disconnect()
+        daemon.stop()
+
+
 def test_text_of_an_engine_is_escaped():
     """What an engine states about itself is text, not HTML."""
-    from teletensor import _html
+    from teletensor import _connection_html
 
     class Hostile:
         address = "<script>alert(1)</script>"
@@ -196,7 +216,7 @@ def test_text_of_an_engine_is_escaped():
         def counters(self):
             return {"instructions": 0, "frames": 0, "bytes_sent": 0, "round_trip": 0.0, "waits": 0}
 
-    table = Table(_html._connection_html(Hostile()))
+    table = Table(_connection_html._connection_html(Hostile()))
     assert table.tags == TAGS
     assert dict(row for row in table.rows)["address"] == "<script>alert(1)</script>"
 
