@@ -38,7 +38,7 @@ PLAIN_ATTRIBUTES = frozenset(("__class__", "__cuda_array_interface__", "__dict__
 _INIT = frozenset(("uniform_", "normal_", "constant_", "kaiming_uniform_"))
 _NEVER_METHODS = frozenset((
     "__array_namespace__", "__class_getitem__", "__dir__", "__hash__", "__init__", "__init_subclass__", "__iter__", "__new__",
-    "__torch_dispatch__", "__torch_function__", "as_subclass",
+    "__torch_dispatch__", "__torch_function__", "_repr_html_", "_repr_mimebundle_", "as_subclass",
 ))  # fmt: skip
 
 

@@ -40,13 +40,22 @@ def _repr_html_(self: Tensor) -> str | None:
     """A table for notebooks, of at most the values that printing reads. None, for which a notebook prints the tensor, if a
     subclass has another text or if the values are an error, which printing raises.
     """
-    if type(self).__repr__ is not Tensor.__repr__:
-        return None
     from ._tensor_html import tensor_html  # used in notebooks only
 
     try:
         return tensor_html(self)
-    except (RuntimeError, ValueError, TypeError, IndexError, NotImplementedError):
+    except Exception:  # printing raises it, and a notebook shows the traceback once
+        return None
+
+
+@_method
+def _repr_mimebundle_(self: Tensor, include=None, exclude=None) -> dict[str, str] | None:
+    """The text and the table for notebooks, of values that are read once; None as in ``_repr_html_``."""
+    from ._tensor_html import bundle
+
+    try:
+        return bundle(self, include, exclude)
+    except Exception:  # as in _repr_html_
         return None
 
 

@@ -1,6 +1,9 @@
-"""The table of a tensor in a notebook."""
+"""What a notebook shows of a tensor: its text and a table, of values that are read once."""
 
 from __future__ import annotations
+
+from collections.abc import Container
+from typing import Any
 
 from . import _C, _html, _tensor_str
 from ._layouts import strided
@@ -8,15 +11,15 @@ from ._layouts import strided
 _ROWS = 20  # rows and columns that are shown in full
 
 
-def _edges(tensor: _C.Tensor, everything: bool) -> tuple[_C.Tensor, list[int]]:
-    """The shown elements of a matrix, and by dimension where elements were left out (0: nowhere)."""
-    edge, cuts = _tensor_str._options["edgeitems"], []
-    for d, size in enumerate(tensor.shape):
-        cut = size > (max(_ROWS, 2 * edge) if everything else 2 * edge)
-        if cut:
-            tensor = _C.torch.cat([tensor.narrow(d, 0, edge), tensor.narrow(d, size - edge, edge)], d)
-        cuts.append(edge if cut else 0)
-    return tensor, cuts
+def _cut(values: list, size: int, summarized: bool) -> tuple[list, int | None]:
+    """The shown ones of a dimension's values, and the number of those before the ones that were left out, or None.
+
+    Of a summarized tensor `values` are the edges already.
+    """
+    edge = _tensor_str._options["edgeitems"]
+    if summarized:
+        return values, edge if size > 2 * edge else None
+    return (values[:edge] + values[size - edge :], edge) if size > max(_ROWS, 2 * edge) else (values, None)
 
 
 def _caption(tensor: _C.Tensor) -> str:
@@ -30,29 +33,70 @@ def _caption(tensor: _C.Tensor) -> str:
     return f"<b>{_html.escape(type(tensor).__name__)}</b> " + _html.escape(", ".join(filter(None, words)))
 
 
-def tensor_html(tensor: _C.Tensor) -> str:
-    """A table of the first matrix of a tensor's last two dimensions, with the caption "shape, dtype, device".
+def _table(tensor: _C.Tensor, matrix: Any) -> str:
+    """A tensor's table with the caption "shape, dtype, device". `matrix`: of the values that were read the first matrix."""
+    caption = _caption(tensor)
+    outer = tensor.dim() - 2
+    if outer > 0:
+        caption += f"; [{', '.join('0' * outer)}, :, :]"
+    rows = [matrix] if tensor.dim() == 1 else [[matrix]] if tensor.dim() == 0 else matrix
+    height, width = (1, 1, *tensor.shape)[-2:]
+    summarized = _tensor_str.is_summarized(tensor)
+    rows, above = _cut(rows, height, summarized)
+    cut = [_cut(row, width, summarized) for row in rows]
+    formatter = _tensor_str.formatter_of(tensor, [value for row, _ in cut for value in row])
+    cells = []
+    for row, left in cut:
+        words = [formatter(value).strip() for value in row]
+        cells.append(words if left is None else [*words[:left], "…", *words[left:]])
+    if above is not None:
+        cells.insert(above, ["⋮"] * max(map(len, cells), default=1))
+    return _html.table(caption, cells)
+
+
+def _is_shown(tensor: _C.Tensor) -> bool:
+    """Whether the table shows values."""
+    return _tensor_str.is_read(tensor) and tensor.layout == strided
+
+
+def _is_plain(kind: type) -> bool:
+    """Whether a class leaves the text to Tensor."""
+    override, own = kind.__torch_function__, _C.Tensor.__torch_function__
+    overrides = override is not _C._disabled_torch_function_impl and getattr(override, "__func__", None) is not own.__func__
+    return kind.__repr__ is _C.Tensor.__repr__ and not overrides and not hasattr(kind, "_repr_pretty_")
+
+
+def tensor_html(tensor: _C.Tensor) -> str | None:
+    """A table of the first matrix of a tensor's last two dimensions; None for a subclass with another text.
 
     Only the shown elements are read: a subset of those that printing reads.
     """
-    caption = _caption(tensor)
-    if tensor.device.type == "meta" or _C._is_wrapper(tensor) or tensor.layout != strided or tensor.numel() == 0:
-        return _html.table(caption, [])
+    if not _is_plain(type(tensor)):
+        return None
+    if not _is_shown(tensor):
+        return _html.table(_caption(tensor), [])
     matrix = tensor.detach()
-    outer = matrix.dim() - 2
-    for _ in range(outer):
+    for _ in range(matrix.dim() - 2):
         matrix = matrix.select(0, 0)
-    if outer > 0:
-        caption += f"; [{', '.join('0' * outer)}, :, :]"
-    everything = tensor.numel() <= _tensor_str._options["threshold"]
-    shown, cuts = _edges(matrix.reshape(1, -1) if matrix.dim() < 2 else matrix, everything)
-    nested = shown.tolist()
-    values = _tensor_str._flatten(nested)
-    form = _tensor_str._ComplexFormatter if tensor.dtype.is_complex else _tensor_str._Formatter
-    formatter = form(values) if tensor.dtype.is_complex else form(values, tensor.is_floating_point())
-    rows = [[formatter(value).strip() for value in row] for row in nested]
-    if cuts[1]:
-        rows = [[*row[: cuts[1]], "…", *row[cuts[1] :]] for row in rows]
-    if cuts[0]:
-        rows.insert(cuts[0], ["⋮"] * len(rows[0]))
-    return _html.table(caption, rows)
+    return _table(tensor, _tensor_str.read(matrix, summarize=_tensor_str.is_summarized(tensor)))
+
+
+def bundle(tensor: _C.Tensor, include: Container[str] | None, exclude: Container[str] | None) -> dict[str, str] | None:
+    """The text and the table of a tensor by their types, without those that are not included; the values are read once.
+
+    None for a subclass with another text or table.
+    """
+    kind = type(tensor)
+    if not _is_plain(kind) or kind._repr_html_ is not _C.Tensor._repr_html_:
+        return None
+    if _is_shown(tensor):
+        nested = _tensor_str.read(tensor, summarize=_tensor_str.is_summarized(tensor))
+        matrix = nested
+        for _ in range(tensor.dim() - 2):
+            matrix = matrix[0]
+        text = tensor.__repr__(tensor_contents=_tensor_str.contents(tensor, nested))
+        table = _table(tensor, matrix)
+    else:
+        text, table = repr(tensor), _html.table(_caption(tensor), [])
+    found = {"text/plain": text, "text/html": table}
+    return {name: value for name, value in found.items() if (not include or name in include) and name not in (exclude or ())}

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Iterator
+from typing import Any
 
 from . import _C
 
@@ -127,14 +128,37 @@ def _names(tensor: _C.Tensor) -> tuple[str, str, str]:
     return "", f"{kind.__name__}(", ")"
 
 
+def read(tensor: _C.Tensor, *, summarize: bool) -> Any:
+    """The printed elements as nested lists, or as a number: if `summarize`, those at the edges. Waits."""
+    return (_edges(tensor.detach()) if summarize else tensor.detach()).tolist()
+
+
+def is_summarized(tensor: _C.Tensor) -> bool:
+    """Whether only the edges of a tensor are printed."""
+    return tensor.numel() > _options["threshold"]
+
+
+def formatter_of(tensor: _C.Tensor, values: list) -> _Formatter | _ComplexFormatter:
+    """The format of a tensor's elements, of which `values` are printed."""
+    return _ComplexFormatter(values) if tensor.dtype.is_complex else _Formatter(values, tensor.is_floating_point())
+
+
+def contents(tensor: _C.Tensor, nested: Any) -> str:
+    """The values that `read` returned, as in the text of the tensor."""
+    formatter = formatter_of(tensor, _flatten(nested))
+    return _body(nested, len(_names(tensor)[1]), formatter, is_summarized(tensor), list(tensor.shape))
+
+
+def is_read(tensor: _C.Tensor) -> bool:
+    """Whether printing a tensor reads values."""
+    return not (tensor.device.type == "meta" or _C._is_wrapper(tensor) or tensor.numel() == 0)
+
+
 def _tensor_str(self: _C.Tensor, indent: int) -> str:
     """The values in brackets; lines after the first are indented. Libraries use this name too."""
-    summarize = self.numel() > _options["threshold"]
-    shown = _edges(self.detach()) if summarize else self.detach()
-    nested = shown.tolist()
-    values = _flatten(nested)
-    formatter = _ComplexFormatter(values) if self.dtype.is_complex else _Formatter(values, self.is_floating_point())
-    return _body(nested, indent, formatter, summarize, list(self.shape))
+    summarize = is_summarized(self)
+    nested = read(self, summarize=summarize)
+    return _body(nested, indent, formatter_of(self, _flatten(nested)), summarize, list(self.shape))
 
 
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:

@@ -243,11 +243,19 @@ def main(argv: list[str] | None = None) -> int:
             args.address, args.token, deadline, admin_token=args.admin_token, fingerprint=args.fingerprint, ca=args.ca
         )
         args.run(admin, args)
+    except BrokenPipeError:  # the reader of the output has ended, as in `teletensor operators | head`
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # Python flushes it at its end
+        return 1
     except ConnectionError as e:
         print(f"teletensor: {e}\nSelect the engine with --address or TELETENSOR_ADDRESS.", file=sys.stderr)
         return 1
-    except (ValueError, PermissionError) as e:
+    except (ValueError, PermissionError, FileNotFoundError) as e:
         print(f"teletensor: {e}", file=sys.stderr)
+        return 1
+    except ModuleNotFoundError as e:
+        if (e.name or "").partition(".")[0] != "rich":
+            raise
+        print(f"teletensor: {args.command} needs rich: pip install 'teletensor[cli]'", file=sys.stderr)
         return 1
     except KeyboardInterrupt:
         return 130

@@ -9,18 +9,18 @@ import sys
 import pytest
 import yaml
 
+from teletensor import cli
 from tests.conftest import IN_PROCESS, ROOT, client_environment
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="tests the command of the ordinary build")
 
 
-def command(*words: str) -> subprocess.CompletedProcess:
-    return subprocess.run([sys.executable, "-m", "teletensor.cli", *words], env=client_environment(), capture_output=True, text=True)
+COMMAND = [sys.executable, "-m", "teletensor.cli"]
 
 
 @pytest.fixture(scope="module")
 def table() -> dict:
-    done = command("operators", "--json")
+    done = subprocess.run([*COMMAND, "operators", "--json"], env=client_environment(), capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     return json.loads(done.stdout)
 
@@ -29,7 +29,7 @@ def test_ids_are_those_of_the_declarations(table):
     declared = {
         entry["id"]: entry["op"]
         for path in (ROOT / "engine/ops").glob("*.yaml")
-        for entry in yaml.safe_load(path.read_text())
+        for entry in yaml.load(path.read_text(), Loader=yaml.CSafeLoader)
     }
     found = {operator["id"]: operator["name"] for operator in table["operators"]}
     assert declared.items() <= found.items()
@@ -64,12 +64,23 @@ def test_digest_and_version(table, torch):
     assert table["version"] == torch.__version__
 
 
-def test_text():
-    lines = command("operators").stdout.splitlines()
+def test_text(capsys):
+    assert cli.main(["operators"]) == 0
+    lines = capsys.readouterr().out.splitlines()
     assert "  350 matmul(Tensor input, Tensor other) -> 1" in lines
     assert "  300 sum(Tensor input, int[]? dim=None, bool keepdim=False, DType? dtype=None) -> 1" in lines
 
 
-def test_options_of_an_engine_are_refused():
-    done = command("--address", "127.0.0.1:1", "operators")
-    assert done.returncode == 1 and "--address has no effect on operators" in done.stderr
+def test_options_of_an_engine_are_refused(capsys):
+    assert cli.main(["--address", "127.0.0.1:1", "operators"]) == 1
+    assert "--address has no effect on operators" in capsys.readouterr().err
+
+
+def test_reader_that_ends(tmp_path):
+    """As with `| head -1`: no message, since nothing is wrong with an engine."""
+    with (tmp_path / "errors").open("w") as errors:
+        process = subprocess.Popen([*COMMAND, "operators", "--json"], env=client_environment(), stdout=subprocess.PIPE, stderr=errors)
+        process.stdout.readline()
+        process.stdout.close()
+        assert process.wait(60) == 1
+    assert (tmp_path / "errors").read_text() == ""

@@ -28,7 +28,7 @@ def _is_cpu(device) -> bool:
 
 def stats_of(code: int) -> OrderedDict[str, int]:
     """The statistics of the device with this number in instructions."""
-    return OrderedDict(zip(_NAMES, _C.ops.memory_stats(code).tolist(), strict=True))
+    return named(_C.ops.memory_stats(code).tolist())
 
 
 def memory_stats(device=None) -> OrderedDict[str, int]:
@@ -37,7 +37,17 @@ def memory_stats(device=None) -> OrderedDict[str, int]:
     ``limit_bytes``: limit of the pool (``teletensord --memory-limit``). ``session_limit_bytes``: limit of this session
     over all devices. A limit of 0 means no limit.
     """
-    return stats_of(0 if _is_cpu(device) else device_code(device))
+    return named(request(device).tolist())
+
+
+def request(device=None) -> _C.Tensor:
+    """The values of ``memory_stats`` as a tensor on the CPU, for a reader that does not wait yet."""
+    return _C.ops.memory_stats(0 if _is_cpu(device) else device_code(device))
+
+
+def named(values: list[int]) -> OrderedDict[str, int]:
+    """The values of ``request`` by name."""
+    return OrderedDict(zip(_NAMES, values, strict=True))
 
 
 def memory_allocated(device=None) -> int:

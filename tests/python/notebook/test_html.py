@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
+import signal
 from html.parser import HTMLParser
 
 import pytest
 
-from tests.conftest import IN_PROCESS
+from tests.conftest import IN_PROCESS, Daemon
 
 
 class Table(HTMLParser):
@@ -67,6 +69,25 @@ def test_tensors(torch, code, rows, caption):
     assert table.rows == rows and caption in table.caption
 
 
+MORE = [
+    "torch.arange(3_000_000).reshape(3, 1000, 1000)", "torch.arange(420.0).reshape(20, 21)", "torch.arange(30000.0).reshape(20, 1500)",
+    "torch.zeros(2000, 0)", "torch.randn(7, 7, 3, 3, dtype=torch.complex64)", "torch.ones(3).expand(1000, 3)",
+    "torch.arange(30.0).reshape(5, 6).t()", "torch.tensor([1.5], dtype=torch.bfloat16)",
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("code", [case[0] for case in CASES] + MORE)
+def test_display_reads_once(torch, code):
+    """The text is that of repr(), the table that of _repr_html_(), and both are of the same read."""
+    x = eval(code, {"torch": torch})
+    before = torch.connection().counters()["waits"]
+    shown = x._repr_mimebundle_(include=None, exclude=None)
+    assert torch.connection().counters()["waits"] - before == (x.numel() > 0 and x.device.type != "meta")
+    assert shown == {"text/plain": repr(x), "text/html": x._repr_html_()}
+    assert set(x._repr_mimebundle_(include=["text/html"])) == {"text/html"}
+    assert set(x._repr_mimebundle_(exclude={"text/html"})) == {"text/plain"}
+
+
 def test_large_tensor_is_not_read(torch):
     """Six rows and six columns are read, whatever the tensor's size."""
     x = torch.arange(3_000_000, dtype=torch.float32).reshape(3, 1000, 1000)
@@ -98,35 +119,91 @@ def test_names_are_escaped(torch):
 
 
 def test_subclass_with_its_own_text(torch):
+    """Its text is shown, its handler is not called with functions that PyTorch does not have, and its table remains."""
+
     class Named(torch.Tensor):
         def __repr__(self):
             return "a name"
 
-    assert torch.ones(1).as_subclass(Named)._repr_html_() is None
+    class Handler(torch.Tensor):
+        @classmethod
+        def __torch_function__(cls, func, types, args=(), kwargs=None):
+            if "_repr_" in func.__name__:
+                raise AssertionError(func)
+            return super().__torch_function__(func, types, args, kwargs or {})
+
+    class OwnTable(torch.Tensor):
+        def _repr_html_(self):
+            return "<i>own</i>"
+
+    for kind in Named, Handler:
+        x = torch.ones(1).as_subclass(kind)
+        assert x._repr_html_() is None and x._repr_mimebundle_() is None
+    x = torch.ones(1).as_subclass(OwnTable)
+    assert x._repr_mimebundle_() is None and x._repr_html_() == "<i>own</i>"
+
+
+def test_replaced_text(torch, monkeypatch):
+    """Libraries that replace Tensor.__repr__ are shown."""
+    monkeypatch.setattr(torch.Tensor, "__repr__", lambda self: "short")
+    assert torch.ones(1)._repr_mimebundle_() is None
+
+
+@pytest.mark.parametrize("code", ["torch.linalg.inv(torch.zeros(2, 2))", "torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)"])
+def test_what_is_left_to_the_text(torch, code):
+    """An error, whose traceback a notebook then shows once, and values that are not those of a plain tensor."""
+    x = eval(code, {"torch": torch})
+    assert x._repr_html_() is None and x._repr_mimebundle_() is None
 
 
 def test_error_is_left_to_the_text(torch):
-    """A notebook shows the traceback of the text once."""
-    x = torch.linalg.inv(torch.zeros(2, 2))
-    assert x._repr_html_() is None
     with pytest.raises(RuntimeError, match="singular"):
-        repr(x)
+        repr(torch.linalg.inv(torch.zeros(2, 2)))
+
+
+@pytest.mark.skipif(IN_PROCESS, reason="ends a connection")
+def test_ended_session_is_left_to_the_text(torch):
+    """The error of a connection is not shown twice."""
+    x = torch.ones(2)
+    torch.disconnect()
+    try:
+        assert x._repr_html_() is None and x._repr_mimebundle_() is None
+    finally:
+        torch.connection()
 
 
 @pytest.mark.skipif(IN_PROCESS, reason="describes a connection")
 def test_connection(torch):
     connection = torch.connection()
-    waits = connection.counters()["waits"]
+    x = torch.ones(1 << 20)
     rows = dict(Table(connection._repr_html_()).rows)
     assert rows["address"] == connection.address and rows["engine"] == f"teletensord {torch.__version__}"
-    assert "GiB" in rows["cpu"] and "1,048,576 tensors" in rows["limits"]
+    assert "GiB" in rows["cpu"] and f"{x.nbytes >> 20} MiB in this session's tensors" in rows["cpu"]
+    assert rows["limits"].startswith("memory without a limit; 1,048,576 tensors; ")
+    waits = connection.counters()["waits"]
     assert repr(connection).startswith(f"<Connection to {connection.address}: session ")
     assert connection.counters()["waits"] == waits
 
 
+@pytest.mark.skipif(IN_PROCESS, reason="stops a daemon")
+def test_limit_and_an_engine_that_does_not_answer(torch, tmp_path):
+    """The limit of the session; without an answer the table shows what is known without it."""
+    daemon = Daemon(tmp_path)
+    try:
+        torch.connect(daemon.address, memory_limit=3 << 20)
+        assert dict(Table(torch.connection()._repr_html_()).rows)["limits"].startswith("3 MiB of memory; ")
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        rows = dict(Table(torch.connection()._repr_html_()).rows)
+        assert rows["limits"].startswith("1,048,576 tensors") and "this session" not in rows["cpu"]
+    finally:
+        os.kill(daemon.process.pid, signal.SIGCONT)
+        torch.disconnect()
+        daemon.stop()
+
+
 def test_text_of_an_engine_is_escaped():
     """What an engine states about itself is text, not HTML."""
-    from teletensor import _html
+    from teletensor import _connection_html
 
     class Hostile:
         address = "<script>alert(1)</script>"
@@ -139,7 +216,7 @@ def test_text_of_an_engine_is_escaped():
         def counters(self):
             return {"instructions": 0, "frames": 0, "bytes_sent": 0, "round_trip": 0.0, "waits": 0}
 
-    table = Table(_html._connection_html(Hostile()))
+    table = Table(_connection_html._connection_html(Hostile()))
     assert table.tags == TAGS
     assert dict(row for row in table.rows)["address"] == "<script>alert(1)</script>"
 

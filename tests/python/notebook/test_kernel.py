@@ -83,10 +83,16 @@ def test_results(kernel):
     assert found["text/plain"].startswith("<Connection to unix:") and "<td>engine</td>" in found["text/html"]
 
 
+def test_a_display_reads_once(kernel):
+    kernel.run("before = torch.connection().counters()['waits']")
+    assert {"text/plain", "text/html"} <= set(kernel.run("x + 1"))
+    assert kernel.run("torch.connection().counters()['waits'] - before")["text/plain"] == "1"
+
+
 def test_error(kernel):
     """One traceback, and the session continues."""
-    found = kernel.run("torch.linalg.inv(torch.zeros(2, 2))")
-    assert "text/html" not in found
+    kinds = [kind for kind, _ in kernel.messages("torch.linalg.inv(torch.zeros(2, 2))")]
+    assert kinds.count("error") == 1 and "execute_result" not in kinds
     assert kernel.run("x.sum().item()")["text/plain"] == "6.0"
 
 
