@@ -249,3 +249,33 @@ except ValueError as error:
 print("ok")
 """
     assert run(root, SETUP + code) == "ok\n"
+
+
+def test_quantized_files_with_other_dtypes_are_refused(root):
+    code = """
+u8, f8 = torch.zeros(1, 2, dtype=torch.uint8), torch.zeros(2, 2).to(torch.float8_e4m3fn)
+blocks = torch.zeros(1, 2, 2, dtype=torch.uint8)
+stored = [
+    {"e_blocks": blocks.to(torch.int8), "e_scales": u8}, {"e_blocks": blocks.int(), "e_scales": u8},
+    {"e_blocks": blocks, "e_scales": u8.float()}, {"e_blocks": blocks, "e_scales": u8.to(torch.int8)},
+    {"l.weight": f8, "l.weight_scale_inv": torch.ones(1, 1, dtype=torch.uint8)},
+    {"l.weight": torch.zeros(2, 2, dtype=torch.complex64), "l.weight_scale_inv": torch.ones(1, 1)},
+]
+for i, state in enumerate(stored):
+    dcp.save(state, storage_writer=dcp.HuggingFaceStorageWriter(f"x{i}"))
+    try:
+        dcp.QuantizedHuggingFaceStorageReader(f"x{i}").read_metadata()
+    except ValueError as error:
+        assert "does not fit" in str(error) and "torch." in str(error).replace("teletensor", "torch"), error
+        continue
+    raise AssertionError(i)
+for options in ({"block_size": 2.5}, {"block_size": True}, {"block_size": "4"}, {"block_size": 2**70}, {"block_size": 0},
+                {"target_dtype": torch.int32}, {"target_dtype": None}, {"target_dtype": "float32"}):
+    try:
+        dcp.QuantizedHuggingFaceStorageReader("x0", **options)
+    except ValueError:
+        continue
+    raise AssertionError(options)
+print("ok")
+"""
+    assert run(root, SETUP + code) == "ok\n"

@@ -128,14 +128,19 @@ class QuantizedHuggingFaceStorageReader(HuggingFaceStorageReader):
 
     Args:
         thread_count: has no effect: one thread of the engine reads the files.
-        target_dtype: the dtype in which weights are dequantized.
+        target_dtype: the floating-point dtype in which weights are dequantized.
         block_size: the number of rows and of columns of a block.
+
+    Raises:
+        ValueError: another target_dtype or block_size, or, when metadata is read, scales whose sizes or dtypes do not fit the weight.
     """
 
     def __init__(self, path: str, thread_count: int = 1, target_dtype: _C.dtype = _C.float32, block_size: int = 128) -> None:
         super().__init__(path, thread_count)
-        if block_size < 1:
-            raise ValueError(f"[QuantizedHuggingFaceStorageReader] expected a positive block_size, got {block_size}")
+        if not isinstance(block_size, int) or isinstance(block_size, bool) or not 1 <= block_size < 2**63:
+            raise ValueError(f"[QuantizedHuggingFaceStorageReader] expected a positive block_size, got {block_size!r}")
+        if not isinstance(target_dtype, _C.dtype) or not target_dtype.is_floating_point:
+            raise ValueError(f"[QuantizedHuggingFaceStorageReader] expected a floating-point target_dtype, got {target_dtype!r}")
         self.target_dtype, self.block_size = target_dtype, block_size
         self._scales: dict[str, str] = {}  # by weight
         self._stored: dict[str, TensorStorageMetadata] = {}
@@ -154,7 +159,11 @@ class QuantizedHuggingFaceStorageReader(HuggingFaceStorageReader):
     def _dequantized(self, name: str, scale: str) -> TensorStorageMetadata:
         """The metadata of a weight after it was dequantized. Raises ValueError unless the scales fit it."""
         size, factors = self._stored[name].size, self._stored[scale].size
-        if name.endswith(".weight"):
+        dtype, of_scale = self._stored[name].properties.dtype, self._stored[scale].properties.dtype
+        is_blocks = name.endswith(".weight")
+        if not (of_scale.is_floating_point and not dtype.is_complex if is_blocks else dtype is of_scale is _C.uint8):
+            raise ValueError(f"[QuantizedHuggingFaceStorageReader] '{scale}' of {of_scale} does not fit '{name}' of {dtype}")
+        if is_blocks:
             expected = [-(-n // self.block_size) for n in size]
             fits = len(size) == 2 and list(factors) == expected
         else:
@@ -165,8 +174,10 @@ class QuantizedHuggingFaceStorageReader(HuggingFaceStorageReader):
         return TensorStorageMetadata(TensorProperties(self.target_dtype), size, [ChunkStorageMetadata(_C.Size([0] * len(size)), size)])
 
     def read_data(self, plan: LoadPlan, planner: LoadPlanner) -> _Reads:
-        quantized = [item for item in plan.items if item.storage_index.fqn in self._scales]
-        reads = super().read_data(replace(plan, items=[item for item in plan.items if item not in quantized]), planner)
+        quantized, plain = [], []
+        for item in plan.items:
+            (quantized if item.storage_index.fqn in self._scales else plain).append(item)
+        reads = super().read_data(replace(plan, items=plain), planner)
         for item in quantized:
             target = planner.resolve_tensor(item)
             weight = item.storage_index.fqn

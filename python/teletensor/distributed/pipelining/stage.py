@@ -217,8 +217,10 @@ class PipelineStage:
         return [_C.torch.zeros_like(t) if g is None else g for t, g in zip(leaves, found, strict=True)]
 
     def backward_weight_one_chunk(self, microbatch: int) -> None:
-        """Computes the gradients of the parameters for one microbatch, after those of its inputs, and adds them."""
+        """Computes the gradients of the parameters for one microbatch, after those of its inputs, and adds them.
+
+        As in a whole backward pass, so are those of other leaves: the model's inputs, and what the loss function has.
+        """
         roots, gradients_of_roots = self._undivided.pop(microbatch)
-        parameters = [p for p in self.submod.parameters() if p.requires_grad]
-        if roots and parameters:
-            gradients.backward(roots, gradients_of_roots, inputs=parameters)
+        if roots:
+            gradients.backward(roots, gradients_of_roots)

@@ -271,6 +271,36 @@ def frozen(rank: int, size: int) -> list[float]:
     return [(p - q).abs().max().item() for p, q in pairs if p is not None] or [0.0]
 
 
+def divided_with_other_leaves(rank: int, size: int, schedule: str) -> list[float]:
+    """Divided backward passes: a loss with a parameter, an input that requires grad, a frozen stage and an unused parameter."""
+
+    def model() -> list[nn.Module]:
+        modules = layers(2 * size)
+        modules[1].requires_grad_(False)
+        for m in modules:
+            m.register_parameter("extra", nn.Parameter(torch.ones(2)))
+        return modules
+
+    def loss_of(scale: torch.Tensor):
+        return lambda output, target: nn.functional.cross_entropy(output * scale, target)
+
+    modules, copies, (x, y) = model(), model(), batch(0)
+    scales = [torch.tensor(1.5, requires_grad=True) for _ in range(2)]
+    inputs = [x.clone().requires_grad_() for _ in range(2)]
+    own = (rank, 2 * size - 1 - rank) if schedule in ("ZBVZeroBubble", "DualPipeV") else (rank, rank + size)
+    stages = [PipelineStage(modules[i], i, 2 * size, "cpu") for i in own]
+    runner = get_schedule_class(schedule)(stages, 4, loss_of(scales[0]), scale_grads=False)
+    has_first, has_last = (any(getattr(s, name) for s in stages) for name in ("is_first", "is_last"))
+    for _ in range(2):
+        runner.step(*([inputs[0]] if has_first else []), target=y if has_last else None)
+        for part, target in zip(inputs[1].chunk(4), y.chunk(4), strict=True):
+            loss_of(scales[1])(nn.Sequential(*copies)(part), target).backward()
+    pairs = [pair for i in own for pair in zip(modules[i].parameters(), copies[i].parameters(), strict=True)]
+    pairs += [tuple(inputs)] * has_first + [tuple(scales)] * has_last
+    assert all((p.grad is None) == (q.grad is None) for p, q in pairs)
+    return [(p.grad - q.grad).abs().max().item() for p, q in pairs if p.grad is not None]
+
+
 def split_sequential(rank: int, size: int) -> float:
     """pipeline() on a Sequential; the parts are the stages."""
 

@@ -50,6 +50,13 @@ def test_stages_in_the_shape_of_a_v(ranks, size, schedule, microbatches):
     assert max(max(differences) for differences in results) < 1e-5
 
 
+@pytest.mark.parametrize("schedule", ["InterleavedZeroBubble", "ZBVZeroBubble", "DualPipeV"])
+@pytest.mark.parametrize("size", [2, 3])
+def test_divided_passes_give_the_gradients_of_all_leaves(ranks, size, schedule):
+    results = ranks.run(size, cases.divided_with_other_leaves, schedule=schedule)
+    assert all(results) and max(max(differences) for differences in results) < 1e-5
+
+
 @pytest.mark.parametrize("splits_all", [True, False])
 @pytest.mark.parametrize("stages_of", [_order.v_shaped(4), {r: [r, r + 3, r + 6] for r in range(3)}, {0: [0, 1]}])
 def test_orders_that_divide_backward_passes(stages_of, splits_all):
