@@ -38,6 +38,17 @@ void Quota::set_limits(const QuotaLimits& limits) {
 }
 
 bool Quota::charge(uint64_t bytes, Device device) {
+  if (!charge_here(bytes, device)) return false;
+  for (size_t i = 0; i < parents_.size(); ++i) {
+    if (parents_[i]->charge(bytes, device)) continue;
+    for (size_t charged = 0; charged < i; ++charged) parents_[charged]->refund(bytes, device);
+    refund_here(bytes, device);
+    return false;
+  }
+  return true;
+}
+
+bool Quota::charge_here(uint64_t bytes, Device device) {
   const bool on_gpu = is_accelerator(device.type);
   const uint64_t max_all = max_memory_.load(kRelaxed);
   const uint64_t max_here = (on_gpu ? max_gpu_memory_ : max_host_memory_).load(kRelaxed);
@@ -47,11 +58,16 @@ bool Quota::charge(uint64_t bytes, Device device) {
   const uint64_t kept = bookkeeping();
   const bool fits = !exceeds(all + kept, max_all) && !exceeds(on_gpu ? here : here + kept, max_here);
   if (!fits) [[unlikely]]
-    refund(bytes, device);
+    refund_here(bytes, device);
   return fits;
 }
 
 void Quota::refund(uint64_t bytes, Device device) {
+  refund_here(bytes, device);
+  for (const std::shared_ptr<Quota>& parent : parents_) parent->refund(bytes, device);
+}
+
+void Quota::refund_here(uint64_t bytes, Device device) {
   meter(device).fetch_sub(bytes, kRelaxed);
   all_.fetch_sub(bytes, kRelaxed);
 }
@@ -59,9 +75,21 @@ void Quota::refund(uint64_t bytes, Device device) {
 void Quota::add_bookkeeping(int64_t bytes, int64_t handles) {
   bookkeeping_.fetch_add(static_cast<uint64_t>(bytes), kRelaxed);
   handles_.fetch_add(static_cast<uint64_t>(handles), kRelaxed);
+  for (const std::shared_ptr<Quota>& parent : parents_) parent->add_bookkeeping(bytes, handles);
 }
 
 bool Quota::move(uint64_t bytes, Device from, Device to, bool is_limited) {
+  if (!move_here(bytes, from, to, is_limited)) return false;
+  for (size_t i = 0; i < parents_.size(); ++i) {
+    if (parents_[i]->move(bytes, from, to, is_limited)) continue;
+    for (size_t moved = 0; moved < i; ++moved) parents_[moved]->move(bytes, to, from, false);
+    move_here(bytes, to, from, false);
+    return false;
+  }
+  return true;
+}
+
+bool Quota::move_here(uint64_t bytes, Device from, Device to, bool is_limited) {
   const bool on_gpu = is_accelerator(to.type);
   const uint64_t here = meter(to).fetch_add(bytes, kRelaxed) + bytes;
   const uint64_t counted = on_gpu ? here : here + bookkeeping();
@@ -75,8 +103,10 @@ bool Quota::move(uint64_t bytes, Device from, Device to, bool is_limited) {
 
 uint64_t Quota::host_room() const {
   const uint64_t kept = bookkeeping();
-  return std::min(room(held() + kept, max_memory_.load(kRelaxed)),
-                  room(held(Device{}) + kept, max_host_memory_.load(kRelaxed)));
+  uint64_t least = std::min(room(held() + kept, max_memory_.load(kRelaxed)),
+                            room(held(Device{}) + kept, max_host_memory_.load(kRelaxed)));
+  for (const std::shared_ptr<Quota>& parent : parents_) least = std::min(least, parent->host_room());
+  return least;
 }
 
 bool Quota::begin_transfer() {
@@ -100,6 +130,9 @@ std::string Quota::refusal(uint64_t bytes, Device device) const {
     return text(held(device) + kept, max.host_memory, " on the host");
   }
   if (exceeds(held() + kept + bytes, max.memory)) return text(held() + kept, max.memory, "");
+  for (const std::shared_ptr<Quota>& parent : parents_) {
+    if (std::string reason = parent->refusal(bytes, device); !reason.empty()) return reason;
+  }
   return "";
 }
 

@@ -3,15 +3,18 @@
 // An account (account.h) charges its quota for what it charges itself. Its bookkeeping and handles are reported in
 // steps, so that instructions of different sessions do not write to one counter. Limits may be changed at any time:
 // what is held stays, and requests fail until enough has been freed. Shared by the principal's sessions and by what
-// outlives them. Thread-safe.
+// outlives them. A quota may have parents, which are charged, too: a published model counts both for its principal and
+// for all models. Thread-safe.
 #pragma once
 
 #include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "engine/schema/device.h"
 
@@ -29,7 +32,9 @@ struct QuotaLimits {
 
 class Quota {
  public:
-  explicit Quota(std::string principal, const QuotaLimits& limits = {}) : principal_(std::move(principal)) {
+  explicit Quota(std::string principal, const QuotaLimits& limits = {},
+                 std::vector<std::shared_ptr<Quota>> parents = {})
+      : principal_(std::move(principal)), parents_(std::move(parents)) {
     set_limits(limits);
   }
   const std::string& principal() const { return principal_; }
@@ -78,7 +83,12 @@ class Quota {
   }
   Counter& meter(Device device) { return const_cast<Counter&>(std::as_const(*this).meter(device)); }
 
+  bool charge_here(uint64_t bytes, Device device);
+  void refund_here(uint64_t bytes, Device device);
+  bool move_here(uint64_t bytes, Device from, Device to, bool is_limited);
+
   const std::string principal_;
+  const std::vector<std::shared_ptr<Quota>> parents_;
   Counter max_memory_{0}, max_host_memory_{0}, max_gpu_memory_{0}, max_handles_{0}, max_transfers_{0},
       max_checkpoint_bytes_{0};
   Counter all_{0}, cpu_{0}, bookkeeping_{0}, handles_{0}, transfers_{0}, writing_{0};

@@ -235,7 +235,8 @@ struct ServedModels {
   std::unique_ptr<ModelRepository> repository;  // null: there are none
 };
 
-ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_ptr<FairQueue>& queue) {
+ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_ptr<FairQueue>& queue,
+                         const std::shared_ptr<Principals>& principals) {
   ServedModels models;
   if (!flags.serves_models()) return models;
   models.quota = std::make_shared<Quota>("models", QuotaLimits{.memory = flags.model_memory});
@@ -246,6 +247,11 @@ ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_
   options.converter.command = absl::StrSplit(flags.model_converter, ' ', absl::SkipEmpty());
   options.converter.cache = flags.model_cache;
   options.resources = {.quota = models.quota,
+                       .quota_of =
+                           [principals](const std::string& name) {
+                             const auto found = principals ? principals->by_name(name) : absl::NotFoundError("");
+                             return found.ok() ? found->quota : nullptr;
+                           },
                        .queue = queue,
                        .share = models.share,
                        .make_streaming = &generation::GenerationModel::make};
@@ -403,7 +409,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   Sessions sessions(options);
   const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
   const Sampler sampler(sessions, serves_sessions ? flags.profile_rate : 0);
-  const ServedModels models = make_models(flags, audit->get(), options.queue);
+  const ServedModels models = make_models(flags, audit->get(), options.queue, principals);
   const EngineStatus status(sessions, sampler, workers.get(), engines.get(), models.repository.get());
   const Metrics metrics(status, serves_sessions ? frame_times.get() : nullptr, tracer.get(), gpus.get());
   std::unique_ptr<Admissions> admissions;

@@ -8,7 +8,6 @@
 #include <cerrno>
 #include <cstring>
 #include <exception>
-#include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,6 +23,7 @@
 #include "engine/session/context.h"
 #include "server/serving/infer.h"
 #include "server/serving/model_file.h"
+#include "server/serving/owner.h"
 #include "server/serving/served_model.h"
 #include "server/serving/settings.h"
 
@@ -34,10 +34,8 @@ namespace fs = std::filesystem;
 using teletensor::v1::PublishModelRequest;
 using teletensor::v1::WithdrawModelRequest;
 
-constexpr const char* kOwner = ".owner";
 constexpr const char* kConfig = "config.json";
 constexpr int64_t kMaxVersion = 1'000'000'000;
-constexpr size_t kMaxOwnerBytes = 512;
 
 const char* safetensors_name(DType dtype) {
   switch (dtype) {
@@ -98,16 +96,6 @@ void replace_file(const fs::path& path, const std::string& text) {
   fs::remove(part, ignored);
   write_file(part, text);
   fs::rename(part, path);
-}
-
-std::optional<std::string> read_small(const fs::path& path, size_t max_bytes) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) return std::nullopt;
-  std::string text(max_bytes + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<size_t>(file.gcount()));
-  check(text.size() <= max_bytes, "[serve] expected a small file: ", path.filename().native());
-  return text;
 }
 
 // The numbers of a model's versions.
@@ -199,7 +187,7 @@ void write_weights(const fs::path& path, const Publication& weights, const std::
 std::optional<std::string> owner_of(const Principal& caller, const fs::path& model) {
   std::error_code error;
   if (!fs::exists(fs::symlink_status(model, error))) return std::nullopt;
-  const std::optional<std::string> owner = read_small(model / kOwner, kMaxOwnerBytes);
+  const std::optional<std::string> owner = owner_of_model(model);
   const bool may = caller.role == Role::kOperator || (owner && *owner == caller.name);
   check(ErrorKind::kPermission, may, "[serve] a model of this name exists, and was not published by you");
   return owner.value_or("");
@@ -224,7 +212,7 @@ void ModelPublisher::check_limits(const Principal& caller, const std::string& na
   size_t models = 0;
   std::error_code error;
   for (fs::directory_iterator each(folder_, error), end; !error && each != end; each.increment(error)) {
-    if (read_small(each->path() / kOwner, kMaxOwnerBytes) != caller.name) continue;
+    if (owner_of_model(each->path()) != caller.name) continue;
     models += each->path().filename() != name;
     bytes += bytes_of(each->path());
   }
@@ -271,7 +259,7 @@ int64_t ModelPublisher::add(const Principal& caller, const PublishModelRequest& 
     repository_.load(request.name(), "", caller.name).IgnoreError();  // as it was before
   };
   fs::create_directory(model);
-  if (is_new) write_file(model / kOwner, caller.name);
+  if (is_new) write_file(model / kOwnerFile, caller.name);
   fs::remove_all(part);  // of a process that died
   fs::create_directory(part);
   if (weights) write_weights(part / ServedModel::kWeights, *weights, names);

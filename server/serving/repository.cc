@@ -11,6 +11,7 @@
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
 #include "server/log.h"
+#include "server/serving/owner.h"
 #include "spdlog/spdlog.h"
 
 namespace tt::server {
@@ -221,6 +222,17 @@ absl::Status ModelRepository::update(const std::string& name, const std::optiona
   return result;
 }
 
+ModelVersion::Resources ModelRepository::resources_of(const std::string& name) const {
+  ModelVersion::Resources resources = options_.resources;
+  const std::optional<std::string> owner = owner_of_model(options_.folder / name);
+  if (!owner || !resources.quota_of) return resources;
+  if (std::shared_ptr<Quota> quota = resources.quota_of(*owner)) {
+    resources.quota = std::make_shared<Quota>(*owner, QuotaLimits{},
+                                              std::vector<std::shared_ptr<Quota>>{resources.quota, std::move(quota)});
+  }
+  return resources;
+}
+
 absl::Status ModelRepository::update_version(const std::string& name, int64_t number, const std::string& fingerprint,
                                              const ModelSettings& settings) {
   {
@@ -242,7 +254,7 @@ absl::Status ModelRepository::update_version(const std::string& name, int64_t nu
             ", or one .onnx or .pt2 file");
       native = converter_.convert(source);
     }
-    version = ModelVersion::load(native, name, number, settings, options_.resources);
+    version = ModelVersion::load(native, name, number, settings, resources_of(name));
   });
   const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
   const std::string label = absl::StrCat(name, "/", number);

@@ -70,7 +70,8 @@ class ModelRepository {
   // Loads a model, or again if its files have changed, and serves it until unload(). `config` replaces the file's
   // configuration until the next load(); empty: none does. Waits. `principal` is for the audit log.
   absl::Status load(const std::string& name, const std::string& config, const std::string& principal);
-  // Whether the index shows the model to a principal, by its newest valid configuration. True if there is no such model.
+  // Whether the index shows the model to a principal, by its newest valid configuration. True if there is no such
+  // model.
   bool allows(const std::string& principal, const std::string& name) const;
   // Forgets a model whose folder is being removed; requests in progress continue.
   void remove(const std::string& name, const std::string& principal);
@@ -103,6 +104,8 @@ class ModelRepository {
   absl::Status update(const std::string& name, const std::optional<Found>& found) ABSL_LOCKS_EXCLUDED(mutex_);
   absl::Status update_version(const std::string& name, int64_t number, const std::string& fingerprint,
                               const ModelSettings& settings) ABSL_LOCKS_EXCLUDED(mutex_);
+  // What a version of the model shares with others. A published model is charged to its owner, too.
+  ModelVersion::Resources resources_of(const std::string& name) const;
   void record(const char* event, const std::string& name, const std::string& principal, const absl::Status& status,
               const std::string& reason) const;
 

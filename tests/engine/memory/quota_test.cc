@@ -37,6 +37,29 @@ TEST(QuotaTest, LimitsTheAccountsTogether) {
   EXPECT_TRUE(b->charge(kMiB));
 }
 
+TEST(QuotaTest, ChargesItsParents) {
+  const auto models = std::make_shared<Quota>("models", QuotaLimits{.memory = 8 * kMiB});
+  const auto alice = std::make_shared<Quota>("alice", QuotaLimits{.memory = 6 * kMiB, .host_memory = 5 * kMiB});
+  const auto own = std::make_shared<Quota>("alice", QuotaLimits{}, std::vector<std::shared_ptr<Quota>>{models, alice});
+  const auto session = make(alice), model = make(own), other = make(models);
+  EXPECT_TRUE(session->charge(2 * kMiB, kFirst));
+  EXPECT_TRUE(model->charge(3 * kMiB, kFirst));
+  EXPECT_EQ(models->held(kFirst), 3 * kMiB);
+  EXPECT_EQ(alice->held(), 5 * kMiB);
+  EXPECT_FALSE(model->charge(2 * kMiB)) << "alice has room for 1 MiB";
+  EXPECT_THAT(model->refusal(2 * kMiB), HasSubstr("the sessions of alice hold 5 MiB of their limit of 6 MiB"));
+  EXPECT_EQ(models->held(), 3 * kMiB) << "nothing stays charged";
+  EXPECT_TRUE(other->charge(5 * kMiB));
+  EXPECT_FALSE(model->charge(kMiB)) << "all models have no room";
+  EXPECT_EQ(alice->held(), 5 * kMiB);
+  EXPECT_TRUE(model->move(3 * kMiB, kFirst, kCPU));
+  EXPECT_EQ(models->held(kCPU), 8 * kMiB);
+  EXPECT_EQ(alice->held(kCPU), 3 * kMiB);
+  model->refund(3 * kMiB);
+  EXPECT_EQ(models->held(), 5 * kMiB);
+  EXPECT_EQ(alice->held(), 2 * kMiB);
+}
+
 TEST(QuotaTest, LimitsDevicesSeparately) {
   const auto quota = std::make_shared<Quota>("alice", QuotaLimits{.host_memory = 2 * kMiB, .gpu_memory = 3 * kMiB});
   const auto a = make(quota);

@@ -23,6 +23,7 @@ def engine(tmp_path_factory):
         name: user(made.file, "add", name, "--role", role)
         for name, role in (("alice", "user"), ("bob", "user"), ("watcher", "observer"), ("root", "operator"))
     }
+    made.tokens["carol"] = user(made.file, "add", "carol", "--memory", "24MB")
     yield made.start()
     made.stop()
 
@@ -55,6 +56,20 @@ def test_a_model_belongs_to_its_principal(engine):
         ! serving.withdraw("private", 1)
         torch.serve(lambda x: x + 2, "his", torch.ones(2))
         assert torch.models("hers")(torch.ones(1)).tolist() == [2]
+    """)  # fmt: skip
+
+
+def test_memory_of_models_counts_for_their_principal(engine):
+    as_principal(engine, "carol", """
+        weight = torch.ones(1 << 20)
+        torch.serve(lambda x: x + weight.sum(), "first", torch.ones(2))
+        torch.serve(lambda x: x + weight.sum(), "second", torch.ones(2))
+        more = torch.ones(1 << 20)
+        ? torch.serve(lambda x: x + weight.sum() + more.sum(), "third", torch.ones(2))
+        serving.withdraw("second")
+        serving.withdraw("first")
+        del weight
+        torch.serve(lambda x: x + more.sum(), "third", torch.ones(2))
     """)  # fmt: skip
 
 
