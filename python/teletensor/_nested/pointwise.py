@@ -219,6 +219,9 @@ def _index_put(arguments: list, into: list | None) -> NestedTensor:
         result = jagged_of(call("index_put", [padded(tensor, 0), indices, values, accumulate]), ragged, tensor._total, r)
         return given("index_put", result._elements, into, tensor)
     batch, place = indices[0], indices[r]
+    if batch.dtype is _C.bool or place.dtype is _C.bool:
+        raise not_implemented("index_put", "masks of the batch or the ragged dimension are not implemented")
+    batch = _C.torch.where(batch < 0, batch + ragged.batch, batch)
     lengths = ragged.seqlens()[batch]
     outside = ((place < 0) | (place >= lengths)).any()
     if bool(outside):

@@ -248,6 +248,10 @@ def _getitem(arguments: list, into: list | None) -> Any:
 def _setitem(arguments: list, into: list | None) -> None:
     tensor, index, value = arguments
     assert into is None
+    items = index if isinstance(index, tuple) else (index,)
+    if items and all(isinstance(i, Tensor) for i in items):
+        tensor.index_put_(items, _number(value, tensor))
+        return
     target = _getitem([tensor, index], None)
     if isinstance(target, NestedTensor):
         if isinstance(value, NestedTensor):

@@ -1,4 +1,4 @@
-"""torch.backends.mha: a setting of modules for attention that has no effect."""
+"""torch.backends.mha: whether TransformerEncoder drops padding in inference, as PyTorch does."""
 
 _fastpath = True
 

@@ -351,3 +351,62 @@ def test_sequences_without_bytes_are_not_counted_one_by_one():
         ops.jagged_attention_forward(query, key, key, torch.tensor([0, 1]), None, offsets, None, False, 1.0)[0].sum().item()
     with pytest.raises(RuntimeError, match="keys without elements"):
         ops.attention_forward(query.unsqueeze(0), key.unsqueeze(0), key.unsqueeze(0), None, False, 1.0)[0].sum().item()
+
+
+def _encoder(**options):
+    torch.manual_seed(3)
+    norm = nn.LayerNorm(8)
+    norm.bias.data.fill_(0.5)
+    layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True, **options)
+    return nn.TransformerEncoder(layer, 2, norm=norm).eval()
+
+
+@pytest.mark.parametrize("floating", [False, True])
+def test_encoders_drop_padding_in_inference(floating):
+    encoder, lengths = _encoder(), (5, 2, 0)
+    source = torch.randn(3, 5, 8, generator=torch.Generator().manual_seed(4))
+    padding = torch.arange(5) >= torch.tensor(lengths)[:, None]
+    dirty = source.masked_fill(padding[..., None], float("nan"))  # is not read
+    mask = padding.float() * -2.0 if floating else padding  # as in PyTorch, any number but 0 means padding
+    with torch.no_grad():
+        result = encoder(dirty, src_key_padding_mask=mask)
+        for row, part, length in zip(result, source, lengths, strict=True):
+            if length:
+                torch.testing.assert_close(row[:length], encoder(part[None, :length])[0], rtol=1e-4, atol=1e-5)
+            assert (row[length:] == 0.5).all()  # norm() of zeros
+
+
+@pytest.mark.parametrize("case", ["training", "gradients", "holes", "norm_first", "mask", "disabled", "fastpath"])
+def test_encoders_keep_padding_otherwise(case):
+    encoder = _encoder(norm_first=case == "norm_first")
+    encoder.train(case == "training")
+    encoder.use_nested_tensor &= case != "disabled"
+    padding = torch.tensor([[False, case == "holes", False, True]])
+    mask = torch.zeros(4, 4) if case == "mask" else None
+    torch.backends.mha.set_fastpath_enabled(case != "fastpath")
+    try:
+        with torch.set_grad_enabled(case == "gradients"):
+            result = encoder(torch.ones(1, 4, 8), mask=mask, src_key_padding_mask=padding)
+    finally:
+        torch.backends.mha.set_fastpath_enabled(True)
+    assert not (result[0, 3] == 0.5).any()
+
+
+def test_index_put_counts_sequences_from_the_end():
+    x = jagged(2, 3, 1)
+    x[torch.tensor([-2, 0]), torch.tensor([0, 1])] = 9.0
+    assert [c[:, 0].eq(9.0).tolist() for c in x.unbind()] == [[False, True], [True, False, False], [False]]
+    for batch, place in (([0], [-1]), ([0], [2]), ([2], [1])):
+        with pytest.raises(RuntimeError, match="out of bounds"):
+            x.index_put((torch.tensor(batch), torch.tensor(place)), torch.tensor(1.0, dtype=torch.float64))
+    with pytest.raises(NotImplementedError, match="masks"):
+        x[torch.tensor([True, False, True]), torch.tensor([0, 0])] = 1.0
+
+
+@pytest.mark.parametrize("option", [{"dropout_p": 0.5}, {"enable_gqa": True}])
+def test_attention_refuses_options_that_it_does_not_have(option):
+    query = jagged(2, 3).unflatten(-1, (2, 2)).transpose(1, 2)
+    with pytest.raises(NotImplementedError, match="dropout_p and enable_gqa"):
+        F.scaled_dot_product_attention(query, query, query, **option)
+    with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):  # a preference, not a request
+        assert F.scaled_dot_product_attention(query, query, query).shape == query.shape

@@ -6,6 +6,7 @@ import copy
 import math
 
 from ... import _C
+from ...backends import mha
 from .. import functional as F
 from .. import init
 from ..parameter import Parameter
@@ -204,17 +205,54 @@ class _LayerStack(Module):
 
 
 class TransformerEncoder(_LayerStack):
-    """A sequence of encoder layers."""
+    """A sequence of encoder layers.
+
+    With ``enable_nested_tensor``, inference without gradients drops padding as PyTorch does: results at the padded positions
+    are those of ``norm`` for zeros. PyTorch's conditions for it are those of _drops_padding() and ``mask_check``: the
+    padding of each sequence must follow it. The time is that of the padded computation.
+    """
 
     def __init__(self, encoder_layer, num_layers, norm=None, enable_nested_tensor=True, mask_check=True):
         super().__init__(encoder_layer, num_layers, norm)
-        # Padding is not removed: the options have no effect on the result.
-        self.enable_nested_tensor, self.use_nested_tensor, self.mask_check = enable_nested_tensor, False, mask_check
+        self.enable_nested_tensor, self.mask_check = enable_nested_tensor, mask_check
+        self.use_nested_tensor = bool(enable_nested_tensor) and _has_fast_path(encoder_layer)
 
     def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+        dropped = None
+        if self._drops_padding(src, mask, src_key_padding_mask):
+            padding = src_key_padding_mask.ne(0)
+            dropped = padding & _follows_sequences(padding) if self.mask_check else padding
+            if src_key_padding_mask.dtype is not _C.bool:
+                src_key_padding_mask = src_key_padding_mask.masked_fill(dropped, -math.inf)
+            src = src.masked_fill(dropped.unsqueeze(-1), 0.0)
         for layer in self.layers:
             src = layer(src, src_mask=mask, src_key_padding_mask=src_key_padding_mask, is_causal=bool(is_causal))
-        return self._finish(src)
+        return self._finish(src if dropped is None else src.masked_fill(dropped.unsqueeze(-1), 0.0))
+
+    def _drops_padding(self, src, mask, padding) -> bool:
+        """Whether PyTorch removes padding from the computation, if it follows each sequence."""
+        if not getattr(self, "use_nested_tensor", False) or padding is None or mask is not None or len(self.layers) == 0:
+            return False
+        if src.is_nested or src.dim() != 3 or tuple(padding.shape) != tuple(src.shape[:2]):
+            return False
+        layer = self.layers[0]
+        if layer.training or not mha.get_fastpath_enabled() or _C.autocast_dtype("cuda") is not None:
+            return False
+        return not (_C.is_grad_enabled() and (src.requires_grad or any(p.requires_grad for p in layer.parameters())))
+
+
+def _has_fast_path(layer) -> bool:
+    """Whether PyTorch's encoder computes copies of a layer without padding."""
+    return (
+        isinstance(layer, TransformerEncoderLayer) and not layer.norm_first and layer.self_attn.batch_first
+        and layer.self_attn.in_proj_bias is not None and layer.activation_relu_or_gelu != 0
+        and layer.norm1.eps == layer.norm2.eps and layer.self_attn.num_heads % 2 == 0
+    )  # fmt: skip
+
+
+def _follows_sequences(padding):
+    """Whether the true entries of each row of a mask (N, S) are the last ones: a tensor without dimensions."""
+    return (padding[:, :-1] & padding[:, 1:].logical_not()).any().logical_not()
 
 
 class TransformerDecoder(_LayerStack):
