@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <stdlib.h>
+
 #include <cstring>
 #include <filesystem>
 #include <string>
@@ -17,8 +19,30 @@
 namespace tt::client::testing {
 namespace {
 
+namespace fs = std::filesystem;
+
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+
+// A copy of the library, where nobody else may change it, whatever the modes of the build folder are.
+class OperatorFolder {
+ public:
+  static const OperatorFolder& instance() {
+    static const OperatorFolder folder;
+    return folder;
+  }
+  ~OperatorFolder() { fs::remove_all(path_); }
+  std::string path() const { return path_; }
+
+ private:
+  OperatorFolder() {
+    path_ = mkdtemp(path_.data());
+    const fs::path file = fs::path(path_) / "check.so";
+    fs::copy_file(TT_OPERATORS, file);
+    fs::permissions(file, fs::perms::owner_all);
+  }
+  std::string path_ = "/tmp/teletensor-operators-XXXXXX";
+};
 
 std::vector<float> values(const Tensor& tensor) {
   const Value value = tensor->session->read(tensor);
@@ -37,7 +61,7 @@ std::string error_of(Session& session, std::string_view name, Args args, absl::S
 }
 
 TEST(CustomOperators, AreCalledByName) {
-  Daemon daemon({"--operators", std::filesystem::path(TT_OPERATORS).parent_path()});
+  Daemon daemon({"--operators", OperatorFolder::instance().path()});
   Ref<Session> session = connect_to(daemon, true);
   const Tensor x = full(*session, {3}, 2);
   const Arg both[] = {x.get(), x.get()};
@@ -63,7 +87,7 @@ TEST(CustomOperators, AreCalledByName) {
 }
 
 TEST(CustomOperators, OfSeveralSessionsAndThreads) {
-  Daemon daemon({"--operators", std::filesystem::path(TT_OPERATORS).parent_path()}), plain;
+  Daemon daemon({"--operators", OperatorFolder::instance().path()}), plain;
   std::vector<std::thread> threads;
   for (int i = 0; i < 4; ++i) {
     threads.emplace_back([&daemon, i] {

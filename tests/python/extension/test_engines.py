@@ -263,15 +263,28 @@ def test_restart_from_an_image(tmp_path, library):
         assert output == "[0.0, 3.0, 12.0] [0.0, 1.0, 8.0]\n"
 
 
-def test_upgrade_without_the_operators_is_refused(tmp_path, library):
+def replace_library(folder: Path) -> None:
+    (folder / "check.so").unlink()
+    source = folder.parent / "other.cc"
+    source.write_text(library_of(row("other::f(Tensor x) -> Tensor")))
+    compile_library(source, folder / "other.so")
+
+
+def change_bytes(folder: Path) -> None:
+    """The same declarations; but rules that are functions belong to the file's bytes."""
+    changed = folder / "changed"
+    changed.write_bytes((folder / "check.so").read_bytes() + b"more")
+    changed.chmod(0o755)
+    changed.replace(folder / "check.so")
+
+
+@pytest.mark.parametrize("change", [replace_library, change_bytes])
+def test_upgrade_without_the_operators_is_refused(tmp_path, library, change):
     folder = tmp_path / "changing"
     folder.mkdir(mode=0o755)
     shutil.copy(library / "check.so", folder / "check.so")
     with replaced_engine(tmp_path, "--operators", str(folder), "--lease", "20") as engine:
-        (folder / "check.so").unlink()
-        source = tmp_path / "other.cc"
-        source.write_text(library_of(row("other::f(Tensor x) -> Tensor")))
-        compile_library(source, folder / "other.so")
+        change(folder)
         code = f"""
             try:
                 torch._C.Admin({engine.address!r}, deadline_seconds=60).upgrade(10, False)
