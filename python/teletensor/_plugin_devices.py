@@ -178,8 +178,10 @@ def device_module(name: str) -> ModuleType | None:
     the program has renamed to it; else None."""
     if name in _registered:
         return _registered[name]
-    if name not in _C.plugin_types():
-        return None
+    return _made_module(name) if name in _C.plugin_types() else None
+
+
+def _made_module(name: str) -> DeviceModule:
     if name not in _made:
         _made[name] = DeviceModule(name)
     return _made[name]
@@ -192,8 +194,8 @@ def accelerator_module() -> ModuleType | None:
 
     if cuda.is_available():
         return cuda
-    modules = (device_module(name) for name in _C.plugin_types())
-    return next((module for module in modules if isinstance(module, DeviceModule) and module.is_available()), None)
+    # A registered module need not have the functions of an accelerator.
+    return next((module for module in map(_made_module, _C.plugin_types()) if module.is_available()), None)
 
 
 def register_device_module(device_type: str, module: ModuleType) -> None:

@@ -161,6 +161,13 @@ def test_accelerator_without_gpus(_engine, tmp_path):
             assert torch.get_device_module() is torch.example
             torch.accelerator.synchronize()
             assert torch.accelerator.memory_allocated() == 0
+        program = (  # a registered module does not replace torch.accelerator
+            "import types, teletensor as torch; torch._register_device_module('example', types.ModuleType('mine')); "
+            "print(torch.accelerator.current_accelerator(), torch.accelerator.device_count(), torch.Event().device)"
+        )
+        environment = client_environment(TELETENSOR_ADDRESS=daemon.address)
+        ran = subprocess.run([sys.executable, "-c", program], env=environment, capture_output=True, text=True)
+        assert ran.stdout == "example 2 example:0\n", ran.stderr
     finally:
         assert daemon.stop() == 0
 
