@@ -26,6 +26,7 @@ from urllib.parse import quote
 ROOT = Path(__file__).resolve().parent.parent
 # Objects of these folders are part of no package.
 NOT_PACKED = ("tests/", "benchmarks/", "CMakeFiles/")
+TEXTS = Path("/usr/share/common-licenses")  # which copyright files of Debian's packages refer to
 
 
 def run(*command: str) -> str:
@@ -180,6 +181,18 @@ class Bill:
                 (folder / component["name"]).write_bytes(source.read_bytes())
 
 
+def copy_texts(folder: Path) -> None:
+    """Copies the texts to which the copyright files of a folder refer, which other systems than Debian lack, into its folder
+    common-licenses.
+    """
+    found = "".join(path.read_text(errors="replace") for path in sorted(folder.iterdir()) if path.is_file())
+    words = {word.rstrip(".-") for word in re.findall(rf"{TEXTS}/([\w.+-]+)", found)}
+    for source in sorted(TEXTS / word for word in words):
+        if source.is_file():
+            (folder / TEXTS.name).mkdir(exist_ok=True)
+            (folder / TEXTS.name / source.name).write_bytes(source.read_bytes())
+
+
 def file_component(path: str, prefix: str = "") -> dict:
     """A file with its hash."""
     digest = hashlib.sha256(Path(path).read_bytes()).hexdigest()
@@ -213,6 +226,7 @@ def main() -> None:
     parser.add_argument("--linked", action="append", default=[], metavar="ARCHIVE", help="a static library in the binaries")
     parser.add_argument("--installed", action="store_true", help="add every package of this machine, for an image")
     parser.add_argument("--licenses", type=Path, help="copy the copyright files of what is compiled in to this folder")
+    parser.add_argument("--license-texts", action="store_true", help="with --licenses: also the licences to which the files there refer")
     args = parser.parse_args()
     if bool(args.binaries) == bool(args.list_compiled):
         parser.error("expected either the programs and libraries that the bill describes, or --list-compiled")
@@ -231,6 +245,8 @@ def main() -> None:
         document = bill.document(args.binaries)
     if args.licenses:
         bill.copy_licences(args.licenses)
+    if args.license_texts:
+        copy_texts(args.licenses)
     args.out.parent.mkdir(parents=True, exist_ok=True)
     args.out.write_text(json.dumps(document, indent=1) + "\n")
 

@@ -56,6 +56,8 @@ tt_install_libraries(wheel teletensor_wheel FROM_SYSTEM "|stdc\\\\+\\\\+|gcc_s" 
                      PARTS client/ distributed/store/ engine/CMakeFiles/tt_schema proto/ python/)
 
 install(TARGETS teletensord RUNTIME DESTINATION bin COMPONENT wheel-engine EXCLUDE_FROM_ALL)
+install(FILES ${PROJECT_SOURCE_DIR}/LICENSE DESTINATION lib/licenses RENAME teletensor COMPONENT wheel-engine
+        EXCLUDE_FROM_ALL)  # pyproject.toml cannot name a file above its folder
 if(TARGET teletensor_cuda)
   install(TARGETS teletensor_cuda LIBRARY DESTINATION lib COMPONENT wheel-engine EXCLUDE_FROM_ALL)
 endif()

@@ -1,8 +1,8 @@
 # Runs at installation: copies the libraries that TT_BINARY loads into the prefix's lib/, each under its SONAME, and the
-# licences of their Debian packages, and of those that are compiled or linked in, into lib/licenses/. Writes the bill of
-# materials, lib/sbom.cdx.json, with TT_PYTHON, from the sources TT_SOURCE, the folders TT_PARTS of the build folder
-# TT_BUILD, and the static libraries TT_LINKED. Does not use install(RUNTIME_DEPENDENCY_SET), whose symbolic links become
-# full copies in a wheel.
+# licences of their Debian packages, and of those that are compiled or linked in, into lib/licenses/, with the texts to
+# which they refer. Writes the bill of materials, lib/sbom.cdx.json, with TT_PYTHON, from the sources TT_SOURCE, the
+# folders TT_PARTS of the build folder TT_BUILD, and the static libraries TT_LINKED. Does not use
+# install(RUNTIME_DEPENDENCY_SET), whose symbolic links become full copies in a wheel.
 
 # Libraries that the machine must provide: the kernel's interface, glibc, and those that TT_FROM_SYSTEM adds.
 set(TT_SYSTEM_LIBRARIES "^(linux-vdso|ld-linux.*|lib(c|m|mvec|dl|rt|pthread|resolv|util|anl|nsl${TT_FROM_SYSTEM}))\\.so")
@@ -47,8 +47,8 @@ endforeach()
 foreach(part ${TT_PARTS})
   list(APPEND options --part ${part})
 endforeach()
-execute_process(COMMAND ${TT_PYTHON} ${TT_SOURCE}/deploy/sbom.py --compiled ${TT_BUILD} --licenses ${folder}/licenses
-                        ${options} --out ${folder}/sbom.cdx.json ${TT_BINARY} RESULT_VARIABLE failed)
+execute_process(COMMAND ${TT_PYTHON} ${TT_SOURCE}/deploy/sbom.py --compiled ${TT_BUILD}
+                        --licenses ${folder}/licenses --license-texts ${options} --out ${folder}/sbom.cdx.json ${TT_BINARY} RESULT_VARIABLE failed)
 if(failed)
   message(WARNING "The bill of materials was not written; it needs dpkg and ninja")
 endif()

@@ -77,6 +77,15 @@ def test_nothing_to_describe(tmp_path):
     assert done.returncode == 2 and "expected either the programs and libraries" in done.stderr
 
 
+def test_texts_of_licences(tmp_path):
+    """Copyright files of Debian refer to common texts, which are copied; a name that there is not is ignored."""
+    (tmp_path / "a").write_text("in /usr/share/common-licenses/Apache-2.0.\nand `/usr/share/common-licenses/GPL-3'")
+    (tmp_path / "b").write_bytes(b"\xe9 /usr/share/common-licenses/none-1, /usr/share/common-licenses/../../passwd")
+    runpy.run_path(str(ROOT / "deploy/sbom.py"))["copy_texts"](tmp_path)
+    assert {path.name for path in (tmp_path / "common-licenses").iterdir()} == {"Apache-2.0", "GPL-3"}
+    assert "Version 2.0, January 2004" in (tmp_path / "common-licenses/Apache-2.0").read_text()
+
+
 def test_headers_of_a_python_package():
     """As pybind11's in the build of a wheel."""
     python_package = runpy.run_path(str(ROOT / "deploy/sbom.py"))["python_package"]

@@ -152,9 +152,12 @@ def test_size_of_the_client(client, tmp_path):
 @pytest.mark.slow
 def test_wheels_contain_library_licences(client, engine):
     licences = {path.name for path in (engine / "lib/licenses").iterdir()}
-    assert {"libgrpc++1.51", "libprotobuf32", "libdnnl2", "libssl3", "libstdc++6"} <= licences
+    assert {"libgrpc++1.51", "libprotobuf32", "libdnnl2", "libssl3", "libstdc++6", "teletensor"} <= licences
     licences = {path.name for path in (client / "lib/licenses").iterdir()}
     assert {"libprotobuf32", "libgrpc-dev", "libssl-dev", "libzstd-dev", "zlib1g-dev"} <= licences
+    for package in client, engine:  # also the texts to which they refer, of which Apache's and LGPL's must be passed on
+        texts = {path.name for path in (package / "lib/licenses/common-licenses").iterdir()}
+        assert ({"Apache-2.0", "GPL-3", "LGPL-2.1"} if package == engine else {"Apache-2.0"}) <= texts
 
 
 def used(bill: dict, use: str) -> set[str]:
