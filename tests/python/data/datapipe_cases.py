@@ -25,6 +25,8 @@ I(3).nothing [x.tolist()for(x)in(I(4).batch(2).collate())]
 two(I(3)) twice(I(3)) M("abc") M("abc").map(str.upper) M(range(7)).batch(3) M(range(7)).batch(3,drop_last=True) M("ab").concat(M("cd"))
 M("ab").zip(M("cde")) sorted(M("abc").shuffle()) list(M(range(9)).shuffle().set_seed(3)) M("abc")[5]
 M("abc").concat(M("d"))[9] M("abc").zip()
+forks(I(4).fork(2),"ab",1,9) forks(I(4).fork(2),"aabb",1,2,9,9) forks(I(4).fork(2),"aba",9,1,1) forks(I(4).fork(2),"abab",9,9,9,9)
+forks(I(6).demux(2,odd),"ba",1,9) stale(I(4).fork(2))
 list(M(range(5)).shuffle().set_shuffle(False)) chunk(I(3).batch(3))
 """
 
@@ -36,6 +38,24 @@ def two(pipe):
     second = iter(pipe)
     next(second)
     return next(first)
+
+
+def forks(pipes, order, *counts):
+    """Items of new iterators of the pipes a, b, ...; a letter's first iterator is also continued at the end."""
+    found, first = [], {}
+    for letter, count in zip(order, counts):
+        source = iter(pipes["ab".index(letter)])
+        found.append([x for _, x in zip(range(count), source)])
+        first[letter] = source
+    return found, [list(source) for source in first.values()]
+
+
+def stale(pipes):
+    """An iterator of a round that has ended."""
+    first, second = iter(pipes[0]), iter(pipes[1])
+    next(first), next(second)
+    next(iter(pipes[0]))
+    return next(second)
 
 
 def sharded_pipe(pipe):
@@ -51,6 +71,7 @@ def names(torch):
         "I": lambda x: pipes.iter.IterableWrapper(range(x) if isinstance(x, int) else x), "M": pipes.map.SequenceWrapper,
         "add": lambda a, b: a + b, "neg": lambda a: -a, "even": lambda a: a % 2 == 0, "odd": lambda a: a % 2, "mod3": lambda a: a % 3,
         "two": two, "twice": lambda p: [list(p), list(p)], "sharded_pipe": sharded_pipe, "sharded": lambda p: list(sharded_pipe(p)),
+        "forks": forks, "stale": stale,
         "chunk": lambda p: [(c.as_str("> "), list(c.raw_iterator())) for c in p],
     }  # fmt: skip
 

@@ -153,3 +153,41 @@ def test_files(torch, tmp_path):
     parts = [content for _, content in files.open_files("rb").read_from_stream(3)]
     assert parts == [b"a.t", b"xta", b".tx", b"t", b"b.t", b"xtb", b".tx", b"t"]
     assert [content for _, content in files.open_files().read_from_stream()] == ["a.txta.txt", "b.txtb.txt"]
+
+
+def loaded(torch, pipe, **options):
+    return [x for batch in torch.utils.data.DataLoader(pipe, batch_size=2, **options) for x in batch.tolist()]
+
+
+def test_loaders_switch_shufflers_on_and_off(torch):
+    assert loaded(torch, numbers(torch, 9).shuffle().map(lambda x: x), shuffle=False) == list(range(9))
+    pipe = numbers(torch, 40).shuffle().set_shuffle(False)
+    assert loaded(torch, pipe.map(lambda x: x), shuffle=True) != list(range(40)) == sorted(loaded(torch, pipe))
+    with pytest.warns(UserWarning, match="does not contain a `Shuffler`"):
+        assert sorted(loaded(torch, numbers(torch, 9), shuffle=True)) == list(range(9))
+    with pytest.raises(ValueError, match="sampler"):
+        torch.utils.data.DataLoader(numbers(torch), sampler=[1])
+    pipe = numbers(torch, 20).shuffle()
+    orders = [loaded(torch, pipe, generator=torch.Generator().manual_seed(n)) for n in (1, 1, 2)]
+    assert orders[0] == orders[1] != orders[2]
+
+
+def increment(x):
+    return x + 1
+
+
+@pytest.mark.parametrize("context", ["fork", "thread"])
+def test_workers_divide_the_items(torch, context):
+    pipe = numbers(torch, 20).shuffle().sharding_filter().map(increment)
+    loader = torch.utils.data.DataLoader(pipe, batch_size=2, num_workers=2, multiprocessing_context=context, persistent_workers=True)
+    epochs = [torch.cat(list(loader)).tolist() for _ in range(2)]
+    assert sorted(epochs[0]) == sorted(epochs[1]) == list(range(1, 21)) and epochs[0] != epochs[1]
+    sharded = numbers(torch, 24).sharding_filter()
+    sharded.apply_sharding(3, 1)
+    parts = loaded(torch, sharded, num_workers=2, multiprocessing_context=context)
+    assert sorted(parts) == list(range(1, 24, 3)) and list(sharded) == list(range(1, 24, 3))
+    whole = loaded(torch, numbers(torch, 4), num_workers=2, multiprocessing_context=context)
+    assert sorted(whole) == [0, 0, 1, 1, 2, 2, 3, 3]
+    twice = numbers(torch, 4).sharding_filter().map(increment).sharding_filter()
+    with pytest.raises(RuntimeError, match="Sharding twice"):
+        loaded(torch, twice, num_workers=1, multiprocessing_context=context)

@@ -70,18 +70,24 @@ BAGS = [
     ("[0, 2], False, 2", ([[4, 5], [8, 9]], [0, 0, 1, 1], [2, 2], [[2, 2], [4, 4]])),
     ("[0, 2], False, 2, False, None, False, 4", ([[4, 5], [0, 0]], [0, 0, 1, 1], [2, 0], [[2, 2], [0, 0]])),
     ("[0, 2], False, 1, False, None, False, 4", ([[3, 4], [0, 0]], [0, 0, 1, 1], [2, 0], [2, 0])),
+    ("[0, 2], False, 1, False, None, False, -1", ([[3, 4], [0, 0]], [0, 0, 1, 1], [2, 0], [2, 0])),
+    ("[0, 2], False, 0, False, None, False, -1", ([[6, 8], [0, 0]], [0, 0, 1, 1], [0, 0], [0, 0])),
+    ("[0, 2], False, 2, False, None, False, -4", ([[4, 5], [8, 9]], [0, 0, 1, 1], [1, 2], [[2, 2], [4, 4]])),
 ]  # fmt: skip
 
 
 @pytest.mark.parametrize("code, expected", BAGS)
 def test_embedding_bag(torch, code, expected):
     offsets, _, rest = code.partition("], ")
-    weight = torch.arange(10.0).reshape(5, 2).requires_grad_()
+    weight, found_offsets = torch.arange(10.0).reshape(5, 2).requires_grad_(), eval(offsets + "]")  # noqa: S307 - our rows
     found = eval(f"f(w, i, o, {rest})", {"f": torch.embedding_bag, "w": weight, "i": torch.tensor([1, 2, 4, 4]),  # noqa: S307 - our rows
-                                         "o": torch.tensor(eval(offsets + "]"))})  # noqa: S307 - our rows  # fmt: skip
+                                         "o": torch.tensor(found_offsets)})  # fmt: skip
     assert tuple(t.tolist() for t in found) == expected and all(t.dtype is torch.int64 for t in found[1:])
     found[0].sum().backward()
     assert weight.grad.shape == weight.shape
+    narrow = [torch.tensor(values, dtype=torch.int32) for values in ([1, 2, 4, 4], found_offsets)]
+    again = eval(f"f(w, i, o, {rest})", {"f": torch.embedding_bag, "w": weight, "i": narrow[0], "o": narrow[1]})  # noqa: S307 - our rows
+    assert tuple(t.tolist() for t in again) == expected and all(t.dtype is torch.int32 for t in again[1:3])
 
 
 def test_throughput_benchmark(torch):

@@ -12,6 +12,8 @@ from ._workers.fetch import Options
 from ._workers.info import WorkerInfo, get_worker_info
 from ._workers.iterators import SerialIterator, WorkerIterator
 from .collate import default_collate, default_convert
+from .datapipes._settings import with_shuffle
+from .datapipes.datapipe import IterDataPipe
 from .dataset import Dataset, IterableDataset, T_co, find_gather
 from .sampler import BatchSampler, RandomSampler, Sampler, SequentialSampler
 
@@ -71,6 +73,9 @@ class DataLoader(Generic[T_co]):
     ``"forkserver"`` a worker opens a session of its own at its first tensor, and its tensors are sent by value;
     ``"thread"`` selects threads.
 
+    Workers of an IterDataPipe share its order: sharding_filter() gives each one its part, and without it each yields all
+    items. ``shuffle`` switches the pipe's shufflers on or off.
+
     Batch ``k`` is loaded by worker ``k % num_workers``; the worker's seeds are those of PyTorch. An error of the data set is
     raised in the place of its batch, with the worker's traceback. ``pin_memory`` calls ``pin_memory()`` of batches that
     define it; a tensor's has no effect.
@@ -86,6 +91,9 @@ class DataLoader(Generic[T_co]):
     ):  # fmt: skip
         _check_workers(num_workers, timeout, prefetch_factor, persistent_workers, multiprocessing_context)
         self._iterable = isinstance(dataset, IterableDataset)
+        if isinstance(dataset, IterDataPipe):
+            dataset = with_shuffle(dataset, shuffle)
+            shuffle = None
         if self._iterable:
             _check_iterable(shuffle, sampler, batch_sampler)
         if sampler is not None and shuffle:

@@ -82,8 +82,7 @@ class _Loop:
     def _begin(self) -> None:
         """Calls worker_init_fn. An error is the result of the tasks."""
         try:
-            if self._setup.init_fn is not None:
-                self._setup.init_fn(self._setup.number)
+            self._setup.call_init_fn()
         except Exception:
             self._failure = failure(self._setup)
         self._begin_epoch()

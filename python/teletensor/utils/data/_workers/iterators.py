@@ -9,7 +9,7 @@ import time
 import warnings
 import weakref
 from collections import deque
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -18,6 +18,8 @@ from .... import _connection
 from ...._C import Tensor
 from ...._utils import ExceptionWrapper
 from ..collate import map_leaves
+from ..datapipes._settings import WorkerSetting, seed
+from ..datapipes.datapipe import IterDataPipe, MapDataPipe
 from ..sampler import numbers_of
 from .choice import THREADS, choose
 from .fetch import Fetch, keep_freed_memory
@@ -55,6 +57,8 @@ class BaseIterator:
         self._dataset, self._num_workers = loader.dataset, loader.num_workers
         self._indices: Iterator = iter(self._index_sampler)
         self._base_seed = numbers_of(loader.generator).seed()
+        if loader.num_workers == 0 and loader.generator is not None and isinstance(loader.dataset, IterDataPipe):
+            seed(loader.dataset, self._base_seed)
         keep_freed_memory()
         self._length: int | None = None
         self._begin_counting(loader)
@@ -153,7 +157,7 @@ class WorkerIterator(BaseIterator):
         _connection.connection()  # opened by this thread, not by those that upload batches
         context = None if method == THREADS else method
         setup = Setup(
-            self._options, 0, loader.num_workers, self._base_seed, loader.worker_init_fn,
+            self._options, 0, loader.num_workers, self._base_seed, self._init_fn(loader),
             context is not None and context.get_start_method() == "fork", _connection.environment, os.getpid(),
         )  # fmt: skip
         _live.add(self)
@@ -165,6 +169,13 @@ class WorkerIterator(BaseIterator):
             self._shutdown()
             raise
         self._begin()
+
+    def _init_fn(self, loader: DataLoader) -> Callable | None:
+        """What each worker calls at its start."""
+        function = loader.worker_init_fn
+        if isinstance(loader.dataset, (IterDataPipe, MapDataPipe)):
+            return WorkerSetting(function, self._base_seed, loader.num_workers)
+        return function
 
     def _start(self, setup: Setup, context) -> ProcessWorker | ThreadWorker:
         if context is None:

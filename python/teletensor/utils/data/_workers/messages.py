@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from ...._utils import ExceptionWrapper
+from ..datapipes._settings import WorkerSetting
 from .fetch import Options
 
 CHECK_SECONDS = 5.0  # how often an idle worker checks that its parent runs, and the time limit for its exit
@@ -51,6 +52,13 @@ class Setup:
     forked: bool
     environment: dict[str, str]
     parent: int
+
+    def call_init_fn(self) -> None:
+        """Calls ``init_fn`` in the worker."""
+        if isinstance(self.init_fn, WorkerSetting):
+            self.init_fn(self.number, self.options.dataset)
+        elif self.init_fn is not None:
+            self.init_fn(self.number)
 
     @property
     def where(self) -> str:

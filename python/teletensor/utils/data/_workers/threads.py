@@ -10,6 +10,7 @@ from typing import Any
 
 from ...._C import Tensor
 from ..collate import collate, collate_tensor_fn, default_collate_fn_map, map_leaves
+from ..datapipes.datapipe import IterDataPipe
 from .fetch import Fetch
 from .info import WorkerInfo, get_worker_info, set_thread_info
 from .messages import BATCH, END, ERROR, Result, Setup, Task
@@ -44,7 +45,8 @@ class ThreadWorker:
     def __init__(self, setup: Setup, results: queue.SimpleQueue):
         if setup.options.iterable:
             options = setup.options
-            setup = replace(setup, options=replace(options, dataset=copy.copy(options.dataset)))
+            copied = copy.deepcopy if isinstance(options.dataset, IterDataPipe) else copy.copy
+            setup = replace(setup, options=replace(options, dataset=copied(options.dataset)))
         self._setup, self._results, self._fetch = setup, results, None
         self._executor = ThreadPoolExecutor(1, f"loader-{setup.number}")
         self._executor.submit(self._begin)
@@ -55,8 +57,7 @@ class ThreadWorker:
         seed = setup.base_seed + setup.number
         set_thread_info(WorkerInfo(setup.number, setup.num_workers, seed, setup.options.dataset, None, "thread"))
         try:
-            if setup.init_fn is not None:
-                setup.init_fn(setup.number)
+            setup.call_init_fn()
         except Exception as error:
             self._error = error
 

@@ -72,38 +72,45 @@ class Multiplexer(IterDataPipe):
 
 
 class _Shared:
-    """Reads a pipe for several pipes that take items from queues of their own."""
+    """Reads a pipe for several pipes that take items from queues of their own.
+
+    A pipe that is iterated again begins a new round, in which the others take part when they are iterated, too.
+    """
 
     def __init__(self, datapipe: IterDataPipe, count: int, buffer_size: int, name: str) -> None:
         self.main, self.buffer_size, self.name = datapipe, buffer_size, name
         self.queues: list[deque] = [deque() for _ in range(count)]
-        self.finished = [True] * count
+        self.round, self.rounds = 0, [0] * count  # the present round, and the last one of each pipe
         self.source: Iterator | None = None
 
     def begin(self, place: int) -> None:
-        """A pipe is iterated from its beginning: alone if the others have ended, else with them."""
-        if self.source is None or not self.finished[place] or all(self.finished):
+        """A pipe is iterated from the beginning of the present round, or of a new one if it has taken part in this."""
+        if self.rounds[place] == self.round:
+            self.round += 1
             self.source = iter(self.main)
             for queue in self.queues:
                 queue.clear()
-            self.finished = [False] * len(self.queues)
+        self.rounds[place] = self.round
 
     def items(self, place: int, targets: Callable[[Any], list[int]], copied: Callable) -> Iterator:
         """Yields the items of one queue, which `targets` selects for each item of the main pipe."""
-        queue, source = self.queues[place], self.source
-        while source is self.source:
+        queue, own = self.queues[place], self.round
+        while own == self.round:
             if queue:
                 yield copied(queue.popleft())
                 continue
             try:
-                item = next(source)  # type: ignore[arg-type]
+                item = next(self.source)  # type: ignore[arg-type]
             except StopIteration:
-                break
+                return
             for target in targets(item):
                 self.queues[target].append(item)
             if 0 <= self.buffer_size < max(map(len, self.queues)) - (1 if queue else 0):
                 raise BufferError(f"{self.name} buffer overflow, buffer size {self.buffer_size} is insufficient.")
-        self.finished[place] = True
+        raise RuntimeError(
+            "This iterator has been invalidated, because a new iterator has been created from one of the pipes into which "
+            f"{self.main!r} is divided"
+        )
 
 
 class _Child(IterDataPipe):

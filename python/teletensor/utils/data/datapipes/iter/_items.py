@@ -194,13 +194,19 @@ class Grouper(IterDataPipe):
 
     def __iter__(self) -> Iterator:
         groups: dict[Any, list] = defaultdict(list)
+        count = 0
         for item in self.datapipe:
             key = self.group_key_fn(item)
             groups[key].append(item)
+            count += 1
             if self.group_size is not None and len(groups[key]) == self.group_size:
+                count -= self.group_size
                 yield self._result(key, groups.pop(key))
-            elif sum(map(len, groups.values())) == self.max_buffer_size and (found := self._largest(groups)):
-                yield self._result(*found)
+            elif count == self.max_buffer_size:
+                found = self._largest(groups)
+                count = sum(map(len, groups.values()))
+                if found:
+                    yield self._result(*found)
         for key, items in groups.items():
             yield self._result(key, items)
 
@@ -215,6 +221,7 @@ class Shuffler(_OfOnePipe):
         self.datapipe = datapipe if unbatch_level == 0 else UnBatcher(datapipe, unbatch_level)
         self.buffer_size, self._enabled, self._seed = buffer_size, True, None
         self._rng = random.Random()  # noqa: S311 - no secrets
+        self.seeds: random.Random | None = None  # of iterations without set_seed(); None: torch's generator
 
     def set_shuffle(self, shuffle: bool = True) -> Shuffler:
         """Switches shuffling on or off."""
@@ -229,7 +236,7 @@ class Shuffler(_OfOnePipe):
     def reset(self) -> None:
         if self._enabled:
             if self._seed is None:
-                self._seed = int(_C.torch.randint(0, 2**62, ()).item())
+                self._seed = int(_C.torch.randint(0, 2**62, ()).item()) if self.seeds is None else self.seeds.getrandbits(62)
             self._rng.seed(self._seed)
             self._seed = None
 

@@ -125,6 +125,7 @@ class Shuffler(IterDataPipe):
         self._enabled, self._seed = True, None
         self._order: list = []
         self._rng = random.Random()  # noqa: S311 - no secrets
+        self.seeds: random.Random | None = None  # of iterations without set_seed(); None: torch's generator
 
     def set_shuffle(self, shuffle: bool = True) -> Shuffler:
         """Switches shuffling on or off."""
@@ -140,7 +141,9 @@ class Shuffler(IterDataPipe):
         if not self._enabled:
             self._order = list(self.indices)
             return
-        self._rng.seed(int(_C.torch.randint(0, 2**62, ()).item()) if self._seed is None else self._seed)
+        if self._seed is None:
+            self._seed = int(_C.torch.randint(0, 2**62, ()).item()) if self.seeds is None else self.seeds.getrandbits(62)
+        self._rng.seed(self._seed)
         self._seed = None
         self._order = self._rng.sample(self.indices, len(self.indices))[::-1]
 
