@@ -3,13 +3,16 @@
 Rows are a number of rows and columns of a square matrix and a density; columns of the dense operand as in the name.
 "mm", "mv": CSR times dense. "dense gradient": the transpose of CSR times dense. "value gradient": products of rows at the
 entries of CSR (sampled_addmm in PyTorch). "matmul": CSR times CSR. "coalesce": rows of 256 numbers for 8192 tokens of a
-vocabulary of 50000. "adam": a step of SparseAdam on their rows. "to_dense": CSR to dense. Milliseconds until a number of
+vocabulary of 50000. "adam": a step of SparseAdam on their rows. "to_dense": CSR to dense. These rows are operators of the
+engine beside PyTorch's functions. Rows with "Python" are the same Python functions in both: "csr @ x" and "coo @ x" without
+gradients, "embedding" with sparse=True forwards and backwards, "training step" with SparseAdam besides. Milliseconds until a number of
 the result was read, the least of the calls, because other processes may use the machine. PyTorch runs in a process of its
 own, before and after ours: the ratio is that of the lesser of its two times to ours.
 """
 
 from __future__ import annotations
 
+import functools
 import importlib
 import os
 import sys
@@ -103,6 +106,37 @@ def torch_others(torch, crow, col, values, rows, grad, vector) -> dict[str, Call
     }
 
 
+def python_calls(torch, crow, col, values, rows) -> dict[str, Callable]:
+    """Functions of torch.sparse and torch.nn, which both packages have."""
+    size = len(crow) - 1
+    csr, found = torch.sparse_csr_tensor(crow, col, values, (size, size)), {}
+    coo = csr.to_sparse()
+    for k in COLUMNS:
+        x = torch.randn(size, k)
+        found[f"Python: csr @ x, {k} columns"] = functools.partial(csr.__matmul__, x)
+        found[f"Python: coo @ x, {k} columns"] = functools.partial(coo.__matmul__, x)
+    few = torch.eye(8).to_sparse_csr()
+    found["Python: csr @ x, 8 entries"] = functools.partial(few.__matmul__, torch.randn(8, 8))
+    layer = torch.nn.Embedding(VOCABULARY, WIDTH, sparse=True)
+    optimizer = torch.optim.SparseAdam(layer.parameters())
+
+    def embedding(index):
+        layer.weight.grad = None
+        with torch.enable_grad():
+            layer(index).sum().backward()
+        return layer.weight.grad._values()
+
+    def training_step():
+        embedding(rows)
+        optimizer.step()
+        return layer.weight.detach()
+
+    found["Python: embedding, 256 tokens"] = functools.partial(embedding, rows[:256])
+    found[f"Python: embedding, {TOKENS} tokens"] = functools.partial(embedding, rows)
+    found[f"Python: training step, {TOKENS} tokens"] = training_step
+    return found
+
+
 def least(call: Callable[[], object], seconds: float = 0.6) -> float:
     """Milliseconds of call(), until an element of its result was read."""
     times, until = [], time.perf_counter() + seconds
@@ -132,7 +166,7 @@ def measure(package: str) -> dict[str, float]:
         rows = torch.tensor(np.random.default_rng(0).integers(0, VOCABULARY, TOKENS))
         grad = torch.randn(TOKENS, WIDTH)
         calls = (engine_others if ours else torch_others)(torch, crow, col, values, rows, grad, torch.randn(SIZE))
-        for name, call in calls.items():
+        for name, call in {**calls, **python_calls(torch, crow, col, values, rows)}.items():
             found[name] = least(call)
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from .. import _C
 from .._C import Tensor
 from .._layouts import layout as layout_type
@@ -14,6 +16,12 @@ def set_enabled(value: bool) -> None:
     """Sets whether constructors check the indices by default."""
     global enabled
     enabled = value
+
+
+def size_fits(size: tuple[int, ...]) -> None:
+    """Raises RuntimeError if a number of elements, also of those that are not stored, does not fit into 63 bits."""
+    if math.prod(size) >= 1 << 63:
+        raise RuntimeError("numel: integer multiplication overflow")
 
 
 def coo_components(indices: Tensor, values: Tensor, size: tuple[int, ...] | None) -> None:

@@ -57,6 +57,7 @@ def sparse_coo_tensor(
         if size is None or (indices is not None and indices is not size):
             raise TypeError("sparse_coo_tensor() expected indices and values, or a size")
         where = _C.default_device() if device is None else _C.placed(device)
+        check.size_fits(tuple(size))
         made = zeros(size, sparse_coo, dtype or _C.default_dtype(), where)
         made._elements.requires_grad = requires_grad
         return made
@@ -71,6 +72,7 @@ def sparse_coo_tensor(
             size = (*(0,) * indices.shape[0], *values.shape[1:])
         else:
             size = (*(n + 1 for n in indices.amax(1).tolist()), *values.shape[1:]) if indices.shape[0] else values.shape[1:]
+    check.size_fits(tuple(size))
     if _checks(check_invariants):
         check.coo_indices(indices, values, tuple(size), bool(is_coalesced))
     coalesced = is_coalesced if is_coalesced is not None else indices.shape[1] == 0
@@ -113,6 +115,7 @@ def _compressed(
     if size is None:
         size = _inferred(layout, outer, plain, values)
     size = tuple(size)
+    check.size_fits(size)
     check.compressed_components(layout, outer, plain, values, size)
     if _checks(check_invariants):
         b, (p, q) = plain.dim() - 1, values.shape[plain.dim() : plain.dim() + 2] if layout in BLOCKS else (1, 1)

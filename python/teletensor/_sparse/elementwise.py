@@ -9,7 +9,8 @@ from .._C import Tensor
 from .._functions import broadcast_shapes, result_type
 from .._layouts import sparse_csr
 from .convert import batch_dim, blocks_of, coalesce, compressed_to_coo, coo_to_compressed, sparse_sizes
-from .tensor import BLOCKS, SparseTensor, become, coo, handlers, hooks, layout_name, like, not_implemented
+from .in_place import become
+from .tensor import BLOCKS, SparseTensor, coo, handlers, hooks, layout_name, like, not_implemented
 
 ops, torch = _C.ops, _C.torch
 

@@ -9,8 +9,9 @@ from .._C import Tensor
 from .._functions import promote_types
 from .._layouts import sparse_csc, sparse_csr, strided
 from .convert import batch_dim, coalesce, compressed_to_coo, moved, sparse_sizes
+from .in_place import become
 from .products import transpose_matrix
-from .tensor import ROWS, SparseTensor, become, compressed, coo, handlers, hooks, layout_name, like, not_implemented
+from .tensor import ROWS, SparseTensor, compressed, coo, handlers, hooks, layout_name, like, not_implemented
 
 ops, torch = _C.ops, _C.torch
 

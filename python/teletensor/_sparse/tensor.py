@@ -11,7 +11,8 @@ from .._layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, s
 
 # Functions by the name of the engine's operator, set by calls.py: (arguments, into) -> result.
 handlers: dict[str, Callable[[list, list | None], Any]] = {}
-# Functions of upper files, which set them: "coalesce", "to_dense", "to", "repr", "reduce", "aligned", "both", "narrow_copy".
+# Functions of upper files, which set them: "coalesce", "to_dense", "to", "repr", "reduce", "aligned", "both", "narrow_copy",
+# "become", "replace_leaf".
 hooks: dict[str, Callable] = {}
 
 COMPRESSED = (sparse_csr, sparse_csc, sparse_bsr, sparse_bsc)
@@ -275,7 +276,7 @@ class SparseTensor(Tensor):
     def data(self, value: SparseTensor) -> None:
         if not isinstance(value, SparseTensor):
             raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.")
-        _replace_leaf(self, value, self.requires_grad)
+        hooks["replace_leaf"](self, value, self.requires_grad)
 
     @staticmethod
     def run_backward(roots: list, gradients: list, retain_graph: bool, create_graph: bool, inputs: list) -> None:
@@ -404,11 +405,11 @@ class SparseTensor(Tensor):
 
     def transpose_(self, dim0: int, dim1: int) -> SparseTensor:
         """Exchanges two dimensions, in place."""
-        return become(self, self.transpose(dim0, dim1))
+        return hooks["become"](self, self.transpose(dim0, dim1))
 
     def t_(self) -> SparseTensor:
         """Exchanges rows and columns, in place."""
-        return become(self, self.t())
+        return hooks["become"](self, self.t())
 
     def resize_(self, *sizes: Any, memory_format: Any = None) -> Any:
         """Raises NotImplementedError: use sparse_resize_()."""
@@ -466,55 +467,6 @@ def like(tensor: SparseTensor, values: Tensor, coalesced: bool | None = None) ->
     made = coo(tensor._coo, values, tensor.shape, tensor._coalesced if coalesced is None else coalesced, tensor._dense_source)
     made._rows, made._rows_version = tensor._rows, tensor._rows_version
     return made
-
-
-def become(tensor: SparseTensor, other: SparseTensor) -> SparseTensor:
-    """Gives an object the components, size and dtype of another one, for in-place operators that change them.
-
-    A tensor that requires grad keeps its history and gradient where gradients are not recorded.
-    """
-    if not tensor.requires_grad:
-        return _replace(tensor, other)
-    if _C.is_grad_enabled():
-        if tensor.is_leaf:
-            raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        return _replace(tensor, other)
-    if _same_indices(tensor, other) and tensor.dtype is other.dtype:
-        tensor._elements.copy_(other._elements)
-        return tensor
-    if not tensor.is_leaf:
-        raise NotImplementedError("[no_grad] the indices of a sparse tensor with history can be changed only where gradients are recorded")
-    return _replace_leaf(tensor, other, True)
-
-
-def _same_indices(tensor: SparseTensor, other: SparseTensor) -> bool:
-    if tensor._layout != other._layout or tensor.shape != other.shape:
-        return False
-    return tensor._coo is other._coo if tensor.is_sparse else tensor._plain is other._plain and tensor._compressed is other._compressed
-
-
-def _replace_leaf(tensor: SparseTensor, other: SparseTensor, requires_grad: bool) -> SparseTensor:
-    """Gives a leaf the components of another tensor, without its history. The gradient keeps its values at the new indices."""
-    gradient = tensor.grad
-    _replace(tensor, other)
-    tensor._elements, tensor._dense_source = other._elements.detach(), False
-    tensor._elements.requires_grad = requires_grad
-    if gradient is not None and gradient.shape == tensor.shape:
-        tensor.grad = gradient
-    return tensor
-
-
-_COMPONENTS = (
-    "_layout", "_coo", "_compressed", "_plain", "_elements", "_coalesced", "_dense_source", "_rows", "_rows_version", "_flipped",
-)  # fmt: skip
-
-
-def _replace(tensor: SparseTensor, other: SparseTensor) -> SparseTensor:
-    _C._set_wrapper(tensor, other)
-    for name in _COMPONENTS:
-        if name in vars(other):
-            setattr(tensor, name, getattr(other, name))
-    return tensor
 
 
 def values_of(tensor: Tensor) -> Tensor:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 from .. import _C
 from .._C import Tensor
 from .._gradients import record
@@ -19,6 +21,7 @@ def rows(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: 
 
     The engine's backward pass calls for the gradient of the rows, and records none of the weight.
     """
+    import_module("teletensor._sparse.functions")  # registers the operators that the gradient's users call
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     selected = _C.ops.embedding(weight.detach(), indices, padding_idx)

@@ -136,6 +136,15 @@ def test_sums_of_bools_count_equal_indices() -> None:
     assert torch.sparse.sum(b, 0).dtype is torch.bool and torch.sparse.sum(b.int(), 0).dtype is torch.int32
 
 
+def test_sizes_whose_number_of_elements_overflows() -> None:
+    for make in (
+        lambda: torch.sparse_coo_tensor([[0], [0]], [1.0], (2**62, 2**62)), lambda: torch.sparse_coo_tensor((2**62, 4)),
+        lambda: torch.sparse_csr_tensor([0, 0, 0], torch.zeros(0, dtype=torch.int64), torch.zeros(0), (2, 2**62)),
+    ):  # fmt: skip
+        with pytest.raises(RuntimeError, match="overflow"):
+            make()
+
+
 def test_out_of_products_is_resized() -> None:
     out = torch.empty(0)
     assert torch.mm(_leaf().detach(), torch.ones(3, 2), out=out) is out and out.tolist() == [[1, 1], [4, 4]]
