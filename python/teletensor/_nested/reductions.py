@@ -33,7 +33,9 @@ def _sum(tensor: NestedTensor, dtype: Any = None) -> Tensor:
     if values.dtype.is_complex:
         raise not_implemented("sum", "sums of complex numbers over the ragged dimension are not implemented")
     values = values if dtype is None else values.to(dtype)
-    return _segments(values, tensor, "sum")
+    if values.dtype is not _C.float32:
+        return _segments(values, tensor, "sum")
+    return _segments(values.to(_C.float64), tensor, "sum").to(_C.float32)  # float32 loses what a long sequence adds
 
 
 def _segments(values: Tensor, tensor: NestedTensor, reduce: str) -> Tensor:

@@ -410,3 +410,8 @@ def test_attention_refuses_options_that_it_does_not_have(option):
         F.scaled_dot_product_attention(query, query, query, **option)
     with nn.attention.sdpa_kernel(nn.attention.SDPBackend.MATH):  # a preference, not a request
         assert F.scaled_dot_product_attention(query, query, query).shape == query.shape
+
+
+def test_sums_of_long_sequences_are_accurate():
+    x = torch.nested.nested_tensor([torch.full((1_000_000,), 0.1)], layout=torch.jagged)
+    torch.testing.assert_close(x.sum(dim=1), torch.tensor([100000.0]))
