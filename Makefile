@@ -40,7 +40,8 @@ coverage: build ## List PyTorch names that teletensor lacks, by use count: NAMES
 	@PYTHONPATH=build/python $(PYTHON) -m tests.conformance.coverage --names $(NAMES) --out build/generated/docs/coverage.md
 	@sed -n 1,11p build/generated/docs/coverage.md
 
-cpp-docs: build ## Write the reference of the C++ client with Doxygen (Debian's package doxygen): build/cpp-docs
+cpp-docs: build ## Write the reference of the C++ client with Doxygen: build/cpp-docs/html
+	@deploy/install_packages.sh deploy/packages_docs.txt
 	@mkdir -p build/cpp-docs
 	@(cat deploy/docs/Doxyfile; echo OUTPUT_DIRECTORY=build/cpp-docs) | doxygen -
 

@@ -191,10 +191,24 @@ class StringListHandler : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
+std::string json_string(std::string_view text) {
+  try {
+    return nlohmann::json(text).dump();
+  } catch (const nlohmann::json::type_error&) {
+    fail(ErrorKind::kValue, "expected text in UTF-8, got other bytes");
+  }
+}
+
 std::vector<std::string> parse_string_list(std::string_view text) {
   StringListHandler handler;
   nlohmann::json::sax_parse(text.begin(), text.end(), &handler);
   return std::move(handler.strings);
+}
+
+std::string_view safetensors_name(DType dtype) {
+  const auto* found = std::find_if(std::begin(kDTypes), std::end(kDTypes), [&](auto& d) { return d.second == dtype; });
+  check(found != std::end(kDTypes), "safetensors files have no dtype ", dtype);
+  return found->first;
 }
 
 SafetensorsHeader SafetensorsHeader::parse(std::string_view text, uint64_t data_bytes) {

@@ -57,8 +57,13 @@ struct SafetensorsFile {
 // Reads the header of an open file. Throws Error. `path` is for messages.
 SafetensorsFile read_safetensors_header(int file, std::string_view path);
 
+// A string as JSON. Throws Error (ValueError) if it is not UTF-8.
+std::string json_string(std::string_view text);
 // Parses a JSON list of strings. Throws Error (ValueError).
 std::vector<std::string> parse_string_list(std::string_view text);
+
+// The format's name of a dtype, such as "BF16".
+std::string_view safetensors_name(DType dtype);
 
 // Reads exactly `size` bytes. Throws Error, also if the file is too short.
 void read_exactly(int file, void* into, size_t size, uint64_t offset, std::string_view path);

@@ -74,16 +74,19 @@ Tensor tensor(const TensorData& data, const TensorOptions& options) {
 }
 
 Tensor from_blob(const void* data, IntArrayRef sizes, const TensorOptions& options) {
-  int64_t count = 1;
+  const Dtype dtype = options.dtype_opt().value_or(kFloat32);
+  // Strides are computed from the sizes of an empty tensor too.
+  auto extent = static_cast<int64_t>(tt::item_size(dtype));
+  bool is_empty = false;
   for (int64_t size : sizes) {
     if (size < 0)
       throw RuntimeError("[from_blob] expected sizes that are not negative, got " + tt::to_string(sizes.span()));
-    if (__builtin_mul_overflow(count, size, &count)) {
-      throw RuntimeError("[from_blob] the number of elements of " + tt::to_string(sizes.span()) + " exceeds 64 bits");
+    is_empty |= size == 0;
+    if (__builtin_mul_overflow(extent, std::max<int64_t>(size, 1), &extent)) {
+      throw RuntimeError("[from_blob] the number of bytes of " + tt::to_string(sizes.span()) + " exceeds 63 bits");
     }
   }
-  const Dtype dtype = options.dtype_opt().value_or(kFloat32);
-  const size_t bytes = static_cast<size_t>(count) * tt::item_size(dtype);
+  const size_t bytes = is_empty ? 0 : static_cast<size_t>(extent);
   return internal::translated([&] {
     Tensor made(internal::current_session().upload({static_cast<const char*>(data), bytes}, dtype, sizes.span(),
                                                    options.device_opt().value_or(Device(kCPU))));

@@ -70,6 +70,7 @@ tt::client::Session& require(const tt::Ref<tt::client::Session>& session) {
 
 }  // namespace
 
+Session::Session() = default;
 Session::Session(tt::Ref<tt::client::Session> session) : session_(std::move(session)) {}
 Session::~Session() = default;
 Session::Session(const Session&) = default;
@@ -135,6 +136,8 @@ void manual_seed(uint64_t seed) {
 }
 
 namespace internal {
+
+Session guarded_session() { return Session(tt::Ref<tt::client::Session>(thread_session)); }
 
 tt::client::Session& current_session() {
   if (thread_session) return *thread_session;

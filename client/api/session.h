@@ -31,7 +31,7 @@ struct ConnectOptions {
 /// A session with an engine, by reference: copies are the same session. Several threads may use one.
 class Session {
  public:
-  Session() = default;
+  Session();
   explicit Session(tt::Ref<tt::client::Session> session);
   ~Session();
   Session(const Session&);
@@ -128,6 +128,8 @@ class InferenceMode {
 void manual_seed(uint64_t seed);
 
 namespace internal {
+/// The session of the thread's SessionGuard; undefined if there is none.
+Session guarded_session();
 /// The thread's session, or the default one.
 tt::client::Session& current_session();
 }  // namespace internal

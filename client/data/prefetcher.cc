@@ -3,9 +3,13 @@
 #include <algorithm>
 #include <exception>
 #include <map>
+#include <optional>
+#include <string>
+#include <system_error>
 #include <thread>
 
 #include "base/mutex.h"
+#include "client/api/errors.h"
 #include "client/api/session.h"
 
 namespace teletensor::data::internal {
@@ -18,7 +22,6 @@ struct Prefetcher::Shared {
 
   // Makes batches until there are no more.
   void work() {
-    NoGradGuard no_grad;
     for (;;) {
       size_t number = 0;
       {
@@ -35,6 +38,9 @@ struct Prefetcher::Shared {
   }
 
   Result make(size_t number) const {
+    const NoGradGuard no_grad;
+    std::optional<SessionGuard> guard;
+    if (session.defined()) guard.emplace(session);
     try {
       return {fetch(batches[number]), nullptr};
     } catch (...) {
@@ -42,8 +48,19 @@ struct Prefetcher::Shared {
     }
   }
 
+  // Waits for the batches that are being made.
+  void stop() {
+    {
+      tt::MutexLock lock(mutex);
+      done = true;
+      may_start.notify_all();
+    }
+    for (std::thread& thread : threads) thread.join();
+  }
+
   std::vector<std::vector<size_t>> batches;
   Fetch fetch;
+  Session session;  // of the thread that made the loader's iterator; undefined for the default session
   size_t ahead = 0;
   std::vector<std::thread> threads;
   size_t position = 0;  // of next()
@@ -59,18 +76,19 @@ Prefetcher::Prefetcher(std::vector<std::vector<size_t>> batches, Fetch fetch, si
     : shared_(std::make_unique<Shared>()) {
   shared_->batches = std::move(batches);
   shared_->fetch = std::move(fetch);
+  shared_->session = teletensor::internal::guarded_session();
   shared_->ahead = std::max<size_t>(ahead, 1);
-  for (size_t i = 0; i < workers; ++i) shared_->threads.emplace_back([shared = shared_.get()] { shared->work(); });
+  workers = std::min(workers, shared_->batches.size());
+  try {
+    for (size_t i = 0; i < workers; ++i) shared_->threads.emplace_back([shared = shared_.get()] { shared->work(); });
+  } catch (const std::system_error& error) {
+    shared_->stop();
+    throw RuntimeError("cannot start thread " + std::to_string(shared_->threads.size() + 1) + " of " +
+                       std::to_string(workers) + " of a loader: " + error.what());
+  }
 }
 
-Prefetcher::~Prefetcher() {
-  {
-    tt::MutexLock lock(shared_->mutex);
-    shared_->done = true;
-    shared_->may_start.notify_all();
-  }
-  for (std::thread& thread : shared_->threads) thread.join();
-}
+Prefetcher::~Prefetcher() { shared_->stop(); }
 
 std::any Prefetcher::next() {
   Shared& s = *shared_;
@@ -78,7 +96,6 @@ std::any Prefetcher::next() {
   const size_t number = s.position++;
   Shared::Result result;
   if (s.threads.empty()) {
-    NoGradGuard no_grad;
     result = s.make(number);
   } else {
     tt::MutexLock lock(s.mutex);

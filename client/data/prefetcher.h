@@ -1,4 +1,7 @@
 // Prefetcher: threads that make batches ahead of their use, in order.
+//
+// Batches are made in the session of the thread that creates the Prefetcher (SessionGuard), without recording for
+// backward.
 #pragma once
 
 #include <any>
@@ -14,7 +17,8 @@ namespace teletensor::data::internal {
 class Prefetcher {
  public:
   using Fetch = std::function<std::any(const std::vector<size_t>& indices)>;
-  // `batches` are the indices of each batch. At most `ahead` batches are made before they are used.
+  // `batches` are the indices of each batch. At most `ahead` batches are made before they are used. Throws RuntimeError
+  // if the system refuses a thread.
   Prefetcher(std::vector<std::vector<size_t>> batches, Fetch fetch, size_t workers, size_t ahead);
   ~Prefetcher();  // waits for batches that are being made
   Prefetcher(const Prefetcher&) = delete;

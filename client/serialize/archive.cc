@@ -71,12 +71,14 @@ void throw_system_error(const std::string& what, const std::string& path, int co
   }
 }
 
-ArchiveReader::ArchiveReader(const std::string& path) : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+ArchiveReader::ArchiveReader(const std::string& path)
+    : path_(path), file_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
   if (file_ < 0) throw_system_error("cannot open", path, errno);
   try {
     struct stat status {};
     if (fstat(file_, &status) != 0) throw_system_error("cannot read", path, errno);
     if (S_ISDIR(status.st_mode)) throw_system_error("cannot read", path, EISDIR);
+    if (!S_ISREG(status.st_mode)) throw RuntimeError("cannot read '" + path + "': it is not a regular file");
     size_ = static_cast<uint64_t>(status.st_size);
     read_directory();
   } catch (...) {

@@ -1,7 +1,7 @@
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <memory>
-#include <optional>
 #include <utility>
 #include <vector>
 
@@ -12,6 +12,10 @@ namespace {
 
 constexpr size_t kMaxNodes = 10'000'000;  // values of a file, also those that a pickle refers to several times
 constexpr int kMaxDepth = 100;
+constexpr size_t kMaxName = 1024;  // bytes of a class's name or a storage's key
+// A pickle may refer to a string many times. Copies of strings and sizes may have this many bytes, and as many times
+// the pickle's.
+constexpr size_t kMaxCopies = size_t{64} << 20, kMaxCopiesPerByte = 16;
 
 [[noreturn]] void damaged(const std::string& why) { throw RuntimeError("[load] the file is damaged: " + why); }
 [[noreturn]] void unsupported(const std::string& what) {
@@ -19,16 +23,14 @@ constexpr int kMaxDepth = 100;
                             "; load() reads tensors, numbers, strings, lists and dicts");
 }
 
-// A value while it is read. Lists and dicts may be referred to several times.
+// A value while it is read. The reader owns all of them, as they may be nested deep and refer to each other in circles.
 struct Node {
   enum class Kind : uint8_t { kMark, kValue, kList, kDict, kGlobal, kStorage, kTensor, kNothing };
   Kind kind = Kind::kValue;
-  Value value;                               // kValue
-  std::vector<std::shared_ptr<Node>> items;  // kList; kDict: keys and values alternate
-  std::string global;                        // kGlobal: "module name"
-  StoredView view;                           // kStorage, kTensor
+  Value value;                             // kValue; kGlobal: "module name"
+  std::vector<Node*> items;                // kList; kDict: keys and values alternate
+  std::unique_ptr<const StoredView> view;  // kStorage, kTensor
 };
-using NodeRef = std::shared_ptr<Node>;
 
 constexpr std::pair<std::string_view, Dtype> kStorages[] = {
     {"FloatStorage", kFloat},
@@ -44,17 +46,6 @@ constexpr std::pair<std::string_view, Dtype> kStorages[] = {
     {"ComplexFloatStorage", kComplexFloat},
     {"ComplexDoubleStorage", kComplexDouble},
 };
-
-NodeRef value_node(Value value) {
-  auto node = std::make_shared<Node>();
-  node->value = std::move(value);
-  return node;
-}
-NodeRef node_of(Node::Kind kind) {
-  auto node = std::make_shared<Node>();
-  node->kind = kind;
-  return node;
-}
 
 class Reader {
  public:
@@ -91,13 +82,27 @@ class Reader {
     return line;
   }
 
-  void push(NodeRef node) {
-    if (++count_ > kMaxNodes) damaged("it has more than 10 million values");
-    stack_.push_back(std::move(node));
+  void count_copy(size_t bytes) {
+    copied_ += bytes;
+    if (copied_ > kMaxCopies + kMaxCopiesPerByte * bytes_.size()) damaged("it refers to long values too often");
   }
-  NodeRef pop() {
+  Node* node_of(Node::Kind kind) {
+    nodes_.emplace_back().kind = kind;
+    return &nodes_.back();
+  }
+  Node* value_node(Value value) {
+    Node* node = node_of(Node::Kind::kValue);
+    node->value = std::move(value);
+    return node;
+  }
+
+  void push(Node* node) {
+    if (++count_ > kMaxNodes) damaged("it has more than 10 million values");
+    stack_.push_back(node);
+  }
+  Node* pop() {
     if (stack_.empty() || stack_.back()->kind == Node::Kind::kMark) damaged("a pickle takes more objects than it has");
-    NodeRef node = std::move(stack_.back());
+    Node* node = stack_.back();
     stack_.pop_back();
     return node;
   }
@@ -105,25 +110,25 @@ class Reader {
     if (stack_.empty()) damaged("a pickle takes more objects than it has");
     return *stack_.back();
   }
-  std::vector<NodeRef> pop_to_mark() {
+  std::vector<Node*> pop_to_mark() {
     size_t place = stack_.size();
     while (place > 0 && stack_[place - 1]->kind != Node::Kind::kMark) --place;
     if (place == 0) damaged("a pickle has no mark");
-    std::vector<NodeRef> items(stack_.begin() + static_cast<ptrdiff_t>(place), stack_.end());
+    std::vector<Node*> items(stack_.begin() + static_cast<ptrdiff_t>(place), stack_.end());
     stack_.resize(place - 1);
     return items;
   }
-  void push_list(std::vector<NodeRef> items) {
-    NodeRef node = node_of(Node::Kind::kList);
+  void push_list(std::vector<Node*> items) {
+    Node* node = node_of(Node::Kind::kList);
     node->items = std::move(items);
-    push(std::move(node));
+    push(node);
   }
   void push_tuple(size_t size) {
-    std::vector<NodeRef> items(size);
+    std::vector<Node*> items(size);
     for (size_t i = size; i-- > 0;) items[i] = pop();
     push_list(std::move(items));
   }
-  void append(Node::Kind kind, std::vector<NodeRef> items) {
+  void append(Node::Kind kind, std::vector<Node*> items) {
     Node& into = top();
     if (into.kind != kind) damaged("a pickle appends to another object");
     into.items.insert(into.items.end(), items.begin(), items.end());
@@ -154,9 +159,11 @@ class Reader {
   }
   void push_text(uint64_t size) { push(value_node(Value(std::string(take_bytes(size))))); }
   void push_global(const std::string& module, const std::string& name) {
-    NodeRef node = node_of(Node::Kind::kGlobal);
-    node->global = module + " " + name;
-    push(std::move(node));
+    if (module.size() > kMaxName || name.size() > kMaxName) damaged("a name has more than 1024 bytes");
+    count_copy(module.size() + name.size());
+    Node* node = value_node(Value(module + " " + name));
+    node->kind = Node::Kind::kGlobal;
+    push(node);
   }
 
   void step(uint8_t opcode) {
@@ -185,22 +192,22 @@ class Reader {
       case 0x86: push_tuple(2); break;                                      // TUPLE2
       case 0x87: push_tuple(3); break;                                      // TUPLE3
       case 'a': {                                                           // APPEND
-        NodeRef item = pop();
-        append(Node::Kind::kList, {std::move(item)});
+        Node* item = pop();
+        append(Node::Kind::kList, {item});
         break;
       }
       case 'e': {  // APPENDS
-        std::vector<NodeRef> items = pop_to_mark();
+        std::vector<Node*> items = pop_to_mark();
         append(Node::Kind::kList, std::move(items));
         break;
       }
       case 's': {  // SETITEM
-        NodeRef value = pop(), key = pop();
-        append(Node::Kind::kDict, {std::move(key), std::move(value)});
+        Node *value = pop(), *key = pop();
+        append(Node::Kind::kDict, {key, value});
         break;
       }
       case 'u': {  // SETITEMS
-        std::vector<NodeRef> items = pop_to_mark();
+        std::vector<Node*> items = pop_to_mark();
         if (items.size() % 2 != 0) damaged("a dict has a key without a value");
         append(Node::Kind::kDict, std::move(items));
         break;
@@ -216,7 +223,7 @@ class Reader {
         break;
       }
       case 0x93: {  // STACK_GLOBAL
-        const NodeRef name = pop(), module = pop();
+        const Node *name = pop(), *module = pop();
         push_global(text_of(*module), text_of(*name));
         break;
       }
@@ -239,33 +246,34 @@ class Reader {
     if (node.kind != Node::Kind::kList || node.items.size() > 64) damaged("expected at most 64 integers");
     std::vector<int64_t> values;
     values.reserve(node.items.size());
-    for (const NodeRef& item : node.items) values.push_back(int_of(*item));
+    for (const Node* item : node.items) values.push_back(int_of(*item));
     return values;
   }
 
   // ("storage", class, key, location, number of elements)
-  void push_storage(const NodeRef& id) {
+  void push_storage(Node* id) {
     if (id->kind != Node::Kind::kList || id->items.size() != 5 || text_of(*id->items[0]) != "storage" ||
         id->items[1]->kind != Node::Kind::kGlobal) {
       damaged("expected the id of a storage");
     }
-    const std::string& name = id->items[1]->global;
+    const std::string& name = id->items[1]->value.to_string();
     const auto* found = std::find_if(std::begin(kStorages), std::end(kStorages), [&](const auto& storage) {
       return name == "torch " + std::string(storage.first);
     });
     if (found == std::end(kStorages)) unsupported("a storage of the class '" + name + "'");
-    NodeRef node = node_of(Node::Kind::kStorage);
-    node->view.key = text_of(*id->items[2]);
-    node->view.dtype = found->second;
-    node->view.numel = int_of(*id->items[4]);
-    if (node->view.numel < 0) damaged("a storage has a negative size");
-    push(std::move(node));
+    if (text_of(*id->items[2]).size() > kMaxName) damaged("a name has more than 1024 bytes");
+    StoredView view;
+    view.key = text_of(*id->items[2]);
+    view.dtype = found->second;
+    view.numel = int_of(*id->items[4]);
+    if (view.numel < 0) damaged("a storage has a negative size");
+    push(view_node(Node::Kind::kStorage, std::move(view)));
   }
 
   void reduce() {
-    const NodeRef args = pop(), function = pop();
+    const Node *args = pop(), *function = pop();
     if (function->kind != Node::Kind::kGlobal || args->kind != Node::Kind::kList) damaged("expected a call of a name");
-    const std::string& name = function->global;
+    const std::string& name = function->value.to_string();
     if (name == "collections OrderedDict") {
       if (!args->items.empty()) unsupported("an OrderedDict with arguments");
       push(node_of(Node::Kind::kDict));
@@ -277,22 +285,19 @@ class Reader {
     } else if (name == "torch._utils _rebuild_parameter") {
       if (args->items.size() < 2 || args->items[0]->kind != Node::Kind::kTensor)
         damaged("expected a parameter's tensor");
-      NodeRef node = node_of(Node::Kind::kTensor);
-      node->view = args->items[0]->view;
-      node->view.requires_grad = args->items[1]->kind == Node::Kind::kValue && args->items[1]->value.is_bool() &&
-                                 args->items[1]->value.to_bool();
-      push(std::move(node));
+      StoredView view = *args->items[0]->view;
+      view.requires_grad = args->items[1]->kind == Node::Kind::kValue && args->items[1]->value.is_bool() &&
+                           args->items[1]->value.to_bool();
+      push(view_node(Node::Kind::kTensor, std::move(view)));
     } else {
       unsupported("a call of '" + name + "', which it does not run");
     }
   }
 
   // (storage, offset, sizes, strides, requires_grad, hooks, ...)
-  static NodeRef tensor(const Node& args) {
+  Node* tensor(const Node& args) {
     if (args.items.size() < 4 || args.items[0]->kind != Node::Kind::kStorage) damaged("expected the parts of a tensor");
-    NodeRef node = node_of(Node::Kind::kTensor);
-    StoredView& view = node->view;
-    view = args.items[0]->view;
+    StoredView view = *args.items[0]->view;
     view.offset = int_of(*args.items[1]);
     view.sizes = ints_of(*args.items[2]);
     view.strides = ints_of(*args.items[3]);
@@ -300,6 +305,12 @@ class Reader {
       view.requires_grad = args.items[4]->value.to_bool();
     }
     check_bounds(view);
+    return view_node(Node::Kind::kTensor, std::move(view));
+  }
+  Node* view_node(Node::Kind kind, StoredView view) {
+    count_copy(view.key.size() + 2 * view.sizes.size() * sizeof(int64_t));
+    Node* node = node_of(kind);
+    node->view = std::make_unique<const StoredView>(std::move(view));
     return node;
   }
 
@@ -332,11 +343,13 @@ class Reader {
     if (depth > kMaxDepth) damaged("it is nested too deep");
     if (++converted_ > kMaxNodes) damaged("it has more than 10 million values");
     switch (node.kind) {
-      case Node::Kind::kValue: return node.value;
-      case Node::Kind::kTensor: return make_(node.view);
+      case Node::Kind::kValue:
+        if (node.value.is_string()) count_copy(node.value.to_string().size());
+        return node.value;
+      case Node::Kind::kTensor: return make_(*node.view);
       case Node::Kind::kList: {
         Value::List list;
-        for (const NodeRef& item : node.items) list.push_back(convert(*item, depth + 1));
+        for (const Node* item : node.items) list.push_back(convert(*item, depth + 1));
         return list;
       }
       case Node::Kind::kDict: {
@@ -349,7 +362,7 @@ class Reader {
         return dict;
       }
       case Node::Kind::kStorage: unsupported("a storage without a tensor");
-      case Node::Kind::kGlobal: unsupported("the name '" + node.global + "'");
+      case Node::Kind::kGlobal: unsupported("the name '" + node.value.to_string() + "'");
       case Node::Kind::kMark:
       case Node::Kind::kNothing: break;
     }
@@ -358,8 +371,9 @@ class Reader {
 
   const std::string_view bytes_;
   const std::function<Tensor(const StoredView&)>& make_;
-  size_t at_ = 0, count_ = 0, converted_ = 0;
-  std::vector<NodeRef> stack_, memo_;
+  size_t at_ = 0, count_ = 0, converted_ = 0, copied_ = 0;
+  std::deque<Node> nodes_;
+  std::vector<Node*> stack_, memo_;
 };
 
 }  // namespace

@@ -50,34 +50,10 @@ class Storages {
   std::vector<Tensor> storages_;
 };
 
-std::string json_string(const std::string& text) {
-  std::string out = "\"";
-  for (const char c : text) {
-    const auto byte = static_cast<unsigned char>(c);
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (byte < 0x20) {
-      char code[8];
-      std::snprintf(code, sizeof(code), "\\u%04x", byte);
-      out += code;
-    } else {
-      out += c;
-    }
-  }
-  return out + '"';
-}
-
-const char* safetensors_name(Dtype dtype) {
-  constexpr const char* kNames[] = {"BOOL", "U8",  "I8",   "I16", "I32", "I64", "F16",     "BF16",   "F32",
-                                    "F64",  "C64", "C128", "U16", "U32", "U64", "F8_E4M3", "F8_E5M2"};
-  return kNames[static_cast<size_t>(dtype)];
-}
-
 // A file that is read; closed at the end of the scope.
 class File {
  public:
-  explicit File(const std::string& path) : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC)) {
+  explicit File(const std::string& path) : number_(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK)) {
     if (number_ < 0) internal::throw_system_error("cannot open", path, errno);
   }
   ~File() { close(number_); }
@@ -126,7 +102,8 @@ Value load(const std::string& path, Device device) {
     Tensor& storage = storages[{view.key, view.dtype}];
     if (!storage.defined()) {
       const std::string bytes = archive.read("data/" + view.key);
-      if (bytes.size() != static_cast<uint64_t>(view.numel) * tt::item_size(view.dtype)) {
+      const size_t item_size = tt::item_size(view.dtype);  // of a hostile number of elements, the product may overflow
+      if (bytes.size() % item_size != 0 || bytes.size() / item_size != static_cast<uint64_t>(view.numel)) {
         throw RuntimeError("[load] the file is damaged: a storage has " + std::to_string(bytes.size()) + " bytes for " +
                            std::to_string(view.numel) + " elements");
       }
@@ -157,7 +134,8 @@ void save_safetensors(const NamedTensors& tensors, const std::string& path) {
     if (!names.insert(name).second) throw ValueError("[save_safetensors] the name '" + name + "' occurs twice");
     if (name == "__metadata__") throw ValueError("[save_safetensors] the name '__metadata__' is reserved");
     header += names.size() > 1 ? "," : "";
-    header += json_string(name) + ":{\"dtype\":\"" + safetensors_name(tensor.dtype()) + "\",\"shape\":[";
+    header += internal::translated([&] { return tt::json_string(name); }) + ":{\"dtype\":\"" +
+              std::string(tt::safetensors_name(tensor.dtype())) + "\",\"shape\":[";
     for (size_t i = 0; i < tensor.sizes().size(); ++i) {
       if (i != 0) header += ',';
       header += std::to_string(tensor.sizes()[i]);

@@ -21,6 +21,7 @@
 #include "base/file_descriptor.h"
 #include "engine/schema/error.h"
 #include "engine/session/context.h"
+#include "formats/safetensors.h"
 #include "server/serving/infer.h"
 #include "server/serving/model_file.h"
 #include "server/serving/owner.h"
@@ -36,30 +37,6 @@ using teletensor::v1::WithdrawModelRequest;
 
 constexpr const char* kConfig = "config.json";
 constexpr int64_t kMaxVersion = 1'000'000'000;
-
-const char* safetensors_name(DType dtype) {
-  switch (dtype) {
-    case DType::kBool: return "BOOL";
-    case DType::kUInt8: return "U8";
-    case DType::kInt8: return "I8";
-    case DType::kInt16: return "I16";
-    case DType::kInt32: return "I32";
-    case DType::kInt64: return "I64";
-    case DType::kUInt16: return "U16";
-    case DType::kUInt32: return "U32";
-    case DType::kUInt64: return "U64";
-    case DType::kFloat16: return "F16";
-    case DType::kBFloat16: return "BF16";
-    case DType::kFloat32: return "F32";
-    case DType::kFloat64: return "F64";
-    case DType::kComplex64: return "C64";
-    case DType::kComplex128: return "C128";
-    case DType::kFloat8E4m3fn: return "F8_E4M3";
-    case DType::kFloat8E5m2: return "F8_E5M2";
-    default:
-      fail(ErrorKind::kNotImplemented, "[serve] weights of this dtype cannot be stored: ", std::string(name(dtype)));
-  }
-}
 
 // A new file, which is complete on the disk after finish().
 class NewFile {

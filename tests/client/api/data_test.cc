@@ -76,6 +76,29 @@ TEST_F(Api, ErrorsOfWorkersAreThrownWithTheirBatch) {
   EXPECT_THAT(message_of<ValueError>([&] { ++batch; }), HasSubstr("number 99 is missing"));
 }
 
+TEST_F(Api, WorkersUseTheSessionOfTheLoadersThread) {
+  const Session other = connect_to(daemon());
+  for (size_t workers : {0, 2}) {
+    std::vector<tt::client::Session*> sessions;
+    auto loader = data::make_data_loader<data::samplers::SequentialSampler>(
+        Squares(6).map(data::transforms::Stack<>()), data::DataLoaderOptions(2).workers(workers));
+    {
+      const SessionGuard guard(other);
+      for (auto& batch : *loader) sessions.push_back(batch.data.session().handle().get());
+    }
+    EXPECT_THAT(sessions, ElementsAre(other.handle().get(), other.handle().get(), other.handle().get()));
+    EXPECT_NE(loader->begin()->data.session().handle(), other.handle());
+  }
+}
+
+TEST_F(Api, LoadersStartNoMoreWorkersThanBatches) {
+  auto loader = data::make_data_loader<data::samplers::SequentialSampler>(
+      Squares(4).map(data::transforms::Stack<>()), data::DataLoaderOptions(2).workers(1'000'000'000));
+  size_t batches = 0;
+  for ([[maybe_unused]] auto& batch : *loader) ++batches;
+  EXPECT_EQ(batches, 2u);
+}
+
 TEST_F(Api, TensorDatasetsGiveStackedBatches) {
   auto loader = data::make_data_loader<data::samplers::SequentialSampler>(
       data::datasets::TensorDataset(arange(6, kFloat).view({3, 2}), arange(3)), 2);
@@ -120,6 +143,12 @@ TEST_F(Api, ReadsIdxFiles) {
   write_gzip(folder + "/bad.gz", std::string("\0\0\x08\x01\xff\xff\xff\xff", 8));
   EXPECT_THAT(message_of<ValueError>([&] { data::datasets::read_idx(folder + "/bad.gz"); }), HasSubstr("more than"));
   EXPECT_THROW(data::datasets::read_idx(folder + "/none"), FileNotFoundError);
+  // No elements, but strides of more than 64 bits.
+  write_gzip(folder + "/bad.gz", std::string("\0\0\x08\x04\0\0\0\0", 8) + std::string(12, '\xff'));
+  EXPECT_THROW(data::datasets::read_idx(folder + "/bad.gz"), RuntimeError);
+  // A bomb gives no more than its header says.
+  write_gzip(folder + "/bomb.gz", std::string("\0\0\x08\x01\0\0\0\x02", 8) + std::string(50'000'000, '\0'));
+  EXPECT_EQ(data::datasets::read_idx(folder + "/bomb.gz").numel(), 2);
 }
 
 }  // namespace

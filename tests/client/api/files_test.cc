@@ -1,4 +1,7 @@
-// `.pt` files and safetensors. tests/python/serialization/test_cpp_files.py reads the files that are written here.
+// `.pt` files and safetensors, also hostile ones. tests/python/serialization/test_cpp_files.py reads the files that are
+// written here.
+#include <sys/stat.h>
+
 #include <fstream>
 #include <iterator>
 #include <random>
@@ -92,6 +95,7 @@ TEST_F(Api, SafetensorsFilesKeepTensors) {
   EXPECT_THAT(floats(loaded[0].second), ElementsAre(0, 3, 1, 4, 2, 5));
   EXPECT_EQ(loaded[1].second.dtype(), kBFloat16);
   EXPECT_THROW(save_safetensors({{"a", x}, {"a", x}}, path), ValueError);
+  EXPECT_THROW(save_safetensors({{"\xff", x}}, path), ValueError);
   write(path, contents(path).substr(0, 100));
   EXPECT_THROW(load_safetensors(path), ValueError);
 }
@@ -140,6 +144,69 @@ TEST_F(Api, HostilePicklesAreRefused) {
   }
   EXPECT_THAT(message_of<RuntimeError>([&] { unpickle(doubling + "."); }), HasSubstr("more than 10 million values"));
   EXPECT_THROW(unpickle(std::string(1'000'000, '(') + "."), RuntimeError);
+  // A tuple of a tuple of a tuple...
+  EXPECT_THAT(message_of<RuntimeError>([] { unpickle(")" + std::string(2'000'000, '\x85') + "."); }),
+              HasSubstr("nested too deep"));
+}
+
+// The text of a pickle's string, number, and tuple of numbers.
+std::string text_of(const std::string& text) {
+  const auto size = static_cast<uint32_t>(text.size());
+  return "X" + std::string(reinterpret_cast<const char*>(&size), 4) + text;
+}
+std::string number_of(int64_t value) { return "\x8a\x08" + std::string(reinterpret_cast<const char*>(&value), 8); }
+
+TEST_F(Api, PicklesThatCopyLongValuesAreRefused) {
+  const auto refused = [](const std::string& body) {
+    EXPECT_THAT(message_of<RuntimeError>([&] { unpickle(body); }), HasSubstr("too often")) << body.substr(0, 20);
+  };
+  std::string again, names, tensors;
+  const std::string name = text_of(std::string(1000, 'n')) + std::string("q\0", 2);
+  const std::string tensor = "ctorch._utils\n_rebuild_tensor_v2\nq" + std::string(1, '\0') + "((" + text_of("storage") +
+                             "ctorch\nFloatStorage\n" + text_of("0") + text_of("cpu") + number_of(0) + "tQ" +
+                             number_of(0);
+  std::string zeros = "(";
+  for (int i = 0; i < 64; ++i) zeros += number_of(0);
+  for (int i = 0; i < 1000; ++i) again += std::string("h\0", 2);
+  for (int i = 0; i < 70'000; ++i) names += std::string("h\0h\0\x93", 5);
+  for (int i = 0; i < 80'000; ++i) tensors += std::string("h\0h\1R", 5);
+  refused("(" + text_of(std::string(1 << 20, 'x')) + std::string("q\0", 2) + again + "l.");
+  refused("(" + name + names + "l.");
+  refused("(" + tensor + zeros + "t" + zeros + "ttq\1R" + tensors + "l.");
+  EXPECT_THAT(
+      message_of<RuntimeError>([&] {
+        const std::string key = text_of(std::string(2000, 'n'));
+        unpickle("(" + text_of("storage") + "ctorch\nFloatStorage\n" + key + text_of("cpu") + number_of(0) + "tQ.");
+      }),
+      HasSubstr("more than 1024 bytes"));
+}
+
+TEST_F(Api, StoragesWhoseSizeOverflowsAreRefused) {
+  // 2^60 + 1 elements of 16 bytes: their size is 16 in 64 bits.
+  const std::string path = ::testing::TempDir() + "/overflow.pt";
+  const int64_t count = (int64_t{1} << 60) + 1;
+  {
+    internal::ArchiveWriter writer(path, "archive");
+    writer.add("data.pkl",
+               "\x80\x02"
+               "ctorch._utils\n_rebuild_tensor_v2\n((" +
+                   text_of("storage") + "ctorch\nComplexDoubleStorage\n" + text_of("0") + text_of("cpu") +
+                   number_of(count) + "tQ" + number_of(0) + "(" + number_of(count) + "t(" + number_of(1) + "t\x89NtR.");
+    writer.add("data/0", std::string(16, '\0'));
+    writer.finish();
+  }
+  EXPECT_THAT(message_of<RuntimeError>([&] { load(path); }), HasSubstr("a storage has 16 bytes"));
+  EXPECT_THAT(message_of<RuntimeError>([&] { from_blob(nullptr, {count}, kComplexDouble); }), HasSubstr("63 bits"));
+  EXPECT_THROW(from_blob(nullptr, {0, int64_t{1} << 40, int64_t{1} << 40}), RuntimeError);
+}
+
+TEST_F(Api, FilesThatAreNotRegularAreRefused) {
+  const std::string path = ::testing::TempDir() + "/fifo";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  EXPECT_THAT(message_of<RuntimeError>([&] { load(path); }), HasSubstr("not a regular file"));
+  EXPECT_THROW(load_safetensors(path), ValueError);
+  EXPECT_THROW(load("/dev/zero"), RuntimeError);
 }
 
 TEST_F(Api, HostileTensorsAreRefused) {
@@ -197,6 +264,23 @@ TEST_F(Api, HostileArchivesAreRefused) {
   write(path, bytes);
   EXPECT_THAT(message_of<RuntimeError>([&] { internal::ArchiveReader(path).read("data.pkl"); }), HasSubstr("checksum"));
   EXPECT_THAT(refused(""), HasSubstr("failed finding central directory"));
+
+  {
+    internal::ArchiveWriter writer(path, "archive");
+    writer.add("a", "same");
+    writer.add("b", "same");
+    writer.finish();
+  }
+  bytes = contents(path);
+  const auto changed = [&](size_t field, const std::string& value) {
+    return refused(std::string(bytes).replace(bytes.rfind("PK\x01\x02") + field, value.size(), value));
+  };
+  EXPECT_EQ(changed(42, ""), "");
+  EXPECT_THAT(changed(42, std::string(4, '\0')), HasSubstr("entries overlap"));
+  EXPECT_THAT(changed(42, "\xff\xff\xff\x7f"), HasSubstr("beyond the end"));
+  EXPECT_THAT(changed(42, "\xff\xff\xff\xff"), HasSubstr("beyond the end"));
+  EXPECT_THAT(changed(10, std::string("\x08\0", 2)), HasSubstr("neither compressed nor encrypted"));
+  EXPECT_THAT(changed(20, "\xfe\xff\xff\xff\xfe\xff\xff\xff"), HasSubstr("beyond the file"));
   EXPECT_THAT(refused("PK\x05\x06" + std::string(18, '\xff')), HasSubstr("large directory"));
 }
 

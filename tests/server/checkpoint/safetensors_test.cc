@@ -47,6 +47,17 @@ TEST(SafetensorsHeader, HasTensorsInTheOrderOfTheirBytes) {
   EXPECT_TRUE(SafetensorsHeader::parse("{}", 0).tensors().empty());
 }
 
+TEST(SafetensorsHeader, NamesDTypesAsTheParserReadsThem) {
+  for (int i = 0; i <= static_cast<int>(DType::kFloat8E5m2); ++i) {
+    const auto dtype = static_cast<DType>(i);
+    const SafetensorsHeader header =
+        SafetensorsHeader::parse("{" + entry("a", std::string(safetensors_name(dtype)), "0", 0, 0) + "}", 0);
+    EXPECT_EQ(header.find("a").dtype, dtype);
+  }
+  EXPECT_EQ(json_string("a\"\n"), "\"a\\\"\\n\"");
+  EXPECT_THAT(error_of([] { json_string("\xff"); }), HasSubstr("UTF-8"));
+}
+
 TEST(SafetensorsHeader, RejectsInvalidRanges) {
   EXPECT_THAT(parse_error("{" + entry("a", "F32", "2", 0, 4) + "}"), HasSubstr("do not fit its shape"));
   EXPECT_THAT(parse_error("{" + entry("a", "F32", "2", 8, 0) + "}"), HasSubstr("offsets"));
