@@ -28,8 +28,7 @@ demo: setup ## Train an image classifier on a daemon, from a client process, or 
 
 test: build ## Run every test
 	@$(call INSTALL,examples/semantic_search.requirements.txt)
-	@deploy/install_packages.sh deploy/packages_protocol.txt || echo "test: without Ruby; its tests skip"
-	@$(PYTHON) -m pip install --quiet --disable-pip-version-check -r deploy/requirements_notebook.txt || echo "test: without Jupyter; its tests skip"
+	@deploy/install_optional.sh
 	@$(CLEAN_ENV) deploy/run_tests.sh all
 
 check: build ## Run the fast tests (under two minutes)

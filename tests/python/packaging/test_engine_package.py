@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import os
 import subprocess
 import sys
@@ -9,6 +10,7 @@ from pathlib import Path
 
 import pytest
 
+from teletensor import _engine_package
 from tests.conftest import BUILD, IN_PROCESS, ROOT, client_environment
 
 
@@ -24,25 +26,24 @@ def installed(tmp_path) -> Path:
     return tmp_path / "site"
 
 
-def binary(*folders: Path) -> str:
-    path = os.pathsep.join([client_environment()["PYTHONPATH"], *map(str, folders)])
-    code = "from teletensor import _engine_package; print(_engine_package.binary())"
-    done = subprocess.run([sys.executable, "-c", code], env=client_environment(PYTHONPATH=path), capture_output=True, text=True)
-    assert done.returncode == 0, done.stderr
-    return done.stdout.strip()
+def binary(monkeypatch, *folders: Path) -> str:
+    with monkeypatch.context() as patch:
+        patch.setattr(sys, "path", [*sys.path, *map(str, folders)])
+        importlib.invalidate_caches()
+        return _engine_package.binary()
 
 
-def test_path(installed, tmp_path):
+def test_path(monkeypatch, installed, tmp_path):
     program = installed / "teletensor_engine/bin/teletensord"
-    assert binary() == "" and binary(tmp_path) == ""
-    assert binary(installed) == str(program)
+    assert binary(monkeypatch) == "" and binary(monkeypatch, tmp_path) == ""
+    assert binary(monkeypatch, installed) == str(program)
     program.chmod(0o644)
-    assert binary(installed) == ""
+    assert binary(monkeypatch, installed) == ""
 
 
-def test_module_without_a_folder(tmp_path):
+def test_module_without_a_folder(monkeypatch, tmp_path):
     (tmp_path / "teletensor_engine.py").write_text("")
-    assert binary(tmp_path) == ""
+    assert binary(monkeypatch, tmp_path) == ""
 
 
 @pytest.mark.skipif(IN_PROCESS, reason="starts an engine")
