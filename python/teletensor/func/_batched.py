@@ -112,7 +112,9 @@ class VmapLevel(Level):
         return _apply_function(self, function, args)
 
     def apply_operator(self, operator: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
-        """A custom operator, by its rule for vmap."""
+        """A custom operator, by its rule for vmap. Keyword-only tensors must not be mapped, as a rule has no in_dims for them."""
+        if any(self.has(v) for v in kwargs.values()):
+            raise NotImplementedError(f"[vmap] {operator} has a rule, which expects keyword-only arguments that are not mapped")
         in_dims = tuple(
             [0 if self.has(v) else None for v in a] if isinstance(a, (list, tuple)) else 0 if self.has(a) else None for a in args
         )
@@ -315,10 +317,16 @@ class VmapInfo(NamedTuple):
 
 def _by_rule(level: VmapLevel, rule: Callable, in_dims: tuple, args: tuple, kwargs: dict[str, Any]) -> Any:
     """The results of a rule that the user has written, as mapped tensors."""
-    results, out_dims = rule(VmapInfo(level.size, level.randomness), in_dims, *_values(level, args), **kwargs)
+    returned = rule(VmapInfo(level.size, level.randomness), in_dims, *_values(level, args), **kwargs)
+    if not isinstance(returned, tuple) or len(returned) != 2:
+        raise RuntimeError(f"[vmap] expected a rule for vmap to return (results, out_dims), got {type(returned).__name__}")
+    results, out_dims = returned
     dims = tree.broadcast(out_dims, results, lambda d: d is None or isinstance(d, int))
-    leaves = [r if d is None else level.wrap(r.movedim(d, 0)) for r, d in zip(tree.leaves(results), dims, strict=True)]
-    return tree.rebuild(results, leaves)
+    moved = [r if d is None else r.movedim(d, 0) for r, d in zip(tree.leaves(results), dims, strict=True)]
+    for result, dim in zip(moved, dims, strict=True):
+        if dim is not None and result.shape[0] != level.size:
+            raise RuntimeError(f"[vmap] expected a result with {level.size} entries in dimension {dim}, got {result.shape[0]}")
+    return tree.rebuild(results, [r if d is None else level.wrap(r) for r, d in zip(moved, dims, strict=True)])
 
 
 def _apply_function(level: VmapLevel, function: type, args: tuple) -> Any:

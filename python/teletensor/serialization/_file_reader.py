@@ -10,6 +10,8 @@ from typing import Any
 from .. import _C
 
 _LOCAL_HEADER = 30  # bytes, before the name and the extra field
+# Of zipfile, for damaged files: ValueError for names and offsets, NotImplementedError for versions and methods.
+_DAMAGED = (zipfile.BadZipFile, EOFError, ValueError, NotImplementedError, struct.error, OverflowError, OSError)
 
 
 class PyTorchFileReader:
@@ -28,10 +30,11 @@ class PyTorchFileReader:
         is_path = isinstance(name_or_buffer, (str, os.PathLike))
         try:
             self._file = open(name_or_buffer, "rb") if is_path else name_or_buffer  # noqa: SIM115 - closed with the object
-            self._zip = zipfile.ZipFile(self._file)
         except OSError as e:
             raise RuntimeError(f"open file failed because of errno {e.errno} on fopen: {e.strerror}, file path: {name_or_buffer}") from None
-        except zipfile.BadZipFile as e:
+        try:
+            self._zip = zipfile.ZipFile(self._file)
+        except _DAMAGED as e:
             raise RuntimeError(f"PytorchStreamReader failed reading zip archive: {e}") from None
         names = self._zip.namelist()
         if not names:
@@ -59,7 +62,7 @@ class PyTorchFileReader:
         """The bytes of a record. Raises RuntimeError if there is none, or its checksum is wrong."""
         try:
             return self._zip.read(self._entry(name))
-        except (zipfile.BadZipFile, EOFError) as e:
+        except _DAMAGED as e:
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: {e}") from None
 
     def get_record_size(self, name: str) -> int:
@@ -77,6 +80,8 @@ class PyTorchFileReader:
         try:
             self._file.seek(start)
             header = self._file.read(_LOCAL_HEADER)
+        except _DAMAGED:
+            header = b""
         finally:
             self._file.seek(position)
         if len(header) != _LOCAL_HEADER or header[:4] != b"PK\x03\x04":
@@ -92,4 +97,4 @@ class PyTorchFileReader:
 
     def serialization_id(self) -> str:
         """The text by which torch.save() identifies the file's content; empty if it has none."""
-        return self.get_record(".data/serialization_id").decode() if self.has_record(".data/serialization_id") else ""
+        return self.get_record(".data/serialization_id").decode(errors="replace") if self.has_record(".data/serialization_id") else ""

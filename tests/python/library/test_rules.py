@@ -35,6 +35,22 @@ def test_register_vmap(torch):
     assert seen[:3] == [(4, "error", (0, 0)), (4, "error", (0, None)), (4, "error", (0, 0, None))]
 
 
+def test_wrong_rules_for_vmap_are_refused(torch):
+    x = torch.randn(4, 3)
+    for result in (lambda x: x, lambda x: (x, 1), lambda x: [x, 0]):
+        op = product(torch)
+        op.register_vmap(lambda info, in_dims, x, y, scale=1.0, result=result: result(x))
+        with pytest.raises(RuntimeError, match="expected a r"):
+            torch.vmap(op)(x, x)
+    name = f"rules{next(_numbers)}::keyword"
+    op = torch.library.custom_op(name, lambda x, *, y: x * y, mutates_args=(), schema="(Tensor x, *, Tensor y) -> Tensor")
+    op.register_vmap(lambda info, in_dims, x, *, y: (x * y, 0))
+    assert torch.allclose(torch.vmap(lambda a: op(a, y=x[0]))(x), x * x[0])
+    for call in (lambda a: op(a, y=a), lambda a: op(x[0], y=a)):
+        with pytest.raises(NotImplementedError, match="keyword-only"):
+            torch.vmap(call)(x)
+
+
 def test_register_vmap_with_lists_and_several_results(torch):
     name = f"rules{next(_numbers)}::sums"
     op = torch.library.custom_op(

@@ -1,7 +1,9 @@
 """Names that few programs use: dtypes without tensors, settings of absent devices, kernels under their own names, benchmarks."""
 
 import copy
+import io
 import pickle
+import random
 
 import pytest
 
@@ -187,6 +189,26 @@ def test_file_reader(torch, tmp_path):
     ):  # fmt: skip
         with pytest.raises(RuntimeError):
             call()
+
+
+def test_file_reader_of_damaged_files(torch):
+    buffer = io.BytesIO()
+    torch.save({"a": torch.ones(3)}, buffer)
+    content, numbers, refused = buffer.getvalue(), random.Random(1), 0
+    for _ in range(300):
+        damaged = bytearray(content[: numbers.randrange(len(content))] if numbers.random() < 0.1 else content)
+        for _ in range(numbers.choice([1, 8]) if damaged else 0):
+            damaged[numbers.randrange(len(damaged))] = numbers.choice([0, 255, numbers.randrange(256)])
+        try:
+            reader = torch.PyTorchFileReader(io.BytesIO(bytes(damaged)))
+            for name in reader.get_all_records():
+                reader.get_record_offset(name)
+                reader.get_record(name)
+            reader.serialization_id()
+        except RuntimeError as error:
+            assert type(error) is RuntimeError, error
+            refused += 1
+    assert refused > 50
 
 
 def reader_of(torch, path):
