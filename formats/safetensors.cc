@@ -191,7 +191,7 @@ class StringListHandler : public nlohmann::json_sax<nlohmann::json> {
 
 }  // namespace
 
-std::string json_string(std::string_view text) {
+std::string json_name(std::string_view text) {
   try {
     return nlohmann::json(text).dump();
   } catch (const nlohmann::json::type_error&) {

@@ -58,7 +58,7 @@ struct SafetensorsFile {
 SafetensorsFile read_safetensors_header(int file, std::string_view path);
 
 // A string as JSON. Throws Error (ValueError) if it is not UTF-8.
-std::string json_string(std::string_view text);
+std::string json_name(std::string_view text);
 // Parses a JSON list of strings. Throws Error (ValueError).
 std::vector<std::string> parse_string_list(std::string_view text);
 

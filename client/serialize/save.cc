@@ -134,7 +134,7 @@ void save_safetensors(const NamedTensors& tensors, const std::string& path) {
     if (!names.insert(name).second) throw ValueError("[save_safetensors] the name '" + name + "' occurs twice");
     if (name == "__metadata__") throw ValueError("[save_safetensors] the name '__metadata__' is reserved");
     header += names.size() > 1 ? "," : "";
-    header += internal::translated([&] { return tt::json_string(name); }) + ":{\"dtype\":\"" +
+    header += internal::translated([&] { return tt::json_name(name); }) + ":{\"dtype\":\"" +
               std::string(tt::safetensors_name(tensor.dtype())) + "\",\"shape\":[";
     for (size_t i = 0; i < tensor.sizes().size(); ++i) {
       if (i != 0) header += ',';

@@ -54,8 +54,8 @@ TEST(SafetensorsHeader, NamesDTypesAsTheParserReadsThem) {
         SafetensorsHeader::parse("{" + entry("a", std::string(safetensors_name(dtype)), "0", 0, 0) + "}", 0);
     EXPECT_EQ(header.find("a").dtype, dtype);
   }
-  EXPECT_EQ(json_string("a\"\n"), "\"a\\\"\\n\"");
-  EXPECT_THAT(error_of([] { json_string("\xff"); }), HasSubstr("UTF-8"));
+  EXPECT_EQ(json_name("a\"\n"), "\"a\\\"\\n\"");
+  EXPECT_THAT(error_of([] { json_name("\xff"); }), HasSubstr("UTF-8"));
 }
 
 TEST(SafetensorsHeader, RejectsInvalidRanges) {
