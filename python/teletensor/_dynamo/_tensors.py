@@ -9,7 +9,7 @@ from typing import Any
 
 from .. import _C, _functions, _grad_mode, fx
 from .._C import Tensor
-from .._library.custom_op import OPERATORS, consists_of_engine_operators
+from .._library.custom_op import consists_of_engine_operators, is_operator
 from ..fx._mutation import _mutates
 from . import config
 from ._attributes import _MISSING as MISSING
@@ -102,7 +102,7 @@ def is_graph_function(function: Any) -> bool:
         return False
     if id(function) in _BINDINGS or id(function) in allowed:
         return True
-    if isinstance(function, OPERATORS):
+    if is_operator(function):
         return consists_of_engine_operators(function)
     if type(function) is _OVERRIDABLE:
         name = getattr(function, "__name__", "")

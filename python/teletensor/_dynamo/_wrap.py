@@ -10,7 +10,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from .._library.custom_op import OPERATORS
+from .._library.custom_op import is_operator
 from ..nn import Buffer, Module, Parameter
 from ._resume import call_first
 from ._source import (
@@ -153,7 +153,7 @@ class Wrapping:
 
     def _wrap_new(self, obj: Any, cls: type, source: Source) -> Value:
         check = self.guards.check
-        if isinstance(obj, OPERATORS):
+        if is_operator(obj):
             check(CHECK_IS, source, obj)
             return Constant(obj, source)
         if cls in TENSOR_TYPES:

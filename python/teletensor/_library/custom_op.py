@@ -7,6 +7,7 @@ from typing import Any
 
 from . import registrations, registry
 from .compiled import CompiledKernel
+from .loaded import LoadedOverload, LoadedPacket
 from .operators import OpOverload, OpOverloadPacket
 from .schema import infer_schema, parse
 
@@ -68,11 +69,13 @@ class CustomOpDef:
         return stack
 
 
-OPERATORS = (CustomOpDef, OpOverload, OpOverloadPacket)  # what calls of operators by name are calls of
+def is_operator(obj: Any) -> bool:
+    """Whether an object is an operator of torch.ops or of torch.library.custom_op, but not of a library of the engine."""
+    return isinstance(obj, (CustomOpDef, OpOverload, OpOverloadPacket)) and not isinstance(obj, (LoadedOverload, LoadedPacket))
 
 
 def consists_of_engine_operators(operator: Any) -> bool:
-    """Whether calls of one of OPERATORS only compute results in the engine: those of torch.ops.aten, and of compile=True.
+    """Whether calls of an operator only compute results in the engine: those of torch.ops.aten, and of compile=True.
 
     The functions of other custom operators are Python code that each call must run, with its side effects.
     """
