@@ -1,5 +1,5 @@
-// Processor time of the C++ interface on the caller's thread: `x + y`, `x.add_(y)`, `x.matmul(y)` and a layer, in bursts that the
-// engine's queue accepts without blocking the caller. Prints a table, or JSON with --json.
+// Processor time of the C++ interface on the caller's thread: `x + y`, `x.add_(y)`, `x.matmul(y)` and a layer, in
+// bursts that the engine's queue accepts without blocking the caller. Prints a table, or JSON with --json.
 #include <time.h>
 
 #include <algorithm>

@@ -35,8 +35,8 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = ROOT / "build"
 INCLUDED_FROM = (ROOT, BUILD / "generated", BUILD / "generated" / "proto")
-FOLDERS = ("autograd", "base", "client", "distributed", "engine", "kernels", "proto", "python", "server")
-TIDY_FOLDERS = ("autograd", "client", "engine", "server")
+FOLDERS = ("autograd", "base", "client", "distributed", "engine", "formats", "kernels", "proto", "python", "server")
+TIDY_FOLDERS = ("autograd", "client", "engine", "formats", "server")
 RUFF_FOLDERS = ("python", "tests", "benchmarks", "examples", "engine/codegen", "deploy")
 TIDY = str(Path(sys.executable).with_name("clang-tidy"))  # PyPI's, which does not try its checks on system headers
 PASSED = Path(os.environ.get("XDG_CACHE_HOME", Path.home() / ".cache")) / "teletensor" / "lint-passed.json"

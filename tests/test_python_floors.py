@@ -19,7 +19,8 @@ LISTED = Path(__file__).resolve().parent / "python_floors.txt"
 LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
-        _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _connection _default_group _dlpack _engine_package _generator
+        _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _connection _default_group _dlpack
+        _engine_package _generator
         _gradients _grad_mode _html _integers _layouts _lazy
         _mt19937 _not_implemented _options _pending_array _quantized_names _random _script _small_integers _status_history _status_rows
         _status_view _tensor_types _threads _trace_runs _transforms _version
@@ -27,7 +28,8 @@ LAYERS = {
     """,
     # Tensors, storages, functions of tensors, devices.
     "tensor": """
-        __config__ _address _autocast_lists _by_value _connection_html _event _functions _ops _overridable _plugin_devices _quantized _sparse _subclass _storage _tensor
+        __config__ _address _autocast_lists _by_value _connection_html _event _functions _ops _overridable _plugin_devices _quantized
+        _sparse _subclass _storage _tensor
         _tensor_html _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft linalg masked monitor mps mtia _nested nested
         random
         signal sparse special storage testing types utils/dlpack xpu

@@ -53,15 +53,16 @@ typedef struct teletensor_tensor {
   const int64_t* strides; /* `dim` numbers, in elements */
   int64_t dim;
   int64_t numel;
-  int32_t dtype;          /* a teletensor_dtype */
-  int32_t device_type;    /* a teletensor_device */
+  int32_t dtype;       /* a teletensor_dtype */
+  int32_t device_type; /* a teletensor_device */
   int32_t device_index;
 } teletensor_tensor;
 
 /* A call in progress: arguments and results. Used only while the rule or kernel that received it runs. */
 typedef struct teletensor_call teletensor_call;
 
-/* Part [begin, end) of a parallel loop. Must not throw, and must not call other functions of the host but cancelled(). */
+/* Part [begin, end) of a parallel loop. Must not throw, and must not call other functions of the host but cancelled().
+ */
 typedef void (*teletensor_loop)(void* context, int64_t begin, int64_t end);
 
 /* Functions of the daemon. Arguments and results are numbered from 0 in the order of the schema. A wrong number or kind
@@ -135,8 +136,9 @@ typedef struct teletensor_operator {
 
   /* Gradients of an operator with kernels: a formula for each differentiable parameter, over the parameters, `result`
    * (`result0`, ...) and the gradient `g` (`g0`, ...) of the results, separated by ";": "a: g; b: g * scale", or an
-   * operator that returns several: "a, b: mylib::scaled_add_backward(g, scale)". "none" in place of a formula, or of all
-   * of them, says that there is no gradient; without a text, a call whose arguments require a gradient is an error. */
+   * operator that returns several: "a, b: mylib::scaled_add_backward(g, scale)". "none" in place of a formula, or of
+   * all of them, says that there is no gradient; without a text, a call whose arguments require a gradient is an error.
+   */
   const char* gradient;
 
   uint32_t flags; /* of teletensor_flags */
@@ -154,7 +156,8 @@ typedef struct teletensor_library {
 #if defined(__GNUC__)
 __attribute__((visibility("default")))
 #endif
-const teletensor_library* teletensor_operators(const teletensor_host* host);
+const teletensor_library*
+teletensor_operators(const teletensor_host* host);
 
 #ifdef __cplusplus
 }

@@ -17,9 +17,9 @@
 #include "absl/strings/str_cat.h"
 #include "base/file_descriptor.h"
 #include "base/mutex.h"
+#include "formats/safetensors.h"
 #include "server/checkpoint/checksum.h"
 #include "server/checkpoint/io_buffer.h"
-#include "formats/safetensors.h"
 #include "server/transfer/staging.h"
 
 namespace tt::server {

@@ -8,11 +8,11 @@
 #include <vector>
 
 #include "engine/tensor/tensor.h"
+#include "formats/safetensors.h"
 #include "server/checkpoint/job.h"
 #include "server/checkpoint/range_reader.h"
 #include "server/checkpoint/replacement_file.h"
 #include "server/checkpoint/root.h"
-#include "formats/safetensors.h"
 #include "server/checkpoint/snapshot.h"
 
 namespace tt::server {

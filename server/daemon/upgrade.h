@@ -5,10 +5,10 @@
 // to serve, obtains as much memory as the old one has in use (prepared_memory.h), and reports that it is ready; until
 // then nothing has changed for the clients. Then the old one stops
 // accepting connections, holds every session between two frames (Session::hold), and writes their images to the first
-// pipe (image_pipe.h). The new one answers each image on the second pipe. After the last one the old process tells the new one to
-// serve, and exits, which breaks its connections: clients reconnect and resume. The kernel keeps connections that arrive
-// in between in the queues of the listening sockets. If anything fails before that, the new process is killed and the
-// sessions continue in the old one.
+// pipe (image_pipe.h). The new one answers each image on the second pipe. After the last one the old process tells the
+// new one to serve, and exits, which breaks its connections: clients reconnect and resume. The kernel keeps connections
+// that arrive in between in the queues of the listening sockets. If anything fails before that, the new process is
+// killed and the sessions continue in the old one.
 //
 // The pipes, like the environment, are inherited by the new process only; no image is accepted from anywhere else.
 #pragma once
@@ -39,15 +39,19 @@ namespace tt::server {
 class Upgrade {
  public:
   struct Options {
-    std::vector<std::string> command;  // the program's path and its arguments
-    std::string refusal;               // why this daemon cannot be upgraded; empty: it can
+    std::vector<std::string> command;              // the program's path and its arguments
+    std::string refusal;                           // why this daemon cannot be upgraded; empty: it can
     std::chrono::milliseconds start_time{60'000};  // for the new process to become ready
   };
 
   // All references must outlive this object. `exit` requests this process to end.
   Upgrade(Options options, Sessions& sessions, Listener& listener, const ServiceManager& manager,
           std::function<void()> exit)
-      : options_(std::move(options)), sessions_(sessions), listener_(listener), manager_(manager), exit_(std::move(exit)) {}
+      : options_(std::move(options)),
+        sessions_(sessions),
+        listener_(listener),
+        manager_(manager),
+        exit_(std::move(exit)) {}
 
   // FAILED_PRECONDITION, with the reasons, if the process cannot be replaced. After a success this process must exit
   // soon without touching the sessions, whose owner is the new process.
@@ -81,7 +85,7 @@ class Takeover {
   Takeover() = default;
   FileDescriptor images_, answers_;
   std::vector<InheritedSocket> sockets_;
-  std::string memory_;  // what the old process had in use (prepared_memory.h)
+  std::string memory_;     // what the old process had in use (prepared_memory.h)
   std::string operators_;  // that the old process had loaded (operator_folder.h)
 };
 
