@@ -218,8 +218,8 @@ void graph_is_freed(Call& call) {
 
 CallName call_name(const Call& call, size_t first) {
   const int64_t op = call.args[first + 1].integer;
-  check(op >= 0 && op <= UINT16_MAX && find_op(static_cast<uint16_t>(op)) != nullptr,
-        "expected the number of an operator, got ", op);
+  const bool is_loaded = op > op_id::kMax && op <= UINT16_MAX && find_op(static_cast<uint16_t>(op)) != nullptr;
+  check((op >= 0 && op <= op_id::kMax) || is_loaded, "expected the number of an operator, got ", op);
   return {static_cast<uint64_t>(call.args[first].integer), static_cast<uint16_t>(op), call.args[first + 2].integer};
 }
 

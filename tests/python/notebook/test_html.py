@@ -164,12 +164,12 @@ def test_error_is_left_to_the_text(torch):
 @pytest.mark.skipif(IN_PROCESS, reason="ends a connection")
 def test_ended_session_is_left_to_the_text(torch):
     """The error of a connection is not shown twice."""
-    x = torch.ones(2)
+    x, address = torch.ones(2), torch.connection().address
     torch.disconnect()
     try:
         assert x._repr_html_() is None and x._repr_mimebundle_() is None
     finally:
-        torch.connection()
+        torch.connect(address)
 
 
 @pytest.mark.skipif(IN_PROCESS, reason="describes a connection")
@@ -188,7 +188,7 @@ def test_connection(torch):
 @pytest.mark.skipif(IN_PROCESS, reason="stops a daemon")
 def test_limit_and_an_engine_that_does_not_answer(torch, tmp_path):
     """The limit of the session; without an answer the table shows what is known without it."""
-    daemon = Daemon(tmp_path)
+    daemon, address = Daemon(tmp_path), torch.connection().address
     try:
         torch.connect(daemon.address, memory_limit=3 << 20)
         assert dict(Table(torch.connection()._repr_html_()).rows)["limits"].startswith("3 MiB of memory; ")
@@ -199,6 +199,7 @@ def test_limit_and_an_engine_that_does_not_answer(torch, tmp_path):
         os.kill(daemon.process.pid, signal.SIGCONT)
         torch.disconnect()
         daemon.stop()
+        torch.connect(address)
 
 
 def test_text_of_an_engine_is_escaped():

@@ -23,7 +23,7 @@ def engine(tmp_path_factory):
         name: user(made.file, "add", name, "--role", role)
         for name, role in (("alice", "user"), ("bob", "user"), ("watcher", "observer"), ("root", "operator"))
     }
-    made.tokens["carol"] = user(made.file, "add", "carol", "--memory", "24MB")
+    made.tokens["carol"] = user(made.file, "add", "carol", "--memory", "64MB")
     yield made.start()
     made.stop()
 
@@ -62,14 +62,12 @@ def test_a_model_belongs_to_its_principal(engine):
 def test_memory_of_models_counts_for_their_principal(engine):
     as_principal(engine, "carol", """
         weight = torch.ones(1 << 20)
-        torch.serve(lambda x: x + weight.sum(), "first", torch.ones(2))
-        torch.serve(lambda x: x + weight.sum(), "second", torch.ones(2))
-        more = torch.ones(1 << 20)
-        ? torch.serve(lambda x: x + weight.sum() + more.sum(), "third", torch.ones(2))
-        serving.withdraw("second")
-        serving.withdraw("first")
-        del weight
-        torch.serve(lambda x: x + more.sum(), "third", torch.ones(2))
+        made = 0
+        with pytest.raises(ValueError, match="limit of 64 MiB"):
+            for made in range(20): torch.serve(lambda x: x + weight.sum(), f"model{made}", torch.ones(2))
+        assert made > 1
+        serving.withdraw("model0")
+        torch.serve(lambda x: x + weight.sum(), "again", torch.ones(2))
     """)  # fmt: skip
 
 
