@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .engine import is_pointwise
 from .ragged import NestedInt
 
 
@@ -23,6 +24,16 @@ class AnyNested(Tensor):
 
     is_nested = True
     _elements: Tensor  # the tensor with all elements, which has the gradient history
+    _handlers: dict[str, Callable[[list, list | None], Any]]  # of the layout, by the name of the engine's operator
+
+    @classmethod
+    def run_engine_call(cls, name: str, arguments: list, into: list | None) -> Any:
+        """Computes an operator of the engine of which an argument is nested."""
+        if name in cls._handlers:
+            return cls._handlers[name](arguments, into)
+        if is_pointwise(name):
+            return cls._handlers["pointwise"]([name, arguments], into)
+        raise not_implemented(name)
 
     @classmethod
     def __torch_function__(cls, func: Callable, _types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:

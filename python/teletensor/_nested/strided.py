@@ -11,7 +11,6 @@ from .._C import Tensor
 from .._layouts import strided
 from .._options import check_memory_format
 from .base import AnyNested, not_implemented
-from .engine import is_pointwise
 
 # Functions by the name of the engine's operator, set by constituents.py: (arguments, into) -> result.
 handlers: dict[str, Callable[[list, list | None], Any]] = {}
@@ -30,15 +29,7 @@ class StridedNested(AnyNested):
     _sizes: list[tuple[int, ...]]
     _ndim: int
     layout = strided
-
-    @staticmethod
-    def run_engine_call(name: str, arguments: list, into: list | None) -> Any:
-        """Computes an operator of the engine of which an argument is nested."""
-        if name in handlers:
-            return handlers[name](arguments, into)
-        if is_pointwise(name):
-            return handlers["pointwise"]([name, arguments], into)
-        raise not_implemented(name)
+    _handlers = handlers
 
     def _with(self, elements: Tensor) -> StridedNested:
         return made_of(elements, self._sizes, self._ndim)

@@ -11,7 +11,6 @@ from .._C import Tensor
 from .._layouts import jagged
 from .._options import check_memory_format
 from .base import AnyNested, not_implemented
-from .engine import is_pointwise
 from .ragged import NestedInt, Ragged
 
 # Functions by the name of the engine's operator, set by the files of operators: (arguments, into) -> result.
@@ -33,15 +32,7 @@ class NestedTensor(AnyNested):
     _ragged: Ragged
     _ragged_idx: int
     layout = jagged
-
-    @staticmethod
-    def run_engine_call(name: str, arguments: list, into: list | None) -> Any:
-        """Computes an operator of the engine of which an argument is nested."""
-        if name in handlers:
-            return handlers[name](arguments, into)
-        if is_pointwise(name):
-            return handlers["pointwise"]([name, arguments], into)
-        raise not_implemented(name)
+    _handlers = handlers
 
     def _with(self, elements: Tensor) -> NestedTensor:
         return wrapped(elements, self._ragged, self._ragged_idx)
