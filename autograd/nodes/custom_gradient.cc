@@ -135,6 +135,7 @@ class Evaluator {
 
   Value call(const CustomExpression& e) {
     std::vector<Value> given;
+    given.reserve(e.items.size());
     for (const CustomExpression& item : e.items) given.push_back(evaluate(item));
     if (e.keywords.empty() && !given.empty() &&
         std::all_of(given.begin(), given.end(), [](const Value& v) { return v.is_number(); })) {
@@ -156,6 +157,7 @@ class Evaluator {
     }
     Memory memory;
     std::vector<Arg> args;
+    args.reserve(values.size());
     for (size_t i = 0; i < values.size(); ++i) {
       args.push_back(values[i] != nullptr ? convert(*values[i], op->params[i], &memory) : op->params[i].default_value);
     }

@@ -70,7 +70,8 @@ void run_steps(Call& call, absl::Span<const BodyStep> steps) {
     Dispatcher::instance().dispatch(step);
     results[i] = std::move(step.outputs[0]);
   }
-  call.outputs.assign(1, std::move(results.back()));
+  call.outputs.clear();
+  call.outputs.push_back(std::move(results.back()));
 }
 
 // Computes the steps as one loop, where they can be one.

@@ -71,10 +71,12 @@ class BodyLowering {
 
   Source call(const CustomExpression& e) {
     std::vector<Source> given;
+    given.reserve(e.items.size());
     for (const CustomExpression& item : e.items) given.push_back(source(item));
     const auto is_number = [](const Source& s) { return s.from == Source::From::kValue && s.value.is_number(); };
     if (!given.empty() && e.keywords.empty() && std::all_of(given.begin(), given.end(), is_number)) {
       std::vector<Scalar> numbers;
+      numbers.reserve(given.size());
       for (const Source& each : given) numbers.push_back(each.value.scalar());
       if (const std::optional<Scalar> value = fold(e.text, numbers)) return of(Arg(*value));
     }
@@ -104,10 +106,10 @@ class BodyLowering {
     unset.kind = Arg::Kind::kSlot;
     return of(unset);
   }
-  static void set(BodyStep* step, std::string_view name, Source value) {
+  static void set(BodyStep* step, std::string_view name, const Source& value) {
     for (size_t i = 0; i < step->op->params.size(); ++i) {
       if (step->op->params[i].name == name) {
-        step->sources[i] = std::move(value);
+        step->sources[i] = value;
         return;
       }
     }

@@ -2,6 +2,7 @@
 
 #include <cctype>
 #include <charconv>
+#include <utility>
 
 #include "engine/schema/error.h"
 
@@ -169,7 +170,7 @@ class Parser {
         std::string keyword(name());
         if (next() == '=' && text_.substr(at_, 2) != "==") {
           take("=");
-          call->keywords.emplace_back(std::move(keyword), comparison());
+          call->keywords.push_back({std::move(keyword), comparison()});
           continue;
         }
         at_ = begin;

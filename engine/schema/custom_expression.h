@@ -9,12 +9,13 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "engine/schema/scalar.h"
 
 namespace tt {
+
+struct CustomKeyword;
 
 struct CustomExpression {
   enum class Kind : uint8_t {
@@ -31,7 +32,13 @@ struct CustomExpression {
   Scalar number;
   std::string text;
   std::vector<CustomExpression> items;
-  std::vector<std::pair<std::string, CustomExpression>> keywords;
+  std::vector<CustomKeyword> keywords;
+};
+
+// `name=value` in a call.
+struct CustomKeyword {
+  std::string name;
+  CustomExpression value;
 };
 
 inline constexpr size_t kMaxFormula = 4096;  // characters

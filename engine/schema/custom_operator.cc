@@ -270,6 +270,7 @@ void CustomOperator::parse_body() {
   body_ = parse_custom_expression(declaration_.body);
   // Numbers in place of the arguments: the steps depend on no values.
   std::vector<Arg> args;
+  args.reserve(params_.size());
   for (const Param& param : params_) {
     args.push_back(param.has_default                  ? param.default_value
                    : param.type == ParamType::kFloat  ? Arg(1.5)
