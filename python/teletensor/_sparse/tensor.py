@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._component_tensor import ComponentTensor
 from .._layouts import layout, sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr
 
 # Functions by the name of the engine's operator, set by calls.py: (arguments, into) -> result.
@@ -42,7 +43,7 @@ def _layout_error(name: str, wanted: str, tensor: SparseTensor) -> RuntimeError:
     return RuntimeError(f"{name} expected {wanted} tensor layout but got {layout_name(tensor)}")
 
 
-class SparseTensor(Tensor):
+class SparseTensor(ComponentTensor):
     """Components in the engine; made by coo() and compressed(). Gradients are those of the values.
 
     Operators that PyTorch has for the layout are in calls.py; others raise NotImplementedError with the operator's name.
@@ -62,7 +63,7 @@ class SparseTensor(Tensor):
     _coo: Tensor
     _compressed: Tensor
     _plain: Tensor
-    _elements: Tensor
+    _handlers = handlers
     _coalesced: bool
     _dense_source: bool
     _keeps_pattern: bool
@@ -80,11 +81,8 @@ class SparseTensor(Tensor):
             raise NotImplementedError(f"[{func}] sparse tensors are not supported")
         raise not_implemented(str(func).removeprefix("aten.").removesuffix(".default"), found)
 
-    @staticmethod
-    def run_engine_call(name: str, arguments: list, into: list | None) -> Any:
-        """Computes an operator of the engine of which an argument is sparse."""
-        if name in handlers:
-            return handlers[name](arguments, into)
+    @classmethod
+    def _without_handler(cls, name: str, arguments: list, into: list | None) -> Any:
         flat = (v for a in (*arguments, *(into or ())) for v in (a if isinstance(a, (list, tuple)) else (a,)))
         raise not_implemented(name, next(v for v in flat if isinstance(v, SparseTensor)))
 
@@ -189,77 +187,27 @@ class SparseTensor(Tensor):
 
     # -- gradients: those of the values
 
-    @property
-    def requires_grad(self) -> bool:  # type: ignore[override]
-        """Whether gradients are computed for the values."""
-        return self._elements.requires_grad
+    def _with_gradient(self, gradient: Tensor) -> SparseTensor:
+        """The gradient has the same layout and indices (distinct ones, if the tensor is not coalesced)."""
+        return gradient_of(self, gradient)
 
-    @requires_grad.setter
-    def requires_grad(self, value: bool) -> None:
-        self._elements.requires_grad = value
+    def _elements_of_gradient(self, gradient: Any) -> Any:
+        if gradient.shape != self.shape:
+            raise RuntimeError(f"assigned grad has data of a different size, got {list(gradient.shape)} and {list(self.shape)}")
+        return hooks["aligned"](self, gradient)
 
-    def requires_grad_(self, requires_grad: bool = True) -> SparseTensor:
-        """Sets whether gradients are computed, and returns the tensor."""
-        self._elements.requires_grad = requires_grad
-        return self
-
-    @property
-    def is_leaf(self) -> bool:  # type: ignore[override]
-        """Whether no recorded operation computed it."""
-        return self._elements.is_leaf
-
-    @property
-    def grad_fn(self) -> Any:  # type: ignore[override]
-        """The node of the graph that computed the values, or None."""
-        return self._elements.grad_fn
-
-    @property
-    def output_nr(self) -> int:  # type: ignore[override]
-        """The number of the result of grad_fn."""
-        return self._elements.output_nr
-
-    @property
-    def _version(self) -> int:  # type: ignore[override]
-        return self._elements._version
-
-    @property
-    def retains_grad(self) -> bool:  # type: ignore[override]
-        """Whether retain_grad() was called."""
-        return self._elements.retains_grad
-
-    @property
-    def grad(self) -> SparseTensor | None:  # type: ignore[override]
-        """The gradient, a sparse tensor of the same layout and indices (distinct ones, if the tensor is not coalesced)."""
-        found = self._elements.grad
-        return None if found is None else gradient_of(self, found)
-
-    @grad.setter
-    def grad(self, value: SparseTensor | None) -> None:
-        if value is None:
-            self._elements.grad = None
-        elif not isinstance(value, Tensor):
-            raise TypeError(f"assigned grad expected to be a Tensor or None but got {type(value).__name__}")
-        elif value.shape != self.shape:
-            raise RuntimeError(f"assigned grad has data of a different size, got {list(value.shape)} and {list(self.shape)}")
-        else:
-            self._elements.grad = hooks["aligned"](self, value)
-
-    @grad.deleter
-    def grad(self) -> None:
-        self._elements.grad = None
-
-    def retain_grad(self) -> None:
-        """Makes backward passes store ``.grad`` although this is not a leaf."""
-        self._elements.retain_grad()
-
-    def register_hook(self, hook: Callable) -> Any:
-        """Calls ``hook(grad)`` with the sparse gradient; a result other than None replaces it."""
-
-        def of_values(gradient: Tensor) -> Tensor | None:
-            changed = hook(gradient_of(self, gradient))
-            return None if changed is None else hooks["aligned"](self, changed)
-
-        return self._elements.register_hook(of_values)
+    @classmethod
+    def _elements_of_gradients(cls, roots: list, gradients: list) -> list:
+        """The gradients at the roots' indices."""
+        given = []
+        for root, gradient in zip(roots, gradients, strict=True):
+            if gradient is None or not isinstance(root, SparseTensor):
+                if gradient is None and root.numel() != 1:
+                    raise RuntimeError("grad can be implicitly created only for scalar outputs")
+                given.append(hooks["to_dense"](gradient, None, None) if isinstance(gradient, SparseTensor) else gradient)
+            else:
+                given.append(hooks["aligned"](root, gradient))
+        return given
 
     def detach_(self) -> SparseTensor:
         """Detaches the tensor from its graph, in place."""
@@ -277,19 +225,6 @@ class SparseTensor(Tensor):
         if not isinstance(value, SparseTensor):
             raise RuntimeError("Attempted to call `variable.set_data(tensor)`, but `variable` and `tensor` have incompatible tensor type.")
         hooks["replace_leaf"](self, value, self.requires_grad)
-
-    @staticmethod
-    def run_backward(roots: list, gradients: list, retain_graph: bool, create_graph: bool, inputs: list) -> None:
-        """backward() of which a root or an input is sparse: that of the values."""
-        _C.backward(*_of_values(roots, gradients), retain_graph, create_graph, [values_of(t) for t in inputs])
-
-    @staticmethod
-    def run_grad(outputs: list, gradients: list, inputs: list, retain_graph: bool, create_graph: bool, allow_unused: bool) -> list:
-        """autograd.grad() with such tensors."""
-        found = _C.grad(*_of_values(outputs, gradients), [values_of(t) for t in inputs], retain_graph, create_graph, allow_unused)
-        return [
-            gradient_of(t, g) if g is not None and isinstance(t, SparseTensor) else g for t, g in zip(inputs, found, strict=True)
-        ]
 
     # -- conversions
 
@@ -415,19 +350,7 @@ class SparseTensor(Tensor):
         """Raises NotImplementedError: use sparse_resize_()."""
         raise not_implemented("resize_", self)
 
-    # -- copies and text
-
-    def __deepcopy__(self, memo: dict) -> SparseTensor:
-        if not self.is_leaf:
-            raise RuntimeError(
-                "Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment."
-            )
-        if id(self) not in memo:
-            copied = memo[id(self)] = self.detach().clone()
-            copied.requires_grad = self.requires_grad
-            if self._elements.grad is not None:
-                copied._elements.grad = self._elements.grad.clone()
-        return memo[id(self)]
+    # -- text
 
     def __reduce_ex__(self, _protocol: Any) -> tuple:
         """Pickles the components' bytes. Waits for the engine."""
@@ -469,11 +392,6 @@ def like(tensor: SparseTensor, values: Tensor, coalesced: bool | None = None) ->
     return made
 
 
-def values_of(tensor: Tensor) -> Tensor:
-    """The values of a sparse tensor, with their history; a strided tensor unchanged."""
-    return tensor._elements if isinstance(tensor, SparseTensor) else tensor
-
-
 def gradient_of(tensor: SparseTensor, gradient: Tensor) -> SparseTensor:
     """The gradient of a sparse tensor, from that of its values.
 
@@ -487,16 +405,3 @@ def gradient_of(tensor: SparseTensor, gradient: Tensor) -> SparseTensor:
     ones = _C.torch.ones(tensor._coo.shape[1], dtype=gradient.dtype, device=gradient.device)
     counts = hooks["coalesce"](coo(tensor._coo, ones, tensor.shape[: tensor.sparse_dim()]))._elements
     return like(summed, summed._elements / counts.reshape(-1, *(1,) * tensor.dense_dim()))
-
-
-def _of_values(roots: list, gradients: list) -> tuple[list, list]:
-    """The values of roots, and their gradients at the roots' indices."""
-    given = []
-    for root, gradient in zip(roots, gradients, strict=True):
-        if gradient is None or not isinstance(root, SparseTensor):
-            if gradient is None and root.numel() != 1:
-                raise RuntimeError("grad can be implicitly created only for scalar outputs")
-            given.append(hooks["to_dense"](gradient, None, None) if isinstance(gradient, SparseTensor) else gradient)
-        else:
-            given.append(hooks["aligned"](root, gradient))
-    return [values_of(t) for t in roots], given
