@@ -59,6 +59,9 @@ def _handling_types(values: Iterable[Any]) -> list[type]:
     return found
 
 
+classes_with_rules: set[type] = set()  # those for which torch.library.register_torch_dispatch registered a function
+
+
 def _dispatch_rule(overload: Any, kind: type) -> Any:
     """The function that torch.library.register_torch_dispatch registered for a class, or None."""
     return getattr(overload, "dispatch_rules", {}).get(kind)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from . import registry
+from .handlers import classes_with_rules
 from .operators import OpOverload, OpOverloadPacket
 
 
@@ -87,6 +88,7 @@ def register_torch_dispatch(op: Any, torch_dispatch_class: Any, func: Callable |
         raise RuntimeError(f"{torch_dispatch_class} already has a `__torch_dispatch__` rule registered for {operator.name()}")
 
     def register(f: Callable) -> None:
+        classes_with_rules.add(torch_dispatch_class)
         operator.dispatch_rules[torch_dispatch_class] = f
 
     return _decorator(register, func)

@@ -13,7 +13,7 @@ from ..._library.engine_operators import Operator, operator_named
 from ..._library.loaded import LoadedOverload
 from ..._library.operators import OpOverload
 from .._device_mesh import Member
-from . import _observer
+from . import _observer, _repeated
 from ._copies import copies
 from ._decompositions import DECOMPOSITIONS
 from ._redistribute import equalized, redistribute_locals
@@ -130,6 +130,9 @@ def compute(name: str, arguments: list, into: list | None = None) -> list:
     op = operator_named(name)
     if name in _ELEMENTWISE_UPDATES:
         return _update(op, arguments)
+    recognised = None if _observer.called is not None else _repeated.recognised(name, arguments, into, op.is_pointwise)
+    if recognised is not None and (known := _repeated.known(recognised)) is not None:
+        return _repeated.run(known, recognised, into)
     call = _Arguments(op, arguments, into)
     if _observer.called is not None:
         _observer.called(name, arguments)
@@ -151,7 +154,60 @@ def compute(name: str, arguments: list, into: list | None = None) -> list:
         plan, rule = _replicated(call, max(len(sizes or ()), 1)), None
     if plan is None:
         return _assign(into, compute(name, arguments))
-    return _run(op, call, rule, plan, sizes, into)
+    results = _run(op, call, rule, plan, sizes, into)
+    if recognised is not None and sizes is not None:
+        _remember(recognised, call, rule, plan, sizes, into)
+    return results
+
+
+def repeated(name: str, arguments: list, into: list | None) -> Any:
+    """The result of a call that equals one before; NotImplemented if there was none."""
+    if _observer.called is not None or name in _ELEMENTWISE_UPDATES:
+        return NotImplemented
+    op = operator_named(name)
+    recognised = _repeated.recognised(name, arguments, into, op.is_pointwise)
+    if recognised is None or (known := _repeated.known(recognised)) is None:
+        return NotImplemented
+    results = _repeated.run(known, recognised, into)
+    if into is None and op.num_outputs == 0:
+        return None
+    return results[0] if len(results) == 1 and (into is not None or op.num_outputs == 1) else tuple(results)
+
+
+def _remember(
+    recognised: _repeated.Call, call: _Arguments, rule: Rule | None, plan: Plan, sizes: list, into: list | None
+) -> None:
+    """Stores what a call did, if an equal one can do it without the plan."""
+    op = call.op
+    moves = any(spec.placements != wanted for spec, wanted in zip(call.specs, plan.inputs, strict=True))
+    if op.is_random or (moves and (rule is None or rule.copies_values)):
+        return
+    local, template, members = recognised.local, None, call.mesh._members()
+    if rule is not None and into is None:
+        if rule.run is not None and _offset(call, rule, plan, members[0]) is not None:
+            return
+        if rule.arguments is not None:
+            if op.is_pointwise:
+                return
+            boxes = [local_box(Spec(call.mesh, p), size, members[0])[1] for p, size in zip(plan.outputs, sizes, strict=True)]
+            name, named = rule.arguments(call.by_name(local), boxes)
+            op, template = operator_named(name), _repeated.template_of(local, list(named.values()))
+            if template is None:
+                return
+    summed = []
+    if _C.is_grad_enabled():
+        places = [i for i, value in enumerate(call.values) for t in (value if isinstance(value, list) else (value,))
+                  if isinstance(t, _C.Tensor)]  # fmt: skip
+        for place, wanted, requires_grad in zip(places, plan.inputs, call.requires_grad, strict=True):
+            dims = _summed_along(plan, wanted) if requires_grad else []
+            if dims and isinstance(call.values[place], list):
+                return
+            if dims:
+                summed.append((place, dims))
+    moved = call.op.is_view and (call.specs[0].is_copy or call.specs[0].placements != plan.inputs[0])
+    placements = [*plan.outputs, *plan.outputs[-1:] * (len(sizes) - len(plan.outputs))]
+    outputs = [(p, moved, size) for p, size in zip(placements, sizes, strict=True)]
+    _repeated.remember(recognised, _repeated.Remembered(op, template, summed, outputs))
 
 
 _plans: dict[tuple, tuple[Rule | None, Plan | None, list | None]] = {}  # cache, by everything that a plan depends on
@@ -218,15 +274,18 @@ def _placed(call: _Arguments, rule: Rule | None, plan: Plan) -> list[list[_C.Ten
 
 def _with_summed_gradient(call: _Arguments, plan: Plan, wanted, locals_):
     """Marks the gradient of a replicated tensor as a sum over ranks, if the call is divided."""
-    for m, placement in enumerate(wanted):
-        divided = plan.divided[m] is not None or plan.keeps_partial[m]
-        if divided and isinstance(placement, Replicate):
-            members = call.mesh._members()
-            locals_ = [
-                _C.ops.group_gradient_reduced(t, member.groups[m]) if t.requires_grad else t
-                for t, member in zip(locals_, members, strict=True)
-            ]
+    for m in _summed_along(plan, wanted):
+        locals_ = [
+            _C.ops.group_gradient_reduced(t, member.groups[m]) if t.requires_grad else t
+            for t, member in zip(locals_, call.mesh._members(), strict=True)
+        ]
     return locals_
+
+
+def _summed_along(plan: Plan, wanted) -> list[int]:
+    """The dimensions of the mesh along which the gradient of an argument is a sum: it is replicated, and the call is divided."""
+    divided = [label is not None or keeps for label, keeps in zip(plan.divided, plan.keeps_partial, strict=True)]
+    return [m for m, placement in enumerate(wanted) if divided[m] and isinstance(placement, Replicate)]
 
 
 def _offset(call: _Arguments, rule: Rule, plan: Plan, member: Member) -> int | None:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ... import _C
+from ..._library.handlers import classes_with_rules
 from ..device_mesh import DeviceMesh
-from ._dispatch import dispatch, replicate
+from ._dispatch import dispatch, repeated, replicate
 from ._gradients import gradient_of, gradient_spec, run_backward, run_grad
 from ._redistribute import broadcast_along, redistribute_locals
 from ._spec import Spec, check_placements, local_box
@@ -46,6 +47,11 @@ class DTensor(Distributed):
     def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
         """Computes an operator on each rank that this process drives; gradients are recorded for the local tensors."""
         return dispatch(func, args, kwargs or {}) if all(issubclass(t, Distributed) for t in types) else NotImplemented
+
+    @classmethod
+    def run_engine_call(cls, name, arguments, into):
+        """Computes a call that equals one before; others are NotImplemented, and reach __torch_dispatch__()."""
+        return NotImplemented if cls in classes_with_rules else repeated(name, arguments, into)
 
     # ---- Placement
 

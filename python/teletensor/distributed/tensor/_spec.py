@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+import weakref
 from collections.abc import Sequence
 
 from .._device_mesh import DeviceMesh, Member
 from .placement_types import Partial, Placement, Replicate, Shard
+
+_numbers = itertools.count()
+_numbers_by_mesh: weakref.WeakKeyDictionary[DeviceMesh, dict[tuple, int]] = weakref.WeakKeyDictionary()
 
 
 class Spec:
@@ -14,10 +19,22 @@ class Spec:
     `is_copy` marks the result of a view operator that had to move bytes: writing to it would not change the original.
     """
 
-    __slots__ = ("is_copy", "mesh", "placements")
+    __slots__ = ("_number", "is_copy", "mesh", "placements")
 
     def __init__(self, mesh: DeviceMesh, placements: Sequence[Placement], is_copy: bool = False):
         self.mesh, self.placements, self.is_copy = mesh, tuple(placements), is_copy
+        self._number = -1
+
+    @property
+    def number(self) -> int:
+        """A number that equal specs of this process have, and no others."""
+        if self._number < 0:
+            of_mesh = _numbers_by_mesh.setdefault(self.mesh, {})
+            key = self.placements, self.is_copy
+            if key not in of_mesh:
+                of_mesh[key] = next(_numbers)
+            self._number = of_mesh[key]
+        return self._number
 
     def replace(self, mesh_dim: int, placement: Placement) -> Spec:
         """The same with another placement along a dimension of the mesh."""

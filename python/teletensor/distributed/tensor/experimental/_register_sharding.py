@@ -10,6 +10,7 @@ from .... import _C
 from ....utils import _pytree as pytree
 from ...device_mesh import DeviceMesh
 from .._dtensor import DTensor
+from .._repeated import forget
 from ..placement_types import Partial, Placement, Replicate, Shard
 
 __all__ = ["register_sharding"]
@@ -27,6 +28,7 @@ def register_sharding(op: Any) -> Callable:
 
     def register(function: Callable) -> Callable:
         for overload in op if isinstance(op, list) else [op]:
+            forget()
             overload.sharded = lambda positional, keyword, overload=overload: _run(overload, function, positional, keyword)
         return function
 
