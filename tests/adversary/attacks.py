@@ -24,6 +24,7 @@ import h2.config
 import h2.connection
 import h2.events
 
+from tests.adversary.surfaces import SURFACES
 from tests.adversary.wire import ADMIN, ENGINE, Peer, instruction, message
 
 FLOAT32, CPU = 8, 0
@@ -530,7 +531,7 @@ ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
     held_reflection_streams, unfinished_hellos, guessed_tokens, session_flood, empty_instructions, many_reads,
     instruction_bombs, memory_hog, endless_work, killed_clients, unread_downloads, unfed_uploads, random_walk,
     administration, many_shapes, shared_memory, released_lists, full_stores, many_groups, forbidden_ports,
-    silent_connections, flapping_link)}
+    silent_connections, flapping_link, *SURFACES)}
 
 
 if __name__ == "__main__":

@@ -84,12 +84,32 @@ def operators() -> dict[str, int]:
     return {op.name: op.entry["id"] for op in load(ROOT / "engine/ops")}
 
 
-def instruction(frame, op: str, *args, result: int = 0, count: int = 0):
-    """Appends an instruction. Arguments: integers, floats, bytes, lists of integers, and ``("h", n)`` for handle n."""
-    added = frame.instructions.add(op=operators()[op], result=result, result_count=count)
+@functools.cache
+def signatures() -> dict[str, list[str]]:
+    """Maps operator names to the types of their parameters, without names and defaults: ``["Tensor", "int[]"]``."""
+    operators()
+    from engine.codegen.declaration import load
+
+    return {op.name: parameter_types(op.entry["sig"]) for op in load(ROOT / "engine/ops")}
+
+
+def parameter_types(signature: str) -> list[str]:
+    """The types of a signature's parameters, also of one in PyTorch's schema language with the operator's name."""
+    listed = signature[signature.index("(") + 1 :].partition(") ->")[0]
+    types = [part.split()[0] for part in listed.split(", ") if part.strip() not in ("", "*")]
+    return [t.replace("(w)", "") for t in types]
+
+
+def instruction(frame, op: str | int, *args, result: int = 0, count: int = 0):
+    """Appends an instruction of an operator's name or number. Arguments: integers, floats, bytes, lists of integers,
+    ``("h", n)`` for handle n, and ``("hs", [n, ...])`` for a list of handles.
+    """
+    added = frame.instructions.add(op=op if isinstance(op, int) else operators()[op], result=result, result_count=count)
     for arg in args:
         wire = added.args.add()
-        if isinstance(arg, tuple):
+        if isinstance(arg, tuple) and arg[0] == "hs":
+            wire.handles.values.extend(arg[1])
+        elif isinstance(arg, tuple):
             wire.handle = arg[1]
         elif isinstance(arg, bool):
             wire.boolean = arg
