@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -84,20 +85,25 @@ def operators() -> dict[str, int]:
     return {op.name: op.entry["id"] for op in load(ROOT / "engine/ops")}
 
 
+class Declared:
+    """The parameters of an operator as (type, name), such as ("Tensor(w)", "grad"), and the number of its results; -1: a list.
+    """
+
+    def __init__(self, signature: str):
+        listed, _, results = signature[signature.index("(") + 1 :].partition(") ->")
+        parts = [part.split("=")[0].split() for part in re.split(r", (?![^\[]*\])", listed) if part.strip() not in ("", "*")]
+        self.parameters = [(re.sub(r"\[\d+\]", "[]", kind), name) for kind, name in parts]
+        results = results.strip()
+        self.results = 0 if results == "()" else -1 if "[]" in results else results.count(",") + 1
+
+
 @functools.cache
-def signatures() -> dict[str, list[str]]:
-    """Maps operator names to the types of their parameters, without names and defaults: ``["Tensor", "int[]"]``."""
+def signatures() -> dict[str, Declared]:
+    """Maps operator names to their signatures."""
     operators()
     from engine.codegen.declaration import load
 
-    return {op.name: parameter_types(op.entry["sig"]) for op in load(ROOT / "engine/ops")}
-
-
-def parameter_types(signature: str) -> list[str]:
-    """The types of a signature's parameters, also of one in PyTorch's schema language with the operator's name."""
-    listed = signature[signature.index("(") + 1 :].partition(") ->")[0]
-    types = [part.split()[0] for part in listed.split(", ") if part.strip() not in ("", "*")]
-    return [t.replace("(w)", "") for t in types]
+    return {op.name: Declared(op.entry["sig"]) for op in load(ROOT / "engine/ops")}
 
 
 def instruction(frame, op: str | int, *args, result: int = 0, count: int = 0):
