@@ -158,8 +158,10 @@ def run_attack(engine: Engine, client_build: Path, attack: str, steps: int, alon
     resident, allocated = engine.resident, engine.allocated()
     command = [sys.executable, "-m", "tests.adversary.attacks", attack, engine.tcp, engine.token]
     attackers = [subprocess.Popen([*command, str(seed + i)], cwd=ROOT, env=engine.environment(client_build),
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   start_new_session=True) for i in range(2)]
+    for attacker in attackers:
+        attacker.stdout.readline()  # "ready", or the end of a process that failed
     time.sleep(1)
     training, complaint = None, ""
     try:

@@ -25,7 +25,7 @@ import h2.connection
 import h2.events
 
 from tests.adversary.surfaces import SURFACES
-from tests.adversary.wire import ADMIN, ENGINE, Peer, instruction, message
+from tests.adversary.wire import ADMIN, ENGINE, Peer, instruction, message, signatures
 
 FLOAT32, CPU = 8, 0
 Attack = Callable[[str, str, random.Random], None]
@@ -537,4 +537,6 @@ ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
 if __name__ == "__main__":
     name, address, token, seed = sys.argv[1:]
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    signatures()  # takes seconds, which the victim waits for
+    print("ready", flush=True)
     ATTACKS[name](address, token, random.Random(int(seed)))

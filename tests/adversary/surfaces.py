@@ -159,8 +159,9 @@ class Guesser:
         self.call(op, *args, count=max(declared.results, 0))
 
     def send(self) -> None:
-        """Sends the frame with a read of some results, reads the replies until the read's, and leaves without closing the
-        session."""
+        """Sends the frame with a read of some results, reads the replies until the read's or for at most three seconds, and
+        leaves without closing the session.
+        """
         frame, more = self.frame, threading.Event()
         for request in range(1, 4):
             frame.reads.add(request=request, handle=self.rng.randrange(1, self.next_name))
@@ -169,13 +170,17 @@ class Guesser:
             yield frame
             more.wait(20)
 
+        replies = self.peer.session(self.key, frames())
+        patience = threading.Timer(self.rng.uniform(0.2, 3), replies.cancel)
+        patience.start()
         try:
-            for number, reply in enumerate(self.peer.session(self.key, frames())):
-                if reply.HasField("fault") or number > 3:
+            for reply in replies:
+                if reply.HasField("fault") or reply.reads:
                     break
         except grpc.RpcError:
             pass
         finally:
+            patience.cancel()
             more.set()
             self.peer.close()
 

@@ -92,7 +92,7 @@ class Declared:
     def __init__(self, signature: str):
         listed, _, results = signature[signature.index("(") + 1 :].partition(") ->")
         parts = [part.split("=")[0].split() for part in re.split(r", (?![^\[]*\])", listed) if part.strip() not in ("", "*")]
-        self.parameters = [(re.sub(r"\[\d+\]", "[]", kind), name) for kind, name in parts]
+        self.parameters = [(re.sub(r"\[[\d*]+\]", "[]", kind), name) for kind, name in parts]
         results = results.strip()
         self.results = 0 if results == "()" else -1 if "[]" in results else results.count(",") + 1
 
