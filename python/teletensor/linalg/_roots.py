@@ -7,12 +7,14 @@ from typing import NamedTuple
 
 from .. import _C
 from .._C import Tensor
+from .._named_results import printed_as
 from . import _results as results
 from ._eigen import eigh, svd
 
 _torch = _C.torch
 
 
+@printed_as("linalg_polar")
 class Polar(NamedTuple):
     U: Tensor
     H: Tensor
