@@ -50,11 +50,16 @@ Tensor inverse_gaps(const Tensor& rows, const Tensor& columns, const Tensor& lik
   return ops::true_divide(ops::rsub(identity, int64_t{1}), ops::add(ops::sub(rows, columns), identity));
 }
 
-// Returns t times inverse_gaps(), of which equal values make an entry infinite. Its product with a zero gradient is
-// zero, so that the gradient of the values alone is finite.
-Tensor times_gaps(const Tensor& t, const Tensor& gaps) {
-  const Tensor unused = ops::logical_and(ops::eq(t, int64_t{0}), ops::logical_not(ops::isfinite(gaps)));
-  return ops::mul(t, ops::masked_fill(gaps, unused, 0.0));
+Dims one(const int64_t& dim) { return absl::Span<const int64_t>(&dim, 1); }
+
+// Returns t, which depends on the gradient of a matrix's vectors, times inverse_gaps(), of which equal values make an
+// entry infinite: a loss that depends on the vectors then has no gradient, also if an entry of t is 0. Where the
+// gradient of all of a matrix's vectors is 0, the product is 0, so that the gradient of the values alone is finite.
+Tensor times_gaps(const Tensor& t, const Tensor& gaps, const Tensor& vectors_grad) {
+  const int64_t rows = -2, columns = -1;
+  const Tensor used = ops::any(ops::any(vectors_grad, one(columns), true), one(rows), true);
+  const Tensor is_lost = ops::logical_not(ops::logical_or(used, ops::isfinite(gaps)));
+  return ops::mul(t, ops::masked_fill(gaps, is_lost, 0.0));
 }
 
 Tensor skew(const Tensor& t) { return ops::sub(t, adjoint(t)); }
@@ -205,7 +210,7 @@ Tensor eigh_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tens
   Tensor gaps = inverse_gaps(ops::unsqueeze(l, -2), ops::unsqueeze(l, -1), l, l.size(-1));
   // The skew part: a symmetric perturbation rotates the eigenvectors. The gradient is symmetric.
   const Tensor turning = ops::mul(skew(ops::matmul(adjoint(v), gv)), 0.5);
-  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), times_gaps(turning, gaps));
+  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), times_gaps(turning, gaps, gv));
   return ops::matmul(ops::matmul(v, inner), adjoint(v));
 }
 
@@ -220,8 +225,8 @@ Tensor svd_grad(const Tensor& gu, const Tensor& gs, const Tensor& gvh, const Ten
   Tensor row = ops::unsqueeze(s, -2), column = ops::unsqueeze(s, -1);
   Tensor gaps = inverse_gaps(ops::square(row), ops::square(column), s, k);
   Tensor turning = skew(ops::matmul(adjoint(left), gleft));
-  Tensor by_left = ops::mul(times_gaps(turning, gaps), row);
-  Tensor by_right = ops::mul(times_gaps(skew(ops::matmul(right, adjoint(gright))), gaps), column);
+  Tensor by_left = ops::mul(times_gaps(turning, gaps, gleft), row);
+  Tensor by_right = ops::mul(times_gaps(skew(ops::matmul(right, adjoint(gright))), gaps, gright), column);
   Tensor inner = ops::add(ops::add(by_left, by_right), ops::diag_embed(gs, 0, -2, -1));
   if (is_complex(u.dtype())) {  // complex vectors also have an arbitrary phase
     Tensor own = ops::diagonal(turning, 0, -2, -1);
@@ -249,7 +254,7 @@ Tensor eig_grad(const Tensor& gl, const Tensor& gv, const Tensor& l, const Tenso
   Tensor along = ops::real(ops::diagonal(moved, 0, -2, -1));
   Tensor free = ops::sub(moved, ops::mul(ops::matmul(vh, v), ops::unsqueeze(ops::to_dtype(along, v.dtype()), -2)));
   Tensor gaps = conj(inverse_gaps(ops::unsqueeze(l, -2), ops::unsqueeze(l, -1), l, l.size(-1)));
-  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), times_gaps(free, gaps));
+  Tensor inner = ops::add(ops::diag_embed(gl, 0, -2, -1), times_gaps(free, gaps, gv));
   const auto factors = ops::lu_factored(vh, "");
   return ops::lu_solved(vh, ops::matmul(inner, vh), factors[0], factors[1], false);
 }

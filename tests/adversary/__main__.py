@@ -48,8 +48,20 @@ class Training:
         return sorted(self.seconds)[min(int(len(self.seconds) * p), len(self.seconds) - 1)]
 
 
+def compile_operators(folder: Path) -> Path:
+    """Builds the custom operators of tests/python/extension; returns their folder."""
+    operators = folder / "operators"
+    operators.mkdir(mode=0o755)
+    compiler = [*os.environ.get("CXX", "c++").split(), "-std=c++17", "-O1", "-fPIC", "-shared", "-fvisibility=hidden"]
+    source = ROOT / "tests/python/extension/operators.cc"
+    subprocess.run([*compiler, f"-I{ROOT / 'engine/extension'}", str(source), "-o", str(operators / "check.so")], check=True)
+    return operators
+
+
 class Engine:
-    """A daemon listening on a unix socket (for the victim) and a TCP port (for the attackers)."""
+    """A daemon listening on a unix socket (for the victim) and a TCP port (for the attackers), with custom operators, the
+    devices of a device library and a model repository.
+    """
 
     def __init__(self, build: Path, folder: Path):
         self.folder = folder
@@ -61,7 +73,11 @@ class Engine:
             self.tcp = f"127.0.0.1:{free.getsockname()[1]}"
         flags = ["--listen", self.socket, "--listen", self.tcp, "--token-file", str(folder / "token"),
                  "--admin-token-file", str(folder / "admin-token"), "--lease", str(LEASE),
-                 "--session-memory-limit", str(SESSION_LIMIT), "--peer-networks", "127.0.0.0/8"]
+                 "--session-memory-limit", str(SESSION_LIMIT), "--peer-networks", "127.0.0.0/8",
+                 "--operators", str(compile_operators(folder)), "--models", str(folder / "models"), "--model-poll", "0"]
+        if (devices := build / "tests/libexample_device.so").exists():
+            flags += ["--devices", str(devices)]
+        (folder / "models").mkdir()
         self.process = subprocess.Popen([str(build / "bin/teletensord"), *flags], stdout=self.log, stderr=self.log,
                                         env={**os.environ, "TELETENSOR_CUDA_PLUGIN": ""})
         deadline = time.monotonic() + 30
@@ -142,8 +158,10 @@ def run_attack(engine: Engine, client_build: Path, attack: str, steps: int, alon
     resident, allocated = engine.resident, engine.allocated()
     command = [sys.executable, "-m", "tests.adversary.attacks", attack, engine.tcp, engine.token]
     attackers = [subprocess.Popen([*command, str(seed + i)], cwd=ROOT, env=engine.environment(client_build),
-                                  stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True,
+                                  stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                                   start_new_session=True) for i in range(2)]
+    for attacker in attackers:
+        attacker.stdout.readline()  # "ready", or the end of a process that failed
     time.sleep(1)
     training, complaint = None, ""
     try:

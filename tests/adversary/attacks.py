@@ -24,7 +24,8 @@ import h2.config
 import h2.connection
 import h2.events
 
-from tests.adversary.wire import ADMIN, ENGINE, Peer, instruction, message
+from tests.adversary.surfaces import SURFACES
+from tests.adversary.wire import ADMIN, ENGINE, Peer, instruction, message, signatures
 
 FLOAT32, CPU = 8, 0
 Attack = Callable[[str, str, random.Random], None]
@@ -530,10 +531,12 @@ ATTACKS: dict[str, Attack] = {attack.__name__: attack for attack in (
     held_reflection_streams, unfinished_hellos, guessed_tokens, session_flood, empty_instructions, many_reads,
     instruction_bombs, memory_hog, endless_work, killed_clients, unread_downloads, unfed_uploads, random_walk,
     administration, many_shapes, shared_memory, released_lists, full_stores, many_groups, forbidden_ports,
-    silent_connections, flapping_link)}
+    silent_connections, flapping_link, *SURFACES)}
 
 
 if __name__ == "__main__":
     name, address, token, seed = sys.argv[1:]
     signal.signal(signal.SIGTERM, lambda *_: os._exit(0))
+    signatures()  # takes seconds, which the victim waits for
+    print("ready", flush=True)
     ATTACKS[name](address, token, random.Random(int(seed)))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import re
 import subprocess
 import tempfile
 from pathlib import Path
@@ -84,12 +85,37 @@ def operators() -> dict[str, int]:
     return {op.name: op.entry["id"] for op in load(ROOT / "engine/ops")}
 
 
-def instruction(frame, op: str, *args, result: int = 0, count: int = 0):
-    """Appends an instruction. Arguments: integers, floats, bytes, lists of integers, and ``("h", n)`` for handle n."""
-    added = frame.instructions.add(op=operators()[op], result=result, result_count=count)
+class Declared:
+    """The parameters of an operator as (type, name), such as ("Tensor(w)", "grad"), and the number of its results; -1: a list.
+    """
+
+    def __init__(self, signature: str):
+        listed, _, results = signature[signature.index("(") + 1 :].partition(") ->")
+        parts = [part.split("=")[0].split() for part in re.split(r", (?![^\[]*\])", listed) if part.strip() not in ("", "*")]
+        self.parameters = [(re.sub(r"\[[\d*]+\]", "[]", kind), name) for kind, name in parts]
+        results = results.strip()
+        self.results = 0 if results == "()" else -1 if "[]" in results else results.count(",") + 1
+
+
+@functools.cache
+def signatures() -> dict[str, Declared]:
+    """Maps operator names to their signatures."""
+    operators()
+    from engine.codegen.declaration import load
+
+    return {op.name: Declared(op.entry["sig"]) for op in load(ROOT / "engine/ops")}
+
+
+def instruction(frame, op: str | int, *args, result: int = 0, count: int = 0):
+    """Appends an instruction of an operator's name or number. Arguments: integers, floats, bytes, lists of integers,
+    ``("h", n)`` for handle n, and ``("hs", [n, ...])`` for a list of handles.
+    """
+    added = frame.instructions.add(op=op if isinstance(op, int) else operators()[op], result=result, result_count=count)
     for arg in args:
         wire = added.args.add()
-        if isinstance(arg, tuple):
+        if isinstance(arg, tuple) and arg[0] == "hs":
+            wire.handles.values.extend(arg[1])
+        elif isinstance(arg, tuple):
             wire.handle = arg[1]
         elif isinstance(arg, bool):
             wire.boolean = arg

@@ -1,5 +1,7 @@
 #include "python/bindings/tensor/operators.h"
 
+#include <structmember.h>
+
 #include <deque>
 #include <string>
 #include <utility>
@@ -23,6 +25,24 @@
 namespace tt::python {
 namespace {
 
+// Prints named results as PyTorch does: a field per line. Those that PyTorch returns without names are a plain tuple.
+PyObject* printed_results(PyObject* results) {
+  const std::string name = Py_TYPE(results)->tp_name;  // teletensor.return_types.max
+  const std::string own = name.substr(name.rfind('.') + 1);
+  const bool is_plain = own == "var_mean" || own == "std_mean";
+  std::string text = is_plain ? "(" : absl::StrCat("torch.return_types.", own, "(\n");
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(results); ++i) {
+    Owned value(PyObject_Repr(PyTuple_GET_ITEM(results, i)));
+    const char* printed = value ? PyUnicode_AsUTF8(value.get()) : nullptr;
+    if (printed == nullptr) return nullptr;
+    if (i != 0) text += is_plain ? ", " : ",\n";
+    if (!is_plain) absl::StrAppend(&text, Py_TYPE(results)->tp_members[i].name, "=");
+    text += printed;
+  }
+  text += ")";
+  return PyUnicode_FromStringAndSize(text.data(), static_cast<Py_ssize_t>(text.size()));
+}
+
 // Returns the entry's type `torch.return_types.<name>`, or `<name>_out` for calls with `out=`, which is created on
 // first use.
 PyTypeObject* result_type(const Entry& entry, bool is_out) {
@@ -38,6 +58,7 @@ PyTypeObject* result_type(const Entry& entry, bool is_out) {
   PyStructSequence_Desc description{full_name.c_str(), nullptr, fields.data(), static_cast<int>(entry.results.size())};
   type = PyStructSequence_NewType(&description);
   if (!type) throw PythonErrorSet();
+  type->tp_repr = &printed_results;
   return type;
 }
 

@@ -89,17 +89,18 @@ _BINARY: dict[str, Callable[[Any, Any], Tensor]] = {
 def _binary(name: str) -> None:
     run = _BINARY[name]
 
-    def apply(self: Any, other: Any, **options: Any) -> tuple[Tensor, ...]:
+    def compute(self: Any, other: Any, options: dict) -> Iterable[Tensor]:
         _check_options(name, options)
         lists = [values for values in (self, other) if isinstance(values, (list, tuple)) and values and isinstance(values[0], Tensor)]
         count = _check(name, *(lists or [self]))
-        compute = _with_alpha(run, options)
-        return tuple(compute(a, b) for a, b in zip(_each(name, self, count), _each(name, other, count)))
+        run_one = _with_alpha(run, options)
+        return (run_one(a, b) for a, b in zip(_each(name, self, count), _each(name, other, count)))
+
+    def apply(self: Any, other: Any, **options: Any) -> tuple[Tensor, ...]:
+        return tuple(compute(self, other, options))
 
     def apply_(self: _List, other: Any, **options: Any) -> _List:
-        for t, value in zip(self, apply(self, other, **options)):
-            overwrite(t, value, name)
-        return self
+        return _overwrite_in_order(self, compute(self, other, options), name)
 
     globals()[f"_foreach_{name}"] = _named(apply, f"_foreach_{name}", f"{name} of each tensor and a number, or a number or tensor each.")
     globals()[f"_foreach_{name}_"] = _named(apply_, f"_foreach_{name}_", f"_foreach_{name}, in place.")
@@ -115,6 +116,13 @@ def overwrite(target: Tensor, value: Tensor, name: str) -> None:
     if not _C.can_cast(value.dtype, target.dtype):
         raise RuntimeError(f"result type {value.dtype} can't be cast to the desired output type {target.dtype} (_foreach_{name}_)")
     target.copy_(value)
+
+
+def _overwrite_in_order(targets: _List, values: Iterable[Tensor], name: str) -> _List:
+    """Overwrites each target before the next value is computed, so that tensors with common memory receive all updates."""
+    for target, value in zip(targets, values):
+        overwrite(target, value, name)
+    return targets
 
 
 for _name in FOREACH_BINARY.split():
@@ -133,9 +141,7 @@ def _ternary(name: str) -> None:
         return tuple(compute(self, tensor1, tensor2, value))
 
     def apply_(self: _List, tensor1: _List, tensor2: _List, value: Any = 1) -> _List:
-        for t, result in zip(self, compute(self, tensor1, tensor2, value)):
-            overwrite(t, result, name)
-        return self
+        return _overwrite_in_order(self, compute(self, tensor1, tensor2, value), name)
 
     doc = f"torch.{name} of each tensor; ``value`` is a number, or a number each."
     globals()[f"_foreach_{name}"] = _named(apply, f"_foreach_{name}", doc)
@@ -146,17 +152,19 @@ for _name in ("addcdiv", "addcmul"):
     _ternary(_name)
 
 
+def _lerp(self: _List, tensors1: _List, weight: Any) -> Iterable[Tensor]:
+    weights = _each("lerp", weight, _check("lerp", self, tensors1))
+    return (_function("lerp")(a, b, w) for a, b, w in zip(self, tensors1, weights))
+
+
 def _foreach_lerp(self: _List, tensors1: _List, weight: Any) -> tuple[Tensor, ...]:
     """torch.lerp of pairs of tensors; ``weight`` is a number, or a number or tensor each."""
-    weights = _each("lerp", weight, _check("lerp", self, tensors1))
-    return tuple(_function("lerp")(a, b, w) for a, b, w in zip(self, tensors1, weights))
+    return tuple(_lerp(self, tensors1, weight))
 
 
 def _foreach_lerp_(self: _List, tensors1: _List, weight: Any) -> _List:
     """_foreach_lerp, in place."""
-    for t, value in zip(self, _foreach_lerp(self, tensors1, weight)):
-        overwrite(t, value, "lerp")
-    return self
+    return _overwrite_in_order(self, _lerp(self, tensors1, weight), "lerp")
 
 
 def _foreach_norm(self: _List, ord: Any = 2, dtype: Any = None) -> tuple[Tensor, ...]:  # noqa: A002

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import math
+from typing import NamedTuple
 
 from .. import _C
 from .._C import Tensor
 from .._integers import repeated
+from .._named_results import printed_as
 from .out_variant import inplace_variant, out_variants
 
 __all__ = [
@@ -17,7 +19,19 @@ __all__ = [
 _torch = _C.torch
 
 
-def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
+@printed_as("frexp")
+class Frexp(NamedTuple):
+    mantissa: Tensor
+    exponent: Tensor
+
+
+@printed_as("histogram")
+class Histogram(NamedTuple):
+    hist: Tensor
+    bin_edges: Tensor
+
+
+def frexp(input: Tensor) -> Frexp:
     """Returns (mantissa, exponent) with input = mantissa * 2^exponent and 0.5 <= |mantissa| < 1."""
     finite = input.isfinite() & (input != 0)
     size = _torch.where(finite, input.abs(), _torch.ones_like(input))
@@ -27,7 +41,8 @@ def frexp(input: Tensor) -> tuple[Tensor, Tensor]:
     exponent = exponent + (mantissa >= 1).to(exponent.dtype) - (mantissa < 0.5).to(exponent.dtype)
     half = (exponent / 2).floor()  # in two steps, because 2^exponent may overflow
     mantissa = input / _torch.exp2(half) / _torch.exp2(exponent - half)
-    return _torch.where(finite, mantissa, input), exponent.masked_fill(finite.logical_not(), 0.0).to(_C.int32)
+    exponent = exponent.masked_fill(finite.logical_not(), 0.0).to(_C.int32)
+    return Frexp(_torch.where(finite, mantissa, input), exponent)
 
 
 def isin(
@@ -54,7 +69,7 @@ isin.__overloads__ = tuple(
 )
 
 
-def histogram(input: Tensor, bins=100, *, range=None, weight: Tensor | None = None, density: bool = False):
+def histogram(input: Tensor, bins=100, *, range=None, weight: Tensor | None = None, density: bool = False) -> Histogram:
     """Returns (histogram, edges): the count or total weight of each bin, and the edges of the bins."""
     flat = input.detach().reshape(-1)
     if isinstance(bins, Tensor):
@@ -68,7 +83,7 @@ def histogram(input: Tensor, bins=100, *, range=None, weight: Tensor | None = No
     index = (_torch.searchsorted(edges, flat, right=True) - 1).clamp(0, count - 1)
     weights = inside.to(flat.dtype) if weight is None else _torch.where(inside, weight.reshape(-1), 0.0)
     found = _torch.zeros(count, dtype=flat.dtype, device=flat.device).scatter_add(0, index, weights.to(flat.dtype))
-    return (found / found.sum() / edges.diff() if density else found), edges
+    return Histogram(found / found.sum() / edges.diff() if density else found, edges)
 
 
 def gradient(input: Tensor, *, spacing=None, dim=None, edge_order: int = 1) -> tuple[Tensor, ...]:

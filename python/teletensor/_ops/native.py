@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import builtins
 import math
+from typing import NamedTuple
 
 from .. import _C
 from .._C import Tensor
 from .._integers import is_int, repeated
+from .._named_results import printed_as
 from .._options import check_kind
 from .out_variant import exact_out_variant, out_variant
 
@@ -118,6 +120,12 @@ def nonzero_static(input: Tensor, *, size: int, fill_value: int = -1) -> Tensor:
     return _torch.stack(columns, 1).masked_fill(missing.unsqueeze(1), fill_value)
 
 
+@printed_as("histogramdd")
+class HistogramDD(NamedTuple):
+    hist: Tensor
+    bin_edges: tuple[Tensor, ...]
+
+
 def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, density: bool = False):  # noqa: A002
     """Returns (histogram, edges): the count or total weight of each cell of a grid, and the edges along each dimension.
 
@@ -148,7 +156,7 @@ def histogramdd(input: Tensor, bins, range=None, weight: Tensor | None = None, d
         hist = hist / hist.sum()
         for d, e in enumerate(edges):
             hist = hist / e.diff().reshape([-1 if i == d else 1 for i in builtins.range(count)])
-    return hist, tuple(edges)
+    return HistogramDD(hist, tuple(edges))
 
 
 def _edges(values: Tensor, count: int, limits, d: int) -> Tensor:

@@ -54,14 +54,14 @@ def _reject_driver(name: str, driver: str | None) -> None:
         raise RuntimeError(f"{name}: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
 
 
-def torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> tuple[Tensor, Tensor, Tensor]:
+def torch_svd(input: Tensor, some: bool = True, compute_uv: bool = True) -> results.OldSVD:
     """torch.svd: U, S and V with U diag(S) V^H = input. Without compute_uv, U and V are zeros."""
     if not compute_uv:
         m, n = input.shape[-2:]
         batch = input.shape[:-2]
-        return input.new_zeros([*batch, m, m]), svdvals(input), input.new_zeros([*batch, n, n])
+        return results.OldSVD(input.new_zeros([*batch, m, m]), svdvals(input), input.new_zeros([*batch, n, n]))
     U, S, Vh = svd(input, not some)
-    return U, S, Vh.mH
+    return results.OldSVD(U, S, Vh.mH)
 
 
 def _tolerance(S: Tensor, sizes, atol, rtol) -> Tensor:

@@ -161,10 +161,10 @@ def solve_triangular(
 
 def triangular_solve(
     b: Tensor, A: Tensor, upper: bool = True, transpose: bool = False, unitriangular: bool = False
-) -> tuple[Tensor, Tensor]:
+) -> results.TriangularSolve:
     """X with A X = b or A^T X = b, and A: the deprecated form of solve_triangular."""
     A, b = results.broadcast_batches(A, b)
-    return _ops.triangular_solved(A, b, upper, transpose, unitriangular), A.clone()
+    return results.TriangularSolve(_ops.triangular_solved(A, b, upper, transpose, unitriangular), A.clone())
 
 
 def cholesky_ex(A: Tensor, *, upper: bool = False, check_errors: bool = False) -> results.CholeskyEx:

@@ -8,79 +8,107 @@ from typing import NamedTuple
 from .. import _C
 from .._C import Tensor
 from .._functions import on_mesh_of
+from .._named_results import printed_as
 
 _torch = _C.torch
 
 
+@printed_as("linalg_cholesky_ex")
 class CholeskyEx(NamedTuple):
     L: Tensor
     info: Tensor
 
 
+@printed_as("linalg_inv_ex")
 class InvEx(NamedTuple):
     inverse: Tensor
     info: Tensor
 
 
+@printed_as("linalg_solve_ex")
 class SolveEx(NamedTuple):
     result: Tensor
     info: Tensor
 
 
+@printed_as("linalg_slogdet")
 class Slogdet(NamedTuple):
     sign: Tensor
     logabsdet: Tensor
 
 
+@printed_as("linalg_qr")
 class QR(NamedTuple):
     Q: Tensor
     R: Tensor
 
 
+@printed_as("linalg_lu")
 class LU(NamedTuple):
     P: Tensor
     L: Tensor
     U: Tensor
 
 
+@printed_as("linalg_lu_factor")
 class LUFactor(NamedTuple):
     LU: Tensor
     pivots: Tensor
 
 
+@printed_as("linalg_lu_factor_ex")
 class LUFactorEx(NamedTuple):
     LU: Tensor
     pivots: Tensor
     info: Tensor
 
 
+@printed_as("linalg_ldl_factor")
 class LDLFactor(NamedTuple):
     LD: Tensor
     pivots: Tensor
 
 
+@printed_as("linalg_ldl_factor_ex")
 class LDLFactorEx(NamedTuple):
     LD: Tensor
     pivots: Tensor
     info: Tensor
 
 
+@printed_as("linalg_eig")
 class Eig(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
+@printed_as("linalg_eigh")
 class Eigh(NamedTuple):
     eigenvalues: Tensor
     eigenvectors: Tensor
 
 
+@printed_as("linalg_svd")
 class SVD(NamedTuple):
     U: Tensor
     S: Tensor
     Vh: Tensor
 
 
+@printed_as("svd")
+class OldSVD(NamedTuple):
+    U: Tensor
+    S: Tensor
+    V: Tensor
+
+
+@printed_as("triangular_solve")
+class TriangularSolve(NamedTuple):
+    solution: Tensor
+    cloned_coefficient: Tensor
+
+
+@printed_as("linalg_lstsq")
 class Lstsq(NamedTuple):
     solution: Tensor
     residuals: Tensor

@@ -160,7 +160,10 @@ GRADIENTS = {
     "svd wide": (lambda t, a: [(r := t.linalg.svd(a, False))[0].abs(), r[1], r[2].abs()], random(2, 3)),
     "svdvals": (lambda t, a: t.linalg.svdvals(a), random(3, 2)),
     "matrix_sqrth": (lambda t, a: t.linalg.matrix_sqrth(a @ a.mT), square()),
+    "matrix_sqrth of equal eigenvalues": (lambda t, a: t.linalg.matrix_sqrth((a + a.mT) / 2), np.diag([2.0, 3.0, 2.0])),
+    "matrix_sqrth complex": (lambda t, a: t.linalg.matrix_sqrth((a + a.mH) / 2), 2 * np.eye(2) + 0j),
     "polar": (lambda t, a: t.linalg.polar(a), random(3, 2)),
+    "polar of orthonormal columns": (lambda t, a: t.linalg.polar(a), np.eye(3)[:, [2, 0]]),
     "pinv": (lambda t, a: t.linalg.pinv(a), random(3, 2)),
     "pinv wide": (lambda t, a: t.linalg.pinv(a), random(2, 3)),
     "lstsq": (lambda t, a, b: t.linalg.lstsq(a, b).solution, random(4, 2), random(4, 2, seed=1)),
@@ -176,6 +179,36 @@ def test_gradients(torch, name):
     inputs = [torch.tensor(a).requires_grad_() for a in arrays]
     assert torch.autograd.gradcheck(lambda *x: function(torch, *x), inputs, atol=1e-5, rtol=1e-4)
     assert torch.autograd.gradgradcheck(lambda *x: function(torch, *x), inputs, atol=1e-4, rtol=1e-3)
+
+
+ONES = np.ones((2, 2))
+# (function, derivative in the direction of ones) at the identity, whose eigenvalues and singular values are equal.
+AT_THE_IDENTITY = {
+    "matrix_sqrth": (lambda t, a: t.linalg.matrix_sqrth(a), ONES / 2),
+    "polar": (lambda t, a: t.linalg.polar(a).H, ONES),
+    "eigvalsh": (lambda t, a: t.linalg.eigh(a).eigenvalues.sum(), np.eye(2)),
+    "svdvals": (lambda t, a: t.linalg.svd(a).S.sum(), np.eye(2)),
+    "eigh": (lambda t, a: (r := t.linalg.eigh(a)).eigenvectors * r.eigenvalues.sqrt() @ r.eigenvectors.mT, np.full((2, 2), np.nan)),
+    "svd": (lambda t, a: (r := t.linalg.svd(a)).Vh.mT * r.S @ r.Vh, np.full((2, 2), np.nan)),
+}
+
+
+@pytest.mark.parametrize("name", AT_THE_IDENTITY)
+def test_gradients_at_equal_eigenvalues(torch, name):
+    """The derivative, or NaN where it depends on vectors that are not unique, as in PyTorch; never another number."""
+    function, expected = AT_THE_IDENTITY[name]
+    a = torch.eye(2, dtype=torch.float64).requires_grad_()
+    function(torch, a).sum().backward()
+    close(a.grad, expected)
+
+
+@pytest.mark.parametrize("name", ["matrix_sqrth", "polar"])
+def test_forward_derivatives_at_equal_eigenvalues(torch, name):
+    function, expected = AT_THE_IDENTITY[name]
+    identity, ones = torch.eye(2, dtype=torch.float64), torch.ones(2, 2, dtype=torch.float64)
+    close(torch.func.jvp(lambda a: function(torch, a), (identity,), (ones,))[1], expected)
+    (batch,) = torch.func.vmap(torch.func.grad(lambda a: function(torch, a).sum()))(identity[None])
+    close(batch, expected)
 
 
 def test_gradient_of_a_singular_determinant_is_the_adjugate(torch):

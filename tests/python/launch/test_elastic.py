@@ -20,6 +20,7 @@ from teletensor.distributed.elastic.rendezvous.utils import _parse_rendezvous_co
 from teletensor.distributed.elastic.utils import macros
 from teletensor.distributed.elastic.utils import store as stores
 from teletensor.distributed.elastic.utils.data import CyclingIterator, ElasticDistributedSampler
+from tests.sockets import port_below_the_ephemeral_ones
 
 RANDPERM = [4, 0, 1, 3, 2]  # PyTorch's torch.randperm(5) with the seed 0
 
@@ -144,7 +145,7 @@ def test_texts_of_rendezvous():
 
 
 def test_static_rendezvous_of_two_nodes():
-    port = stores_port()
+    port = port_below_the_ephemeral_ones()
     found = {}
 
     def join(rank):
@@ -159,12 +160,6 @@ def test_static_rendezvous_of_two_nodes():
     for thread in threads:
         thread.join()
     assert found == {0: [b"A", b"B"], 1: [b"A", b"B"]}
-
-
-def stores_port() -> int:
-    from teletensor.distributed.elastic.utils.distributed import get_free_port
-
-    return get_free_port()
 
 
 def test_a_barrier_names_the_missing_ranks():

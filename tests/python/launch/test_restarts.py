@@ -5,6 +5,8 @@ import signal
 
 import pytest
 
+from tests.sockets import port_below_the_ephemeral_ones
+
 from .conftest import all_ended, environments
 
 pytestmark = pytest.mark.slow
@@ -13,10 +15,9 @@ FAST = "keep_alive_interval=0.2,keep_alive_max_attempt=50,last_call_timeout=0"
 
 
 @pytest.fixture
-def port():
-    from teletensor.launch.launcher import free_port
-
-    return free_port()
+def port() -> int:
+    """A port for the ranks' store or the launchers'; with known masters the launchers' store has the next one."""
+    return port_below_the_ephemeral_ones(2)
 
 
 def nodes(port: int, count: str, *more: str) -> tuple[str, ...]:

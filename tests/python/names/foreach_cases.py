@@ -1,4 +1,4 @@
-"""torch._foreach_*: results, results in place, promotions and errors."""
+"""torch._foreach_*: results, results in place, promotions and errors, and tensors with common memory."""
 
 from .rows import values_of
 
@@ -71,3 +71,35 @@ def case_foreach_gradients(torch):
     results = torch._foreach_mul(torch._foreach_exp(a), torch._foreach_addcmul(a, a, a, 2))
     sum(r.sum() for r in results).backward()
     return [t.grad for t in a]
+
+
+OVERLAPS = """
+{f}(same, 1.5)
+{f}(apart, 1.5)
+{f}(parts, 1.5)
+{f}(parts, [1.5, 2.5, 3.5])
+{f}(parts, parts)
+{f}(parts, torch.tensor(2.0))
+"""
+
+
+def case_foreach_of_overlapping_tensors(torch):
+    """Tensors that share memory are updated in the order of the list, each reading what those before it have written."""
+
+    def run(function, views, *args):
+        base = torch.arange(1.0, 6.0)
+        names = {"same": [base, base], "apart": [base[::2], base[1::2]], "parts": [base[:3], base[1:4], base[2:]]}
+        names["ones"] = [torch.ones_like(v) for v in names["parts"]]
+        function(names[views], *[eval(a, {"torch": torch}, names) for a in args])  # noqa: S307 - the rows above
+        return base
+
+    rows = []
+    for n in "add sub mul div pow maximum minimum clamp_min clamp_max".split():
+        for row in OVERLAPS.strip().splitlines():
+            views, value = row.removeprefix("{f}(").removesuffix(")").split(", ", 1)
+            rows.append(f"run(torch._foreach_{n}_, {views!r}, {value!r})")
+    for n in ("addcmul", "addcdiv"):
+        rows += [f"run(torch._foreach_{n}_, 'parts', 'ones', 'parts')", f"run(torch._foreach_{n}_, 'same', 'same', 'same')"]
+    rows += ["run(torch._foreach_lerp_, 'parts', 'ones', '0.25')", "run(torch._foreach_lerp_, 'same', 'same[::-1]', '0.5')",
+             "run(torch._foreach_sin_, 'parts')", "run(torch._foreach_copy_, 'parts', 'ones')"]
+    return values_of(torch, "\n".join(rows), run=run)

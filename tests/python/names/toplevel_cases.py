@@ -197,3 +197,19 @@ def case_batch_norm(torch):
     input = torch.sin(torch.arange(24.0)).reshape(2, 3, 4)
     running = torch.zeros(3), torch.ones(3)
     return [*torch.batch_norm_update_stats(input, *running, 0.1), *running]
+
+
+def case_named_results(torch):
+    """Results with names, and how they are printed."""
+    x = torch.tensor([[4.0, 0.0], [0.0, 1.0]])
+    results = {
+        "max": x.max(1), "sort": x.sort(dim=0, stable=True), "mode": x.mode(0), "aminmax": torch.aminmax(x), "var_mean": torch.var_mean(x),
+        "frexp": torch.frexp(x), "histogram": torch.histogram(x, 2), "histogramdd": torch.histogramdd(x, [1, 1]),
+        "triangular_solve": torch.triangular_solve(x, x), "eigvals": torch.linalg.eigh(x)[:1], "inv_ex": torch.linalg.inv_ex(x),
+        "slogdet": torch.linalg.slogdet(x), "cholesky_ex": torch.linalg.cholesky_ex(x), "lu_factor": torch.linalg.lu_factor(x),
+    }  # fmt: skip
+    fields = [
+        results["frexp"].mantissa, results["frexp"].exponent, results["histogram"].hist, results["histogramdd"].bin_edges[0],
+        torch.svd(x).S, torch.svd(x, compute_uv=False).V, results["triangular_solve"].solution,
+    ]  # fmt: skip
+    return {name: repr(result) for name, result in results.items()} | {"fields": fields}

@@ -153,6 +153,7 @@ def test_tensors_leave_and_return_bit_identical(start, clients, tmp_path):
     engine = start()
     first = clients(engine)
     before = make_state(first)
+    assert first("torch.synchronize()") is None  # temporary tensors are released
     held = [int(each["held_bytes"]) for each in status(engine)["sessions"]]
     second = clients(engine)
     assert second(allocate(140)) is None
@@ -185,6 +186,7 @@ def test_the_longest_idle_session_leaves_first(start, clients):
     first, second, third = clients(engine), clients(engine), clients(engine)
     for client in (first, second):
         assert client(allocate(70)) is None
+        assert client("torch.synchronize()") is None  # sends the releases now; later they would be a use
     assert first("taken[0].item()") == 1  # used after the second
     time.sleep(2)
     assert third(allocate(60)) is None
@@ -493,6 +495,7 @@ def test_gpu(start, clients, tmp_path, folder):
     assert first("kept = torch.arange(6 << 20, device='cuda'); view = kept[::7]; x = torch.ones(3)") is None
     assert first("w = torch.ones(40000, device='cuda').requires_grad_(); loss = (w * w).sum(); torch.synchronize()") is None
     before = first("digest(kept.cpu(), view.cpu(), w.cpu())")
+    assert first("torch.synchronize()") is None  # the copies on the host are released
     held = status(engine)["sessions"][0]["held_bytes"]
     assert second("taken = torch.arange(5 << 20, device='cuda'); torch.synchronize()") is None
     expected = second("digest(taken.cpu())")

@@ -217,12 +217,16 @@ def test_spans_of_the_end_are_sent_with_tls(tmp_path):
 @pytest.mark.parametrize("end", ["pass", "os._exit(0)"])
 def test_a_private_engine_sends_its_spans_after_its_client(end):
     collector = Collector()
-    script = f"import os, teletensor as torch; print(torch.ones(3).sum().item(), flush=True); {end}"
-    environment = client_environment(TELETENSOR_OTLP=collector.place)
+    script = f"import os, teletensor as torch; torch.ones(3).sum().item(); input(); {end}"
+    environment = client_environment(TELETENSOR_OTLP=collector.place, TELETENSOR_OTLP_SLOW="0")
     environment.pop("TELETENSOR_ADDRESS", None)
     for _ in range(10):  # the engine gives up after a second, in which a busy machine may not run the collector
-        done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=60, env=environment)
-        assert done.stdout == "3.0\n", done.stderr
+        client = subprocess.Popen([sys.executable, "-c", script], stdin=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
+        # Frames are exported while the client lives, so that the connection exists when the last second begins.
+        eventually(lambda: collector.named("frame") or client.poll() is not None)
+        assert not collector.named("session")
+        _, errors = client.communicate("\n", 60)
+        assert client.returncode == 0, errors
         deadline = time.monotonic() + 3
         while not (sent := collector.named("session")) and time.monotonic() < deadline:
             time.sleep(0.05)
