@@ -143,5 +143,7 @@ class Program final : public RefCounted {
 
 // The session's Programs, as the operator program_counters describes them: a row each. Waits for the engine.
 std::vector<std::vector<int64_t>> program_counters(Session& session, uint32_t site);
+// The session's repeated windows of instructions that were compiled, as the operator window_counters describes them.
+std::vector<std::vector<int64_t>> window_counters(Session& session, uint32_t site);
 
 }  // namespace tt::client

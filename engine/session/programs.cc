@@ -314,6 +314,7 @@ void Programs::count(Named* named) {
 }
 
 void Programs::count_run(int64_t number) {
+  ++runs_;
   const auto found = programs_.find(number);
   if (found == programs_.end()) return;
   ++found->second.runs;
