@@ -11,6 +11,7 @@
 #include "engine/program/passes/expand.h"
 #include "engine/program/passes/functionalise.h"
 #include "engine/program/passes/fuse_convolutions.h"
+#include "engine/program/passes/fuse_linear.h"
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/program/passes/fuse_regions.h"
 #include "engine/program/passes/inline_bodies.h"
@@ -186,6 +187,13 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
         return keep_channels_last(part, types, of, interface_.exact);
       });
       visit("fuse_convolutions and keep_channels_last", program);
+    }
+    if (!interface_.exact && has_linear(program)) {
+      change([&](Program part, absl::Span<const TensorMeta* const> of) {
+        if (may_change(part, of)) fuse_linear(&part, ProgramTypes(part, of, grad));
+        return part;
+      });
+      visit("fuse_linear", program);
     }
     change([&](Program part, absl::Span<const TensorMeta* const> of) {
       if (!may_change(part, of)) return part;

@@ -72,6 +72,11 @@ def _field(name: str) -> Callable:
     return lambda row, history: int(row[name])
 
 
+def _field_or_0(name: str) -> Callable:
+    """A number that older engines do not report."""
+    return lambda row, history: int(row.get(name, 0))
+
+
 def _memory(name: str) -> Callable:
     return lambda row, history: int(row["memory"][name])
 
@@ -121,11 +126,11 @@ SESSIONS = tuple([
     _number("handles", _field("handles")),
     _number("instructions", _field("instructions")),
     _number("replayed", _field("replayed")),
-    _number("programs", _field("programs")),
-    _number("program runs", _field("program_runs")),
-    _number("windows", _field("windows")),
-    _number("window runs", _field("window_runs")),
-    _number("saved", _field("window_instructions")),
+    _number("programs", _field_or_0("programs")),
+    _number("program runs", _field_or_0("program_runs")),
+    _number("windows", _field_or_0("windows")),
+    _number("window runs", _field_or_0("window_runs")),
+    _number("saved", _field_or_0("window_instructions")),
     _history("held 1m", "session.held", _field("held_bytes")),
     _history("per s 1m", "session.instructions", _field("id"), rate=True),
 ])  # fmt: skip
