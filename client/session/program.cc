@@ -191,9 +191,9 @@ void Program::check_differentiated(absl::Span<const Tensor> ordered, bool grad) 
     if (!uses_[i].is_differentiated) continue;
     check(ErrorKind::kValue, differentiated.insert(&input).second,
           "[run_program] expected different tensors as inputs that the Program differentiates, got one of them twice");
-    const GraphNode* node = input.node ? input.node.get() : input.leaf_node.get();
-    check(ErrorKind::kNotImplemented, node == nullptr || node->extras() == nullptr || node->extras()->hooks.empty(),
-          "[run_program] a Program does not run the hooks of a tensor that it differentiates");
+    check(hooks_of(input) == uses_[i].hooks,
+          "[run_program] the hooks of a tensor that the Program differentiates are others than when the function was "
+          "traced, and the Program contains what they called then; trace the function again");
   }
 }
 

@@ -94,6 +94,7 @@ class Program final : public RefCounted {
   struct InputUse {
     bool requires_grad = false;
     bool is_differentiated = false;
+    std::vector<int64_t> hooks;  // numbers of the hooks of a leaf, whose calls the Program contains
   };
   // What the rules infer for inputs of one signature.
   struct Signature {

@@ -291,7 +291,8 @@ class Stats(list):
             return _table(rows)
         windows = [("window", "instructions", "compiled", "runs", "signatures", "compiling", "saved", "not stored")]
         for i, w in enumerate(self.windows):
-            windows.append((str(i), *map(str, w[:4]), f"{w.compile_seconds * 1e3:.1f} ms", str(w.saved_instructions), f"{w.saved_bytes / 2**20:.2f} MiB"))  # fmt: skip
+            saved = str(w.saved_instructions), f"{w.saved_bytes / 2**20:.2f} MiB"
+            windows.append((str(i), *map(str, w[:4]), f"{w.compile_seconds * 1e3:.1f} ms", *saved))
         return _table(rows) + "\n\n" + _table(windows)
 
 
