@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <atomic>
 
+#include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "client/session/operand.h"
 #include "client/session/program_trace.h"
@@ -156,6 +157,20 @@ bool BackwardPass::has_client_code() const {
   return false;
 }
 
+// Whether a pass of a Program would run client-side code that the Program cannot contain: all but the hooks of leaves,
+// which are called with the gradients that the pass returns.
+bool BackwardPass::has_untraceable_code() const {
+  for (uint32_t i = 0; i < nodes_.size(); ++i) {
+    const GraphExtras* extras = nodes_[i]->extras();
+    if (!extras || !is_needed(i)) continue;
+    const bool has_other_hooks = absl::c_any_of(extras->hooks, [&](const GraphHook& hook) {
+      return !nodes_[i]->is_leaf() || hook.kind != HookKind::kTensor;
+    });
+    if (extras->stop != 0 || !extras->packed.empty() || has_other_hooks) return true;
+  }
+  return false;
+}
+
 // Throws Error if the pass is part of a Program and runs anything that the Program does not contain.
 void BackwardPass::check_traced() const {
   const ProgramTrace* trace = ProgramTrace::of(*session_);
@@ -163,9 +178,9 @@ void BackwardPass::check_traced() const {
     return;
   check(ErrorKind::kNotImplemented, !options_.create_graph,
         "[backward] a Program cannot contain a pass with create_graph=True");
-  check(ErrorKind::kNotImplemented, !has_client_code(),
-        "[backward] a Program cannot contain a pass with hooks, functions of autograd.Function or saved_tensors_hooks, "
-        "which run in the client at every pass");
+  check(ErrorKind::kNotImplemented, !has_untraceable_code(),
+        "[backward] a Program cannot contain a pass with hooks of results, functions of autograd.Function or "
+        "saved_tensors_hooks, which run in the client at every pass");
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     check(ErrorKind::kNotImplemented, nodes_[i]->is_leaf() || !runs(i) || trace->has_recorded(*nodes_[i]),
           "[backward] a pass of a Program cannot continue through tensors that were computed before; detach them, or "
@@ -213,7 +228,9 @@ std::vector<Tensor> BackwardPass::run(absl::Span<const Tensor> captures) {
   find_needed(captures);
   check_traced();
   check_not_freed(captures);
-  std::vector<Tensor> results = has_client_code() ? issue_steps(captures) : issue(captures);
+  const bool is_traced = ProgramTrace::of(*session_) != nullptr;
+  std::vector<Tensor> results = has_client_code() && !is_traced ? issue_steps(captures) : issue(captures);
+  for (size_t i = 0; is_traced && i < captures.size(); ++i) run_hooks_of_leaf(*captures[i], &results[i]);
   if (!options_.retain_graph) mark_freed();
   return results;
 }
@@ -258,6 +275,21 @@ std::vector<Tensor> BackwardPass::issue(absl::Span<const Tensor> captures) {
   Tensors results = call("backward", args, gradient_metas(captures));
   attach_history(results);
   return {results.begin(), results.end()};
+}
+
+// Calls the hooks of a leaf in a traced pass, with the gradient that the pass has returned, which they may replace.
+void BackwardPass::run_hooks_of_leaf(const Handle& leaf, Tensor* gradient) const {
+  const GraphNode* node = leaf.leaf_node.get();
+  if (!leaf.is_leaf() || node == nullptr || node->extras() == nullptr || !*gradient) return;
+  const std::vector<GraphHook> hooks = node->extras()->hooks;  // copied, because a hook may add and remove hooks
+  for (const GraphHook& hook : hooks) {
+    const std::vector<Tensor> replaced = hook.function({*gradient}, options_.create_graph);
+    check(replaced.size() == 1, "expected a hook to return one gradient or none, got ", replaced.size());
+    if (!replaced[0]) continue;
+    check(replaced[0]->sizes == (*gradient)->sizes && replaced[0]->dtype == (*gradient)->dtype,
+          "expected a hook to return a gradient ", describe(**gradient), ", got ", describe(*replaced[0]));
+    *gradient = replaced[0];
+  }
 }
 
 // ---- A pass with client-side functions or hooks, issued in steps

@@ -42,7 +42,9 @@ class BackwardPass {
   void find_needed(absl::Span<const Tensor> captures);
   // Whether the pass runs client-side functions or hooks.
   bool has_client_code() const;
+  bool has_untraceable_code() const;
   void check_traced() const;
+  void run_hooks_of_leaf(const Handle& leaf, Tensor* gradient) const;
   void check_not_freed(absl::Span<const Tensor> captures);
   // Marks nodes as freed: their saved tensors are released by this pass.
   void mark_freed();

@@ -196,4 +196,13 @@ void remove_from_graph(Handle& handle) {
   }
 }
 
+std::vector<int64_t> hooks_of(const Handle& tensor) {
+  const GraphNode* node = tensor.node ? tensor.node.get() : tensor.leaf_node.get();
+  std::vector<int64_t> numbers;
+  if (node != nullptr && node->extras() != nullptr) {
+    for (const GraphHook& hook : node->extras()->hooks) numbers.push_back(hook.stop);
+  }
+  return numbers;
+}
+
 }  // namespace tt::client

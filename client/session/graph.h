@@ -113,4 +113,7 @@ void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output);
 // Removes a leaf, or a result that retains its gradient, from the graph. Called by ~Handle.
 void remove_from_graph(Handle& handle);
 
+// The numbers of the hooks of a tensor's node, in order.
+std::vector<int64_t> hooks_of(const Handle& tensor);
+
 }  // namespace tt::client

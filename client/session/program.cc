@@ -191,9 +191,9 @@ void Program::check_differentiated(absl::Span<const Tensor> ordered, bool grad) 
     if (!uses_[i].is_differentiated) continue;
     check(ErrorKind::kValue, differentiated.insert(&input).second,
           "[run_program] expected different tensors as inputs that the Program differentiates, got one of them twice");
-    const GraphNode* node = input.node ? input.node.get() : input.leaf_node.get();
-    check(ErrorKind::kNotImplemented, node == nullptr || node->extras() == nullptr || node->extras()->hooks.empty(),
-          "[run_program] a Program does not run the hooks of a tensor that it differentiates");
+    check(hooks_of(input) == uses_[i].hooks,
+          "[run_program] the hooks of a tensor that the Program differentiates are others than when the function was "
+          "traced, and the Program contains what they called then; trace the function again");
   }
 }
 
@@ -313,8 +313,10 @@ std::string Program::expanded(absl::Span<const Tensor> inputs, uint32_t site) {
   return describe(op_id::kExpandProgram, inputs, site);
 }
 
-std::vector<std::vector<int64_t>> program_counters(Session& session, uint32_t site) {
-  static const Op& op = *find_op(op_id::kProgramCounters);
+namespace {
+
+// The rows that an operator without arguments returns.
+std::vector<std::vector<int64_t>> rows_of(Session& session, const Op& op, uint32_t site) {
   const Tensors counters = session.call(op, {}, {.grad = false, .site = site});
   const Value value = session.read(counters[0], site);
   const Sizes& sizes = value.meta.sizes;
@@ -326,6 +328,16 @@ std::vector<std::vector<int64_t>> program_counters(Session& session, uint32_t si
     at += row.size() * sizeof(int64_t);
   }
   return rows;
+}
+
+}  // namespace
+
+std::vector<std::vector<int64_t>> program_counters(Session& session, uint32_t site) {
+  return rows_of(session, *find_op(op_id::kProgramCounters), site);
+}
+
+std::vector<std::vector<int64_t>> window_counters(Session& session, uint32_t site) {
+  return rows_of(session, *find_op(op_id::kWindowCounters), site);
 }
 
 }  // namespace tt::client

@@ -94,6 +94,7 @@ class Program final : public RefCounted {
   struct InputUse {
     bool requires_grad = false;
     bool is_differentiated = false;
+    std::vector<int64_t> hooks;  // numbers of the hooks of a leaf, whose calls the Program contains
   };
   // What the rules infer for inputs of one signature.
   struct Signature {
@@ -143,5 +144,7 @@ class Program final : public RefCounted {
 
 // The session's Programs, as the operator program_counters describes them: a row each. Waits for the engine.
 std::vector<std::vector<int64_t>> program_counters(Session& session, uint32_t site);
+// The session's repeated windows of instructions that were compiled, as the operator window_counters describes them.
+std::vector<std::vector<int64_t>> window_counters(Session& session, uint32_t site);
 
 }  // namespace tt::client

@@ -586,7 +586,8 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
   for (size_t i : order) {
     names.emplace(slot_of(*input(i)), names.size() + 1);
     written += is_written(i);
-    if (differentiates_) uses.push_back({input(i)->requires_grad, differentiated_.contains(input(i)->id)});
+    if (differentiates_)
+      uses.push_back({input(i)->requires_grad, differentiated_.contains(input(i)->id), hooks_of(*input(i))});
   }
   program_.rename([&](Slot slot) { return names.try_emplace(slot, names.size() + 1).first->second; });
   for (Slot& slot : results) slot = names.at(slot);

@@ -16,5 +16,7 @@ Tensor expand_defined(const Tensors& inputs, const Tensors& written, int64_t num
 
 // One row per Program of the session, as the operator program_counters describes it.
 Tensor count_programs();
+// The session's windows, as the operator window_counters describes them.
+Tensor count_windows();
 
 }  // namespace tt::composites

@@ -11,6 +11,7 @@
 #include "engine/program/passes/expand.h"
 #include "engine/program/passes/functionalise.h"
 #include "engine/program/passes/fuse_convolutions.h"
+#include "engine/program/passes/fuse_linear.h"
 #include "engine/program/passes/fuse_pointwise.h"
 #include "engine/program/passes/fuse_regions.h"
 #include "engine/program/passes/inline_bodies.h"
@@ -187,6 +188,13 @@ Program DefinedProgram::specialised(const ProgramInputs& inputs,
       });
       visit("fuse_convolutions and keep_channels_last", program);
     }
+    if (!interface_.exact && has_linear(program)) {
+      change([&](Program part, absl::Span<const TensorMeta* const> of) {
+        if (may_change(part, of)) fuse_linear(&part, ProgramTypes(part, of, grad));
+        return part;
+      });
+      visit("fuse_linear", program);
+    }
     change([&](Program part, absl::Span<const TensorMeta* const> of) {
       if (!may_change(part, of)) return part;
       remove_identities(&part, ProgramTypes(part, of, grad));
@@ -314,6 +322,7 @@ void Programs::count(Named* named) {
 }
 
 void Programs::count_run(int64_t number) {
+  ++runs_;
   const auto found = programs_.find(number);
   if (found == programs_.end()) return;
   ++found->second.runs;

@@ -115,6 +115,9 @@ class Programs final : public SessionService {
   // Calls visit(number, program) for every Program whose definition did not fail.
   void visit(absl::FunctionRef<void(int64_t, const DefinedProgram&)> visit) const;
 
+  size_t size() const { return programs_.size(); }
+  int64_t runs() const { return runs_; }  // of all Programs, also of those that were dropped
+
   uint64_t host_bytes() const override { return bytes_; }  // called for every instruction
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
   // Programs are part of an image.
@@ -134,6 +137,7 @@ class Programs final : public SessionService {
   Named& add(int64_t number);
 
   absl::flat_hash_map<int64_t, Named> programs_;
+  int64_t runs_ = 0;
   uint64_t bytes_ = 0;
 };
 

@@ -164,6 +164,13 @@ void bind_program(py::module_& m) {
       },
       "A row of counters per Program of the session (operator program_counters).");
   m.def(
+      "window_counters",
+      [] {
+        client::Session& session = current_session();
+        return client::window_counters(session, current_site(session));
+      },
+      "A row of counters per compiled window of the session (operator window_counters).");
+  m.def(
       "is_tracing", [] { return client::ProgramTrace::is_active(); }, "Whether this thread traces a Program.");
   py::class_<TracePause>(m, "TracePause", "Calls of this thread are sent, although it traces a Program.")
       .def(py::init<>())

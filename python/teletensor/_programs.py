@@ -30,7 +30,7 @@ from ._functions import are_deterministic_algorithms_enabled
 from .nn.parameter import Parameter
 from .utils import _pytree as pytree
 
-__all__ = ["ProgramStats", "TracedProgram", "explain", "stats", "trace"]
+__all__ = ["ProgramStats", "Stats", "TracedProgram", "WindowStats", "explain", "stats", "trace"]
 
 
 class TracedProgram:
@@ -245,30 +245,73 @@ class ProgramStats(NamedTuple):
     peak_bytes: int
 
 
-class _Stats(list):
-    """Rows that print as a table."""
+class WindowStats(NamedTuple):
+    """What the engine has made of calls that this session has repeated, without being asked.
+
+    Attributes:
+        instructions: the number of calls.
+        compiled_instructions: in their place, for the latest new signature of inputs.
+        runs: how often these have run.
+        signatures: the number of signatures of inputs for which they exist.
+        compile_seconds: that the passes took, in the background.
+        saved_instructions: the number of calls that all runs have saved, beside single calls as frames execute them.
+        saved_bytes: of results that the runs have not stored.
+    """
+
+    instructions: int
+    compiled_instructions: int
+    runs: int
+    signatures: int
+    compile_seconds: float
+    saved_instructions: int
+    saved_bytes: int
+
+
+def _table(rows: list[tuple[str, ...]]) -> str:
+    widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+    return "\n".join(
+        "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]) for row in rows
+    )
+
+
+class Stats(list):
+    """The ProgramStats of a session; prints as a table.
+
+    Attributes:
+        windows: the WindowStats of the session, the most used one first.
+    """
+
+    windows: list[WindowStats]
 
     def __str__(self) -> str:
-        head = ("program", "instructions", "compiled", "runs", "signatures", "compiling", "memory")
-        rows = [head]
+        rows = [("program", "instructions", "compiled", "runs", "signatures", "compiling", "memory")]
         for r in self:
             rows.append((r.name or "?", *map(str, r[1:5]), f"{r.compile_seconds * 1e3:.1f} ms", f"{r.peak_bytes / 2**20:.2f} MiB"))
-        widths = [max(len(row[i]) for row in rows) for i in range(len(head))]
-        lines = [
-            "  ".join([row[0].ljust(widths[0]), *(c.rjust(w) for c, w in zip(row[1:], widths[1:]))]) for row in rows
-        ]
-        return "\n".join(lines)
+        if not self.windows:
+            return _table(rows)
+        windows = [("window", "instructions", "compiled", "runs", "signatures", "compiling", "saved", "not stored")]
+        for i, w in enumerate(self.windows):
+            saved = str(w.saved_instructions), f"{w.saved_bytes / 2**20:.2f} MiB"
+            windows.append((str(i), *map(str, w[:4]), f"{w.compile_seconds * 1e3:.1f} ms", *saved))
+        return _table(rows) + "\n\n" + _table(windows)
 
 
-def stats() -> list[ProgramStats]:
+def stats() -> Stats:
     """The Programs that this session has run and still has, in the order of their definition. Waits for the engine.
+
+    The attribute ``windows`` lists the repeated calls that the engine has compiled without being asked.
 
     ``print(torch.compiler.stats())`` shows a table.
     """
     with _traced_lock:
         programs = list(_traced)
     names = {program._program.number: program.__name__ for program in programs if program._program.is_in_session}
-    return _Stats(
+    rows = Stats(
         ProgramStats(names.get(number, ""), instructions, compiled, runs, signatures, microseconds / 1e6, peak)
         for number, instructions, compiled, runs, signatures, microseconds, peak in _C.program_counters()
     )
+    rows.windows = [
+        WindowStats(instructions, compiled, runs, signatures, microseconds / 1e6, calls, size)
+        for instructions, compiled, runs, signatures, microseconds, calls, size in _C.window_counters()
+    ]
+    return rows

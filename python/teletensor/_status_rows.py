@@ -72,6 +72,11 @@ def _field(name: str) -> Callable:
     return lambda row, history: int(row[name])
 
 
+def _field_or_0(name: str) -> Callable:
+    """A number that older engines do not report."""
+    return lambda row, history: int(row.get(name, 0))
+
+
 def _memory(name: str) -> Callable:
     return lambda row, history: int(row["memory"][name])
 
@@ -121,6 +126,11 @@ SESSIONS = tuple([
     _number("handles", _field("handles")),
     _number("instructions", _field("instructions")),
     _number("replayed", _field("replayed")),
+    _number("programs", _field_or_0("programs")),
+    _number("program runs", _field_or_0("program_runs")),
+    _number("windows", _field_or_0("windows")),
+    _number("window runs", _field_or_0("window_runs")),
+    _number("saved", _field_or_0("window_instructions")),
     _history("held 1m", "session.held", _field("held_bytes")),
     _history("per s 1m", "session.instructions", _field("id"), rate=True),
 ])  # fmt: skip
@@ -144,7 +154,7 @@ PRINCIPALS = tuple([
 # The order in which `top` shows the columns of sessions: those that do not fit are on the next page.
 TOP_SESSIONS = (
     "id", "client", "held", "held 1m", "per s", "per s 1m", "state", "link", "limit", "waited", "principal", "failed", "age", "peak",
-    "handles", "instructions", "replayed",
+    "handles", "instructions", "replayed", "programs", "program runs", "windows", "window runs", "saved",
 )  # fmt: skip
 
 

@@ -106,6 +106,7 @@ Session::Session(Options options)
   context_.services.attach(std::make_unique<ProgramDefiner>(
       options_.programs ? options_.programs : std::make_shared<ProgramCache>(), options_.principal, options_.limits));
   context_.services.attach(std::make_unique<Programs>());
+  if (options_.windows) windows_ = &context_.services.attach(std::make_unique<Windows>(options_.windows));
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
 
@@ -233,6 +234,8 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
   if (is_offloaded()) [[unlikely]]
     drop_released();
   program_.clear();  // frees the memory of a large program
+  part_.clear();
+  replacement_.program.clear();
   account_->set_handles(slots_.size());
   account_->set_program(program_.bytes());
   download_states_->sweep();
@@ -278,7 +281,10 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   if (is_offloaded() && needs_values(frame)) [[unlikely]]
     bring_back();
   const RunningTurn turn(*this);
-  fuse_pointwise(&program_, slots_, scalar_reads_, context_.autocast.state.enabled(), context_.observes_kernels());
+  const absl::Span<const Windows::Match> windows = find_windows();
+  if (windows.empty()) {
+    fuse_pointwise(&program_, slots_, scalar_reads_, context_.autocast.state.enabled(), context_.observes_kernels());
+  }
   account_->set_program(program_.bytes());
   if (Profiler* profiler = context_.profiler()) [[unlikely]]
     profiler->begin_frame({frame.sequence(), arrival_.awaited, arrival_.received});
@@ -286,12 +292,13 @@ void Session::run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Repl
   if (!scalar_reads_.empty()) {
     reply->set_first_number(frame.first_number());
     reply->mutable_numbers()->resize(kNumberBytes * scalar_reads_.size());
-    for (size_t i = 0; i < scalar_reads_.size(); ++i) {
-      run_instructions(scalar_reads_[i].instruction);
-      answer_scalar(i, scalar_reads_[i].slot, bytes_left, reply);
-    }
   }
-  run_instructions(Executor::kAll);
+  if (!windows.empty()) return run_parts(windows, bytes_left, reply);
+  for (size_t i = 0; i < scalar_reads_.size(); ++i) {
+    run_instructions(program_, scalar_reads_[i].instruction);
+    answer_scalar(i, scalar_reads_[i].slot, bytes_left, reply);
+  }
+  run_instructions(program_, Executor::kAll);
 }
 
 // A frame that only releases tensors, creates some, or ends the session needs no values. Operators without results
@@ -305,8 +312,8 @@ bool Session::needs_values(const v1::Frame& frame) const {
          });
 }
 
-void Session::run_instructions(size_t count) {
-  while (const std::shared_ptr<Suspension> suspension = executor_.run(program_, slots_, count)) wait_for(*suspension);
+void Session::run_instructions(const Program& program, size_t count) {
+  while (const std::shared_ptr<Suspension> suspension = executor_.run(program, slots_, count)) wait_for(*suspension);
 }
 
 void Session::wait_for(Suspension& suspension) {
@@ -683,6 +690,9 @@ void Session::free_everything() {
   unreturned_ = nullptr;
   if (offload_) offload_->clear();
   program_.clear();
+  part_.clear();
+  replacement_ = {};
+  windows_ = nullptr;
   replies_.clear();
   sites_->clear();
   context_.close();
@@ -704,6 +714,15 @@ void Session::publish(uint64_t executed) {
   status_.set_instructions(stats.instructions);
   status_.set_fused(stats.fused);
   status_.set_failed(stats.failed);
+  if (const Programs* programs = context_.services.find<Programs>()) {
+    status_.set_programs(programs->size());
+    status_.set_program_runs(static_cast<uint64_t>(programs->runs()));
+  }
+  if (windows_ != nullptr) {
+    status_.set_windows(static_cast<uint64_t>(windows_->compiled()));
+    status_.set_window_runs(static_cast<uint64_t>(windows_->runs()));
+    status_.set_window_instructions(static_cast<uint64_t>(windows_->saved_instructions()));
+  }
   ReplayCounts replays = context_.replays();
   status_.set_replayed(replays.launches);
   status_.set_replay_refusal(std::move(replays.refusal));

@@ -27,6 +27,7 @@
 #include "engine/program/slot_table.h"
 #include "engine/program/suspension.h"
 #include "engine/session/context.h"
+#include "engine/session/windows.h"
 #include "proto/wire.h"
 #include "server/checkpoint/root.h"
 #include "server/limits.h"
@@ -118,7 +119,8 @@ class Session {
     std::shared_ptr<Share> share = nullptr;                           // of the principal, in the queue
     std::shared_ptr<Publications> publications = nullptr;             // of the engine; null: creates one
     std::shared_ptr<ProgramCache> programs = nullptr;                 // of the engine; null: creates one
-    Role role = Role::kUser;                                          // of the principal
+    std::shared_ptr<WindowCompiler> windows = nullptr;  // of the engine; null: repeated instructions are not compiled
+    Role role = Role::kUser;                            // of the principal
     std::shared_ptr<SessionTrace> trace = nullptr;                    // null: no spans
     std::shared_ptr<OffloadPlace> offload = nullptr;  // of the engine; null: tensors never leave their device
   };
@@ -264,8 +266,15 @@ class Session {
   void run(const v1::Frame& frame, v1::Reply* reply) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void run_program(const v1::Frame& frame, uint64_t* bytes_left, v1::Reply* reply)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
-  // Executes the frame's first `count` instructions, except those that were executed before.
-  void run_instructions(size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  // Executes the first `count` instructions of the frame's Program, or of a part of it, except those that were executed
+  // before.
+  void run_instructions(const Program& program, size_t count) ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  // The windows of the frame that may be replaced.
+  absl::Span<const Windows::Match> find_windows() ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+  // Executes the frame with what replaces its windows, and answers the scalar reads.
+  class PartRuns;
+  void run_parts(absl::Span<const Windows::Match> windows, uint64_t* bytes_left, v1::Reply* reply)
+      ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   // Waits until the session has executed a frame or holds less memory, or for half a second. kNoMore if the session has
   // been idle since `idle_since`, which this function updates, for so long that no frame seems to be on its way;
   // kCancelled if `should_continue` returns false.
@@ -373,11 +382,14 @@ class Session {
   Mutex execution_mutex_;
   Program program_ ABSL_GUARDED_BY(execution_mutex_);                      // program of the running frame
   std::vector<ReadPoint> scalar_reads_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
+  Program part_ ABSL_GUARDED_BY(execution_mutex_);                         // of the running frame
+  Windows::Replacement replacement_ ABSL_GUARDED_BY(execution_mutex_);     // of a window of the running frame
   FrameArrival arrival_ ABSL_GUARDED_BY(execution_mutex_);                 // of the running frame
 
   // Held while a frame executes, but not while it is suspended.
   Mutex mutex_;
   Context context_ ABSL_GUARDED_BY(mutex_);
+  Windows* windows_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a service of the context; null: windows are not compiled
   Executor executor_ ABSL_GUARDED_BY(mutex_);
   SlotTable slots_ ABSL_GUARDED_BY(mutex_);
   Replies replies_ ABSL_GUARDED_BY(mutex_);

@@ -223,6 +223,7 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
                                          usage.share,
                                          publications_,
                                          programs_,
+                                         windows_,
                                          principal.role,
                                          /*trace=*/nullptr,
                                          options_.offload});

@@ -191,6 +191,7 @@ class Sessions {
   const std::shared_ptr<TransferMonitor> monitor_;
   const std::shared_ptr<Publications> publications_;
   const std::shared_ptr<ProgramCache> programs_ = std::make_shared<ProgramCache>();
+  const std::shared_ptr<WindowCompiler> windows_ = make_window_compiler();
   mutable Mutex mutex_;
   CondVar changed_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);

@@ -138,6 +138,20 @@ def fused_convolution(input, weight, bias, stride, padding, dilation, groups, ru
     return ACTIVATIONS[activation](value if added is None else value + added)
 
 
+LINEAR_ACTIVATIONS = {
+    "none": lambda x: x,
+    "gelu": lambda x: x * scipy.special.ndtr(x),
+    "gelu_tanh": lambda x: activation(x, True),
+    "silu": lambda x: x * scipy.special.expit(x),
+}
+
+
+def fused_linear(input, weight, bias, added, name: str):
+    """activation(input @ weight.T + bias + added); the bias and the sum are optional."""
+    value = np.matmul(input, weight.T) + (0 if bias is None else bias)
+    return LINEAR_ACTIVATIONS[name](value if added is None else value + added)
+
+
 def vector_norm(x, order: float, axis, keepdims: bool):
     """The vector norm of any order, including 0 and infinities."""
     size = np.abs(x)

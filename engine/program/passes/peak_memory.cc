@@ -98,4 +98,17 @@ int64_t peak_bytes(const Program& program, absl::Span<const TensorMeta* const> i
   return peak;
 }
 
+int64_t stored_bytes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled) {
+  const ProgramTypes types(program, inputs, grad_enabled, infer_with_chains);
+  int64_t bytes = 0;
+  for (const Instruction& instruction : program.instructions()) {
+    if (writes_in_place(instruction) || !has_fresh_results(*instruction.op)) continue;
+    for (Slot slot : instruction.results) {
+      const TensorMeta& meta = types.of(slot);
+      bytes += meta.numel() * static_cast<int64_t>(item_size(meta.dtype));
+    }
+  }
+  return bytes;
+}
+
 }  // namespace tt

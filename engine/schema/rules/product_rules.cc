@@ -1,4 +1,7 @@
 // Rules for matrix products and operators built from them.
+#include <algorithm>
+#include <iterator>
+
 #include "engine/schema/checked_math.h"
 #include "engine/schema/error.h"
 #include "engine/schema/rules/dtype_rules.h"
@@ -166,6 +169,17 @@ Sizes linear(const Arg& input, const Arg& weight, const Arg& bias) {
   else
     result.back() = features;
   return bias.is_none() ? result : added(bias, result);
+}
+
+Sizes fused_linear(const Arg& input, const Arg& weight, const Arg& bias, const Arg& added, std::string_view activation) {
+  check(sizes_of(weight).size() == 2, "expected a weight that is a matrix, got ", sizes_of(weight));
+  const Sizes result = linear(input, weight, bias);
+  check(added.is_none() || sizes_of(added) == result, "expected added to have the result's size ", result);
+  constexpr std::string_view kActivations[] = {"none", "gelu", "gelu_tanh", "silu"};
+  check(ErrorKind::kValue,
+        std::find(std::begin(kActivations), std::end(kActivations), activation) != std::end(kActivations),
+        "expected an activation none, gelu, gelu_tanh or silu, got ", activation);
+  return result;
 }
 
 Sizes trace(const Arg& input) {

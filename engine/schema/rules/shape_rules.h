@@ -155,6 +155,7 @@ Sizes kron(const Arg& input, const Arg& other);
 Sizes bilinear(const Arg& input1, const Arg& input2, const Arg& weight, const Arg& bias);
 Sizes inner(const Arg& input, const Arg& other);
 Sizes linear(const Arg& input, const Arg& weight, const Arg& bias);
+Sizes fused_linear(const Arg& input, const Arg& weight, const Arg& bias, const Arg& added, std::string_view activation);
 // Rules of products of 8-bit integers, and of weights of 8 and 4 bits with floating-point rows.
 Sizes int8_linear(const Arg& input, const Arg& weight);
 Sizes int8_convolution(const Arg& input, const Arg& weight, SizesView stride, SizesView padding, SizesView dilation,

@@ -22,8 +22,10 @@ class ProductChain {
   void add(const Tensor& t, const Scalar& factor) {
     add_step(op_id::kAdd, {last_, Arg(t.get()), Arg(factor.converted_to(compute_))});
   }
+  // Applies a pointwise operator of one argument.
+  void apply(uint16_t op) { add_step(op, {last_}); }
   // Applies relu or, if `use_gelu`, gelu with the tanh approximation.
-  void activate(bool use_gelu) { add_step(use_gelu ? op_id::kGeluTanh : op_id::kRelu, {last_}); }
+  void activate(bool use_gelu) { apply(use_gelu ? op_id::kGeluTanh : op_id::kRelu); }
 
   absl::Span<const ChainStep> steps() const { return absl::MakeConstSpan(steps_).first(count_); }
 

@@ -68,6 +68,7 @@ struct Problem {
   const Gemm& g;
   StridedOperand a, b;
   const void* bias;
+  ProductEpilogue epilogue{};
 
   Sizes c() const { return g.batch == 1 ? Sizes{g.m, g.n} : Sizes{g.batch, g.m, g.n}; }
   memory::desc plain_b() const { return strided_desc(b.sizes, b.strides, g.dtype); }
@@ -77,6 +78,7 @@ struct Problem {
     PrimitiveKey key(PrimitiveKey::Kind::kMatmul, threads);
     key.add(static_cast<int64_t>(g.dtype)).add(a.sizes).add(a.strides).add(b.sizes).add(b.strides);
     key.add(bias != nullptr).add(packed_b);
+    key.add(epilogue.added != nullptr).add(static_cast<int64_t>(epilogue.activation));
     return PrimitiveUse(key, kProductBytes, [&] { return prepare(packed_b); });
   }
   PreparedPrimitive prepare(bool packed_b) const {
@@ -88,7 +90,7 @@ struct Problem {
     const memory::desc bias_desc = strided_desc(bias_sizes, contiguous_strides(bias_sizes), g.dtype);
     const dnnl::matmul::desc desc =
         bias ? dnnl::matmul::desc(a_desc, b_desc, bias_desc, c_desc) : dnnl::matmul::desc(a_desc, b_desc, c_desc);
-    const dnnl::matmul::primitive_desc pd(desc, onednn_attributes(), onednn_engine());
+    const dnnl::matmul::primitive_desc pd(desc, attributes(c_desc), onednn_engine());
     PreparedPrimitive made{dnnl::matmul(pd),
                            {{DNNL_ARG_SRC, a_desc},
                             {DNNL_ARG_WEIGHTS, pd.weights_desc()},
@@ -96,6 +98,18 @@ struct Problem {
                             {DNNL_ARG_SCRATCHPAD, pd.scratchpad_desc()}},
                            pd.scratchpad_desc().get_size()};
     if (bias) made.arguments.emplace_back(DNNL_ARG_BIAS, bias_desc);
+    if (epilogue.added) made.arguments.emplace_back(kAdded, c_desc);
+    return made;
+  }
+  dnnl::primitive_attr attributes(const memory::desc& added) const {
+    dnnl::post_ops steps;
+    if (epilogue.added) steps.append_binary(dnnl::algorithm::binary_add, added);
+    using Activation = ProductEpilogue::Activation;
+    if (epilogue.activation == Activation::kGelu) steps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_erf, 0, 0);
+    if (epilogue.activation == Activation::kGeluTanh) steps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_tanh, 0, 0);
+    if (epilogue.activation == Activation::kSilu) steps.append_eltwise(1, dnnl::algorithm::eltwise_swish, 1, 0);
+    dnnl::primitive_attr made = onednn_attributes();
+    made.set_post_ops(steps);
     return made;
   }
   void run(PrimitiveUse& use, const void* b_data) const {
@@ -103,8 +117,12 @@ struct Problem {
     use.set(DNNL_ARG_WEIGHTS, b_data);
     use.set(DNNL_ARG_DST, g.c);
     if (bias) use.set(DNNL_ARG_BIAS, bias);
+    if (epilogue.added) use.set(kAdded, epilogue.added);
     use.run();
   }
+
+ private:
+  static constexpr int kAdded = DNNL_ARG_ATTR_MULTIPLE_POST_OP(0) | DNNL_ARG_SRC_1;
 };
 
 // Packs b for this call only.
@@ -137,11 +155,11 @@ bool run_packed(const Problem& problem, const void* b_data, int threads, const T
 double work(const Gemm& g) { return static_cast<double>(g.m) * static_cast<double>(g.n) * static_cast<double>(g.k); }
 
 // Runs on oneDNN if it supports the operands' layouts; returns whether it did.
-bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights) {
+bool run_onednn(const Gemm& g, const void* bias, const Tensor* weights, const ProductEpilogue& epilogue = {}) {
   std::optional<StridedOperand> a = operand(g.a, g.m, g.k, g.a_offsets, g.batch);
   std::optional<StridedOperand> b = operand(g.b, g.k, g.n, g.b_offsets, g.batch);
   if (!a || !b) return false;
-  const Problem problem{g, *a, *b, bias};
+  const Problem problem{g, *a, *b, bias, epilogue};
   const void* b_data = first_entry(g.b, g.b_offsets, g.dtype);
   const PoolLease lease(work(g) * static_cast<double>(g.batch) < kMinMultiCoreWork ? 1 : num_threads());
   if (!run_packed(problem, b_data, lease.width(), weights)) {
@@ -219,6 +237,12 @@ void product(const Gemm& g, const void* bias, const Tensor* weights) {
     return;
   }
   if (bias) add_bias(g, bias);
+}
+
+bool product_with(const Gemm& g, const void* bias, const Tensor* weights, const ProductEpilogue& epilogue) {
+  if (g.dtype != DType::kFloat32 || g.batch != 1 || g.m == 0 || g.n == 0 || g.k == 0) return false;
+  if (is_gemv(g) || is_small(g) || !onednn_supports(g.dtype) || work(g) > 2 * kLongProduct) return false;
+  return run_onednn(g, bias, weights, epilogue);
 }
 
 }  // namespace tt::cpu

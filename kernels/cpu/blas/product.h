@@ -8,8 +8,21 @@
 
 namespace tt::cpu {
 
+// What follows a product: c = activation(a x b + bias + added).
+struct ProductEpilogue {
+  enum class Activation : uint8_t { kNone, kGelu, kGeluTanh, kSilu };
+
+  const void* added = nullptr;  // m x n, row-major and contiguous, of c's dtype; or null
+  Activation activation = Activation::kNone;
+};
+
 // c = a x b, with `bias` (n contiguous elements of the same dtype, or null) added to every row. `weights`, if given,
 // is the tensor that holds b (possibly transposed); a packed copy of it may be cached for later calls.
 void product(const Gemm& g, const void* bias = nullptr, const Tensor* weights = nullptr);
+
+// Computes the product and its epilogue in oneDNN, which applies it to parts of c that are still in registers. Only
+// float32, one batch entry. Returns false, and computes nothing, if another method is faster or oneDNN does not support
+// the operands.
+bool product_with(const Gemm& g, const void* bias, const Tensor* weights, const ProductEpilogue& epilogue);
 
 }  // namespace tt::cpu

@@ -1,5 +1,6 @@
-// matmul, linear and addmm_activation: batches of matrix products.
+// matmul, linear, fused_linear and addmm_activation: batches of matrix products.
 #include <algorithm>
+#include <string_view>
 #include <vector>
 
 #include "engine/device/parallel.h"
@@ -98,6 +99,14 @@ void multiply_complex(const Tensor& input, const Tensor& other, Tensor& out) {
   });
 }
 
+ProductEpilogue::Activation epilogue_activation(std::string_view name) {
+  using Activation = ProductEpilogue::Activation;
+  return name == "gelu"        ? Activation::kGelu
+         : name == "gelu_tanh" ? Activation::kGeluTanh
+         : name == "silu"      ? Activation::kSilu
+                               : Activation::kNone;
+}
+
 // out += number. `number` has one element.
 void add_number(const Tensor& number, Tensor& out) {
   with_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -137,6 +146,30 @@ void linear(const Tensor& input, const Tensor& weight, const Tensor& bias, Tenso
   const Tensor b = one ? Tensor() : contiguous(bias);
   multiply(input, transposed(weight), b ? b.data() : nullptr, weight.dim() == 2 ? &weight : nullptr, out);
   if (one) add_number(bias, out);
+}
+
+void fused_linear(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& added,
+                  std::string_view activation, Tensor& out) {
+  check(ErrorKind::kNotImplemented, is_floating(out.dtype()), "[fused_linear] not implemented for ", name(out.dtype()));
+  check_linear_bias(weight, bias);
+  if (out.numel() == 0) return;
+  const Tensor summand = contiguous(added), b = contiguous(bias);
+  if (input.dim() >= 2 && !(bias && bias.numel() == 1) && input.numel() != 0) {
+    const Tensor columns = transposed(weight);
+    MatmulOperand left(input, true), right(columns, false);
+    if (left.fold()) {
+      const Gemm g{out.dtype(), left.rows, right.columns, left.columns, left.matrix, right.matrix, out.data()};
+      const ProductEpilogue epilogue{summand ? summand.data() : nullptr, epilogue_activation(activation)};
+      if (product_with(g, b ? b.data() : nullptr, &weight, epilogue)) return;
+    }
+  }
+  linear(input, weight, bias, out);
+  ProductChain chain(out);
+  if (summand) chain.add(summand, int64_t{1});
+  if (activation == "gelu") chain.apply(op_id::kGeluErf);
+  if (activation == "gelu_tanh") chain.apply(op_id::kGeluTanh);
+  if (activation == "silu") chain.apply(op_id::kSilu);
+  if (!chain.steps().empty()) run_chain(chain.steps(), out);
 }
 
 }  // namespace tt::cpu

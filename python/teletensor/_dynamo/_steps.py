@@ -13,6 +13,7 @@ from typing import Any
 from .. import _C, _gradients
 from ..autograd import gradients
 from ..autograd.function import Function, FunctionCtx
+from ..optim._hooks import has_step_hooks
 from ..optim._traced import why_not
 from ..optim.optimizer import Optimizer
 from ..utils.checkpoint import checkpoint
@@ -196,6 +197,8 @@ class Steps:
             raise Break("the step of an optimizer with a closure")
         reason = why_not(optimizer, (), {})
         has_tensors = any(isinstance(group["lr"], _C.Tensor) for group in optimizer.param_groups)
+        if reason is None and has_step_hooks(optimizer):
+            reason = "runs call no hooks"
         if reason is not None or value.attributes or value.source is None or has_tensors:
             raise Break(f"the step of an optimizer: {reason or 'it was changed, or its learning rate is a tensor'}")
         self._check_unwritten(optimizer)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import contextlib
 import inspect
 import warnings
 from collections import defaultdict
 from enum import Enum
 from typing import Any
 
-from .. import _C
+from .. import _C, _trace_runs
 from .._C import Tensor
 from .._grad_mode import no_grad
 from .autocast_mode import has_gpus
@@ -73,8 +74,9 @@ class GradScaler:
 
     def _scale_on(self, device: Any) -> Tensor:
         if self._scale is None:
-            self._scale = _number(self._init_scale, device)
-            self._growth_tracker = _number(self._init_growth_tracker, device, _C.int32)
+            with _C.TracePause() if _C.is_tracing() else contextlib.nullcontext():
+                self._scale = _number(self._init_scale, device)
+                self._growth_tracker = _number(self._init_growth_tracker, device, _C.int32)
         return self._scale.to(device)
 
     def scale(self, outputs):
@@ -200,6 +202,11 @@ class GradScaler:
                 result = optimizer.step()
             finally:
                 del optimizer.found_inf
+        elif _C.is_tracing():
+            raise NotImplementedError(
+                f"[GradScaler] step() of {type(optimizer).__name__} in a traced function: the engine decides in each run whether a "
+                "step counts, and can for SGD, Adam and AdamW on one device only"
+            )
         elif not sum(t.item() for t in found):
             result = optimizer.step(*args, **kwargs)
         state["stage"] = OptState.STEPPED
@@ -231,6 +238,8 @@ class GradScaler:
             if not found:
                 raise AssertionError("No inf checks were recorded prior to update.")
             any_found = found[0] if len(found) == 1 else sum(found)
+            if _C.is_tracing():
+                _trace_runs.before_each_run(_UnchangedSettings(self))
             _C.ops.amp_update_scale(
                 scale, growth_tracker, any_found, self._growth_factor, self._backoff_factor, self._growth_interval
             )
@@ -316,6 +325,24 @@ class GradScaler:
 
     def __setstate__(self, state: dict) -> None:
         self.__dict__.update(state)
+
+
+class _UnchangedSettings:
+    """Before each run of a Program with update(): raises RuntimeError if the settings that it contains have changed."""
+
+    def __init__(self, scaler: GradScaler) -> None:
+        self.scaler, self.traced = scaler, self._settings(scaler)
+
+    @staticmethod
+    def _settings(scaler: GradScaler) -> tuple:
+        return scaler._growth_factor, scaler._backoff_factor, scaler._growth_interval
+
+    def __call__(self) -> None:
+        if self._settings(self.scaler) != self.traced:
+            raise RuntimeError(
+                "[GradScaler] the growth factor, backoff factor or growth interval are others than when the function was traced; "
+                "trace the function again"
+            )
 
 
 def _skips_on_device(optimizer: Any, found_inf: Tensor) -> bool:

@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from .._programs import ProgramStats, TracedProgram, _Stats, explain, stats, trace, trace_sizes
+from .._programs import ProgramStats, Stats, TracedProgram, explain, stats, trace, trace_sizes
 
-__all__ = ["ProgramStats", "TracedProgram", "_Stats", "explain", "stats", "trace", "trace_sizes"]
+__all__ = ["ProgramStats", "TracedProgram", "Stats", "explain", "stats", "trace", "trace_sizes"]

@@ -46,14 +46,23 @@ def has_step_hooks(optimizer: Any) -> bool:
     )  # fmt: skip
 
 
+def step_hooks(optimizer: Any) -> list[Callable]:
+    """The hooks that step() of the optimizer calls, in order."""
+    return [
+        *_global_optimizer_pre_hooks.values(), *optimizer._optimizer_step_pre_hooks.values(),
+        *optimizer._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values(),
+    ]  # fmt: skip
+
+
 def hooked(step: Callable) -> Callable:
     """A step method with the hooks before and after it."""
 
     @functools.wraps(step)
     def wrapper(self, *args: Any, **kwargs: Any) -> Any:
-        if _C.is_tracing():
-            return self._trace_step(args, kwargs)
+        is_tracing = _C.is_tracing()
         if not has_step_hooks(self):
+            if is_tracing:
+                return self._trace_step(args, kwargs)
             with profiled("step", self):
                 return step(self, *args, **kwargs)
         given: tuple = (self, *args)
@@ -64,7 +73,7 @@ def hooked(step: Callable) -> Callable:
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 given, kwargs = changed
         with profiled("step", self):
-            result = step(*given, **kwargs)
+            result = self._trace_step(given[1:], kwargs) if is_tracing else step(*given, **kwargs)
         for hook in (*self._optimizer_step_post_hooks.values(), *_global_optimizer_post_hooks.values()):
             hook(self, given, kwargs)
         return result

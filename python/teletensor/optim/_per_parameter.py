@@ -5,14 +5,17 @@ from __future__ import annotations
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
+from . import _traced
 from ._options import check_lr
+from ._scaled import Coefficient, add, addcmul_, lerp_
 from .optimizer import Optimizer, require_non_negative
 
 
 class PerParameterOptimizer(Optimizer):
     """The base of optimizers whose step is a few instructions per parameter. A step waits only if lr is a tensor.
 
-    With differentiable=True the step is recorded for gradients.
+    With differentiable=True the step is recorded for gradients. The numbers of a step are computed in the client
+    (_coefficients); in a traced function, they are tensors, which are written before each run.
     """
 
     _numbers = ("step",)
@@ -30,28 +33,82 @@ class PerParameterOptimizer(Optimizer):
                 with no_grad():
                     self._start(group, p.detach(), state)
             state["step"] = int(state["step"]) + 1
-            grad = self._with_weight_decay(group, p, grad)
-            if not p.is_complex():
-                self._step(group, p, grad, state)
-                continue
-            # Real and imaginary parts are independent numbers.
-            views = {k: real_view(v) for k, v in state.items()}
-            self._step(group, real_view(p), real_view(grad), views)
-            state.update({k: v for k, v in views.items() if not isinstance(v, Tensor)})
+            decay, *numbers = self._all_coefficients(group, state)
+            grad = self._with_weight_decay(group, p, grad, decay)
+            if p.is_complex():  # real and imaginary parts are independent numbers
+                p, grad, state = real_view(p), real_view(grad), {k: real_view(v) for k, v in state.items()}
+            self._step(group, p, grad, state, *numbers)
 
-    def _with_weight_decay(self, group: dict, p: Tensor, grad: Tensor) -> Tensor:
+    def _all_coefficients(self, group: dict, state: dict) -> tuple[float, ...]:
         decay = group.get("weight_decay", 0)
-        if not decay:
+        if group.get("decoupled_weight_decay"):
+            decay = 1 - float(group["lr"]) * decay
+        return decay, *self._coefficients(group, state)
+
+    def _with_weight_decay(self, group: dict, p: Tensor, grad: Tensor, decay: Coefficient) -> Tensor:
+        if not group.get("weight_decay", 0):
             return grad
         if group.get("decoupled_weight_decay"):
-            p.mul_(1 - float(group["lr"]) * decay)
+            p.mul_(decay)
             return grad
-        return grad.add(p, alpha=decay)
+        return add(grad, p, decay)
+
+    # Of steps in traced functions.
+    _trace_step = _traced.record
+
+    def _traced_constants(self, group: dict) -> dict:
+        zero = {name: group[name] == 0 for name in ("weight_decay", "momentum") if name in group}
+        return {**{k: v for k, v in group.items() if isinstance(v, (bool, str))}, **{f"{k} is 0": v for k, v in zero.items()}}
+
+    def _start_traced(self, group: dict, params: list[Tensor]) -> None:
+        for p in params:
+            state = self.state[p]
+            if "step" not in state:
+                state["step"] = 0
+                self._start(group, p.detach(), state)
+
+    def _traced_rows(self, params: list[Tensor]) -> list[list[Tensor]]:
+        """The parameters, those together whose states have the same numbers, and so the same coefficients."""
+        rows: dict[tuple, list[Tensor]] = {}
+        for p in params:
+            rows.setdefault(tuple(self.state[p].get(name) for name in self._numbers), []).append(p)
+        return list(rows.values())
+
+    def _advanced_numbers(self, group: dict, rows: list[list[Tensor]]) -> tuple[float, ...]:
+        """Counts a step of the parameters; returns its coefficients, row by row."""
+        numbers: list[float] = []
+        for row in rows:
+            found = set()
+            for p in row:
+                self.state[p]["step"] = int(self.state[p]["step"]) + 1
+                found.add(self._all_coefficients(group, self.state[p]))
+            if len(found) != 1:
+                raise RuntimeError(
+                    f"[{type(self).__name__}] expected parameters of a traced step to have taken as many steps as each other, "
+                    "as when the function was traced; trace the function again"
+                )
+            numbers += map(float, found.pop())
+        return tuple(numbers)
+
+    def _record_traced_rows(self, group: dict, rows: list[list[Tensor]], options: Tensor) -> None:
+        count = options.numel() // len(rows)
+        for i, row in enumerate(rows):
+            decay, *numbers = (options[i * count + k] for k in range(count))
+            for p in row:
+                grad = -p.grad if group.get("maximize") else p.grad
+                self._step(group, p, self._with_weight_decay(group, p, grad, decay), self.state[p], *numbers)
+
+    def _record_traced(self, group: dict, params: list[Tensor], grads: list[Tensor], options: Tensor) -> None:
+        raise NotImplementedError  # _record_traced_rows
+
+    def _coefficients(self, group: dict, state: dict) -> tuple[float, ...]:
+        """The numbers of the step that the state has counted. Updates other numbers of the state."""
+        raise NotImplementedError
 
     def _start(self, group: dict, p: Tensor, state: dict) -> None:
         raise NotImplementedError
 
-    def _step(self, group: dict, p: Tensor, grad: Tensor, state: dict) -> None:
+    def _step(self, group: dict, p: Tensor, grad: Tensor, state: dict, *coefficients: Coefficient) -> None:
         raise NotImplementedError
 
 
@@ -71,10 +128,10 @@ class AdamVariant(PerParameterOptimizer):
     def _start(self, group, p, state):
         state["exp_avg"], state[self.second] = _C.torch.zeros_like(p), _C.torch.zeros_like(p)
 
-    def _moments(self, group, grad, state) -> tuple[Tensor, Tensor]:
-        beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
-        return mean, state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
+    def _moments(self, grad, state, part1, beta2, part2) -> tuple[Tensor, Tensor]:
+        """Updates the running means; part1 and part2 are 1 - beta1 and 1 - beta2."""
+        mean = lerp_(state["exp_avg"], grad, part1)
+        return mean, addcmul_(state["exp_avg_sq"].mul_(beta2), grad, grad, part2)
 
 
 def real_view(value):

@@ -1,7 +1,8 @@
 """Steps of optimizers in traced functions (torch.compiler.trace): instructions that are the same in every run.
 
 What may change between runs, the learning rate above all, is a tensor in the engine, which is written before a run if a
-number of the group has changed. The number of steps is counted in the engine.
+number has changed. SGD, Adam and AdamW count their steps in the engine. The others (_per_parameter.py) count them in the
+client, which computes the coefficients of each step before the run.
 """
 
 from __future__ import annotations
@@ -11,8 +12,9 @@ from typing import TYPE_CHECKING
 
 from .. import _C, _trace_runs
 from .._grad_mode import no_grad
-from ._hooks import has_step_hooks
+from ._hooks import step_hooks
 from ._skipped_steps import has_own_step
+from .optimizer import UNTRACED
 
 if TYPE_CHECKING:
     from .optimizer import Optimizer
@@ -32,15 +34,36 @@ class _Step:
     def __init__(self, optimizer: Optimizer, group: dict, params: list[_C.Tensor]) -> None:
         self.optimizer, self.group, self.params = optimizer, group, params
         self.groups, self.members = list(optimizer.param_groups), list(group["params"])
-        self.numbers = optimizer._traced_numbers(group)
+        self.numbers: tuple[float, ...] = ()
         self.constants = optimizer._traced_constants(group)
-        self.options = _numbers(self.numbers)
+        self.hooks = step_hooks(optimizer)
+        # Of optimizers that count in the client: the parameters with equal coefficients.
+        self.rows: list[list[_C.Tensor]] | None = None
+        self.options: _C.Tensor
         self.states: list[tuple[_C.Tensor, dict, list]] = []
 
-    def remember_state(self) -> None:
-        """Keeps which tensors the Program updates."""
-        state = self.optimizer.state
-        self.states = [(p, state[p], list(state[p].values())) for p in self.params if p in state]
+    def start(self) -> None:
+        """Creates the state that the optimizer lacks, and keeps which tensors the Program updates."""
+        optimizer, state = self.optimizer, self.optimizer.state
+        optimizer._start_traced(self.group, self.params)
+        if self._is_counted_in_client():
+            self.rows = optimizer._traced_rows(self.params)
+            count = len(optimizer._all_coefficients(self.group, {**state[self.params[0]], "step": 1}))
+            self.numbers = (float("nan"),) * (count * len(self.rows))  # those of the first run differ
+        else:
+            self.numbers = optimizer._traced_numbers(self.group)
+        self.options = _numbers(self.numbers)
+        self.states = [(p, state[p], _tensors(state[p])) for p in self.params if p in state]
+
+    def _is_counted_in_client(self) -> bool:
+        return hasattr(self.optimizer, "_traced_rows")
+
+    def record(self) -> None:
+        """Records the step as instructions."""
+        if self.rows is not None:
+            self.optimizer._record_traced_rows(self.group, self.rows, self.options)
+        else:
+            self.optimizer._record_traced(self.group, self.params, [p.grad for p in self.params], self.options)
 
     def __call__(self) -> None:
         optimizer, state = self.optimizer, self.optimizer.state
@@ -49,7 +72,7 @@ class _Step:
             not _are_same(optimizer.param_groups, self.groups)
             or not _are_same(self.group["params"], self.members)
             or any(
-                state.get(p) is not known or not _are_same(list(known.values()), values)
+                state.get(p) is not known or not _are_same(_tensors(known), values)
                 for p, known, values in self.states
             )
         ):
@@ -62,11 +85,15 @@ class _Step:
             raise RuntimeError(
                 f"[{name}] expected {self.constants} as traced, got {constants}; trace the function again"
             )
-        if has_step_hooks(optimizer) or optimizer.__dict__.get("found_inf") is not None:
+        if not _are_same(step_hooks(optimizer), self.hooks):
             raise RuntimeError(
-                f"[{name}] a Program's step calls no hooks and takes no GradScaler; call step() after the Program"
+                f"[{name}] the hooks of step() are others than when the function was traced, and a Program contains what they "
+                "called then; trace the function again"
             )
-        numbers = self.optimizer._traced_numbers(self.group)
+        if self.rows is not None:
+            numbers = optimizer._advanced_numbers(self.group, self.rows)
+        else:
+            numbers = optimizer._traced_numbers(self.group)
         if numbers != self.numbers:
             with no_grad():
                 self.options.copy_(_numbers(numbers))
@@ -76,6 +103,10 @@ class _Step:
 def _are_same(a: list, b: list) -> bool:
     """Whether the lists contain the same objects."""
     return len(a) == len(b) and all(map(operator.is_, a, b))
+
+
+def _tensors(state: dict) -> list[_C.Tensor]:
+    return [value for value in state.values() if isinstance(value, _C.Tensor)]
 
 
 def _is_known(optimizer: Optimizer) -> bool:
@@ -89,15 +120,11 @@ def _is_known(optimizer: Optimizer) -> bool:
 def why_not(optimizer: Optimizer, args: tuple, kwargs: dict) -> str | None:
     """Why a traced function cannot contain the optimizer's step."""
     if not _is_known(optimizer):
-        return "only steps of SGD, Adam and AdamW can be part of it"
-    if has_step_hooks(optimizer):
-        return "runs call no hooks"
+        return UNTRACED
     if args or any(v is not None for v in kwargs.values()):
         return "it takes no closure there"
-    if optimizer.__dict__.get("found_inf") is not None:
-        return "a GradScaler decides in each run whether a step counts"
     for group in optimizer.param_groups:
-        if group["differentiable"]:
+        if group.get("differentiable"):
             return "a differentiable step is recorded"
         if any(p.is_complex() or _C._is_wrapper(p) for p in group["params"]):
             return "its parameters are complex or of a wrapper subclass"
@@ -123,7 +150,6 @@ def record(optimizer: Optimizer, args: tuple, kwargs: dict) -> None:
                 continue
             with _C.TracePause():
                 step = _Step(optimizer, group, params)
-                optimizer._start_traced(group, params)
-                step.remember_state()
-            optimizer._record_traced(group, params, [p.grad for p in params], step.options)
+                step.start()
+            step.record()
             _trace_runs.before_each_run(step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ._options import check_lr
 from ._per_parameter import PerParameterOptimizer
+from ._scaled import add_, addcmul_
 from ._stateless import STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
@@ -30,12 +31,14 @@ class Adadelta(PerParameterOptimizer):
     def _start(self, group, p, state):
         state["square_avg"], state["acc_delta"] = _C.torch.zeros_like(p), _C.torch.zeros_like(p)
 
-    def _step(self, group, p, grad, state):
-        rho, eps = group["rho"], group["eps"]
-        squares = state["square_avg"].mul_(rho).addcmul_(grad, grad, value=1 - rho)
+    def _coefficients(self, group, state):
+        return group["rho"], 1 - group["rho"], group["eps"], -float(group["lr"])
+
+    def _step(self, group, p, grad, state, rho, part, eps, rate):
+        squares = addcmul_(state["square_avg"].mul_(rho), grad, grad, part)
         delta = state["acc_delta"].add(eps).sqrt().div(squares.add(eps).sqrt()).mul(grad)
-        state["acc_delta"].mul_(rho).addcmul_(delta, delta, value=1 - rho)
-        p.add_(delta, alpha=-float(group["lr"]))
+        addcmul_(state["acc_delta"].mul_(rho), delta, delta, part)
+        add_(p, delta, rate)
 
 
 adadelta = stateless(

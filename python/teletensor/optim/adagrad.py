@@ -6,6 +6,7 @@ from .. import _C
 from .._sparse.tensor import like
 from ._options import check_lr
 from ._per_parameter import PerParameterOptimizer
+from ._scaled import addcdiv_
 from ._stateless import SCALING, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
@@ -54,9 +55,11 @@ class Adagrad(PerParameterOptimizer):
         root = state["sum"].sparse_mask(grad)._values().sqrt().add(group["eps"])
         p.detach().add_(like(grad, values / root), alpha=-rate)
 
-    def _step(self, group, p, grad, state):
-        lr = float(group["lr"]) / (1 + (state["step"] - 1) * group["lr_decay"])
-        p.addcdiv_(grad, state["sum"].addcmul_(grad, grad).sqrt().add(group["eps"]), value=-lr)
+    def _coefficients(self, group, state):
+        return -float(group["lr"]) / (1 + (state["step"] - 1) * group["lr_decay"]), group["eps"]
+
+    def _step(self, group, p, grad, state, rate, eps):
+        addcdiv_(p, grad, state["sum"].addcmul_(grad, grad).sqrt().add(eps), rate)
 
 
 adagrad = stateless(

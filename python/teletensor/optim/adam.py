@@ -116,6 +116,7 @@ class Adam(Optimizer):
                 decoupled=group["decoupled_weight_decay"],
                 amsgrad=group["amsgrad"],
                 maximize=group["maximize"],
+                found_inf=self.__dict__.get("found_inf"),
             )
 
     def _record(self, group, p, grad, state) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from ._per_parameter import AdamVariant
+from ._scaled import addcdiv_, lerp_
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation
 
@@ -24,12 +25,15 @@ class Adamax(AdamVariant):
             **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
         )  # fmt: skip
 
-    def _step(self, group, p, grad, state):
+    def _coefficients(self, group, state):
         beta1, beta2 = group["betas"]
-        mean = state["exp_avg"].lerp_(grad, 1 - beta1)
+        return 1 - beta1, beta2, group["eps"], -float(group["lr"]) / (1 - beta1 ** state["step"])
+
+    def _step(self, group, p, grad, state, part, beta2, eps, rate):
+        mean = lerp_(state["exp_avg"], grad, part)
         largest = state["exp_inf"]
-        largest.copy_(_C.torch.maximum(largest * beta2, grad.abs().add(group["eps"])))
-        p.addcdiv_(mean, largest, value=-float(group["lr"]) / (1 - beta1 ** state["step"]))
+        largest.copy_(_C.torch.maximum(largest * beta2, grad.abs().add(eps)))
+        addcdiv_(p, mean, largest, rate)
 
 
 adamax = stateless(

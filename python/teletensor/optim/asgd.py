@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from .. import _C
+from .._C import Tensor
 from ._options import as_saved, check_lr
 from ._per_parameter import PerParameterOptimizer
+from ._scaled import add_, select
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
@@ -32,15 +34,21 @@ class ASGD(PerParameterOptimizer):
     def _start(self, group, p, state):
         state["eta"], state["mu"], state["ax"] = as_saved(float(group["lr"])), 1.0, _C.torch.zeros_like(p)
 
-    def _step(self, group, p, grad, state):
-        p.mul_(1 - group["lambd"] * state["eta"]).add_(grad, alpha=-state["eta"])
-        if state["mu"] == 1:
-            state["ax"].copy_(p)
-        else:
-            state["ax"].lerp_(p, state["mu"])
-        lr = float(group["lr"])
+    def _coefficients(self, group, state):
+        eta, mu, lr = state["eta"], state["mu"], float(group["lr"])
         state["eta"] = as_saved(lr / (1 + group["lambd"] * lr * state["step"]) ** group["alpha"])
         state["mu"] = as_saved(1 / max(1, state["step"] - group["t0"]))
+        return 1 - group["lambd"] * eta, -eta, mu, float(mu == 1)
+
+    def _step(self, group, p, grad, state, shrinking, rate, mu, is_first):
+        add_(p.mul_(shrinking), grad, rate)
+        if isinstance(is_first, Tensor):
+            mean = state["ax"]
+            mean.copy_(select(is_first, p, mean + (p - mean) * mu))
+        elif is_first:
+            state["ax"].copy_(p)
+        else:
+            state["ax"].lerp_(p, mu)
 
 
 asgd = stateless(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from ._options import as_saved
 from ._per_parameter import AdamVariant
+from ._scaled import addcdiv_
 from ._stateless import MOMENTS, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
@@ -31,14 +32,18 @@ class NAdam(AdamVariant):
         super()._start(group, p, state)
         state["mu_product"] = 1.0
 
-    def _step(self, group, p, grad, state):
-        step, beta1, lr = state["step"], group["betas"][0], float(group["lr"])
-        mean, squares = self._moments(group, grad, state)
+    def _coefficients(self, group, state):
+        step, (beta1, beta2), lr = state["step"], group["betas"], float(group["lr"])
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         product = state["mu_product"] = as_saved(state["mu_product"] * mu)
-        scale = squares.div(1 - group["betas"][1] ** step).sqrt().add(group["eps"])
-        p.addcdiv_(grad, scale, value=-lr * (1 - mu) / (1 - product))
-        p.addcdiv_(mean, scale, value=-lr * following / (1 - product * following))
+        rates = -lr * (1 - mu) / (1 - product), -lr * following / (1 - product * following)
+        return 1 - beta1, beta2, 1 - beta2, 1 - beta2**step, group["eps"], *rates
+
+    def _step(self, group, p, grad, state, part1, beta2, part2, correction, eps, rate, mean_rate):
+        mean, squares = self._moments(grad, state, part1, beta2, part2)
+        scale = squares.div(correction).sqrt().add(eps)
+        addcdiv_(p, grad, scale, rate)
+        addcdiv_(p, mean, scale, mean_rate)
 
 
 nadam = stateless(

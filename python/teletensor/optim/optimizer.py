@@ -28,6 +28,10 @@ __all__ = [
 ]  # fmt: skip
 
 
+# Why step() of some optimizers cannot be part of a traced function.
+UNTRACED = "steps of LBFGS, SparseAdam, Adafactor, Muon, and of classes that replace step(), cannot be part of it"
+
+
 class _RequiredParameter:
     """The default of an option that every group must define."""
 
@@ -186,8 +190,8 @@ class Optimizer(OptimizerHooks):
     def _trace_step(self, args: tuple, kwargs: dict) -> None:
         """Called instead of step() while a function is traced."""
         raise NotImplementedError(
-            f"[{type(self).__name__}] step() in a traced function: only steps of SGD, Adam and AdamW can be part of it; call it "
-            "after the function, which stores the gradients"
+            f"[{type(self).__name__}] step() in a traced function: {UNTRACED}; call it after the function, which stores "
+            "the gradients"
         )
 
     def _update_sparse_ones(self, group: dict, params: list, grads: list) -> tuple[list, list]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 
+from .._C import Tensor
 from ._per_parameter import AdamVariant
+from ._scaled import select
 from ._stateless import MOMENTS, STEPS, flags, stateless
 from .optimizer import implementation
 
@@ -23,19 +25,26 @@ class RAdam(AdamVariant):
             **implementation(foreach=foreach, capturable=capturable, differentiable=differentiable),
         )  # fmt: skip
 
-    def _step(self, group, p, grad, state):
+    def _coefficients(self, group, state):
         step, (beta1, beta2), lr = state["step"], group["betas"], float(group["lr"])
-        mean, squares = self._moments(group, grad, state)
+        common = 1 - beta1, beta2, 1 - beta2, group["eps"]
         longest = 2 / (1 - beta2) - 1
         correction = 1 - beta2**step
         length = longest - 2 * step * beta2**step / correction
         rate = lr / (1 - beta1**step)
         if length <= 5:
-            p.add_(mean, alpha=-rate)
-            return
+            return *common, 0.0, -rate
         part = (length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length)
-        rate *= math.sqrt(part * correction)
-        p.addcdiv_(mean, squares.sqrt().add(group["eps"]), value=-rate)
+        return *common, 1.0, -rate * math.sqrt(part * correction)
+
+    def _step(self, group, p, grad, state, part1, beta2, part2, eps, is_rectified, rate):
+        mean, squares = self._moments(grad, state, part1, beta2, part2)
+        if isinstance(is_rectified, Tensor):
+            p.add_(select(is_rectified, mean * rate / squares.sqrt().add(eps), mean * rate))
+        elif is_rectified:
+            p.addcdiv_(mean, squares.sqrt().add(eps), value=rate)
+        else:
+            p.add_(mean, alpha=rate)
 
 
 radam = stateless(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from ._options import check_lr
 from ._per_parameter import PerParameterOptimizer
+from ._scaled import add_, addcdiv_, addcmul_, lerp_
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
@@ -37,17 +38,19 @@ class RMSprop(PerParameterOptimizer):
         if group["centered"]:
             state["grad_avg"] = _C.torch.zeros_like(p)
 
-    def _step(self, group, p, grad, state):
-        alpha, lr = group["alpha"], float(group["lr"])
-        squares = state["square_avg"].mul_(alpha).addcmul_(grad, grad, value=1 - alpha)
+    def _coefficients(self, group, state):
+        return group["alpha"], 1 - group["alpha"], group["eps"], group["momentum"], -float(group["lr"])
+
+    def _step(self, group, p, grad, state, alpha, part, eps, momentum, rate):
+        squares = addcmul_(state["square_avg"].mul_(alpha), grad, grad, part)
         if group["centered"]:
-            mean = state["grad_avg"].lerp_(grad, 1 - alpha)
+            mean = lerp_(state["grad_avg"], grad, part)
             squares = squares.addcmul(mean, mean, value=-1)
-        scale = squares.sqrt().add(group["eps"])
+        scale = squares.sqrt().add(eps)
         if group["momentum"] > 0:
-            p.add_(state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(grad, scale), alpha=-lr)
+            add_(p, state["momentum_buffer"].mul_(momentum).addcdiv_(grad, scale), rate)
         else:
-            p.addcdiv_(grad, scale, value=-lr)
+            addcdiv_(p, grad, scale, rate)
 
 
 rmsprop = stateless(

@@ -32,8 +32,10 @@ class Rprop(PerParameterOptimizer):
         lr = float(group["lr"])
         state["step_size"] = _C.torch.full_like(p, complex(lr, lr) if p.is_complex() else lr).detach()
 
-    def _step(self, group, p, grad, state):
-        (less, more), (lower, upper) = group["etas"], group["step_sizes"]
+    def _coefficients(self, group, state):
+        return *map(float, group["etas"]), *map(float, group["step_sizes"])
+
+    def _step(self, group, p, grad, state, less, more, lower, upper):
         sign_product = grad * state["prev"]
         factor = _C.torch.ones_like(grad).masked_fill(sign_product > 0, more).masked_fill(sign_product < 0, less)
         size = state["step_size"].mul_(factor).clamp_(lower, upper)

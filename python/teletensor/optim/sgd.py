@@ -94,7 +94,10 @@ class SGD(Optimizer):
 
     def _record_traced(self, group, params, grads, options) -> None:
         buffers = [self.state[p]["momentum_buffer"] for p in params] if group["momentum"] else []
-        _C.ops.sgd_step_with(params, grads, buffers, options, nesterov=group["nesterov"], maximize=group["maximize"])
+        _C.ops.sgd_step_with(
+            params, grads, buffers, options, nesterov=group["nesterov"], maximize=group["maximize"],
+            found_inf=self.__dict__.get("found_inf"),
+        )  # fmt: skip
 
     def _record(self, group, p, grad, state=None) -> None:
         """One parameter's step, recorded for gradients."""

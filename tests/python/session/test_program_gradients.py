@@ -205,7 +205,7 @@ def test_reading_grad_is_noticed():
 def test_what_is_refused():
     w = torch.randn(3, requires_grad=True)
     history = w * 2
-    optimizer = torch.optim.RMSprop([w], lr=0.1)
+    optimizer = torch.optim.Adafactor([w], lr=0.1)
 
     class Twice(torch.autograd.Function):
         @staticmethod
@@ -231,7 +231,7 @@ def test_what_is_refused():
         "cannot contain": hooked,
         "stores gradients of leaves only": retained,
         "cannot contain it": lambda x: Twice.apply(w * x).sum().backward(),
-        "only steps of SGD": lambda x: optimizer.step(),
+        "steps of LBFGS": lambda x: optimizer.step(),
         "that it has made itself": lambda x: torch.ones(3).requires_grad_(),
     }
     for match, f in refused.items():
@@ -242,11 +242,45 @@ def test_what_is_refused():
     assert w.grad is None
     program = trace(lambda x: (w * x).sum().backward(), torch.ones(3))
     handle = w.register_hook(lambda g: g * 10)
-    with pytest.raises(NotImplementedError, match="does not run the hooks"):
+    with pytest.raises(RuntimeError, match="hooks of a tensor"):
         program(torch.ones(3))
     handle.remove()
     program(torch.ones(3))
     assert w.grad.tolist() == [1, 1, 1]
+
+
+def test_hooks_of_leaves_belong_to_the_program():
+    w, v = torch.randn(3, requires_grad=True), torch.randn(3, requires_grad=True)
+    seen = []
+    w.register_hook(lambda g: g.clamp(max=1.5))
+    w.register_hook(lambda g: seen.append(1) or g * v.detach())
+    v.register_hook(lambda g: None)
+
+    def after(leaf):
+        leaf.grad.mul_(2)
+
+    handle = v.register_post_accumulate_grad_hook(after)
+
+    def f(x):
+        loss = (w * w * v * x).sum()
+        loss.backward()
+        return loss.detach()
+
+    x = torch.tensor([1.0, 2.0, 3.0])
+    for anomaly in (False, True):
+        w.grad = v.grad = None
+        loss, called = f(x), len(seen)
+        expected = w.grad, v.grad
+        w.grad = v.grad = None
+        with torch.autograd.set_detect_anomaly(anomaly):
+            program = trace(f, torch.ones(3))
+            assert w.grad is None and len(seen) == called + 1
+            assert torch.equal(program(x), loss)
+        assert torch.equal(w.grad, expected[0]) and torch.equal(v.grad, expected[1])
+        assert len(seen) == called + 1
+    handle.remove()
+    with pytest.raises(RuntimeError, match="hooks of a tensor"):
+        program(x)
 
 
 def test_a_failed_run_is_the_error_of_the_gradients():

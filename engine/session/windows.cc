@@ -1,0 +1,481 @@
+#include "engine/session/windows.h"
+
+#include <algorithm>
+#include <bit>
+#include <utility>
+
+#include "engine/dispatch/dispatcher.h"
+#include "engine/program/passes/renamed_args.h"
+#include "engine/program/passes/writes.h"
+#include "engine/schema/op_ids.h"
+
+namespace tt {
+namespace {
+
+constexpr uint64_t kBase = 0x9e3779b97f4a7c15;  // odd
+constexpr size_t kPrefix = Windows::kMinLength;
+constexpr uint32_t kLongArgument = 64;  // bytes or elements
+// References to results that are further away count as inputs for the hash; bind() compares them exactly.
+constexpr Slot kFar = 64;
+constexpr int kMaxFailures = 3;
+constexpr size_t kMaxCandidates = 1024;
+
+uint64_t mix(uint64_t hash, uint64_t word) {
+  hash = (hash ^ word) * kBase;
+  return hash ^ (hash >> 32);
+}
+
+bool is_list(const Arg& arg) {
+  return arg.kind == Arg::Kind::kInts || arg.kind == Arg::Kind::kFloats || arg.kind == Arg::Kind::kSlots;
+}
+
+// Whether two arguments without names are equal.
+bool is_same_value(const Arg& a, const Arg& b) {
+  if (a.kind != b.kind || a.size != b.size) return false;
+  if (is_list(a)) return std::equal(a.integers, a.integers + a.size, b.integers);
+  if (a.kind == Arg::Kind::kString) return a.string() == b.string();
+  if (a.kind == Arg::Kind::kNone) return true;
+  return a.integer == b.integer && std::bit_cast<uint64_t>(a.imaginary) == std::bit_cast<uint64_t>(b.imaginary);
+}
+
+// Whether the operator only computes new results, whose sizes do not depend on values.
+bool is_eligible(const Op& op) {
+  return op.num_outputs != 0 && !op.is_dynamic && find_op(op.id) == &op && !Dispatcher::instance().suspends(op.id) &&
+         std::none_of(op.params.begin(), op.params.end(), [](const Param& param) { return param.written; });
+}
+
+const std::vector<bool>& eligible_operators() {
+  static const auto* const table = [] {
+    auto* made = new std::vector<bool>;
+    for (const Op* op : all_ops()) {
+      if (op->id >= made->size()) made->resize(op->id + size_t{1});
+      (*made)[op->id] = is_eligible(*op);
+    }
+    return made;
+  }();
+  return *table;
+}
+
+bool is_eligible(const Instruction& call) {
+  const std::vector<bool>& table = eligible_operators();
+  if (call.op->id >= table.size() || !table[call.op->id] || (call.flags & Instruction::kInto) != 0) return false;
+  if (call.results.empty() || call.results.size() > kLongArgument) return false;
+  return std::none_of(call.args.begin(), call.args.end(), [](const Arg& arg) {
+    return (is_list(arg) || arg.kind == Arg::Kind::kString) && arg.size > kLongArgument;
+  });
+}
+
+uint64_t hash_of(const Instruction& call) {
+  const Slot self = call.results[0];
+  const auto reference = [&](Slot slot) { return slot < self && self - slot <= kFar ? self - slot : 0; };
+  uint64_t hash = mix(uint64_t{call.op->id} | uint64_t{call.flags} << 16 | uint64_t{call.site} << 32,
+                      call.args.size() | call.results.size() << 32);
+  for (const Arg& arg : call.args) {
+    hash = mix(hash, static_cast<uint64_t>(arg.kind) | uint64_t{arg.size} << 8);
+    switch (arg.kind) {
+      case Arg::Kind::kNone: break;
+      case Arg::Kind::kSlot: hash = mix(hash, reference(arg.slot)); break;
+      case Arg::Kind::kSlots:
+        for (uint32_t i = 0; i < arg.size; ++i) hash = mix(hash, reference(arg.slots[i]));
+        break;
+      case Arg::Kind::kInts:
+      case Arg::Kind::kFloats:
+        for (uint32_t i = 0; i < arg.size; ++i) hash = mix(hash, static_cast<uint64_t>(arg.integers[i]));
+        break;
+      case Arg::Kind::kString:
+        for (char c : arg.string()) hash = mix(hash, static_cast<unsigned char>(c));
+        break;
+      default: hash = mix(mix(hash, static_cast<uint64_t>(arg.integer)), std::bit_cast<uint64_t>(arg.imaginary));
+    }
+  }
+  return hash;
+}
+
+// Names that are dropped between the window's last instruction and the next one.
+absl::Span<const Slot> dropped_after(const Program& program, size_t end) {
+  return end < program.instructions().size() ? program.instructions()[end].release : program.release();
+}
+
+bool equals(const TensorMeta& a, const TensorMeta& b) {
+  return a.dtype == b.dtype && a.device == b.device && a.requires_grad == b.requires_grad &&
+         a.is_number == b.is_number && a.sizes == b.sizes && a.strides == b.strides;
+}
+
+bool contains(absl::Span<const Slot> slots, Slot slot) {
+  return std::find(slots.begin(), slots.end(), slot) != slots.end();
+}
+
+}  // namespace
+
+bool Windows::is_paused() {
+  ++frames_;
+  return frames_ > kFramesBeforePause && frames_ % kPausedFrames != 0;
+}
+
+absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Span<const ReadPoint> reads) {
+  matches_.clear();
+  const auto& instructions = program.instructions();
+  if (instructions.size() < kMinLength || is_paused()) return {};
+  if (bytes_ > kMaxBytes || candidates_.size() > kMaxCandidates) forget();
+  hash(program);
+  auto read = reads.begin();
+  for (size_t first = 0; first < instructions.size();) {
+    size_t end = first;
+    while (read != reads.end() && read->instruction <= first) ++read;
+    const size_t before = read == reads.end() ? instructions.size() : std::min(read->instruction, instructions.size());
+    while (end < before && eligible_[end]) ++end;
+    if (end - first >= kMinLength) search(program, reads, first, end);
+    first = std::max(end, first + 1);
+  }
+  return matches_;
+}
+
+void Windows::hash(const Program& program) {
+  const auto& instructions = program.instructions();
+  const size_t n = instructions.size();
+  while (powers_.size() <= n) powers_.push_back(powers_.empty() ? 1 : powers_.back() * kBase);
+  sums_.resize(n + 1);
+  eligible_.resize(n);
+  for (size_t i = 0; i < n; ++i) {
+    eligible_[i] = is_eligible(instructions[i]);
+    sums_[i + 1] = sums_[i] * kBase + (eligible_[i] ? hash_of(instructions[i]) : 0);
+  }
+}
+
+uint64_t Windows::range(size_t first, size_t length) const {
+  return mix(sums_[first + length] - sums_[first] * powers_[length], length);
+}
+
+void Windows::search(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end) {
+  size_t unknown = first;  // where the instructions begin that belong to no window
+  for (size_t at = first; at + kMinLength <= end;) {
+    Match match;
+    if (lengths_.empty() || !match_at(program, reads, at, end, &match)) {
+      ++at;
+      continue;
+    }
+    learn(program, reads, unknown, at);
+    at = unknown = match.first + match.length;
+    if (match.window->failures < kMaxFailures) matches_.push_back(std::move(match));
+  }
+  learn(program, reads, unknown, end);
+}
+
+bool Windows::match_at(const Program& program, absl::Span<const ReadPoint> reads, size_t at, size_t end, Match* match) {
+  const auto found = lengths_.find(range(at, kPrefix));
+  if (found == lengths_.end()) return false;
+  for (size_t length : found->second) {
+    if (length > end - at || !ranges_.contains(range(at, length))) continue;
+    if (!find_alive(program, reads, at, length)) continue;
+    uint64_t key = range(at, length);
+    for (size_t i = 0; i < alive_.size(); ++i) key = mix(key, alive_[i]);
+    const auto candidate = candidates_.find(key);
+    if (candidate == candidates_.end() || !candidate->second.window) continue;
+    if (candidate->second.window->alive != alive_) continue;
+    *match = {at, length, candidate->second.window};
+    return true;
+  }
+  return false;
+}
+
+void Windows::learn(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end) {
+  const size_t length = end - first;
+  if (length < kMinLength) return;
+  for (size_t period = kMinLength; 2 * period <= length && period <= kMaxLength; ++period) {
+    if (range(first, kPrefix) != range(first + period, kPrefix)) continue;
+    if (range(first, period) != range(first + period, period)) continue;
+    count(program, reads, first, period, static_cast<int>(length / period));
+    break;
+  }
+  if (length <= kMaxLength) count(program, reads, first, length, 1);
+}
+
+void Windows::count(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length, int times) {
+  if (!find_alive(program, reads, first, length)) return;
+  const uint64_t hash = range(first, length);
+  uint64_t key = hash;
+  for (size_t i = 0; i < alive_.size(); ++i) key = mix(key, alive_[i]);
+  Candidate& candidate = candidates_[key];
+  candidate.occurrences += times;
+  if (candidate.window || candidate.occurrences < kMinOccurrences || ranges_.size() >= kMaxWindows) return;
+  // The calls with names 1, 2, ... for inputs, in order of their first use, and then for results.
+  inputs_.clear();
+  const auto calls = absl::MakeConstSpan(program.instructions()).subspan(first, length);
+  const auto result = [&](Slot slot) { return std::lower_bound(names_.begin(), names_.end(), slot); };
+  const auto is_result = [&](Slot slot) {
+    const auto at = result(slot);
+    return at != names_.end() && *at == slot;
+  };
+  bool records = false;
+  for (const Instruction& call : calls) {
+    for (const Arg& arg : call.args) {
+      for (Slot slot : names_in(arg)) {
+        if (slot != 0 && !is_result(slot) && !contains(inputs_, slot)) inputs_.push_back(slot);
+      }
+    }
+    records |= (call.flags & Instruction::kGrad) != 0 && (call.flags & Instruction::kInference) == 0;
+  }
+  const auto name_of = [&](Slot slot) -> Slot {
+    if (is_result(slot)) return inputs_.size() + 1 + static_cast<Slot>(result(slot) - names_.begin());
+    return 1 + static_cast<Slot>(std::find(inputs_.begin(), inputs_.end(), slot) - inputs_.begin());
+  };
+  auto made = std::make_shared<Program>();
+  for (const Instruction& call : calls) append_renamed(call, name_of, made.get());
+  std::vector<Slot> outputs;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (alive_[i]) outputs.push_back(inputs_.size() + 1 + i);
+  }
+  made->set_outputs(outputs);
+  candidate.window = std::make_shared<Window>();
+  Window& window = *candidate.window;
+  window.inputs = inputs_.size();
+  window.alive = alive_;
+  window.records = records;
+  window.bytes = made->bytes() + sizeof(Window);
+  window.program = std::move(made);
+  bytes_ += window.bytes;
+  ranges_.insert(hash);
+  std::vector<size_t>& lengths = lengths_[range(first, kPrefix)];
+  if (std::find(lengths.begin(), lengths.end(), length) == lengths.end()) {
+    lengths.insert(std::upper_bound(lengths.begin(), lengths.end(), length, std::greater<>()), length);
+  }
+}
+
+// Sets names_ and alive_ for a range of instructions. Returns false if it cannot be a window: names are not ascending,
+// or one is dropped twice.
+bool Windows::find_alive(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length) {
+  names_.clear();
+  const auto& instructions = program.instructions();
+  const size_t end = first + length;
+  for (size_t i = first; i < end; ++i) {
+    for (Slot slot : instructions[i].results) {
+      if (slot >= kFirstTemporary || slot <= (names_.empty() ? 0 : names_.back())) return false;
+      names_.push_back(slot);
+    }
+  }
+  alive_.assign(names_.size(), true);
+  const auto drop = [&](Slot slot) {
+    const auto at = std::lower_bound(names_.begin(), names_.end(), slot);
+    if (at == names_.end() || *at != slot) return true;
+    const auto index = static_cast<size_t>(at - names_.begin());
+    if (!alive_[index]) return false;
+    alive_[index] = false;
+    return true;
+  };
+  for (size_t i = first; i < end; ++i) {
+    if (!std::all_of(instructions[i].release.begin(), instructions[i].release.end(), drop)) return false;
+  }
+  const auto read = std::lower_bound(reads.begin(), reads.end(), end,
+                                     [](const ReadPoint& point, size_t index) { return point.instruction < index; });
+  for (Slot slot : dropped_after(program, end)) {
+    const bool is_read = end == instructions.size() && contains(program.outputs(), slot);
+    bool is_read_before = false;
+    for (auto at = read; at != reads.end() && at->instruction == end; ++at) is_read_before |= at->slot == slot;
+    if (!is_read && !is_read_before && !drop(slot)) return false;
+  }
+  return true;
+}
+
+// Sets inputs_ for a match whose names_ are set, and which names it drops. Returns false if the calls differ from the
+// window's.
+bool Windows::bind(const Match& match, const Program& program) {
+  const Window& window = *match.window;
+  inputs_.assign(window.inputs, 0);
+  dropped_inputs_.assign(window.inputs, false);
+  dropped_others_.clear();
+  const auto is_bound = [&](Slot expected, Slot slot) {
+    if (expected == 0 || slot == 0) return expected == slot;
+    if (expected > window.inputs) return names_[expected - window.inputs - 1] == slot;
+    Slot& input = inputs_[expected - 1];
+    if (input == 0 && !std::binary_search(names_.begin(), names_.end(), slot)) input = slot;
+    return input == slot;
+  };
+  for (size_t i = 0; i < match.length; ++i) {
+    const Instruction &expected = window.program->instructions()[i], &call = program.instructions()[match.first + i];
+    if (expected.op != call.op || expected.flags != call.flags || expected.site != call.site ||
+        expected.args.size() != call.args.size() || expected.results.size() != call.results.size()) {
+      return false;
+    }
+    for (size_t a = 0; a < call.args.size(); ++a) {
+      const Arg &x = expected.args[a], &y = call.args[a];
+      if (x.kind != y.kind || x.size != y.size) return false;
+      const absl::Span<const Slot> wanted = names_in(x), given = names_in(y);
+      if (wanted.empty() && !is_same_value(x, y)) return false;
+      for (size_t k = 0; k < wanted.size(); ++k) {
+        if (!is_bound(wanted[k], given[k])) return false;
+      }
+    }
+  }
+  for (size_t i = 1; i < match.length; ++i) {
+    for (Slot slot : program.instructions()[match.first + i].release) {
+      if (std::binary_search(names_.begin(), names_.end(), slot)) continue;
+      const auto input = std::find(inputs_.begin(), inputs_.end(), slot);
+      if (input == inputs_.end()) {
+        dropped_others_.push_back(slot);
+      } else {
+        dropped_inputs_[static_cast<size_t>(input - inputs_.begin())] = true;
+      }
+    }
+  }
+  return true;
+}
+
+// Returns the version for the inputs' metadata, which may be waiting for the compiler; null if there is none, because
+// inputs are not compiled or the compiler has no room.
+std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTable& slots) {
+  std::vector<const TensorMeta*> metas;
+  metas.reserve(inputs_.size());
+  for (Slot slot : inputs_) {
+    const SlotValue* value = slots.find(slot);
+    if (value == nullptr || value->poison || !value->tensor) return nullptr;
+    const TensorMeta& meta = value->tensor.meta();
+    if (meta.device.type != DeviceType::kCPU || (meta.requires_grad && window->records)) {
+      ++window->failures;
+      return nullptr;
+    }
+    metas.push_back(&meta);
+  }
+  for (const auto& version : window->versions) {
+    if (std::equal(metas.begin(), metas.end(), version->inputs().begin(), version->inputs().end(),
+                   [](const TensorMeta* a, const TensorMeta& b) { return equals(*a, b); })) {
+      return version;
+    }
+  }
+  if (window->versions.size() >= kMaxVersions) return nullptr;
+  std::vector<TensorMeta> inputs;
+  for (const TensorMeta* meta : metas) inputs.push_back(*meta);
+  auto version = std::make_shared<WindowVersion>(std::move(inputs));
+  if (!compiler_->add(window->program, version)) return nullptr;
+  window->versions.push_back(version);
+  window->used.push_back(false);
+  const uint64_t bytes = sizeof(WindowVersion) + metas.size() * sizeof(TensorMeta);
+  window->bytes += bytes;
+  bytes_ += bytes;
+  return version;
+}
+
+bool Windows::replace(const Match& match, const Program& program, absl::Span<const ReadPoint> reads,
+                      const SlotTable& slots, Replacement* made) {
+  Window& window = *match.window;
+  if (!find_alive(program, reads, match.first, match.length) || alive_ != window.alive || !bind(match, program)) {
+    ++window.failures;
+    return false;
+  }
+  if (slots.limit() - slots.size() < 2 * names_.size() + match.length) return false;
+  const std::shared_ptr<WindowVersion> version = version_for(&window, slots);
+  if (!version || version->state() == WindowVersion::State::kWaiting) return false;
+  if (version->state() == WindowVersion::State::kRejected) {
+    ++window.failures;
+    return false;
+  }
+  if (std::none_of(names_.begin(), names_.end(), [&](Slot slot) { return slots.find(slot) != nullptr; })) {
+    write(*version, window, &program.instructions()[match.first], match.length, made);
+    count_run(*version, &window);
+    return true;
+  }
+  return false;  // names in use: an error, which the instructions report
+}
+
+void Windows::count_run(const WindowVersion& version, Window* window) {
+  const auto at = std::find_if(window->versions.begin(), window->versions.end(),
+                               [&](const auto& other) { return other.get() == &version; });
+  if (const auto index = static_cast<size_t>(at - window->versions.begin()); !window->used[index]) {
+    window->used[index] = true;
+    bytes_ += version.bytes();
+    ++compiled_;
+  }
+  window->failures = 0;
+  frames_ = 0;
+  ++window->runs;
+  ++runs_;
+  window->saved_instructions += version.saved_instructions();
+  saved_instructions_ += version.saved_instructions();
+  window->saved_bytes += version.saved_bytes();
+}
+
+void Windows::write(const WindowVersion& version, const Window& window, const Instruction* original, size_t length,
+                    Replacement* made) {
+  const Program& compiled = version.program();
+  made->program.clear();
+  made->dropped.clear();
+  made->gone.clear();
+  mapped_.assign(version.largest_name() + 1, 0);
+  std::copy(inputs_.begin(), inputs_.end(), mapped_.begin() + 1);
+  size_t output = 0, unused = 0;
+  for (size_t i = 0; i < names_.size(); ++i) {
+    if (alive_[i])
+      mapped_[compiled.outputs()[output++]] = names_[i];
+    else
+      made->gone.push_back(names_[i]);
+  }
+  Slot temporary = kFirstTemporary;
+  const auto name_of = [&](Slot slot) {
+    Slot& name = mapped_[slot];
+    if (name == 0) name = unused < made->gone.size() ? made->gone[unused++] : temporary++;
+    return name;
+  };
+  ProgramMemory& memory = made->program.memory();
+  std::vector<Instruction>& instructions = made->program.mutable_instructions();
+  std::vector<bool> remaining = dropped_inputs_;
+  std::vector<Slot> names;
+  for (size_t i = 0; i < compiled.instructions().size(); ++i) {
+    Instruction call = compiled.instructions()[i];
+    names.clear();
+    if (i == 0) {
+      names.assign(original->release.begin(), original->release.end());
+      names.insert(names.end(), dropped_others_.begin(), dropped_others_.end());
+    }
+    for (Slot slot : call.release) {
+      if (slot > window.inputs) {
+        names.push_back(name_of(slot));
+      } else if (remaining[slot - 1]) {
+        remaining[slot - 1] = false;
+        names.push_back(inputs_[slot - 1]);
+      }
+    }
+    call.release = memory.copy(absl::MakeConstSpan(names));
+    call.args = renamed_args(call.args, name_of, &memory);
+    names.clear();
+    for (Slot slot : call.results) names.push_back(name_of(slot));
+    call.results = memory.copy(absl::MakeConstSpan(names));
+    call.count = i + 1 == compiled.instructions().size() ? static_cast<uint16_t>(length) : 0;
+    instructions.push_back(call);
+  }
+  if (instructions.empty()) {
+    made->dropped.assign(original->release.begin(), original->release.end());
+    made->dropped.insert(made->dropped.end(), dropped_others_.begin(), dropped_others_.end());
+  }
+  for (Slot slot : version.left()) made->dropped.push_back(name_of(slot));
+  for (size_t i = 0; i < remaining.size(); ++i) {
+    if (remaining[i]) made->dropped.push_back(inputs_[i]);
+  }
+}
+
+std::vector<WindowCounters> Windows::counters() const {
+  std::vector<WindowCounters> all;
+  for (const auto& [key, candidate] : candidates_) {
+    if (!candidate.window || candidate.window->runs == 0) continue;
+    const Window& window = *candidate.window;
+    WindowCounters& counters = all.emplace_back();
+    counters.instructions = static_cast<int64_t>(window.program->instructions().size());
+    counters.runs = window.runs;
+    counters.saved_instructions = window.saved_instructions;
+    counters.saved_bytes = window.saved_bytes;
+    for (const auto& version : window.versions) {
+      if (version->state() != WindowVersion::State::kReady) continue;
+      counters.compiled_instructions = static_cast<int64_t>(version->program().instructions().size());
+      counters.microseconds += version->microseconds();
+      ++counters.signatures;
+    }
+  }
+  return all;
+}
+
+void Windows::forget() {
+  candidates_.clear();
+  ranges_.clear();
+  lengths_.clear();
+  bytes_ = 0;
+}
+
+}  // namespace tt

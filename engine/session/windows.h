@@ -1,0 +1,137 @@
+// Windows: finds the repeated windows of one session's instruction stream, and replaces them by what the passes have
+// made of them (window.h).
+//
+// A candidate is a run of calls that only compute new results, between two instructions of other kinds, reads or ends
+// of frames. Its identity is a hash of its operators, arguments, source lines and inner references, and of the results
+// that exist after it; names and inputs may differ. A candidate that has occurred kMinOccurrences times becomes a
+// window, which is then found wherever it begins. Nothing is guarded, because the client always sends its
+// instructions. While nothing is replaced, only one of kPausedFrames frames is examined.
+//
+// Owned by the session's Context; used by the thread on which it is current. Memory is bounded, and charged to the
+// session.
+#pragma once
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "absl/container/flat_hash_set.h"
+#include "absl/types/span.h"
+#include "engine/program/slot_table.h"
+#include "engine/schema/program.h"
+#include "engine/session/service.h"
+#include "engine/session/window.h"
+#include "engine/session/window_compiler.h"
+
+namespace tt {
+
+// What the windows of a session have done.
+struct WindowCounters {
+  int64_t instructions = 0;           // of the window
+  int64_t compiled_instructions = 0;  // for the latest signature of inputs that was compiled
+  int64_t runs = 0;                   // of compiled instructions
+  int64_t signatures = 0;             // of inputs for which the passes have run
+  int64_t microseconds = 0;           // that the passes took
+  int64_t saved_instructions = 0;     // by all runs, beside ordinary frames
+  int64_t saved_bytes = 0;            // of results that were not stored
+};
+
+class Windows final : public SessionService {
+ public:
+  static constexpr size_t kMinLength = 4, kMaxLength = 512;  // instructions
+  static constexpr int kMinOccurrences = 3;
+  static constexpr int kFramesBeforePause = 64, kPausedFrames = 16;
+  static constexpr size_t kMaxWindows = 128, kMaxVersions = 8;
+  static constexpr uint64_t kMaxBytes = uint64_t{8} << 20;
+  // Names from this one on are used for values of compiled instructions.
+  static constexpr Slot kFirstTemporary = Slot{1} << 62;
+
+  // The calls as a Program, and what the passes have made of it.
+  struct Window {
+    std::shared_ptr<const Program> program;  // names: inputs, then results in order
+    size_t inputs = 0;
+    std::vector<bool> alive;  // by result: whether it exists after the window
+    bool records = false;     // whether a call would be recorded for backward if an input required grad
+    std::vector<std::shared_ptr<WindowVersion>> versions;
+    std::vector<bool> used;  // by version: whether its instructions have run, and its memory is charged
+    int failures = 0;  // replacements in succession that were impossible, whatever the compiler does
+    int64_t runs = 0, saved_instructions = 0, saved_bytes = 0;
+    uint64_t bytes = 0;
+  };
+  struct Match {
+    size_t first = 0;   // index of the instruction
+    size_t length = 0;  // number of instructions
+    std::shared_ptr<Window> window;
+  };
+  // Instructions in place of a window's.
+  struct Replacement {
+    Program program;
+    std::vector<Slot> dropped;  // names to drop after them
+    std::vector<Slot> gone;     // names that the window would have defined and dropped
+  };
+
+  explicit Windows(std::shared_ptr<WindowCompiler> compiler) : compiler_(std::move(compiler)) {}
+
+  // The windows that occur in the frame's Program, ascending and disjoint. No instruction is fused yet. `reads` are in
+  // ascending order. Valid until the next call.
+  absl::Span<const Match> find(const Program& program, absl::Span<const ReadPoint> reads);
+  // Fills `made` with what replaces the window that find() has found, and returns true. All instructions before it have
+  // been executed. Returns false if the instructions have to be executed as they are: because an input is missing, has
+  // an error or is of a kind that is not compiled, or because the compiler is not done.
+  bool replace(const Match& match, const Program& program, absl::Span<const ReadPoint> reads, const SlotTable& slots,
+               Replacement* made);
+
+  std::vector<WindowCounters> counters() const;
+  // Totals over all windows, also of those that were forgotten.
+  int64_t compiled() const { return compiled_; }  // versions with compiled instructions that have run
+  int64_t runs() const { return runs_; }
+  int64_t saved_instructions() const { return saved_instructions_; }
+
+  uint64_t host_bytes() const override { return bytes_ + candidates_.size() * kCandidateBytes; }
+  std::string unsaved() const override { return ""; }
+
+ private:
+  struct Candidate {
+    int occurrences = 0;
+    std::shared_ptr<Window> window;  // once it has occurred often enough
+  };
+
+  static constexpr uint64_t kCandidateBytes = 64;
+
+  bool is_paused();
+  void hash(const Program& program);
+  uint64_t range(size_t first, size_t length) const;
+  void search(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end);
+  bool match_at(const Program& program, absl::Span<const ReadPoint> reads, size_t at, size_t end, Match* match);
+  void learn(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t end);
+  void count(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length, int times);
+  bool find_alive(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length);
+  bool bind(const Match& match, const Program& program);
+  std::shared_ptr<WindowVersion> version_for(Window* window, const SlotTable& slots);
+  void count_run(const WindowVersion& version, Window* window);
+  void write(const WindowVersion& version, const Window& window, const Instruction* original, size_t length,
+             Replacement* made);
+  void forget();
+
+  const std::shared_ptr<WindowCompiler> compiler_;
+  absl::flat_hash_map<uint64_t, Candidate> candidates_;               // by range and results
+  absl::flat_hash_set<uint64_t> ranges_;                              // of windows
+  absl::flat_hash_map<uint64_t, std::vector<size_t>> lengths_;        // of windows, descending, by their first calls
+  std::vector<Match> matches_;
+  std::vector<uint64_t> sums_;    // of the hashes of the instructions before each
+  std::vector<uint64_t> powers_;  // of the hash's base
+  std::vector<bool> eligible_;    // by instruction of the frame
+  // Of the window that is considered:
+  std::vector<Slot> names_;  // results, ascending
+  std::vector<bool> alive_;
+  std::vector<Slot> inputs_;
+  std::vector<bool> dropped_inputs_;
+  std::vector<Slot> dropped_others_;
+  std::vector<Slot> mapped_;  // by name of the compiled Program
+  int frames_ = 0;            // since the last replacement
+  uint64_t bytes_ = 0;
+  int64_t compiled_ = 0, runs_ = 0, saved_instructions_ = 0;
+};
+
+}  // namespace tt

@@ -1,0 +1,160 @@
+"""Repeated calls that the engine compiles without being asked: the values, gradients and errors are those of single calls."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+import teletensor as torch
+import teletensor.nn as nn
+import teletensor.nn.functional as F
+
+SIZE = 4096
+
+
+def network() -> nn.Module:
+    torch.manual_seed(0)
+    return nn.Sequential(
+        nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 16, 3, padding=1), nn.BatchNorm2d(16),
+        nn.ReLU(), nn.MaxPool2d(2), nn.Flatten(), nn.Linear(16 * 64, 10),
+    ).eval()  # fmt: skip
+
+
+def calls(x, y):
+    scaled, shifted = x * 2, y + 1
+    left, right = scaled.tanh(), shifted.sigmoid()
+    return left * right + scaled, left
+
+
+def runs() -> int:
+    return sum(w.runs for w in torch.compiler.stats().windows)
+
+
+def repeat_until_compiled(step, limit: float = 30.0) -> None:
+    """Calls step() until the engine runs compiled calls. Frames end where the engine is idle, so that parts of step() may be
+    windows of their own."""
+    before, end = runs(), time.monotonic() + limit
+    while runs() < before + 3:
+        step()
+        torch.synchronize()
+        assert time.monotonic() < end, "nothing was compiled"
+
+
+def test_values_have_the_bits_of_single_calls():
+    x, y = torch.randn(SIZE), torch.randn(SIZE)
+    expected = [t.tolist() for t in calls(x, y)]
+    with torch.no_grad():
+        repeat_until_compiled(lambda: calls(x, y)[0].sum().item())
+        for _ in range(20):
+            assert [t.tolist() for t in calls(x, y)] == expected
+
+
+def test_networks_in_evaluation():
+    model, x = network(), torch.randn(2, 3, 16, 16)
+    with torch.no_grad():
+        expected = model(x)
+        repeat_until_compiled(lambda: model(x).sum().item())
+        for _ in range(10):
+            assert torch.equal(model(x), expected)
+        # Parameters that change in place are read, and so are replaced ones.
+        model[8].bias.add_(1)
+        assert torch.equal(model(x), expected + 1)
+        model[8].bias.data = model[8].bias - 1
+        torch.testing.assert_close(model(x), expected)
+    stats = torch.compiler.stats()
+    assert stats.windows[0].saved_instructions >= 0 and "window" in str(stats)
+
+
+def test_sizes_and_inputs_that_change():
+    with torch.no_grad():
+        for k in range(60):
+            x = torch.full((SIZE + 64 * (k % 3),), k / 60)
+            value, left = calls(x, x)
+            scaled = x * 2
+            torch.testing.assert_close(value, scaled.tanh() * (x + 1).sigmoid() + scaled)
+            if k % 7 == 0:  # a read between calls
+                assert left[0].item() == pytest.approx(float(scaled[0].tanh()))
+
+
+def test_calls_that_almost_repeat():
+    x = torch.randn(SIZE)
+    with torch.no_grad():
+        for k in range(40):
+            value = ((x * 2).tanh() + (x + (k % 5)).sigmoid()) * x
+            if k % 5 == 4:
+                torch.testing.assert_close(value, ((x * 2).tanh() + (x + 4).sigmoid()) * x)
+
+
+def test_training_is_recorded():
+    model = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
+    other = nn.Sequential(nn.Linear(64, 64), nn.Tanh(), nn.Linear(64, 1))
+    other.load_state_dict(model.state_dict())
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+    x, target = torch.randn(128, 64), torch.randn(128, 1)
+    losses = []
+    for _ in range(30):
+        optimizer.zero_grad()
+        with torch.no_grad():
+            calls(x.flatten(), x.flatten())
+        loss = F.mse_loss(model(x), target)
+        loss.backward()
+        optimizer.step()
+        losses.append(loss.item())
+    assert losses[-1] < losses[0]
+    program = torch.compiler.trace(lambda x, target: F.mse_loss(other(x), target), x, target)
+    assert losses[0] == pytest.approx(program(x, target).item())
+
+
+def test_writes_divide_windows_and_count_versions():
+    x = torch.randn(SIZE)
+    w = torch.randn(SIZE, requires_grad=True)
+    expected = None
+    for _ in range(20):
+        state = torch.zeros(SIZE)
+        with torch.no_grad():
+            value, left = calls(x, x)
+            state.add_(value)
+            value, left = calls(state, left)
+        result = (value.tolist(), left.tolist(), state.tolist())
+        expected = expected or result
+        assert result == expected
+    with torch.no_grad():
+        value, _ = calls(x, x)
+    product = (w * value).sum()
+    value.add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        product.backward()
+
+
+def test_an_error_names_the_line_of_its_call():
+    x, index = torch.randn(SIZE, 2), torch.tensor([0, 1])
+
+    def step(index):
+        scaled = x * 2
+        shifted = x + 1
+        chosen = scaled.tanh().index_select(1, index)  # the line
+        return chosen * shifted.sigmoid() + scaled
+
+    with torch.no_grad():
+        repeat_until_compiled(lambda: step(index).sum().item())
+        before = runs()
+        with pytest.raises(IndexError) as error:
+            step(torch.tensor([0, 7])).sum().item()
+        assert "test_windows.py" in str(error.value) or "test_windows.py" in "".join(error.value.__notes__)
+        torch.testing.assert_close(step(index), (x * 2).tanh() * (x + 1).sigmoid() + x * 2)
+        assert runs() >= before
+
+
+def test_status_counts_programs_and_windows():
+    x, y = torch.randn(SIZE), torch.randn(SIZE)
+    with torch.no_grad():
+        program = torch.compiler.trace(calls, x, y)
+        for _ in range(3):
+            program(x, y)
+        repeat_until_compiled(lambda: calls(x, y)[0].sum().item())
+    stats = torch.compiler.stats()
+    assert stats[0].runs == 3
+    window = max(stats.windows, key=lambda w: w.saved_instructions)
+    assert window.compiled_instructions < window.instructions and window.saved_instructions > 0
+    assert window.signatures >= 1 and window.compile_seconds > 0 and window.saved_bytes >= 0
