@@ -14,7 +14,7 @@ from typing import Any, NamedTuple
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import dot_product_attention
-from . import _builtins, _handlers, _loaded_operators, _opcodes_311
+from . import _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
 from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
@@ -116,7 +116,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
     constructors = _handlers.constructors
     handlers_of_functions: dict[Callable, Callable] = {
         functools.update_wrapper: _builtins.update_wrapper,
-        **_loaded_operators.FUNCTIONS,
+        **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS,
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:

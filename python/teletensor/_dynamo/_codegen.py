@@ -20,6 +20,7 @@ from ._values import (
     DictValue,
     ExceptionValue,
     FunctionValue,
+    HandleValue,
     ItemValue,
     IteratorValue,
     Lazy,
@@ -58,7 +59,7 @@ class Code:
         }  # fmt: skip
         self.reads: list[str] = []  # before the graph
         self.lines: list[str] = []  # after it
-        self.outputs: list[TensorValue] = []
+        self.outputs: list[TensorValue | HandleValue] = []
         self._names: dict[int, str] = {}
         self._constants: dict[int, str] = {}
         self._sources: dict[str, str] = {}
@@ -128,7 +129,7 @@ class Code:
         return ", ".join(self.value(v) for v in values)
 
     def _make(self, value: Value) -> str:
-        if isinstance(value, TensorValue):
+        if isinstance(value, (TensorValue, HandleValue)):
             if value.node is None or value.node.graph is not self.ex.root_graph:
                 raise Break("a tensor of a function that an operator has called is kept")
             self.outputs.append(value)

@@ -6,11 +6,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
-from .._C import Tensor
+from .._C import Tensor, torch
 from .._higher_order_ops import control
 from ._bodies import Body, same_metadata
-from ._body_calls import CheckpointCall
-from ._values import Break, Constant, SequenceValue, SymbolValue, TensorValue, Value
+from ._body_calls import CheckpointCall, HookCall
+from ._values import Break, Constant, HandleValue, SequenceValue, SymbolValue, TensorValue, Value
 
 
 def _options(args: list[Value], kwargs: dict[str, Value], names: tuple[str, ...]) -> dict[str, Value]:
@@ -227,6 +227,32 @@ class Control:
         made = [t.example.view_as(t.example) for t in tensors]
         outputs = iter(self._outputs(CheckpointCall(options), (self.add_body(module, "checkpoint_body"), lifted), made))
         return self._with_tensors(result, outputs)
+
+    def register_hook(self, value: TensorValue, hook: Value) -> Value:
+        """Tensor.register_hook() of a function without side effects, whose graph the node receives."""
+        if self._bodies or not value.example.requires_grad:
+            raise Break("Tensor.register_hook()")
+        with self.body() as body:
+            gradient = body.tensor("grad", torch.empty_like(value.example.detach()))
+            found = self.real(self.call(hook, [gradient], {}))
+        returns = isinstance(found, TensorValue)
+        if not returns and not (isinstance(found, Constant) and found.value is None):
+            raise Break("a hook that returns something else than a tensor")
+        module = self._finished(body, [found] if returns else [])
+        lifted = tuple(self.here(n) for n in body.lifted)
+        node = self.graph.call_function(HookCall(returns), (self.node_of(value), self.add_body(module, "hook_body"), lifted))
+        self.calls += 1
+        self.mutates = True
+        return HandleValue(node)
+
+    def call_handle(self, value: HandleValue, name: str, args: list[Value]) -> Value:
+        """A method of the handle of a hook."""
+        if name == "__enter__":
+            return value
+        if name not in ("remove", "__exit__") or name == "remove" and args:
+            raise Break(f"RemovableHandle.{name}()")
+        self.graph.call_method("remove", (self.here(value.node),))
+        return Constant(None)
 
     def _with_tensors(self, value: Value, tensors: Any) -> Value:
         """The value with other tensors in its containers."""

@@ -436,6 +436,8 @@ class Tensors:
         if name == "item" and not args and not kwargs and self.can_keep_item(value):
             # The number is read after the graph, which may write to the tensor.
             return ItemValue(self.call_in_graph("call_method", "clone", [self.call_in_graph("call_method", "detach", [value])]))
+        if name == "register_hook" and len(args) + len(kwargs) == 1:
+            return self.register_hook(value, [*args, *kwargs.values()][0])
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

@@ -246,6 +246,13 @@ class SuperValue(Value):
         self.owner, self.self = owner, self_
 
 
+class HandleValue(Value):
+    """The handle of a hook, which a node of the graph returns."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
+
+
 class ItemValue(Value):
     """The number that a tensor of one element contains, which the capture does not know."""
 
