@@ -29,6 +29,7 @@ from ._values import (
     DictValue,
     ExceptionValue,
     FunctionValue,
+    HandleValue,
     GeneratorValue,
     IteratorValue,
     Lazy,
@@ -115,6 +116,8 @@ class Attributes:
             return DictValue({k: (Constant(k), v) for k, v in value.kwargs.items()})
         if isinstance(value, SequenceValue) and value.cls not in (list, tuple):
             return self.tuple_attribute(value, name)
+        if isinstance(value, HandleValue):
+            return BuiltinMethod(value, name)
         if isinstance(value, SliceValue) and name in ("start", "stop", "step"):
             return value.parts[("start", "stop", "step").index(name)]
         if isinstance(value, CellValue) and name == "cell_contents":

@@ -15,6 +15,7 @@ from ._attributes import _MISSING, is_python_class, lookup, raise_
 from ._introspection import reason_to_run_plainly, sees_frames_of_callers
 from ._source import constant
 from ._tensors import MODE_FUNCTIONS, MODE_QUERIES, is_graph_function
+from ._transforms import KeptFunction, TransformValue
 from ._values import (
     Break,
     BuiltinMethod,
@@ -56,6 +57,10 @@ class Calls:
             return self.call_constant(function.value, args, kwargs)
         if isinstance(function, PartialValue):
             return self.call(function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+        if isinstance(function, TransformValue):
+            return self.call_transform(function, args, kwargs)
+        if isinstance(function, KeptFunction):
+            return self.call_kept(function, args, kwargs)
         if isinstance(function, ObjectValue):
             found = self.class_attribute(function.cls, "__call__")
             if isinstance(found, types.FunctionType):
@@ -83,13 +88,17 @@ class Calls:
                 return found
             if is_graph_function(original):
                 return self.call_in_graph("call_function", original, args, kwargs)
+            found = self.control_flow(original, args, kwargs)
+            if found is not None:
+                return found
             handler = self.handlers_of_functions.get(original)
             if handler is not None:
                 return handler(self, args, kwargs)
             replacement = _marks.inner_function(original)
             if replacement is not None:
                 return self.call(self.wrap(replacement, constant(replacement)), args, kwargs)
-        return self.inline(function, args, kwargs)
+        found = self.transform_of(function, args, kwargs)
+        return self.inline(function, args, kwargs) if found is None else found
 
     def inline(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Executes the body of a function."""

@@ -14,11 +14,13 @@ from typing import Any, NamedTuple
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import dot_product_attention
-from . import _builtins, _handlers, _loaded_operators, _opcodes_311
+from . import _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
 from ._attributes import Attributes
+from ._bodies import Bodies
 from ._bytecode import Instruction
 from ._calls import Calls
 from ._codegen import Code
+from ._control import Control
 from ._frames import Frame, Returned, instructions_of
 from ._introspection import reason_to_run_plainly
 from ._iteration import Iteration
@@ -44,6 +46,7 @@ from ._source import (
 from ._steps import NeedsNoRegions, Steps
 from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols
 from ._tensors import Tensors, change_modes, mode_state, set_mode_state
+from ._transforms import NeedsSeed, Transforms
 from ._values import (
     Break,
     CellValue,
@@ -106,14 +109,14 @@ class Captured(NamedTuple):
     broken: GraphBreak | None
 
 
-class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors):
+class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors, Bodies, Control, Transforms):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
     handlers = _handlers.handlers
     constructors = _handlers.constructors
     handlers_of_functions: dict[Callable, Callable] = {
         functools.update_wrapper: _builtins.update_wrapper,
-        **_loaded_operators.FUNCTIONS,
+        **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS,
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:
@@ -128,6 +131,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
                 value = vars(module)[setting]
                 self.guards.check(CHECK_EQUAL, constant(vars(module)).then(DICT_ITEM, setting), value)
         self.graph = fx.Graph()
+        self.begin_bodies()
         self.inputs: list[TensorValue | SymbolValue] = []
         self.by_id: dict[int, Value] = {}
         self.keep: list[Any] = []
@@ -167,17 +171,17 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
     def add_input(self, value: TensorValue | SymbolValue, name: str) -> fx.Node:
         """Adds an input of the graph, after the other inputs."""
         name = "L_" + "".join(c if c.isalnum() else "_" for c in name).strip("_") + "_"
-        anchor = self._last_input
+        anchor, graph = self._last_input, self.root_graph
         if anchor is None:
-            first = next(iter(self.graph.nodes), None)
-            where = self.graph.inserting_before(first) if first is not None else None
+            first = next(iter(graph.nodes), None)
+            where = graph.inserting_before(first) if first is not None else None
         else:
-            where = self.graph.inserting_after(anchor)
+            where = graph.inserting_after(anchor)
         if where is None:
-            node = self.graph.placeholder(name)
+            node = graph.placeholder(name)
         else:
             with where:
-                node = self.graph.placeholder(name)
+                node = graph.placeholder(name)
         self._last_input = node
         node.meta["example_value"] = value.example
         node.meta["dynamic_dims"] = getattr(value, "dims", None)
@@ -199,6 +203,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         """Remembers that an object is written, to replay it. The order is that of the first writes."""
         if value.source is not None and not self._has_source_for_writes(value):
             raise Break("a write to an object that cannot be read again")
+        self.check_write(value)
         self.written.setdefault(id(value), value)
         self.keep.append(value)
 
@@ -212,6 +217,8 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         return known[1] if known else {}
 
     def write_global(self, values: dict, name: str, new: Value) -> None:
+        if any(not body.may_write for body in self._bodies):
+            raise Break("a write to a global variable in a function that an operator calls")
         self.globals.setdefault(id(values), (values, {}))[1][name] = new
 
     # -- the user's line
@@ -304,6 +311,7 @@ class Capture:
         self.follows_sizes = self.policy.may_be_dynamic and self.policy.can_follow
         self.table = TABLES[sys.version_info[:2]]
         self.may_have_regions = "backward" in entry.code.co_names
+        self.needs_seed = False
         self.group = 0
         self.frame: Frame | None = None
 
@@ -357,6 +365,7 @@ class Capture:
             self.ex.release()
         ex = Executor(self.table, self._names(), self.policy, self.follows_sizes)
         ex.begin_steps(self.options.may_contain_steps, self.may_have_regions)
+        ex.needs_seed = self.needs_seed
         self.ex = ex
         self.group = 0
         frame = self.frame = self._begin(ex)
@@ -405,6 +414,8 @@ class Capture:
                 except (NeedsSizes, NeedsConstantSizes) as e:
                     self.follows_sizes, stop_at, broken = isinstance(e, NeedsSizes), None, None
                     self.policy.can_follow &= self.follows_sizes
+                except NeedsSeed:
+                    self.needs_seed, stop_at, broken = True, None, None
                 except NeedsNoRegions:
                     self.may_have_regions, stop_at, broken = False, None, None
                 except RecursionError:
@@ -443,7 +454,7 @@ class Capture:
         graph, module = None, None
         if ex.calls or nodes:
             ex.graph.output(tuple(nodes))
-            module = GraphModule({}, ex.graph, "GraphModule")
+            module = GraphModule(ex.modules, ex.graph, "GraphModule")
             inputs = [v.original for v in ex.inputs]
             if ex.trace is not None:
                 ex.trace.stop()

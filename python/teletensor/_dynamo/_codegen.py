@@ -10,6 +10,7 @@ from typing import Any
 from ._attributes import lookup
 from ._resume import call_first
 from ._source import Source, expression
+from ._transforms import TransformValue
 from ._values import (
     DELETED,
     Break,
@@ -19,6 +20,7 @@ from ._values import (
     DictValue,
     ExceptionValue,
     FunctionValue,
+    HandleValue,
     ItemValue,
     IteratorValue,
     Lazy,
@@ -57,7 +59,7 @@ class Code:
         }  # fmt: skip
         self.reads: list[str] = []  # before the graph
         self.lines: list[str] = []  # after it
-        self.outputs: list[TensorValue] = []
+        self.outputs: list[TensorValue | HandleValue] = []
         self._names: dict[int, str] = {}
         self._constants: dict[int, str] = {}
         self._sources: dict[str, str] = {}
@@ -127,7 +129,9 @@ class Code:
         return ", ".join(self.value(v) for v in values)
 
     def _make(self, value: Value) -> str:
-        if isinstance(value, TensorValue):
+        if isinstance(value, (TensorValue, HandleValue)):
+            if value.node is None or value.node.graph is not self.ex.root_graph:
+                raise Break("a tensor of a function that an operator has called is kept")
             self.outputs.append(value)
             return f"g[{len(self.outputs) - 1}]"
         if isinstance(value, SequenceValue):
@@ -159,6 +163,9 @@ class Code:
         if isinstance(value, PartialValue):
             kwargs = "".join(f", {k}={self.value(v)}" for k, v in value.kwargs.items())
             return self._name(f"partial({', '.join(self.value(v) for v in [value.function, *value.args])}{kwargs})")
+        if isinstance(value, TransformValue):
+            options = self.constant(value.options)
+            return self._name(f"{self.constant(value.transform)}({self.value(value.function)}, **{options})")
         if isinstance(value, SuperValue):
             return self._name(f"super({self.constant(value.owner)}, {self.value(value.self)})")
         if isinstance(value, ObjectValue):

@@ -17,6 +17,7 @@ from ._values import (
     DictView,
     ExceptionValue,
     GeneratorValue,
+    HandleValue,
     IteratorValue,
     ObjectValue,
     Raised,
@@ -47,6 +48,8 @@ class Methods:
             return self.call_tensor_method(value, name, args, kwargs)
         if isinstance(value, ObjectValue) or owner is object:
             return self._object_method(value, name, args, kwargs)
+        if isinstance(value, HandleValue):
+            return self.call_handle(value, name, args)
         if isinstance(value, GeneratorValue):
             return self.call_generator_method(value, name, args)
         if name in _SPECIAL and not kwargs and not isinstance(value, ExceptionValue):

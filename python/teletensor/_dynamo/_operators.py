@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from ..utils._pytree import TreeSpec
 from ._attributes import _MISSING, raise_
 from ._symbols import is_symbolic_operand
 from ._values import (
@@ -120,7 +121,9 @@ class Operators:
 
     def is_folded(self, value: Constant) -> bool:
         """Whether operators of the constant run no code of the user's."""
-        return type(value.value).__module__ in ("builtins", "numpy", "enum") or isinstance(value.value, (_C.dtype, _C.device))
+        return type(value.value).__module__ in ("builtins", "numpy", "enum") or isinstance(
+            value.value, (_C.dtype, _C.device, TreeSpec)
+        )
 
     def _in_place(self, sign: str, a: Value, b: Value) -> Value | None:
         if isinstance(a, SequenceValue) and a.cls is list and sign in ("+=", "*="):

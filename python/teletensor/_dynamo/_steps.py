@@ -21,6 +21,7 @@ from ._source import CHECK_IS
 from ._values import Break, Constant, ObjectValue, SequenceValue, TensorValue, Value
 
 _APPLY = vars(Function)["apply"].__func__
+_CONTEXT_METHODS = (FunctionCtx.mark_non_differentiable, FunctionCtx.mark_dirty, FunctionCtx.saved_tensors.fget)
 _OPTIONS = (
     "use_reentrant", "preserve_rng_state", "context_fn", "determinism_check", "debug", "early_stop", "respect_saved_tensors_hooks",
 )  # fmt: skip
@@ -119,10 +120,13 @@ class Steps:
     def checkpoint(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """torch.utils.checkpoint.checkpoint()."""
         given = {k: self.real(v) for k, v in kwargs.items() if k in _OPTIONS}
-        if not self.may_have_regions or not args or any(not isinstance(v, Constant) for v in given.values()):
-            raise Break("torch.utils.checkpoint where the graph has no backward pass")
+        if not args or any(not isinstance(v, Constant) for v in given.values()):
+            raise Break("torch.utils.checkpoint with options")
         if any(given[k].value is not None for k in ("context_fn", "respect_saved_tensors_hooks") if k in given):
             raise Break("torch.utils.checkpoint with options")
+        if not self.may_have_regions:
+            rest = {k: v for k, v in kwargs.items() if k not in _OPTIONS}
+            return self.checkpoint_body(args[0], args[1:], rest, {k: v.value for k, v in given.items()})
         self._has_regions = True
         self.graph.call_function(enter_region, ())
         result = self.call(args[0], args[1:], {k: v for k, v in kwargs.items() if k not in _OPTIONS})
@@ -174,6 +178,8 @@ class Steps:
 
     def special_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
         """The result of a function of this module; None if it is another one, or if it is executed as other functions."""
+        if function in _CONTEXT_METHODS:
+            return self.context_method(function, args)
         if function is _gradients.clear:
             return self.clear_grads(args, kwargs)
         if function is gradients.grad:
@@ -231,8 +237,10 @@ class Steps:
         cls = self.real(args[0])
         given = [self.real(v) for v in args[1:]]
         needs = [isinstance(v, TensorValue) and v.example.requires_grad for v in given]
-        if not isinstance(cls, Constant) or kwargs or _C.is_grad_enabled() and any(needs):
-            raise Break("autograd.Function of a tensor that requires grad")
+        if not isinstance(cls, Constant) or kwargs:
+            raise Break("autograd.Function.apply() with keyword arguments")
+        if _C.is_grad_enabled() and any(needs):
+            return self.apply_recorded(cls.value, given)
         context = ObjectValue(FunctionCtx)
         self.call(self.get_attribute(context, "__init__"), [], {})
         self.set_attribute(context, "needs_input_grad", SequenceValue([Constant(n) for n in needs], tuple))
@@ -240,13 +248,7 @@ class Steps:
         if was_enabled:
             self.set_mode(_C.set_grad_enabled, [Constant(False)])
         try:
-            forward = self.get_attribute(cls, "forward")
-            setup = self.real(self.get_attribute(cls, "setup_context"))
-            if isinstance(setup, Constant) and setup.value is None:
-                result = self.call(forward, [context, *given], {})
-            else:
-                result = self.call(forward, given, {})
-                self.call(setup, [context, SequenceValue(list(given), tuple), result], {})
+            result = self.call_forward(cls, context, given)
         finally:
             if was_enabled:
                 self.set_mode(_C.set_grad_enabled, [Constant(True)])

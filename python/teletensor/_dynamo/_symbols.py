@@ -158,9 +158,9 @@ class Symbols:
 
     def node_of_symbol(self, value: SymbolValue) -> Any:
         """The node of the graph that computes a symbol."""
-        if value.node is None:
+        if value.node is None or not self.is_here(value.node):
             value.node = self._make_node(value)
-        return value.node
+        return self.here(value.node)
 
     def _make_node(self, value: SymbolValue) -> Any:
         name, *operands = value.expression

@@ -171,6 +171,8 @@ class Tensors:
     def begin_trace(self) -> None:
         """Starts inference of metadata, for the session of the first tensor."""
         if self.trace is None:
+            if self.needs_seed:  # nothing that requires grad can be made while the trace lasts
+                self.seed = _C.torch.zeros([], device="cpu").requires_grad_()
             self.trace = _C.ProgramTrace([], True, only_metadata=True, records_sizes=self.follows_sizes)
 
     def stand_in(self, tensor: Tensor, dims: tuple[int, ...] = ()) -> Tensor:
@@ -184,9 +186,11 @@ class Tensors:
     def node_of(self, value: TensorValue) -> fx.Node:
         """The node of a tensor; a tensor that exists becomes an input."""
         if value.node is None:
+            if value.source is None:
+                raise Break("a tensor of a function that an operator has called, outside of that function")
             name = value.source.text(self.slot_names)
             value.node = self.add_input(value, name)
-        return value.node
+        return self.here(value.node)
 
     def arguments(self, value: Value) -> tuple[Any, Any]:
         """An argument of a call in the graph, and the example that infers metadata."""
@@ -196,7 +200,7 @@ class Tensors:
         if isinstance(value, FloatOperand):
             number = value.number
             number.node = number.node or self.add_input(number, number.source.text(self.slot_names))
-            return number.node, number.original
+            return self.here(number.node), number.original
         value = self.plain(value) if isinstance(value, FloatValue) else value
         if isinstance(value, SymbolValue):
             return self.node_of_symbol(value), value.example
@@ -295,7 +299,7 @@ class Tensors:
         if isinstance(result, Tensor):
             if id(result) in known:
                 return known[id(result)]
-            if type(result) is not Tensor:
+            if type(result) is not Tensor and not hasattr(type(result), "run_engine_call"):
                 raise Break(f"a result of the class {type(result).__name__}")
             node.meta["example_value"] = result
             return TensorValue(node, result, Tensor, is_leaf=None)
@@ -432,6 +436,8 @@ class Tensors:
         if name == "item" and not args and not kwargs and self.can_keep_item(value):
             # The number is read after the graph, which may write to the tensor.
             return ItemValue(self.call_in_graph("call_method", "clone", [self.call_in_graph("call_method", "detach", [value])]))
+        if name == "register_hook" and len(args) + len(kwargs) == 1:
+            return self.register_hook(value, [*args, *kwargs.values()][0])
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

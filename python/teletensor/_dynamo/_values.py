@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import itertools
 import types
 from collections.abc import Callable, Iterator
 from typing import Any
 
 from ._source import Source
+
+serials = itertools.count()
 
 
 class Break(Exception):  # noqa: N818 - ends the execution of a frame, not an error
@@ -26,9 +29,19 @@ class Raised(Exception):  # noqa: N818 - the user's exception
 
 
 class Value:
-    """A value. `source` is where the object exists already, or None if the function creates it."""
+    """A value. `source` is where the object exists already, or None if the function creates it.
+
+    Attributes:
+        serial: a number that grows with each value that is made.
+    """
 
     source: Source | None = None
+    serial: int
+
+    def __new__(cls, *_args: Any, **_kwargs: Any) -> Value:
+        made = object.__new__(cls)
+        made.serial = next(serials)
+        return made
 
     @property
     def cls(self) -> type:
@@ -231,6 +244,13 @@ class SuperValue(Value):
 
     def __init__(self, owner: type, self_: Value) -> None:
         self.owner, self.self = owner, self_
+
+
+class HandleValue(Value):
+    """The handle of a hook, which a node of the graph returns."""
+
+    def __init__(self, node: Any) -> None:
+        self.node = node
 
 
 class ItemValue(Value):

@@ -101,12 +101,13 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
         reverse: begin at the last slice.
 
     Returns:
-        the last carried value, and the results of all slices, stacked along dimension 0.
+        the last carried value, and the results of all slices, stacked along dimension `dim`, or 0 if they have fewer dimensions.
     """
     carried, init_spec = pytree.tree_flatten(init)
     leaves, xs_spec = pytree.tree_flatten(xs)
     if not leaves or not carried:
         raise RuntimeError("scan() operator requires initial values and tensors to scan over.")
+    dim = dim % leaves[0].dim() if leaves[0].dim() else dim
     rows = [x.movedim(dim, 0) for x in leaves]
     rows = [x.flip(0) for x in rows] if reverse else rows
     if len({int.__add__(x.size(0), 0) for x in rows}) > 1 or int.__add__(rows[0].size(0), 0) == 0:
@@ -126,6 +127,7 @@ def scan(combine_fn: Callable, init: Any, xs: Any, *, dim: int = 0, reverse: boo
     found = _SCAN(combine, carried, rows, ())
     last, results = list(found[: len(carried)]), list(found[len(carried) :])
     results = [r.flip(0) for r in results] if reverse else results
+    results = [r.movedim(0, dim) if 0 < dim < r.dim() else r for r in results]
     return pytree.tree_unflatten(last, init_spec), pytree.tree_unflatten(results, specs[0])
 
 

@@ -55,7 +55,7 @@ class GraphProgram:
             self._constant = [
                 (at, d) for at, i in enumerate(self._kept) if i not in others for d in range(inputs[i].dim()) if d not in dims[i]
             ]
-        is_flat = all(node.op in ("placeholder", "call_function", "call_method", "output") for node in nodes)
+        is_flat = all(node.op in ("placeholder", "call_function", "call_method", "get_attr", "output") for node in nodes)
         self._has_backward = any(node.target in ("backward", setattr, gradients.grad) for node in nodes)
         self._traces = 0
         # A run without gradients records nothing, but the graph may begin without gradients and enable them.
@@ -144,6 +144,9 @@ class GraphProgram:
                 values[node] = self._given[i] if i in self._captured else next(tensors)
                 if i in self._numbers:
                     values[node] = values[node].size(0)
+                continue
+            if node.op == "get_attr":
+                values[node] = getattr(self.gm, node.target)
                 continue
             args, kwargs = map_arg((node.args, node.kwargs), values.__getitem__)
             if node.op == "output":

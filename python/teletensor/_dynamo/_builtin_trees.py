@@ -1,0 +1,91 @@
+"""torch.utils._pytree during capture: containers that the executor follows are flattened and rebuilt without their Python code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..utils import _pytree as pytree
+from ._values import Break, Constant, DictValue, SequenceValue, TensorValue, Value
+from ._wrap import is_namedtuple
+
+
+class _Leaf:
+    """Stands for a leaf."""
+
+    def __init__(self, value: Value) -> None:
+        self.value = value
+
+
+def _object(ex: Any, value: Value) -> Any:
+    """The tree as an object, with _Leaf for leaves."""
+    value = ex.real(value)
+    if isinstance(value, SequenceValue) and (value.cls in (list, tuple) or is_namedtuple(value.cls)):
+        items = [_object(ex, item) for item in value.items]
+        return value.cls(*items) if is_namedtuple(value.cls) else value.cls(items)
+    if isinstance(value, DictValue):
+        if not all(isinstance(k, Constant) for k, _ in value.items.values()) or value.default_factory is not None:
+            raise Break("a pytree with other keys than constants")
+        return value.cls((k.value, _object(ex, v)) for k, v in value.items.values())
+    is_node = isinstance(value, Constant) and value.value is not None and not pytree.tree_is_leaf(value.value)
+    if is_node or not isinstance(value, (Constant, TensorValue)) and value.cls in pytree.SUPPORTED_NODES:
+        raise Break(f"a {value.cls.__name__} as a pytree")
+    return _Leaf(value)
+
+
+def _value(obj: Any) -> Value:
+    if isinstance(obj, _Leaf):
+        return obj.value
+    if isinstance(obj, (list, tuple)) and (type(obj) in (list, tuple) or is_namedtuple(type(obj))):
+        return SequenceValue([_value(item) for item in obj], type(obj))
+    if isinstance(obj, dict):
+        return DictValue({k: (Constant(k), _value(v)) for k, v in obj.items()}, type(obj))
+    raise Break(f"a {type(obj).__name__} as a pytree")
+
+
+def _no_options(args: list[Value], kwargs: dict[str, Value], count: int) -> None:
+    if kwargs or len(args) != count:
+        raise Break("pytree functions with options")
+
+
+def flatten(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """tree_flatten()"""
+    _no_options(args, kwargs, 1)
+    leaves, spec = pytree.tree_flatten(_object(ex, args[0]))
+    return SequenceValue([SequenceValue([leaf.value for leaf in leaves], list), Constant(spec)], tuple)
+
+
+def leaves(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """tree_leaves()"""
+    _no_options(args, kwargs, 1)
+    return SequenceValue([leaf.value for leaf in pytree.tree_leaves(_object(ex, args[0]))], list)
+
+
+def structure(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """tree_structure()"""
+    _no_options(args, kwargs, 1)
+    return Constant(pytree.tree_structure(_object(ex, args[0])))
+
+
+def unflatten(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """tree_unflatten()"""
+    _no_options(args, kwargs, 2)
+    values, spec = args[0], ex.real(args[1])
+    if not isinstance(spec, Constant):
+        values, spec = args[1], ex.real(args[0])
+    if not isinstance(spec, Constant) or not isinstance(spec.value, pytree.TreeSpec):
+        raise Break("tree_unflatten() without a TreeSpec")
+    return _value(pytree.tree_unflatten([_Leaf(v) for v in ex.elements(values)], spec.value))
+
+
+def map_trees(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """tree_map()"""
+    if kwargs or len(args) < 2:
+        raise Break("pytree functions with options")
+    trees = [_object(ex, tree) for tree in args[1:]]
+    return _value(pytree.tree_map(lambda *found: _Leaf(ex.call(args[0], [leaf.value for leaf in found], {})), *trees))
+
+
+FUNCTIONS = {
+    pytree.tree_flatten: flatten, pytree.tree_leaves: leaves, pytree.tree_structure: structure, pytree.tree_unflatten: unflatten,
+    pytree.tree_map: map_trees,
+}  # fmt: skip
