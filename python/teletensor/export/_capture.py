@@ -14,6 +14,7 @@ from typing import Any
 
 from .._C import Tensor
 from .._higher_order_ops._operator import set_recorder
+from ..fx.experimental import _merge
 from ..fx.experimental._recorded import GradientsRequestedError, RecordedTensor
 from ..fx.experimental._recording import Recording
 from ..fx.experimental._regions import record_operator
@@ -25,22 +26,10 @@ from ..utils import _pytree as pytree
 from .graph_signature import ConstantArgument, InputKind, InputSpec, TensorArgument
 
 
-class Captured:
-    """A recorded call.
+class Captured(_merge.Captured):
+    """A recorded call of a module, with the specifications of its placeholders, in order."""
 
-    Attributes:
-        recording: the graph, without an output node.
-        input_specs: of the placeholders, in order.
-        constants: constant tensors by name.
-        outputs: the leaves of the result: nodes, sizes and constants.
-        out_spec: the structure of the result.
-    """
-
-    recording: Recording
     input_specs: list[InputSpec]
-    constants: dict[str, Tensor]
-    outputs: list[Any]
-    out_spec: Any
 
 
 def _identifier(text: str) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from ..fx.experimental._merge import StructureError, Symbol, check_constants, merge, sample_points, violated_guards
 from ..fx.experimental._regions import without_mode_changes
 from ..fx.experimental._sizes import RecordedSize, SizeLog, value_of
 from ..fx.experimental.proxy_tensor import remove_unused_items
@@ -17,8 +18,7 @@ from ..utils import _pytree as pytree
 from ._capture import Captured, capture
 from ._checks import InputCheck, TensorInput
 from ._errors import UserError
-from ._symbolic import StructureError, check_constants, merge, sample_points, violated_guards
-from .dynamic_shapes import Symbol, combined_args, symbols_of
+from .dynamic_shapes import combined_args, symbols_of
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, ValueRange
 from .graph_signature import (
     ConstantArgument,

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from .._C import Tensor
+from ..fx.experimental._merge import Symbol
 from ..nn import Module
 from ..utils import _pytree as pytree
 
@@ -165,23 +166,6 @@ def combined_args(module: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str,
     """The arguments by the names of forward's parameters."""
     signature = inspect.signature(module.forward if isinstance(module, Module) else module)
     return dict(signature.bind(*args, **kwargs).arguments)
-
-
-class Symbol:
-    """A size that may differ between calls.
-
-    Attributes:
-        name: in the printed graph.
-        hint: the size in the example.
-        low, high: the range; None is unbounded.
-        declared_low: whether the user has given the lower bound.
-        kind: "named", "DYNAMIC" or "AUTO".
-        places: the dimensions that have it: leaf, dimension, factor and offset.
-    """
-
-    def __init__(self, name: str, hint: int, low: int, high: int | None, kind: str) -> None:
-        self.name, self.hint, self.low, self.high, self.kind = name, hint, low, high, kind
-        self.places: list[tuple[int, int, int, int]] = []
 
 
 def _specs_of_leaves(specs: Any, value: Any, path: str, found: list[tuple[Any, str]]) -> None:
