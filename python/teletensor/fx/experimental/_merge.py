@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 from ... import _C
 from ..._C import Tensor
@@ -276,30 +276,40 @@ def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[
     return merger.expression
 
 
-def violated_guards(captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> list[str]:
-    """The comparisons of sizes whose outcome may differ within the ranges, as text."""
+class ViolatedGuard(NamedTuple):
+    """A comparison whose outcome may differ: its text, its relation that holds for the example, and the compared difference."""
+
+    text: str
+    relation: str = ""
+    difference: Expression | None = None
+
+
+def violated_guards(
+    captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]
+) -> list[ViolatedGuard]:
+    """The comparisons of sizes whose outcome may differ within the ranges."""
     logs = [c.recording.log.guards for c in captures]
-    found: list[str] = []
+    found: list[ViolatedGuard] = []
     if len({len(log) for log in logs}) > 1 and not any(g.outcome != h.outcome for row in zip(*logs) for g, h in [(row[0], r) for r in row]):
-        return ["comparisons of sizes, of which there are more for some sizes than for others"]
+        return [ViolatedGuard("comparisons of sizes, of which there are more for some sizes than for others")]
     for row in zip(*logs):
         values = tuple(g.left - g.right for g in row)
         first = row[0]
         if any(g.relation != first.relation for g in row):
-            found.append(first.text)
+            found.append(ViolatedGuard(first.text))
             break
         if first.relation == "constant" and len(set(values)) > 1:
-            found.append(first.text)
+            found.append(ViolatedGuard(first.text))
             continue
         relation = first.relation if first.outcome else NEGATED[first.relation]
         if len(set(values)) == 1:
             continue
         if any(g.outcome != first.outcome for g in row):
-            found.append(first.text)
+            found.append(ViolatedGuard(first.text, relation, fitted(values, samples)))
             break  # what follows depends on it
-        if not holds(relation, fitted(values, samples), values, ranges):
-            found.append(first.text)
-    return list(dict.fromkeys(found))
+        if not holds(relation, difference := fitted(values, samples), values, ranges):
+            found.append(ViolatedGuard(first.text, relation, difference))
+    return list({g.text: g for g in found}.values())
 
 
 def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:

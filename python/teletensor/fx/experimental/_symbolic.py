@@ -6,7 +6,7 @@ function permits no other size is a constant too.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from typing import Any
 
 from ..._C import Tensor
@@ -227,10 +227,10 @@ def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol]) -> Gr
     return module
 
 
-def remove_unused_items(graph: Graph) -> None:
-    """Removes items of several results, sizes and reads of attributes that no node uses."""
+def remove_unused_items(graph: Graph, kept: Collection[Node] = ()) -> None:
+    """Removes items of several results, sizes and reads of attributes that no node uses, except those of `kept`."""
     for node in reversed(list(graph.nodes)):
-        if not node.users and (node.op == "get_attr" or getattr(node.target, "__name__", "") == "getitem" or is_size(node)):
+        if node not in kept and not node.users and (node.op == "get_attr" or getattr(node.target, "__name__", "") == "getitem" or is_size(node)):
             graph.erase_node(node)
 
 
