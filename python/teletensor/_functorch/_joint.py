@@ -11,7 +11,17 @@ from ..autograd import gradients
 from ..fx.experimental._composites import COMPOSITES
 from ..fx.experimental._expanded import Expanded
 from ..fx.experimental._functional import functional
+from ..fx.experimental._merge import Symbol
 from ..fx.experimental._recording import Recording
+from ..fx.experimental._symbolic import (
+    Family,
+    Point,
+    captured_of,
+    remove_unused_items,
+    resized,
+    sizes_at,
+    symbols_of_example,
+)
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree
 
@@ -54,6 +64,19 @@ def _metadata(f: Callable, args: tuple) -> list[tuple]:
         return [(tuple(t.shape), t.dtype, t.device, t.requires_grad) for t in pytree.tree_leaves(result) if isinstance(t, Tensor)]
     finally:
         tracing.stop()
+
+
+def _undetached(module: GraphModule, places: list[int]) -> None:
+    """Removes the calls of detach() that tracing adds to results that require grad."""
+    output = next(n for n in reversed(module.graph.nodes) if n.op == "output")
+    results = list(output.args[0])
+    for place in places:
+        node = results[place]
+        if getattr(node.target, "_opname", "") == "detach" and node.args[0].op == "call_function":
+            results[place] = node.args[0]
+    output.args = (type(output.args[0])(results),)
+    module.graph.eliminate_dead_code()
+    module.recompile()
 
 
 def joint_graph(f: Callable, args: tuple, states: list[Tensor], decompositions: dict[Any, Callable] | None) -> Joint:
@@ -105,8 +128,37 @@ def joint_graph(f: Callable, args: tuple, states: list[Tensor], decompositions: 
         outputs = expanded.replay(made)
     recording.graph.output([recording.own(v)._node if isinstance(v, Tensor) else v for v in outputs])
     module, written = functional(GraphModule(recording.root, recording.graph))
+    _undetached(module, [len(written) + i for i in differentiable])
     names = [f"primals_{i}" for i in range(1, len(primals) + 1)]
     places = iter(range(len(found)))
     results = [Place(next(places)) if isinstance(v, Tensor) else v for v in values]
     needs = [i in targets for i in range(len(primals))]
     return Joint(module, primals, [names.index(w) for w in written], results, len(found), spec, differentiable, needs)
+
+
+def symbolic_joint(
+    f: Callable, args: tuple, states: list[Tensor], decompositions: dict[Any, Callable] | None, fixed: int = 0
+) -> tuple[Joint, list[Symbol]]:
+    """joint_graph() for many sizes of the tensors in `args`, and the symbols that their sizes are.
+
+    A symbol's places are positions among the leaves of `args`. Sizes of 0 and 1 in the example, and those of
+    the first `fixed` leaves, are constants.
+    """
+    leaves, spec = pytree.tree_flatten(args)
+    structure: list[Any] = []
+
+    def record(symbols: list[Symbol], point: Point) -> Any:
+        given = resized(leaves, sizes_at(leaves, symbols, point))
+        joint = joint_graph(f, pytree.tree_unflatten(given, spec), states, decompositions)
+        made: Any = captured_of(joint.module)
+        structure[:] = [made.out_spec]
+        others = [None if isinstance(r, Place) else r for r in joint.results]
+        made.out_spec = (made.out_spec, joint.written, joint.num_results, joint.differentiable, joint.needs_grad, joint.spec, others)
+        made.joint = joint
+        return made
+
+    made, symbols = Family(record, symbols_of_example([*[None] * fixed, *leaves[fixed:]], False)).run()
+    graph = made.recording.graph
+    graph.output(pytree.tree_unflatten(made.outputs, structure[0]))
+    remove_unused_items(graph)
+    return made.joint._replace(module=GraphModule(made.recording.root, graph)), symbols

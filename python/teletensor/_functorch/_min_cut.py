@@ -11,6 +11,7 @@ import operator
 from typing import Any
 
 from .._C import Tensor
+from ..fx.experimental._symbolic import is_size
 from ..fx.graph import Graph
 from ..fx.node import Node
 
@@ -32,6 +33,8 @@ def _again(node: Node) -> bool:
 
 def _bytes(node: Node) -> int:
     value = node.meta.get("val")
+    if is_size(node):
+        return 1
     return max(value.numel() * value.element_size(), 1) if isinstance(value, Tensor) else _INFINITE
 
 

@@ -8,14 +8,20 @@ from typing import Any
 from .. import _C, nn
 from .._C import Tensor
 from .._grad_mode import no_grad
+from .._library import aten
 from ..autograd import Function
 from ..fx.experimental._functional import check_apart
+from ..fx.experimental._merge import Symbol
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree
-from ._joint import Joint, Place, joint_graph
+from ._export_module import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module
+from ._joint import Joint, Place, joint_graph, symbolic_joint
 from .partitioners import default_partition
 
-__all__ = ["aot_function", "aot_module", "aot_module_simplified", "make_boxed_compiler", "make_boxed_func"]
+__all__ = [
+    "BackwardSignature", "GraphSignature", "aot_export_joint_simple", "aot_export_module", "aot_function", "aot_module",
+    "aot_module_simplified", "make_boxed_compiler", "make_boxed_func",
+]  # fmt: skip
 
 
 def make_boxed_func(f: Callable) -> Callable:
@@ -48,20 +54,36 @@ def _examples(module: GraphModule) -> list:
     return [n.meta["val"] for n in module.graph.nodes if n.op == "placeholder"]
 
 
+def _store_in_graph(module: GraphModule, written: list[int]) -> None:
+    """Replaces the graph's first results, the new values of the inputs at these positions, by calls of copy_."""
+    output = next(n for n in reversed(module.graph.nodes) if n.op == "output")
+    inputs = [n for n in module.graph.nodes if n.op == "placeholder"]
+    results = list(output.args[0])
+    with module.graph.inserting_before(output):
+        for place, value in zip(written, results):
+            copied = module.graph.call_function(aten.packet("copy_").default, (inputs[place], value))
+            copied.meta["val"] = inputs[place].meta.get("val")
+    output.args = (results[len(written) :],)
+    module.recompile()
+
+
 class _Compiled:
     """The compiled graphs of a function for arguments of one signature."""
 
-    def __init__(self, joint: Joint, fw_compiler: Callable, bw_compiler: Callable, partition_fn: Callable, inference: Callable) -> None:
+    def __init__(self, joint: Joint, options: _Options) -> None:
         self.joint = joint
         self.num_forward = len(joint.written) + joint.num_results
         if not joint.differentiable:
             forward, _ = default_partition(joint.module, (), num_fwd_outputs=self.num_forward)
-            self.forward = inference(forward, _examples(forward))
+            if options.keeps_writes and joint.written:
+                _store_in_graph(forward, joint.written)
+                self.joint = joint._replace(written=[])
+            self.forward = options.inference(forward, _examples(forward))
             self.backward = None
             return
-        forward, backward = partition_fn(joint.module, _examples(joint.module), num_fwd_outputs=self.num_forward)
-        self.forward = fw_compiler(forward, _examples(forward))
-        self.backward = bw_compiler(backward, _examples(backward))
+        forward, backward = options.partition(joint.module, _examples(joint.module), num_fwd_outputs=self.num_forward)
+        self.forward = options.forward(forward, _examples(forward))
+        self.backward = options.backward(backward, _examples(backward))
 
     def _finish_writes(self, primals: tuple, values: list) -> list:
         """Stores the new values of written inputs; returns the rest."""
@@ -81,7 +103,9 @@ class _Compiled:
             def forward(ctx: Any, *given: Tensor) -> tuple:
                 values = _call(compiled.forward, list(given))
                 results = compiled._finish_writes(given, values[: compiled.num_forward])
-                ctx.save_for_backward(*values[compiled.num_forward :])
+                saved = values[compiled.num_forward :]
+                ctx.sizes = [v for v in saved if not isinstance(v, Tensor)]  # after the tensors
+                ctx.save_for_backward(*saved[: len(saved) - len(ctx.sizes)])
                 constant = [r for i, r in enumerate(results) if i not in joint.differentiable]
                 ctx.mark_non_differentiable(*constant)
                 return tuple(results)
@@ -91,7 +115,7 @@ class _Compiled:
                 if _C.is_grad_enabled():  # the saved values have no history
                     raise RuntimeError("aot_autograd does not support double backward: a backward pass with create_graph=True")
                 given = [tangents[i].contiguous() for i in joint.differentiable]
-                return tuple(_call(compiled.backward, [*ctx.saved_tensors, *given]))
+                return tuple(_call(compiled.backward, [*ctx.saved_tensors, *ctx.sizes, *given]))
 
         return CompiledFunction.apply(*primals)
 
@@ -117,15 +141,41 @@ class _Options:
 
     def __init__(
         self, fw_compiler: Callable, bw_compiler: Callable | None, partition_fn: Callable, decompositions: dict | None,
-        inference_compiler: Callable | None,
+        inference_compiler: Callable | None, keeps_writes: bool = False,
     ) -> None:  # fmt: skip
         self.forward, self.backward = fw_compiler, bw_compiler or fw_compiler
         self.inference = inference_compiler or fw_compiler
-        self.partition, self.decompositions = partition_fn, decompositions
+        self.partition, self.decompositions, self.keeps_writes = partition_fn, decompositions, keeps_writes
 
     def compile(self, f: Callable, args: tuple, states: list[Tensor]) -> _Compiled:
-        joint = joint_graph(f, args, states, self.decompositions)
-        return _Compiled(joint, self.forward, self.backward, self.partition, self.inference)
+        """The graphs for arguments of these sizes."""
+        return _Compiled(joint_graph(f, args, states, self.decompositions), self)
+
+    def compile_symbolic(self, f: Callable, args: tuple, fixed: int) -> tuple[_Compiled, _Accepted]:
+        """The graphs for arguments of many sizes, and the sizes that they serve; those of the first `fixed` leaves are constants."""
+        joint, symbols = symbolic_joint(f, args, [], self.decompositions, fixed)
+        return _Compiled(joint, self), _Accepted(pytree.tree_leaves(args), symbols)
+
+
+class _Accepted:
+    """The sizes that a symbolic graph serves."""
+
+    def __init__(self, leaves: list[Any], symbols: list[Symbol]) -> None:
+        self.sizes = {(i, d): n for i, x in enumerate(leaves) if isinstance(x, Tensor) for d, n in enumerate(tuple(x.shape))}
+        for symbol in symbols:
+            self.sizes |= dict.fromkeys([(i, d) for i, d, _, _ in symbol.places], symbol.name)
+
+    def __call__(self, leaves: list[Any]) -> bool:
+        """Whether leaves of arguments, of the same ranks as the example's, have such sizes."""
+        known: dict[str, int] = {}
+        for (i, dim), expected in self.sizes.items():
+            size = leaves[i].shape[dim]
+            if isinstance(expected, str):
+                if size < 2 or known.setdefault(expected, size) != size:
+                    return False
+            elif size != expected:
+                return False
+        return True
 
 
 def aot_function(
@@ -145,19 +195,21 @@ def aot_function(
         partition_fn: divides the joint graph.
         decompositions: functions by overload of torch.ops.aten that are recorded in its place.
         inference_compiler: for calls that record no gradients, by default fw_compiler.
+        num_params_buffers: how many of the first tensors are parameters and buffers, whose sizes are constants with `dynamic`.
+        keep_inference_input_mutations: graphs for calls that record no gradients store new values of their inputs themselves.
+        dynamic: graphs compute what follows from sizes of at least 2, and serve all sizes that fn permits. Equal sizes of the first
+            call are one symbol, as in PyTorch. Compilers receive the first call's sizes as examples.
         enable_log: has no effect; nothing is logged.
 
     Raises:
-        NotImplementedError: fn cannot be traced, its backward pass cannot be expanded, or `dynamic`,
-            `keep_inference_input_mutations` or `disable_functionalization` is set.
+        NotImplementedError: fn cannot be traced, its backward pass cannot be expanded, or `disable_functionalization` is set.
     """
     del enable_log
-    if dynamic or keep_inference_input_mutations or disable_functionalization or num_params_buffers:
-        raise NotImplementedError(
-            "[aot_function] expected the defaults of dynamic, keep_inference_input_mutations, disable_functionalization and "
-            "num_params_buffers"
-        )
-    options = _Options(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    if disable_functionalization:
+        raise NotImplementedError("[aot_function] disable_functionalization: the engine's backward passes are expanded without writes")
+    options = _Options(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, keep_inference_input_mutations)
+    if dynamic:
+        return _symbolic_function(fn, options, num_params_buffers)
     known: dict[Any, _Compiled] = {}
 
     def call(*args: Any, **kwargs: Any) -> Any:
@@ -168,6 +220,25 @@ def aot_function(
         if key not in known:
             known[key] = options.compile(lambda a, k: fn(*a, **k), (list(args), kwargs), [])
         return known[key].run(tensors)
+
+    return call
+
+
+def _symbolic_function(fn: Callable, options: _Options, fixed: int) -> Callable:
+    """aot_function(dynamic=True)."""
+    known: dict[Any, list[tuple[_Compiled, _Accepted]]] = {}
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        tensors = [x for x in leaves if isinstance(x, Tensor)]
+        constants = tuple(None if isinstance(x, Tensor) else x for x in leaves)
+        kinds = tuple((t.dim(), t.is_contiguous(), t.dtype, t.device, t.requires_grad) for t in tensors)
+        found = known.setdefault((str(spec), constants, _C.is_grad_enabled(), kinds), [])
+        for compiled, accepted in found:
+            if accepted(leaves):
+                return compiled.run(tensors)
+        found.append(options.compile_symbolic(lambda a, k: fn(*a, **k), (list(args), kwargs), fixed))
+        return found[-1][0].run(tensors)
 
     return call
 
@@ -220,9 +291,7 @@ def aot_module_simplified(
     Args:
         args: example arguments, all of them tensors. The other arguments are those of aot_function().
     """
-    if keep_inference_input_mutations:
-        raise NotImplementedError("[aot_module_simplified] graphs do not write to their inputs")
-    options = _Options(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    options = _Options(fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, keep_inference_input_mutations)
     compiled = options.compile(lambda a: mod(*a), (list(args),), _states(mod))
     expected = _signature(list(args))[1]
 

@@ -6,6 +6,7 @@ import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
+from ..fx.experimental._symbolic import is_size
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
@@ -78,6 +79,7 @@ def _part(joint: GraphModule, inputs: Sequence[Node], outputs: list[Any]) -> Gra
 def _divided(joint: GraphModule, saved: list[Node], num_fwd_outputs: int) -> tuple[GraphModule, GraphModule]:
     primals, tangents = _inputs(joint)
     forward, backward = _outputs(joint, num_fwd_outputs)
+    saved = sorted(saved, key=is_size)  # sizes after tensors
     return _part(joint, primals, [*forward, *saved]), _part(joint, [*saved, *tangents], backward)
 
 
@@ -97,6 +99,15 @@ def _saved_by_default(joint: GraphModule, num_fwd_outputs: int) -> list[Node]:
             for user in node.users:
                 if user.target is operator.getitem and user in _needed(backward, known - {user, node}) and user not in found:
                     found.append(user)
+    return _sizes_instead(list(dict.fromkeys(found)), wanted - known, backward)
+
+
+def _sizes_instead(saved: list[Node], later: set[Node], results: list[Any]) -> list[Node]:
+    """The saved values, with the sizes in place of those of which backward reads nothing else."""
+    found: list[Node] = []
+    for node in saved:
+        users = [u for u in node.users if u in later]
+        found += users if users and all(map(is_size, users)) and node not in results else [node]
     return list(dict.fromkeys(found))
 
 

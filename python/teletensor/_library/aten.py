@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import importlib
+import math
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -77,12 +78,69 @@ def _batch_norm_functional(input: Tensor, weight, bias, running_mean, running_va
 
 
 def _upsample(mode: str) -> Callable:
-    def call(self: Tensor, output_size, scales_h=None, scales_w=None) -> Tensor:
+    """upsample_nearest2d; its overload `vec` has factors in place of scales."""
+    vector = _upsample_vector(mode, False)
+
+    def call(self: Tensor, output_size, scales_h=None, scales_w=None, *, scale_factors=None) -> Tensor:
+        if output_size is None or scale_factors is not None or isinstance(scales_h, (list, tuple)):
+            return vector(self, output_size, scales_h if scale_factors is None else scale_factors)
         if scales_h is not None or scales_w is not None:
             raise NotImplementedError(f"[torch.ops.aten.upsample_{mode}] expected an output size without scales")
         return _functional("interpolate")(self, tuple(output_size), mode=mode)
 
     return call
+
+
+def _upsample_vector(mode: str, aligned: bool = True) -> Callable:
+    """The overloads `vec` of upsampling operators: sizes or factors."""
+
+    def call(input: Tensor, output_size, *rest, **named) -> Tensor:  # noqa: A002 - PyTorch's name
+        values = dict(zip(("align_corners", "scale_factors") if aligned else ("scale_factors",), rest)) | named
+        options = {"align_corners": values["align_corners"]} if aligned else {}
+        factors = None if output_size is not None else tuple(values["scale_factors"])
+        size = None if output_size is None else tuple(output_size)
+        return _functional("interpolate")(input, size, factors, mode=mode, **options)
+
+    return call
+
+
+def _assert_tensor_metadata(a: Tensor, size=None, stride=None, dtype=None, *, device=None, layout=None) -> None:
+    """Raises RuntimeError if a tensor has not these sizes, strides, dtype, device and layout."""
+    for name, found, expected in (
+        ("sizes", tuple(a.shape), size and tuple(size)), ("strides", tuple(a.stride()), stride and tuple(stride)),
+        ("dtype", a.dtype, dtype), ("device", a.device, device and _C.device(device)), ("layout", a.layout, layout),
+    ):  # fmt: skip
+        if expected is not None and found != expected and not (name == "device" and "meta" in (found.type, expected.type)):
+            raise RuntimeError(f"Tensor {name} mismatch! Expected: {expected}, Got: {found}")
+
+
+def _adaptive_max_pool(name: str) -> Callable:
+    return lambda self, output_size: _functional(name)(self, tuple(output_size), return_indices=True)
+
+
+def _factor(normalization: int, count: int) -> float:
+    return (1.0, count**-0.5, 1 / count)[normalization]
+
+
+def _count(sizes, dim) -> int:
+    return math.prod(sizes[d] for d in dim)
+
+
+def _fft_r2c(self: Tensor, dim, normalization: int, onesided: bool) -> Tensor:
+    scale = _factor(normalization, _count(self.shape, dim))
+    if not onesided:
+        return _C.ops.fft_c2c(self.to(_C.complex128 if self.dtype == _C.float64 else _C.complex64), list(dim), scale, True)
+    return _C.ops.fft_r2c(self, list(dim), scale)
+
+
+def _fft_c2r(self: Tensor, dim, normalization: int, last_dim_size: int) -> Tensor:
+    sizes = list(self.shape)
+    sizes[dim[-1]] = last_dim_size
+    return _C.ops.fft_c2r(self, list(dim), _factor(normalization, _count(sizes, dim)), last_dim_size)
+
+
+def _fft_c2c(self: Tensor, dim, normalization: int, forward: bool) -> Tensor:
+    return _C.ops.fft_c2c(self, list(dim), _factor(normalization, _count(self.shape, dim)), forward)
 
 
 def _sparse(name: str) -> Callable:
@@ -109,6 +167,17 @@ _OWN: dict[str, Callable] = {
     "_native_batch_norm_legit_functional": _batch_norm_functional,
     "_native_batch_norm_legit_no_training": _batch_norm_of_statistics,
     "upsample_nearest2d": _upsample("nearest"),
+    **{f"upsample_{m}{n}d": _upsample_vector(m) for m, n in (("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3))},
+    **{f"upsample_nearest{n}d": _upsample_vector("nearest", False) for n in (1, 3)},
+    **{f"_upsample_nearest_exact{n}d": _upsample_vector("nearest-exact", False) for n in (1, 2, 3)},
+    "_assert_tensor_metadata": _assert_tensor_metadata,
+    "adaptive_max_pool2d": _adaptive_max_pool("adaptive_max_pool2d"),
+    "adaptive_max_pool3d": _adaptive_max_pool("adaptive_max_pool3d"),
+    "im2col": lambda self, kernel_size, dilation, padding, stride: _C.ops.im2col(self, kernel_size, dilation, padding, stride),
+    "col2im": lambda self, output_size, *rest: _C.ops.col2im(self, output_size, *rest),
+    "_fft_r2c": _fft_r2c,
+    "_fft_c2r": _fft_c2r,
+    "_fft_c2c": _fft_c2c,
     "_to_copy": _to_copy,
     "_softmax": _softmax(_C.ops.softmax),
     "_log_softmax": _softmax(_C.ops.log_softmax),

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from ..utils._pytree import register_dataclass as _register
 from ._archive import load, save
-from ._export import draft_export, export
+from ._draft_export import draft_export
+from ._export import export
 from .dynamic_shapes import AdditionalInputs, Constraint, Dim, ShapesCollection, dims
 from .exported_program import CustomDecompTable, ExportedProgram, ModuleCallEntry, ModuleCallSignature, default_decompositions
 from .graph_signature import ExportBackwardSignature, ExportGraphSignature

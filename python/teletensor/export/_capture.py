@@ -14,6 +14,7 @@ from typing import Any
 
 from .._C import Tensor
 from .._higher_order_ops._operator import set_recorder
+from ..fx.experimental import _merge
 from ..fx.experimental._recorded import GradientsRequestedError, RecordedTensor
 from ..fx.experimental._recording import Recording
 from ..fx.experimental._regions import record_operator
@@ -22,25 +23,15 @@ from ..fx.experimental.proxy_tensor import module_stack
 from ..fx.node import Node
 from ..nn import Module
 from ..utils import _pytree as pytree
+from ._preserved import recorded_calls
 from .graph_signature import ConstantArgument, InputKind, InputSpec, TensorArgument
 
 
-class Captured:
-    """A recorded call.
+class Captured(_merge.Captured):
+    """A recorded call of a module, with the specifications of its placeholders, in order."""
 
-    Attributes:
-        recording: the graph, without an output node.
-        input_specs: of the placeholders, in order.
-        constants: constant tensors by name.
-        outputs: the leaves of the result: nodes, sizes and constants.
-        out_spec: the structure of the result.
-    """
-
-    recording: Recording
     input_specs: list[InputSpec]
-    constants: dict[str, Tensor]
-    outputs: list[Any]
-    out_spec: Any
+    calls: list[Any]  # of submodules whose signatures are preserved
 
 
 def _identifier(text: str) -> str:
@@ -147,6 +138,7 @@ def _store_lines(until: FrameType) -> Callable[[Node], None]:
 
 def capture(
     module: Module, args: tuple, kwargs: dict[str, Any], sizes: dict[int, tuple], log: SizeLog, stores_lines: bool = False,
+    preserved: tuple[str, ...] = (),
 ) -> Captured:  # fmt: skip
     """Records module(*args, **kwargs).
 
@@ -154,12 +146,13 @@ def capture(
         sizes: sizes of tensors among the leaves of (args, kwargs), by position, that differ from the example's.
         log: receives the sizes that the program computes.
         stores_lines: whether nodes have the user's lines of code as meta["stack_trace"].
+        preserved: the names of submodules whose calls are noted.
     """
     made = Captured()
     recording = made.recording = Recording(True, log=log, keeps_mode_changes=True)
     if stores_lines:
         recording.on_node = _store_lines(sys._getframe())
-    made.input_specs, made.constants = [], {}
+    made.input_specs, made.constants, made.calls = [], {}, []
     values = _add_states(module, made)
     leaves, spec = pytree.tree_flatten((args, kwargs))
     constants = recording.on_constant = _Constants(made, module)
@@ -180,7 +173,8 @@ def capture(
     former = set_recorder(record_operator)
     try:
         with _swapped(module, values, recording):
-            with module_stack(module, recording), recording:
+            calls = recorded_calls(module, preserved, lambda t: recording.own(t)._node, made.calls)
+            with module_stack(module, recording), calls, recording:
                 result = module(*given_args, **given_kwargs)
             _check_attributes(module)
     except GradientsRequestedError as e:

@@ -6,13 +6,12 @@ from collections.abc import Callable
 from typing import Any
 
 from ..fx.experimental._functional import Functionaliser
+from ..fx.experimental._merge import StructureError, Symbol, merge, sample_points
 from ..fx.experimental._sizes import RecordedSize, SizeLog
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ._capture import Captured
 from ._checks import TensorInput
-from ._symbolic import StructureError, merge, sample_points
-from .dynamic_shapes import Symbol
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,

@@ -291,7 +291,18 @@ def _module_call(entry: dict) -> ModuleCallEntry:
         specs.append(pytree.treespec_loads(call[key]))
     arguments = call.get("forward_arg_names")
     arguments = arguments if arguments is None else [node_name(n) for n in arguments]
-    return ModuleCallEntry(name, ModuleCallSignature([], [], *specs, arguments))
+    values = [[_call_argument(v) for v in call.get(k) or []] for k in ("inputs", "outputs")] if name else [[], []]
+    return ModuleCallEntry(name, ModuleCallSignature(*values, *specs, arguments))
+
+
+def _call_argument(value: dict) -> Any:
+    """A value of a submodule's call."""
+    key, content = _union(value)
+    if key == "as_tensor":
+        return TensorArgument(node_name(content["name"]))
+    if key == "as_sym_int":
+        return SymIntArgument(node_name(content["as_name"]))
+    return ConstantArgument("", None if key == "as_none" else plain(key, content))
 
 
 def _check_factories(data: Any) -> None:

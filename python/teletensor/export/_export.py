@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import inspect
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import _C
 from .._C import Tensor
+from ..fx.experimental._merge import StructureError, Symbol, ViolatedGuard, check_constants, merge, sample_points, violated_guards
 from ..fx.experimental._regions import without_mode_changes
 from ..fx.experimental._sizes import RecordedSize, SizeLog, value_of
 from ..fx.experimental.proxy_tensor import remove_unused_items
@@ -17,9 +18,12 @@ from ..utils import _pytree as pytree
 from ._capture import Captured, capture
 from ._checks import InputCheck, TensorInput
 from ._errors import UserError
-from ._symbolic import StructureError, check_constants, merge, sample_points, violated_guards
-from .dynamic_shapes import Symbol, combined_args, symbols_of
-from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, ValueRange
+from ._fixes import ViolatedError, suggested_fixes
+from ._module_calls import entries
+from ._preserved import check_names
+from ._strict import check_whole
+from .dynamic_shapes import combined_args, symbols_of
+from .exported_program import ExportedProgram, ModuleCallSignature, ValueRange
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -31,12 +35,22 @@ from .graph_signature import (
 )
 
 
-class _Attempt:
+class Exported(NamedTuple):
+    """A module with its example arguments, and the names of the submodules whose signatures are preserved."""
+
+    module: Module
+    args: tuple
+    kwargs: dict[str, Any]
+    preserved: tuple[str, ...] = ()
+
+
+class Attempt:
     """An export with some of the declared symbols."""
 
-    def __init__(self, module: Module, args: tuple, kwargs: dict[str, Any], symbols: list[Symbol]) -> None:
-        self.module, self.args, self.kwargs, self.symbols = module, args, kwargs, symbols
-        self.leaves = pytree.tree_leaves((args, kwargs))
+    def __init__(self, what: Exported, symbols: list[Symbol]) -> None:
+        self.module, self.args, self.kwargs, self.preserved = what
+        self.symbols = symbols
+        self.leaves = pytree.tree_leaves((self.args, self.kwargs))
 
     def _sizes(self, point: dict[str, int]) -> dict[int, tuple]:
         """The sizes of the tensors among the arguments for sizes of the symbols."""
@@ -48,7 +62,7 @@ class _Attempt:
         return {i: tuple(s) for i, s in found.items()}
 
     def _capture(self, point: dict[str, int], stores_lines: bool = False) -> Captured:
-        return capture(self.module, self.args, self.kwargs, self._sizes(point), SizeLog(), stores_lines)
+        return capture(self.module, self.args, self.kwargs, self._sizes(point), SizeLog(), stores_lines, self.preserved)
 
     def run(self) -> tuple[Captured, dict[str, tuple[int, int | None]]]:
         """The recording for all declared sizes, and the ranges of the symbols.
@@ -68,21 +82,20 @@ class _Attempt:
             except (GuardOnDataDependentSymNode, NotImplementedError):
                 raise
             except Exception as e:  # noqa: BLE001 - whatever the module raises for other sizes
-                raise _violated(names, f"the module fails for the sizes {point}: {type(e).__name__}: {e}") from e
-        ranges, guards = {}, []
+                raise ViolatedError(names, [f"the module fails for the sizes {point}: {type(e).__name__}: {e}"]) from e
+        ranges: dict[str, tuple[int, int | None]] = {}
+        guards: list[ViolatedGuard] = []
         for low in (0, 1, 2):
             ranges = {s.name: (max(s.low, low), s.high) for s in self.symbols}
             guards = violated_guards(captures, points, ranges)
             if not guards and self._serves_small_sizes(first, ranges, low):
                 break
         if guards:
-            texts = "".join(f"\n  - Not all values of {names} in the specified range satisfy the generated guard {g}" for g in guards)
-            fixes = "\nSuggested fixes: declare a smaller range (min, max), or a static size."
-            raise UserError(f"Constraints violated ({names})!{texts}{fixes}")
+            raise ViolatedError(names, [], guards)
         try:
             merge(captures, points)
         except StructureError as e:
-            raise _violated(names, str(e)) from e
+            raise ViolatedError(names, [str(e)]) from e
         return first, ranges
 
     def _serves_small_sizes(self, first: Captured, ranges: dict[str, tuple[int, int | None]], low: int) -> bool:
@@ -109,18 +122,11 @@ class _Attempt:
         return True
 
 
-def _violated(names: str, what: str) -> UserError:
-    return UserError(
-        f"Constraints violated ({names})!\n  - You marked {names} as dynamic but your code specialized it: {what}. Declare the size as "
-        "static (an int, None or Dim.STATIC), as equal to another one (the same Dim), or as Dim.AUTO"
-    )
-
-
-def _grouped(symbols: list[Symbol]) -> list[Symbol]:
-    """Hints with equal sizes as one symbol."""
+def grouped(symbols: list[Symbol], all_kinds: bool = False) -> list[Symbol]:
+    """Hints with equal sizes as one symbol, and with `all_kinds` also named ones."""
     found: dict[Any, Symbol] = {}
     for s in symbols:
-        key = s.name if s.kind == "named" else s.hint
+        key = s.name if s.kind == "named" and not all_kinds else s.hint
         if key in found:
             merged = found[key]
             merged.places = [*merged.places, *s.places]
@@ -134,27 +140,27 @@ def _grouped(symbols: list[Symbol]) -> list[Symbol]:
     return list(found.values())
 
 
-def _found(module: Module, args: tuple, kwargs: dict[str, Any], symbols: list[Symbol]) -> tuple[Captured, dict, list[Symbol]]:
+def found_for(what: Exported, symbols: list[Symbol]) -> tuple[Captured, dict, list[Symbol]]:
     """The recording, the ranges, and the symbols that are left after those of Dim.AUTO were decided."""
     if all(s.kind == "named" for s in symbols):
-        return (*_Attempt(module, args, kwargs, symbols).run(), symbols)
+        return (*Attempt(what, symbols).run(), symbols)
     try:
-        return (*_Attempt(module, args, kwargs, symbols).run(), symbols)
+        return (*Attempt(what, symbols).run(), symbols)
     except UserError:
-        groups = _grouped(symbols)
+        groups = grouped(symbols)
     try:
-        return (*_Attempt(module, args, kwargs, groups).run(), groups)
+        return (*Attempt(what, groups).run(), groups)
     except UserError:
         if not any(s.kind == "AUTO" for s in groups):
             raise
     kept = [s for s in groups if s.kind != "AUTO"]
     for symbol in (s for s in groups if s.kind == "AUTO"):  # one after the other
         try:
-            _Attempt(module, args, kwargs, [*kept, symbol]).run()
+            Attempt(what, [*kept, symbol]).run()
         except UserError:
             continue
         kept.append(symbol)
-    return (*_Attempt(module, args, kwargs, kept).run(), kept)
+    return (*Attempt(what, kept).run(), kept)
 
 
 def _outputs(captured: Captured) -> list[OutputSpec]:
@@ -185,42 +191,52 @@ def export(
         mod: the module; its parameters and buffers become inputs of the graph, and are shared with the program.
         args, kwargs: example arguments: tensors, numbers, strings and None, in containers.
         dynamic_shapes: sizes that may differ, per argument: ``{"x": {0: Dim("batch")}}`` or a tuple in the order of the arguments.
-        strict: has no effect: forward runs in Python in both cases.
+        strict: also requires that torch.compile(fullgraph=True) captures forward, so that no Python code with other effects is left
+            out. Forward runs in Python in both cases.
+        preserve_module_call_signature: names of submodules whose arguments and results module_call_graph has. unflatten() makes
+            modules that are called like them.
 
     Raises:
         TypeError, ValueError: an argument has the wrong type.
-        UserError: a size that was declared dynamic is not, or the sizes do not fit the arguments.
+        UserError: a size that was declared dynamic is not, with the declarations that would serve; or the sizes do not fit the
+            arguments.
+        Unsupported: with `strict`, forward cannot be captured whole.
         GuardOnDataDependentSymNode: forward branches on values of tensors.
         NotImplementedError: forward does what cannot be recorded.
     """
-    del strict
     if not isinstance(mod, Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise UserError(f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    if preserve_module_call_signature or prefer_deferred_runtime_asserts_over_guards:
-        raise NotImplementedError("[export] preserve_module_call_signature and prefer_deferred_runtime_asserts_over_guards")
-    kwargs = _ordered(mod, args, dict(kwargs or {}))
-    symbols = symbols_of(dynamic_shapes, mod, args, kwargs)
-    captured, ranges, symbols = _found(mod, args, kwargs, symbols)
-    return _program(mod, args, kwargs, captured, ranges, symbols)
+    if prefer_deferred_runtime_asserts_over_guards:
+        raise NotImplementedError("[export] prefer_deferred_runtime_asserts_over_guards: guards are proved, or export raises")
+    check_names(mod, preserve_module_call_signature)
+    what = Exported(mod, args, ordered(mod, args, dict(kwargs or {})), tuple(preserve_module_call_signature))
+    symbols = symbols_of(dynamic_shapes, mod, args, what.kwargs)
+    if strict:
+        check_whole(mod, args, what.kwargs)
+    try:
+        captured, ranges, kept = found_for(what, symbols)
+    except ViolatedError as e:
+        raise UserError(e.text(suggested_fixes(lambda s: Attempt(what, s).run(), symbols))) from e.__cause__
+    return program_of(what, captured, ranges, kept)
 
 
-def _ordered(mod: Module, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
+def ordered(mod: Module, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     """Keyword arguments in the order of forward's parameters."""
     bound = inspect.signature(mod.forward).bind(*args, **kwargs)
     order = [n for n in bound.arguments if n in kwargs]
     return {k: kwargs[k] for k in [*order, *(k for k in kwargs if k not in order)]}
 
 
-def _program(
-    mod: Module, args: tuple, kwargs: dict[str, Any], captured: Captured, ranges: dict, symbols: list[Symbol]
-) -> ExportedProgram:
+def program_of(what: Exported, captured: Captured, ranges: dict, symbols: list[Symbol]) -> ExportedProgram:
+    """The program of a recording."""
+    mod, args, kwargs, _ = what
     recording = captured.recording
     output_specs = _outputs(captured)
     recording.graph.output(tuple(captured.outputs))
     without_mode_changes(recording.graph, recording.root, _C.is_grad_enabled())
-    remove_unused_items(recording.graph)
+    remove_unused_items(recording.graph, {v for c in captured.calls for v in (*c.inputs, *c.outputs) if isinstance(v, Node)})
     returned = list(next(n for n in reversed(recording.graph.nodes) if n.op == "output").args[0])
     for spec, value in zip(output_specs, returned):
         if isinstance(value, Node):
@@ -241,7 +257,7 @@ def _program(
     constants |= {n: b for n, b in mod.named_buffers() if n not in state}
     forward_names = _forward_names(mod, args, kwargs)
     call = ModuleCallSignature([], [], in_spec, captured.out_spec, forward_names)
-    modules = [ModuleCallEntry("", call), *(ModuleCallEntry(n) for n, _ in mod.named_modules() if n)]
+    modules = entries(mod, call, captured.calls)
     constraints = {name: ValueRange(*bounds) for name, bounds in ranges.items()}
     for node in recording.graph.nodes:
         node.meta.pop("requires_grad", None)
@@ -263,25 +279,3 @@ def _forward_names(mod: Module, args: tuple, kwargs: dict[str, Any]) -> list[str
         else:
             names.append(name)
     return names
-
-
-def draft_export(
-    mod: Module, args: tuple[Any, ...], kwargs: dict[str, Any] | None = None, *, dynamic_shapes: Any = None,
-    preserve_module_call_signature: tuple[str, ...] = (), strict: bool = False,
-    prefer_deferred_runtime_asserts_over_guards: bool = False,
-) -> ExportedProgram:  # fmt: skip
-    """export(), with sizes that are not dynamic after all made static; the program's `_report` lists them.
-
-    The arguments are those of export().
-    """
-    options = {
-        "preserve_module_call_signature": preserve_module_call_signature, "strict": strict,
-        "prefer_deferred_runtime_asserts_over_guards": prefer_deferred_runtime_asserts_over_guards,
-    }  # fmt: skip
-    try:
-        program = export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, **options)
-        program._report = []
-    except UserError as e:
-        program = export(mod, args, kwargs, dynamic_shapes=None, **options)
-        program._report = [str(e)]
-    return program

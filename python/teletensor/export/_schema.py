@@ -6,8 +6,8 @@ import ast
 from typing import Any
 
 from .. import _C
+from ..fx.experimental._size_fit import Expression
 from ._file_names import identifier, integer
-from ._size_fit import Expression
 
 DTYPES = {
     "uint8": 1, "int8": 2, "int16": 3, "int32": 4, "int64": 5, "float16": 6, "float32": 7, "float64": 8, "complex64": 10,

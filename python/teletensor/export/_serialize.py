@@ -14,7 +14,8 @@ from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..utils import _pytree as pytree
-from ._schema import MEMORY_FORMATS, STRIDED, dtype_number, expression_text
+from . import _aten_forms
+from ._schema import DTYPES, MEMORY_FORMATS, STRIDED, dtype_number, expression_text
 from .exported_program import ExportedProgram
 from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, SymIntArgument
 
@@ -59,7 +60,11 @@ class _GraphWriter:
                 single = isinstance(results, Node)
                 outputs = [self.argument(v) for v in ([results] if single else results)]
             elif node.op == "call_function" and node.target is not operator.getitem:
-                self.nodes.append(self._call(node))
+                calls = _aten_forms.in_aten(node)
+                if calls is None:
+                    self.nodes.append(self._call(node))
+                else:
+                    self._in_aten(node, calls)
         return {
             "inputs": inputs, "outputs": outputs, "nodes": self.nodes, "tensor_values": self.tensors, "sym_int_values": self.ints,
             "sym_bool_values": {}, "is_single_tensor_return": single, "custom_obj_values": {}, "sym_float_values": {},
@@ -75,6 +80,34 @@ class _GraphWriter:
             if text is None:
                 raise NotImplementedError("[export.save] a number that is no known expression of the dynamic sizes")
             self.ints[node.name] = {"as_expr": {"expr_str": expression_text(text), "hint": {"as_int": value}}}
+
+    def _in_aten(self, node: Node, calls: list[_aten_forms.Call]) -> None:
+        """Writes a call of an operator that PyTorch lacks as calls of PyTorch's."""
+        refs = {str(i): f"{node.name}_part_{i}" for i in range(len(calls) - 1)}
+        for i, call in enumerate(calls):
+            args = [_aten_forms.Ref(refs[a.name]) if isinstance(a, _aten_forms.Ref) else a for a in call.args]
+            names = [a.name for a in call.overload._schema.arguments if not a.kwarg_only]
+            inputs = [{"name": n, "arg": self.argument(v), "kind": 1} for n, v in zip(names, args)]
+            inputs += [{"name": n, "arg": self.argument(v), "kind": 2} for n, v in call.kwargs.items()]
+            outputs = self._outputs(node) if i == len(calls) - 1 else [{"as_tensor": {"name": refs[str(i)]}}]
+            if i < len(calls) - 1:
+                self.tensors[refs[str(i)]] = self._part_meta(node, call.sizes or [])
+            for dtype in call.unused:
+                name = f"{node.name}_unused_{len(outputs)}"
+                self.tensors[name] = {**tensor_meta(node.meta["val"], node.meta.get("symbolic_sizes"), False), "dtype": DTYPES[dtype]}
+                outputs.append({"as_tensor": {"name": name}})
+            self.nodes.append({
+                "target": f"torch.ops.{call.overload}", "inputs": inputs, "outputs": outputs, "metadata": {},
+                "is_hop_single_tensor_return": None, "name": refs.get(str(i), node.name),
+            })  # fmt: skip
+
+    @staticmethod
+    def _part_meta(node: Node, sizes: list[Any]) -> dict:
+        with _C.DisableTorchFunction():
+            like = _C.torch.empty(0, dtype=node.meta["val"].dtype, device="meta")
+            value = _aten_forms.example(like, sizes)
+        meta = tensor_meta(value, {d: n for d, n in enumerate(sizes) if not isinstance(n, int)}, False)
+        return {**meta, "device": {"type": node.meta["val"].device.type, "index": node.meta["val"].device.index}}
 
     def _call(self, node: Node) -> dict:
         target = node.target
@@ -119,6 +152,8 @@ class _GraphWriter:
 
     def argument(self, value: Any) -> dict:
         """A value as an argument."""
+        if isinstance(value, _aten_forms.Ref):
+            return {"as_tensor": {"name": value.name}}
         if isinstance(value, Node):
             if value.op == "get_attr":
                 part = getattr(self.module, value.target)
@@ -158,6 +193,13 @@ class _GraphWriter:
 def _constant(value: Any) -> dict:
     key = {type(None): "as_none", bool: "as_bool", int: "as_int", float: "as_float", str: "as_string"}[type(value)]
     return {key: True if value is None else value}
+
+
+def _call_argument(argument: Any) -> dict:
+    """A value of a submodule's call."""
+    if isinstance(argument, ConstantArgument):
+        return _constant(argument.value)
+    return {"as_sym_int": {"as_name": argument.name}} if isinstance(argument, SymIntArgument) else {"as_tensor": {"name": argument.name}}
 
 
 def _input_spec(spec: InputSpec) -> dict:
@@ -205,7 +247,7 @@ def program_json(program: ExportedProgram) -> dict:
     for entry in program.module_call_graph:
         call = entry.signature
         calls.append({"fqn": entry.fqn, "signature": call and {
-            "inputs": [], "outputs": [], "in_spec": pytree.treespec_dumps(call.in_spec, 1),
+            "inputs": [_call_argument(a) for a in call.inputs], "outputs": [_call_argument(a) for a in call.outputs], "in_spec": pytree.treespec_dumps(call.in_spec, 1),
             "out_spec": pytree.treespec_dumps(call.out_spec, 1), "forward_arg_names": call.forward_arg_names,
         }})  # fmt: skip
     return {

@@ -15,6 +15,7 @@ _ARITHMETIC = {
     f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg eq ne lt le gt ge".split()
 }  # fmt: skip
 _HIGHER_ORDER = frozenset("cond while_loop scan map_impl wrap_with_set_grad_enabled".split())
+_SPECIAL = frozenset("__and__ __or__ __xor__ __lshift__ __rshift__".split())  # operators of aten with such names
 _OUTSIDE = frozenset(["from_file"])  # operators of aten that open files
 
 # The engine's operators that compute a result of their arguments, besides those that aten has too, elementwise ones and views.
@@ -53,7 +54,7 @@ def target_of(target: Any) -> Any:
         return _ARITHMETIC[name]
     path = name.split(".")
     if path[:2] == ["torch", "ops"] and len(path) in (4, 5):
-        for part in path[2:]:
+        for part in path[2:] if path[3] not in _SPECIAL else path[4:]:
             identifier(part, f"a part of the target {name}", private=True)
         if path[2] == "higher_order":
             found = OPERATORS.get(path[3]) if path[3] in _HIGHER_ORDER and len(path) == 4 else None

@@ -8,6 +8,7 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from .._C import Tensor
+from ..fx.experimental._merge import Symbol
 from ..nn import Module
 from ..utils import _pytree as pytree
 
@@ -156,32 +157,46 @@ class AdditionalInputs:
             ep.module()(*args, **kwargs)
 
 
-def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> NoReturn:
-    """Raises NotImplementedError: messages of violated constraints contain no assignments that could be applied."""
-    raise NotImplementedError("[refine_dynamic_shapes_from_suggested_fixes] change the Dims as the message says")
+def refine_dynamic_shapes_from_suggested_fixes(msg: str, dynamic_shapes: Any) -> Any:
+    """The sizes with the declarations that the message of a UserError of export() suggests.
+
+    Args:
+        msg: the message.
+        dynamic_shapes: what was passed to export(); Dims in it are found by their names.
+    """
+    from ._fixes import parsed_fixes
+
+    fixes = parsed_fixes(msg)
+    made: dict[str, Any] = {}
+
+    def changed(size: Any) -> Any:
+        if not isinstance(size, Dim) or size.root.__name__ not in fixes:
+            return size
+        root, rule = size.root, fixes[size.root.__name__]
+        if isinstance(rule, int):
+            return size.factor * rule + size.offset
+        name = rule if isinstance(rule, str) else root.__name__
+        if name not in made:
+            limits = fixes.get(name) if isinstance(fixes.get(name), dict) else {}
+            made[name] = Dim(name, min=limits.get("min", root.min), max=limits.get("max", root.max))
+        return made[name] if size is root else size.factor * made[name] + size.offset
+
+    def walk(value: Any) -> Any:
+        if isinstance(value, dict):
+            return {k: walk(v) for k, v in value.items()}
+        return type(value)(walk(v) for v in value) if type(value) in (list, tuple) else changed(value)
+
+    if isinstance(dynamic_shapes, ShapesCollection):
+        found = ShapesCollection()
+        found._shapes = {k: (t, walk(shape)) for k, (t, shape) in dynamic_shapes._shapes.items()}
+        return found
+    return walk(dynamic_shapes)
 
 
 def combined_args(module: Any, args: tuple, kwargs: dict[str, Any]) -> dict[str, Any]:
     """The arguments by the names of forward's parameters."""
     signature = inspect.signature(module.forward if isinstance(module, Module) else module)
     return dict(signature.bind(*args, **kwargs).arguments)
-
-
-class Symbol:
-    """A size that may differ between calls.
-
-    Attributes:
-        name: in the printed graph.
-        hint: the size in the example.
-        low, high: the range; None is unbounded.
-        declared_low: whether the user has given the lower bound.
-        kind: "named", "DYNAMIC" or "AUTO".
-        places: the dimensions that have it: leaf, dimension, factor and offset.
-    """
-
-    def __init__(self, name: str, hint: int, low: int, high: int | None, kind: str) -> None:
-        self.name, self.hint, self.low, self.high, self.kind = name, hint, low, high, kind
-        self.places: list[tuple[int, int, int, int]] = []
 
 
 def _specs_of_leaves(specs: Any, value: Any, path: str, found: list[tuple[Any, str]]) -> None:

@@ -9,10 +9,11 @@ from typing import Any
 from .._C import Tensor
 from ..fx.graph import Graph
 from ..fx.graph_module import GraphModule
-from ..fx.node import Node
+from ..fx.node import Node, map_arg
 from ..nn import Module
 from ..utils import _pytree as pytree
-from .exported_program import ExportedProgram, add_tensor
+from .exported_program import ExportedProgram, ModuleCallSignature, add_tensor
+from .graph_signature import ConstantArgument
 
 __all__ = ["FlatArgsAdapter", "UnflattenedModule", "unflatten"]
 
@@ -33,12 +34,82 @@ def _stack(node: Node) -> list[str]:
     return [name for name in node.meta.get("nn_module_stack") or {} if name]
 
 
+class Signatures:
+    """The signatures of calls that a program preserves, by the module's name and the number of the call."""
+
+    def __init__(self, program: ExportedProgram, nodes: list[Node]) -> None:
+        self.known = {e.fqn: e.signature for e in program.module_call_graph[1:] if e.signature is not None}
+        self.nodes = {n.name: n for n in nodes}
+
+    def of(self, name: str) -> ModuleCallSignature | None:
+        """The signature of a call: `name`, or `name@1` and so on for further ones."""
+        return self.known.get(name)
+
+
+class _Preserved(Module):
+    """A module that is called as the original one was: its arguments and results have the original structure."""
+
+    def __init__(self, flat: GraphModule, signature: ModuleCallSignature, places: list[int | None]) -> None:
+        super().__init__()
+        self.__dict__.update(_flat=flat, _signature=signature, _places=places)
+        self.__dict__.update({k: flat.__dict__[k] for k in ("_parameters", "_buffers", "_modules")})
+
+    @property
+    def graph(self) -> Graph:
+        """The graph, whose inputs are the tensors among the arguments."""
+        return self._flat.graph
+
+    def _interface(self) -> tuple:
+        """The structures of arguments and results, and what is constant among them."""
+        leaves = (*self._signature.inputs, *self._signature.outputs)
+        constants = [a.value if isinstance(a, ConstantArgument) else None for a in leaves]
+        return self._signature.in_spec, self._signature.out_spec, constants
+
+    def forward(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the operators for arguments like those of the exported call."""
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != self._signature.in_spec:
+            raise ValueError(f"[unflatten] expected arguments of the structure {self._signature.in_spec}, got {spec}")
+        given: dict[int, Any] = {}
+        for leaf, place, argument in zip(leaves, self._places, self._signature.inputs):
+            if place is not None:
+                given[place] = leaf
+            elif leaf != argument.value:
+                raise ValueError(f"[unflatten] expected the exported argument {argument.value!r}, got {leaf!r}")
+        values = self._flat(*(given[i] for i in range(len(given))))
+        return pytree.tree_unflatten(list(values), self._signature.out_spec)
+
+
+def _same(a: Any, b: Any) -> bool:
+    """Whether two modules have the same code and tensors, and both or none of them a signature."""
+    if isinstance(a, _Preserved) != isinstance(b, _Preserved) or _form(a.graph) != _form(b.graph):
+        return False
+    pairs = [dict(m.named_parameters()) | dict(m.named_buffers()) for m in (a, b)]
+    children = [dict(m.named_children()) for m in (a, b)]
+    if pairs[0].keys() != pairs[1].keys() or any(pairs[0][k] is not pairs[1][k] for k in pairs[0]) or children[0].keys() != children[1].keys():
+        return False
+    if isinstance(a, _Preserved) and (a._places != b._places or a._interface() != b._interface()):
+        return False
+    return all(hasattr(c, "graph") and hasattr(children[1][n], "graph") and _same(c, children[1][n]) for n, c in children[0].items())
+
+
+def _form(graph: Graph) -> list[Any]:
+    """The nodes without their names."""
+    numbers = {n: i for i, n in enumerate(graph.nodes)}
+
+    def plain(value: Any) -> Any:
+        return map_arg(value, lambda n: ("node", numbers[n]))
+
+    return [(n.op, None if n.op == "placeholder" else n.target, repr(plain(n.args)), repr(plain(n.kwargs))) for n in graph.nodes]
+
+
 class _Part:
     """The graph of one call of a module."""
 
-    def __init__(self, outer: GraphModule, depth: int) -> None:
-        self.outer, self.depth = outer, depth
+    def __init__(self, outer: GraphModule, depth: int, signatures: Signatures) -> None:
+        self.outer, self.depth, self.signatures = outer, depth, signatures
         self.counts: dict[str, int] = {}
+        self.made: dict[str, list[tuple[str, GraphModule]]] = {}
 
     def module(self, nodes: list[Node], inputs: list[Node], results: list[Any], path: str) -> GraphModule:
         """The module of some nodes: those of modules that were called become calls of submodules."""
@@ -56,9 +127,7 @@ class _Part:
                 copies[node] = graph.node_copy(node, copies.__getitem__)
                 at += 1
                 continue
-            end = at
-            while end < len(nodes) and self._child(nodes[end]) == child:
-                end += 1
+            end = self._end(nodes, at, child)
             self._call(nodes[at:end], child, path, graph, root, copies)
             at = end
         for result in results:
@@ -85,7 +154,9 @@ class _Part:
 
     def _call(self, nodes: list[Node], child: str, path: str, graph: Graph, root: Module, copies: dict) -> None:
         known = set(nodes)
-        inputs = []
+        number = self.counts[child] = self.counts.get(child, -1) + 1
+        signature = self.signatures.of(f"{child}@{number}" if number else child)
+        inputs: list[Any] = []
         for used in dict.fromkeys(i for n in nodes for i in n.all_input_nodes if i not in known):
             if used.op == "get_attr":
                 if used.target.startswith(f"{child}.") or isinstance(_attribute_of(self.outer, used.target), GraphModule):
@@ -94,15 +165,60 @@ class _Part:
                     self._attribute(used, path, root, graph, copies)
             inputs.append(used)
         results = [n for n in nodes if any(u not in known for u in n.users)]
-        number = self.counts[child] = self.counts.get(child, -1) + 1
+        if signature is not None:
+            inputs, results = self._preserved(child, signature, inputs, results)
         name = child.removeprefix(f"{path}.") if path else child
-        name = name if number == 0 else f"{name}@{number}"
-        made = _Part(self.outer, self.depth + 1).module(nodes, inputs, results, child)
-        _add_module(root, name, made)
-        call = graph.call_module(name, tuple(copies[i] for i in inputs))
+        given = [i for i in dict.fromkeys(inputs) if isinstance(i, Node)]
+        made = _Part(self.outer, self.depth + 1, self.signatures).module(nodes, given, results, child)
+        if signature is not None:
+            made = _Preserved(made, signature, [given.index(i) if isinstance(i, Node) else None for i in inputs])
+        name = self._added(root, name, made, number)
+        if signature is None:
+            call = graph.call_module(name, tuple(copies[i] for i in inputs))
+        else:
+            args, kwargs = pytree.tree_unflatten([copies[i] if isinstance(i, Node) else i for i in inputs], signature.in_spec)
+            call = graph.call_function(pytree.tree_leaves, (graph.call_module(name, args, kwargs),))
         for i, node in enumerate(results):
-            copies[node] = graph.call_function(operator.getitem, (call, i))
-            copies[node].meta = dict(node.meta)
+            if isinstance(node, Node) and node in known:
+                copies[node] = graph.call_function(operator.getitem, (call, i))
+                copies[node].meta = dict(node.meta)
+
+    def _added(self, root: Module, name: str, made: Any, number: int) -> str:
+        """Adds the module of a call; one that equals a former call's is that one."""
+        for known, other in self.made.setdefault(name, []):
+            if _same(made, other):
+                return known
+        label = name if number == 0 else f"{name}@{number}"
+        _add_module(root, label, made)
+        self.made[name].append((label, made))
+        return label
+
+    def _end(self, nodes: list[Node], at: int, child: str) -> int:
+        """Where the call of a submodule ends. A call that follows immediately is another one if its signature is known."""
+        number = self.counts.get(child, -1) + 1
+        following = self.signatures.of(f"{child}@{number + 1}")
+        own = self.signatures.of(f"{child}@{number}" if number else child)
+        end = at
+        while end < len(nodes) and self._child(nodes[end]) == child:
+            end += 1
+        if following is None or own is None:
+            return end
+        mine = {a.name for a in own.outputs if not isinstance(a, ConstantArgument)}
+        places = [i for i in range(at, end) if nodes[i].name in mine]
+        return places[-1] + 1 if places else end
+
+    def _preserved(self, child: str, signature: ModuleCallSignature, used: list[Node], results: list[Node]) -> tuple[list, list]:
+        """The arguments and results of a call whose signature is known: nodes, and constants as values."""
+        nodes = self.signatures.nodes
+
+        def value(argument: Any) -> Any:
+            return argument.value if isinstance(argument, ConstantArgument) else nodes[argument.name]
+
+        inputs, outputs = [value(a) for a in signature.inputs], [value(a) for a in signature.outputs]
+        missing = [n for n in used if n not in inputs] + [n for n in results if n not in outputs]
+        if missing:
+            raise NotImplementedError(f"[unflatten] {child} exchanges {', '.join(map(str, missing))} with others, beyond its signature")
+        return inputs, outputs
 
 
 def _attribute_of(root: Module, path: str) -> Any:
@@ -142,8 +258,9 @@ def _set_attribute(root: Module, path: str, value: Any) -> None:
 class UnflattenedModule(Module):
     """A program as a hierarchy of modules with the names of the original ones.
 
-    A module's inputs are the values that its operators read, and its results the values that others read. A second call of a
-    module is another submodule, ``name@1``.
+    A module's inputs are the values that its operators read, and its results the values that others read; those of modules in
+    export's preserve_module_call_signature are the original ones, so that another module can be assigned in their place. A second call
+    of a module that computes something else than the first one is another submodule, ``name@1``.
     """
 
     def __init__(self, export_module: ExportedProgram, flat_args_adapter: FlatArgsAdapter | None = None) -> None:
@@ -153,11 +270,9 @@ class UnflattenedModule(Module):
         inputs = [n for n in nodes if n.op == "placeholder"]
         results = list(nodes[-1].args[0])
         body = [n for n in nodes if n.op not in ("placeholder", "output", "get_attr")]
-        made = _Part(flat, 0).module(body, inputs, results, "")
-        for name, child in made.named_children():
-            self.add_module(name, child)
-        for registry in ("_parameters", "_buffers"):
-            getattr(self, registry).update(getattr(made, registry))
+        made = _Part(flat, 0, Signatures(export_module, nodes)).module(body, inputs, results, "")
+        for registry in ("_parameters", "_buffers", "_modules"):  # shared, so that modules can be replaced
+            self.__dict__[registry] = made.__dict__[registry]
         for name, tensor in (*export_module.named_parameters(), *export_module.named_buffers()):
             add_tensor(self, name, tensor)
         self.graph = made.graph

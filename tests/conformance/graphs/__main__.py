@@ -1,4 +1,4 @@
-"""`python -m tests.conformance.graphs [--python PYTHON]`: compares the graphs of torch.export with PyTorch's for 20 modules.
+"""`python -m tests.conformance.graphs [--python PYTHON]`: compares the graphs of torch.export with PyTorch's for over 80 modules.
 
 Prints, for the graphs of export() and of run_decompositions(), the share of operators with PyTorch's names, and whether each
 package computes the other's .pt2 files.

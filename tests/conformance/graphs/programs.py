@@ -1,10 +1,11 @@
-"""Twenty modules with arguments, for either package."""
+"""Modules with arguments, for either package."""
 
 from __future__ import annotations
 
 from types import ModuleType
 from typing import Any
 
+from tests.conformance.graphs.layers import layers
 from tests.python.export.modules import cases
 
 
@@ -46,4 +47,4 @@ def programs(torch: ModuleType) -> dict[str, tuple[Any, tuple]]:
         "joining": (Of(lambda x: torch.cat([x, torch.stack([x[0], x[1]])]).chunk(2, 1)), (x,)),
         "elementwise": (Of(lambda x: torch.where(x > 0, x.exp(), 1 - x.abs().sqrt()).clamp(0, 3) ** 2 / 2), (x,)),
     }  # fmt: skip
-    return found
+    return found | layers(torch)

@@ -143,8 +143,8 @@ def test_second_derivatives_raise(torch, aot):
 
 
 def test_what_is_refused(torch, aot):
-    with pytest.raises(NotImplementedError, match="dynamic"):
-        aot.aot_function(lambda x: x, Collector(), dynamic=True)
+    with pytest.raises(NotImplementedError, match="disable_functionalization"):
+        aot.aot_function(lambda x: x, Collector(), disable_functionalization=True)
     layer = torch.nn.Linear(3, 2)
     with pytest.raises(NotImplementedError, match="without receiving it"):
         aot.aot_function(lambda x: layer(x), Collector())(torch.randn(2, 3))

@@ -105,6 +105,13 @@ class Recording(TorchDispatchMode):
             node.meta["val"] = value
         return value
 
+    def symbolic_number(self, name: str, value: int) -> RecordedSize:
+        """Adds an input for an int that may differ in other runs."""
+        assert self.log is not None
+        node = self.graph.placeholder(name)
+        node.meta["val"] = value
+        return RecordedSize.of(value, ("input", node), self.log)
+
     def constant(self, tensor: Tensor, fresh: bool | None = None, detached: bool = False) -> RecordedTensor:
         """The recorded tensor of one that the function uses without having received it.
 

@@ -118,9 +118,12 @@ def text_of(value: Any) -> str:
     kind, *operands = value.recipe
     if kind == "size":
         return f"{operands[0]}.size()[{operands[1]}]"
+    if kind == "input":
+        return str(operands[0])
     if kind == "neg":
         return f"-({text_of(operands[0])})"
-    left, right = (f"({text_of(o)})" if isinstance(o, RecordedSize) and o.recipe[0] != "size" else text_of(o) for o in operands)
+    compound = [isinstance(o, RecordedSize) and o.recipe[0] not in ("size", "input") for o in operands]
+    left, right = (f"({text_of(o)})" if c else text_of(o) for o, c in zip(operands, compound))
     return f"{left} {kind} {right}"
 
 

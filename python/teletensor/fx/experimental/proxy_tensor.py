@@ -10,12 +10,13 @@ from typing import Any, Callable
 from ... import nn
 from ..._C import Tensor
 from ...utils import _pytree as pytree
-from ..graph import CodeGen
 from ..graph_module import GraphModule
 from ._composites import COMPOSITES
 from ._expanded import expanded_graph, nested_gradients_error
 from ._recorded import GradientsRequestedError, RecordedTensor
 from ._recording import Recording, active, suspended
+from ._sizes import SizeLog
+from ._symbolic import remove_unused_items, set_arguments, symbolic_expansion, symbolic_graph
 
 __all__ = ["disable_proxy_modes_tracing", "get_proxy_mode", "make_fx"]
 
@@ -52,8 +53,9 @@ def make_fx(
     Args:
         f: a function or module.
         decomposition_table: functions by overload, which are recorded in place of the overload; they may return NotImplemented.
-        tracing_mode: "real" computes values while recording, "fake" infers sizes and dtypes only. "symbolic" raises
-            NotImplementedError; torch.export.export has dynamic sizes.
+        tracing_mode: "real" computes values while recording, "fake" infers sizes and dtypes only. "symbolic" also computes in
+            the graph what follows from sizes of at least 2 and from ints among the arguments, as far as f permits other ones:
+            it is called for several (fx/experimental/_symbolic.py). The graph's module has an attribute `shape_env` then.
         pre_dispatch: record functions such as linear() as they are called, and torch.no_grad(), instead of their parts.
         record_module_stack: whether nodes have the modules that called them in meta["nn_module_stack"].
 
@@ -63,16 +65,27 @@ def make_fx(
     """
     if tracing_mode not in _MODES:
         raise ValueError(f"[make_fx] expected tracing_mode to be one of {_MODES}, got {tracing_mode!r}")
-    if tracing_mode == "symbolic":
-        raise NotImplementedError("[make_fx] symbolic sizes; torch.export.export(dynamic_shapes=...) records graphs for many sizes")
     if _allow_non_fake_inputs or _allow_fake_constant or not _error_on_data_dependent_ops or record_stack_traces:
         raise NotImplementedError("[make_fx] expected the defaults of the private options and of record_stack_traces")
 
+    def call(recording: Recording, given: tuple) -> Any:
+        stack = module_stack(f, recording) if record_module_stack and isinstance(f, nn.Module) else contextlib.nullcontext()
+        with stack, recording:
+            return f(*given)
+
     def record(*args: Any) -> GraphModule:
+        names = [f"{name}_1" for name in _input_names(f, args)]
         table = {**({} if pre_dispatch else COMPOSITES), **_by_overload(decomposition_table)}
         try:
-            return _recorded(f, args, tracing_mode == "fake", table, pre_dispatch, record_module_stack)
+            if tracing_mode == "symbolic":
+                return symbolic_graph(lambda: Recording(True, table, SizeLog(), keeps_mode_changes=pre_dispatch), call, args, names)
+            recording = Recording(tracing_mode == "fake", table, keeps_mode_changes=pre_dispatch)
+            leaves, spec = pytree.tree_flatten(args)
+            made = [recording.placeholder(n, x) if isinstance(x, Tensor) else recording.number(n, x) for n, x in zip(names, leaves)]
+            return finished(recording, call(recording, pytree.tree_unflatten(made, spec)), args)
         except GradientsRequestedError:
+            if tracing_mode == "symbolic":
+                return symbolic_expansion(f, args, table)
             return expanded_graph(f, args, table)
         except NotImplementedError as e:
             if "[a root]" not in str(e):
@@ -91,16 +104,6 @@ def _by_overload(table: dict[Any, Callable] | None) -> dict[Any, Callable]:
         else:
             found[key] = function
     return found
-
-
-def _recorded(f: Callable, args: tuple, fake: bool, table: dict, keeps_modes: bool, stacks: bool) -> GraphModule:
-    recording = Recording(fake, table, keeps_mode_changes=keeps_modes)
-    leaves, spec = pytree.tree_flatten(args)
-    names = _input_names(f, args)
-    made = [recording.placeholder(f"{n}_1", x) if isinstance(x, Tensor) else recording.number(f"{n}_1", x) for n, x in zip(names, leaves)]
-    with module_stack(f, recording) if stacks and isinstance(f, nn.Module) else contextlib.nullcontext(), recording:
-        result = f(*pytree.tree_unflatten(made, spec))
-    return finished(recording, result, args)
 
 
 def _input_names(f: Callable, args: tuple) -> list[str]:
@@ -145,23 +148,8 @@ def finished(recording: Recording, result: Any, args: tuple) -> GraphModule:
 def module_of(recording: Recording, args: tuple) -> GraphModule:
     """The module of a finished graph, without results that nothing uses."""
     remove_unused_items(recording.graph)
-    if any(isinstance(a, (list, tuple, dict)) for a in args):
-        recording.graph.set_codegen(_pytree_codegen(args))
+    set_arguments(recording.graph, args)
     return GraphModule(recording.root, recording.graph)
-
-
-def _pytree_codegen(args: tuple) -> CodeGen:
-    from ..graph import _PyTreeCodeGen, _PyTreeInfo
-
-    _, spec = pytree.tree_flatten((args, {}))
-    return _PyTreeCodeGen(_PyTreeInfo([f"arg{i}" for i in range(len(args))], spec, None))
-
-
-def remove_unused_items(graph: Any) -> None:
-    """Removes items of several results, and reads of attributes, that no node uses."""
-    for node in reversed(list(graph.nodes)):
-        if not node.users and (node.op == "get_attr" or getattr(node.target, "__name__", "") == "getitem"):
-            graph.erase_node(node)
 
 
 def is_recorded(tensor: Any) -> bool:

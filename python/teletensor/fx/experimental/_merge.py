@@ -9,19 +9,50 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
-from .. import _C
-from .._C import Tensor
-from .._grad_mode import no_grad
-from .._library import aten
-from ..fx.experimental._sizes import RecordedSize, value_of
-from ..fx.node import Node
-from ._capture import Captured
+from ... import _C
+from ..._C import Tensor
+from ..._grad_mode import no_grad
+from ..._library import aten
+from ..node import Node
+from ._recording import Recording
 from ._size_fit import NEGATED, Expression, fitted, holds
-from .dynamic_shapes import Symbol
+from ._sizes import RecordedSize, value_of
 
 _FUNCTIONS = {"+": operator.add, "-": operator.sub, "*": operator.mul, "//": operator.floordiv, "%": operator.mod}
+
+
+class Captured:
+    """A recorded call.
+
+    Attributes:
+        recording: the graph, without an output node.
+        constants: constant tensors by name.
+        outputs: the leaves of the result: nodes, sizes and constants.
+        out_spec: the structure of the result.
+    """
+
+    recording: Recording
+    constants: dict[str, Tensor]
+    outputs: list[Any]
+    out_spec: Any
+
+
+class Symbol:
+    """A size that may differ between calls.
+
+    Attributes:
+        name: in the printed graph.
+        hint: the size in the example.
+        low, high: the range; None is unbounded.
+        kind: "named", "DYNAMIC" or "AUTO".
+        places: the dimensions that have it: leaf, dimension, factor and offset.
+    """
+
+    def __init__(self, name: str, hint: int, low: int, high: int | None, kind: str) -> None:
+        self.name, self.hint, self.low, self.high, self.kind = name, hint, low, high, kind
+        self.places: list[tuple[int, int, int, int]] = []
 
 
 class StructureError(RuntimeError):
@@ -39,8 +70,9 @@ class _Merger:
         self.known: dict[tuple[int, ...], Node] = {}  # nodes that compute sizes
         self.ready: set[Node] = set()
         self.last_placeholder: Node | None = None
+        self.last_size: Node | None = None  # of a placeholder
         self.expressions: dict[tuple[int, ...], Expression | None] = {}
-        logs = [c.recording.log.expressions for c in captures]
+        logs = [c.recording.log.expressions if c.recording.log else [] for c in captures]
         self.logged = list(zip(*logs)) if len({len(log) for log in logs}) == 1 else []
         self.next_logged = 0
 
@@ -86,7 +118,7 @@ class _Merger:
         if not isinstance(size, RecordedSize):
             return True
         kind, *operands = size.recipe
-        return operands[0] in self.ready if kind == "size" else all(map(self._is_ready, operands))
+        return operands[0] in self.ready if kind in ("size", "input") else all(map(self._is_ready, operands))
 
     def _computed(self, values: tuple[int, ...], where: Node, recipe: tuple | None = None) -> Node:
         """A node that computes a size that differs between the recordings."""
@@ -96,11 +128,15 @@ class _Merger:
         if recipe is None:
             raise StructureError(f"an argument of {where} is {list(values)} for other sizes, which is no known expression of sizes")
         kind, *operands = recipe
-        if kind == "size":
+        if kind == "input":
+            made = operands[0]
+        elif kind == "size":
             node, dim = operands
-            at = self.last_placeholder if node.op == "placeholder" else node
+            at = self.last_size or self.last_placeholder if node.op == "placeholder" else node
             with self.graph.inserting_after(at):
                 made = self.graph.create_node("call_function", aten.packet("sym_size").int, (node, dim), {}, "sym_size_int")
+            if node.op == "placeholder":
+                self.last_size = made
         else:
             given = [self._operand(o, where) for o in operands]
             with self.graph.inserting_before(where):
@@ -240,30 +276,40 @@ def merge(captures: list[Captured], samples: list[dict[str, int]]) -> Callable[[
     return merger.expression
 
 
-def violated_guards(captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]) -> list[str]:
-    """The comparisons of sizes whose outcome may differ within the ranges, as text."""
+class ViolatedGuard(NamedTuple):
+    """A comparison whose outcome may differ: its text, its relation that holds for the example, and the compared difference."""
+
+    text: str
+    relation: str = ""
+    difference: Expression | None = None
+
+
+def violated_guards(
+    captures: list[Captured], samples: list[dict[str, int]], ranges: dict[str, tuple[int, int | None]]
+) -> list[ViolatedGuard]:
+    """The comparisons of sizes whose outcome may differ within the ranges."""
     logs = [c.recording.log.guards for c in captures]
-    found: list[str] = []
+    found: list[ViolatedGuard] = []
     if len({len(log) for log in logs}) > 1 and not any(g.outcome != h.outcome for row in zip(*logs) for g, h in [(row[0], r) for r in row]):
-        return ["comparisons of sizes, of which there are more for some sizes than for others"]
+        return [ViolatedGuard("comparisons of sizes, of which there are more for some sizes than for others")]
     for row in zip(*logs):
         values = tuple(g.left - g.right for g in row)
         first = row[0]
         if any(g.relation != first.relation for g in row):
-            found.append(first.text)
+            found.append(ViolatedGuard(first.text))
             break
         if first.relation == "constant" and len(set(values)) > 1:
-            found.append(first.text)
+            found.append(ViolatedGuard(first.text))
             continue
         relation = first.relation if first.outcome else NEGATED[first.relation]
         if len(set(values)) == 1:
             continue
         if any(g.outcome != first.outcome for g in row):
-            found.append(first.text)
+            found.append(ViolatedGuard(first.text, relation, fitted(values, samples)))
             break  # what follows depends on it
-        if not holds(relation, fitted(values, samples), values, ranges):
-            found.append(first.text)
-    return list(dict.fromkeys(found))
+        if not holds(relation, difference := fitted(values, samples), values, ranges):
+            found.append(ViolatedGuard(first.text, relation, difference))
+    return list({g.text: g for g in found}.values())
 
 
 def sample_points(symbols: list[Symbol], low: int) -> list[dict[str, int]]:

@@ -1,0 +1,246 @@
+"""Graphs for many sizes: a function is recorded for several sizes of its arguments, and the recordings are merged.
+
+As in PyTorch, sizes of 0 and 1 in the example are constants, and equal sizes of the example are one symbol. A symbol for which the
+function permits no other size is a constant too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection
+from typing import Any
+
+from ..._C import Tensor
+from ...utils import _pytree as pytree
+from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
+from ..graph_module import GraphModule
+from ..node import Node
+from ._expanded import expanded_graph
+from ._merge import Captured, StructureError, Symbol, merge
+from ._recorded import GradientsRequestedError
+from ._recording import Recording
+from ._sizes import RecordedSize
+from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
+
+Point = dict[str, int]
+_STEPS = (1, 2, 3, 9, 22, 37, 58, 120)
+_FACTORS = (2, 3, 4, 5, 6, 8, 12, 64)
+
+
+def symbols_of_example(leaves: list[Any], dynamic_ints: bool = True) -> list[Symbol]:
+    """The symbols of the leaves of arguments: one for equal sizes of at least 2, and one for each int of at least 2."""
+    found: dict[Any, Symbol] = {}
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor):
+            for dim, size in enumerate(tuple(leaf.shape)):
+                if size >= 2:
+                    symbol = found.setdefault(int(size), Symbol(f"s{len(found)}", int(size), 2, None, "DYNAMIC"))
+                    symbol.places.append((i, dim, 1, 0))
+        elif dynamic_ints and type(leaf) is int and leaf >= 2:
+            symbol = found["input", i] = Symbol(f"s{len(found)}", leaf, 2, None, "DYNAMIC")
+            symbol.places.append((i, -1, 1, 0))
+    return list(found.values())
+
+
+def sizes_at(leaves: list[Any], symbols: list[Symbol], point: Point) -> dict[int, Any]:
+    """By position of a leaf: the sizes of a tensor, or the value of an int, where they are symbols."""
+    found: dict[int, Any] = {}
+    for symbol in symbols:
+        for leaf, dim, _, _ in symbol.places:
+            if dim < 0:
+                found[leaf] = point[symbol.name]
+            else:
+                found.setdefault(leaf, list(leaves[leaf].shape))[dim] = point[symbol.name]
+    return found
+
+
+def _alone(symbol: Symbol) -> list[int]:
+    """Other sizes to try for one symbol."""
+    h = symbol.hint
+    return [h + 1, 2 * h, h + 2, 3 * h, *([h - 1] if h > 2 else [])]
+
+
+def _candidates(symbols: list[Symbol], exclude: int = 0) -> list[Point]:
+    """Points near and far from the example, different for each symbol."""
+    points = []
+    for k in range(24):
+        point = {}
+        for i, s in enumerate(symbols):
+            step, factor = _STEPS[(k // 2 + 3 * i + exclude) % 8], _FACTORS[(k // 2 + 3 * i) % 8]
+            point[s.name] = s.hint + step + i * (k // 2 + 1) if k % 2 else s.hint * factor
+        points.append(point)
+    return points
+
+
+class Family:
+    """Recordings of one function for points of symbols.
+
+    Args:
+        record: records the function at a point.
+        symbols: those that may differ.
+    """
+
+    def __init__(self, record: Callable[[list[Symbol], Point], Captured], symbols: list[Symbol]) -> None:
+        self.record, self.symbols = record, symbols
+        self.first = record(symbols, self._example(symbols))
+
+    @staticmethod
+    def _example(symbols: list[Symbol]) -> Point:
+        return {s.name: s.hint for s in symbols}
+
+    def _compatible(self, symbols: list[Symbol], point: Point) -> Captured | None:
+        """The recording at a point, if it has the example's operators and outcomes of comparisons."""
+        try:
+            made = self.record(symbols, point)
+        except (GuardOnDataDependentSymNode, GradientsRequestedError):
+            raise
+        except Exception:  # noqa: BLE001 - whatever the function raises for other sizes
+            return None
+        rows = [[(n.op, str(n.target) if n.op == "call_function" else "") for n in c.recording.graph.nodes] for c in (self.first, made)]
+        if rows[0] != rows[1] or made.out_spec != self.first.out_spec:
+            return None
+        logs = [c.recording.log.guards if c.recording.log else [] for c in (self.first, made)]
+        if len(logs[0]) != len(logs[1]):
+            return None
+        for a, b in zip(*logs):
+            if (a.relation, a.outcome) != (b.relation, b.outcome) or (a.relation == "constant" and a.left != b.left):
+                return None
+        return made
+
+    def _merged(self, symbols: list[Symbol]) -> Captured | None:
+        """The recording that serves the sizes of these symbols, or None."""
+        first = self.record(symbols, self._example(symbols))
+        wanted = 8 if len(symbols) == 1 else len(symbols) + 4 + min(len(symbols) * (len(symbols) + 1) // 2, 9)
+        captures, points = [first], [self._example(symbols)]
+        for point in _candidates(symbols):
+            if len(captures) <= wanted and (made := self._compatible(symbols, point)) is not None:
+                captures.append(made)
+                points.append(point)
+        if len(captures) < 5:
+            return None
+        try:
+            merge(captures, points)
+        except StructureError:
+            return None
+        return first
+
+    def run(self) -> tuple[Captured, list[Symbol]]:
+        """The merged recording, and the symbols that are left."""
+        kept = [s for s in self.symbols if any(self._compatible([s], {s.name: n}) is not None for n in _alone(s))]
+        if kept and (found := self._merged(kept)) is not None:
+            return found, kept
+        alone: list[Symbol] = []
+        best = self.first
+        for symbol in kept:  # one after the other
+            if (found := self._merged([*alone, symbol])) is not None:
+                alone.append(symbol)
+                best = found
+        return best, alone
+
+
+def symbolic_graph(
+    recording: Callable[[], Recording], call: Callable[[Recording, tuple], Any], args: tuple, names: list[str]
+) -> GraphModule:
+    """The graph of a function for many sizes of its arguments.
+
+    Args:
+        recording: makes a recording that logs sizes.
+        call: calls the function with recorded arguments, and returns its result.
+        names: of the placeholders, for each leaf of the arguments.
+    """
+    leaves, spec = pytree.tree_flatten(args)
+
+    def record(symbols: list[Symbol], point: Point) -> Captured:
+        sizes = sizes_at(leaves, symbols, point)
+        made = Captured()
+        made.recording, made.constants = recording(), {}
+        given: list[Any] = []
+        for i, (name, leaf) in enumerate(zip(names, leaves)):
+            if isinstance(leaf, Tensor):
+                given.append(made.recording.placeholder(name, leaf, sizes.get(i)))
+            elif i in sizes:
+                given.append(made.recording.symbolic_number(name, sizes[i]))
+            else:
+                given.append(made.recording.number(name, leaf))
+        result, made.out_spec = pytree.tree_flatten(call(made.recording, pytree.tree_unflatten(given, spec)))
+        made.outputs = [made.recording.own(v)._node if isinstance(v, Tensor) else v for v in result]
+        return made
+
+    made, symbols = Family(record, symbols_of_example(leaves)).run()
+    outputs = [o.plain() if isinstance(o, RecordedSize) else o for o in made.outputs]
+    made.recording.graph.output(pytree.tree_unflatten(outputs, made.out_spec))
+    return _module(made.recording.root, made.recording, args, symbols)
+
+
+def symbolic_expansion(f: Callable, args: tuple, table: dict) -> GraphModule:
+    """The graph of a function that computes gradients, for many sizes of its arguments."""
+    leaves, spec = pytree.tree_flatten(args)
+
+    def record(symbols: list[Symbol], point: Point) -> Captured:
+        given = resized(leaves, sizes_at(leaves, symbols, point))
+        module = expanded_graph(f, pytree.tree_unflatten(given, spec), table)
+        return captured_of(module)
+
+    made, symbols = Family(record, symbols_of_example(leaves, False)).run()
+    made.recording.graph.output(pytree.tree_unflatten(made.outputs, made.out_spec))
+    return _module(made.recording.root, made.recording, args, symbols)
+
+
+def resized(leaves: list[Any], sizes: dict[int, Any]) -> list[Any]:
+    """The leaves, with tensors of zeros in place of those that have other sizes."""
+    found = []
+    for i, leaf in enumerate(leaves):
+        if i in sizes and isinstance(leaf, Tensor) and list(leaf.shape) != list(sizes[i]):
+            made = leaf.detach().new_zeros(sizes[i])
+            found.append(made.requires_grad_() if leaf.requires_grad else made)
+        else:
+            found.append(leaf)
+    return found
+
+
+class _Finished:
+    """A graph that was recorded otherwise, as a recording."""
+
+    log = None
+
+    def __init__(self, module: GraphModule, graph: Graph) -> None:
+        self.graph, self.root = graph, module
+
+
+def captured_of(module: GraphModule) -> Captured:
+    """A module of a graph as a recorded call, without its output node."""
+    graph = module.graph
+    output = next(n for n in reversed(graph.nodes) if n.op == "output")
+    made: Any = Captured()
+    made.outputs, made.out_spec = pytree.tree_flatten(output.args[0])
+    graph.erase_node(output)
+    made.recording, made.constants = _Finished(module, graph), {n: b for n, b in module.named_buffers()}
+    return made
+
+
+def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol]) -> GraphModule:
+    graph = recording.graph
+    remove_unused_items(graph)
+    set_arguments(graph, args)
+    module = GraphModule(root, graph)
+    guards = [g.text for g in recording.log.guards] if recording.log else []
+    module.shape_env = ShapeEnv({s.name: s.hint for s in symbols}, list(dict.fromkeys(guards)))
+    return module
+
+
+def remove_unused_items(graph: Graph, kept: Collection[Node] = ()) -> None:
+    """Removes items of several results, sizes and reads of attributes that no node uses, except those of `kept`."""
+    for node in reversed(list(graph.nodes)):
+        if node not in kept and not node.users and (node.op == "get_attr" or getattr(node.target, "__name__", "") == "getitem" or is_size(node)):
+            graph.erase_node(node)
+
+
+def is_size(node: Node) -> bool:
+    """Whether a node computes an int from sizes."""
+    return node.op == "call_function" and isinstance(node.meta.get("val"), int) and "symbolic_value" in node.meta
+
+
+def set_arguments(graph: Graph, args: tuple) -> None:
+    """Gives a graph the structure of its arguments, if one of them is a container."""
+    if any(isinstance(a, (list, tuple, dict)) for a in args):
+        _, spec = pytree.tree_flatten((args, {}))
+        graph.set_codegen(_PyTreeCodeGen(_PyTreeInfo([f"arg{i}" for i in range(len(args))], spec, None)))
