@@ -362,6 +362,12 @@ void add_options(CLI::App& app, Flags* flags) {
                  "folder of converted models (default: teletensor/models in the user's cache folder)")
       ->envname("TELETENSOR_MODEL_CACHE")
       ->type_name("DIR");
+  app.add_option("--model-cache-limit", flags->model_cache_limit,
+                 "bytes of --model-cache, from which the models that were not used for the longest time are removed")
+      ->envname("TELETENSOR_MODEL_CACHE_LIMIT")
+      ->transform(CLI::AsSizeValue(false))
+      ->type_name("SIZE")
+      ->capture_default_str();
   app.add_flag("--check-config", flags->check_config, "check the configuration, print it, and exit");
   app.set_config("--config", "", "read options from this file (option = value)")->envname("TELETENSOR_CONFIG");
   app.set_version_flag("--version", absl::StrCat("teletensord ", kVersion));

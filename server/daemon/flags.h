@@ -69,6 +69,7 @@ struct Flags {
   uint64_t model_inflight_limit = uint64_t{1} << 30;
   std::string model_converter = "teletensor convert";  // command, words separated by spaces
   std::filesystem::path model_cache;                   // of converted models; empty: the user's cache folder
+  uint64_t model_cache_limit = uint64_t{64} << 30;     // bytes of it
   bool serves_models() const { return !models.empty(); }
 
   std::vector<std::string> engines;          // in which sessions are opened instead of here; empty: none

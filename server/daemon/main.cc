@@ -246,6 +246,7 @@ ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_
   options.poll = milliseconds(flags.model_poll_seconds);
   options.converter.command = absl::StrSplit(flags.model_converter, ' ', absl::SkipEmpty());
   options.converter.cache = flags.model_cache;
+  options.converter.cache_bytes = flags.model_cache_limit;
   options.resources = {.quota = models.quota,
                        .quota_of =
                            [principals](const std::string& name) {

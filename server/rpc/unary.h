@@ -72,7 +72,8 @@ grpc::internal::MethodHandler* unary_handler_of_bytes(
         if (!status.ok()) return admission.refuse(*context, status);
         Reply reply;
         grpc::Status result = run(context, &request, &reply);
-        if (result.ok()) stream->Write(reply);
+        // Sent together with the status: one packet, one system call, and one wake-up of the client.
+        if (result.ok()) stream->Write(reply, grpc::WriteOptions().set_last_message());
         return result;
       });
 }

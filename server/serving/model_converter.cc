@@ -17,6 +17,7 @@
 #include "base/file_descriptor.h"
 #include "engine/schema/error.h"
 #include "proto/sha256.h"
+#include "server/serving/network_filter.h"
 #include "server/serving/served_model.h"
 #include "server/text.h"
 #include "server/version.h"
@@ -26,6 +27,8 @@ namespace {
 
 constexpr size_t kMaxOutput = 4096;  // last bytes of the output, for messages
 constexpr rlim_t kMaxDescriptors = 256;
+constexpr size_t kNameBytes = 64;  // of an entry of the cache: hexadecimal digits
+constexpr int kCannotConfine = 126;
 
 std::string digest_of(const std::filesystem::path& file) {
   const FileDescriptor in(open(file.c_str(), O_RDONLY | O_CLOEXEC));
@@ -88,7 +91,10 @@ std::filesystem::path ModelConverter::convert(const std::filesystem::path& sourc
     absl::StrAppend(&name, absl::Hex(static_cast<unsigned char>(byte), absl::kZeroPad2));
   }
   const fs::path target = options_.cache / name;
-  if (fs::exists(target / ServedModel::kDescription, error)) return target;
+  if (fs::exists(target / ServedModel::kDescription, error)) {
+    use(target);
+    return target;
+  }
   const fs::path partial = options_.cache / absl::StrCat(name, ".", getpid(), ".partial");
   fs::remove_all(partial, error);
   fs::create_directory(partial, error);
@@ -103,7 +109,49 @@ std::filesystem::path ModelConverter::convert(const std::filesystem::path& sourc
   if (error) fs::remove_all(partial, error);  // another process was faster
   check(fs::exists(target / ServedModel::kDescription, error), "[convert] the command has succeeded without writing ",
         ServedModel::kDescription);
+  use(target);
   return target;
+}
+
+void ModelConverter::use(const std::filesystem::path& entry) const {
+  namespace fs = std::filesystem;
+  using Clock = fs::file_time_type::clock;
+  constexpr std::chrono::minutes kInUse{1}, kAbandoned{60};
+  struct Entry {
+    fs::file_time_type used;
+    uint64_t bytes;
+    fs::path path;
+  };
+  std::error_code error;
+  const auto now = Clock::now();
+  fs::last_write_time(entry, now, error);
+  std::vector<Entry> entries;
+  uint64_t bytes = 0;
+  for (fs::directory_iterator each(options_.cache, error), end; !error && each != end; each.increment(error)) {
+    std::error_code ignored;  // another process may remove entries, too
+    if (!each->is_directory(ignored) || each->is_symlink(ignored)) continue;
+    Entry found{fs::last_write_time(each->path(), ignored), 0, each->path()};
+    if (ignored) continue;
+    const std::string name = found.path.filename().native();
+    if (name.ends_with(".partial") && now - found.used > kAbandoned) fs::remove_all(found.path, ignored);
+    if (name.size() != kNameBytes || name.find_first_not_of("0123456789abcdef") != std::string::npos) continue;
+    for (fs::directory_iterator file(found.path, ignored); !ignored && file != end; file.increment(ignored)) {
+      std::error_code missing;
+      const uint64_t size = file->is_regular_file(missing) ? file->file_size(missing) : 0;
+      if (!missing) found.bytes += size;
+    }
+    bytes += found.bytes;
+    entries.push_back(std::move(found));
+  }
+  std::sort(entries.begin(), entries.end(), [](const Entry& a, const Entry& b) { return a.used < b.used; });
+  size_t count = entries.size();
+  for (const Entry& each : entries) {
+    if (count <= options_.cache_entries && bytes <= options_.cache_bytes) return;
+    if (now - each.used < kInUse) return;  // and so are the later ones
+    fs::remove_all(each.path, error);
+    --count;
+    bytes -= each.bytes;
+  }
 }
 
 void ModelConverter::run(const std::filesystem::path& source, const std::filesystem::path& target) const {
@@ -138,6 +186,7 @@ void ModelConverter::run(const std::filesystem::path& source, const std::filesys
     limit(RLIMIT_FSIZE, options_.file_bytes);
     limit(RLIMIT_NOFILE, kMaxDescriptors);
     limit(RLIMIT_CORE, 0);
+    if (!refuse_network()) _exit(kCannotConfine);
     dup2(null.get(), STDIN_FILENO);
     dup2(in.get(), STDOUT_FILENO);
     dup2(in.get(), STDERR_FILENO);
@@ -188,6 +237,9 @@ void ModelConverter::run(const std::filesystem::path& source, const std::filesys
   const bool started = !(WIFEXITED(status) && WEXITSTATUS(status) == 127);
   check(ErrorKind::kValue, started, "[convert] cannot run '", words[0],
         "', which converts ONNX and .pt2 files; install the Python package, or set --model-converter");
+  check(ErrorKind::kValue, !(WIFEXITED(status) && WEXITSTATUS(status) == kCannotConfine && printed.empty()),
+        "[convert] cannot take the network from the process that would convert ", source.filename().native(),
+        ", because the kernel has no seccomp filters; run 'teletensor convert' yourself");
   check(ErrorKind::kValue, WIFEXITED(status) && WEXITSTATUS(status) == 0, "[convert] ", words[0], " could not convert ",
         source.filename().native(), WIFSIGNALED(status) ? absl::StrCat(" (signal ", WTERMSIG(status), ")") : "", ": ",
         valid_utf8(printed, kMaxOutput));

@@ -120,6 +120,8 @@ void copy_values(DType dtype, absl::Span<const char> bytes, char* into) {
   }
 }
 
+size_t bytes_of(const Tensor& tensor) { return static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()); }
+
 std::chrono::nanoseconds since(Clock::time_point then, Clock::time_point now) { return now - then; }
 
 }  // namespace
@@ -132,7 +134,7 @@ struct ModelVersion::Work final : Batcher::Job {
   bool begins = false;                    // the states are to be made
   std::vector<Tensor> values;             // of the batch, by output
   size_t first_row = 0;                   // in the batch
-  bool is_joined = false;                 // the batch's rows are those of several requests
+  size_t rows_run = 0;                    // of the batch, with those that only fill it; 0: the values are the request's
   BatchTimes times;                       // of the batch
 };
 
@@ -215,6 +217,10 @@ void ModelVersion::warm_up() {
   run_zeros(1);
   if (!is_batched) return;
   for (const size_t rows : settings_.batching.preferred) run_zeros(static_cast<int64_t>(rows));
+  if (settings_.padding != ModelSettings::Padding::kPowersOfTwo) return;
+  for (size_t rows = 2; rows < 2 * settings_.max_batch; rows *= 2) {
+    run_zeros(static_cast<int64_t>(std::min(rows, settings_.max_batch)));
+  }
 }
 
 void ModelVersion::run_zeros(int64_t rows) {
@@ -449,8 +455,8 @@ absl::StatusOr<InferResult> ModelVersion::result_of(const InferRequest&, const W
     output.sizes = values.sizes();
     output.values = values;
     output.size = static_cast<size_t>(values.numel()) * item_size(values.dtype());
-    if (work.is_joined) {
-      const size_t row = output.size / work.batch_rows;
+    if (work.rows_run != 0) {
+      const size_t row = output.size / work.rows_run;
       output.sizes[0] = static_cast<int64_t>(work.rows);
       output.offset = row * work.first_row;
       output.size = row * work.rows;
@@ -486,10 +492,12 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
   const ModelInstance::Use use(instance);
   int64_t rows = 0;
   for (const Work* work : batch) rows += static_cast<int64_t>(work->rows);
+  const bool is_batched = settings_.max_batch != 0;
+  const int64_t run = is_batched ? static_cast<int64_t>(settings_.padded(static_cast<size_t>(rows))) : rows;
   std::vector<Tensor> inputs;
   for (size_t i = 0; i < entry_->inputs.size(); ++i) {
     Sizes sizes = batch[0]->inputs[i]->sizes;
-    if (batch.size() > 1) sizes[0] = rows;
+    if (is_batched) sizes[0] = run;
     const DType dtype = entry_->inputs[i].dtype;
     inputs.push_back(empty(sizes, dtype, Device()));
     char* into = inputs.back().data_as<char>();
@@ -497,6 +505,7 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
       copy_values(dtype, work->inputs[i]->bytes, into);
       into += work->inputs[i]->bytes.size();
     }
+    if (run != rows) std::memset(into, 0, inputs.back().data_as<char>() + bytes_of(inputs.back()) - into);
   }
   const Clock::time_point copied = Clock::now();
   // The states of a sequence are replaced if the run succeeds.
@@ -512,8 +521,8 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
     const ModelPort& port = entry_->outputs[i];
     check(ErrorKind::kRuntime, values[i].dtype() == port.dtype, "[ModelInfer] expected the output '", port.name,
           "' to be ", port.dtype, " as described, got ", values[i].dtype());
-    check(ErrorKind::kRuntime, settings_.max_batch == 0 || (values[i].dim() > 0 && values[i].size(0) == rows),
-          "[ModelInfer] expected the output '", port.name, "' to have ", rows, " rows, as the inputs have, got ",
+    check(ErrorKind::kRuntime, !is_batched || (values[i].dim() > 0 && values[i].size(0) == run),
+          "[ModelInfer] expected the output '", port.name, "' to have ", run, " rows, as the inputs have, got ",
           values[i].meta());
   }
   if (batch[0]->states != nullptr) *batch[0]->states = std::move(states);
@@ -522,7 +531,7 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
   for (Work* work : batch) {
     work->values = values;
     work->first_row = row;
-    work->is_joined = batch.size() > 1;
+    work->rows_run = batch.size() > 1 || run != rows ? static_cast<size_t>(run) : 0;
     work->batch_rows = static_cast<size_t>(rows);
     work->times = times;
     row += work->rows;

@@ -5,6 +5,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include <algorithm>
+#include <bit>
 #include <fstream>
 #include <optional>
 
@@ -109,8 +110,18 @@ void set_parameters(const inference::ModelConfig& config, ModelSettings* setting
     } else if (key == "warmup") {
       require(value == "none" || value == "default", "expected warmup to be none or default, got '", value, "'");
       settings->warms_up = value == "default";
+    } else if (key == "batch_padding") {
+      require(value == "none" || value == "preferred" || value == "powers_of_two",
+              "expected batch_padding to be none, preferred or powers_of_two, got '", value, "'");
+      require(value == "none" || settings->max_batch != 0, "batch_padding requires max_batch_size");
+      require(value != "preferred" || !settings->batching.preferred.empty(),
+              "batch_padding preferred requires preferred_batch_size");
+      settings->padding = value == "none"        ? ModelSettings::Padding::kNone
+                          : value == "preferred" ? ModelSettings::Padding::kPreferred
+                                                 : ModelSettings::Padding::kPowersOfTwo;
     } else {
-      require(false, "expected the parameters principals, memory_limit and warmup, got '", key.substr(0, 100), "'");
+      require(false, "expected the parameters principals, memory_limit, warmup and batch_padding, got '",
+              key.substr(0, 100), "'");
     }
   }
 }
@@ -172,6 +183,13 @@ ModelSettings read_settings(const std::filesystem::path& folder, const std::stri
     require(parsed, "config.pbtxt is invalid: ", errors.first.substr(0, 300));
   }
   return settings_of(config, name);
+}
+
+size_t ModelSettings::padded(size_t rows) const {
+  if (padding == Padding::kPowersOfTwo) return std::max(rows, std::min(std::bit_ceil(rows), max_batch));
+  if (padding == Padding::kNone) return rows;
+  const auto found = std::lower_bound(batching.preferred.begin(), batching.preferred.end(), rows);
+  return found == batching.preferred.end() ? rows : *found;
 }
 
 std::vector<int64_t> ModelSettings::served(const std::vector<int64_t>& versions) const {

@@ -41,7 +41,11 @@ struct ModelSettings {
   std::vector<std::string> principals;  // who may use the model; empty: everybody who may use models
   uint64_t memory_limit = 0;            // bytes of a version; 0: no limit
   bool warms_up = true;
+  // To which a batch's rows are increased, by rows of zeros.
+  enum class Padding : uint8_t { kNone, kPreferred, kPowersOfTwo } padding = Padding::kNone;
 
+  // The rows with which a batch of `rows` runs.
+  size_t padded(size_t rows) const;
   // Whether the version should be served, of those that exist, in ascending order.
   std::vector<int64_t> served(const std::vector<int64_t>& versions) const;
 };

@@ -1,6 +1,7 @@
 #include "server/serving/scheduler/batcher.h"
 
 #include <algorithm>
+#include <system_error>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
@@ -17,7 +18,15 @@ Batcher::Batcher(Options options, Execute execute)
   for (size_t i = options_.instances; i > 0; --i) idle_.push_back(i - 1);
 }
 
-Batcher::~Batcher() = default;
+Batcher::~Batcher() {
+  stop();
+  std::vector<std::thread> threads;
+  {
+    MutexLock lock(mutex_);
+    threads.swap(threads_);
+  }
+  for (std::thread& thread : threads) thread.join();
+}
 
 size_t Batcher::queued() const {
   MutexLock lock(mutex_);
@@ -28,8 +37,9 @@ void Batcher::stop() {
   MutexLock lock(mutex_);
   stopped_ = true;
   for (const Jobs& jobs : queues_) {
-    for (Job* job : jobs) job->changed_.notify_all();
+    for (Job* job : jobs) job->changed_->notify_all();
   }
+  work_.notify_all();
 }
 
 Batcher::Job* Batcher::head() const {
@@ -41,7 +51,38 @@ Batcher::Job* Batcher::head() const {
 
 void Batcher::wake_head() {
   if (idle_.empty()) return;
-  if (Job* first = head()) first->changed_.notify_all();
+  if (Job* first = head()) first->changed_->notify_all();
+}
+
+void Batcher::hand_over() {
+  if (idle_.empty() || queued_ == 0 || stopped_) return;
+  const Clock::time_point now = Clock::now();
+  if (plan(now).ready > now) return wake_head();
+  if (resting_ != 0) return work_.notify_one();
+  if (threads_.size() >= options_.instances) return;  // one of them is about to look at the queue
+  try {
+    threads_.emplace_back([this] { run_queue(); });
+  } catch (const std::system_error&) {  // the system has no thread
+    wake_head();
+  }
+}
+
+void Batcher::run_queue() {
+  MutexLock lock(mutex_);
+  while (!stopped_) {
+    if (!idle_.empty() && queued_ != 0) {
+      const Clock::time_point now = Clock::now();
+      const Plan next = plan(now);
+      if (next.ready <= now) {
+        execute(next.batch);
+        continue;
+      }
+      wake_head();
+    }
+    ++resting_;
+    work_.wait(mutex_);
+    --resting_;
+  }
 }
 
 void Batcher::remove(Job& job) {
@@ -98,7 +139,10 @@ void Batcher::execute(const std::vector<Job*>& batch) {
   }
   for (Job* job : batch) job->batch_rows = rows;
   batch.front()->is_first = true;
-  wake_head();  // another instance may be free
+  hand_over();  // another instance may be free
+  std::vector<std::shared_ptr<CondVar>> waiting;
+  waiting.reserve(batch.size());
+  for (const Job* job : batch) waiting.push_back(job->changed_);
   {
     MutexUnlock unlocked(mutex_);
     try {
@@ -107,12 +151,13 @@ void Batcher::execute(const std::vector<Job*>& batch) {
       for (Job* job : batch) job->status = absl::InternalError("[ModelInfer] internal error");
     }
   }
-  idle_.push_back(instance);
-  for (Job* job : batch) {
-    job->state_ = Job::State::kDone;
-    job->changed_.notify_all();
+  for (Job* job : batch) job->state_ = Job::State::kDone;
+  {
+    // The instance stays taken, so that this thread continues with the queue, if it is the batcher's.
+    MutexUnlock unlocked(mutex_);
+    for (const auto& changed : waiting) changed->notify_all();
   }
-  wake_head();
+  idle_.push_back(instance);
 }
 
 bool Batcher::wait(Job& job) {
@@ -144,15 +189,16 @@ bool Batcher::wait(Job& job) {
     const Plan next = plan(now);
     if (next.ready <= now) {
       execute(next.batch);
+      hand_over();
       return true;
     }
     until = std::min(until, next.ready);
   }
   if (job.is_cancelled) until = std::min(until, now + kPollInterval);
   if (until == Clock::time_point::max()) {
-    job.changed_.wait(mutex_);
+    job.changed_->wait(mutex_);
   } else {
-    job.changed_.wait_until(mutex_, until);
+    job.changed_->wait_until(mutex_, until);
   }
   return true;
 }
@@ -168,11 +214,20 @@ absl::Status Batcher::run(Job& job) {
   job.arrived_ = Clock::now();
   queues_[job.level].push_back(&job);
   ++queued_;
-  if (head() != &job) wake_head();  // the batch may be complete now
+  if (head() != &job && !idle_.empty()) {  // the batch may be complete now
+    const Plan next = plan(job.arrived_);
+    const bool is_ready = next.ready <= job.arrived_ && job.arrived_ < std::min(job.give_up, job.deadline);
+    if (is_ready && std::find(next.batch.begin(), next.batch.end(), &job) != next.batch.end()) {
+      execute(next.batch);
+      hand_over();
+    } else {
+      wake_head();
+    }
+  }
   for (;;) {
     switch (job.state_) {
       case Job::State::kDone: return job.status;
-      case Job::State::kTaken: job.changed_.wait(mutex_); break;
+      case Job::State::kTaken: job.changed_->wait(mutex_); break;
       case Job::State::kQueued:
         if (!wait(job)) return job.status;
         break;

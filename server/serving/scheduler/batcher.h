@@ -1,9 +1,11 @@
 // Batcher: joins requests of different clients into batches, for the instances of a model.
 //
-// It has no threads. The thread of each request waits in run(); the first one in the queue, once an instance is free
-// and its batch is complete or has waited for long enough, takes the requests that fit and executes all of them. A
-// request that finds an idle instance and need not wait therefore runs on its own thread, without a switch to another
-// one. Requests are queued by priority, then in the order of their arrival. Thread-safe.
+// The thread of each request waits in run(). A request that finds an idle instance and need not wait, or completes a
+// batch, executes it on its own thread, without a switch to another one. When that thread is done and others wait, one
+// of the batcher's own threads continues, and goes from one batch to the next while any is complete or has waited for
+// long enough: an instance is then never idle until a request's thread wakes up, and the answers of a batch are not
+// delayed by the next one. There is at most one such thread per instance, started at the first use. Requests are queued
+// by priority, then in the order of their arrival. Thread-safe.
 #pragma once
 
 #include <chrono>
@@ -11,7 +13,9 @@
 #include <cstdint>
 #include <deque>
 #include <functional>
+#include <memory>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "absl/status/status.h"
@@ -56,7 +60,8 @@ class Batcher {
     enum class State : uint8_t { kQueued, kTaken, kDone } state_ = State::kQueued;
     bool is_delayed_ = false;
     Clock::time_point arrived_;
-    CondVar changed_;
+    // Notified without the lock, when the job may have ended already.
+    std::shared_ptr<CondVar> changed_ = std::make_shared<CondVar>();
   };
 
   // Executes a batch on an instance, numbered from 0, and sets the status of each request. Must not throw. Several
@@ -86,6 +91,9 @@ class Batcher {
   void wake_head() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Plan plan(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void execute(const std::vector<Job*>& batch) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Makes one of the batcher's threads continue with the queue, or the first request's if its batch may not start yet.
+  void hand_over() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  void run_queue();
   // Waits for the request's turn or end. Returns false if it has left the queue with a status.
   bool wait(Job& job) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
@@ -96,6 +104,9 @@ class Batcher {
   size_t queued_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<size_t> idle_ ABSL_GUARDED_BY(mutex_);  // instances
   bool stopped_ ABSL_GUARDED_BY(mutex_) = false;
+  CondVar work_;                                              // for run_queue()
+  std::vector<std::thread> threads_ ABSL_GUARDED_BY(mutex_);  // of run_queue()
+  size_t resting_ ABSL_GUARDED_BY(mutex_) = 0;                // of them, which wait for work
 };
 
 }  // namespace tt::server
