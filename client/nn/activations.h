@@ -55,7 +55,33 @@ TELETENSOR_ACTIVATION_WITH(GELU, std::string, approximate, "none", functional::g
 TELETENSOR_ACTIVATION_WITH(GLU, int64_t, dim, -1, functional::glu(x, options.dim()));
 TELETENSOR_ACTIVATION_WITH(Softmax, int64_t, dim, -1, x.softmax(options.dim()));
 TELETENSOR_ACTIVATION_WITH(LogSoftmax, int64_t, dim, -1, x.log_softmax(options.dim()));
+TELETENSOR_ACTIVATION_WITH(Softmin, int64_t, dim, -1, (-x).softmax(options.dim()));
+TELETENSOR_ACTIVATION_WITH(Softshrink, double, lambda, 0.5, softshrink(x, options.lambda()));
+TELETENSOR_ACTIVATION_WITH(Hardshrink, double, lambda, 0.5, hardshrink(x, options.lambda()));
 #undef TELETENSOR_ACTIVATION_WITH
+
+/// x where it is above the threshold, else the value.
+class ThresholdImpl : public Module {
+ public:
+  ThresholdImpl(double threshold, double value) : Module("Threshold"), threshold_(threshold), value_(value) {}
+  Tensor forward(const Tensor& x) { return functional::threshold(x, threshold_, value_); }
+
+ private:
+  const double threshold_, value_;
+};
+TELETENSOR_MODULE(Threshold);
+
+/// softmax over the channels of images.
+class Softmax2dImpl : public Module {
+ public:
+  Softmax2dImpl() : Module("Softmax2d") {}
+  Tensor forward(const Tensor& x) {
+    if (x.dim() != 3 && x.dim() != 4)
+      throw ValueError("Softmax2d: expected input to be 3D or 4D, got " + std::to_string(x.dim()) + "D instead");
+    return x.softmax(-3);
+  }
+};
+TELETENSOR_MODULE(Softmax2d);
 
 /// x where it is positive, else weight * x; the weight is learned.
 class PReLUImpl : public Module {

@@ -204,6 +204,42 @@ struct TransformerEncoderLayerOptions {
   TELETENSOR_ARG(bool, norm_first) = false;
 };
 
+struct TransformerDecoderLayerOptions {
+  TransformerDecoderLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
+  TELETENSOR_ARG(int64_t, d_model);
+  TELETENSOR_ARG(int64_t, nhead);
+  TELETENSOR_ARG(int64_t, dim_feedforward) = 2048;
+  TELETENSOR_ARG(double, dropout) = 0.1;
+  TELETENSOR_ARG(std::string, activation) = "relu";  // or "gelu"
+  TELETENSOR_ARG(bool, batch_first) = false;
+  TELETENSOR_ARG(bool, norm_first) = false;
+};
+
+/// Of TransformerEncoder and TransformerDecoder.
+template <typename LayerOptions>
+struct TransformerStackOptions {
+  TransformerStackOptions(const LayerOptions& layer, int64_t num_layers) : layer_(layer), num_layers_(num_layers) {}
+  TELETENSOR_ARG(LayerOptions, layer);
+  TELETENSOR_ARG(int64_t, num_layers);
+  TELETENSOR_ARG(bool, norm) = false;  // a LayerNorm after the last layer
+};
+using TransformerEncoderOptions = TransformerStackOptions<TransformerEncoderLayerOptions>;
+using TransformerDecoderOptions = TransformerStackOptions<TransformerDecoderLayerOptions>;
+
+struct TransformerOptions {
+  TransformerOptions() = default;
+  TransformerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
+  TELETENSOR_ARG(int64_t, d_model) = 512;
+  TELETENSOR_ARG(int64_t, nhead) = 8;
+  TELETENSOR_ARG(int64_t, num_encoder_layers) = 6;
+  TELETENSOR_ARG(int64_t, num_decoder_layers) = 6;
+  TELETENSOR_ARG(int64_t, dim_feedforward) = 2048;
+  TELETENSOR_ARG(double, dropout) = 0.1;
+  TELETENSOR_ARG(std::string, activation) = "relu";
+  TELETENSOR_ARG(bool, batch_first) = false;
+  TELETENSOR_ARG(bool, norm_first) = false;
+};
+
 /// Of losses: "none", "mean" or "sum".
 struct LossOptions {
   TELETENSOR_ARG(std::string, reduction) = "mean";

@@ -16,6 +16,11 @@ Tensor additive(const Tensor& mask, Dtype dtype) {
   return mask.new_zeros(mask.sizes(), TensorOptions(dtype)).masked_fill(mask, -std::numeric_limits<double>::infinity());
 }
 
+void check_activation(const std::string& activation) {
+  if (activation != "relu" && activation != "gelu")
+    throw RuntimeError("activation should be relu/gelu, not " + activation);
+}
+
 }  // namespace
 
 MultiheadAttentionImpl::MultiheadAttentionImpl(const MultiheadAttentionOptions& options)
@@ -87,9 +92,7 @@ void MultiheadAttentionImpl::pretty_print(std::ostream& stream) const { stream <
 
 TransformerEncoderLayerImpl::TransformerEncoderLayerImpl(const TransformerEncoderLayerOptions& options)
     : Module("TransformerEncoderLayer"), options(options) {
-  if (options.activation() != "relu" && options.activation() != "gelu") {
-    throw RuntimeError("activation should be relu/gelu, not " + options.activation());
-  }
+  check_activation(options.activation());
   const int64_t width = options.d_model();
   self_attn = register_module("self_attn", MultiheadAttention(MultiheadAttentionOptions(width, options.nhead())
                                                                   .dropout(options.dropout())
@@ -119,6 +122,118 @@ Tensor TransformerEncoderLayerImpl::forward(const Tensor& src, const Tensor& src
   }
   const Tensor x = norm1(src + attend(src, src_mask, src_key_padding_mask));
   return norm2(x + feed_forward(x));
+}
+
+namespace {
+
+template <typename Options>
+MultiheadAttention attention_of(const Options& o) {
+  return MultiheadAttention(
+      MultiheadAttentionOptions(o.d_model(), o.nhead()).dropout(o.dropout()).batch_first(o.batch_first()));
+}
+
+}  // namespace
+
+TransformerDecoderLayerImpl::TransformerDecoderLayerImpl(const TransformerDecoderLayerOptions& options)
+    : Module("TransformerDecoderLayer"), options(options) {
+  check_activation(options.activation());
+  const int64_t width = options.d_model();
+  self_attn = register_module("self_attn", attention_of(options));
+  multihead_attn = register_module("multihead_attn", attention_of(options));
+  linear1 = register_module("linear1", Linear(width, options.dim_feedforward()));
+  dropout = register_module("dropout", Dropout(options.dropout()));
+  linear2 = register_module("linear2", Linear(options.dim_feedforward(), width));
+  norm1 = register_module("norm1", LayerNorm(LayerNormOptions({width})));
+  norm2 = register_module("norm2", LayerNorm(LayerNormOptions({width})));
+  norm3 = register_module("norm3", LayerNorm(LayerNormOptions({width})));
+  dropout1 = register_module("dropout1", Dropout(options.dropout()));
+  dropout2 = register_module("dropout2", Dropout(options.dropout()));
+  dropout3 = register_module("dropout3", Dropout(options.dropout()));
+}
+
+Tensor TransformerDecoderLayerImpl::forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask,
+                                            const Tensor& memory_mask, const Tensor& tgt_key_padding_mask,
+                                            const Tensor& memory_key_padding_mask) {
+  const auto attend = [&](const Tensor& x) {
+    return dropout1(std::get<0>(self_attn(x, x, x, tgt_key_padding_mask, /*need_weights=*/false, tgt_mask)));
+  };
+  const auto attend_to_memory = [&](const Tensor& x) {
+    return dropout2(
+        std::get<0>(multihead_attn(x, memory, memory, memory_key_padding_mask, /*need_weights=*/false, memory_mask)));
+  };
+  const auto feed_forward = [&](const Tensor& x) {
+    const Tensor hidden = linear1(x);
+    return dropout3(linear2(dropout(options.activation() == "gelu" ? gelu(hidden) : relu(hidden))));
+  };
+  const auto residual = [&](const Tensor& x, LayerNorm& norm, const auto& block) {
+    return options.norm_first() ? x + block(norm(x)) : norm(x + block(x));
+  };
+  const Tensor attended = residual(residual(tgt, norm1, attend), norm2, attend_to_memory);
+  return residual(attended, norm3, feed_forward);
+}
+
+TransformerEncoderImpl::TransformerEncoderImpl(const TransformerEncoderOptions& options)
+    : Module("TransformerEncoder"), options(options) {
+  layers = register_module("layers", ModuleList());
+  for (int64_t i = 0; i < options.num_layers(); ++i) layers->push_back(TransformerEncoderLayer(options.layer()));
+  if (options.norm()) norm = register_module("norm", LayerNorm(LayerNormOptions({options.layer().d_model()})));
+}
+Tensor TransformerEncoderImpl::forward(const Tensor& src, const Tensor& src_mask, const Tensor& src_key_padding_mask) {
+  Tensor x = src;
+  for (size_t i = 0; i < layers->size(); ++i) {
+    x = layers->at<TransformerEncoderLayerImpl>(i).forward(x, src_mask, src_key_padding_mask);
+  }
+  return norm.is_empty() ? x : norm(x);
+}
+
+TransformerDecoderImpl::TransformerDecoderImpl(const TransformerDecoderOptions& options)
+    : Module("TransformerDecoder"), options(options) {
+  layers = register_module("layers", ModuleList());
+  for (int64_t i = 0; i < options.num_layers(); ++i) layers->push_back(TransformerDecoderLayer(options.layer()));
+  if (options.norm()) norm = register_module("norm", LayerNorm(LayerNormOptions({options.layer().d_model()})));
+}
+Tensor TransformerDecoderImpl::forward(const Tensor& tgt, const Tensor& memory, const Tensor& tgt_mask,
+                                       const Tensor& memory_mask, const Tensor& tgt_key_padding_mask,
+                                       const Tensor& memory_key_padding_mask) {
+  Tensor x = tgt;
+  for (size_t i = 0; i < layers->size(); ++i) {
+    x = layers->at<TransformerDecoderLayerImpl>(i).forward(x, memory, tgt_mask, memory_mask, tgt_key_padding_mask,
+                                                           memory_key_padding_mask);
+  }
+  return norm.is_empty() ? x : norm(x);
+}
+
+TransformerImpl::TransformerImpl(const TransformerOptions& o) : Module("Transformer"), options(o) {
+  const auto layer = [&](auto made) {
+    return made.dim_feedforward(o.dim_feedforward())
+        .dropout(o.dropout())
+        .activation(o.activation())
+        .batch_first(o.batch_first())
+        .norm_first(o.norm_first());
+  };
+  encoder = register_module(
+      "encoder", TransformerEncoder(TransformerEncoderOptions(layer(TransformerEncoderLayerOptions(o.d_model(), o.nhead())),
+                                                              o.num_encoder_layers())
+                                        .norm(true)));
+  decoder = register_module(
+      "decoder", TransformerDecoder(TransformerDecoderOptions(layer(TransformerDecoderLayerOptions(o.d_model(), o.nhead())),
+                                                              o.num_decoder_layers())
+                                        .norm(true)));
+  reset_parameters();
+}
+void TransformerImpl::reset_parameters() {
+  for (const Tensor& parameter : parameters()) {
+    if (parameter.dim() > 1) init::xavier_uniform_(parameter);
+  }
+}
+Tensor TransformerImpl::forward(const Tensor& src, const Tensor& tgt, const Tensor& src_mask, const Tensor& tgt_mask,
+                                const Tensor& memory_mask, const Tensor& src_key_padding_mask,
+                                const Tensor& tgt_key_padding_mask, const Tensor& memory_key_padding_mask) {
+  const Tensor memory = encoder(src, src_mask, src_key_padding_mask);
+  return decoder(tgt, memory, tgt_mask, memory_mask, tgt_key_padding_mask, memory_key_padding_mask);
+}
+Tensor TransformerImpl::generate_square_subsequent_mask(int64_t size) {
+  return full({size, size}, -std::numeric_limits<double>::infinity()).triu(1);
 }
 
 }  // namespace teletensor::nn

@@ -15,6 +15,7 @@
 #include "client/session/encode.h"
 #include "client/session/engine_operators.h"
 #include "client/session/graph.h"
+#include "client/session/inference_cache.h"
 #include "client/session/program_trace.h"
 #include "client/session/read_only_storages.h"
 #include "client/session/saved_call.h"
@@ -289,10 +290,19 @@ static Tensors check_into(const Op& op, const Inference& inference, bool grad, a
   return Tensors(into.begin(), into.end());
 }
 
-static void mark_written(const Inference& inference, absl::Span<const Tensor> into) {
+// Which of the tensors that a call writes to require grad afterwards because of it.
+using Tracked = absl::InlinedVector<bool, 4>;
+
+static Tracked tracked_results(const Inference& inference, absl::Span<const Tensor> into) {
+  Tracked tracked;
+  for (size_t i = 0; i < into.size(); ++i) tracked.push_back(inference.outputs[i].requires_grad);
+  return tracked;
+}
+
+static void mark_written(const Tracked& tracked, absl::Span<const Tensor> into) {
   for (size_t i = 0; i < into.size(); ++i) {
     into[i]->bump_version();
-    into[i]->requires_grad |= inference.outputs[i].requires_grad;
+    into[i]->requires_grad |= tracked[i];
   }
 }
 
@@ -336,6 +346,25 @@ static void track_data(Args args) {
   }
 }
 
+// Checks the arguments and infers the results, into `own` if the thread's cache does not have them.
+static const Inference& infer_call(const Op& op, Args args, const AutocastState& autocast, bool grad, bool autocasts,
+                                   bool cacheable, Inference* own) {
+  InferenceCache* const cache = cacheable ? InferenceCache::of_thread() : nullptr;
+  InferenceCache::Key key;
+  if (cache) [[likely]] {
+    key = InferenceCache::key_of(op, args, grad);
+    const Inference* const known = key.cacheable ? cache->find(key, op, args, grad) : nullptr;
+    if (known) return *known;
+  }
+  op.check_args(args);
+  if (autocasts) [[unlikely]]
+    infer_with_autocast(op, args, autocast, grad, own);
+  else
+    infer(op, args, grad, own);
+  if (key.cacheable) cache->store(key, op, args, grad, *own);
+  return *own;
+}
+
 Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   std::optional<CustomCall> custom;
   if (is_custom(op.id)) [[unlikely]]
@@ -346,27 +375,28 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   }
   if (impl_->calls.active()) [[unlikely]]
     impl_->calls.begin();
-  op.check_args(args);
-  impl_->operators.require(op, args);
-  bool grad = options.grad && !options.inference;
+  const bool grad = options.grad && !options.inference;
   std::optional<DefaultFloat> default_float;
   if (options.default_float != kDefaultFloat) [[unlikely]]
     default_float.emplace(options.default_float);
-  Inference inference;
-  if (options.autocast.enabled() && options.into.empty() && has_autocast_policy(op)) [[unlikely]] {
+  Inference own;  // unless the thread's cache has the results
+  const bool autocasts = options.autocast.enabled() && options.into.empty() && has_autocast_policy(op);
+  const bool cacheable = !autocasts && options.default_float == kDefaultFloat;
+  const Inference& inference = infer_call(op, args, options.autocast, grad, autocasts, cacheable, &own);
+  impl_->operators.require(op, args);
+  if (autocasts) [[unlikely]]
     impl_->operators.require(*find_op(op_id::kSetAutocast), {});
-    infer_with_autocast(op, args, options.autocast, grad, &inference);
-  } else {
-    infer(op, args, grad, &inference);
-  }
   impl_->read_only.check_call(op, args, options.into);
   // Such a call is rejected here, because the engine would refuse the frame and end the session.
   check(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[", op.name,
         "] is part of a backward pass and cannot be called directly");
+  // `inference` is not used below the next lines: code of the program may run in a wait, and call operators.
+  const bool requires_grad = inference.requires_grad;
+  Tracked tracked;
   Tensors results;
   if (options.into.empty()) {
-    for (TensorMeta& meta : inference.outputs) {
-      results.push_back(make_ref<Handle>(std::move(meta), Ref<Session>(this), 0));
+    for (const TensorMeta& meta : inference.outputs) {
+      results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
     }
     if (inference.alias) {
       Tensor viewed = first_tensor(args);
@@ -379,16 +409,17 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
     }
   } else {
     results = check_into(op, inference, grad, options.into);
+    tracked = tracked_results(inference, options.into);
   }
   if (op.is_dynamic && options.into.empty() && op.num_outputs != 0) impl_->check_wait(options.site);
   Tensors kept;
   std::optional<SavedCall> saved;
-  if (options.saved != nullptr && grad && inference.requires_grad) [[unlikely]]
+  if (options.saved != nullptr && grad && requires_grad) [[unlikely]]
     saved.emplace(*options.saved, args);
   if (saved && saved->is_stored()) impl_->check_wait(options.site);
   impl_->queue(this, op, args, results, options, &kept,
                saved ? &*saved : nullptr);  // if interrupted, nothing was written
-  mark_written(inference, options.into);
+  mark_written(tracked, options.into);
   bump_written(op, args);
   count_data_writes(op, args, options);
   if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(results, options.site);

@@ -331,6 +331,34 @@ def moved(tensor: SparseTensor, dtype: Any, device: Any, copy: bool = False) -> 
     return compressed(tensor._layout, outer, plain, values, tensor.shape, tensor._dense_source)
 
 
+def entries_coo(tensor: SparseTensor) -> SparseTensor:
+    """The entries of a compressed tensor as sparse_coo [batches, outer, inner, (*block,) *dense], in the layout's order."""
+    indices, values = _entries(tensor)
+    if not batch_dim(tensor):
+        indices = torch.cat([torch.zeros((1, indices.shape[1]), dtype=_C.int64, device=values.device), indices])
+    grid = compressed_dim_sizes(tensor)
+    if tensor._layout not in ROWS:
+        indices, grid = torch.stack([indices[0], indices[2], indices[1]]), grid[::-1]
+    batches = tensor.shape[: batch_dim(tensor)].numel()
+    return coo(indices, values, (batches, *grid, *values.shape[1:]), False, tensor._dense_source)
+
+
+def from_entries(entries: SparseTensor, tensor: SparseTensor, name: str) -> SparseTensor:
+    """The inverse of entries_coo() for the layout and sizes of a tensor. The batches must have equally many entries."""
+    entries = coalesce(entries)
+    (batch, outer, inner), values = entries._coo, entries._elements
+    lead, total = tuple(tensor.shape[: batch_dim(tensor)]), values.shape[0]
+    batches = entries.shape[0]
+    count = total // max(batches, 1)
+    if batches > 1 and (total % batches or bool((torch.bincount(batch, minlength=batches) != count).any())):
+        raise RuntimeError(f"[{name}] expected the same number of elements in each batch of the result, as {layout_name(tensor)} has")
+    compress = ops.sparse_compress(outer.reshape(*lead, count), entries.shape[1])
+    return compressed(
+        tensor._layout, compress, inner.reshape(*lead, count), values.reshape(*lead, count, *values.shape[1:]), tensor.shape,
+        entries._dense_source,
+    )  # fmt: skip
+
+
 def blocks_of(tensor: Tensor, mask: SparseTensor) -> Tensor:
     """The values of a strided tensor at the indices of a mask with a compressed layout, in the mask's order."""
     indices, _ = _entries(mask)

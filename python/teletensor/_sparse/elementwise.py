@@ -8,7 +8,9 @@ from .. import _C
 from .._C import Tensor
 from .._functions import broadcast_shapes, result_type
 from .._layouts import sparse_csr
-from .convert import batch_dim, blocks_of, coalesce, compressed_to_coo, coo_to_compressed, sparse_sizes
+from .convert import (
+    batch_dim, block_of, blocks_of, coalesce, compressed_to_coo, coo_to_compressed, entries_coo, from_entries, sparse_sizes,
+)  # fmt: skip
 from .in_place import become
 from .tensor import BLOCKS, SparseTensor, coo, handlers, hooks, layout_name, like, not_implemented
 
@@ -175,9 +177,28 @@ def added(a: Any, b: Any, alpha: Any, into: list | None, name: str = "add") -> A
         kind = result_type(a._elements, b._elements)
         return given(like(a, a._elements.to(kind) + _scaled(b._elements.to(kind), alpha)), into)
     if a._layout in BLOCKS or batch_dim(a) or batch_dim(b):
-        raise NotImplementedError(f"[{name}] batches and blocks of {layout_name(a)} with different indices are not supported")
+        return given(_compressed_union(a, b, alpha, name), into)
     summed = _union(coalesce(compressed_to_coo(a)), coalesce(compressed_to_coo(b)), alpha)
     return given(coo_to_compressed(summed, a._layout), into)
+
+
+def _require_same_blocks(name: str, a: SparseTensor, b: SparseTensor) -> None:
+    if a.shape != b.shape or blocks_and_batches(a) != blocks_and_batches(b):
+        raise RuntimeError(
+            f"[{name}] expected tensors of one size with the same batches and blocks, got {list(a.shape)} with {batch_dim(a)} batch "
+            f"dimensions and blocks of {block_of(a)}, and {list(b.shape)} with {batch_dim(b)} and {block_of(b)}"
+        )
+
+
+def blocks_and_batches(tensor: SparseTensor) -> tuple:
+    """What two compressed tensors of one layout and size must share: block size, batch and dense dimensions."""
+    return block_of(tensor), batch_dim(tensor), tensor.dense_dim()
+
+
+def _compressed_union(a: SparseTensor, b: SparseTensor, alpha: Any, name: str) -> SparseTensor:
+    """a + alpha b, of a compressed layout with batches or blocks."""
+    _require_same_blocks(name, a, b)
+    return from_entries(_union(coalesce(entries_coo(a)), coalesce(entries_coo(b)), alpha), a, name)
 
 
 def _add(arguments: list, into: list | None) -> Any:
@@ -253,7 +274,8 @@ def _mul(arguments: list, into: list | None) -> Any:
     if a._plain is b._plain:
         return given(like(a, a._elements * b._elements), into)
     if a._layout != sparse_csr or batch_dim(a) or batch_dim(b):
-        raise NotImplementedError(f"[mul] products of two tensors of layout {layout_name(a)} with different indices are not supported")
+        _require_same_blocks("mul", a, b)
+        return given(from_entries(_intersection(entries_coo(a), entries_coo(b)), a, "mul"), into)
     product = _intersection(coalesce(compressed_to_coo(a)), coalesce(compressed_to_coo(b)))
     return given(coo_to_compressed(product, sparse_csr), into)
 

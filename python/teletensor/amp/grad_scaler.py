@@ -29,6 +29,15 @@ def _new_optimizer_state() -> dict[str, Any]:
     return {"stage": OptState.READY, "found_inf_per_device": {}}
 
 
+def _stored_values(p: Tensor, grad: Tensor) -> Tensor:
+    """The gradient, or the values of a sparse one, which share its storage."""
+    if grad.is_sparse:
+        if grad.dtype is _C.float16 and not grad.is_coalesced():
+            grad = p.grad = grad.coalesce()  # sums of scaled values may overflow
+        return grad._values()
+    return grad.values() if str(grad.layout).startswith("torch.sparse") else grad
+
+
 def _number(value: float, device: Any, dtype: Any = None) -> Tensor:
     return _C.torch.full((), value, dtype=dtype or _C.float32, device=device)
 
@@ -103,7 +112,7 @@ class GradScaler:
                     continue
                 if grad.dtype is _C.float16 and not allow_fp16:
                     raise ValueError("Attempting to unscale FP16 gradients.")
-                grads[grad.device] += grad.to_locals() if hasattr(grad, "to_locals") else [grad]
+                grads[grad.device] += grad.to_locals() if hasattr(grad, "to_locals") else [_stored_values(p, grad)]
         found = {}
         for device, members in grads.items():
             found[device] = found_inf if device == found_inf.device else found_inf.to(device)

@@ -31,6 +31,8 @@ class SGD(Optimizer):
     def _skips_on_device(self, found_inf) -> bool:
         if type(self)._update is not SGD._update or has_own_step(self) or not are_on(self, found_inf.device):
             return False
+        if any(p.grad is not None and is_sparse(p.grad) for group in self.param_groups for p in group["params"]):
+            return False  # such a step is composed of several operators
         # With dampening, the first step of a momentum differs from later ones, and only the engine knows which is the first.
         return not any(
             group["momentum"] and group["dampening"] and self.state[p].get("momentum_buffer") is None

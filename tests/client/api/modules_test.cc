@@ -45,6 +45,17 @@ Case lstm(nn::LSTM holder) {
           }};
 }
 template <typename M>
+Case three_inputs(M holder) {
+  return {holder.ptr(),
+          [holder](const std::vector<Tensor>& in) { return std::vector<Tensor>{holder(in[0], in[1], in[2])}; }};
+}
+Case lstm_cell(nn::LSTMCell holder) {
+  return {holder.ptr(), [holder](const std::vector<Tensor>& in) {
+            const auto [h, c] = holder(in[0]);
+            return std::vector<Tensor>{h, c};
+          }};
+}
+template <typename M>
 Case recurrent(M holder) {
   return {holder.ptr(), [holder](const std::vector<Tensor>& in) {
             const auto [output, state] = holder(in[0]);
@@ -52,7 +63,119 @@ Case recurrent(M holder) {
           }};
 }
 
-std::map<std::string, std::function<Case()>> cases() {
+using Cases = std::map<std::string, std::function<Case()>>;
+
+Cases pooling_cases() {
+  using namespace nn;
+  return {
+      {"MaxPool1d", [] { return one_input(MaxPool1d(MaxPool1dOptions(3).stride(2).padding(1))); }},
+      {"AvgPool1d", [] { return one_input(AvgPool1d(AvgPool1dOptions(2).ceil_mode(true))); }},
+      {"MaxPool3d", [] { return one_input(MaxPool3d(2)); }},
+      {"AvgPool3d", [] { return one_input(AvgPool3d(AvgPool3dOptions(2).stride(1))); }},
+      {"AdaptiveAvgPool1d", [] { return one_input(AdaptiveAvgPool1d(3)); }},
+      {"AdaptiveAvgPool3d",
+       [] {
+         return one_input(AdaptiveAvgPool3d(AdaptiveAvgPool3dOptions({1, 2, 3})));
+       }},
+      {"AdaptiveMaxPool1d", [] { return one_input(AdaptiveMaxPool1d(3)); }},
+      {"AdaptiveMaxPool2d", [] { return one_input(AdaptiveMaxPool2d(2)); }},
+      {"AdaptiveMaxPool3d", [] { return one_input(AdaptiveMaxPool3d(2)); }},
+      {"LPPool1d", [] { return one_input(LPPool1d(LPPool1dOptions(2, 3).stride(2))); }},
+      {"LPPool2d", [] { return one_input(LPPool2d(LPPool2dOptions(3, 2))); }},
+      {"Unfold",
+       [] {
+         return one_input(Unfold(UnfoldOptions({2, 3}).padding(1).stride(2)));
+       }},
+      {"Fold",
+       [] {
+         return one_input(Fold(FoldOptions({4, 5}, {2, 2})));
+       }},
+      {"UpsampleNearest", [] { return one_input(Upsample(UpsampleOptions().scale_factor(std::vector<double>{2}))); }},
+      {"UpsampleBilinear",
+       [] {
+         return one_input(
+             Upsample(UpsampleOptions().size(std::vector<int64_t>{5, 7}).mode("bilinear").align_corners(true)));
+       }},
+      {"UpsampleBicubic",
+       [] {
+         return one_input(Upsample(UpsampleOptions().scale_factor(std::vector<double>{1.5, 2.5}).mode("bicubic")));
+       }},
+      {"UpsampleLinear",
+       [] {
+         return one_input(Upsample(UpsampleOptions().scale_factor(std::vector<double>{1.7}).mode("linear")));
+       }},
+      {"ReflectionPad1d",
+       [] {
+         return one_input(ReflectionPad1d(ReflectionPad1dOptions({2, 1})));
+       }},
+      {"ReflectionPad2d",
+       [] {
+         return one_input(ReflectionPad2d(ReflectionPad2dOptions({1, 2, 0, 1})));
+       }},
+      {"ReplicationPad3d", [] { return one_input(ReplicationPad3d(1)); }},
+      {"ZeroPad2d",
+       [] {
+         return one_input(ZeroPad2d(ZeroPad2dOptions({1, -1, 2, 0})));
+       }},
+      {"ConstantPad1d",
+       [] {
+         return one_input(ConstantPad1d(ConstantPad1dOptions({1, 2}, 3.5)));
+       }},
+      {"PixelShuffle", [] { return one_input(PixelShuffle(2)); }},
+      {"PixelUnshuffle", [] { return one_input(PixelUnshuffle(2)); }},
+  };
+}
+
+Cases other_cases() {
+  using namespace nn;
+  return {
+      {"InstanceNorm1d", [] { return one_input(InstanceNorm1d(InstanceNormOptions(3).affine(true))); }},
+      {"InstanceNorm2d", [] { return one_input(InstanceNorm2d(InstanceNormOptions(2).track_running_stats(true))); }},
+      {"LocalResponseNorm", [] { return one_input(LocalResponseNorm(LocalResponseNormOptions(3).alpha(0.2))); }},
+      {"Bilinear", [] { return two_inputs(Bilinear(3, 4, 2)); }},
+      {"CosineSimilarity", [] { return two_inputs(CosineSimilarity(CosineSimilarityOptions().dim(1))); }},
+      {"PairwiseDistance", [] { return two_inputs(PairwiseDistance(PairwiseDistanceOptions().keepdim(true))); }},
+      {"Softmin", [] { return one_input(Softmin(1)); }},
+      {"Softshrink", [] { return one_input(Softshrink(0.3)); }},
+      {"Hardshrink", [] { return one_input(Hardshrink(0.3)); }},
+      {"Threshold", [] { return one_input(Threshold(0.1, 20)); }},
+      {"Softmax2d", [] { return one_input(Softmax2d()); }},
+      {"RNNCell", [] { return one_input(RNNCell(RNNCellOptions(3, 4).nonlinearity("relu"))); }},
+      {"GRUCell", [] { return one_input(GRUCell(3, 4)); }},
+      {"LSTMCell", [] { return lstm_cell(LSTMCell(3, 4)); }},
+      {"GRUCellUnbatched", [] { return one_input(GRUCell(3, 4)); }},
+      {"TransformerDecoderLayer",
+       [] {
+         return two_inputs(TransformerDecoderLayer(
+             TransformerDecoderLayerOptions(6, 2).dim_feedforward(8).dropout(0).batch_first(true)));
+       }},
+      {"TransformerEncoder",
+       [] {
+         const auto layer = TransformerEncoderLayerOptions(6, 2).dim_feedforward(8).dropout(0).batch_first(true);
+         return one_input(TransformerEncoder(TransformerEncoderOptions(layer, 2).norm(true)));
+       }},
+      {"Transformer",
+       [] {
+         return two_inputs(Transformer(TransformerOptions(6, 2)
+                                           .num_encoder_layers(1)
+                                           .num_decoder_layers(2)
+                                           .dim_feedforward(8)
+                                           .dropout(0)
+                                           .batch_first(true)
+                                           .norm_first(true)));
+       }},
+      {"PoissonNLLLoss", [] { return two_inputs(PoissonNLLLoss(PoissonNLLLossOptions().full(true))); }},
+      {"HingeEmbeddingLoss", [] { return two_inputs(HingeEmbeddingLoss(HingeEmbeddingLossOptions().margin(0.7))); }},
+      {"SoftMarginLoss", [] { return two_inputs(SoftMarginLoss()); }},
+      {"MultiMarginLoss", [] { return two_inputs(MultiMarginLoss(MultiMarginLossOptions().p(2).margin(0.8))); }},
+      {"CosineEmbeddingLoss",
+       [] { return three_inputs(CosineEmbeddingLoss(CosineEmbeddingLossOptions().margin(0.1))); }},
+      {"MarginRankingLoss", [] { return three_inputs(MarginRankingLoss(MarginRankingLossOptions().margin(0.1))); }},
+      {"TripletMarginLoss", [] { return three_inputs(TripletMarginLoss(TripletMarginLossOptions().swap(true))); }},
+  };
+}
+
+Cases cases() {
   using namespace nn;
   return {
       {"Linear", [] { return one_input(Linear(4, 3)); }},
@@ -136,7 +259,9 @@ std::map<std::string, std::function<Case()>> cases() {
 
 TEST_F(Api, ModulesGivePyTorchsResults) {
   const Value recorded = load(kData + "/modules.pt");
-  const auto makers = cases();
+  Cases makers = cases();
+  makers.merge(pooling_cases());
+  makers.merge(other_cases());
   ASSERT_EQ(makers.size(), recorded.to_dict().size());
   for (const auto& [name, make] : makers) {
     SCOPED_TRACE(name);

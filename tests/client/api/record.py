@@ -1,6 +1,7 @@
 """Records results of PyTorch for the tests of the C++ client: `python tests/client/api/record.py` with PyTorch installed.
 
-Writes modules.pt (inputs, states, outputs, gradients of modules and losses) and optimizers.pt (parameters after steps).
+Writes modules.pt (inputs, states, outputs, gradients of modules and losses), functions.pt (of linalg, fft, special, einsum and others)
+and optimizers.pt (parameters after steps).
 With --check, prints written_by_cpp.pt, which the tests of the C++ client write.
 """
 
@@ -75,7 +76,185 @@ MODULES = {
         nn.BCEWithLogitsLoss(pos_weight=torch.tensor([2.0, 1.0, 0.5])), [values(2, 3), values(2, 3, shift=1).sigmoid()],
     ),
     "KLDivLoss": (nn.KLDivLoss(reduction="batchmean"), [values(2, 3), values(2, 3, shift=1).softmax(1)]),
+    "MaxPool1d": (nn.MaxPool1d(3, stride=2, padding=1), [values(2, 3, 7)]),
+    "AvgPool1d": (nn.AvgPool1d(2, ceil_mode=True), [values(2, 3, 7)]),
+    "MaxPool3d": (nn.MaxPool3d(2), [values(1, 2, 4, 4, 4)]),
+    "AvgPool3d": (nn.AvgPool3d(2, stride=1), [values(1, 2, 3, 4, 4)]),
+    "AdaptiveAvgPool1d": (nn.AdaptiveAvgPool1d(3), [values(2, 3, 7)]),
+    "AdaptiveAvgPool3d": (nn.AdaptiveAvgPool3d((1, 2, 3)), [values(1, 2, 3, 4, 5)]),
+    "AdaptiveMaxPool1d": (nn.AdaptiveMaxPool1d(3), [values(2, 3, 7)]),
+    "AdaptiveMaxPool2d": (nn.AdaptiveMaxPool2d(2), [values(1, 2, 5, 4)]),
+    "AdaptiveMaxPool3d": (nn.AdaptiveMaxPool3d(2), [values(1, 2, 3, 4, 5)]),
+    "LPPool1d": (nn.LPPool1d(2, 3, stride=2), [values(2, 3, 8).abs()]),
+    "LPPool2d": (nn.LPPool2d(3, 2), [values(1, 2, 4, 4).abs()]),
+    "Unfold": (nn.Unfold((2, 3), padding=1, stride=2), [values(1, 2, 5, 6)]),
+    "Fold": (nn.Fold((4, 5), (2, 2)), [values(1, 8, 12)]),
+    "UpsampleNearest": (nn.Upsample(scale_factor=2), [values(1, 2, 3, 4)]),
+    "UpsampleBilinear": (nn.Upsample(size=(5, 7), mode="bilinear", align_corners=True), [values(1, 2, 3, 4)]),
+    "UpsampleBicubic": (nn.Upsample(scale_factor=(1.5, 2.5), mode="bicubic"), [values(1, 2, 4, 4)]),
+    "UpsampleLinear": (nn.Upsample(scale_factor=1.7, mode="linear"), [values(1, 2, 9)]),
+    "ReflectionPad1d": (nn.ReflectionPad1d((2, 1)), [values(2, 3, 4)]),
+    "ReflectionPad2d": (nn.ReflectionPad2d((1, 2, 0, 1)), [values(1, 2, 3, 4)]),
+    "ReplicationPad3d": (nn.ReplicationPad3d(1), [values(1, 2, 2, 3, 2)]),
+    "ZeroPad2d": (nn.ZeroPad2d((1, -1, 2, 0)), [values(1, 2, 3, 4)]),
+    "ConstantPad1d": (nn.ConstantPad1d((1, 2), 3.5), [values(2, 3, 4)]),
+    "InstanceNorm1d": (nn.InstanceNorm1d(3, affine=True), [values(2, 3, 5)]),
+    "InstanceNorm2d": (nn.InstanceNorm2d(2, track_running_stats=True), [values(2, 2, 3, 4)]),
+    "LocalResponseNorm": (nn.LocalResponseNorm(3, alpha=0.2), [values(2, 5, 3, 3)]),
+    "Bilinear": (nn.Bilinear(3, 4, 2), [values(5, 3), values(5, 4, shift=1)]),
+    "CosineSimilarity": (nn.CosineSimilarity(dim=1), [values(4, 3), values(4, 3, shift=1)]),
+    "PairwiseDistance": (nn.PairwiseDistance(keepdim=True), [values(4, 3), values(4, 3, shift=1)]),
+    "PixelShuffle": (nn.PixelShuffle(2), [values(1, 8, 2, 3)]),
+    "PixelUnshuffle": (nn.PixelUnshuffle(2), [values(1, 2, 4, 6)]),
+    "Softmin": (nn.Softmin(dim=1), [values(2, 3)]),
+    "Softshrink": (nn.Softshrink(0.3), [values(2, 3)]),
+    "Hardshrink": (nn.Hardshrink(0.3), [values(2, 3)]),
+    "Threshold": (nn.Threshold(0.1, 20), [values(2, 3)]),
+    "Softmax2d": (nn.Softmax2d(), [values(2, 3, 2, 2)]),
+    "RNNCell": (nn.RNNCell(3, 4, nonlinearity="relu"), [values(2, 3)]),
+    "GRUCell": (nn.GRUCell(3, 4), [values(2, 3)]),
+    "LSTMCell": (nn.LSTMCell(3, 4), [values(2, 3)]),
+    "GRUCellUnbatched": (nn.GRUCell(3, 4), [values(3)]),
+    "TransformerDecoderLayer": (
+        nn.TransformerDecoderLayer(6, 2, 8, dropout=0, batch_first=True), [values(2, 4, 6), values(2, 5, 6, shift=1)],
+    ),
+    "TransformerEncoder": (
+        nn.TransformerEncoder(nn.TransformerEncoderLayer(6, 2, 8, dropout=0, batch_first=True), 2, norm=nn.LayerNorm(6)), [values(2, 4, 6)],
+    ),
+    "Transformer": (
+        nn.Transformer(6, 2, 1, 2, 8, dropout=0, batch_first=True, norm_first=True), [values(2, 4, 6), values(2, 5, 6, shift=1)],
+    ),
+    "PoissonNLLLoss": (nn.PoissonNLLLoss(full=True), [values(2, 3), values(2, 3, shift=1).abs() * 4]),
+    "HingeEmbeddingLoss": (nn.HingeEmbeddingLoss(margin=0.7), [values(2, 3), values(2, 3, shift=1).sign()]),
+    "SoftMarginLoss": (nn.SoftMarginLoss(), [values(2, 3), values(2, 3, shift=1).sign().long()]),
+    "MultiMarginLoss": (nn.MultiMarginLoss(p=2, margin=0.8), [values(4, 3), torch.tensor([0, 2, 2, 1])]),
+    "CosineEmbeddingLoss": (nn.CosineEmbeddingLoss(margin=0.1), [values(2, 3), values(2, 3, shift=1), torch.tensor([1.0, -1.0])]),
+    "MarginRankingLoss": (nn.MarginRankingLoss(margin=0.1), [values(4), values(4, shift=1), values(4, shift=2).sign()]),
+    "TripletMarginLoss": (nn.TripletMarginLoss(swap=True), [values(4, 3), values(4, 3, shift=1), values(4, 3, shift=2)]),
 }  # fmt: skip
+
+
+def complex_values(*sizes):
+    return torch.complex(values(*sizes), values(*sizes, shift=1))
+
+
+def square(n=4, shift=0.0, dtype=torch.float64):
+    return values(2, n, n, shift=shift).to(dtype) + 2 * torch.eye(n, dtype=dtype)
+
+
+def positive():
+    a = square()
+    return a @ a.mT + torch.eye(4, dtype=a.dtype)
+
+
+L, S, X = torch.linalg, torch.special, torch.fft
+V, W = values(6).double(), values(3, 4).double()
+FUNCTIONS = {
+    "inv": (L.inv, [square()]),
+    "inverse of a complex matrix": (torch.inverse, [complex_values(3, 3).to(torch.complex128) + 2 * torch.eye(3)]),
+    "det": (L.det, [square()]),
+    "slogdet": (L.slogdet, [square()]),
+    "logdet": (torch.logdet, [positive()]),
+    "solve": (L.solve, [square(), values(2, 4, 3, shift=2).double()]),
+    "solve of a vector": (L.solve, [square()[0], values(4).double()]),
+    "solve from the right": (lambda a, b: L.solve(a, b, left=False), [square(), values(2, 3, 4).double()]),
+    "solve that broadcasts": (L.solve, [square()[0], values(2, 4, 3).double()]),
+    "solve_triangular": (lambda a, b: L.solve_triangular(a, b, upper=False), [square(), values(2, 4, 3).double()]),
+    "lu": (L.lu, [square()]),
+    "lu_solve": (lambda a, b: L.lu_solve(*L.lu_factor(a), b), [square(), values(2, 4, 3).double()]),
+    "adjoint lu_solve": (lambda a, b: L.lu_solve(*L.lu_factor(a), b, adjoint=True), [square(), values(2, 4, 3).double()]),
+    "cholesky": (L.cholesky, [positive()]),
+    "upper cholesky": (lambda a: L.cholesky(a, upper=True), [positive()]),
+    "cholesky_solve": (lambda a, b: torch.cholesky_solve(b, L.cholesky(a)), [positive(), values(2, 4, 3).double()]),
+    "cholesky_inverse": (lambda a: torch.cholesky_inverse(L.cholesky(a)), [positive()]),
+    "qr": (lambda a: tuple(t.abs() for t in L.qr(a)), [square()]),
+    "householder_product": (L.householder_product, [values(4, 3).double(), values(3, shift=1).double()]),
+    "eigvalsh": (L.eigvalsh, [positive()]),
+    "eigh": (lambda a: (lambda v, q: (q * v.unsqueeze(-2).sqrt()) @ q.mT)(*L.eigh(a)), [positive()]),
+    "eigvals": (lambda a: L.eigvals(a).abs().sort().values, [square()]),
+    "svdvals": (L.svdvals, [W]),
+    "svd": (lambda a: (lambda u, s, v: u @ (s.sqrt().unsqueeze(-1) * v))(*L.svd(a, full_matrices=False)), [W]),
+    "pinv": (L.pinv, [W]),
+    "hermitian pinv": (lambda a: L.pinv(a, hermitian=True), [positive()]),
+    "matrix_rank": (L.matrix_rank, [torch.ones(3, 4).double()]),
+    "lstsq": (lambda a, b: L.lstsq(a, b, driver="gels").solution, [values(5, 3).double(), values(5, 2, shift=1).double()]),
+    "vector_norm": (lambda x: L.vector_norm(x, 3, dim=1, keepdim=True), [W]),
+    "matrix_norm": (L.matrix_norm, [W]),
+    "matrix_norm 1": (lambda x: L.matrix_norm(x, 1), [W]),
+    "matrix_norm -inf": (lambda x: L.matrix_norm(x, -torch.inf, keepdim=True), [W]),
+    "matrix_norm 2": (lambda x: L.matrix_norm(x, 2), [W]),
+    "matrix_norm nuc": (lambda x: L.matrix_norm(x, "nuc"), [W]),
+    "norm": (L.norm, [W]),
+    "cond": (L.cond, [square()]),
+    "cond fro": (lambda a: L.matrix_norm(a) * L.matrix_norm(L.inv(a).clone()), [square()]),
+    "matrix_power": (lambda a: L.matrix_power(a, -2), [square()]),
+    "matrix_power 0": (lambda a: L.matrix_power(a, 0), [square()]),
+    "multi_dot": (lambda a, b, c, d: L.multi_dot([a, b, c, d]), [V, values(6, 2).double(), values(2, 5).double(), values(5).double()]),
+    "cross": (L.cross, [values(2, 3).double(), values(1, 3, shift=1).double()]),
+    "vecdot": (L.vecdot, [W, values(3, 4, shift=1).double()]),
+    "vander": (L.vander, [V]),
+    "tensorinv": (lambda a: L.tensorinv(a, 1), [values(6, 2, 3).double() + torch.eye(6).double().reshape(6, 2, 3)]),
+    "tensorsolve": (L.tensorsolve, [values(2, 3, 6).double() + torch.eye(6).double().reshape(2, 3, 6), values(2, 3).double()]),
+    "fft": (X.fft, [V]),
+    "ifft": (lambda x: X.ifft(x, 8, norm="ortho"), [complex_values(3, 6).to(torch.complex128)]),
+    "rfft": (lambda x: X.rfft(x, 4, dim=0), [values(6, 2).double()]),
+    "irfft": (lambda x: X.irfft(x, 7), [complex_values(2, 4).to(torch.complex128)]),
+    "hfft": (X.hfft, [complex_values(2, 4).to(torch.complex128)]),
+    "ihfft": (X.ihfft, [V]),
+    "fft2": (X.fft2, [W]),
+    "rfftn": (lambda x: X.rfftn(x, dim=(0, 1), norm="forward"), [values(3, 4, 2).double()]),
+    "irfftn": (lambda x: X.irfftn(x, (3, 5)), [complex_values(2, 3, 4).to(torch.complex128)]),
+    "fftfreq": (lambda x: X.fftfreq(7, 0.5) + 0 * x.float(), [torch.zeros(7)]),
+    "rfftfreq": (lambda x: X.rfftfreq(7) + 0 * x, [torch.zeros(4)]),
+    "fftshift": (X.fftshift, [W]),
+    "ifftshift": (lambda x: X.ifftshift(x, 1), [values(2, 5).double()]),
+    "expit": (S.expit, [V]),
+    "gammaln": (S.gammaln, [V.abs() + 1]),
+    "psi": (S.psi, [V.abs() + 1]),
+    "multigammaln": (lambda x: S.multigammaln(x, 2), [V.abs() + 2]),
+    "gammainc": (lambda x: S.gammainc(x.detach() * 0 + 1.5, x), [V.abs()]),
+    "einsum matmul": (lambda a, b: torch.einsum("ij,jk", a, b), [W, values(4, 2).double()]),
+    "einsum batched": (lambda a, b: torch.einsum("bij,bkj->bik", a, b), [values(2, 3, 4).double(), values(2, 5, 4).double()]),
+    "einsum diagonal": (lambda a: torch.einsum("bii->ib", a), [square()]),
+    "einsum trace": (lambda a: torch.einsum("ii", a), [square()[0]]),
+    "einsum dots": (lambda a, b: torch.einsum("...ij,...jk->...ik", a, b), [values(2, 1, 3, 4).double(), values(5, 4, 2).double()]),
+    "einsum implicit dots": (lambda a, b: torch.einsum("...i, ...i", a, b), [W, values(3, 4, shift=1).double()]),
+    "einsum chain": (lambda a, b, c: torch.einsum("ij,jk,kl->il", a, b, c), [W, values(4, 5).double(), values(5, 2).double()]),
+    "einsum outer": (lambda a, b: torch.einsum("i,j->ji", a, b), [V, values(3).double()]),
+    "einsum sum": (lambda a, b: torch.einsum("ij,kl->k", a, b), [W, values(2, 3).double()]),
+    "einsum that broadcasts": (lambda a, b: torch.einsum("ij,ij->i", a, b), [W, values(3, 1).double()]),
+    "tensordot": (lambda a, b: torch.tensordot(a, b, ([1, 0], [0, 1])), [W, values(4, 3, 2).double()]),
+    "interpolate": (
+        lambda x: torch.nn.functional.interpolate(x, scale_factor=1.5, mode="bilinear", recompute_scale_factor=True), [values(1, 2, 3, 5)],
+    ),
+    "circular pad": (lambda x: torch.nn.functional.pad(x, (1, 2, 2, -1), mode="circular"), [values(1, 2, 3, 4)]),
+    "max_unpool2d": (
+        lambda x: torch.nn.functional.max_unpool2d(*torch.nn.functional.max_pool2d(x, 2, return_indices=True), 2), [values(1, 2, 4, 4)],
+    ),
+    "max_unpool1d to a size": (
+        lambda x: torch.nn.functional.max_unpool1d(*torch.nn.functional.max_pool1d(x, 2, return_indices=True), 2, output_size=[7]), [values(1, 2, 7)],
+    ),
+    "ctc_loss": (
+        lambda x: torch.nn.functional.ctc_loss(x.log_softmax(2), torch.tensor([[1, 2], [2, 0]]), [5, 5], [2, 1]), [values(5, 2, 3)],
+    ),
+}  # fmt: skip
+
+
+def as_real(t):
+    return torch.view_as_real(t.resolve_conj()) if t.is_complex() else t
+
+
+def record_function(function, inputs):
+    inputs = [t.clone().requires_grad_() for t in inputs]
+    outputs = [as_real(t) for t in leaves(function(*inputs))]
+    graded = [t for t in outputs if t.requires_grad]
+    if graded:
+        sum((t * t).sum() for t in graded).backward()
+    return {
+        "inputs": [t.detach() for t in inputs],
+        "outputs": [t.detach() for t in outputs],
+        "grads": [as_real(t.grad) if t.grad is not None else None for t in inputs],
+    }
 
 
 def leaves(output):
@@ -147,4 +326,5 @@ if __name__ == "__main__":
         check()
     else:
         torch.save({name: record_module(*row) for name, row in MODULES.items()}, HERE / "modules.pt")
+        torch.save({name: record_function(*row) for name, row in FUNCTIONS.items()}, HERE / "functions.pt")
         torch.save({name: record_optimizer(make) for name, make in OPTIMIZERS.items()}, HERE / "optimizers.pt")
