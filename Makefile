@@ -95,7 +95,7 @@ wheel: setup ## Build the wheels teletensor (the client) and teletensor-engine, 
 
 deb: setup ## Build Debian packages of the engine, the C++ and the Python client, into dist/
 	@deploy/install_packages.sh deploy/packages_deb.txt
-	@$(PYTHON) deploy/build.py $(ALL_ISAS) release teletensord teletensor_python tt_client
+	@$(PYTHON) deploy/build.py $(ALL_ISAS) release teletensord teletensor_python tt_client tt_api
 	@deploy/debian/build.sh
 
 deb-test: deb ## Check the Debian packages, and run them in a new Debian system, as root

@@ -204,6 +204,18 @@ size_t OfferTable::num_offers(uint64_t owner) const {
   return owned == offers_of_.end() ? 0 : owned->second.size();
 }
 
+std::vector<OfferTable::Offer> OfferTable::offers() const {
+  MutexLock lock(mutex_);
+  const auto now = Clock::now();
+  std::vector<Offer> offers;
+  for (const auto& [capability, entry] : entries_) {
+    if (!entry.value) continue;
+    const auto left = std::chrono::duration_cast<Milliseconds>(entry.deadline - now);
+    offers.push_back({capability, entry.value, entry.owner, entry.has_owner, std::max(left, Milliseconds(1))});
+  }
+  return offers;
+}
+
 uint64_t OfferTable::take(const std::string& capability, Milliseconds timeout, Taken taken) {
   absl::StatusOr<Value> result = no_offer();
   {

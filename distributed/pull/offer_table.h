@@ -16,6 +16,7 @@
 #include <string>
 #include <thread>
 #include <utility>
+#include <vector>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
@@ -93,6 +94,14 @@ class OfferTable {
   // can still be exceeded is charged for them.
   void limit_all(uint64_t owner, Milliseconds timeout, uint64_t max_bytes);
   size_t num_offers(uint64_t owner) const;
+  struct Offer {
+    std::string capability;
+    Value value;
+    uint64_t owner;
+    bool has_owner;     // false: limit_all() was called
+    Milliseconds left;  // until it ends
+  };
+  std::vector<Offer> offers() const;
 
   // Calls `taken` once: at once if there is an offer or will be none, otherwise at the offer, or with DEADLINE_EXCEEDED
   // after `timeout`. Returns a number for cancel(), or 0 if `taken` has been called.

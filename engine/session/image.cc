@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "engine/device/devices.h"
+#include "engine/memory/alloc_scope.h"
 #include "engine/schema/error.h"
 
 namespace tt {
@@ -35,29 +36,87 @@ void check_extent(const TensorMeta& meta, size_t bytes) {
   require((static_cast<uint64_t>(last) + 1) * item_size(meta.dtype) <= bytes, "a layout within its storage");
 }
 
-void write_storage(const Storage& storage, ImageOutput* out) {
-  // The next engine may have other device libraries.
-  check(ErrorKind::kNotImplemented, !is_plugin(storage.device().type), "a tensor on ", storage.device(),
-        ", a device of a device library, cannot be part of an image");
-  out->signed_number(storage.device().encode());
-  out->number(storage.bytes());
-  out->number(storage.version());
-  out->flag(storage.is_read_only());
+// Flags of a storage.
+constexpr uint64_t kReadOnly = 1, kShared = 2;
+
+// Returns a storage over shared bytes, also if the account has another one.
+Ref<Storage> storage_beside(const Ref<Storage>& shared) {
+  const std::shared_ptr<Account>& account = AllocScope::current().account;
+  const Ref<Storage> storage = Storage::over(shared, account);
+  return storage == shared ? Storage::over(Storage::over(shared, nullptr), account) : storage;
 }
 
-Ref<Storage> read_storage(ImageInput* in) {
-  const Device device = decode_device(in->signed_number());
-  require(device.type == DeviceType::kMeta || Devices::instance().has(device), "a device that this engine has");
-  const uint64_t bytes = in->number(uint64_t{1} << 62);
-  const auto version = static_cast<uint32_t>(in->number(UINT32_MAX));
-  auto storage = make_ref<Storage>(device, static_cast<size_t>(bytes));
-  // The versions at which tensors were saved are those of the session's first engine.
-  while (storage->version() != version) storage->bump_version();
-  if (in->flag()) storage->freeze();
-  return storage;
-}
+bool has_contents(const Storage& storage) { return storage.device().type != DeviceType::kMeta && storage.bytes() != 0; }
 
 }  // namespace
+
+uint64_t ImageBlocks::number(const Storage& storage) const {
+  const auto found = numbers_.find(storage.data());
+  return found == numbers_.end() ? 0 : found->second;
+}
+
+void ImageBlocks::add(Ref<Storage> storage) {
+  storages_.push_back(std::move(storage));
+  numbers_.emplace(storages_.back()->data(), storages_.size());
+}
+
+const Ref<Storage>& ImageBlocks::at(uint64_t number) const {
+  require(number > 0 && number <= storages_.size(), "shared bytes of an earlier image");
+  return storages_[number - 1];
+}
+
+void ImageBlocks::truncate(size_t size) {
+  for (; storages_.size() > size; storages_.pop_back()) numbers_.erase(storages_.back()->data());
+}
+
+bool write_storage(const Ref<Storage>& storage, ImageBlocks* blocks, ImageOutput* out) {
+  check(ErrorKind::kNotImplemented, blocks != nullptr || !storage->is_shared(),
+        "the memory of one of its tensors is shared");
+  const bool is_block = blocks != nullptr && ImageBlocks::is_shared(*storage);
+  const uint64_t block = is_block ? blocks->number(*storage) : 0;
+  out->number(block);
+  out->number(storage->version());
+  if (block != 0) return false;
+  // The next engine may have other device libraries.
+  check(ErrorKind::kNotImplemented, !is_plugin(storage->device().type), "a tensor on ", storage->device(),
+        ", a device of a device library, cannot be part of an image");
+  out->signed_number(storage->device().encode());
+  out->number(storage->bytes());
+  out->number((storage->is_read_only() ? kReadOnly : 0) | (storage->is_shared() ? kShared : 0));
+  out->flag(is_block);
+  if (is_block) blocks->add(storage);
+  return has_contents(*storage);
+}
+
+Ref<Storage> read_storage(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes,
+                          std::vector<Ref<Storage>>* contents) {
+  const uint64_t block = in->number();
+  const auto version = static_cast<uint32_t>(in->number(UINT32_MAX));
+  require(block == 0 || blocks != nullptr, "no bytes of another image");
+  Ref<Storage> storage;
+  if (block != 0) {
+    storage = storage_beside(blocks->at(block));
+  } else {
+    const Device device = decode_device(in->signed_number());
+    require(device.type == DeviceType::kMeta || Devices::instance().has(device), "a device that this engine has");
+    const uint64_t bytes = in->number(uint64_t{1} << 62);
+    const uint64_t flags = in->number(kReadOnly | kShared);
+    const bool is_block = in->flag();
+    require(!is_block || (blocks != nullptr && flags != 0 && bytes != 0), "no shared bytes");
+    require(device.type == DeviceType::kMeta || bytes <= max_bytes, "as many bytes as its storages have");
+    storage = make_ref<Storage>(device, static_cast<size_t>(bytes));
+    if (flags & kReadOnly) {
+      storage->freeze();
+    } else if (flags & kShared) {
+      storage->share();
+    }
+    if (is_block) blocks->add(storage);
+    if (has_contents(*storage)) contents->push_back(storage);
+  }
+  // The versions at which tensors were saved are those of the session's first engine.
+  while (storage->version() != version) storage->bump_version();  // compiled to an assignment
+  return storage;
+}
 
 void ImageOutput::number(uint64_t value) {
   for (; value >= 0x80; value >>= 7) bytes_.push_back(static_cast<char>(value | 0x80));
@@ -161,6 +220,12 @@ TensorMeta ImageInput::meta() {
   return meta;
 }
 
+Tensor tensor_in_image(const TensorMeta& meta, Ref<Storage> storage) {
+  require(meta.device == storage->device(), "a tensor on its storage's device");
+  if (meta.device.type != DeviceType::kMeta) check_extent(meta, storage->bytes());
+  return Tensor(new TensorImpl(meta, std::move(storage)));
+}
+
 uint64_t ImageTensors::number(const Tensor& tensor) {
   if (!tensor) return 0;
   const auto [at, is_new] = tensor_numbers_.try_emplace(tensor.get(), tensors_.size() + 1);
@@ -187,11 +252,11 @@ uint64_t ImageTensors::number_of(const Storage* storage) const {
   return found->second;
 }
 
-void ImageTensors::write(ImageOutput* out) const {
+std::vector<Ref<Storage>> ImageTensors::write(ImageBlocks* blocks, ImageOutput* out) const {
+  std::vector<Ref<Storage>> contents;
   out->number(storages_.size());
   for (const Ref<Storage>& storage : storages_) {
-    check(ErrorKind::kNotImplemented, !storage->is_shared(), "the memory of one of its tensors is shared");
-    write_storage(*storage, out);
+    if (write_storage(storage, blocks, out)) contents.push_back(storage);
   }
   out->number(tensors_.size());
   for (const Tensor& tensor : tensors_) {
@@ -207,19 +272,22 @@ void ImageTensors::write(ImageOutput* out) const {
     out->number(poison->site);
     out->number((poison->retriable ? kRetriable : 0) | (poison->keeps_targets ? kKeepsTargets : 0));
   }
+  return contents;
 }
 
-ImageObjects::ImageObjects(ImageInput* in) {
+ImageObjects::ImageObjects(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes) {
   const size_t storages = in->count();
-  for (size_t i = 0; i < storages; ++i) storages_.push_back(read_storage(in));
+  uint64_t left = max_bytes;
+  for (size_t i = 0; i < storages; ++i) {
+    const size_t before = contents_.size();
+    storages_.push_back(read_storage(in, blocks, left, &contents_));
+    if (contents_.size() != before) left -= contents_.back()->bytes();
+  }
   const size_t tensors = in->count();
   std::vector<uint64_t> bases;
   for (size_t i = 0; i < tensors; ++i) {
-    TensorMeta meta = in->meta();
-    const Ref<Storage>& storage = this->storage(in);
-    require(meta.device == storage->device(), "a tensor on its storage's device");
-    if (meta.device.type != DeviceType::kMeta) check_extent(meta, storage->bytes());
-    tensors_.emplace_back(new TensorImpl(meta, storage));
+    const TensorMeta meta = in->meta();
+    tensors_.push_back(tensor_in_image(meta, this->storage(in)));
     bases.push_back(in->number(tensors));
   }
   for (size_t i = 0; i < tensors; ++i) {

@@ -10,6 +10,9 @@
 // and visits the tensors that were added until there are no more. Then write() gives the objects, which have to come
 // first in the structure.
 //
+// Bytes that several sessions use (Storage::share(), freeze()) are in the images of all sessions once, where ImageBlocks
+// is given to the writers and to the readers: in the first image that refers to them.
+//
 // What an image does not contain is a reason not to write one: SessionService::unsaved(). Images come from the engine's
 // own files and processes, never from a client. A reader checks every number, size and layout nevertheless, because a
 // file may be damaged: it throws Error, and accesses no memory out of bounds. Used on the session's thread.
@@ -70,6 +73,36 @@ class ImageInput {
   std::string_view bytes_;
 };
 
+// The bytes that the images of one process's sessions have in common, in the order in which the images refer to them.
+class ImageBlocks {
+ public:
+  // Whether other sessions or publications may use the storage's bytes.
+  static bool is_shared(const Storage& storage) {
+    return storage.num_holders() != 0 && (storage.is_shared() || storage.is_read_only());
+  }
+  // Counted from 1; 0 if no image has referred to the bytes.
+  uint64_t number(const Storage& storage) const;
+  void add(Ref<Storage> storage);
+  // The storage that was added under a number. Throws Error if there is none.
+  const Ref<Storage>& at(uint64_t number) const;
+  size_t size() const { return storages_.size(); }
+  // Forgets what was added after there were `size` blocks.
+  void truncate(size_t size);
+
+ private:
+  std::vector<Ref<Storage>> storages_;
+  absl::flat_hash_map<const void*, uint64_t> numbers_;  // by the bytes' address
+};
+
+// Writes a storage, as a reference to a block if it is in one. Returns whether its bytes have to follow in the contents.
+bool write_storage(const Ref<Storage>& storage, ImageBlocks* blocks, ImageOutput* out);
+// Reads a storage, which is charged to the current AllocScope's account, and appends it to `contents` if its bytes
+// follow, which may be `max_bytes` at most.
+Ref<Storage> read_storage(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes, std::vector<Ref<Storage>>* contents);
+
+// Returns a tensor over a storage that was read. Throws Error if its layout exceeds the storage.
+Tensor tensor_in_image(const TensorMeta& meta, Ref<Storage> storage);
+
 // The objects that a writer has found.
 class ImageTensors {
  public:
@@ -82,8 +115,9 @@ class ImageTensors {
   // The tensors in the order of their numbers; grows while they are visited.
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<Ref<Storage>>& storages() const { return storages_; }
-  // Throws Error (NotImplementedError) if a storage cannot be part of an image.
-  void write(ImageOutput* out) const;
+  // Throws Error (NotImplementedError) if a storage cannot be part of an image. Without `blocks` no storage may be shared.
+  // Returns the storages whose bytes are the image's contents.
+  std::vector<Ref<Storage>> write(ImageBlocks* blocks, ImageOutput* out) const;
 
  private:
   std::vector<Tensor> tensors_;
@@ -95,10 +129,12 @@ class ImageTensors {
 };
 
 // The objects that a reader has made. Allocates the storages in the current Context, whose account is charged; their
-// bytes are those of the contents, which the caller reads into storages().
+// bytes are those of the contents, which the caller reads into contents().
 class ImageObjects {
  public:
-  explicit ImageObjects(ImageInput* in);
+  // `blocks` are those of the images that were read before; null: the image is read alone. At most `max_bytes` follow as
+  // contents.
+  ImageObjects(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes);
   // Read a number; null for 0. Throw Error if there is no such object.
   Tensor tensor(ImageInput* in) const;
   Tensor defined_tensor(ImageInput* in) const;  // also throws if it is null
@@ -106,9 +142,11 @@ class ImageObjects {
   const Ref<Storage>& storage(ImageInput* in) const;
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<Ref<Storage>>& storages() const { return storages_; }
+  // The storages whose bytes follow, in this order.
+  const std::vector<Ref<Storage>>& contents() const { return contents_; }
 
  private:
-  std::vector<Ref<Storage>> storages_;
+  std::vector<Ref<Storage>> storages_, contents_;
   std::vector<Tensor> tensors_;
   std::vector<PoisonRef> poisons_;
 };

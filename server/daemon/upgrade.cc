@@ -16,6 +16,7 @@
 #include <utility>
 
 #include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "engine/schema/error.h"
@@ -40,8 +41,8 @@ constexpr int kImages = 3, kAnswers = 4, kFirstSocket = 5;
 constexpr size_t kMaxSockets = 64;
 constexpr int kPipeBytes = 1 << 20;
 
-// On the first pipe: an image follows; serve.
-constexpr char kSession = 'S', kServe = 'C';
+// On the first pipe: a session's image follows; that of what no session owns; serve.
+constexpr char kSession = 'S', kShared = 'P', kServe = 'C';
 // On the second pipe: ready for images; an image was read. A message of an error follows kFailed until the pipe's end.
 constexpr char kReady = 'R', kAdopted = 'A', kFailed = 'F';
 
@@ -212,9 +213,6 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
     listener_.resume();
   };
   v1::UpgradeReply reply;
-  if (const size_t publications = sessions_.publications(); publications != 0) {
-    reply.add_lost(absl::StrCat(publications, " publications of tensors, which end with this process"));
-  }
   const auto paused = Clock::now();
   std::vector<std::shared_ptr<Session>> waiting = sessions_.all();
   std::vector<std::string> reasons;
@@ -223,7 +221,7 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
     std::vector<std::shared_ptr<Session>> again;
     reasons.clear();
     for (std::shared_ptr<Session>& session : waiting) {
-      const absl::Status status = session->hold(Clock::now() + kTurn);
+      const absl::Status status = session->hold(Clock::now() + kTurn, /*is_passed=*/true);
       if (status.ok()) {
         held.push_back(std::move(session));
       } else if (!absl::IsNotFound(status)) {
@@ -238,13 +236,17 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
     return absl::FailedPreconditionError(absl::StrCat("cannot pass on ", absl::StrJoin(reply.lost(), "; ")));
   }
 
+  ImageBlocks blocks;
+  absl::flat_hash_set<uint64_t> passed;
   for (const auto& session : held) {
+    const size_t earlier = blocks.size();
     PipeSink sink(successor.images(), kSession);
     try {
-      session->write_image(&sink);
+      session->write_image(&sink, &blocks);
     } catch (const Error& error) {
       if (sink.bytes() == 0) {  // the session cannot be part of an image; the new process has received nothing
         reply.add_lost(absl::StrCat("session ", session->id(), " of ", session->client(), ": ", error.message()));
+        blocks.truncate(earlier);
         if (request.force()) continue;
         return absl::FailedPreconditionError(absl::StrCat("cannot pass on ", reply.lost(0)));
       }
@@ -253,9 +255,18 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
           absl::StrCat("session ", session->id(), ": ", answer.ok() ? error.message() : answer.message()));
     }
     if (absl::Status status = successor.await(kAdopted, kAnswerTime); !status.ok()) return status;
+    passed.insert(session->id());
     reply.set_sessions(reply.sessions() + 1);
     reply.set_bytes(reply.bytes() + sink.bytes());
   }
+  PipeSink shared(successor.images(), kShared);
+  try {
+    sessions_.write_shared([&](uint64_t session) { return passed.contains(session); }, &blocks, &shared);
+  } catch (const Error& error) {
+    return absl::FailedPreconditionError(absl::StrCat("cannot pass on what sessions share: ", error.message()));
+  }
+  if (absl::Status status = successor.await(kAdopted, kAnswerTime); !status.ok()) return status;
+  reply.set_bytes(reply.bytes() + shared.bytes());
   reply.set_pid(successor.pid());
   if (!successor.release()) return absl::FailedPreconditionError("the new process has ended");
   failed = false;
@@ -303,16 +314,25 @@ absl::Status Takeover::run(Sessions& sessions, const Auth& auth) {
   spdlog::debug("obtained {} bytes of memory for the sessions", memory->bytes());
   if (!write_all(answers_.get(), &kReady, 1)) return absl::CancelledError("the old process has ended");
   PipeSource source(images_.get());
+  ImageBlocks blocks;
   try {
     for (char command = 0;;) {
       source.read(&command, 1);
       if (command == kServe) return absl::OkStatus();
-      check(command == kSession, "expected an image of a session");
       memory.reset();
+      if (command == kShared) {
+        const auto named = [&](absl::string_view name) { return auth.named(name); };
+        if (absl::Status status = sessions.adopt_shared(named, &blocks, &source); !status.ok()) return fail_with(status);
+        check(write_all(answers_.get(), &kAdopted, 1), "the old process has ended");
+        continue;
+      }
+      check(command == kSession, "expected an image of a session");
       const SessionRecord record = read_record(&source);
       const absl::StatusOr<Principal> principal = auth.named(record.principal);
       if (!principal.ok()) return fail_with(principal.status());
-      if (absl::Status status = sessions.adopt(record, *principal, &source); !status.ok()) return fail_with(status);
+      if (absl::Status status = sessions.adopt(record, *principal, &source, &blocks); !status.ok()) {
+        return fail_with(status);
+      }
       check(write_all(answers_.get(), &kAdopted, 1), "the old process has ended");
     }
   } catch (const Error& error) {

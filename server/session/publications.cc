@@ -103,36 +103,41 @@ void Publications::check_name(absl::string_view name) {
         " letters, digits and ._- that begins with a letter or a digit, got \"", valid_utf8(name, kMaxNameBytes), "\"");
 }
 
-void Publications::publish(const Caller& caller, Publication publication, absl::FunctionRef<void()> commit) {
+void Publications::add(const Caller& caller, Publication publication, absl::FunctionRef<void()> commit) {
   Owner& owner = *caller.owner;
   const std::string name = publication.name;
   const uint64_t texts = publication.text_bytes();
   const size_t tensors = publication.tensors.size();
+  check_name(name);
+  check_keys(publication);
+  check_principals(publication);
+  if (publication.is_for_all) check_same_process(owner, "*");
+  for (const std::string& principal : publication.to) check_same_process(owner, principal);
+  const uint64_t kept = kEntryBytes + kTensorBytes * tensors + kStorageBytes * publication.storages.size() + texts;
+  check(ErrorKind::kOutOfMemory, owner.account_->has_host_room(kept),
+        "[publish] out of memory on the host: ", owner.account_->bookkeeping_refusal(kept));
+  Entry entry{std::make_shared<const Publication>(std::move(publication)), caller.session,
+              HostCharge(owner.account_, kept)};
+  MutexLock lock(mutex_);
+  check(ErrorKind::kConnection, !owner.is_revoked_, "[publish] the access of ", owner.name_, " was revoked");
+  check(ErrorKind::kValue, !owner.entries_.contains(name), "[publish] ", owner.name_, " has published something as \"",
+        name, "\" already: unpublish it first");
+  check(owner.entries_.size() < kMaxPublications, "[publish] ", owner.name_, " has ", kMaxPublications,
+        " publications, the most that a principal may have");
+  check(owner.tensors_ + tensors <= kMaxTensors && owner.text_bytes_ + texts <= kMaxTextBytes,
+        "[publish] a principal publishes at most ", kMaxTensors, " tensors and ", kMaxTextBytes,
+        " bytes of names and keys; ", owner.name_, " has ", owner.tensors_, " and ", owner.text_bytes_, ", and adds ",
+        tensors, " and ", texts);
+  commit();
+  owner.tensors_ += tensors;
+  owner.text_bytes_ += texts;
+  owner.entries_.emplace(name, std::move(entry));
+}
+
+void Publications::publish(const Caller& caller, Publication publication, absl::FunctionRef<void()> commit) {
+  const std::string name = publication.name;
   try {
-    check_name(name);
-    check_keys(publication);
-    check_principals(publication);
-    if (publication.is_for_all) check_same_process(owner, "*");
-    for (const std::string& principal : publication.to) check_same_process(owner, principal);
-    const uint64_t kept = kEntryBytes + kTensorBytes * tensors + kStorageBytes * publication.storages.size() + texts;
-    check(ErrorKind::kOutOfMemory, owner.account_->has_host_room(kept),
-          "[publish] out of memory on the host: ", owner.account_->bookkeeping_refusal(kept));
-    Entry entry{std::make_shared<const Publication>(std::move(publication)), caller.session,
-                HostCharge(owner.account_, kept)};
-    MutexLock lock(mutex_);
-    check(ErrorKind::kConnection, !owner.is_revoked_, "[publish] the access of ", owner.name_, " was revoked");
-    check(ErrorKind::kValue, !owner.entries_.contains(name), "[publish] ", owner.name_,
-          " has published something as \"", name, "\" already: unpublish it first");
-    check(owner.entries_.size() < kMaxPublications, "[publish] ", owner.name_, " has ", kMaxPublications,
-          " publications, the most that a principal may have");
-    check(owner.tensors_ + tensors <= kMaxTensors && owner.text_bytes_ + texts <= kMaxTextBytes,
-          "[publish] a principal publishes at most ", kMaxTensors, " tensors and ", kMaxTextBytes,
-          " bytes of names and keys; ", owner.name_, " has ", owner.tensors_, " and ", owner.text_bytes_, ", and adds ",
-          tensors, " and ", texts);
-    commit();
-    owner.tensors_ += tensors;
-    owner.text_bytes_ += texts;
-    owner.entries_.emplace(name, std::move(entry));
+    add(caller, std::move(publication), commit);
   } catch (const Error& error) {
     record(caller, "publication.publish", valid_utf8(name, kMaxNameBytes), absl::InvalidArgumentError(error.message()));
     throw;

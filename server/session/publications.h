@@ -15,10 +15,12 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "base/mutex.h"
 #include "engine/memory/account.h"
 #include "engine/schema/meta.h"
+#include "engine/session/image.h"
 #include "engine/tensor/storage.h"
 #include "server/audit.h"
 #include "server/session/principal.h"
@@ -97,6 +99,15 @@ class Publications {
   // The number of all publications.
   size_t size() const;
 
+  // Images of all publications, for another process (publications_image.cc). Those of sessions for which `is_passed` is
+  // false are left out, unless they persist.
+  void write_image(absl::FunctionRef<bool(uint64_t session)> is_passed, ImageBlocks* blocks, ImageOutput* out,
+                   std::vector<Ref<Storage>>* contents) const;
+  // Adds publications to an object without any. The bytes are charged to their owners; at most `max_contents` follow.
+  using FindPrincipal = absl::FunctionRef<absl::StatusOr<Principal>(absl::string_view name)>;
+  void read_image(ImageInput* in, ImageBlocks* blocks, FindPrincipal find, uint64_t max_contents,
+                  std::vector<Ref<Storage>>* contents);
+
   // Throws unless the name consists of 1 to kMaxNameBytes letters, digits and "._-", and begins with none of these.
   static void check_name(absl::string_view name);
 
@@ -113,6 +124,8 @@ class Publications {
   bool may_open(const Owner& caller, const Owner& owner, const Publication& publication) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   Entry remove(Owner& owner, Entries::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // Adds what the caller's session has published, or had published in another process.
+  void add(const Caller& caller, Publication publication, absl::FunctionRef<void()> commit);
   // Records what a session did, at most kRecordsPerSecond times per second and principal.
   void record(const Caller& caller, absl::string_view event, absl::string_view what, const absl::Status& outcome)
       ABSL_LOCKS_EXCLUDED(mutex_);

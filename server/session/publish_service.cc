@@ -87,7 +87,7 @@ void check_nothing_else_is_readable(const Publication& publication, const Tensor
 }  // namespace
 
 std::string PublishService::unsaved() const {
-  if (publications_->publishes(caller_)) return "it has published tensors";
+  if (!is_passed_ && publications_->publishes(caller_)) return "it has published tensors";
   return opened_.empty() ? "" : "it is opening a publication";
 }
 

@@ -48,6 +48,8 @@ class PublishService final : public SessionService {
   }
   std::string list() const { return publications_->list(caller_); }
   std::string unsaved() const override;
+  // Whether an image would be for another process, with those of all sessions.
+  void set_passed(bool is_passed) { is_passed_ = is_passed; }
   uint64_t host_bytes() const override { return opened_storages_ * kOpenedBytes; }
 
  private:
@@ -64,6 +66,7 @@ class PublishService final : public SessionService {
   int64_t last_opened_ = 0;
   absl::flat_hash_map<int64_t, Pending> opened_;
   size_t opened_storages_ = 0;
+  bool is_passed_ = false;
 };
 
 void register_publish_operators(Dispatcher& dispatcher);

@@ -187,14 +187,16 @@ class Session {
   // Waits until no frame runs and an image would be complete, and lets no frame and no upload proceed until release().
   // While an image would lack something, such as a backward pass that waits for the client's hooks, frames continue.
   // FAILED_PRECONDITION with the reason if that is so at the deadline, NOT_FOUND if the session has ended.
-  absl::Status hold(std::chrono::steady_clock::time_point deadline);
+  // `is_passed`: all sessions are passed to another process, with what they share; otherwise this one's image is stored.
+  absl::Status hold(std::chrono::steady_clock::time_point deadline, bool is_passed = false);
   void release();
   // Writes an image. Requires hold(). Throws Error: NotImplementedError, before anything is written, if the session has
-  // something that cannot be part of an image.
-  void write_image(ImageSink* sink);
+  // something that cannot be part of an image. `blocks` are the bytes that the images of all sessions have in common; null:
+  // this is the only image.
+  void write_image(ImageSink* sink, ImageBlocks* blocks = nullptr);
   // Restores what write_image() has written after the record, into a session without frames. Throws Error; the session
   // must then be destroyed.
-  void read_image(ImageSource* source);
+  void read_image(ImageSource* source, ImageBlocks* blocks = nullptr);
   // Set by the instruction session_persist.
   Persistence persistence() const {
     MutexLock lock(progress_mutex_);
@@ -318,7 +320,7 @@ class Session {
   void release_names() ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void free_everything() ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
   void publish(uint64_t executed) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  std::vector<Ref<Storage>> write_structure(ImageOutput* out) ABSL_LOCKS_EXCLUDED(mutex_);
+  std::vector<Ref<Storage>> write_structure(ImageBlocks* blocks, ImageOutput* out) ABSL_LOCKS_EXCLUDED(mutex_);
   void write_bookkeeping(ImageOutput* out) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void write_programs(ImageOutput* out) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void read_programs(ImageInput* in) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);

@@ -9,115 +9,17 @@
 #include "absl/strings/str_cat.h"
 #include "autograd/image.h"
 #include "engine/session/image.h"
-#include "server/checkpoint/checksum.h"
+#include "server/session/image_parts.h"
+#include "server/session/publish_service.h"
 #include "server/session/session.h"
-#include "server/transfer/device_reader.h"
-#include "server/transfer/device_writer.h"
+#include "server/session/shared_tensors.h"
 
 namespace tt::server {
 namespace {
 
 constexpr std::string_view kMagic = "TTIMAGE";
-constexpr char kFormat = 2;
+constexpr char kFormat = 3;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 16;
-// More than the bookkeeping that a session may have (Account::kMaxHost).
-constexpr uint64_t kMaxStructureBytes = uint64_t{8} << 30;
-constexpr size_t kPieceBytes = size_t{8} << 20;
-// In memory of the CPU: a piece is still in the processor's cache when it is used for the second time.
-constexpr size_t kCpuPieceBytes = size_t{256} << 10;
-
-template <typename Integer>
-void write_integer(Integer value, ImageSink* sink) {
-  char bytes[sizeof value];
-  for (size_t i = 0; i < sizeof value; ++i) bytes[i] = static_cast<char>(value >> (8 * i));
-  sink->write(bytes, sizeof bytes);
-}
-
-template <typename Integer>
-Integer read_integer(ImageSource* source) {
-  unsigned char bytes[sizeof(Integer)];
-  source->read(bytes, sizeof bytes);
-  Integer value = 0;
-  for (size_t i = 0; i < sizeof value; ++i) value |= static_cast<Integer>(bytes[i]) << (8 * i);
-  return value;
-}
-
-// Bytes of a part that are not those of its text.
-constexpr uint64_t kPartBytes = sizeof(uint64_t) + sizeof(uint32_t);
-
-void write_part(const std::string& bytes, ImageSink* sink) {
-  write_integer<uint64_t>(bytes.size(), sink);
-  sink->write(bytes.data(), bytes.size());
-  write_integer<uint32_t>(update_checksum(0, bytes.data(), bytes.size()), sink);
-}
-
-void check_checksum(uint32_t checksum, ImageSource* source) {
-  check(read_integer<uint32_t>(source) == checksum, "[image] the image is damaged: a checksum differs");
-}
-
-std::string read_part(uint64_t max_bytes, ImageSource* source) {
-  const auto size = read_integer<uint64_t>(source);
-  check(size <= std::min(max_bytes, source->left()), "[image] the image is damaged: it ends early");
-  std::string bytes(size, '\0');
-  source->read(bytes.data(), size);
-  check_checksum(update_checksum(0, bytes.data(), size), source);
-  return bytes;
-}
-
-// A storage as a tensor of bytes, for functions that copy tensors.
-Tensor bytes_of(const Ref<Storage>& storage) {
-  TensorMeta meta;
-  meta.dtype = DType::kUInt8;
-  meta.device = storage->device();
-  meta.sizes = {static_cast<int64_t>(storage->bytes())};
-  meta.strides = {1};
-  return Tensor(new TensorImpl(meta, storage));
-}
-
-bool has_contents(const Storage& storage) { return storage.device().type != DeviceType::kMeta && storage.bytes() != 0; }
-
-void write_contents(const Ref<Storage>& storage, const std::shared_ptr<CopyStream>& copies, uint32_t* checksum,
-                    ImageSink* sink) {
-  if (storage->device().type == DeviceType::kCPU) {
-    const char* data = static_cast<const char*>(storage->data());
-    for (size_t at = 0; at < storage->bytes(); at += kCpuPieceBytes) {
-      const size_t size = std::min(kCpuPieceBytes, storage->bytes() - at);
-      *checksum = update_checksum(*checksum, data + at, size);
-      sink->write_stable(storage, at, size);
-    }
-    return;
-  }
-  DeviceReader reader(copies, bytes_of(storage));
-  std::vector<char> piece(std::min(kPieceBytes, storage->bytes()));
-  while (reader.left() != 0) {
-    const size_t size = reader.read(piece.data(), piece.size());
-    *checksum = update_checksum(*checksum, piece.data(), size);
-    sink->write(piece.data(), size);
-  }
-}
-
-void read_contents(const Ref<Storage>& storage, const std::shared_ptr<CopyStream>& copies, uint32_t* checksum,
-                   ImageSource* source) {
-  if (storage->device().type == DeviceType::kCPU) {
-    char* data = static_cast<char*>(storage->data());
-    for (size_t at = 0; at < storage->bytes(); at += kCpuPieceBytes) {
-      const size_t size = std::min(kCpuPieceBytes, storage->bytes() - at);
-      source->read(data + at, size);
-      *checksum = update_checksum(*checksum, data + at, size);
-    }
-    return;
-  }
-  DeviceWriter writer(copies, storage);
-  std::vector<char> piece(std::min(kPieceBytes, storage->bytes()));
-  for (size_t at = 0; at < storage->bytes(); at += kPieceBytes) {
-    const size_t size = std::min(kPieceBytes, storage->bytes() - at);
-    source->read(piece.data(), size);
-    *checksum = update_checksum(*checksum, piece.data(), size);
-    writer.write({piece.data(), size});
-  }
-  writer.finish()->synchronize();
-}
-
 std::string to_text(const SessionRecord& record) {
   ImageOutput out;
   out.text(record.key_digest);
@@ -166,7 +68,7 @@ SessionRecord Session::record() const {
   return record;
 }
 
-absl::Status Session::hold(std::chrono::steady_clock::time_point deadline) {
+absl::Status Session::hold(std::chrono::steady_clock::time_point deadline, bool is_passed) {
   std::string reason = "a frame runs";
   const auto wanted = [&] { return std::chrono::steady_clock::now() < deadline; };
   for (bool first = true; first || wanted(); first = false) {
@@ -181,6 +83,8 @@ absl::Status Session::hold(std::chrono::steady_clock::time_point deadline) {
       ContextScope context(&context_);
       context_.finish_device_work();
       store_async_errors();
+      if (auto* shares = context_.services.find<ShareService>()) shares->set_passed(is_passed);
+      if (auto* published = context_.services.find<PublishService>()) published->set_passed(is_passed);
       reason = unsaved(context_);
       if (reason.empty()) {
         transfers_->hold(true);
@@ -207,7 +111,7 @@ void Session::release() {
   released_.notify_all();
 }
 
-std::vector<Ref<Storage>> Session::write_structure(ImageOutput* structure) {
+std::vector<Ref<Storage>> Session::write_structure(ImageBlocks* blocks, ImageOutput* structure) {
   MutexLock lock(mutex_);
   check(!over(), "the session has ended");
   ContextScope context(&context_);
@@ -218,19 +122,20 @@ std::vector<Ref<Storage>> Session::write_structure(ImageOutput* structure) {
   transfers_->write_image(&tensors, &rest);
   autograd::write_tape(&tensors, &rest);
   write_bookkeeping(&rest);
-  tensors.write(structure);
+  const auto* shares = blocks == nullptr ? nullptr : context_.services.find<ShareService>();
+  rest.flag(shares != nullptr);
+  if (shares != nullptr) shares->write_image(&tensors, &rest);
+  std::vector<Ref<Storage>> contents = tensors.write(blocks, structure);
   structure->append(rest);
-  return tensors.storages();
+  return contents;
 }
 
-void Session::write_image(ImageSink* sink) {
+void Session::write_image(ImageSink* sink, ImageBlocks* blocks) {
   ImageOutput structure;
-  const std::vector<Ref<Storage>> storages = write_structure(&structure);
+  const std::vector<Ref<Storage>> storages = write_structure(blocks, &structure);
   const std::string head = to_text(record());
   uint64_t bytes = kMagic.size() + 1 + 2 * kPartBytes + head.size() + structure.bytes().size() + sizeof(uint32_t);
-  for (const Ref<Storage>& storage : storages) {
-    if (has_contents(*storage)) bytes += storage->bytes();
-  }
+  for (const Ref<Storage>& storage : storages) bytes += storage->bytes();
   sink->begin(bytes);
   sink->write(kMagic.data(), kMagic.size());
   sink->write(&kFormat, 1);
@@ -238,7 +143,7 @@ void Session::write_image(ImageSink* sink) {
   write_part(structure.bytes(), sink);
   uint32_t checksum = 0;
   write_contents_of(storages, &checksum, sink);
-  write_integer<uint32_t>(checksum, sink);
+  write_checksum(checksum, sink);
 }
 
 // What has left its device is written from where it is. Downloads, which bring it back, wait meanwhile.
@@ -246,7 +151,6 @@ void Session::write_contents_of(const std::vector<Ref<Storage>>& storages, uint3
   std::optional<MutexLock<>> lock;
   if (is_offloaded()) lock.emplace(mutex_);  // nothing leaves a device while the session is held
   for (const Ref<Storage>& storage : storages) {
-    if (!has_contents(*storage)) continue;
     if (storage->data() != nullptr) {
       write_contents(storage, downloads_, checksum, sink);
       continue;
@@ -300,13 +204,13 @@ void Session::read_programs(ImageInput* in) {
   }
 }
 
-void Session::read_image(ImageSource* source) try {
+void Session::read_image(ImageSource* source, ImageBlocks* blocks) try {
   MutexLock execution(execution_mutex_);
   MutexLock lock(mutex_);
   const std::string structure = read_part(kMaxStructureBytes, source);
   ContextScope context(&context_);
   ImageInput in(structure);
-  const ImageObjects objects(&in);
+  const ImageObjects objects(&in, blocks, source->left());
   read_context(&in, objects, &context_);
   read_slots(&in, objects, &slots_);
   transfers_->read_image(&in, objects);
@@ -324,11 +228,14 @@ void Session::read_image(ImageSource* source) try {
   sites_->read_image(&in);
   replies_.read_image(&in);
   read_programs(&in);
+  if (in.flag()) {
+    auto* shares = context_.services.find<ShareService>();
+    check(blocks != nullptr && shares != nullptr, "[image] expected no exported tensors");
+    shares->read_image(&in, objects);
+  }
   check(in.at_end(), "[image] the image has more than was expected");
   uint32_t checksum = 0;
-  for (const Ref<Storage>& storage : objects.storages()) {
-    if (has_contents(*storage)) read_contents(storage, downloads_, &checksum, source);
-  }
+  for (const Ref<Storage>& storage : objects.contents()) read_contents(storage, downloads_, &checksum, source);
   check_checksum(checksum, source);
   context_.host_bytes = sites_->bytes() + replies_.bytes();
   account_->set_bookkeeping(slots_.host_bytes() + context_.bookkeeping_bytes(), slots_.size());

@@ -242,7 +242,8 @@ Sessions::Entry& Sessions::add(const std::shared_ptr<Session>& session, absl::st
   return entry;
 }
 
-absl::Status Sessions::adopt(const SessionRecord& record, const Principal& principal, ImageSource* source) {
+absl::Status Sessions::adopt(const SessionRecord& record, const Principal& principal, ImageSource* source,
+                             ImageBlocks* blocks) {
   std::shared_ptr<Session> session;
   {
     MutexLock lock(mutex_);
@@ -250,7 +251,7 @@ absl::Status Sessions::adopt(const SessionRecord& record, const Principal& princ
     session = make(record, "", principal, "");
   }
   try {
-    session->read_image(source);
+    session->read_image(source, blocks);
   } catch (const Error& error) {
     return absl::DataLossError(absl::StrCat("session ", record.id, ": ", error.message()));
   }

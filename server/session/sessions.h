@@ -81,7 +81,14 @@ class Sessions {
   bool compression() const { return options_.compression; }
   // Adds the session of an image, whose record was read from `source` already. Its lease begins. Returns an error if
   // the image is damaged or does not fit into this engine.
-  absl::Status adopt(const SessionRecord& record, const Principal& principal, ImageSource* source);
+  // `blocks` are the bytes that the images of all sessions have in common; null: the image was read alone.
+  absl::Status adopt(const SessionRecord& record, const Principal& principal, ImageSource* source,
+                     ImageBlocks* blocks = nullptr);
+  // Writes, for another process that has read the images of sessions with `blocks`, what belongs to none of them: the
+  // publications, and shared tensors whose sessions have ended. `is_passed` returns whether a session was passed on.
+  // Throws Error.
+  void write_shared(absl::FunctionRef<bool(uint64_t session)> is_passed, ImageBlocks* blocks, ImageSink* sink);
+  absl::Status adopt_shared(Publications::FindPrincipal find, ImageBlocks* blocks, ImageSource* source);
   // Stores images of the session from now on, the first one before the return; with `every` 0 no longer. Returns
   // FAILED_PRECONDITION with the reason if that is not possible.
   absl::Status persist(Session& session, const Persistence& persistence, v1::PersistReply* reply);

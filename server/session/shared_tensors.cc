@@ -1,5 +1,7 @@
 #include "server/session/shared_tensors.h"
 
+#include <algorithm>
+#include <optional>
 #include <utility>
 
 #include "engine/device/devices.h"
@@ -70,6 +72,97 @@ Ref<Storage> ShareService::take(const std::string& capability) {
         "shared it has ended, or its process uses another engine or another token");
   if ((*taken)->error) throw *(*taken)->error;
   return (*taken)->tensor->storage;
+}
+
+namespace {
+
+// What an export has besides its tensor.
+void write_rest(const OfferTable::Offer& offer, ImageOutput* out) {
+  out->text(offer.capability);
+  out->number(static_cast<uint64_t>(offer.left.count()));
+  const std::optional<Error>& error = offer.value->error;
+  out->flag(error.has_value());
+  if (!error) return;
+  out->number(static_cast<uint64_t>(error->kind()));
+  out->text(error->message());
+}
+
+struct ReadOffer {
+  std::string capability;
+  OfferTable::Milliseconds left;
+  OfferedValue value;
+};
+
+ReadOffer read_rest(ImageInput* in) {
+  ReadOffer read;
+  read.capability = in->text();
+  read.left = OfferTable::Milliseconds(in->number(static_cast<uint64_t>(OfferTable::kMaxTimeout.count())));
+  if (in->flag()) {
+    const auto kind = static_cast<ErrorKind>(in->number(static_cast<uint64_t>(ErrorKind::kPermission)));
+    read.value.error = Error(kind, in->text());
+  }
+  distributed::check_ok(OfferTable::check_capability(read.capability));
+  return read;
+}
+
+}  // namespace
+
+void ShareService::write_image(ImageTensors* tensors, ImageOutput* out) const {
+  std::vector<OfferTable::Offer> own;
+  if (offers_.used_table() != nullptr) own = offers_.used_table()->offers();
+  std::erase_if(own, [&](const OfferTable::Offer& offer) { return offer.owner != offers_.owner(); });
+  out->number(own.size());
+  for (const OfferTable::Offer& offer : own) {
+    write_rest(offer, out);
+    out->number(tensors->number(offer.value->tensor));
+  }
+}
+
+void ShareService::read_image(ImageInput* in, const ImageObjects& objects) {
+  for (size_t count = in->count(); count > 0; --count) {
+    ReadOffer read = read_rest(in);
+    read.value.tensor = objects.tensor(in);
+    check(read.value.error || read.value.tensor, "[image] expected an exported tensor");
+    const double seconds = std::chrono::duration<double>(read.left).count();
+    offers_.offer(read.capability, std::move(read.value), std::max(seconds, 0.001));
+  }
+}
+
+void SharedTensors::write_image(ImageBlocks* blocks, ImageOutput* out, std::vector<Ref<Storage>>* contents) {
+  std::vector<OfferTable::Offer> left;
+  {
+    MutexLock lock(mutex_);
+    if (table_) left = table_->offers();
+  }
+  std::erase_if(left, [](const OfferTable::Offer& offer) { return offer.has_owner; });
+  out->number(left.size());
+  for (const OfferTable::Offer& offer : left) {
+    write_rest(offer, out);
+    const Tensor& tensor = offer.value->tensor;
+    out->flag(static_cast<bool>(tensor));
+    if (!tensor) continue;
+    if (write_storage(tensor->storage, blocks, out)) contents->push_back(tensor->storage);
+    out->meta(tensor.meta());
+  }
+}
+
+void SharedTensors::read_image(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes,
+                               std::vector<Ref<Storage>>* contents, uint64_t max_contents) {
+  const size_t count = in->count();
+  if (count == 0) return;
+  const std::shared_ptr<OfferTable> offers = table();
+  const uint64_t owner = offers->new_owner();
+  for (size_t i = 0; i < count; ++i) {
+    ReadOffer read = read_rest(in);
+    if (in->flag()) {
+      Ref<Storage> storage = read_storage(in, blocks, max_contents, contents);
+      read.value.tensor = tensor_in_image(in->meta(), std::move(storage));
+    }
+    check(read.value.error || read.value.tensor, "[image] expected an exported tensor");
+    distributed::check_ok(offers->offer(
+        read.capability, std::make_shared<const OfferedValue>(std::move(read.value)), owner, read.left));
+  }
+  offers->limit_all(owner, ShareService::kAfterSession, max_bytes);
 }
 
 void ShareService::skipped(const Op& op, Args args, const Error& error, uint32_t /*site*/) {

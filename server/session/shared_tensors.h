@@ -12,11 +12,13 @@
 #include <cstdint>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "base/mutex.h"
 #include "distributed/pull/offer_table.h"
 #include "distributed/pull/session_offers.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/session/image.h"
 #include "engine/session/service.h"
 #include "engine/tensor/tensor.h"
 
@@ -28,6 +30,11 @@ class SharedTensors {
  public:
   // Returns the table; creates it and its thread at the first call.
   std::shared_ptr<distributed::OfferTable> table();
+  // The exports whose sessions have ended, for another process (server/session/shared_image.h). `max_bytes` is that of
+  // ShareService.
+  void write_image(ImageBlocks* blocks, ImageOutput* out, std::vector<Ref<Storage>>* contents);
+  void read_image(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes, std::vector<Ref<Storage>>* contents,
+                  uint64_t max_contents);
 
  private:
   Mutex mutex_;
@@ -52,8 +59,13 @@ class ShareService final : public SessionService {
 
   // Exports the error of a poisoned tensor.
   void skipped(const Op& op, Args args, const Error& error, uint32_t site) override;
+  // The session's exports, in its image for another process.
+  void write_image(ImageTensors* tensors, ImageOutput* out) const;
+  void read_image(ImageInput* in, const ImageObjects& objects);
+  // Whether an image would be for another process.
+  void set_passed(bool is_passed) { is_passed_ = is_passed; }
   std::string unsaved() const override {
-    return offers_.empty() ? "" : "it exports a tensor that no other session has imported yet";
+    return is_passed_ || offers_.empty() ? "" : "it exports a tensor that no other session has imported yet";
   }
   uint64_t host_bytes() const override { return offers_.host_bytes(); }
 
@@ -63,6 +75,7 @@ class ShareService final : public SessionService {
  private:
   const uint64_t max_bytes_;
   distributed::SessionOffers offers_;
+  bool is_passed_ = false;
 };
 
 void register_shared_tensors(Dispatcher& dispatcher);
