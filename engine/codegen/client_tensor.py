@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from .api import default_text
 from .declaration import Operator
 from .python_bindings import MODULES, name_in, names_of
 from .schema import HEADER
@@ -51,22 +52,16 @@ def _type(op: Operator, param: Param) -> str:
 
 
 def _default(param: Param) -> str:
-    if not param.has_default:
-        return ""
+    """As in the engine's own functions, but lists have literals, and numbers become a Scalar by themselves."""
     value = param.default
-    if value is None:
-        return " = {}" if param.is_tensor else " = std::nullopt"
-    if param.type == "DType":
-        return f" = Dtype::{value}"
-    if isinstance(value, bool):
-        return f" = {'true' if value else 'false'}"
-    if isinstance(value, str):
-        return f' = "{value}"'
-    if isinstance(value, float) and abs(value) == float("inf"):
-        return f" = {'-' if value < 0 else ''}HUGE_VAL"
-    if isinstance(value, (list, tuple)):
-        return f" = {{{', '.join(map(str, value))}}}"
-    return f" = {value!r}"
+    if param.has_default and value is not None:
+        if param.type == "DType":
+            return f" = Dtype::{value}"
+        if isinstance(value, (list, tuple)):
+            return f" = {{{', '.join(map(str, value))}}}"
+        if param.type in ("Scalar", "int[]") and type(value) is int:
+            return f" = {value!r}"
+    return default_text(param)
 
 
 class Function:

@@ -8,15 +8,12 @@
 #include "absl/strings/str_cat.h"
 #include "base/mutex.h"
 #include "engine/schema/error.h"
+#include "engine/schema/foreign_devices.h"
 
 namespace tt {
 namespace {
 
 constexpr std::array<std::string_view, 3> kNames = {"cpu", "cuda", "meta"};
-// PyTorch's other device types, whose names programs compare with.
-constexpr std::array<std::string_view, 17> kForeignNames = {
-    "ipu",  "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",           "fpga",
-    "maia", "xla", "lazy",   "vulkan", "mps",    "hpu",   "mtia", "privateuseone"};
 
 // Only accelerators have an index.
 constexpr int64_t kMaxIndex = 127;
@@ -65,7 +62,7 @@ bool is_device_type_name(std::string_view name) {
   if (name.empty() || name.size() > kMaxLength || !starts(name[0])) return false;
   if (!std::all_of(name.begin(), name.end(), [&](char c) { return starts(c) || (c >= '0' && c <= '9'); })) return false;
   const auto is_in = [&](const auto& names) { return std::find(names.begin(), names.end(), name) != names.end(); };
-  return !is_in(kNames) && !is_in(kForeignNames);
+  return !is_in(kNames) && !is_in(kForeignDeviceTypes);
 }
 
 void name_device_type(DeviceType type, std::string_view name) {

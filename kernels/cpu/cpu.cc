@@ -5,6 +5,7 @@
 #include "engine/schema/op_ids.h"
 #include "kernels/common/out_variant.h"
 #include "kernels/cpu/blas/onednn.h"
+#include "kernels/cpu/blas/openblas_core.h"
 #include "kernels/cpu/fft/fft.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -16,6 +17,7 @@ namespace tt::cpu {
 void register_kernels(Dispatcher& dispatcher);  // generated: the operators with a `kernel:`
 
 void register_backend(Dispatcher& dispatcher) {
+  choose_openblas_core();
   register_kernels(dispatcher);
   register_pointwise(dispatcher);
   // These also compute in channels last; their CUDA kernels write contiguous results.

@@ -13,6 +13,7 @@
 #include "kernels/common/iteration/element.h"
 #include "kernels/cpu/blas/onednn.h"
 #include "kernels/cpu/blas/packed_weights.h"
+#include "kernels/cpu/blas/product.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
@@ -466,6 +467,28 @@ void copy_to_output(const Tensor& result, Tensor& out) {
   if (!result.same(out)) copy(result, out);
 }
 
+// Whether a convolution is a product of the weights with each image, and so small that laying out the activations for
+// oneDNN's convolutions would take longer than the multiplications.
+bool is_small_product(const Tensor& x, const Tensor& w, const ConvolutionParams& params, const Tensor& result) {
+  constexpr int64_t kMostWeights = 64 * 64, kMostElements = 1 << 20;
+  if (x.dtype() != DType::kFloat32 || params.groups != 1 || w.numel() != w.size(0) * w.size(1)) return false;
+  const auto all = [](SizesView list, int64_t value) {
+    return std::all_of(list.begin(), list.end(), [value](int64_t n) { return n == value; });
+  };
+  return all(params.stride, 1) && all(params.padding, 0) && x.is_contiguous() && result.is_contiguous() &&
+         w.numel() <= kMostWeights && std::max(x.numel(), result.numel()) <= kMostElements;
+}
+
+// One product per image: oneDNN's batches with a repeated factor are slower.
+void product_convolution(const Tensor& x, const Tensor& w, const Tensor& out) {
+  const int64_t positions = space(x.sizes()), channels = x.size(1), results = out.size(1);
+  for (int64_t n = 0; n < x.size(0); ++n) {
+    const float* image = x.data_as<float>() + n * channels * positions;
+    float* to = out.data_as<float>() + n * results * positions;
+    product({x.dtype(), results, positions, channels, {w.data(), channels, 1}, {image, positions, 1}, to});
+  }
+}
+
 // Convolves x, w and b of the compute type, none of whose sizes is zero unless w's or x's is.
 void convolve(const Tensor& x, const Tensor& w, const Tensor& b, const ConvolutionParams& params, Tensor& result,
               Finish finish) {
@@ -478,6 +501,7 @@ void convolve(const Tensor& x, const Tensor& w, const Tensor& b, const Convoluti
     finish(0, result.size(0));
   };
   if (x.numel() == 0 || w.numel() == 0) return plainly([](Tensor& out) { zero(out); });
+  if (is_small_product(x, w, params, result)) return plainly([&](Tensor& out) { product_convolution(x, w, out); });
   with_fallback(
       x.dtype(),
       [&] { (is_wide(result, params) ? wide_convolution : onednn_convolution)(x, w, b, params, result, finish); },

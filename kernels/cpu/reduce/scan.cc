@@ -34,6 +34,12 @@ struct Times {
 // The total before each segment is added afterwards.
 template <typename Op, typename V, typename A>
 TT_CLONES void scan_chunk(V* out, const V* in, int64_t n, A& carry) {
+  if constexpr (std::is_integral_v<A>) {  // a latency of one to three cycles: nothing to hide
+    A total = carry;
+    for (int64_t i = 0; i < n; ++i) out[i] = static_cast<V>(total = Op::apply(total, static_cast<A>(in[i])));
+    carry = total;
+    return;
+  }
   constexpr int64_t kChains = 8;
   A local[kChunk];
   const int64_t m = n / kChains;

@@ -11,6 +11,7 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "engine/schema/error.h"
+#include "engine/schema/foreign_devices.h"
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/parse.h"
@@ -26,13 +27,8 @@ struct DeviceObject {
   PyObject_HEAD Device value;
   int8_t index;  // as given; PyTorch accepts any for a CPU, of which value.index is 0
   bool has_index;
-  bool is_foreign;  // value.type is then an index into kForeignTypes
+  bool is_foreign;  // value.type is then an index into kForeignDeviceTypes
 };
-
-// PyTorch's device types that no engine has. Programs compare devices with them; a call that needs one fails.
-constexpr std::array<std::string_view, 17> kForeignTypes = {
-    "ipu",  "xpu", "mkldnn", "opengl", "opencl", "ideep", "hip",  "ve",           "fpga",
-    "maia", "xla", "lazy",   "vulkan", "mps",    "hpu",   "mtia", "privateuseone"};
 
 // PyTorch's name of the type of a plug-in before it is renamed: the first of the engine's types of device libraries, if
 // there is one.
@@ -51,7 +47,7 @@ std::array<PyObject*, kNumDTypes> dtype_objects{};
 
 DType dtype_of(PyObject* self) { return reinterpret_cast<DTypeObject*>(self)->value; }
 std::string_view foreign_type(const DeviceObject* device) {
-  return kForeignTypes.at(static_cast<size_t>(device->value.type));
+  return kForeignDeviceTypes.at(static_cast<size_t>(device->value.type));
 }
 [[noreturn]] void fail_foreign(std::string_view type) {
   fail(ErrorKind::kRuntime, "expected a device of an engine: cpu, cuda or meta, got ", type);
@@ -63,7 +59,8 @@ int8_t& current_index(DeviceType type) {
   return current_plugins.at(static_cast<size_t>(type) - static_cast<size_t>(DeviceType::kPlugin));
 }
 
-// Returns the device, with "cuda" resolved to the current GPU. Throws Error (RuntimeError) for a type of kForeignTypes.
+// Returns the device, with "cuda" resolved to the current GPU. Throws Error (RuntimeError) for a type of
+// kForeignDeviceTypes.
 Device device_of(PyObject* self) {
   auto* device = reinterpret_cast<DeviceObject*>(self);
   if (device->is_foreign) fail_foreign(foreign_type(device));
@@ -104,12 +101,12 @@ PyObject* dtype_reduce(PyObject* self, PyObject*) {  // pickles by name, so that
   return PyUnicode_FromString(std::string(name(dtype_of(self))).c_str());
 }
 
-// The index of a device type in kForeignTypes.
+// The index of a device type in kForeignDeviceTypes.
 std::optional<uint8_t> find_foreign(std::string_view type) {
   if (type == kPluginAlias && !device_type_name(DeviceType::kPlugin).empty()) return std::nullopt;
-  const auto* found = std::find(kForeignTypes.begin(), kForeignTypes.end(), type);
-  if (found == kForeignTypes.end()) return std::nullopt;
-  return static_cast<uint8_t>(found - kForeignTypes.begin());
+  const auto* found = std::find(kForeignDeviceTypes.begin(), kForeignDeviceTypes.end(), type);
+  if (found == kForeignDeviceTypes.end()) return std::nullopt;
+  return static_cast<uint8_t>(found - kForeignDeviceTypes.begin());
 }
 
 // Parses "mps" or "mps:1"; throws Error (RuntimeError) for an invalid index.

@@ -56,6 +56,14 @@ def _check_same_dtype(*tensors) -> None:
         last = tensor.dtype
 
 
+def _own_group(group: ProcessGroup | None, name: str) -> ProcessGroup | None:
+    """The group, by default the default one; None, after a warning, if this process is no rank of it."""
+    if _rank_not_in_group(group):
+        _warn_not_in_group(name, stacklevel=4)  # the line that calls the collective
+        return None
+    return _group_or_default_group(group)
+
+
 def _finish(work: Work, async_op: bool) -> Work | None:
     return work if async_op else None
 
@@ -68,9 +76,7 @@ def broadcast(
     group_src: int | None = None,
 ) -> Work | None:
     """Copies a rank's tensor to all ranks' tensors, which have its shape and dtype."""
-    pg = _group_or_default_group(group)
-    if _rank_not_in_group(pg):
-        _warn_not_in_group("broadcast")
+    if (pg := _own_group(group, "broadcast")) is None:
         return None
     root = _canonicalize_group_rank(pg, src, group_src)
     _check_single_tensor(tensor, "tensor")
@@ -82,12 +88,10 @@ def all_reduce(
 ) -> Work | None:
     """Reduces a tensor over all ranks, in place. All ranks receive the same bits."""
     _check_single_tensor(tensor, "tensor")
-    if _rank_not_in_group(group):
-        _warn_not_in_group("all_reduce")
+    if (pg := _own_group(group, "all_reduce")) is None:
         return None
     if tensor.is_complex() and not supports_complex(op):
         raise ValueError(f"all_reduce does not support {op} on complex tensors")
-    pg = group or _get_default_group()
     return _finish(pg.allreduce([tensor], _options.AllreduceOptions(asyncOp=async_op, reduceOp=op)), async_op)
 
 
@@ -100,15 +104,13 @@ def all_reduce_coalesced(
     """
     tensors = [tensors] if isinstance(tensors, _Tensor) else tensors
     _check_tensor_list(tensors, "tensor")
-    if _rank_not_in_group(group):
-        _warn_not_in_group("all_reduce_coalesced")
+    if (pg := _own_group(group, "all_reduce_coalesced")) is None:
         return None
     if any(t.is_complex() for t in tensors) and not supports_complex(op):
         raise ValueError(f"all_reduce does not support {op} on complex tensors")
     if len({t.is_complex() for t in tensors}) == 2:
         tensors = [_C.torch.view_as_real(t.detach()) if t.is_complex() else t for t in tensors]
     _check_same_dtype(tensors)
-    pg = group or _get_default_group()
     work = pg.allreduce_coalesced(tensors, _options.AllreduceCoalescedOptions(asyncOp=async_op, reduceOp=op))
     return work.get_future() if async_op else None
 
@@ -122,9 +124,7 @@ def reduce(
     group_dst: int | None = None,
 ) -> Work | None:
     """Reduces a tensor over all ranks into one rank's tensor. The other ranks' tensors are unchanged."""
-    pg = _group_or_default_group(group)
-    if _rank_not_in_group(pg):
-        _warn_not_in_group("reduce")
+    if (pg := _own_group(group, "reduce")) is None:
         return None
     root = _canonicalize_group_rank(pg, dst, group_dst)
     _check_single_tensor(tensor, "tensor")
@@ -138,10 +138,8 @@ def all_gather(
     _check_tensor_list(tensor_list, "tensor_list")
     _check_single_tensor(tensor, "tensor")
     _check_same_dtype(tensor_list, tensor)
-    if _rank_not_in_group(group):
-        _warn_not_in_group("all_gather")
+    if (pg := _own_group(group, "all_gather")) is None:
         return None
-    pg = group or _get_default_group()
     return _finish(pg.allgather([tensor_list], [tensor], _options.AllgatherOptions(asyncOp=async_op)), async_op)
 
 
@@ -151,10 +149,8 @@ def all_gather_single(
     """Gathers the tensors of all ranks into one tensor, concatenated or stacked."""
     _check_single_tensor(input_tensor, "input_tensor")
     _check_single_tensor(output_tensor, "output_tensor")
-    if _rank_not_in_group(group):
-        _warn_not_in_group("all_gather_single")
+    if (pg := _own_group(group, "all_gather_single")) is None:
         return None
-    pg = group or _get_default_group()
     return _finish(
         pg.all_gather_single(output_tensor, input_tensor, _options.AllgatherOptions(asyncOp=async_op)), async_op
     )
@@ -177,8 +173,7 @@ def all_gather_coalesced(
     async_op: bool = False,
 ) -> Future | None:
     """Gathers several tensors of one dtype of all ranks: ``output_tensor_lists[rank][i]``."""
-    if _rank_not_in_group(group):
-        _warn_not_in_group("all_gather_coalesced")
+    if (pg := _own_group(group, "all_gather_coalesced")) is None:
         return None
     _check_tensor_list(input_tensor_list, "input_tensor_list")
     _check_same_dtype(input_tensor_list)
@@ -187,7 +182,6 @@ def all_gather_coalesced(
     for outputs in output_tensor_lists:
         _check_tensor_list(outputs, "output_tensor_lists")
         _check_same_dtype(outputs)
-    pg = group or _get_default_group()
     work = pg.allgather_coalesced(output_tensor_lists, input_tensor_list, _options.AllgatherOptions(asyncOp=async_op))
     return work.get_future() if async_op else None
 
@@ -213,9 +207,7 @@ def gather(
         _check_tensor_list(gather_list, "gather_list")
     gather_list = gather_list or []
     _check_same_dtype(tensor, gather_list)
-    pg = _group_or_default_group(group)
-    if _rank_not_in_group(pg):
-        _warn_not_in_group("gather")
+    if (pg := _own_group(group, "gather")) is None:
         return None
     root = _canonicalize_group_rank(pg, 0 if dst is None and group_dst is None else dst, group_dst)
     _check_list_for_rank(pg.rank(), root, gather_list)
@@ -233,9 +225,7 @@ def gather_single(
 ) -> Work | None:
     """Gathers the tensors of all ranks into one tensor at one rank, by default rank 0."""
     _check_single_tensor(tensor, "tensor")
-    pg = _group_or_default_group(group)
-    if _rank_not_in_group(pg):
-        _warn_not_in_group("gather_single")
+    if (pg := _own_group(group, "gather_single")) is None:
         return None
     root = _canonicalize_group_rank(pg, 0 if dst is None and group_dst is None else dst, group_dst)
     if root == pg.rank():
@@ -274,9 +264,7 @@ def scatter(
         _check_tensor_list(scatter_list, "scatter_list")
     scatter_list = scatter_list or []
     _check_same_dtype(tensor, scatter_list)
-    pg = _group_or_default_group(group)
-    if _rank_not_in_group(pg):
-        _warn_not_in_group("scatter")
+    if (pg := _own_group(group, "scatter")) is None:
         return None
     root = _canonicalize_group_rank(pg, 0 if src is None and group_src is None else src, group_src)
     if root == pg.rank() and not scatter_list:
@@ -298,10 +286,8 @@ def reduce_scatter(
     _check_single_tensor(output, "output")
     _check_tensor_list(input_list, "input_list")
     _check_same_dtype(output, input_list)
-    if _rank_not_in_group(group):
-        _warn_not_in_group("reduce_scatter")
+    if (pg := _own_group(group, "reduce_scatter")) is None:
         return None
-    pg = group or _get_default_group()
     opts = _options.ReduceScatterOptions(asyncOp=async_op, reduceOp=op)
     return _finish(pg.reduce_scatter([output], [input_list], opts), async_op)
 
@@ -316,10 +302,8 @@ def reduce_scatter_single(
     """Reduces a tensor over all ranks, and gives each rank one part of equal size."""
     _check_single_tensor(output, "output")
     _check_single_tensor(input, "input")
-    if _rank_not_in_group(group):
-        _warn_not_in_group("reduce_scatter_single")
+    if (pg := _own_group(group, "reduce_scatter_single")) is None:
         return None
-    pg = group or _get_default_group()
     opts = _options.ReduceScatterOptions(asyncOp=async_op, reduceOp=op)
     return _finish(pg.reduce_scatter_single(output, input, opts), async_op)
 
@@ -347,13 +331,11 @@ def all_to_all_single(
     async_op: bool = False,
 ) -> Work | None:
     """Sends one part of a tensor to each rank and receives one part from each, along dimension 0."""
-    if _rank_not_in_group(group):
-        _warn_not_in_group("all_to_all_single")
+    if (pg := _own_group(group, "all_to_all_single")) is None:
         return None
     _check_single_tensor(output, "output")
     _check_single_tensor(input, "input")
     _check_same_dtype(output, input)
-    pg = group or _get_default_group()
     opts = _options.AllToAllOptions(asyncOp=async_op)
     return _finish(
         pg.all_to_all_single(output, input, output_split_sizes or [], input_split_sizes or [], opts), async_op
@@ -367,13 +349,11 @@ def all_to_all(
     async_op: bool = False,
 ) -> Work | None:
     """Sends one tensor of a list to each rank and receives one tensor from each. The sizes may differ."""
-    if _rank_not_in_group(group):
-        _warn_not_in_group("all_to_all")
+    if (pg := _own_group(group, "all_to_all")) is None:
         return None
     _check_tensor_list(output_tensor_list, "output_tensor_list")
     _check_tensor_list(input_tensor_list, "input_tensor_list")
     _check_same_dtype(output_tensor_list, input_tensor_list)
-    pg = group or _get_default_group()
     return _finish(
         pg.alltoall(output_tensor_list, input_tensor_list, _options.AllToAllOptions(asyncOp=async_op)), async_op
     )
@@ -393,10 +373,8 @@ def barrier(
     Raises:
         RuntimeError: a rank was lost, or is missing after the timeout; the error names it.
     """
-    if _rank_not_in_group(group):
-        _warn_not_in_group("barrier")
+    if (pg := _own_group(group, "barrier")) is None:
         return None
-    pg = group or _get_default_group()
     if timeout is not None:
         check_timeout(timeout)
         if not async_op:

@@ -98,9 +98,9 @@ def _rank_not_in_group(group=None) -> bool:
     return group is not None and not isinstance(group, ProcessGroup) and group == GroupMember.NON_GROUP_MEMBER
 
 
-def _warn_not_in_group(op: str) -> None:
+def _warn_not_in_group(op: str, stacklevel: int = 3) -> None:
     rank = -1 if _world.default_pg is None else _world.default_pg.rank()
-    warnings.warn(f"Running {op} on global rank {rank} which does not belong to the given group.", stacklevel=3)
+    warnings.warn(f"Running {op} on global rank {rank} which does not belong to the given group.", stacklevel=stacklevel)
 
 
 def _member(pg: ProcessGroup | None) -> ProcessGroup:

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import functools
 import math
+import time
 from collections import defaultdict
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _active_profile
 from .. import ops as _torch_ops
-from ..profiler._modules import RunningModules
+from .._C import Tensor
+from .._library.aten import AtenPacket
+from .._library.operators import OpOverloadPacket
+from ..profiler._modules import RunningModules, computes_gradients
 from ..profiler._recording import Recorded, Recording
+from ._python_dispatch import TorchDispatchMode
 
 __all__ = ["FlopCounterMode", "register_flop_formula"]
 
@@ -67,47 +72,134 @@ def _operator(name: str) -> Any:
     return getattr(_torch_ops.aten, name, None) or _torch_ops.OperatorName(f"aten.{name}")
 
 
+# Products whose formula a program may replace, by the name of PyTorch's operator: it receives the sizes of two or, with
+# an addend, three arguments.
+_REPLACEABLE = ("mm", "bmm", "addmm")
+_registered: dict[Any, Callable] = {}  # formulas of register_flop_formula(), by operator: (*args, out_val, **kwargs) -> number
+
+
+def _of_sizes(formula: Callable) -> Callable:
+    """A formula of tensors, from one that receives their sizes, as PyTorch's do."""
+
+    def of_tensors(*args: Any, out_val: Any = None, **kwargs: Any) -> int:
+        args, kwargs, out_shape = _sizes((args, kwargs, out_val))
+        return formula(*args, out_shape=out_shape, **kwargs)
+
+    return of_tensors
+
+
+def _sizes(value: Any) -> Any:
+    """The value with the sizes of its tensors instead of them."""
+    if isinstance(value, Tensor):
+        return value.shape
+    if isinstance(value, (list, tuple)):
+        return type(value)(map(_sizes, value))
+    return {k: _sizes(v) for k, v in value.items()} if isinstance(value, dict) else value
+
+
+def _is_custom(operator: Any) -> bool:
+    return isinstance(operator, OpOverloadPacket) and not isinstance(operator, AtenPacket)
+
+
+def _packet(target: Any) -> Any:
+    """The operator of a target, whose formula can be replaced.
+
+    Raises:
+        NotImplementedError: a function that is no operator, or an operator of the engine whose kernels are other ones.
+    """
+    target = getattr(target, "_opoverload", target)  # of torch.library.custom_op
+    target = getattr(target, "overloadpacket", target)
+    name = str(target)
+    if not _is_custom(target) and name not in [f"aten.{n}" for n in _REPLACEABLE]:
+        raise NotImplementedError(
+            f"[FlopCounterMode] expected a custom operator, or one of aten.{', aten.'.join(_REPLACEABLE)}, got {name}: other operators "
+            "are counted in the engine, by its own kernels"
+        )
+    return target
+
+
+class _CustomCalls(TorchDispatchMode):
+    """Passes the calls of custom operators to a function: (operator, start, end, args, kwargs, result). All are run."""
+
+    runs_backward = True  # the engine counts the operators of a backward pass
+
+    def __init__(self, note: Callable) -> None:
+        super().__init__()
+        self._note = note
+
+    def __torch_dispatch__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        start = time.perf_counter_ns()
+        result = func(*args, **(kwargs or {}))
+        packet = getattr(func, "overloadpacket", None)
+        if _is_custom(packet):
+            self._note(packet, start, time.perf_counter_ns(), args, kwargs or {}, result)
+        return result
+
+
 class FlopCounterMode:
     """Counts the operations of products, convolutions and attention within a block, gradients included. A context manager;
     it waits at both ends.
 
-    The counts are those of the engine's kernels, by PyTorch's operators: they are known when the block has ended. The
-    gradients of a module are counted in "Global" only, because a backward pass is one call. Only one profile, or block, can
-    exist at a time.
+    The counts are those of the engine's kernels, by PyTorch's operators: they are known when the block has ended. In a
+    backward pass, a module runs from the gradients of its results to those of its arguments, as in PyTorch. Custom operators
+    with a formula count by it, and the kernels that they call do not. Only one profile, or block, can exist at a time.
 
     Args:
         mods: has no effect, as in PyTorch.
         depth: how many levels of submodules get_table() shows.
         display: whether the table is printed at the end of the block.
-        custom_mapping: must be empty: operators are counted in the engine.
+        custom_mapping: formulas by operator: custom operators, and mm, bmm and addmm of ``torch.ops.aten``. A formula receives
+            the call's arguments, with sizes instead of tensors, and ``out_shape``. See register_flop_formula().
     """
 
     def __init__(self, mods: Any = None, depth: int = 2, display: bool = True, custom_mapping: dict | None = None) -> None:
-        if custom_mapping:
-            raise NotImplementedError("[FlopCounterMode] expected no custom_mapping: operators are counted in the engine")
         self.depth, self.display = depth, display
         self.flop_counts: dict[str, dict[Any, int]] = {"Global": {}}
         self._recording: Recording | None = None
+        given = {_packet(op): formula for op, formula in (custom_mapping or {}).items()}
+        if any(getattr(f, "_get_raw", False) for op, f in given.items() if not _is_custom(op)):
+            raise NotImplementedError("[FlopCounterMode] the formula of an operator of the engine receives sizes, not tensors")
+        self._given = {op: f if getattr(f, "_get_raw", False) else _of_sizes(f) for op, f in given.items()}
 
     def __enter__(self) -> FlopCounterMode:
         if _active_profile.active is not None or self._recording is not None:
             raise RuntimeError("[FlopCounterMode] expected no profile in progress")
         self.flop_counts = {"Global": {}}
-        self._modules = RunningModules()
+        self._modules = RunningModules(gradients=True)
         self._modules.start()
+        self._formulas = {**_registered, **self._given}
+        self._custom: list[tuple[int, int, Any, int]] = []  # start, end, operator, number of a call
+        self._calls = None
+        if any(map(_is_custom, self._formulas)):
+            self._calls = _CustomCalls(self._note)
+            self._calls.__enter__()
         self._recording = _active_profile.active = Recording(True)
         return self
 
     def __exit__(self, *exception: object) -> None:
+        if self._calls is not None:
+            self._calls.__exit__(*exception)
         self._modules.stop()
         recording, self._recording, _active_profile.active = self._recording, None, None
         self._count(recording.stop())
         if self.display:
             print(self.get_table(self.depth))
 
+    def _note(self, op: Any, start: int, end: int, args: tuple, kwargs: dict, result: Any) -> None:
+        formula = self._formulas.get(op)
+        if formula is not None:
+            self._custom.append((start, end, op, formula(*args, **kwargs, out_val=result)))
+
     def _count(self, recorded: Recorded) -> None:
         counts: dict[str, dict[Any, int]] = defaultdict(lambda: defaultdict(int))
         counts["Global"]
+
+        def add(operator: Any, number: int, moment: int) -> None:
+            for module in {"Global", *self._modules.at(moment)}:
+                counts[module][operator] += number
+
+        for start, _, operator, number in self._custom:
+            add(operator, number, start)
         for event in recorded.events[recorded.events["kind"] == _KERNEL]:
             formula = _FORMULAS.get(recorded.names.get(int(event["op"]), ""))
             if formula is None or not event["shapes"]:
@@ -115,10 +207,16 @@ class FlopCounterMode:
             inputs, outputs = recorded.sizes(int(event["shapes"]))
             if len(inputs) < 2 or not outputs or not inputs[0]:
                 continue
+            issued = recorded.issued(int(event["instruction"]))
+            if any(start <= issued <= end for start, end, _, _ in self._custom):
+                continue
             name, number = formula(inputs, outputs)
+            if name.startswith("convolution"):  # the gradients of a convolution are convolutions, too
+                name = "convolution_backward" if computes_gradients(recorded, int(event["instruction"])) else "convolution"
             operator = _operator(name)
-            for module in {"Global", *self._modules.at(recorded.issued(int(event["instruction"])))}:
-                counts[module][operator] += number
+            if operator in self._formulas:
+                number = _replaced(self._formulas[operator], name, inputs, outputs)
+            add(operator, number, issued)
         self.flop_counts = {module: dict(of_module) for module, of_module in counts.items()}
 
     def get_total_flops(self) -> int:
@@ -162,6 +260,37 @@ def _short(number: int, total: int) -> str:
     return f"{number / 1000**unit:.3f}{_UNITS[unit]}" if unit else str(number)
 
 
+def _replaced(formula: Callable, name: str, inputs: Sequence[Shape], outputs: Sequence[Shape]) -> int:
+    """The number of operations of a product by a program's formula, from the sizes of the kernel's arguments."""
+    first, second = tuple(inputs[0]), tuple(inputs[1])
+    if name == "bmm":
+        batch = math.prod(outputs[0][:-2])
+        first, second = (batch, *first[-2:]), (batch, *second[-2:])
+    else:  # the engine multiplies batches by one matrix, and by the transposed weights of linear layers
+        first = (math.prod(first[:-1]), first[-1])
+        second = second if second[0] == first[1] else second[::-1]
+    addend = [tuple(inputs[2])] if name == "addmm" else []
+    return formula(*addend, first, second, out_val=(*first[:-1], second[-1]))
+
+
 def register_flop_formula(targets: Any, get_raw: bool = False) -> Any:
-    """Raises NotImplementedError: operators are counted in the engine."""
-    raise NotImplementedError("[register_flop_formula] expected no formula: operators are counted in the engine")
+    """Decorates a function that returns the number of operations of a call of an operator, or of several.
+
+    Args:
+        targets: custom operators, or mm, bmm and addmm of ``torch.ops.aten``.
+        get_raw: whether the function receives the call's tensors and ``out_val``, instead of their sizes and ``out_shape``.
+    """
+
+    def register(formula: Callable) -> Callable:
+        for target in targets if isinstance(targets, (list, tuple)) else [targets]:
+            op = _packet(target)
+            if get_raw and not _is_custom(op):
+                raise NotImplementedError("[register_flop_formula] the formula of an operator of the engine receives sizes, not tensors")
+            if op in _registered:
+                raise RuntimeError(f"duplicate registrations for {op}")
+            _registered[op] = formula if get_raw else _of_sizes(formula)
+        if get_raw:
+            formula._get_raw = True
+        return formula
+
+    return register

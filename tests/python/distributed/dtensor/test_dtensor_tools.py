@@ -58,15 +58,21 @@ Global
     Twice
       FORWARD PASS
         *c10d_functional.all_reduce: 1
+      BACKWARD PASS
+        *c10d_functional.all_reduce: 1
         Twice.body
           FORWARD PASS
             *c10d_functional.all_reduce: 1
+          BACKWARD PASS
+            *c10d_functional.all_reduce: 1
             Twice.body.up
+              BACKWARD PASS
+                *c10d_functional.all_reduce: 1
             Twice.body.down
               FORWARD PASS
                 *c10d_functional.all_reduce: 1
         Twice.norm
-"""  # PyTorch's, which has the backward pass of the modules too
+"""  # PyTorch's
 
 
 def test_collectives_by_module(ranks):
@@ -95,7 +101,9 @@ def test_collectives_by_module(ranks):
         names = [op["name"] for op in body["children"][1]["operations_forward"]]
         assert names.index("aten.linear") < names.index("c10d_functional.all_reduce")
         assert [op["name"] for op in norm["operations_forward"]][0].startswith("aten.layer_norm")
-        assert all(op["is_bw"] for op in tree["operations_backward"]) and len(tree["operations_backward"]) > 5
+        assert body["children"][0]["collectives_backward"] == [["c10d_functional.all_reduce", 1]]
+        backward = [op for part in (tree, root, body, *body["children"], norm) for op in part["operations_backward"]]
+        assert all(op["is_bw"] for op in backward) and len(backward) > 5
         assert result["levels"] == sorted(result["levels"]) and result["levels"][0] == 0 < result["levels"][1] < result["levels"][3]
         assert result["sums"] == {"forward": {"reduce_scatter_tensor": 2}, "backward": {"all_reduce": 1}}
 

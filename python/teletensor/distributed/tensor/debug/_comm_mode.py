@@ -13,7 +13,7 @@ from typing import Any
 from .... import _active_profile
 from .... import ops as _torch_ops
 from ....nn.modules.module import Module
-from ....profiler._modules import RunningModules
+from ....profiler._modules import RunningModules, computes_gradients
 from ....profiler._recording import Recorded, Recording
 from ..._world import _world
 from .. import _observer
@@ -35,7 +35,6 @@ _COLLECTIVES = {
 }
 _SCATTERED = "group_scattered"  # a reduce_scatter, or without sums the rank's part, which moves no bytes
 _UNCOUNTED = ("group_barrier", "group_send", "group_receive")  # calls of a group that PyTorch's mode does not count
-_BACKWARD = {"backward", "backward_begin", "backward_until", "backward_feed", "backward_end"}  # calls that compute gradients
 _TRIVIAL = {"as_strided", "detach", "reshape", "t", "to_device", "to_dtype", "transpose", "view"}  # left out below noise level 3
 
 _KERNEL = 1  # the kind of an event
@@ -58,8 +57,8 @@ class CommDebugMode:
     """Counts the collectives of this rank within a block, by PyTorch's operators. A context manager; it waits at both ends.
 
     The counts are those of the engine, so they contain the collectives of gradients, of FullyShardedDataParallel and of
-    DistributedDataParallel. They are known when the block has ended. Those of a module are of its forward pass: a backward
-    pass is one call, whose collectives and operations belong to "Global". Only one profile, or block, can exist at a time.
+    DistributedDataParallel. They are known when the block has ended. In a backward pass, a module runs from the gradients of
+    its results to those of its arguments, as in PyTorch. Only one profile, or block, can exist at a time.
 
     Attributes:
         comm_counts: the counts by operator.
@@ -80,7 +79,7 @@ class CommDebugMode:
         self._parameters: dict[str, dict[str, Any]] = {}
         self._calls: list[tuple[int, dict[str, Any]]] = []  # of operators with DTensors, by time
         self._divided: list[bool] = []  # of the calls of group_scattered: whether they sum
-        self._modules = RunningModules(self._describe)
+        self._modules = RunningModules(self._describe, gradients=True)
 
     def __enter__(self) -> CommDebugMode:
         if _active_profile.active is not None or self._recording is not None:
@@ -127,7 +126,7 @@ class CommDebugMode:
         found = list(self._calls)
         for name, instruction in zip(names, kernels["instruction"].tolist(), strict=True):
             issued = recorded.issued(instruction)
-            is_backward = bool(issued) and recorded.names.get(int(recorded.calls[instruction]["op"])) in _BACKWARD
+            is_backward = computes_gradients(recorded, instruction)
             operator = _operator(*_COLLECTIVES[name]) if name in _COLLECTIVES else None
             if name == _SCATTERED:
                 gradients -= is_backward
@@ -137,12 +136,15 @@ class CommDebugMode:
                 self._add(operator, "backward" if is_backward else "forward", self._modules.at(issued))
             found.append((issued, _operation(f"aten.{name}" if operator is None else str(operator), is_backward)))
         for moment, operation in sorted(found, key=lambda timed: timed[0]):
-            module = ([_GLOBAL] if operation["is_bw"] else [_GLOBAL, *self._modules.at(moment)])[-1]
+            module = max([_GLOBAL, *self._modules.at(moment)], key=self._depth)
             self.comm_module_operation_counts.setdefault(module, {"operations_list": []})["operations_list"].append(operation)
+
+    def _depth(self, module: str) -> int:
+        return self._described[module]["depth"]
 
     def _add(self, operator: Any, direction: str, running: list[str]) -> None:
         self.comm_counts[operator] += 1
-        for module in {_GLOBAL: None, **dict.fromkeys(running if direction == "forward" else ())}:
+        for module in {_GLOBAL: None, **dict.fromkeys(running)}:
             counts = self.comm_module_counts.setdefault(module, {"forward": defaultdict(int), "backward": defaultdict(int)})
             counts[direction][operator] += 1
 
