@@ -321,7 +321,9 @@ def _valid_model(address: str, token: str) -> bytes:
     from teletensor.serving import _entries, _files
 
     torch.connect(address, token=token)
-    traced = _entries.entries_of(lambda x: (x * 2 + 1).relu(), None, True, example_inputs=torch.ones(2, 3))
+    from teletensor.serving import _files
+
+    traced = _files.entries_of(lambda x: (x * 2 + 1).relu(), None, True, example_inputs=torch.ones(2, 3))
     return _files.description_of(traced, None, None)
 
 
