@@ -94,7 +94,8 @@ typedef struct teletensor_host {
   /* Runs `loop` over [0, n), in parts of at least `grain`, on the daemon's threads. Returns 0; another value if the
    * call was cancelled meanwhile, so that the kernel should return it. */
   int (*parallel_for)(teletensor_call* call, int64_t n, int64_t grain, teletensor_loop loop, void* context);
-  /* Whether the client has cancelled the call, or its time is over. Long loops should ask now and then. Any thread. */
+  /* Whether the client has cancelled the call, or its time is over. Long loops should ask now and then: outside of a
+   * parallel loop, other clients also compute meanwhile. Any thread. */
   int (*cancelled)(teletensor_call* call);
   /* On CUDA: the stream (cudaStream_t) on which the kernel must issue its work; NULL on the CPU. */
   void* (*stream)(teletensor_call* call);

@@ -318,10 +318,10 @@ INFERENCE = "/inference.GRPCInferenceService/"
 def _valid_model(address: str, token: str) -> bytes:
     """The description of a model without weights."""
     import teletensor as torch
-    from teletensor.serving import _entries, _files
+    from teletensor.serving import _files
 
     torch.connect(address, token=token)
-    traced = _entries.entries_of(lambda x: (x * 2 + 1).relu(), None, True, example_inputs=torch.ones(2, 3))
+    traced = _files.entries_of(lambda x: (x * 2 + 1).relu(), None, True, example_inputs=torch.ones(2, 3))
     return _files.description_of(traced, None, None)
 
 

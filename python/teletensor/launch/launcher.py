@@ -89,6 +89,7 @@ class Outcome:
     code: int = 0  # the launcher's exit code
     restarts: int = 0  # after failures
     first_rank: int = -1  # rank of this node's first rank; -1 if none has started
+    environment: dict[str, str] = dataclasses.field(default_factory=dict)  # of that rank, in the last round
     signal: int | None = None  # that ended this launcher
     message: str = ""  # the reason if neither a rank nor a signal ended the run
     timed_out: bool = False  # too few nodes joined in time
@@ -299,7 +300,7 @@ class Launcher:
                 "OMP_NUM_THREADS is 1 for each rank, because several run on this host; set it to use more threads"
             )
         per_rank = environments(options, state, group_rank, self._token, os.environ)
-        self.outcome.first_rank = int(per_rank[0]["RANK"])
+        self.outcome.first_rank, self.outcome.environment = int(per_rank[0]["RANK"]), per_rank[0]
         try:
             failures = self._round_failures = Path(tempfile.mkdtemp(dir=self._failures.name))
             self._ranks = Ranks(options, per_rank, self._output, self._log_folder(state), failures, self._guard, self._call)

@@ -20,11 +20,6 @@ class Polar(NamedTuple):
     H: Tensor
 
 
-# Set by autograd/_matrix_roots.py: the functions below with gradients that also exist for equal eigenvalues.
-differentiable_root: Callable[[Tensor], Tensor]
-differentiable_polar: Callable[[Tensor], tuple[Tensor, Tensor]]
-
-
 def root_parts(A: Tensor) -> tuple[Tensor, Tensor, Tensor]:
     """The root of a symmetric or Hermitian matrix, and the root's eigenvalues and eigenvectors."""
     values, vectors = eigh(A)
@@ -37,6 +32,11 @@ def polar_parts(A: Tensor) -> tuple[Tensor, Tensor, Tensor, Tensor]:
     left, values, right = svd(A, full_matrices=False)
     vectors = right.transpose(-2, -1).conj()
     return left @ right, (vectors * values.unsqueeze(-2)) @ right, values, vectors
+
+
+# autograd/_matrix_roots.py replaces both by functions with gradients that also exist for equal eigenvalues.
+differentiable_root: Callable[[Tensor], Tensor] = lambda A: root_parts(A)[0]  # noqa: E731
+differentiable_polar: Callable[[Tensor], tuple[Tensor, Tensor]] = lambda A: polar_parts(A)[:2]  # noqa: E731
 
 
 def _is_differentiated(A: Tensor) -> bool:

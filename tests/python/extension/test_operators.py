@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import numpy as np
 import pytest
 
@@ -214,6 +216,32 @@ def test_cancelled_kernel(torch, ops):
     with pytest.raises(RuntimeError, match="cancel"):
         result.tolist()
     assert ops.parallel(torch.ones(1)).tolist() == [2.0]
+
+
+def test_others_compute_while_kernels_run_that_ask_whether_they_are_cancelled(torch, ops, operators_engine):
+    """More such kernels than the engine has processors; the wait ends early if it does not hang."""
+    from teletensor import _C, _connection
+
+    own, others, running = _connection._current, [], []
+    try:
+        for _ in range(len(os.sched_getaffinity(0)) + 1):
+            others.append(_connection._open(operators_engine.address, "", 0, "auto", False, {}))
+            _connection._current = others[-1]
+            _C.set_session(others[-1])
+            running.append(ops.endless(torch.ones(2)))
+            _C.Connection.flush(others[-1])
+    finally:
+        _connection._current = own
+        _C.set_session(own)
+    for _ in range(5):
+        assert torch.ones(3).sum().item() == 3
+    for session in others:
+        session.cancel()
+    for result in running:
+        with pytest.raises(RuntimeError, match="cancel"):
+            result.tolist()
+    for session in others:
+        session.close()
 
 
 def test_meta_tensors(torch, ops):

@@ -134,7 +134,8 @@ def test_an_agent_records_events_and_metrics(tmp_path, capfd, monkeypatch):
     c10d = get_rendezvous_handler(RendezvousParameters("c10d", "", "run", 1, 1))
     spec = WorkerSpec("role", 1, c10d, entrypoint="false", max_restarts=1, event_log_handler="console")
     agent = LocalElasticAgent(spec, DefaultLogsSpecs(str(tmp_path)))
-    assert agent.get_worker_group().state is WorkerState.INIT
+    group = agent.get_worker_group()
+    assert group.state is WorkerState.INIT and (group.group_rank, group.group_world_size, group.master_addr) == (None, None, None)
     from teletensor.distributed.elastic.events import handlers
 
     lines = []
@@ -142,6 +143,7 @@ def test_an_agent_records_events_and_metrics(tmp_path, capfd, monkeypatch):
     result = agent.run()
     assert result.is_failed() and result.failures[0].exitcode == 1
     assert agent.get_worker_group().state is WorkerState.FAILED and agent.get_worker_group().workers[0].global_rank == 0
+    assert (group.group_rank, group.group_world_size) == (0, 1) and group.master_addr and group.master_port > 0
     assert seen["workers.role.run_failed_with_retries"] == 1 and seen["workers.role.run_success_no_retries"] == 0
     assert ['"WORKER"' in line and '"FAILED"' in line for line in lines] == [True, False] and '"AGENT"' in lines[1]
     capfd.readouterr()

@@ -116,11 +116,22 @@ class WorkerState(str, enum.Enum):
 
 
 class WorkerGroup:
-    """The ranks of a node, and their state."""
+    """The ranks of a node, and their state.
+
+    Attributes:
+        group_rank, group_world_size: number of the node and of nodes, and
+        master_addr, master_port: of the ranks' store, in the last round; None until ranks have started.
+        store: None, because the launchers' own store is not the program's.
+    """
 
     def __init__(self, spec: WorkerSpec):
         self.spec, self.state = spec, WorkerState.INIT
         self.workers = [Worker(rank) for rank in range(spec.local_world_size)]
+        self.store = None
+        self.group_rank: int | None = None
+        self.group_world_size: int | None = None
+        self.master_addr: str | None = None
+        self.master_port: int | None = None
 
 
 @dataclasses.dataclass

@@ -84,6 +84,9 @@ class LocalElasticAgent(SimpleElasticAgent):
         outcome = execute(self._options, self._call, self._kept)
         for worker in group.workers if outcome.first_rank >= 0 else ():
             worker.global_rank = outcome.first_rank + worker.local_rank
+        if found := outcome.environment:
+            group.group_rank, group.group_world_size = int(found["GROUP_RANK"]), int(found["GROUP_WORLD_SIZE"])
+            group.master_addr, group.master_port = found["MASTER_ADDR"], int(found["MASTER_PORT"])
         if outcome.signal is not None:
             group.state = WorkerState.STOPPED
             number = signal.Signals(outcome.signal)
