@@ -121,8 +121,8 @@ class Session {
     std::shared_ptr<ProgramCache> programs = nullptr;                 // of the engine; null: creates one
     std::shared_ptr<WindowCompiler> windows = nullptr;  // of the engine; null: repeated instructions are not compiled
     Role role = Role::kUser;                            // of the principal
-    std::shared_ptr<SessionTrace> trace = nullptr;                    // null: no spans
-    std::shared_ptr<OffloadPlace> offload = nullptr;  // of the engine; null: tensors never leave their device
+    std::shared_ptr<SessionTrace> trace = nullptr;      // null: no spans
+    std::shared_ptr<OffloadPlace> offload = nullptr;    // of the engine; null: tensors never leave their device
   };
 
   explicit Session(Options options);

@@ -1,8 +1,8 @@
 // Fuzz target: repeated frames of image operators, views and in-place writes keep their bits when windows of them are
 // replaced.
 //
-// The calls are those of passes_fuzz, on images of 2 x 2 x 32 x 32. The first byte says which results are dropped inside
-// a frame. The same calls with other names arrive seven times, and the compiler is done before each.
+// The calls are those of passes_fuzz, on images of 2 x 2 x 32 x 32. The first byte says which results are dropped
+// inside a frame. The same calls with other names arrive seven times, and the compiler is done before each.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
