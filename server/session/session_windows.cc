@@ -1,12 +1,19 @@
 // The session's frames in which windows of instructions are replaced (engine/session/windows.h).
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/program/passes/fuse_pointwise.h"
 #include "server/session/session.h"
 
 namespace tt::server {
+
+void Session::compile_windows(std::shared_ptr<WindowCompiler> compiler) {
+  MutexLock lock(mutex_);
+  windows_ = &context_.services.attach(std::make_unique<Windows>(std::move(compiler)));
+}
 
 absl::Span<const Windows::Match> Session::find_windows() {
   if (windows_ == nullptr || context_.autocast.state.enabled() || context_.detect_anomaly ||

@@ -36,9 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint64_t before = tt::server::testing::engine_bytes();
   {
     const auto compiler = std::make_shared<tt::WindowCompiler>();
-    tt::server::Session::Options options;
-    options.windows = compiler;
-    tt::server::Session session(options);
+    tt::server::Session session(tt::server::Session::Options{});
+    session.compile_windows(compiler);
     tt::v1::Frame inputs;
     literal(&inputs, tt::fuzz::kImages, {2, 2, kEdge, kEdge}, tt::fuzz::numbers(kElements, 0.5f));
     literal(&inputs, tt::fuzz::kWeights, {2, 2, 3, 3}, tt::fuzz::numbers(36, 0.0625f));
