@@ -163,9 +163,8 @@ bool BackwardPass::has_untraceable_code() const {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     const GraphExtras* extras = nodes_[i]->extras();
     if (!extras || !is_needed(i)) continue;
-    const bool has_other_hooks = absl::c_any_of(extras->hooks, [&](const GraphHook& hook) {
-      return !nodes_[i]->is_leaf() || hook.kind != HookKind::kTensor;
-    });
+    const bool has_other_hooks = absl::c_any_of(
+        extras->hooks, [&](const GraphHook& hook) { return !nodes_[i]->is_leaf() || hook.kind != HookKind::kTensor; });
     if (extras->stop != 0 || !extras->packed.empty() || has_other_hooks) return true;
   }
   return false;

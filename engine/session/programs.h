@@ -137,8 +137,8 @@ class Programs final : public SessionService {
   Named& add(int64_t number);
 
   absl::flat_hash_map<int64_t, Named> programs_;
-  int64_t runs_ = 0;
   uint64_t bytes_ = 0;
+  int64_t runs_ = 0;
 };
 
 class Dispatcher;

@@ -32,9 +32,8 @@ bool is_on_cpu(const TensorMeta& meta) { return meta.device.type == DeviceType::
 // Whether a result is recorded for backward, or is on another device than the CPU.
 bool is_excluded(const Program& program, const ProgramTypes& types) {
   return std::any_of(program.instructions().begin(), program.instructions().end(), [&](const Instruction& call) {
-    return std::any_of(call.results.begin(), call.results.end(), [&](Slot slot) {
-      return types.of(slot).requires_grad || !is_on_cpu(types.of(slot));
-    });
+    return std::any_of(call.results.begin(), call.results.end(),
+                       [&](Slot slot) { return types.of(slot).requires_grad || !is_on_cpu(types.of(slot)); });
   });
 }
 
@@ -103,8 +102,8 @@ void compile_window(const Program& window, WindowVersion* version) {
           static_cast<int64_t>(frame.instructions().size()) - static_cast<int64_t>(program.instructions().size());
       is_ready = saved > 0 || has_fused_convolution(program);
       version->saved_instructions_ = std::max<int64_t>(saved, 0);
-      version->saved_bytes_ = std::max<int64_t>(
-          stored_bytes(frame, metas, kRecords) - stored_bytes(program, metas, kRecords), 0);
+      version->saved_bytes_ =
+          std::max<int64_t>(stored_bytes(frame, metas, kRecords) - stored_bytes(program, metas, kRecords), 0);
       version->left_ = names_left(program);
       version->largest_name_ = inputs;
       for (const Instruction& call : program.instructions()) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <limits>
 #include <utility>
 
 #include "engine/dispatch/dispatcher.h"
@@ -19,6 +20,8 @@ constexpr uint32_t kLongArgument = 64;  // bytes or elements
 constexpr Slot kFar = 64;
 constexpr int kMaxFailures = 3;
 constexpr size_t kMaxCandidates = 1024;
+constexpr size_t kMaxInputs = 512;    // of a window; searched linearly
+constexpr size_t kMaxDropped = 2048;  // names that a window drops
 
 uint64_t mix(uint64_t hash, uint64_t word) {
   hash = (hash ^ word) * kBase;
@@ -156,9 +159,12 @@ void Windows::search(const Program& program, absl::Span<const ReadPoint> reads, 
     }
     learn(program, reads, unknown, at);
     at = unknown = match.first + match.length;
-    if (match.window->failures < kMaxFailures) matches_.push_back(std::move(match));
+    matches_.push_back(std::move(match));
   }
   learn(program, reads, unknown, end);
+  // A part that was learned first, because a frame ended in the middle, must not hide the whole.
+  const bool is_matched = unknown == end && matches_.back().first == first;
+  if (unknown != first && !is_matched && end - first <= kMaxLength) count(program, reads, first, end - first, 1);
 }
 
 bool Windows::match_at(const Program& program, absl::Span<const ReadPoint> reads, size_t at, size_t end, Match* match) {
@@ -171,7 +177,7 @@ bool Windows::match_at(const Program& program, absl::Span<const ReadPoint> reads
     for (size_t i = 0; i < alive_.size(); ++i) key = mix(key, alive_[i]);
     const auto candidate = candidates_.find(key);
     if (candidate == candidates_.end() || !candidate->second.window) continue;
-    if (candidate->second.window->alive != alive_) continue;
+    if (candidate->second.window->alive != alive_ || candidate->second.window->failures >= kMaxFailures) continue;
     *match = {at, length, candidate->second.window};
     return true;
   }
@@ -208,6 +214,10 @@ void Windows::count(const Program& program, absl::Span<const ReadPoint> reads, s
   };
   bool records = false;
   for (const Instruction& call : calls) {
+    if (inputs_.size() > kMaxInputs) {
+      candidate.occurrences = std::numeric_limits<int>::min();  // never
+      return;
+    }
     for (const Arg& arg : call.args) {
       for (Slot slot : names_in(arg)) {
         if (slot != 0 && !is_result(slot) && !contains(inputs_, slot)) inputs_.push_back(slot);
@@ -262,6 +272,9 @@ bool Windows::find_alive(const Program& program, absl::Span<const ReadPoint> rea
     alive_[index] = false;
     return true;
   };
+  size_t releases = dropped_after(program, end).size();
+  for (size_t i = first; i < end; ++i) releases += instructions[i].release.size();
+  if (releases > kMaxDropped) return false;
   for (size_t i = first; i < end; ++i) {
     if (!std::all_of(instructions[i].release.begin(), instructions[i].release.end(), drop)) return false;
   }

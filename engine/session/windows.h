@@ -55,7 +55,7 @@ class Windows final : public SessionService {
     bool records = false;     // whether a call would be recorded for backward if an input required grad
     std::vector<std::shared_ptr<WindowVersion>> versions;
     std::vector<bool> used;  // by version: whether its instructions have run, and its memory is charged
-    int failures = 0;  // replacements in succession that were impossible, whatever the compiler does
+    int failures = 0;        // replacements in succession that were impossible, whatever the compiler does
     int64_t runs = 0, saved_instructions = 0, saved_bytes = 0;
     uint64_t bytes = 0;
   };
@@ -115,9 +115,9 @@ class Windows final : public SessionService {
   void forget();
 
   const std::shared_ptr<WindowCompiler> compiler_;
-  absl::flat_hash_map<uint64_t, Candidate> candidates_;               // by range and results
-  absl::flat_hash_set<uint64_t> ranges_;                              // of windows
-  absl::flat_hash_map<uint64_t, std::vector<size_t>> lengths_;        // of windows, descending, by their first calls
+  absl::flat_hash_map<uint64_t, Candidate> candidates_;         // by range and results
+  absl::flat_hash_set<uint64_t> ranges_;                        // of windows
+  absl::flat_hash_map<uint64_t, std::vector<size_t>> lengths_;  // of windows, descending, by their first calls
   std::vector<Match> matches_;
   std::vector<uint64_t> sums_;    // of the hashes of the instructions before each
   std::vector<uint64_t> powers_;  // of the hash's base

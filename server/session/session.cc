@@ -106,7 +106,6 @@ Session::Session(Options options)
   context_.services.attach(std::make_unique<ProgramDefiner>(
       options_.programs ? options_.programs : std::make_shared<ProgramCache>(), options_.principal, options_.limits));
   context_.services.attach(std::make_unique<Programs>());
-  if (options_.windows) windows_ = &context_.services.attach(std::make_unique<Windows>(options_.windows));
   context_.describe_site = [this](uint32_t id) { return sites_->describe(id); };
 }
 

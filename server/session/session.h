@@ -119,8 +119,7 @@ class Session {
     std::shared_ptr<Share> share = nullptr;                           // of the principal, in the queue
     std::shared_ptr<Publications> publications = nullptr;             // of the engine; null: creates one
     std::shared_ptr<ProgramCache> programs = nullptr;                 // of the engine; null: creates one
-    std::shared_ptr<WindowCompiler> windows = nullptr;  // of the engine; null: repeated instructions are not compiled
-    Role role = Role::kUser;                            // of the principal
+    Role role = Role::kUser;                                          // of the principal
     std::shared_ptr<SessionTrace> trace = nullptr;                    // null: no spans
     std::shared_ptr<OffloadPlace> offload = nullptr;  // of the engine; null: tensors never leave their device
   };
@@ -130,6 +129,8 @@ class Session {
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
+  // Compiles repeated instructions from now on (engine/session/windows.h). Call at most once, before the first frame.
+  void compile_windows(std::shared_ptr<WindowCompiler> compiler);
   // Executes `frame`, unless it was executed already, and fills the cleared `reply`. Does not throw.
   void execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arrival = {});
   // Called instead of execute() for a frame that is malformed or too large. Replies with a fault, which ends the
@@ -384,14 +385,11 @@ class Session {
   Mutex execution_mutex_;
   Program program_ ABSL_GUARDED_BY(execution_mutex_);                      // program of the running frame
   std::vector<ReadPoint> scalar_reads_ ABSL_GUARDED_BY(execution_mutex_);  // of the running frame
-  Program part_ ABSL_GUARDED_BY(execution_mutex_);                         // of the running frame
-  Windows::Replacement replacement_ ABSL_GUARDED_BY(execution_mutex_);     // of a window of the running frame
   FrameArrival arrival_ ABSL_GUARDED_BY(execution_mutex_);                 // of the running frame
 
   // Held while a frame executes, but not while it is suspended.
   Mutex mutex_;
   Context context_ ABSL_GUARDED_BY(mutex_);
-  Windows* windows_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a service of the context; null: windows are not compiled
   Executor executor_ ABSL_GUARDED_BY(mutex_);
   SlotTable slots_ ABSL_GUARDED_BY(mutex_);
   Replies replies_ ABSL_GUARDED_BY(mutex_);
@@ -408,6 +406,10 @@ class Session {
   std::string end_ ABSL_GUARDED_BY(progress_mutex_) = "has ended";  // why the session was stopped
   v1::SessionStatus status_ ABSL_GUARDED_BY(progress_mutex_);       // updated at the end of each frame
   std::shared_ptr<SharedSegment> segment_ ABSL_GUARDED_BY(progress_mutex_);
+
+  Windows* windows_ ABSL_GUARDED_BY(mutex_) = nullptr;  // a service of the context; null: windows are not compiled
+  Program part_ ABSL_GUARDED_BY(execution_mutex_);      // of the running frame
+  Windows::Replacement replacement_ ABSL_GUARDED_BY(execution_mutex_);  // of a window of the running frame
 };
 
 }  // namespace tt::server

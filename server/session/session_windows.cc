@@ -1,6 +1,8 @@
 // The session's frames in which windows of instructions are replaced (engine/session/windows.h).
 #include <algorithm>
 #include <iterator>
+#include <memory>
+#include <utility>
 #include <vector>
 
 #include "engine/program/passes/fuse_pointwise.h"
@@ -8,8 +10,14 @@
 
 namespace tt::server {
 
+void Session::compile_windows(std::shared_ptr<WindowCompiler> compiler) {
+  MutexLock lock(mutex_);
+  windows_ = &context_.services.attach(std::make_unique<Windows>(std::move(compiler)));
+}
+
 absl::Span<const Windows::Match> Session::find_windows() {
-  if (windows_ == nullptr || context_.autocast.state.enabled() || context_.detect_anomaly || context_.observes_kernels())
+  if (windows_ == nullptr || context_.autocast.state.enabled() || context_.detect_anomaly ||
+      context_.observes_kernels())
     return {};
   return windows_->find(program_, scalar_reads_);
 }
@@ -79,8 +87,8 @@ class Session::PartRuns {
     return true;
   }
 
-  // Executes a part that begins with instruction `begin` of the frame. `reads` are the next ones that were not answered,
-  // counted from there.
+  // Executes a part that begins with instruction `begin` of the frame. `reads` are the next ones that were not
+  // answered, counted from there.
   void execute(const Program& part, size_t begin, absl::Span<const ReadPoint> reads)
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(session_.execution_mutex_, session_.mutex_) try {
     for (const ReadPoint& read : reads) {

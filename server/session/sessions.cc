@@ -223,7 +223,6 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
                                          usage.share,
                                          publications_,
                                          programs_,
-                                         windows_,
                                          principal.role,
                                          /*trace=*/nullptr,
                                          options_.offload});
@@ -231,7 +230,9 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
     made.trace =
         std::make_shared<SessionTrace>(options_.tracer, traceparent, made.id, principal.name, std::string(address));
   }
-  return std::make_shared<Session>(std::move(made));
+  auto session = std::make_shared<Session>(std::move(made));
+  if (windows_) session->compile_windows(windows_);
+  return session;
 }
 
 Sessions::Entry& Sessions::add(const std::shared_ptr<Session>& session, absl::string_view address) {

@@ -198,7 +198,6 @@ class Sessions {
   const std::shared_ptr<TransferMonitor> monitor_;
   const std::shared_ptr<Publications> publications_;
   const std::shared_ptr<ProgramCache> programs_ = std::make_shared<ProgramCache>();
-  const std::shared_ptr<WindowCompiler> windows_ = make_window_compiler();
   mutable Mutex mutex_;
   CondVar changed_;
   Entries entries_ ABSL_GUARDED_BY(mutex_);
@@ -219,6 +218,7 @@ class Sessions {
   std::thread leases_;
   Mutex image_mutex_;   // held while an image is written; acquired before mutex_
   std::thread images_;  // writes images; not joinable without a store
+  const std::shared_ptr<WindowCompiler> windows_ = make_window_compiler();  // null: switched off
 };
 
 }  // namespace tt::server

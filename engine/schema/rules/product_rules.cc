@@ -171,7 +171,8 @@ Sizes linear(const Arg& input, const Arg& weight, const Arg& bias) {
   return bias.is_none() ? result : added(bias, result);
 }
 
-Sizes fused_linear(const Arg& input, const Arg& weight, const Arg& bias, const Arg& added, std::string_view activation) {
+Sizes fused_linear(const Arg& input, const Arg& weight, const Arg& bias, const Arg& added,
+                   std::string_view activation) {
   check(sizes_of(weight).size() == 2, "expected a weight that is a matrix, got ", sizes_of(weight));
   const Sizes result = linear(input, weight, bias);
   check(added.is_none() || sizes_of(added) == result, "expected added to have the result's size ", result);

@@ -1,6 +1,6 @@
 """Updates with coefficients that are numbers, or numbers in the engine: tensors without dimensions, in traced steps.
 
-Both compute the same terms in the same order. Numbers are operands of one instruction.
+Both give the same bits: the operators round as often, because a product with 1 is exact.
 """
 
 from __future__ import annotations
@@ -13,22 +13,22 @@ Coefficient = float | Tensor
 
 def add(x: Tensor, other: Tensor, alpha: Coefficient) -> Tensor:
     """x + alpha * other."""
-    return x.add(other * alpha) if isinstance(alpha, Tensor) else x.add(other, alpha=alpha)
+    return x.addcmul(other, alpha.to(x.dtype)) if isinstance(alpha, Tensor) else x.add(other, alpha=alpha)
 
 
 def add_(x: Tensor, other: Tensor, alpha: Coefficient) -> Tensor:
     """x += alpha * other."""
-    return x.add_(other * alpha) if isinstance(alpha, Tensor) else x.add_(other, alpha=alpha)
+    return x.addcmul_(other, alpha.to(x.dtype)) if isinstance(alpha, Tensor) else x.add_(other, alpha=alpha)
 
 
 def addcmul_(x: Tensor, a: Tensor, b: Tensor, value: Coefficient) -> Tensor:
     """x += value * a * b."""
-    return x.add_(a * value * b) if isinstance(value, Tensor) else x.addcmul_(a, b, value=value)
+    return x.addcmul_(a * value, b) if isinstance(value, Tensor) else x.addcmul_(a, b, value=value)
 
 
 def addcdiv_(x: Tensor, a: Tensor, b: Tensor, value: Coefficient) -> Tensor:
     """x += value * a / b."""
-    return x.add_(a * value / b) if isinstance(value, Tensor) else x.addcdiv_(a, b, value=value)
+    return x.addcdiv_(a * value, b) if isinstance(value, Tensor) else x.addcdiv_(a, b, value=value)
 
 
 def lerp_(x: Tensor, end: Tensor, weight: Coefficient) -> Tensor:

@@ -44,7 +44,7 @@ class ASGD(PerParameterOptimizer):
         add_(p.mul_(shrinking), grad, rate)
         if isinstance(is_first, Tensor):
             mean = state["ax"]
-            mean.copy_(select(is_first, p, mean + (p - mean) * mu))
+            mean.copy_(select(is_first, p, mean.lerp(p, mu.to(p.dtype).expand(p.shape))))
         elif is_first:
             state["ax"].copy_(p)
         else:

@@ -9,6 +9,7 @@
 #include "engine/program/passes/between_writes.h"
 #include "engine/program/passes/functionalise.h"
 #include "engine/program/passes/fuse_convolutions.h"
+#include "engine/program/passes/fuse_linear.h"
 #include "engine/program/passes/fuse_regions.h"
 #include "engine/program/passes/keep_channels_last.h"
 #include "engine/program/passes/leading_values.h"
@@ -351,6 +352,37 @@ TEST(Functionalise, KeepsWritesWithoutGradientsToValuesThatHaveThem) {
   const TensorMeta* const metas[] = {&input};
   functionalise(&program, ProgramTypes(program, metas, /*grad_enabled=*/true), 1);
   EXPECT_EQ(to_string(program), "%2 = matmul(%1, %1)\n%2 <- mul(%2, other=3)\n%3 = relu(%2)\nread %3\n");
+}
+
+// gelu(%3 + linear(%1, %2)), and perhaps another reader of the layer's result.
+std::string linear_layer(bool is_read_twice, const Sizes& rows) {
+  Program program;
+  add(&program, "linear", {slot(1), slot(2)}, {6});
+  add(&program, "add", {slot(3), slot(6)}, {7});
+  add(&program, "gelu_erf", {slot(7)}, {8});
+  if (is_read_twice) add(&program, "neg", {slot(6)}, {9});
+  is_read_twice ? program.set_outputs({8, 9}) : program.set_outputs({8});
+  const MixedInputs inputs({{rows[0], 80}, {128, 80}, {rows[0], 128}});
+  fuse_linear(&program, inputs.types(program));
+  return to_string(program);
+}
+
+TEST(FuseLinear, TakesASumAndAnActivation) {
+  EXPECT_EQ(linear_layer(false, {64}), "%8 = fused_linear(%1, %2, bias=None, %3, activation='gelu')\nread %8\n");
+  EXPECT_THAT(linear_layer(true, {64}), HasSubstr("%6 = linear(%1, %2)"));
+  EXPECT_THAT(linear_layer(false, {1}), HasSubstr("%6 = linear(%1, %2)"));  // the kernel for vectors has no epilogue
+}
+
+TEST(FuseLinear, DividesASumBetweenTwoLayers) {
+  Program program;
+  add(&program, "linear", {slot(1), slot(2)}, {6});
+  add(&program, "linear", {slot(3), slot(2)}, {7});
+  add(&program, "add", {slot(6), slot(7)}, {8});
+  program.set_outputs({8});
+  fuse_linear(&program, MixedInputs({{64, 80}, {128, 80}, {64, 80}}).types(program));
+  const std::string text = to_string(program);
+  EXPECT_THAT(text, HasSubstr("= fused_linear("));
+  EXPECT_THAT(text, HasSubstr("%7 = linear(%3, %2)"));
 }
 
 // A convolution of a 1x3x8x8 image with 4 weights, its norm, a sum and an activation.

@@ -1,8 +1,8 @@
 // Fuzz target: repeated frames of image operators, views and in-place writes keep their bits when windows of them are
 // replaced.
 //
-// The calls are those of passes_fuzz, on images of 2 x 2 x 32 x 32. The first byte says which results are dropped inside
-// a frame. The same calls with other names arrive seven times, and the compiler is done before each.
+// The calls are those of passes_fuzz, on images of 2 x 2 x 32 x 32. The first byte says which results are dropped
+// inside a frame. The same calls with other names arrive seven times, and the compiler is done before each.
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -36,9 +36,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   const uint64_t before = tt::server::testing::engine_bytes();
   {
     const auto compiler = std::make_shared<tt::WindowCompiler>();
-    tt::server::Session::Options options;
-    options.windows = compiler;
-    tt::server::Session session(options);
+    tt::server::Session session(tt::server::Session::Options{});
+    session.compile_windows(compiler);
     tt::v1::Frame inputs;
     literal(&inputs, tt::fuzz::kImages, {2, 2, kEdge, kEdge}, tt::fuzz::numbers(kElements, 0.5f));
     literal(&inputs, tt::fuzz::kWeights, {2, 2, 3, 3}, tt::fuzz::numbers(36, 0.0625f));

@@ -240,16 +240,16 @@ def test_optimizers_that_count_in_the_client(name):
     program = trace(ours, *batches(1)[0])
     for k, (x, target) in enumerate(batches(9)):
         loss = ours(x, target) if k == 5 else program(x, target)  # single calls may alternate with runs
-        torch.testing.assert_close(loss, theirs(x, target), rtol=1e-4, atol=1e-5)
+        same(loss, theirs(x, target))
         for schedule in schedules:
             schedule.step()
     for p, q in zip(models[0].parameters(), models[1].parameters()):
-        torch.testing.assert_close(p.detach(), q.detach(), rtol=1e-4, atol=1e-5)
+        same(p.detach(), q.detach())
     states = [o.state_dict()["state"] for o in optimizers]
     for key, values in states[1].items():
         assert states[0][key]["step"] == values["step"] == 9
         for field, value in values.items():
-            torch.testing.assert_close(states[0][key][field], value, rtol=1e-4, atol=1e-5)
+            same(states[0][key][field], value)
 
 
 def test_a_step_that_only_some_parameters_have_taken_is_noticed():

@@ -29,9 +29,8 @@ class WindowsTest : public ::testing::Test {
   WindowsTest() {
     testing::start_engine();
     bytes_before_ = engine_bytes();
-    Session::Options options;
-    options.windows = compiler_;
-    session_ = std::make_unique<Session>(options);
+    session_ = std::make_unique<Session>(Session::Options{});
+    session_->compile_windows(compiler_);
     v1::Frame frame;
     std::vector<float> values(kSize);
     for (size_t i = 0; i < values.size(); ++i) values[i] = 0.001F * static_cast<float>(i) - 2;
@@ -277,9 +276,8 @@ TEST_F(WindowsTest, AFrameOfManyRepetitionsHasAPeriod) {
 TEST_F(WindowsTest, RandomNumbersAreThoseOfSingleCalls) {
   std::string values[2];
   for (int way = 0; way < 2; ++way) {
-    Session::Options options;
-    if (way == 1) options.windows = compiler_;
-    Session session(options);
+    Session session(Session::Options{});
+    if (way == 1) session.compile_windows(compiler_);
     for (uint64_t i = 0; i < 6; ++i) {
       v1::Frame frame;
       const uint64_t name = 10 * (i + 1);
@@ -304,9 +302,8 @@ TEST_F(WindowsTest, RandomNumbersAreThoseOfSingleCalls) {
 
 TEST_F(WindowsTest, ASessionMayEndWhileItsWindowsAreCompiled) {
   for (int i = 0; i < 20; ++i) {
-    Session::Options options;
-    options.windows = compiler_;
-    Session session(options);
+    Session session(Session::Options{});
+    session.compile_windows(compiler_);
     for (uint64_t k = 0; k < 4; ++k) {
       v1::Frame frame;
       literal(&frame, 1000 + k, {1}, {1});
