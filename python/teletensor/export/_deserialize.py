@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from typing import Any
 
 from .. import _C, _layouts
@@ -311,6 +312,7 @@ def _module_call(entry: dict) -> ModuleCallEntry:
         if not isinstance(call[key], str) or len(call[key]) > 1 << 20:
             raise RuntimeError(f"[export.load] expected {key} as a text of at most 1 MiB")
         _check_factories(json.loads(call[key]))
+        _make_result_types(call[key])
         specs.append(pytree.treespec_loads(call[key]))
     arguments = call.get("forward_arg_names")
     arguments = arguments if arguments is None else [node_name(n) for n in arguments]
@@ -326,6 +328,18 @@ def _call_argument(value: dict) -> Any:
     if key == "as_sym_int":
         return SymIntArgument(node_name(content["as_name"]))
     return ConstantArgument("", None if key == "as_none" else plain(key, content))
+
+
+# Calls whose results have a type of their own, which is created with the first result.
+_NAMED_RESULTS = frozenset("aminmax cummax cummin kthvalue max median min mode nanmedian sort topk".split())
+
+
+def _make_result_types(structure: str) -> None:
+    """Makes the types of named results that a structure contains."""
+    for name in sorted(_NAMED_RESULTS & set(re.findall(r"torch\.return_types\.(\w+)", structure))):
+        values = _C.torch.empty(2, device="meta")
+        arguments = {"kthvalue": (1,), "topk": (1,), "aminmax": ()}.get(name, (0,))
+        pytree.tree_flatten(getattr(_C.torch, name)(values, *arguments))
 
 
 def _check_factories(data: Any) -> None:
