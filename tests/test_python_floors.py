@@ -46,7 +46,7 @@ LAYERS = {
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
-        _torch_c_compat/_profiler _programs _custom_ops _decomp _jit_internal _library _subclasses autograd/profiler checkpoint fx jit
+        _torch_c_compat/_profiler _programs _custom_ops _decomp _library _subclasses autograd/profiler checkpoint fx
         autograd/forward_ad autograd/functional
         func/_batch_call func/_batch_layers func/_batch_rules func/_batched func/_dual func/_forward_call func/_forward_rules
         func/_forward_table func/_functionalized func/_linearized func/_transformed func/batching func/derivatives func/forward
@@ -59,7 +59,7 @@ LAYERS = {
     "distributed": "distributed nn/parallel utils/data/distributed",
     # Compilation and conversion.
     "compiler": """
-        _dynamo _functorch compiler export onnx ao quantization package nn/quantized nn/qat nn/intrinsic nn/quantizable serving
+        _dynamo _functorch _jit_internal compiler export jit onnx ao quantization package nn/quantized nn/qat nn/intrinsic nn/quantizable serving
         torchao
     """,
     # Programs, and `torch` under its own name.

@@ -79,10 +79,11 @@ def aot_export_module(
         )
     if trace_joint:
         if dynamic_shapes or kwargs:
-            raise NotImplementedError("[aot_export_module] dynamic_shapes and kwargs with trace_joint; aot_function(dynamic=True) has sizes")
+            raise NotImplementedError("[aot_export_module] dynamic_shapes and kwargs with trace_joint: use aot_function(dynamic=True)")
         assert output_loss_index is not None
         return _joint(mod, tuple(args), decompositions or {}, output_loss_index)
-    return _inference(mod, tuple(args), kwargs or {}, {**({} if pre_dispatch else COMPOSITES), **(decompositions or {})}, bool(dynamic_shapes))
+    table = {**({} if pre_dispatch else COMPOSITES), **(decompositions or {})}
+    return _inference(mod, tuple(args), kwargs or {}, table, bool(dynamic_shapes))
 
 
 def _flat_spec(count: int, others: bool) -> Any:

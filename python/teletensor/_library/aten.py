@@ -15,6 +15,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import contiguous_format
 from ..overrides import signature_of
 from .handlers import call_handlers
 from .operators import OpOverload, OpOverloadPacket
@@ -153,6 +154,7 @@ def _sparse(name: str) -> Callable:
 
 
 _OWN: dict[str, Callable] = {
+    "sym_is_contiguous": lambda self, memory_format=contiguous_format: self.is_contiguous(memory_format=memory_format),
     "sym_numel": lambda self: self.numel(),
     "sym_size": lambda self, dim=None: self.shape if dim is None else self.shape[dim],
     "sym_storage_offset": lambda self: self.storage_offset(),

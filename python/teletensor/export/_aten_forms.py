@@ -52,7 +52,7 @@ def _sizes(node: Node) -> list[Any]:
     return [symbolic.get(d, int(n)) for d, n in enumerate(tuple(node.meta["val"].shape))]
 
 
-def _norm(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _norm(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     p = 2 if a["p"] in (None, "fro") else a["p"]
     if isinstance(p, str):
         return None
@@ -72,7 +72,7 @@ def _normalize(node: Node, a: dict[str, Any]) -> list[Call] | None:
     ]
 
 
-def _kl_div(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _kl_div(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     log = {"log_target": True} if a["log_target"] else {}
     if a["reduction"] in _REDUCTIONS:
         return _call("kl_div", a["input"], a["target"], _REDUCTIONS.index(a["reduction"]), **log)
@@ -85,24 +85,34 @@ def _kl_div(node: Node, a: dict[str, Any]) -> list[Call] | None:
     ]
 
 
-def _grid_sample(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _grid_sample(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     places = _MODES.index(a["mode"]), _PADDINGS.index(a["padding_mode"])
     return _call("grid_sampler", a["input"], a["grid"], *places, bool(a["align_corners"]))
 
 
-def _rnn(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _rnn(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     if a["batch_sizes"]:
         return None
     order = "input hx params has_biases num_layers dropout train bidirectional batch_first".split()
     return _call(f"rnn_{a['nonlinearity']}.input", *(a[n] for n in order))
 
 
-def _tensor_split(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _prod(_node: Node, a: dict[str, Any]) -> list[Call] | None:
+    dtype = {} if a.get("dtype") is None else {"dtype": a["dtype"]}
+    dims = a["dim"]
+    if dims is None or dims == []:
+        return _call("prod", a["input"], **dtype)
+    if isinstance(dims, (list, tuple)) and len(dims) != 1:
+        return None
+    return _call("prod.dim_int", a["input"], dims if isinstance(dims, int) else dims[0], bool(a["keepdim"]), **dtype)
+
+
+def _tensor_split(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     given = a["indices_or_sections"]
     return _call(f"tensor_split.{'sections' if isinstance(given, (int, Node)) else 'indices'}", a["input"], given, a["dim"])
 
 
-def _interpolate(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _interpolate(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     dims = len(_sizes(a["input"])) - 2
     names = {"nearest": f"upsample_nearest{dims}d.vec", "nearest-exact": f"_upsample_nearest_exact{dims}d.vec",
              "linear": "upsample_linear1d.vec", "bilinear": "upsample_bilinear2d.vec", "bicubic": "upsample_bicubic2d.vec",
@@ -116,15 +126,15 @@ def _interpolate(node: Node, a: dict[str, Any]) -> list[Call] | None:
     return _call(names[a["mode"]], a["input"], list(a["size"]), *align, None)
 
 
-def _im2col(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _im2col(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     return _call("im2col", a["input"], *(list(a[n]) for n in ("kernel_size", "dilation", "padding", "stride")))
 
 
-def _adaptive_max_pool(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _adaptive_max_pool(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     return _call("adaptive_max_pool2d", a["input"], list(a["output_size"]), unused=("int64",))
 
 
-def _adaptive_max_pool_indices(node: Node, a: dict[str, Any]) -> list[Call] | None:
+def _adaptive_max_pool_indices(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     return _call("adaptive_max_pool2d", a["input"], list(a["output_size"]))
 
 
@@ -152,7 +162,7 @@ _FORMS: dict[str, Callable[[Node, dict[str, Any]], list[Call] | None]] = {
     "fft_c2r": _transform("_fft_c2r", lambda a: a["last_size"], False),
     "fft_r2c": _transform("_fft_r2c", lambda a: True, True),
     "grid_sample": _grid_sample, "im2col": _im2col, "interpolate": _interpolate, "kl_div": _kl_div, "norm_named": _norm,
-    "normalize": _normalize, "rnn": _rnn, "tensor_split": _tensor_split,
+    "normalize": _normalize, "prod": _prod, "rnn": _rnn, "tensor_split": _tensor_split,
 }  # fmt: skip
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import operator
+import re
 from typing import Any
 
 from .. import _C, _layouts
@@ -83,6 +84,21 @@ def flag(value: Any, what: str) -> bool:
     return value
 
 
+def _modules_of(metadata: dict) -> dict[str, tuple[str, str]]:
+    """The modules that called an operator: paths and names of types, by path; empty if the file does not have them in this form."""
+    found: dict[str, tuple[str, str]] = {}
+    stored = metadata.get("nn_module_stack") if isinstance(metadata, dict) else None
+    if not isinstance(stored, str) or len(stored) > 1 << 16:
+        return found
+    for entry in stored.split(";")[:64]:
+        parts = entry.split(",")
+        if len(parts) != 3:
+            return {}
+        name = parts[1].removeprefix("L['self']").removeprefix(".").partition("@")[0]
+        found[path(name, "a module's name") if name else ""] = (name, text(parts[2], "the type of a module"))
+    return found
+
+
 class _GraphReader:
     """Reads one graph."""
 
@@ -125,6 +141,7 @@ class _GraphReader:
             node.meta["symbolic_value"] = expression.text() if expression not in (None, True) else None
 
     def _call(self, call: dict) -> None:
+        modules = _modules_of(call.get("metadata") or {})
         target = target_of(call["target"])
         args = tuple(self.argument(i["arg"]) for i in call["inputs"] if i.get("kind") != 2)
         kwargs = {identifier(i["name"], "a keyword"): self.argument(i["arg"]) for i in call["inputs"] if i.get("kind") == 2}
@@ -135,11 +152,18 @@ class _GraphReader:
         is_single = len(outputs) == 1 and outputs[0][0] != "as_tensors" and call.get("is_hop_single_tensor_return") is not False
         if is_single:
             name = node_name(outputs[0][1].get("name") or outputs[0][1].get("as_name"))
-            self._set(name, self.graph.create_node("call_function", target, args, kwargs, name))
+            node = self.graph.create_node("call_function", target, args, kwargs, name)
+            self._set(name, node)
+            if modules:
+                node.meta["nn_module_stack"] = modules
             return
         node = self.graph.create_node("call_function", target, args, kwargs, None if call.get("name") is None else node_name(call["name"]))
         for i, name in enumerate(names):
             self._set(name, self.graph.create_node("call_function", operator.getitem, (node, i), {}, name))
+            if modules:
+                self.known[name].meta["nn_module_stack"] = modules
+        if modules:
+            node.meta["nn_module_stack"] = modules
         node.meta["val"] = [self.known[n].meta.get("val") for n in names]
         for name in names:
             if "_unused_" in name and not self.known[name].users:
@@ -288,6 +312,7 @@ def _module_call(entry: dict) -> ModuleCallEntry:
         if not isinstance(call[key], str) or len(call[key]) > 1 << 20:
             raise RuntimeError(f"[export.load] expected {key} as a text of at most 1 MiB")
         _check_factories(json.loads(call[key]))
+        _make_result_types(call[key])
         specs.append(pytree.treespec_loads(call[key]))
     arguments = call.get("forward_arg_names")
     arguments = arguments if arguments is None else [node_name(n) for n in arguments]
@@ -303,6 +328,18 @@ def _call_argument(value: dict) -> Any:
     if key == "as_sym_int":
         return SymIntArgument(node_name(content["as_name"]))
     return ConstantArgument("", None if key == "as_none" else plain(key, content))
+
+
+# Calls whose results have a type of their own, which is created with the first result.
+_NAMED_RESULTS = frozenset("aminmax cummax cummin kthvalue max median min mode nanmedian sort topk".split())
+
+
+def _make_result_types(structure: str) -> None:
+    """Makes the types of named results that a structure contains."""
+    for name in sorted(_NAMED_RESULTS & set(re.findall(r"torch\.return_types\.(\w+)", structure))):
+        values = _C.torch.empty(2, device="meta")
+        arguments = {"kthvalue": (1,), "topk": (1,), "aminmax": ()}.get(name, (0,))
+        pytree.tree_flatten(getattr(_C.torch, name)(values, *arguments))
 
 
 def _check_factories(data: Any) -> None:

@@ -7,7 +7,15 @@ from typing import Any, NamedTuple
 
 from .. import _C
 from .._C import Tensor
-from ..fx.experimental._merge import StructureError, Symbol, ViolatedGuard, check_constants, merge, sample_points, violated_guards
+from ..fx.experimental._merge import (
+    StructureError,
+    Symbol,
+    ViolatedGuard,
+    check_constants,
+    merge,
+    sample_points,
+    violated_guards,
+)
 from ..fx.experimental._regions import without_mode_changes
 from ..fx.experimental._sizes import RecordedSize, SizeLog, value_of
 from ..fx.experimental.proxy_tensor import remove_unused_items

@@ -38,6 +38,14 @@ def tensor_meta(tensor: Tensor, symbolic: dict[int, str | None] | None = None, r
     }  # fmt: skip
 
 
+def _modules_of(node: Node) -> dict[str, str]:
+    """The modules that called an operator, as PyTorch writes them: "key,path,type" with semicolons between."""
+    found = []
+    for key, (name, kind) in (node.meta.get("nn_module_stack") or {}).items():
+        found.append(f"{key or 'L__self__'},{name},{kind if isinstance(kind, str) else f'{kind.__module__}.{kind.__qualname__}'}")
+    return {"nn_module_stack": ";".join(found)} if found else {}
+
+
 class _GraphWriter:
     """Writes one graph."""
 
@@ -97,7 +105,7 @@ class _GraphWriter:
                 self.tensors[name] = {**tensor_meta(node.meta["val"], node.meta.get("symbolic_sizes"), False), "dtype": DTYPES[dtype]}
                 outputs.append({"as_tensor": {"name": name}})
             self.nodes.append({
-                "target": f"torch.ops.{call.overload}", "inputs": inputs, "outputs": outputs, "metadata": {},
+                "target": f"torch.ops.{call.overload}", "inputs": inputs, "outputs": outputs, "metadata": _modules_of(node),
                 "is_hop_single_tensor_return": None, "name": refs.get(str(i), node.name),
             })  # fmt: skip
 
@@ -124,7 +132,7 @@ class _GraphWriter:
         inputs += [{"name": n, "arg": self.argument(v), "kind": 2} for n, v in node.kwargs.items()]
         is_operator = isinstance(target, HigherOrderOperator)
         return {
-            "target": name, "inputs": inputs, "outputs": self._outputs(node), "metadata": {},
+            "target": name, "inputs": inputs, "outputs": self._outputs(node), "metadata": _modules_of(node),
             "is_hop_single_tensor_return": False if is_operator else None, "name": node.name,
         }  # fmt: skip
 
@@ -247,8 +255,9 @@ def program_json(program: ExportedProgram) -> dict:
     for entry in program.module_call_graph:
         call = entry.signature
         calls.append({"fqn": entry.fqn, "signature": call and {
-            "inputs": [_call_argument(a) for a in call.inputs], "outputs": [_call_argument(a) for a in call.outputs], "in_spec": pytree.treespec_dumps(call.in_spec, 1),
-            "out_spec": pytree.treespec_dumps(call.out_spec, 1), "forward_arg_names": call.forward_arg_names,
+            "inputs": [_call_argument(a) for a in call.inputs], "outputs": [_call_argument(a) for a in call.outputs],
+            "in_spec": pytree.treespec_dumps(call.in_spec, 1), "out_spec": pytree.treespec_dumps(call.out_spec, 1),
+            "forward_arg_names": call.forward_arg_names,
         }})  # fmt: skip
     return {
         "graph_module": {

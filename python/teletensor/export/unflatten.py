@@ -86,7 +86,9 @@ def _same(a: Any, b: Any) -> bool:
         return False
     pairs = [dict(m.named_parameters()) | dict(m.named_buffers()) for m in (a, b)]
     children = [dict(m.named_children()) for m in (a, b)]
-    if pairs[0].keys() != pairs[1].keys() or any(pairs[0][k] is not pairs[1][k] for k in pairs[0]) or children[0].keys() != children[1].keys():
+    if pairs[0].keys() != pairs[1].keys() or children[0].keys() != children[1].keys():
+        return False
+    if any(pairs[0][k] is not pairs[1][k] for k in pairs[0]):
         return False
     if isinstance(a, _Preserved) and (a._places != b._places or a._interface() != b._interface()):
         return False

@@ -1,10 +1,8 @@
-"""Types of TorchScript's objects, and functions that use them: script() and trace() return Python's own objects."""
+"""Types of TorchScript's objects that do not exist here, and functions that use them."""
 
 from __future__ import annotations
 
 from typing import Any, NamedTuple
-
-from ..nn import Module
 
 
 class Error(Exception):
@@ -34,30 +32,9 @@ class Attribute(NamedTuple):
     type: Any
 
 
-class ScriptModule(Module):
-    """A base class of modules whose annotated methods run as Python. script() returns the module itself instead."""
-
-    def __init__(self) -> None:
-        super().__init__()
-
-
-class RecursiveScriptModule(ScriptModule):
-    """The type of script()'s result for a module in PyTorch; here script() returns the module itself."""
-
-    def __init__(self, cpp_module: Any) -> None:
-        raise NotImplementedError("[jit] script() and trace() return the module itself: there is no TorchScript")
-
-
-TracedModule = TopLevelTracedModule = RecursiveScriptModule
-
-
 class _Unavailable:
     def __init__(self, *args: Any, **kwargs: Any) -> None:
-        raise NotImplementedError(f"[jit.{type(self).__name__}] script() returns Python's objects: there is no TorchScript")
-
-
-class ScriptFunction(_Unavailable):
-    """The type of script()'s result for a function in PyTorch; here script() returns the function itself."""
+        raise NotImplementedError(f"[jit.{type(self).__name__}] there is no TorchScript compiler")
 
 
 class RecursiveScriptClass(_Unavailable):
@@ -69,17 +46,7 @@ class CompilationUnit(_Unavailable):
 
 
 def _no_files(name: str) -> NotImplementedError:
-    return NotImplementedError(f"[{name}] there is no TorchScript; save a module's state_dict() with teletensor.save")
-
-
-def save(m: Any, f: Any, _extra_files: Any = None) -> None:
-    """Raises NotImplementedError."""
-    raise _no_files("jit.save")
-
-
-def load(f: Any, map_location: Any = None, _extra_files: Any = None, _restore_shapes: bool = False) -> Any:
-    """Raises NotImplementedError."""
-    raise _no_files("jit.load")
+    return NotImplementedError(f"[{name}] there are no flatbuffers of TorchScript; use torch.jit.save, which writes .pt2 archives")
 
 
 def save_jit_module_to_flatbuffer(m: Any, f: Any, _extra_files: Any = None) -> None:
@@ -100,7 +67,3 @@ def export_opnames(m: Any) -> list[str]:
 def last_executed_optimized_graph() -> Any:
     """Raises NotImplementedError."""
     raise NotImplementedError("[jit.last_executed_optimized_graph] there is no TorchScript, so there are no graphs")
-
-
-def run_frozen_optimizations(mod: Any, optimize_numerics: bool = True, preserved_methods: Any = None) -> None:
-    """Does nothing, like freeze(): modules are not compiled."""

@@ -139,6 +139,7 @@ class Builder:
         opset: the version of ONNX's operators.
         dtype, shape: of the result of the operator that is being translated; lists if it has several.
         metadata: of the nodes that are made next.
+        node: of the program, that is being translated.
     """
 
     def __init__(self, shared: Shared, parent: Builder | None = None) -> None:
@@ -149,6 +150,7 @@ class Builder:
         self.dtype: Any = None
         self.shape: Any = None
         self.metadata: dict[str, str] = {}
+        self.node: Any = None
         self.prefix = "val"
 
     # ---- Nodes

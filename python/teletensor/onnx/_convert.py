@@ -264,7 +264,7 @@ class Converter:
             return self._named(builder, node, found, 0)
         if node.target is _set_grad_enabled:
             return None
-        builder.metadata = metadata_of(node)
+        builder.metadata, builder.node = metadata_of(node), node
         name = name_of(node.target)
         self.graph.counts[name] = self.graph.counts.get(name, 0) + 1
         absent = [] if name in _ACCEPT_ABSENT else [v for v in _flat((args, kwargs)) if isinstance(v, Absent)]

@@ -26,7 +26,7 @@ ELSEWHERE = {
 # Operators that have a translation, which no program of torch.export can contain.
 UNRECORDED = {
     "nonzero": "translated; torch.export here records no operators whose results' sizes depend on values",
-    "empty_strided": "translated; strides are lost, and torch.export records as_strided",
+    "_local_scalar_dense": "translated; torch.export here refuses to read a value while it records",
 }
 
 

@@ -272,7 +272,7 @@ def test_draft_export(torch):
     module = torch.nn.Module()
     module.forward = lambda x: x.view(3, 4)
     program = torch.export.draft_export(module, (torch.randn(3, 4),), dynamic_shapes=[{0: torch.export.Dim("b")}])
-    assert not program.range_constraints and "Constraints violated" in program._report[0]
+    assert not program.range_constraints and not program._report.successful()
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -85,6 +85,7 @@ ROWS |= {
         "_native_batch_norm_legit_no_training": ((IMAGE,), lambda t, x: (x, None, None, t.ones(2), t.ones(2) * 2, 0.1, 1e-5)),
                 "acosh": (("p:n,3",), lambda t, x: (x + 1,)),
         "arange.start_step": ((F,), lambda t, x: (1, 9, 2)),
+        "as_strided": (("f:4,3",), lambda t, x: (x, [2, 3], [1, 4], 1)),
         "cat": ((F, "f:m,3"), lambda t, x, y: ([x, y],)),
         "convolution": ((IMAGE, "f:4,2,3,3", "f:4"), lambda t, x, w, b: (x, w, b, *_CONVOLVED)),
         "div.Tensor_mode": ((F, P), lambda t, x, y: (x, y), {"rounding_mode": "floor"}),
@@ -103,9 +104,13 @@ ROWS |= {
         "scatter.src": (("f:n,5", "f:n,3"), lambda t, x, s: (x, 1, t.arange(3).expand(x.shape[0], 3), s)),
         "scatter_reduce.two": (("f:n,5", "i5:n,3", "f:n,3"), lambda t, x, i, s: (x, 1, i, s, "amax")),
         "sym_numel": ((F,), lambda t, x: (x,)),
+        "sym_is_contiguous": ((F,), lambda t, x: (x,)),
+        "sym_storage_offset": ((F,), lambda t, x: (x,)),
+        "sym_stride.int": ((F,), lambda t, x: (x, 0)),
         "sym_size.int": ((F,), lambda t, x: (x, 0)),
         "upsample_nearest2d.vec": ((IMAGE,), lambda t, x: (x, [7, 9], None)),
         "var.correction": ((F,), lambda t, x: (x, [1]), {"correction": 2}),
+        "empty_strided": ((F,), lambda t, x: ([2, 3], [1, 2]), {"random": True}),
         "empty.memory_format": ((F,), lambda t, x: ([2, 3],), {"random": True}),
     }.items()
 }  # fmt: skip

@@ -10,7 +10,7 @@ from teletensor._library import aten, dispatch
 
 # Public operators that PyTorch composes of others, so that it has none of the name.
 COMPOSED = {
-    "adaptive_max_pool2d", "adaptive_max_pool2d_with_indices", "affine_grid", "grid_sample", "logsigmoid", "softsign",
+    "adaptive_max_pool2d_with_indices", "affine_grid", "grid_sample", "logsigmoid", "softsign",
     "tanhshrink",
 }  # fmt: skip
 # Operators with the parameters of several overloads of PyTorch, of which a call gives those of one.

@@ -23,6 +23,7 @@ from ._sizes import SizeLog
 # How the value of a view's tensor follows from a new value of the view: (the tensor's value, the view's value, arguments).
 _INVERSES: dict[str, Callable] = {
     "alias": lambda base, new, *_: new,
+    "as_strided": lambda base, new, size, stride, offset=None: call_one("as_strided_scatter.default", base, new, size, stride, offset),
     "detach": lambda base, new, *_: new,
     "diagonal": lambda base, new, offset=0, dim1=0, dim2=1: call_one("diagonal_scatter.default", base, new, offset, dim1, dim2),
     "permute": lambda base, new, dims: new.permute([dims.index(i) if i in dims else dims.index(i - len(dims)) for i in range(len(dims))]),

@@ -230,7 +230,8 @@ def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol]) -> Gr
 def remove_unused_items(graph: Graph, kept: Collection[Node] = ()) -> None:
     """Removes items of several results, sizes and reads of attributes that no node uses, except those of `kept`."""
     for node in reversed(list(graph.nodes)):
-        if node not in kept and not node.users and (node.op == "get_attr" or getattr(node.target, "__name__", "") == "getitem" or is_size(node)):
+        removable = node.op == "get_attr" or getattr(node.target, "__name__", "") == "getitem" or is_size(node)
+        if removable and not node.users and node not in kept:
             graph.erase_node(node)
 
 

@@ -17,6 +17,7 @@ def load() -> dict[str, Callable]:
         activations, arithmetic, attention, comparisons, convolution, creation, engine, fourier, indexing, layout, linear, losses, nodes,
         normalisation,
         padding, pooling, quantization, random, recurrent, reductions, refused, resizing, scattering, sizes, sorting,
+        strided,
     )  # fmt: skip
 
     _loaded.append(True)

@@ -4,19 +4,12 @@ from __future__ import annotations
 
 from .._registry import refuse
 
-refuse("aten.as_strided.default aten.as_strided_copy.default aten.as_strided_scatter.default",
-       "strides are no part of ONNX's tensors; write the same elements with slices, reshapes or unfold()")  # fmt: skip
-refuse("aten.sym_stride.int aten.sym_storage_offset.default aten.sym_is_contiguous.default aten.stride.int aten.storage_offset.default",
-       "strides and storage are no part of ONNX's tensors")  # fmt: skip
 refuse("aten.resize_.default aten.resize.default aten.set_.source_Tensor", "ONNX has no storage that could be resized")
 refuse("""
     aten._adaptive_avg_pool2d_backward.default aten.avg_pool2d_backward.default aten.convolution_backward.default
     aten.embedding_dense_backward.default aten.max_pool2d_with_indices_backward.default aten.native_group_norm_backward.default
     aten.native_layer_norm_backward.default
-    """, "a formula of a gradient: models for inference contain none")  # fmt: skip
-refuse(
-    "aten._local_scalar_dense.default aten.item.default", "reads a value while recording, which torch.export refuses"
-)
+    """, "a formula of a gradient: graphs here have the engine's, of its training operators ONNX has none")  # fmt: skip
 refuse("""
     aten.linalg_svd.default aten._linalg_svd.default aten.linalg_qr.default aten.linalg_eigh.default aten._linalg_eigh.default
     aten.linalg_eig.default aten.linalg_cholesky_ex.default aten.cholesky.default aten.linalg_inv_ex.default aten.inverse.default

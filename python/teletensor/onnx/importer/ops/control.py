@@ -1,4 +1,8 @@
-"""Control flow: graphs as attributes of nodes, executed by the client. It waits for conditions that the engine computes."""
+"""Control flow: graphs as attributes of nodes, executed by the client. It waits for conditions that the engine computes.
+
+A trace and torch.export cannot wait. torch.export records torch.cond and while_loop there; a Program computes both branches of `If`, and
+all iterations of `Loop` up to a bound, and selects.
+"""
 
 from __future__ import annotations
 
@@ -8,17 +12,61 @@ import numpy as np
 
 import teletensor as torch
 
+from .... import _C
+from ....fx.experimental.proxy_tensor import is_recorded
 from .. import _types, _values
 from .._call import Call, keeps, sees_types
 from .._values import Narrow
 
 Tensor = torch.Tensor
 MOST_ITERATIONS = 1 << 24
+MOST_SELECTED = 64  # iterations of a Loop in a Program whose condition the engine computes
+
+
+def _is_recorded(condition: Any) -> bool:
+    """Whether a condition has no value because it is computed by the recorded program."""
+    condition = _values.plain(condition)
+    return isinstance(condition, Tensor) and (is_recorded(condition) or _C.is_tracing())
+
+
+def _tensors(call: Call, values: Any, what: str) -> list[Tensor]:
+    """The values as tensors of the engine, which a recorded program can select."""
+    found = []
+    for value in values:
+        plain = _values.plain(value)
+        if isinstance(value, Narrow) or not isinstance(plain, (Tensor, np.ndarray, _values.Sizes)):
+            raise NotImplementedError(f"[{call.name}] {what} other than tensors, in a program whose condition is computed by it")
+        found.append(call.tensor(value))
+    return found
+
+
+def _selected(call: Call, condition: Tensor, news: list[Tensor], olds: list[Tensor]) -> list[Tensor]:
+    for new, old in zip(news, olds, strict=True):
+        if new.dtype != old.dtype or tuple(new.shape) != tuple(old.shape):
+            raise NotImplementedError(
+                f"[{call.name}] values of different sizes or types for the outcomes of a condition that the program computes: "
+                f"{tuple(new.shape)} and {tuple(old.shape)}"
+            )
+    return [torch.where(condition, new, old) for new, old in zip(news, olds, strict=True)]
+
+
+def _both(call: Call, condition: Any) -> tuple:
+    """`If` in a recorded program."""
+    chosen = call.tensor(condition).reshape([])
+
+    def branch(name: str) -> list[Tensor]:
+        return [t.clone() for t in _tensors(call, call.need(name).run(call), "results")]
+
+    if is_recorded(chosen):
+        return tuple(torch.cond(chosen, lambda: tuple(branch("then_branch")), lambda: tuple(branch("else_branch")), ()))
+    return tuple(_selected(call, chosen, branch("then_branch"), branch("else_branch")))
 
 
 @keeps()
 @sees_types
 def _if(call: Call, condition: Any) -> tuple:
+    if _is_recorded(condition):
+        return _both(call, condition)
     return tuple(call.need("then_branch" if _values.truth(condition) else "else_branch").run(call))
 
 
@@ -56,22 +104,45 @@ def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -
     limit = None if count is None else int(_values.integer(count))
     if limit is not None and limit > MOST_ITERATIONS:
         raise ValueError(f"[Loop] expected at most {MOST_ITERATIONS} iterations, got {limit}")
-    going = condition is None or _values.truth(condition)
     values = list(carried)
     rows: list[list] = [[] for _ in range(len(body.outputs) - 1 - len(values))]
+    active: Tensor | None = None  # whether an iteration takes place, if the recorded program computes it
+    going = True
+    if condition is not None and _is_recorded(condition):
+        active = _first(call, limit, rows, condition)
+    elif condition is not None:
+        going = _values.truth(condition)
     done = 0
     has_condition = len(body.inputs) > 1
     while going and (limit is None or done < limit):
         given = [np.asarray(done, np.int64), np.asarray(True)][: 2 if has_condition else 1]
         found = body.run(call, *given, *values)
-        values = found[1 : 1 + len(values)]
+        if active is None:
+            values = found[1 : 1 + len(values)]
+        else:
+            olds, news = _tensors(call, values, "values"), _tensors(call, found[1 : 1 + len(values)], "values")
+            values = _selected(call, active, news, olds)
         for column, value in zip(rows, found[1 + len(values) :]):
             _keep(call, column, value)
         done += 1
         if limit is None or done < limit:
-            going = _values.truth(found[0])
+            if active is None and not _is_recorded(found[0]):
+                going = _values.truth(found[0])
+                continue
+            following = call.tensor(found[0]).reshape([]).to(torch.bool)
+            active = _first(call, limit, rows, following) if active is None else active & following
     declared = body.declared[1 + len(values) :]
     return (*values, *(_stacked(call, column) if column else _nothing(call, d) for column, d in zip(rows, declared)))
+
+
+def _first(call: Call, limit: int | None, rows: list, condition: Any) -> Tensor:
+    """The condition of a Loop that the recorded program computes. Raises NotImplementedError if it cannot select."""
+    if rows or limit is None or limit > MOST_SELECTED:
+        raise NotImplementedError(
+            f"[Loop] a condition that a program computes from values: expected a constant of at most {MOST_SELECTED} iterations and no "
+            f"scanned outputs, whose sizes would depend on it; got {'no limit' if limit is None else limit} and {len(rows)} scanned outputs"
+        )
+    return call.tensor(condition).reshape([]).to(torch.bool)
 
 
 def _row(value: Any, axis: int, at: int) -> Any:
