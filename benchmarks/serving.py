@@ -5,6 +5,8 @@
 
 The model is a small ResNet for images of 3 x 32 x 32. The clients are PyPI's tritonclient, in processes of their own, each with
 one request at a time. The peer is onnxruntime behind a gRPC server of the same messages, which joins the requests in its queue.
+"no computation" is a model that returns a part of its input: what clients, protocol and scheduling allow at most. The runs by rows
+are those of one client that sends batches, without the protocol: the server's own time of the run, and onnxruntime's.
 """
 
 from __future__ import annotations
@@ -249,6 +251,37 @@ def overhead(address: str, model: str, count: int) -> tuple[float, float]:
     return statistics.median(requests) * 1e6, statistics.median(runs) * 1e6
 
 
+def run_times(address: str, model: str, onnx: bytes, counts: tuple[int, ...], repeats: int = 40) -> dict[str, float]:
+    """The least microseconds of runs of the model by the number of rows, here and with onnxruntime, alternating."""
+    import teletensor as torch
+
+    served = torch.models(model, address=address)
+    try:
+        import onnxruntime
+
+        peer = onnxruntime.InferenceSession(onnx, providers=["CPUExecutionProvider"])
+    except ImportError:
+        peer = None
+
+    def computed() -> int:
+        return int(served.statistics()[0]["inference_stats"]["compute_infer"]["ns"])
+
+    best: dict[str, float] = {}
+    for i in range(repeats):
+        for rows in counts:
+            x = np.zeros((rows, *SHAPE), "float32")
+            before = computed()
+            served(x)
+            times = {f"{rows} rows us": (computed() - before) / 1e3}
+            if peer is not None:
+                start = time.perf_counter()
+                peer.run(None, {"x": x})
+                times[f"onnxruntime {rows}"] = (time.perf_counter() - start) * 1e6
+            if i > 2:  # earlier runs compile
+                best.update({key: min(best.get(key, value), value) for key, value in times.items()})
+    return best
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, default=32)
@@ -265,15 +298,18 @@ def main() -> None:
     found: dict[str, object] = {}
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        for model, config in (("single", None), ("batched", {"max_batch_size": args.max_batch, "dynamic_batching": {}})):
+        batches = {"max_batch_size": args.max_batch, "dynamic_batching": {}}
+        for model, config in (("single", None), ("batched", batches), ("no computation", batches)):
             (folder / "models" / model).mkdir(parents=True)
-            serving.save(forward, folder / "models" / model / "1", torch.zeros(2, *SHAPE))
+            function = forward if model != "no computation" else lambda x: x[:, 0, 0, :CLASSES] + 1
+            serving.save(function, folder / "models" / model / "1", torch.zeros(2, *SHAPE))
             if config:
                 (folder / "models" / model / "config.json").write_text(json.dumps(config))
         with daemon(folder / "models", folder) as address:
             request, run = overhead(address, "single", 200)
             found["overhead"] = {"request us": request, "run us": run, "overhead us": request - run}
-            for model in ("single", "batched"):
+            found["runs"] = run_times(address, "single", onnx_model(weights), (1, 4, 16, 32))
+            for model in ("single", "batched", "no computation"):
                 load(address, model, args.clients, 0.5)  # compiles
                 found[model] = dict(zip(("requests per second", "p50 ms", "p99 ms"), load(address, model, args.clients, args.seconds)))
     if not args.skip_peer:

@@ -104,6 +104,11 @@ struct Inference::Impl {
     const grpc::Status status =
         call_unary(std::chrono::milliseconds(std::llround(seconds * 1000)), prepare, start, &reply);
     if (status.ok()) return reply;
+    check(ErrorKind::kNotImplemented,
+          status.error_code() != grpc::StatusCode::UNIMPLEMENTED || status.error_message() != "unknown method",
+          "[inference] the engine at ", address.text,
+          " serves no models. That requires a teletensord with --models; one ",
+          "with --isolate=principal or --engines cannot have it, and opens sessions in processes that have not either");
     if (status.error_code() != grpc::StatusCode::UNAVAILABLE) {
       fail(kind_of(status.error_code()), "[inference] ", status.error_message());
     }

@@ -24,6 +24,7 @@ namespace tt::server {
 namespace {
 
 constexpr int kMaxStreamsPerConnection = 64;
+constexpr int kMaxPollers = 32;
 // Maximum total size of gRPC's buffers for all connections, including partially received messages. At the limit gRPC
 // first reads less from each peer and then breaks streams, which clients resume.
 constexpr size_t kBufferBytes = size_t{1} << 30;
@@ -52,6 +53,9 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits, size_t least_
   // Maximum time that a thread waits for its completion queue, which may delay the server's shutdown. gRPC's default is
   // 10 s.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 1000);
+  // Threads that wait for calls: with gRPC's default of 2, nearly every call of several concurrent clients creates a
+  // thread, and ends it. Those that are not needed end after CQ_TIMEOUT_MSEC.
+  builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, kMaxPollers);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);
   // Detects a silent client, so that the session's lease starts. Connections without calls are not pinged, because no

@@ -26,6 +26,7 @@ struct InferInput {
   DType dtype = DType::kFloat32;
   Sizes sizes;
   absl::Span<const char> bytes;  // in row-major order; not owned
+  bool is_strings = false;       // of BYTES: encoded strings (byte_strings.h), and the dtype is kUInt8
 };
 
 using InferParameter = std::variant<bool, int64_t, double, std::string>;
@@ -50,10 +51,11 @@ struct InferOutput {
   std::string name;
   DType dtype = DType::kFloat32;
   Sizes sizes;
-  Tensor values;      // on the CPU, contiguous; of the whole batch
-  size_t offset = 0;  // of this request's bytes in them
-  size_t size = 0;    // bytes
-  std::string owned;  // the bytes, if there is no tensor
+  Tensor values;            // on the CPU, contiguous; of the whole batch
+  size_t offset = 0;        // of this request's bytes in them
+  size_t size = 0;          // bytes
+  std::string owned;        // the bytes, if there is no tensor
+  bool is_strings = false;  // of BYTES, encoded, in `owned`
   absl::string_view bytes() const {
     if (!values) return owned;
     return {static_cast<const char*>(values.data()) + offset, size};

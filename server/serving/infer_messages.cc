@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/serving/byte_strings.h"
 #include "server/serving/datatype.h"
 #include "server/serving/model_file.h"
 
@@ -118,15 +119,26 @@ absl::Status append_contents(DType dtype, const inference::InferTensorContents& 
   }
 }
 
+absl::Status append_strings(const inference::InferTensorContents& wire, const std::string& name, std::string* bytes) {
+  if (wire.bool_contents_size() + wire.int_contents_size() + wire.int64_contents_size() + wire.uint_contents_size() +
+          wire.uint64_contents_size() + wire.fp32_contents_size() + wire.fp64_contents_size() !=
+      0) {
+    return invalid("expected the contents of input '", name, "' in the field of its datatype");
+  }
+  for (const std::string& text : wire.bytes_contents()) append_string(text, bytes);
+  return absl::OkStatus();
+}
+
 absl::Status read_input(const inference::ModelInferRequest::InferInputTensor& wire, const std::string& principal,
                         const SharedRegions* regions, const inference::ModelInferRequest& all, int* raw,
                         InferRequest* request) {
   InferInput input;
   input.name = wire.name();
   if (wire.name().size() > ModelFile::kMaxName) return invalid("expected a shorter name of an input");
-  const std::optional<DType> dtype = parse_datatype(wire.datatype());
+  input.is_strings = wire.datatype() == kBytesDatatype;
+  const std::optional<DType> dtype = input.is_strings ? DType::kUInt8 : parse_datatype(wire.datatype());
   if (!dtype) {
-    return invalid("expected a datatype of numbers or BOOL for input '", wire.name(), "', got '",
+    return invalid("expected a datatype of numbers, BOOL or BYTES for input '", wire.name(), "', got '",
                    wire.datatype().substr(0, 20), "'");
   }
   input.dtype = *dtype;
@@ -151,7 +163,9 @@ absl::Status read_input(const inference::ModelInferRequest::InferInputTensor& wi
     input.bytes = {bytes.data(), bytes.size()};
   } else {
     request->owned.emplace_back();
-    const absl::Status read = append_contents(*dtype, wire.contents(), wire.name(), &request->owned.back());
+    std::string& owned = request->owned.back();
+    const absl::Status read = input.is_strings ? append_strings(wire.contents(), wire.name(), &owned)
+                                               : append_contents(*dtype, wire.contents(), wire.name(), &owned);
     if (!read.ok()) return read;
     input.bytes = {request->owned.back().data(), request->owned.back().size()};
   }
@@ -234,7 +248,7 @@ absl::Status write_response_message(const inference::ModelInferRequest& wire, co
   for (const InferOutput& output : result.outputs) {
     inference::ModelInferResponse::InferOutputTensor* tensor = reply->add_outputs();
     tensor->set_name(output.name);
-    tensor->set_datatype(std::string(datatype_name(output.dtype)));
+    tensor->set_datatype(std::string(output.is_strings ? kBytesDatatype : datatype_name(output.dtype)));
     tensor->mutable_shape()->Add(output.sizes.begin(), output.sizes.end());
     const inference::ModelInferRequest::InferRequestedOutputTensor* wanted = nullptr;
     for (const auto& each : wire.outputs()) {

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "server/serving/byte_strings.h"
 #include "server/serving/datatype.h"
 #include "server/serving/infer_messages.h"
 #include "server/version.h"
@@ -19,13 +20,14 @@ absl::Status shared_memory_refused() {
   return absl::PermissionDeniedError("shared memory requires an engine with --model-shared-memory");
 }
 
-void describe_ports(const std::vector<ModelPort>& ports,
+void describe_ports(const ModelVersion& version, const std::vector<ModelPort>& ports,
                     google::protobuf::RepeatedPtrField<inference::ModelMetadataResponse::TensorMetadata>* wire) {
   for (const ModelPort& port : ports) {
     inference::ModelMetadataResponse::TensorMetadata* tensor = wire->Add();
     tensor->set_name(port.name);
-    tensor->set_datatype(std::string(datatype_name(port.dtype)));
-    for (const ModelPort::Dim& dim : port.dims) tensor->add_shape(dim.size);
+    const bool is_string = version.is_string(port);
+    tensor->set_datatype(std::string(is_string ? kBytesDatatype : datatype_name(port.dtype)));
+    for (size_t i = 0; i < port.dims.size() - (is_string ? 1 : 0); ++i) tensor->add_shape(port.dims[i].size);
   }
 }
 
@@ -107,8 +109,8 @@ absl::Status InferenceServer::describe(const Principal& caller, const inference:
   for (const int64_t number : repository_.versions(request.name())) reply->add_versions(std::to_string(number));
   reply->set_platform((*version)->file().platform);
   if (const ModelEntry* entry = (*version)->entry()) {
-    describe_ports(entry->inputs, reply->mutable_inputs());
-    describe_ports(entry->outputs, reply->mutable_outputs());
+    describe_ports(**version, entry->inputs, reply->mutable_inputs());
+    describe_ports(**version, entry->outputs, reply->mutable_outputs());
   }
   return absl::OkStatus();
 }

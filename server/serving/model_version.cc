@@ -2,12 +2,14 @@
 
 #include <algorithm>
 #include <cstring>
+#include <deque>
 #include <exception>
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "server/log.h"
+#include "server/serving/byte_strings.h"
 #include "server/serving/datatype.h"
 
 namespace tt::server {
@@ -67,11 +69,39 @@ absl::Status check_input(const ModelPort& port, const InferInput& input, NamedSi
   }
   if (std::find(input.sizes.begin(), input.sizes.end(), 0) != input.sizes.end()) elements = 0;
   const uint64_t bytes = static_cast<uint64_t>(elements) * item_size(input.dtype);
-  if (bytes != input.bytes.size()) {
+  if (!input.is_strings && bytes != input.bytes.size()) {
     return invalid("expected ", bytes, " bytes for input '", port.name, "' of the shape ", got, ", got ",
                    input.bytes.size());
   }
   return absl::OkStatus();
+}
+
+// The input of a port that is BYTES for clients as the model sees it: with the strings' width as its last size.
+absl::StatusOr<InferInput> with_width(const ModelPort& port, const InferInput& input) {
+  if (!input.is_strings) {
+    return invalid("expected the datatype ", kBytesDatatype, " for input '", port.name, "', got ",
+                   datatype_name(input.dtype));
+  }
+  uint64_t count = 1;
+  for (const int64_t size : input.sizes) {
+    const uint64_t most = input.bytes.size();  // each string has some
+    if (size < 0 || (size != 0 && static_cast<uint64_t>(size) > most / std::max<uint64_t>(count, 1))) {
+      return invalid("expected a string per element of input '", port.name, "' of the shape ",
+                     to_string(SizesView(input.sizes)), ", got ", input.bytes.size(), " bytes");
+    }
+    count *= static_cast<uint64_t>(size);
+  }
+  const absl::StatusOr<uint64_t> longest = longest_string(input.bytes, count);
+  if (!longest.ok()) return longest.status();
+  const ModelPort::Dim& last = port.dims.back();
+  const auto needed = static_cast<int64_t>(*longest);
+  const int64_t most = last.size != kDynamic ? last.size : last.max;
+  if (needed > most) {
+    return invalid("expected strings of at most ", most, " bytes for input '", port.name, "', got ", needed);
+  }
+  InferInput widened = input;
+  widened.sizes.push_back(last.size != kDynamic ? last.size : std::max({needed, last.min, int64_t{1}}));
+  return widened;
 }
 
 Sizes zero_sizes(const ModelPort& port, int64_t rows) {
@@ -91,17 +121,26 @@ bool has_static_rows(const ModelEntry& entry, bool is_batched) {
   });
 }
 
-// What the configuration says of inputs or outputs has to be what the model's description says.
+// What the configuration says of inputs or outputs has to be what the model's description says. Adds those that it
+// calls TYPE_STRING to `strings`.
 template <typename Ports>
-void check_ports(const std::vector<ModelPort>& ports, const Ports& configured, bool is_batched, const char* what) {
+void check_ports(const std::vector<ModelPort>& ports, const Ports& configured, bool is_batched, const char* what,
+                 std::set<const ModelPort*>* strings) {
   for (const auto& wire : configured) {
     const auto port =
         std::find_if(ports.begin(), ports.end(), [&](const ModelPort& each) { return each.name == wire.name(); });
     check(ErrorKind::kValue, port != ports.end(), "[model] the configuration names the ", what, " '",
           wire.name().substr(0, ModelFile::kMaxName), "', which the model does not have");
-    const bool same_type = wire.data_type() == inference::TYPE_INVALID || wire.data_type() == config_type(port->dtype);
     const size_t first = is_batched ? 1 : 0;
-    bool fits = wire.dims_size() == 0 || static_cast<size_t>(wire.dims_size()) + first == port->dims.size();
+    const bool is_string = wire.data_type() == inference::TYPE_STRING;
+    if (is_string) strings->insert(&*port);
+    check(ErrorKind::kValue, !is_string || (port->dtype == DType::kUInt8 && port->dims.size() > first),
+          "[model] TYPE_STRING requires a ", what, " of UINT8 whose last dimension is the strings' bytes, got '",
+          port->name, "' of ", datatype_name(port->dtype), " ", text_of(*port));
+    const bool same_type =
+        is_string || wire.data_type() == inference::TYPE_INVALID || wire.data_type() == config_type(port->dtype);
+    const size_t dims = port->dims.size() - (is_string ? 1 : 0);
+    bool fits = wire.dims_size() == 0 || static_cast<size_t>(wire.dims_size()) + first == dims;
     for (int i = 0; fits && i < wire.dims_size(); ++i) {
       fits = wire.dims(i) == port->dims[static_cast<size_t>(i) + first].size;
     }
@@ -120,6 +159,12 @@ void copy_values(DType dtype, absl::Span<const char> bytes, char* into) {
   }
 }
 
+size_t elements_of(SizesView sizes) {
+  size_t elements = 1;
+  for (const int64_t size : sizes) elements *= static_cast<size_t>(size);
+  return elements;
+}
+
 size_t bytes_of(const Tensor& tensor) { return static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()); }
 
 std::chrono::nanoseconds since(Clock::time_point then, Clock::time_point now) { return now - then; }
@@ -129,6 +174,7 @@ std::chrono::nanoseconds since(Clock::time_point then, Clock::time_point now) { 
 // A request in the queue.
 struct ModelVersion::Work final : Batcher::Job {
   std::vector<const InferInput*> inputs;  // in the entry's order
+  std::deque<InferInput> strings;         // of them, those that clients send as BYTES
   std::vector<size_t> outputs;            // indices of those that are wanted
   std::vector<Tensor>* states = nullptr;  // of its sequence
   bool begins = false;                    // the states are to be made
@@ -175,6 +221,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
                                                                        .queue = resources.queue,
                                                                        .share = resources.share}));
   }
+  std::set<const ModelPort*> strings;
   if (const ModelEntry* entry = models[0]->file().find("")) {
     for (const std::vector<ModelPort>* ports : {&entry->inputs, &entry->outputs}) {
       for (const ModelPort& port : *ports) {
@@ -190,11 +237,12 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
         std::all_of(models.begin(), models.end(), [&](const auto& model) { return model == models[0]; });
     check(ErrorKind::kValue, entry->states.empty() || same_device,
           "[model] expected instances of a model with states on one device, because every instance runs any sequence");
-    check_ports(entry->inputs, settings.config.input(), settings.max_batch != 0, "input");
-    check_ports(entry->outputs, settings.config.output(), settings.max_batch != 0, "output");
+    check_ports(entry->inputs, settings.config.input(), settings.max_batch != 0, "input", &strings);
+    check_ports(entry->outputs, settings.config.output(), settings.max_batch != 0, "output", &strings);
   }
   const std::shared_ptr<ModelVersion> version(
       new ModelVersion(std::move(name), number, std::move(settings), std::move(models)));
+  version->strings_ = std::move(strings);
   if (resources.make_streaming) {
     version->streaming_ = resources.make_streaming(version->models_[0], version->settings_);
   }
@@ -264,9 +312,10 @@ void ModelVersion::warm_up_with(const inference::ModelWarmup& wire) {
     check(ErrorKind::kValue, bytes_in_all <= kMaxWarmupBytes, "[model] expected inputs of model_warmup of at most ",
           kMaxWarmupBytes, " bytes together");
     // Random bits are no sensible values of most dtypes; what warms up is the run.
-    request.owned.emplace_back(elements * item_size(port->dtype), '\0');
+    const size_t item = is_string(*port) ? 4 : item_size(port->dtype);  // an empty string is its length
+    request.owned.emplace_back(elements * item, '\0');
     const std::string& bytes = request.owned.back();
-    request.inputs.push_back({name, port->dtype, sizes, {bytes.data(), bytes.size()}});
+    request.inputs.push_back({name, port->dtype, sizes, {bytes.data(), bytes.size()}, is_string(*port)});
   }
   request.sequence = settings_.has_sequences ? "warm-up" : "";
   request.sequence_start = request.sequence_end = settings_.has_sequences;
@@ -299,6 +348,15 @@ absl::Status ModelVersion::prepare(const InferRequest& request, Work* work) cons
       found = &input;
     }
     if (found == nullptr) return invalid("expected the input '", port.name, "', which is missing");
+    if (is_string(port)) {
+      absl::StatusOr<InferInput> widened = with_width(port, *found);
+      if (!widened.ok()) return widened.status();
+      work->strings.push_back(*std::move(widened));
+      found = &work->strings.back();
+    } else if (found->is_strings) {
+      return invalid("expected the datatype ", datatype_name(port.dtype), " for input '", port.name, "', got ",
+                     kBytesDatatype);
+    }
     if (absl::Status status = check_input(port, *found, &named); !status.ok()) return status;
     work->inputs.push_back(found);
   }
@@ -461,6 +519,20 @@ absl::StatusOr<InferResult> ModelVersion::result_of(const InferRequest&, const W
       output.offset = row * work.first_row;
       output.size = row * work.rows;
     }
+    if (is_string(entry_->outputs[i])) {
+      if (output.sizes.empty()) {
+        return absl::InternalError(
+            absl::StrCat("[ModelInfer] expected strings as the output '", output.name, "', got a number"));
+      }
+      const auto width = static_cast<size_t>(output.sizes.back());
+      output.sizes.pop_back();
+      output.owned = width == 0 ? std::string(4 * elements_of(SizesView(output.sizes)), '\0')
+                                : encode_strings(output.bytes(), width);
+      output.values = Tensor();
+      output.offset = 0;
+      output.size = output.owned.size();
+      output.is_strings = true;
+    }
     result.outputs.push_back(std::move(output));
   }
   return result;
@@ -502,8 +574,15 @@ void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
     inputs.push_back(empty(sizes, dtype, Device()));
     char* into = inputs.back().data_as<char>();
     for (const Work* work : batch) {
-      copy_values(dtype, work->inputs[i]->bytes, into);
-      into += work->inputs[i]->bytes.size();
+      const InferInput& input = *work->inputs[i];
+      if (input.is_strings) {
+        const auto width = static_cast<size_t>(input.sizes.back());
+        decode_strings(input.bytes, width, into);
+        into += width * elements_of(SizesView(input.sizes).first(input.sizes.size() - 1));
+        continue;
+      }
+      copy_values(dtype, input.bytes, into);
+      into += input.bytes.size();
     }
     if (run != rows) std::memset(into, 0, inputs.back().data_as<char>() + bytes_of(inputs.back()) - into);
   }
@@ -564,8 +643,9 @@ inference::ModelConfig ModelVersion::config() const {
   if (entry_ == nullptr) return config;
   const auto describe = [&](const ModelPort& port, auto* wire) {
     wire->set_name(port.name);
-    wire->set_data_type(config_type(port.dtype));
-    for (size_t i = settings_.max_batch != 0 ? 1 : 0; i < port.dims.size(); ++i) wire->add_dims(port.dims[i].size);
+    wire->set_data_type(is_string(port) ? inference::TYPE_STRING : config_type(port.dtype));
+    const size_t dims = port.dims.size() - (is_string(port) ? 1 : 0);
+    for (size_t i = settings_.max_batch != 0 ? 1 : 0; i < dims; ++i) wire->add_dims(port.dims[i].size);
   };
   config.clear_input();
   config.clear_output();

@@ -8,6 +8,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -67,6 +68,8 @@ class ModelVersion {
   const ServedModel& model() const { return *models_[0]; }
   // Null if the model has no entry for ModelInfer.
   const ModelEntry* entry() const { return entry_; }
+  // Whether an input or output of the entry is BYTES for clients: the configuration calls it TYPE_STRING.
+  bool is_string(const ModelPort& port) const { return strings_.contains(&port); }
   const ModelStatistics& statistics() const { return statistics_; }
   size_t queued() const { return batcher_->queued(); }
   size_t sequences() const;
@@ -106,6 +109,7 @@ class ModelVersion {
   const ModelSettings settings_;
   const std::vector<std::shared_ptr<const ServedModel>> models_;  // by group of instances
   const ModelEntry* const entry_;                                 // of models_[0]
+  std::set<const ModelPort*> strings_;                            // of entry_
   std::vector<std::unique_ptr<ModelInstance>> instances_;
   std::unique_ptr<Batcher> batcher_;
   std::unique_ptr<StreamingModel> streaming_;  // null: requests have one response

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include "server/serving/byte_strings.h"
 #include "server/serving/datatype.h"
 #include "server/serving/infer_messages.h"
 #include "server/serving/rest_json.h"
@@ -83,6 +84,15 @@ void append_values(DType dtype, const json& data, std::string* bytes) {
   }
 }
 
+void append_strings(const json& data, std::string* bytes) {
+  if (data.is_array()) {
+    for (const json& each : data) append_strings(each, bytes);
+    return;
+  }
+  if (!data.is_string()) refuse("expected strings in the data of a BYTES tensor");
+  append_string(data.get_ref<const std::string&>(), bytes);
+}
+
 struct ReadBody {
   inference::ModelInferRequest request;
   bool binary_output = false;  // of outputs that do not say it
@@ -120,9 +130,10 @@ void read_input(const json& wire, absl::string_view* binary, inference::ModelInf
     return;
   }
   if (parameters.contains("shared_memory_region")) return;
-  const std::optional<DType> dtype = parse_datatype(input->datatype());
-  if (!dtype) refuse("expected a datatype of numbers or BOOL for the input '", input->name(), "'");
   if (data == nullptr || !data->is_array()) refuse("expected the data of the input '", input->name(), "'");
+  if (input->datatype() == kBytesDatatype) return append_strings(*data, request->add_raw_input_contents());
+  const std::optional<DType> dtype = parse_datatype(input->datatype());
+  if (!dtype) refuse("expected a datatype of numbers, BOOL or BYTES for the input '", input->name(), "'");
   append_values(*dtype, *data, request->add_raw_input_contents());
 }
 
@@ -180,6 +191,16 @@ json values_of(absl::string_view bytes) {
   return values;
 }
 
+json strings_of(absl::string_view encoded) {
+  json values = json::array();
+  while (!encoded.empty()) {
+    const std::string text(take_string(&encoded));
+    if (valid_utf8(text) != text) refuse("expected binary_data for an output with strings that are not UTF-8");
+    values.push_back(text);
+  }
+  return values;
+}
+
 json values_of(DType dtype, absl::string_view bytes) {
   switch (dtype) {
     case DType::kBool: return values_of<bool>(bytes);
@@ -208,7 +229,8 @@ uint64_t json_bytes_of(const inference::ModelInferResponse& reply, const ReadBod
     const auto own = read.binary_outputs.find(output.name());
     const bool is_binary = own != read.binary_outputs.end() ? own->second : read.binary_output;
     const std::optional<DType> dtype = parse_datatype(output.datatype());
-    bytes += is_binary || !dtype ? size : size / item_size(*dtype) * kElement;
+    const bool is_strings = output.datatype() == kBytesDatatype;
+    bytes += is_binary ? size : is_strings || !dtype ? size * (kElement / 4) : size / item_size(*dtype) * kElement;
   }
   return bytes;
 }
@@ -255,7 +277,8 @@ RestResponse answer_infer(InferenceServer& server, const Principal& caller, cons
       each["parameters"]["binary_data_size"] = bytes.size();
       binary += bytes;
     } else {
-      each["data"] = values_of(*parse_datatype(output.datatype()), bytes);
+      const bool is_strings = output.datatype() == kBytesDatatype;
+      each["data"] = is_strings ? strings_of(bytes) : values_of(*parse_datatype(output.datatype()), bytes);
     }
     outputs.push_back(std::move(each));
   }

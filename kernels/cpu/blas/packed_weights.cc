@@ -129,6 +129,12 @@ bool used_before(const Tensor& t, const dnnl::memory::desc& layout) {
 
 Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, int threads,
               bool keep) {
+  const auto reorder = [&](const Tensor& copy) { onednn_reorder(threads, plain, t.data(), wanted, copy.data()); };
+  return packed_by(t, plain, wanted, reorder, keep);
+}
+
+Tensor packed_by(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted,
+                 absl::FunctionRef<void(const Tensor& copy)> make, bool keep) {
   OneDnnWeights& copies = OneDnnWeights::of(t);
   if (Tensor kept = copies.find(t, plain, wanted)) return kept;
   const bool is_published = t->storage->is_read_only();
@@ -137,7 +143,7 @@ Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memo
   }
   const int64_t item = static_cast<int64_t>(item_size(t.dtype()));
   Tensor bytes = empty(Sizes{static_cast<int64_t>(wanted.get_size()) / item}, t.dtype(), t.device());
-  onednn_reorder(threads, plain, t.data(), wanted, bytes.data());
+  make(bytes);
   if (!keep) return bytes;
   const auto kept = std::make_shared<const Tensor>(bytes);
   copies.keep(t, plain, wanted, kept);

@@ -6,6 +6,7 @@
 // copy, which belongs to the storage of the session that made it. Thread-safe.
 #pragma once
 
+#include "absl/functional/function_ref.h"
 #include "engine/tensor/tensor.h"
 #include "kernels/cpu/blas/onednn.h"
 
@@ -17,5 +18,9 @@ bool used_before(const Tensor& t, const dnnl::memory::desc& layout);
 // layout of `t`.
 Tensor packed(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted, int threads,
               bool keep);
+// The same for a layout that is not oneDNN's: `make` writes the copy, of wanted's bytes and t's dtype. The pair of
+// layouts identifies the copy, so that no two ways to pack may use the same.
+Tensor packed_by(const Tensor& t, const dnnl::memory::desc& plain, const dnnl::memory::desc& wanted,
+                 absl::FunctionRef<void(const Tensor& copy)> make, bool keep);
 
 }  // namespace tt::cpu

@@ -33,7 +33,14 @@ Tensor converted_mask(const Tensor& mask, DType dtype) {
   return view_of(result, whole);
 }
 
-// The operands of one call: elements of type In, computed in T. They are contiguous except for the mask.
+// A tensor (batches, heads, rows, elements) whose rows are contiguous: a part of a cache is not copied.
+Tensor with_contiguous_rows(const Tensor& t, DType dtype) {
+  const bool has_rows =
+      t.dtype() == dtype && t.dim() == 4 && t.stride(3) == 1 && t.stride(2) >= t.size(3) && t.stride(2) <= INT_MAX;
+  return has_rows ? t : contiguous_as(t, dtype);
+}
+
+// The operands of one call: elements of type In, computed in T. Their rows are contiguous, and queries are.
 template <typename In, typename T>
 struct Problem : AttentionShape {
   Tensor query, key, value, mask;
@@ -42,8 +49,8 @@ struct Problem : AttentionShape {
   Problem(const Tensor& q, const Tensor& k, const Tensor& v, const Tensor& m, bool is_causal, double factor)
       : AttentionShape(q, k, v, is_causal),
         query(contiguous_as(q, kDTypeOf<In>)),
-        key(contiguous_as(k, kDTypeOf<In>)),
-        value(contiguous_as(v, kDTypeOf<In>)),
+        key(with_contiguous_rows(k, kDTypeOf<In>)),
+        value(with_contiguous_rows(v, kDTypeOf<In>)),
         scale(static_cast<T>(factor)) {
     if (m) mask = m.dtype() == kDTypeOf<T> ? m : converted_mask(m, kDTypeOf<T>);
     check(std::max(depth, width) <= INT_MAX, "heads of ", std::max(depth, width), " elements are too large");
@@ -52,11 +59,11 @@ struct Problem : AttentionShape {
   Operand<In> q(int64_t batch, int64_t row) const {
     return {query.template data_as<In>() + (batch * rows + row) * depth, depth};
   }
-  Operand<In> k(int64_t batch, int64_t column) const {
-    return {key.template data_as<In>() + (batch * columns + column) * depth, depth};
-  }
-  Operand<In> v(int64_t batch, int64_t column) const {
-    return {value.template data_as<In>() + (batch * columns + column) * width, width};
+  Operand<In> k(int64_t batch, int64_t column) const { return row_of(key, batch, column); }
+  Operand<In> v(int64_t batch, int64_t column) const { return row_of(value, batch, column); }
+  Operand<In> row_of(const Tensor& t, int64_t batch, int64_t column) const {
+    const int64_t at = batch / heads * t.stride(0) + batch % heads * t.stride(1) + column * t.stride(2);
+    return {t.template data_as<In>() + at, t.stride(2)};
   }
   // Of columns [j, j + n), the number that `row` attends to.
   int64_t visible(int64_t row, int64_t j, int64_t n) const {

@@ -147,6 +147,38 @@ TT_CLONES T dot_of(const In* x, const In* y, int64_t n) {
   return total;
 }
 
+// The scores of few queries, q_step elements apart: scores[r * n + c] is the scalar product of query r and key c. A
+// product of matrices would pack all keys, which takes longer than to read them once per query.
+template <typename T>
+TT_CLONES void few_scores(int64_t m, int64_t n, int64_t depth, const T* q, int64_t q_step, const T* k, int64_t k_step,
+                          T* scores) {
+  for (int64_t c = 0; c < n; ++c) {
+    const T* const key = k + c * k_step;
+    for (int64_t r = 0; r < m; ++r) {
+      const T* const query = q + r * q_step;
+      scores[r * n + c] = fold(
+          depth, T(0), [&](auto& sum, int64_t i) { sum += lanes_at(query + i) * lanes_at(key + i); },
+          [&](T& sum, int64_t i) { sum += query[i] * key[i]; }, [](auto& sum, const auto& x) { sum += x; });
+    }
+  }
+}
+// sums[r * width + i] = the sum over c of weights[r * n + c] * v[c * v_step + i], added to what is there if `add`.
+template <typename T>
+TT_CLONES void few_sums(int64_t m, int64_t n, int64_t width, const T* weights, const T* v, int64_t v_step, T* sums,
+                        bool add) {
+  if (!add) {
+    for (int64_t i = 0; i < m * width; ++i) sums[i] = 0;
+  }
+  for (int64_t c = 0; c < n; ++c) {
+    const T* const value = v + c * v_step;
+    for (int64_t r = 0; r < m; ++r) {
+      T* __restrict to = sums + r * width;
+      const T weight = weights[r * n + c];
+      for (int64_t i = 0; i < width; ++i) to[i] += weight * value[i];
+    }
+  }
+}
+
 // Throws Error (RuntimeError) for more keys than a call may take that have no elements: memory does not bound them.
 inline void check_countable(int64_t keys, int64_t elements) {
   check(elements > 0 || keys <= INT_MAX, "expected at most ", INT_MAX, " keys without elements, got ", keys);
@@ -248,7 +280,7 @@ class Forward {
     if (seen == 0) std::fill_n(sums, m * p_.width, T(0));
     for (int64_t j = 0; j < seen && !cancel_requested(); j += kColumns) {
       const int64_t n = std::min(kColumns, seen - j);
-      product(m, n, p_.depth, p_.q(batch, i), transpose(p_.k(batch, j)), scores_.get(), false);
+      scores(m, n, p_.q(batch, i), p_.k(batch, j));
       for (int64_t r = 0; r < m; ++r) {
         T* const row = scores_.get() + r * n;
         const int64_t visible = p_.visible(i + r, j, n);
@@ -258,7 +290,7 @@ class Forward {
         if (correction != 1 && j > 0) multiply_row(sums + r * p_.width, p_.width, correction);
         weights_.convert(r * n, n);
       }
-      product(m, p_.width, n, {weights_.data(), n}, p_.v(batch, j), sums, j > 0);
+      add_values(m, n, p_.v(batch, j), sums, j > 0);
     }
     for (int64_t r = 0; r < m; ++r) {
       convert_row(out + r * p_.width, sums + r * p_.width, p_.width, rows.sum[r] != 0 ? 1 / rows.sum[r] : T(1));
@@ -268,6 +300,21 @@ class Forward {
   static Operand<In> transpose(Operand<In> x) { return {x.data, x.step, !x.transposed}; }
 
  private:
+  static constexpr int64_t kFewRows = 4;  // up to which packing costs a product more than it saves
+
+  void scores(int64_t m, int64_t n, Operand<In> q, Operand<In> k) {
+    if constexpr (std::is_same_v<In, T>) {
+      if (m <= kFewRows) return few_scores<T>(m, n, p_.depth, q.data, q.step, k.data, k.step, scores_.get());
+    }
+    product(m, n, p_.depth, q, transpose(k), scores_.get(), false);
+  }
+  void add_values(int64_t m, int64_t n, Operand<In> v, T* sums, bool add) {
+    if constexpr (std::is_same_v<In, T>) {
+      if (m <= kFewRows) return few_sums<T>(m, n, p_.width, weights_.data(), v.data, v.step, sums, add);
+    }
+    product(m, p_.width, n, {weights_.data(), n}, v, sums, add);
+  }
+
   const P& p_;
   std::unique_ptr<T[]> scores_, sums_;
   Converted<In, T> weights_;

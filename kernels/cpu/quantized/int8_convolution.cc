@@ -13,6 +13,7 @@
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/int8_dot.h"
 #include "kernels/cpu/quantized/int8_operands.h"
+#include "kernels/cpu/quantized/int8_weights.h"
 
 namespace tt::cpu {
 namespace {
@@ -60,18 +61,25 @@ Tensor channels_last(const Int8Convolution& c, const Tensor& input) {
   return result;
 }
 
-// (outputs of the group, channels, taps) to (outputs, taps, channels), minus nothing: zero points are applied later.
-Tensor taps_first(const Int8Convolution& c, const Tensor& weight) {
-  Tensor result = empty(Sizes{weight.numel()}, DType::kInt8, weight.device());
-  const int64_t taps = c.taps(), channels = c.in_channels;
-  const int8_t* from = weight.data_as<const int8_t>();
-  int8_t* to = result.data_as<int8_t>();
-  for (int64_t o = 0; o < c.groups * c.out_channels; ++o) {
-    for (int64_t ch = 0; ch < channels; ++ch) {
-      for (int64_t t = 0; t < taps; ++t) to[(o * taps + t) * channels + ch] = from[(o * channels + ch) * taps + t];
-    }
+// Whether a tensor (images, channels, pixels...) has its channels last in memory, without gaps.
+bool has_channels_last(const Tensor& t) {
+  int64_t stride = t.size(1);
+  if (t.stride(1) != 1) return false;
+  for (int64_t d = t.dim() - 1; d > 1; stride *= t.size(d--)) {
+    if (t.stride(d) != stride) return false;
   }
-  return result;
+  return t.stride(0) == stride;
+}
+
+// The operand as (images, pixels, channels).
+UnsignedOperand pixels_first(const Int8Convolution& c, const Tensor& input, int64_t zero_point) {
+  if (has_channels_last(input)) {
+    const Geometry rows{Sizes{input.numel()}, Sizes{1}, input->offset};
+    return as_unsigned(view_of(input, rows), zero_point);
+  }
+  UnsignedOperand a = as_unsigned(input, zero_point);
+  a.values = channels_last(c, a.values);
+  return a;
 }
 
 // Gathers the patches of outputs [first, first + count), counted over all images, for one group.
@@ -129,9 +137,16 @@ TT_CLONES void finish_channel(int64_t n, const int32_t* sums, int64_t step, int3
   for (int64_t i = 0; i < n; ++i) to[i] -= totals[i] * point;
 }
 
-void by_products(const Int8Convolution& c, const UnsignedOperand& a, const Tensor& weight, const int32_t* points,
-                 int32_t* out) {
-  const Tensor x = channels_last(c, a.values), w = taps_first(c, weight);
+// `weight` is contiguous.
+void by_products(const Int8Convolution& c, const Tensor& input, int64_t zero_point, const Tensor& weight,
+                 const int32_t* points, int32_t* out) {
+  const UnsignedOperand a = pixels_first(c, input, zero_point);
+  const Tensor& x = a.values;
+  const Tensor packed = packed_filters(weight, c.groups, c.images * c.outputs());
+  const Tensor w = empty(Sizes{packed ? 0 : weight.numel()}, DType::kInt8, x.device());
+  if (!packed) {
+    taps_first(weight.size(0), c.in_channels, c.taps(), weight.data_as<const int8_t>(), w.data_as<int8_t>());
+  }
   const int64_t outputs = c.outputs(), depth = c.taps() * c.in_channels, all = c.images * outputs;
   const int64_t step = std::clamp<int64_t>(kPatchBytes / depth, 1, all);
   Tensor patches = empty(Sizes{c.is_pointwise() ? 0 : step * depth}, DType::kUInt8, x.device());
@@ -148,8 +163,13 @@ void by_products(const Int8Convolution& c, const UnsignedOperand& a, const Tenso
       else
         gather(c, group, x.data_as<const uint8_t>(), static_cast<uint8_t>(a.zero_point), first, count, gathered);
       if (!symmetric) patch_sums(count, depth, buffer, sums.data_as<int32_t>());
-      const int8_t* b = w.data_as<const int8_t>() + group * c.out_channels * depth;
-      int8_product({count, c.out_channels, depth, buffer, depth, b, depth}, [&](const Int8Block& t) {
+      Int8Product product{count, c.out_channels, depth, buffer, depth, nullptr, depth};
+      if (packed) {
+        product.packed = packed.data_as<const int8_t>() + group * packed_weights_bytes(c.out_channels, depth);
+      } else {
+        product.b = w.data_as<const int8_t>() + group * c.out_channels * depth;
+      }
+      int8_product(product, [&](const Int8Block& t) {
         for (int64_t i = 0, run = 0; i < t.rows; i += run) {
           const int64_t at = first + t.row + i, image = at / outputs, output = at % outputs;
           run = std::min(t.rows - i, outputs - output);  // outputs of one image
@@ -214,11 +234,14 @@ void int8_convolution(const Tensor& input, const Tensor& weight, const Tensor& z
     std::fill_n(out.data_as<int32_t>(), out.numel(), 0);
     return;
   }
-  const UnsignedOperand a = as_unsigned(input, integer_of(zero_point));
+  const int64_t point = integer_of(zero_point);
   const Tensor w = contiguous_as(weight, DType::kInt8);
   const Tensor points = integers(weight_zero_point, weight.size(0), "weight_zero_point");
-  const auto run = c.in_channels == 1 ? &by_taps : &by_products;
-  run(c, a, w, points.data_as<int32_t>(), out.data_as<int32_t>());
+  if (c.in_channels == 1) {
+    by_taps(c, as_unsigned(input, point), w, points.data_as<int32_t>(), out.data_as<int32_t>());
+  } else {
+    by_products(c, input, point, w, points.data_as<int32_t>(), out.data_as<int32_t>());
+  }
 }
 
 }  // namespace tt::cpu

@@ -20,6 +20,7 @@ constexpr int kTileRows = 4, kTileColumns = 4;
 constexpr int64_t kChunkBytes = int64_t{256} << 10;  // of rows of a, which stay in the L2 cache
 constexpr int64_t kMaxRows = 64;                     // of a block
 constexpr int64_t kFewRows = 12;                     // up to which packing the weights costs more than it saves
+constexpr int64_t kFewPackedRows = 4;                // up to which products with packed weights are not faster
 constexpr int64_t kMinColumns = 8;                   // from which vectors of 16 columns are full enough
 constexpr int64_t kPackedBytes = int64_t{1} << 20;   // of weights that are packed at a time, per thread
 
@@ -124,48 +125,84 @@ bool has_vnni() { return false; }
 
 #endif
 
+constexpr int64_t kChunk = kMaxRows / kBlockedRows * kBlockedRows;
+
+// Multiplies all rows with `count` packed panels, from the number `first` on.
+void multiply_panels(const Int8Product& p, int64_t first, int64_t count, const int8_t* packed, const int32_t* weights,
+                     absl::FunctionRef<void(const Int8Block&)> store) {
+  const int64_t bytes = packed_bytes(kPanelColumns, p.k), chunks = (p.m + kChunk - 1) / kChunk;
+  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 21) / (bytes * std::min(kChunk, p.m)));
+  parallel_for(count * chunks, grain, [&](int64_t begin, int64_t end) {
+    alignas(64) int32_t sums[kChunk * kPanelColumns];
+    for (int64_t task = begin; task < end; ++task) {
+      const int64_t panel = task % count, row = task / count * kChunk, rows = std::min(kChunk, p.m - row);
+      const int64_t column = (first + panel) * kPanelColumns, columns = std::min<int64_t>(kPanelColumns, p.n - column);
+      multiply_panel(rows, columns, p.k, p.a + row * p.a_step, p.a_step, packed + panel * bytes, sums);
+      store({row, rows, column, columns, sums, kPanelColumns, weights + panel * kPanelColumns});
+    }
+  });
+}
+
+// Packs `count` panels of weights.
+void pack_panels(int64_t n, int64_t k, const int8_t* b, int64_t b_step, int64_t first, int64_t count, int8_t* to,
+                 int32_t* weights) {
+  const int64_t bytes = packed_bytes(kPanelColumns, k);
+  parallel_for(count, std::max<int64_t>(1, (int64_t{1} << 17) / bytes), [&](int64_t begin, int64_t end) {
+    for (int64_t i = begin; i < end; ++i) {
+      const int64_t column = (first + i) * kPanelColumns;
+      pack_panel(std::min<int64_t>(kPanelColumns, n - column), k, b + column * b_step, b_step, to + i * bytes,
+                 weights + i * kPanelColumns);
+    }
+  });
+}
+
 // Packs some panels of weights at a time, then multiplies each with all rows.
 void blocked_product(const Int8Product& p, absl::FunctionRef<void(const Int8Block&)> store) {
-  constexpr int64_t kChunk = kMaxRows / kBlockedRows * kBlockedRows;
   const int64_t bytes = packed_bytes(kPanelColumns, p.k), all = (p.n + kPanelColumns - 1) / kPanelColumns;
   const int64_t panels = std::clamp<int64_t>(kPackedBytes * num_threads() / bytes, 1, all);
-  const int64_t chunks = (p.m + kChunk - 1) / kChunk;
   Tensor packed = empty(Sizes{panels * bytes}, DType::kInt8, Device{});
   Tensor totals = empty(Sizes{panels * kPanelColumns}, DType::kInt32, Device{});
   auto* to = packed.data_as<int8_t>();
   auto* weights = totals.data_as<int32_t>();
-  const int64_t pack_grain = std::max<int64_t>(1, (int64_t{1} << 17) / bytes);
-  const int64_t grain = std::max<int64_t>(1, (int64_t{1} << 21) / (bytes * std::min(kChunk, p.m)));
   for (int64_t first = 0; first < all; first += panels) {
     const int64_t count = std::min(panels, all - first);
-    const auto width = [&](int64_t panel) {
-      return std::min<int64_t>(kPanelColumns, p.n - (first + panel) * kPanelColumns);
-    };
-    parallel_for(count, pack_grain, [&](int64_t begin, int64_t end) {
-      for (int64_t i = begin; i < end; ++i) {
-        pack_panel(width(i), p.k, p.b + (first + i) * kPanelColumns * p.b_step, p.b_step, to + i * bytes,
-                   weights + i * kPanelColumns);
-      }
-    });
-    parallel_for(count * chunks, grain, [&](int64_t begin, int64_t end) {
-      alignas(64) int32_t sums[kChunk * kPanelColumns];
-      for (int64_t task = begin; task < end; ++task) {
-        const int64_t panel = task % count, row = task / count * kChunk, rows = std::min(kChunk, p.m - row);
-        multiply_panel(rows, width(panel), p.k, p.a + row * p.a_step, p.a_step, to + panel * bytes, sums);
-        store({row, rows, (first + panel) * kPanelColumns, width(panel), sums, kPanelColumns,
-               weights + panel * kPanelColumns});
-      }
-    });
+    pack_panels(p.n, p.k, p.b, p.b_step, first, count, to, weights);
+    multiply_panels(p, first, count, to, weights, store);
   }
 }
 
+bool is_fast() {
+  static const bool fast = has_vnni();
+  return fast;
+}
+
+int64_t num_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
+
 }  // namespace
+
+bool uses_packed(int64_t m, int64_t n, int64_t k) {
+  return is_fast() && m > kFewPackedRows && n >= kMinColumns && k > 0;
+}
+
+int64_t packed_weights_bytes(int64_t n, int64_t k) {
+  return num_panels(n) * (packed_bytes(kPanelColumns, k) + kPanelColumns * static_cast<int64_t>(sizeof(int32_t)));
+}
+
+void pack_weights(int64_t n, int64_t k, const int8_t* b, int64_t b_step, int8_t* to) {
+  // The panels have a multiple of 64 bytes.
+  auto* weights = reinterpret_cast<int32_t*>(to + num_panels(n) * packed_bytes(kPanelColumns, k));
+  pack_panels(n, k, b, b_step, 0, num_panels(n), to, weights);
+}
 
 void int8_product(const Int8Product& p, absl::FunctionRef<void(const Int8Block&)> store) {
   if (p.m == 0 || p.n == 0) return;
-  static const bool is_fast = has_vnni();
-  if (is_fast && p.m > kFewRows && p.n >= kMinColumns && p.k > 0) return blocked_product(p, store);
-  const TileFunction tile = is_fast ? &tile_with_vnni : &tile_portable;
+  if (p.packed) {
+    const int64_t panels = num_panels(p.n);
+    const auto* weights = reinterpret_cast<const int32_t*>(p.packed + panels * packed_bytes(kPanelColumns, p.k));
+    return multiply_panels(p, 0, panels, p.packed, weights, store);
+  }
+  if (is_fast() && p.m > kFewRows && p.n >= kMinColumns && p.k > 0) return blocked_product(p, store);
+  const TileFunction tile = is_fast() ? &tile_with_vnni : &tile_portable;
   const int64_t fitting = kChunkBytes / std::max<int64_t>(p.k, 1) / kTileRows * kTileRows;
   const int64_t chunk = std::clamp<int64_t>(fitting, kTileRows, kMaxRows);
   const int64_t chunks = (p.m + chunk - 1) / chunk, blocks = (p.n + kColumns - 1) / kColumns;

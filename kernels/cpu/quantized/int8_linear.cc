@@ -14,6 +14,7 @@
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/int8_dot.h"
 #include "kernels/cpu/quantized/int8_operands.h"
+#include "kernels/cpu/quantized/int8_weights.h"
 #include "kernels/cpu/quantized/weight_dot.h"
 
 namespace tt::cpu {
@@ -133,6 +134,12 @@ TT_CLONES void subtract_points(int64_t n, const int32_t* sums, const int32_t* we
   for (int64_t j = 0; j < n; ++j) to[j] = sums[j] - point * weights[j] - points[j] * centered;
 }
 
+// `packed`: of packed_rows(), may be undefined.
+Int8Product with_weights(Int8Product product, const Tensor& packed) {
+  if (packed) product.packed = packed.data_as<const int8_t>();
+  return product;
+}
+
 int64_t rows_of(const Tensor& input) {
   const int64_t k = input.size(input.dim() - 1);
   return k == 0 ? 0 : input.numel() / k;
@@ -149,20 +156,21 @@ void int8_linear(const Tensor& input, const Tensor& weight, const Tensor& zero_p
   }
   const int64_t m = rows_of(input);
   const UnsignedOperand a = as_unsigned(input, integer_of(zero_point));
-  const Tensor b = contiguous_as(weight, DType::kInt8);
+  const Tensor b = contiguous_as(weight, DType::kInt8), packed = packed_rows(weight, m);
   const Tensor points = integers(weight_zero_point, n, "weight_zero_point");
   const bool symmetric = all_zero(points);
   const Tensor sums = symmetric ? Tensor() : row_sums(a.values, m, k);
   int32_t* to = out.data_as<int32_t>();
   const auto depth = static_cast<int32_t>(k);
   const int32_t* zero = points.data_as<int32_t>();
-  int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
-    for (int64_t i = 0; i < t.rows; ++i) {
-      const int32_t centered = symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - depth * a.zero_point;
-      subtract_points(t.columns, t.sums + i * t.step, t.weights, a.zero_point, centered, zero + t.column,
-                      to + (t.row + i) * n + t.column);
-    }
-  });
+  int8_product(with_weights({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, packed),
+               [&](const Int8Block& t) {
+                 for (int64_t i = 0; i < t.rows; ++i) {
+                   const int32_t centered = symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - depth * a.zero_point;
+                   subtract_points(t.columns, t.sums + i * t.step, t.weights, a.zero_point, centered, zero + t.column,
+                                   to + (t.row + i) * n + t.column);
+                 }
+               });
 }
 
 void int8_linear_dynamic(const Tensor& input, const Tensor& weight, const Tensor& weight_scale,
@@ -172,7 +180,7 @@ void int8_linear_dynamic(const Tensor& input, const Tensor& weight, const Tensor
   check(k > 0, "[int8_linear_dynamic] expected at least one input feature");
   const int64_t m = rows_of(input);
   const Quantized a = quantize(contiguous_as(input, DType::kFloat32), m, k, reduce_range ? 127 : 255, per_row);
-  const Tensor b = contiguous_as(weight, DType::kInt8);
+  const Tensor b = contiguous_as(weight, DType::kInt8), packed = packed_rows(weight, m);
   const Tensor points = integers(weight_zero_point, n, "weight_zero_point");
   const Tensor scales = numbers(weight_scale, n, "weight_scale");
   const Tensor added = bias ? numbers(bias, n, "bias") : Tensor();
@@ -185,13 +193,14 @@ void int8_linear_dynamic(const Tensor& input, const Tensor& weight, const Tensor
   const float* row_scales = a.scales.data_as<float>();
   const int32_t* row_totals = symmetric ? nullptr : sums.data_as<int32_t>();
   const Columns columns{points.data_as<int32_t>(), scales.data_as<float>(), added ? added.data_as<float>() : nullptr};
-  int8_product({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, [&](const Int8Block& t) {
-    for (int64_t i = t.row; i < t.row + t.rows; ++i) {
-      const int32_t centered = row_totals ? row_totals[i] - depth * row_points[i] : 0;
-      finish_row(t.columns, t.sums + (i - t.row) * t.step, t.weights, row_points[i], centered, row_scales[i],
-                 columns.from(t.column), relu, to + i * n + t.column);
-    }
-  });
+  int8_product(with_weights({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, packed),
+               [&](const Int8Block& t) {
+                 for (int64_t i = t.row; i < t.row + t.rows; ++i) {
+                   const int32_t centered = row_totals ? row_totals[i] - depth * row_points[i] : 0;
+                   finish_row(t.columns, t.sums + (i - t.row) * t.step, t.weights, row_points[i], centered,
+                              row_scales[i], columns.from(t.column), relu, to + i * n + t.column);
+                 }
+               });
   if (!result.same(out)) copy(result, out);
 }
 

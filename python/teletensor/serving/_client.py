@@ -41,6 +41,8 @@ def _bytes_of(tensor: Tensor) -> bytes:
 
 def _encoded(name: str, datatype: str, value: Any) -> tuple[str, str, list[int], bytes]:
     """A value as an input of the datatype that the model expects."""
+    if datatype == "BYTES":
+        return name, datatype, *_encoded_strings(name, value)
     if isinstance(value, Tensor):
         dtype = _DATATYPES.get(datatype)
         if value.dtype != dtype:
@@ -58,7 +60,34 @@ def _encoded(name: str, datatype: str, value: Any) -> tuple[str, str, list[int],
     return name, datatype, list(array.shape), np.ascontiguousarray(array).tobytes()
 
 
+def _encoded_strings(name: str, value: Any) -> tuple[list[int], bytes]:
+    """Strings, or bytes, as the protocol has them: each after its length."""
+    import numpy as np
+
+    array = np.asarray(value) if isinstance(value, np.ndarray) else np.array(value, object)
+    texts = [each.encode() if isinstance(each, str) else each for each in array.flat]
+    if not all(isinstance(each, bytes) for each in texts):
+        raise TypeError(f"[models] expected strings or bytes as {name!r}, which is BYTES")
+    return list(array.shape), b"".join(len(each).to_bytes(4, "little") + each for each in texts)
+
+
+def _decoded_strings(shape: list[int], data: bytes) -> Any:
+    """An array of bytes objects."""
+    import numpy as np
+
+    texts, at = [], 0
+    while at < len(data):
+        end = at + 4 + int.from_bytes(data[at : at + 4], "little")
+        texts.append(data[at + 4 : end])
+        at = end
+    array = np.empty(len(texts), object)
+    array[:] = texts
+    return array.reshape(shape)
+
+
 def _decoded(datatype: str, shape: list[int], data: bytes, as_tensor: bool) -> Any:
+    if datatype == "BYTES":
+        return _decoded_strings(shape, data)
     if as_tensor:
         return _C.from_bytes(data, _DATATYPES[datatype], shape, None)
     import numpy as np
@@ -95,12 +124,13 @@ class ServedModel:
         """Runs the model.
 
         Args:
-            args, kwargs: its inputs, in order or by name: tensors, arrays, or numbers and lists of them.
+            args, kwargs: its inputs, in order or by name: tensors, arrays, or numbers and lists of them; for inputs of
+                BYTES, strings or bytes and lists or arrays of them.
             parameters: of the request, such as ``sequence_id``, ``priority`` or ``timeout`` (microseconds).
 
         Returns:
             The output, or a dict of the outputs by name if there are several: tensors of this process's session if an
-            input is a tensor, else arrays.
+            input is a tensor, else arrays; outputs of BYTES are arrays of bytes objects.
 
         Raises:
             TypeError, ValueError: an input is missing, unknown, or has another dtype or other sizes than the model expects.

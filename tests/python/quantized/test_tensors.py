@@ -106,6 +106,10 @@ def test_integer_products_are_exact(torch, m, n, k):
 
     found = _C.ops.int8_linear(a, b, 100, points)
     assert torch.equal(found.to(torch.int64), ((a.double() - 100) @ (b.double() - points.double().reshape(-1, 1)).t()).to(torch.int64))
+    for _ in range(2):  # with weights that are packed and kept
+        assert torch.equal(_C.ops.int8_linear(a, b, 100, points), found)
+    b.copy_(b.flip(1))
+    assert torch.equal(_C.ops.int8_linear(a.flip(1), b, 100, points), found)
     signed = a.to(torch.int16).sub(128).to(torch.int8)
     assert torch.equal(torch._int_mm(signed, b.t()).double(), signed.double() @ b.double().t())
 
@@ -126,7 +130,14 @@ def test_integer_convolutions_are_exact(torch, channels, kernel, space):
         found = _C.ops.int8_convolution(x, w, 77, points, *lists, groups)
         conv = getattr(torch.nn.functional, f"conv{space}d")
         weight = w.double() - points.double().reshape([-1, *[1] * (space + 1)])
-        assert torch.equal(found.double(), conv(x.double() - 77, weight, None, *lists, groups))
+        expected = conv(x.double() - 77, weight, None, *lists, groups)
+        assert torch.equal(found.double(), expected)
+        last = x.movedim(1, -1).contiguous().movedim(-1, 1)
+        for _ in range(2):  # with channels last, and weights that are packed and kept
+            assert torch.equal(_C.ops.int8_convolution(last, w, 77, points, *lists, groups).double(), expected)
+    w.zero_()
+    found = _C.ops.int8_convolution(x, w, 77, points.zero_(), *lists, groups)
+    assert not found.any()
 
 
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16"])

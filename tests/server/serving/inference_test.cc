@@ -112,7 +112,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"Name", [](Wire* r) { r->mutable_inputs(0)->set_name("z"); },
                 "expected the input 'x', which is missing"},
         Refused{"Datatype", [](Wire* r) { r->mutable_inputs(0)->set_datatype("INT32"); }, "expected the datatype FP32"},
-        Refused{"Text", [](Wire* r) { r->mutable_inputs(0)->set_datatype("BYTES"); }, "a datatype of numbers"},
+        Refused{"Text", [](Wire* r) { r->mutable_inputs(0)->set_datatype("BYTES"); }, "expected the datatype FP32 for input 'x', got BYTES"},
         Refused{"Rank", [](Wire* r) { r->mutable_inputs(0)->add_shape(1); }, "expected the shape [-1, 3]"},
         Refused{"Size", [](Wire* r) { r->mutable_inputs(0)->set_shape(1, 4); }, "expected the shape [-1, 3]"},
         Refused{"NegativeSize", [](Wire* r) { r->mutable_inputs(0)->set_shape(0, -1); }, "expected the shape [-1, 3]"},

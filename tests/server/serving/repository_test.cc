@@ -248,6 +248,35 @@ TEST_F(RepositoryTest, ConvertsOnceAndKeepsTheResult) {
   }
 }
 
+TEST_F(RepositoryTest, AConversionHasNoNetwork) {
+  write_file(path() / "m" / "1" / "model.onnx", "onnx");
+  start(0, {"bash", "-c", "echo > /dev/udp/127.0.0.1/9 && echo sent; exit 1"});
+  EXPECT_THAT(reason("m"), HasSubstr("Address family not supported"));
+  EXPECT_THAT(reason("m"), ::testing::Not(HasSubstr("sent")));
+}
+
+TEST_F(RepositoryTest, TheCacheKeepsWhatWasUsedLast) {
+  namespace fs = std::filesystem;
+  write_shifted(folder_.path() / "native", 4);
+  const ModelConverter converter({.command = {"sh", "-c", "cp " + (folder_.path() / "native").native() + "/* \"$1\""},
+                                  .cache = folder_.path() / "cache",
+                                  .cache_entries = 2});
+  fs::create_directories(folder_.path() / "cache" / "another");
+  for (const char* name : {"a", "b", "c"}) write_file(folder_.path() / name / "model.onnx", name);
+  const auto convert = [&](const char* name) { return converter.convert(folder_.path() / name / "model.onnx"); };
+  const auto age = [](const fs::path& entry, std::chrono::minutes by) {
+    fs::last_write_time(entry, fs::file_time_type::clock::now() - by);
+  };
+  const fs::path a = convert("a"), b = convert("b"), c = convert("c");
+  EXPECT_TRUE(fs::exists(a) && fs::exists(b) && fs::exists(c));  // they may be being read
+  age(a, std::chrono::minutes(3));
+  age(b, std::chrono::minutes(4));
+  age(c, std::chrono::minutes(5));
+  EXPECT_EQ(convert("c"), c);  // is not run again
+  EXPECT_TRUE(fs::exists(a) && !fs::exists(b) && fs::exists(c));
+  EXPECT_TRUE(fs::exists(folder_.path() / "cache" / "another"));
+}
+
 TEST_F(RepositoryTest, AMissingConverterIsReported) {
   write_file(path() / "m" / "1" / "model.pt2", "pt2");
   start(0, {"/nonexistent/teletensor"});
