@@ -28,8 +28,9 @@ std::string port_of(const std::string& address) { return address.substr(address.
 std::string why_not_passed(const std::vector<const GroupMember*>& ranks) {
   const GroupMember& first = *ranks.front();
   if (ranks.size() != static_cast<size_t>(first.size)) {
-    return absl::StrCat("its process group \"", first.group,
-                        "\" has ranks on other engines, whose connections cannot be passed on");
+    return absl::StrCat(
+        "its process group \"", first.group,
+        "\" has other ranks that are not passed on: on other engines, or in sessions that are named too");
   }
   for (const GroupMember* a : ranks) {
     if (!a->is_whole) return absl::StrCat("a rank of its process group \"", first.group, "\" has left or failed");

@@ -211,8 +211,8 @@ void release_groups(Held* held, Held* waiting) {
   std::this_thread::sleep_for(kGroupPause);
 }
 
-// Releases the sessions whose groups cannot be passed on, and returns their reasons.
-std::vector<std::string> refuse_groups(Held* held) {
+// Moves the sessions whose groups cannot be passed on now from `held` to `waiting`. Returns their reasons.
+std::vector<std::string> refuse_groups(Held* held, Held* waiting) {
   std::vector<distributed::GroupMember> members;
   std::vector<size_t> counts;
   for (const auto& session : *held) {
@@ -234,6 +234,7 @@ std::vector<std::string> refuse_groups(Held* held) {
     }
     reasons.push_back(named(*session, why));
     session->release();
+    waiting->push_back(std::move(session));
   }
   *held = std::move(passed);
   return reasons;
@@ -297,8 +298,9 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
       }
     }
     waiting = std::move(again);
+    if (!waiting.empty() && !last) continue;
+    for (std::string& reason : refuse_groups(&held, &waiting)) reasons.push_back(std::move(reason));
   }
-  for (std::string& reason : refuse_groups(&held)) reasons.push_back(std::move(reason));
   for (const std::string& reason : reasons) reply.add_lost(reason);
   if (reply.lost_size() != 0 && !request.force()) {
     return absl::FailedPreconditionError(absl::StrCat("cannot pass on ", absl::StrJoin(reply.lost(), "; ")));

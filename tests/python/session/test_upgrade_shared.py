@@ -228,7 +228,7 @@ def test_a_group_with_other_engines_is_named(tmp_path):
         pid = here.pid
         for engine in (here, there):
             with pytest.raises(
-                ValueError, match=r"cannot pass on session 1 of python.*: its process group .* has ranks on other engines"
+                ValueError, match=r"cannot pass on session 1 of python.*: its process group .* has other ranks that are not passed on"
             ):
                 engine.upgrade(wait=0.1)
         assert here.pid == pid
