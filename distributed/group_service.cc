@@ -71,6 +71,11 @@ void GroupService::drop(int64_t number) {
 }
 
 std::string GroupService::unsaved() const {
+  if (is_passed_) {
+    const bool is_idle =
+        std::all_of(reducers_.begin(), reducers_.end(), [](const auto& each) { return each.second->is_idle(); });
+    return current_ || has_unfinished() || !is_idle ? "a collective of its process group is in progress" : "";
+  }
   if (!groups_.empty() || !started_.empty()) return "it is a member of a process group";
   return stores_.empty() ? "" : "it serves a store of process groups";
 }
@@ -85,10 +90,10 @@ bool GroupService::is_completed(int64_t number) const {
   return found == started_.end() || found->second->work->ready();
 }
 
-void GroupService::add_group(int64_t number, std::shared_ptr<ProcessGroup> group) {
+void GroupService::add_group(int64_t number, std::shared_ptr<ProcessGroup> group, GroupPlace place) {
   check(ErrorKind::kValue, !groups_.contains(number), "group ", number, " already exists");
   check(groups_.size() < kMaxGroups, "a session has at most ", kMaxGroups, " groups");
-  groups_.emplace(number, OwnGroup{charge_session("a group", kGroupBytes), std::move(group)});
+  groups_.emplace(number, OwnGroup{charge_session("a group", kGroupBytes), std::move(group), std::move(place)});
 }
 
 const std::shared_ptr<ProcessGroup>& GroupService::group(int64_t number) const {

@@ -15,10 +15,13 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "distributed/group/process_group.h"
+#include "distributed/group_formation.h"
+#include "distributed/group_image.h"
 #include "distributed/peers/peer_policy.h"
 #include "distributed/reducer/reducer.h"
 #include "distributed/store/store_server.h"
 #include "engine/memory/account.h"
+#include "engine/session/image.h"
 #include "engine/session/service.h"
 
 namespace tt::distributed {
@@ -67,7 +70,7 @@ class GroupService final : public SessionService {
 
   // Adds a group under a number that the session chose. Throws Error if the number is in use, if there are too many, or
   // if the session's memory limit has no room for the group.
-  void add_group(int64_t number, std::shared_ptr<ProcessGroup> group);
+  void add_group(int64_t number, std::shared_ptr<ProcessGroup> group, GroupPlace place);
   // Throws Error (ValueError) if there is none.
   const std::shared_ptr<ProcessGroup>& group(int64_t number) const;
   // Also drops the group's calls that were started and not waited for.
@@ -86,6 +89,17 @@ class GroupService final : public SessionService {
   void release_store(int64_t port);
 
   std::string unsaved() const override;
+  // Whether an image would be for another process, with those of all sessions: the image then has the groups
+  // (group_image.h), unless a collective is in progress.
+  void set_passed(bool is_passed) { is_passed_ = is_passed; }
+  std::vector<GroupMember> members() const;
+  void write_image(ImageTensors* tensors, ImageOutput* out) const;
+  // Makes the groups and reducers of an image, in a session without any. resume() then serves the stores and forms the
+  // groups, in the background. Throw Error.
+  void read_image(ImageInput* in, const ImageObjects& objects);
+  void resume();
+  // Ends the stores, so that another process can serve them; the groups in them fail.
+  void end_stores();
 
   // Enters the collective of an instruction that is not executed because an argument is poisoned, so that the other
   // ranks receive an error instead of waiting.
@@ -120,9 +134,17 @@ class GroupService final : public SessionService {
   };
   void end_released_stores();
   std::vector<ServedStore> stores_;
+  struct PassedStore {  // that resume() serves
+    std::string address, token;
+    bool is_released = false;
+    std::vector<std::string> keys{}, values{};
+  };
+  std::vector<PassedStore> passed_stores_;
+  bool is_passed_ = false;
   struct OwnGroup {
     HostCharge charge;
     std::shared_ptr<ProcessGroup> group;
+    GroupPlace place;
   };
   absl::flat_hash_map<int64_t, OwnGroup> groups_;
   absl::flat_hash_map<int64_t, std::shared_ptr<Reducer>> reducers_;

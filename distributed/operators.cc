@@ -4,17 +4,14 @@
 #include <chrono>
 #include <cstring>
 #include <string_view>
-#include <thread>
 #include <utility>
 #include <vector>
 
 #include "absl/strings/str_cat.h"
 #include "distributed/collective_call.h"
 #include "distributed/flat_tensor.h"
-#include "distributed/group_rendezvous.h"
+#include "distributed/group_formation.h"
 #include "distributed/group_service.h"
-#include "distributed/nccl/nccl_backend.h"
-#include "distributed/store/remote_store.h"
 #include "engine/device/cancellation.h"
 #include "engine/dispatch/new_results.h"
 #include "engine/schema/op_ids.h"
@@ -97,26 +94,6 @@ void check_ranks(const ProcessGroup& group, int64_t ranks) {
         ranks);
 }
 
-std::shared_ptr<Store> open_store(const PeerPolicy& peers, const std::string& address, const std::string& token,
-                                  std::chrono::milliseconds timeout, const std::function<bool()>& is_cancelled) {
-  constexpr std::chrono::milliseconds kSlice{1'000};  // how often a waiting rank checks whether its session has ended
-  const auto deadline = std::chrono::steady_clock::now() + timeout;
-  for (;;) {
-    absl::StatusOr<std::string> resolved = peers.resolve(address);
-    absl::Status status = resolved.status();
-    if (resolved.ok()) {
-      auto store = RemoteStore::connect(*resolved, token, std::min(timeout, kSlice));
-      if (store.ok()) return *std::move(store);
-      status = store.status();
-    }
-    // The store's process may start later, and its name may become known only then.
-    const bool may_start_later = absl::IsUnavailable(status) || absl::IsNotFound(status);
-    check(may_start_later && std::chrono::steady_clock::now() < deadline && !is_cancelled(),
-          "cannot reach rank 0's store at ", address, ": ", status.message());
-    if (!resolved.ok()) std::this_thread::sleep_for(std::min(timeout, kSlice));
-  }
-}
-
 void store_serve(Call& call) { set_result<int64_t>(call, service().serve_store(text(call, 0), text(call, 1))); }
 
 void store_release(Call& call) { service().release_store(group_number(call.tensor(0))); }
@@ -127,16 +104,6 @@ void group_records(Call& call) {
   const std::string text = group->records(static_cast<int>(call.args[1].integer));
   call.outputs.assign(1, empty({static_cast<int64_t>(text.size())}, DType::kUInt8, kCPU));
   std::memcpy(call.outputs[0].data(), text.data(), text.size());
-}
-
-std::shared_ptr<ProcessGroup> make_group(const ProcessGroup::Options& options,
-                                         const std::shared_ptr<SuspensionNotifier>& notifier) {
-  try {
-    return std::make_shared<ProcessGroup>(options, notifier, std::make_unique<NcclBackend>(options.timeout));
-  } catch (Error& error) {
-    error.set_op("init_process_group");
-    throw;
-  }
 }
 
 void group_create(Call& call) {
@@ -163,15 +130,9 @@ void group_create(Call& call) {
     options.timeout = std::chrono::milliseconds(std::max<int64_t>(1, static_cast<int64_t>(timeout * 1000)));
     options.threads = service().threads();
     auto group = make_group(options, service().notifier());
-    service().add_group(number, group);
-    const PeerPolicy& peers = service().peers();
-    auto work = group->form(
-        [=](const std::function<bool()>& is_cancelled) {
-          return open_store(peers, address, token, options.timeout, is_cancelled);
-        },
-        [=](Store& store, const ProcessGroup::Options& of, const std::function<bool()>& is_cancelled) {
-          return connect_backend(store, of, backend, local_address_towards(address), peers, is_cancelled);
-        });
+    const GroupPlace place{address, token, backend};
+    service().add_group(number, group, place);
+    auto work = form_group(*group, place, service().peers());
     return PendingCall{std::move(group), std::move(work), {}, [number] { service().destroy_group(number); }};
   };
   service().run(create);

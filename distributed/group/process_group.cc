@@ -199,6 +199,19 @@ std::shared_ptr<Work> ProcessGroup::start(Request request) {
   });
 }
 
+GroupMember ProcessGroup::member() const {
+  GroupMember member;
+  member.group = options_.name;
+  member.rank = options_.rank;
+  member.size = options_.size;
+  MutexLock lock(mutex_);
+  member.collectives = started_;
+  member.is_whole = !failure_ && departed_.empty();
+  member.sent = sent_;
+  member.received = received_;
+  return member;
+}
+
 void ProcessGroup::run_recorded(uint64_t record, absl::FunctionRef<void()> run) {
   recorder_.begin(record);
   try {
@@ -543,6 +556,8 @@ void ProcessGroup::send_now(const Message& message) {
     backend.send(message.peer, message.tag, {reinterpret_cast<const char*>(&header), sizeof(header)});
   });
   if (!bytes.empty()) on_backend(message.peer, [&] { backend.send(message.peer, message.tag, bytes); });
+  MutexLock lock(mutex_);
+  ++sent_[message.peer];
 }
 
 void ProcessGroup::receive_now(const Message& message) {
@@ -551,6 +566,10 @@ void ProcessGroup::receive_now(const Message& message) {
   on_backend(message.peer, [&] {
     backend.receive(message.peer, message.tag, {reinterpret_cast<char*>(&header), sizeof(header)});
   });
+  {
+    MutexLock lock(mutex_);
+    ++received_[message.peer];
+  }
   if (header.failed == 1 && header.bytes <= kMaxFailureBytes) {
     std::string text(header.bytes, '\0');
     on_backend(message.peer, [&] { backend.receive(message.peer, message.tag, absl::MakeSpan(text)); });

@@ -25,6 +25,7 @@
 #include "distributed/group/task_queue.h"
 #include "distributed/group/thread_budget.h"
 #include "distributed/group/work.h"
+#include "distributed/group_image.h"
 #include "distributed/store/store.h"
 #include "engine/tensor/tensor.h"
 
@@ -81,6 +82,7 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   ProcessGroup(const ProcessGroup&) = delete;
   ProcessGroup& operator=(const ProcessGroup&) = delete;
 
+  const Options& options() const { return options_; }
   int rank() const { return options_.rank; }
   int size() const { return options_.size; }
 
@@ -95,6 +97,9 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   std::shared_ptr<Work> receive_any(Message message);
   // Fails the collective in progress and all later ones, on all ranks. Does not wait. The first reason is kept.
   void abort(const std::string& reason);
+
+  // What the process that continues the group has to know, except the store's address.
+  GroupMember member() const;
 
   // The last collectives and messages of a rank, as FlightRecorder::text(): this rank's now, or another rank's when its
   // group failed ("" if it has published none, or the store does not answer within a second).
@@ -166,6 +171,8 @@ class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
   uint64_t started_ ABSL_GUARDED_BY(mutex_) = 0;   // number of collectives
   uint64_t running_ ABSL_GUARDED_BY(mutex_) = 0;   // sequence of the collective in progress; 0: none
   uint64_t complete_ ABSL_GUARDED_BY(mutex_) = 0;  // sequence of the last one that ended
+  // Messages by the other rank: sent completely; whose beginning was received.
+  std::map<int, uint64_t> sent_ ABSL_GUARDED_BY(mutex_), received_ ABSL_GUARDED_BY(mutex_);
   // Ranks that left the group properly, and the last collective of each.
   std::map<int, uint64_t> departed_ ABSL_GUARDED_BY(mutex_);
   struct Lane {

@@ -14,7 +14,7 @@
 namespace tt::distributed {
 
 Reducer::Reducer(std::shared_ptr<ProcessGroup> group, std::vector<Tensor> parameters, const Options& options)
-    : group_(std::move(group)), parameters_(std::move(parameters)), gradients_(parameters_.size()) {
+    : group_(std::move(group)), parameters_(std::move(parameters)), options_(options), gradients_(parameters_.size()) {
   for (const Tensor& p : parameters_) {
     check(ErrorKind::kType, has_gradients(p.dtype()) && !is_float8(p.dtype()),
           "expected parameters of a floating or complex dtype, got ", p.dtype());
@@ -57,6 +57,34 @@ void Reducer::prepare(bool synchronize) {
     bucket.num_ready = 0;
     bucket.work = nullptr;
   }
+}
+
+bool Reducer::is_idle() const {
+  return !finishing_ && complete_ == next_ &&
+         std::none_of(gradients_.begin(), gradients_.end(), [](const Tensor& gradient) { return !!gradient; });
+}
+
+void Reducer::write_image(ImageTensors* tensors, ImageOutput* out) const {
+  out->number(options_.first_bucket_bytes);
+  out->number(options_.bucket_bytes);
+  out->number(options_.wire_dtype ? static_cast<uint64_t>(*options_.wire_dtype) + 1 : 0);
+  out->flag(synchronizes_);
+  out->number(parameters_.size());
+  for (const Tensor& parameter : parameters_) out->number(tensors->number(parameter));
+}
+
+std::shared_ptr<Reducer> Reducer::read_image(std::shared_ptr<ProcessGroup> group, ImageInput* in,
+                                             const ImageObjects& objects) {
+  Options options;
+  options.first_bucket_bytes = static_cast<size_t>(in->number());
+  options.bucket_bytes = static_cast<size_t>(in->number());
+  if (const uint64_t dtype = in->number(kNumDTypes); dtype != 0) options.wire_dtype = static_cast<DType>(dtype - 1);
+  const bool synchronizes = in->flag();
+  std::vector<Tensor> parameters;
+  for (size_t count = in->count(); count > 0; --count) parameters.push_back(objects.defined_tensor(in));
+  auto reducer = std::make_shared<Reducer>(std::move(group), std::move(parameters), options);
+  if (synchronizes) reducer->prepare(true);
+  return reducer;
 }
 
 void Reducer::allocate(Bucket& bucket) {

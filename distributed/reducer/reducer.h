@@ -14,6 +14,7 @@
 
 #include "distributed/group/process_group.h"
 #include "engine/session/gradient_observers.h"
+#include "engine/session/image.h"
 #include "engine/tensor/tensor.h"
 
 namespace tt::distributed {
@@ -45,7 +46,14 @@ class Reducer final : public GradientObserver {
   void skip(const Error& error, const std::string& site, bool allows_unused);
   // After finish() with gradients: int32, for each parameter the number of ranks that computed its gradient.
   const Tensor& num_used() const { return num_used_; }
+  const ProcessGroup& group() const { return *group_; }
   ProcessGroup& group() { return *group_; }
+
+  // Whether no pass has begun to reduce gradients: then the reducer can be part of an image.
+  bool is_idle() const;
+  void write_image(ImageTensors* tensors, ImageOutput* out) const;
+  static std::shared_ptr<Reducer> read_image(std::shared_ptr<ProcessGroup> group, ImageInput* in,
+                                             const ImageObjects& objects);
 
  private:
   struct Bucket {
@@ -70,6 +78,7 @@ class Reducer final : public GradientObserver {
 
   const std::shared_ptr<ProcessGroup> group_;
   const std::vector<Tensor> parameters_;
+  const Options options_;
   std::vector<Bucket> buckets_;
   std::vector<std::pair<size_t, size_t>> place_;  // of each parameter: its bucket and position in it
   std::vector<Tensor> gradients_;                 // of this pass; null: not computed

@@ -459,6 +459,18 @@ void MemoryStore::erase_keys_of(const std::string& group) {
   });
 }
 
+size_t MemoryStore::num_members() {
+  MutexLock lock(mutex_);
+  size_t members = 0;
+  for (const auto& [name, group] : groups_) members += group.members.size();
+  return members;
+}
+
+std::vector<std::pair<std::string, std::string>> MemoryStore::pairs() {
+  MutexLock lock(mutex_);
+  return {pairs_.begin(), pairs_.end()};
+}
+
 bool MemoryStore::has_no_members() {
   MutexLock lock(mutex_);
   return groups_.size() == unused_groups_.size();

@@ -63,6 +63,9 @@ class MemoryStore final : public Store {
 
   // Whether no group has a member.
   bool has_no_members();
+  // The members of all groups.
+  size_t num_members();
+  std::vector<std::pair<std::string, std::string>> pairs();
 
   // Asynchronous membership, until leave().
   class Member;

@@ -29,7 +29,8 @@ class GradientObservers final : public SessionService {
     entry = {leaf, std::move(observer), index};
   }
   void remove(const Tensor& leaf) { entries_.erase(leaf.get()); }
-  std::string unsaved() const override { return entries_.empty() ? "" : "gradients are reduced by another module"; }
+  // The observers' owners are services too, and say whether they are part of an image.
+  std::string unsaved() const override { return ""; }
   void accumulated(const TensorImpl* leaf, const Tensor& gradient) const {
     const auto found = entries_.find(leaf);
     if (found == entries_.end()) return;

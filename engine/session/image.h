@@ -10,8 +10,8 @@
 // and visits the tensors that were added until there are no more. Then write() gives the objects, which have to come
 // first in the structure.
 //
-// Bytes that several sessions use (Storage::share(), freeze()) are in the images of all sessions once, where ImageBlocks
-// is given to the writers and to the readers: in the first image that refers to them.
+// Bytes that several sessions use (Storage::share(), freeze()) are in the images of all sessions once, where
+// ImageBlocks is given to the writers and to the readers: in the first image that refers to them.
 //
 // What an image does not contain is a reason not to write one: SessionService::unsaved(). Images come from the engine's
 // own files and processes, never from a client. A reader checks every number, size and layout nevertheless, because a
@@ -94,7 +94,8 @@ class ImageBlocks {
   absl::flat_hash_map<const void*, uint64_t> numbers_;  // by the bytes' address
 };
 
-// Writes a storage, as a reference to a block if it is in one. Returns whether its bytes have to follow in the contents.
+// Writes a storage, as a reference to a block if it is in one. Returns whether its bytes have to follow in the
+// contents.
 bool write_storage(const Ref<Storage>& storage, ImageBlocks* blocks, ImageOutput* out);
 // Reads a storage, which is charged to the current AllocScope's account, and appends it to `contents` if its bytes
 // follow, which may be `max_bytes` at most.
@@ -115,8 +116,8 @@ class ImageTensors {
   // The tensors in the order of their numbers; grows while they are visited.
   const std::vector<Tensor>& tensors() const { return tensors_; }
   const std::vector<Ref<Storage>>& storages() const { return storages_; }
-  // Throws Error (NotImplementedError) if a storage cannot be part of an image. Without `blocks` no storage may be shared.
-  // Returns the storages whose bytes are the image's contents.
+  // Throws Error (NotImplementedError) if a storage cannot be part of an image. Without `blocks` no storage may be
+  // shared. Returns the storages whose bytes are the image's contents.
   std::vector<Ref<Storage>> write(ImageBlocks* blocks, ImageOutput* out) const;
 
  private:
@@ -132,8 +133,8 @@ class ImageTensors {
 // bytes are those of the contents, which the caller reads into contents().
 class ImageObjects {
  public:
-  // `blocks` are those of the images that were read before; null: the image is read alone. At most `max_bytes` follow as
-  // contents.
+  // `blocks` are those of the images that were read before; null: the image is read alone. At most `max_bytes` follow
+  // as contents.
   ImageObjects(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes);
   // Read a number; null for 0. Throw Error if there is no such object.
   Tensor tensor(ImageInput* in) const;

@@ -238,7 +238,7 @@ def main(argv: list[str] | None = None) -> int:
         if args.command == "launch":
             _reject_engine_options(args)
             return launch.run(args)
-        deadline = args.wait + 180 if args.command == "upgrade" else 5.0
+        deadline = args.wait + 480 if args.command == "upgrade" else 5.0
         admin = _C.Admin(
             args.address, args.token, deadline, admin_token=args.admin_token, fingerprint=args.fingerprint, ca=args.ca
         )

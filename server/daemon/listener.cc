@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <optional>
+#include <thread>
 #include <utility>
 
 #include "proto/credentials.h"
@@ -37,6 +38,9 @@ constexpr std::chrono::milliseconds kHandlersTimeout{2000};
 // Time to send the calls' final statuses. Short, because an idle client may not read its
 // connection for seconds.
 constexpr std::chrono::milliseconds kGrace{30};
+
+// Until the clients know that their connections are being closed, and calls that they have sent before have arrived.
+constexpr std::chrono::milliseconds kLateCalls{300};
 
 void configure(grpc::ServerBuilder& builder, const Limits& limits, size_t least_bytes) {
   auto message_bytes =
@@ -155,6 +159,18 @@ std::vector<Listener::Socket> Listener::sockets() const {
     sockets.push_back({each.fd.get(), are_own_[sockets.size()]});
   }
   return sockets;
+}
+
+void Listener::finish_inference(std::chrono::milliseconds timeout) {
+  impl_->sessions.end_streams();
+  // Tells the clients to use other connections, and waits for all calls: also for those of sessions, which end with the
+  // process.
+  std::thread([server = impl_->server.get(), timeout] {
+    server->Shutdown(std::chrono::system_clock::now() + timeout);
+  }).detach();
+  std::this_thread::sleep_for(kLateCalls);
+  impl_->admission.wait_for_calls(CallAdmission::Kind::kInference, timeout);
+  std::this_thread::sleep_for(kLateCalls);  // for the answers to leave this process
 }
 
 void Listener::shut_down(std::chrono::milliseconds timeout) {

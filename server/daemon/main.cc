@@ -38,6 +38,7 @@
 #include "server/daemon/listener.h"
 #include "server/daemon/operator_folder.h"
 #include "server/daemon/private_folder.h"
+#include "server/daemon/served_models.h"
 #include "server/daemon/service_manager.h"
 #include "server/daemon/shutdown_signal.h"
 #include "server/daemon/upgrade.h"
@@ -76,6 +77,11 @@ constexpr double kUpgradeWaitSeconds = 10;
 // Attempts to open the HTTP listener after an upgrade.
 constexpr int kHttpAttempts = 250;
 constexpr std::chrono::milliseconds kHttpPause{20};
+// For the process that replaces this one to load the models.
+constexpr std::chrono::milliseconds kModelsTime{300'000};
+// After that, for this one to answer the inference requests that it has; until connections of HTTP without one are
+// closed.
+constexpr std::chrono::milliseconds kFinishTime{60'000}, kHttpIdle{1'000};
 
 int print_error(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
@@ -461,7 +467,11 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
     control = *std::move(started);
   }
   if (takeover != nullptr) {
-    if (absl::Status status = takeover->run(sessions, *auth); !status.ok()) {
+    const auto load_models = [&]() -> absl::Status {
+      return models.repository ? await_served_models(*models.repository, takeover->served(), kModelsTime)
+                               : absl::OkStatus();
+    };
+    if (absl::Status status = takeover->run(sessions, *auth, load_models); !status.ok()) {
       // The sessions, their images on the disk and the sockets' files are still the old process's, so nothing is
       // closed here.
       print_error(status);
@@ -480,7 +490,9 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
     const TlsFiles files = address.ok() && address->is_local() ? TlsFiles() : flags.tls;
     const HttpServer::Sources sources{
         *auth, **audit, sessions, status, metrics, gpus.get(), inference ? &*inference : nullptr};
-    auto started = address.ok() ? HttpServer::start(*address, files, sources) : address.status();
+    std::vector<InheritedSocket> sockets;
+    if (takeover != nullptr) sockets = takeover->take_http_sockets();
+    auto started = address.ok() ? HttpServer::start(*address, files, sources, std::move(sockets)) : address.status();
     // The process that this one replaces exits in a moment.
     for (int i = 0; takeover != nullptr && i < kHttpAttempts && address.ok() && !started.ok(); ++i) {
       std::this_thread::sleep_for(kHttpPause);
@@ -499,10 +511,22 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   }
   const std::string names = log_addresses(flags, **listener);
   manager.ready(absl::StrCat("listening on ", names));
-  Upgrade upgrade({command, why_not_upgraded(flags)}, sessions, **listener, manager, [&shutdown] { shutdown.end(); });
+  Upgrade::Options replacing{command, why_not_upgraded(flags)};
+  if (http) replacing.http = http->sockets();
+  if (models.repository) {
+    replacing.start_time += kModelsTime;
+    replacing.served = [&repository = *models.repository] { return served_models(repository); };
+  }
+  Upgrade upgrade(std::move(replacing), sessions, **listener, manager, [&shutdown] { shutdown.end(); });
   upgrade_once_served.store(&upgrade, std::memory_order_release);
   const char* reason = shutdown.wait(flags.private_engine, flags.client_fd);
   if (upgrade.done()) {  // the sessions and the socket files belong to the new process
+    if (inference) {     // requests that this process has received are answered
+      std::thread paths;
+      if (http) paths = std::thread([&] { http->finish(kHttpIdle, kFinishTime); });
+      (*listener)->finish_inference(kFinishTime);
+      if (paths.joinable()) paths.join();
+    }
     remove_offloaded();
     spdlog::default_logger()->flush();
     _exit(0);

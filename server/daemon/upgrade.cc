@@ -19,6 +19,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "distributed/group_image.h"
 #include "engine/schema/error.h"
 #include "server/daemon/image_pipe.h"
 #include "server/daemon/operator_folder.h"
@@ -31,12 +32,15 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// The variable's value has a character per listening socket: '1' if the daemon itself had opened it, else '0'.
+// The variable's value has a character per listening socket: '1' if the daemon itself had opened it, else '0'; 'H' for
+// those of HTTP, which follow.
 constexpr char kVariable[] = "TELETENSOR_TAKEOVER";
 // What memory_in_use() returned in the old process. A version that does not know it needs more time for the sessions.
 constexpr char kMemoryVariable[] = "TELETENSOR_TAKEOVER_MEMORY";
 // What loaded_operators() returned in the old process.
 constexpr char kOperatorsVariable[] = "TELETENSOR_TAKEOVER_OPERATORS";
+// What Options::served() returned in the old process.
+constexpr char kServedVariable[] = "TELETENSOR_TAKEOVER_MODELS";
 constexpr int kImages = 3, kAnswers = 4, kFirstSocket = 5;
 constexpr size_t kMaxSockets = 64;
 constexpr int kPipeBytes = 1 << 20;
@@ -48,6 +52,8 @@ constexpr char kReady = 'R', kAdopted = 'A', kFailed = 'F';
 
 // How long a session is waited for at a time, while others are waiting too.
 constexpr std::chrono::milliseconds kTurn{20};
+// For which members of process groups continue, if one of them cannot be held.
+constexpr std::chrono::milliseconds kGroupPause{7};
 // For the new process to obtain memory, as a part of Options::start_time.
 constexpr std::chrono::seconds kPrepareTime{40};
 // For the new process to read an image, without progress of the writer.
@@ -69,7 +75,8 @@ class Upgrade::Successor {
 
   absl::Status start(const Options& options, const std::vector<Listener::Socket>& sockets,
                      const ServiceManager& manager) {
-    if (sockets.size() > kMaxSockets) return absl::FailedPreconditionError("the daemon listens on too many addresses");
+    if (sockets.size() + options.http.size() > kMaxSockets)
+      return absl::FailedPreconditionError("the daemon listens on too many addresses");
     int images[2], answers[2];
     if (pipe2(images, O_CLOEXEC) != 0) return cannot_start(errno);
     images_.reset(images[1]);
@@ -91,6 +98,10 @@ class Upgrade::Successor {
       copied = copied && pass(socket.fd);
       kinds += socket.is_own ? '1' : '0';
     }
+    for (const int socket : options.http) {
+      copied = copied && pass(socket);
+      kinds += 'H';
+    }
     if (!copied) return cannot_start(errno);
 
     std::vector<std::string> variables;
@@ -98,6 +109,7 @@ class Upgrade::Successor {
     variables.push_back(absl::StrCat(kVariable, "=", kinds));
     variables.push_back(absl::StrCat(kMemoryVariable, "=", memory_in_use()));
     variables.push_back(absl::StrCat(kOperatorsVariable, "=", loaded_operators()));
+    if (options.served) variables.push_back(absl::StrCat(kServedVariable, "=", options.served()));
     if (manager.is_present()) variables.push_back(absl::StrCat("NOTIFY_SOCKET=", manager.address()));
     std::vector<char*> environment, arguments;
     for (std::string& each : variables) environment.push_back(each.data());
@@ -175,6 +187,61 @@ class Upgrade::Successor {
   FileDescriptor images_, answers_;
 };
 
+namespace {
+
+using Held = std::vector<std::shared_ptr<Session>>;
+
+std::string named(const Session& session, absl::string_view reason) {
+  return absl::StrCat("session ", session.id(), " of ", session.client(), ": ", reason);
+}
+
+// A rank that is held keeps the others in a collective that it has not entered. If some session is still waited for,
+// lets members of groups continue for a moment, and waits for them again.
+void release_groups(Held* held, Held* waiting) {
+  if (waiting->empty()) return;
+  const auto first = std::stable_partition(held->begin(), held->end(), [](const std::shared_ptr<Session>& session) {
+    return session->group_members().empty();
+  });
+  if (first == held->end()) return;
+  for (auto at = first; at != held->end(); ++at) {
+    (*at)->release();
+    waiting->push_back(std::move(*at));
+  }
+  held->erase(first, held->end());
+  std::this_thread::sleep_for(kGroupPause);
+}
+
+// Moves the sessions whose groups cannot be passed on now from `held` to `waiting`. Returns their reasons.
+std::vector<std::string> refuse_groups(Held* held, Held* waiting) {
+  std::vector<distributed::GroupMember> members;
+  std::vector<size_t> counts;
+  for (const auto& session : *held) {
+    std::vector<distributed::GroupMember> own = session->group_members();
+    counts.push_back(own.size());
+    members.insert(members.end(), std::make_move_iterator(own.begin()), std::make_move_iterator(own.end()));
+  }
+  const std::vector<std::string> whys = distributed::why_not_passed(members);
+  std::vector<std::string> reasons;
+  Held passed;
+  size_t at = 0;
+  for (size_t i = 0; i < held->size(); ++i) {
+    std::string why;
+    for (size_t end = at + counts[i]; at < end; ++at) why = why.empty() ? whys[at] : why;
+    std::shared_ptr<Session>& session = (*held)[i];
+    if (why.empty()) {
+      passed.push_back(std::move(session));
+      continue;
+    }
+    reasons.push_back(named(*session, why));
+    session->release();
+    waiting->push_back(std::move(session));
+  }
+  *held = std::move(passed);
+  return reasons;
+}
+
+}  // namespace
+
 absl::StatusOr<v1::UpgradeReply> Upgrade::run(const v1::UpgradeRequest& request) {
   MutexLock lock(mutex_);
   if (done()) return absl::FailedPreconditionError("the engine was replaced already");
@@ -218,6 +285,7 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
   std::vector<std::string> reasons;
   for (bool last = false; !waiting.empty() && !last;) {
     last = Clock::now() >= deadline;
+    release_groups(&held, &waiting);
     std::vector<std::shared_ptr<Session>> again;
     reasons.clear();
     for (std::shared_ptr<Session>& session : waiting) {
@@ -230,6 +298,8 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
       }
     }
     waiting = std::move(again);
+    if (!waiting.empty() && !last) continue;
+    for (std::string& reason : refuse_groups(&held, &waiting)) reasons.push_back(std::move(reason));
   }
   for (const std::string& reason : reasons) reply.add_lost(reason);
   if (reply.lost_size() != 0 && !request.force()) {
@@ -268,6 +338,7 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
   if (absl::Status status = successor.await(kAdopted, kAnswerTime); !status.ok()) return status;
   reply.set_bytes(reply.bytes() + shared.bytes());
   reply.set_pid(successor.pid());
+  for (const auto& session : held) session->end_stores();
   if (!successor.release()) return absl::FailedPreconditionError("the new process has ended");
   failed = false;
   reply.set_pause_seconds(std::chrono::duration<double>(Clock::now() - paused).count());
@@ -285,6 +356,8 @@ absl::StatusOr<std::unique_ptr<Takeover>> Takeover::from_environment() {
   unsetenv(kMemoryVariable);
   if (const char* const operators = std::getenv(kOperatorsVariable)) takeover->operators_ = operators;
   unsetenv(kOperatorsVariable);
+  if (const char* const served = std::getenv(kServedVariable)) takeover->served_ = served;
+  unsetenv(kServedVariable);
   for (int fd : {kImages, kAnswers}) {
     if (fcntl(fd, F_SETFD, FD_CLOEXEC) != 0) {
       return absl::InvalidArgumentError(absl::StrCat(kVariable, " is set, but descriptor ", fd, " is not open"));
@@ -296,12 +369,25 @@ absl::StatusOr<std::unique_ptr<Takeover>> Takeover::from_environment() {
     absl::StatusOr<InheritedSocket> socket = take_socket(kFirstSocket + static_cast<int>(i), "");
     if (!socket.ok()) return socket.status();
     socket->is_own = kinds[i] == '1';
-    takeover->sockets_.push_back(*std::move(socket));
+    (kinds[i] == 'H' ? takeover->http_sockets_ : takeover->sockets_).push_back(*std::move(socket));
   }
   return takeover;
 }
 
-absl::Status Takeover::run(Sessions& sessions, const Auth& auth) {
+namespace {
+
+// The old process has ended its stores, and the sessions continue whatever becomes of their groups.
+void resume_groups(Session& session) {
+  try {
+    session.resume_groups();
+  } catch (const Error& error) {
+    spdlog::error("session {}: its process groups do not continue: {}", session.id(), error.message());
+  }
+}
+
+}  // namespace
+
+absl::Status Takeover::run(Sessions& sessions, const Auth& auth, absl::FunctionRef<absl::Status()> prepare) {
   const auto fail_with = [&](const absl::Status& status) {
     const std::string text = kFailed + std::string(status.message());
     write_all(answers_.get(), text.data(), text.size());
@@ -309,6 +395,7 @@ absl::Status Takeover::run(Sessions& sessions, const Auth& auth) {
     return status;
   };
   if (absl::Status status = check_loaded_operators(operators_); !status.ok()) return fail_with(status);
+  if (absl::Status status = prepare(); !status.ok()) return fail_with(status);
   std::optional<PreparedMemory> memory;
   memory.emplace(memory_, Clock::now() + kPrepareTime);
   spdlog::debug("obtained {} bytes of memory for the sessions", memory->bytes());
@@ -318,11 +405,15 @@ absl::Status Takeover::run(Sessions& sessions, const Auth& auth) {
   try {
     for (char command = 0;;) {
       source.read(&command, 1);
-      if (command == kServe) return absl::OkStatus();
+      if (command == kServe) {
+        for (const std::shared_ptr<Session>& session : sessions.all()) resume_groups(*session);
+        return absl::OkStatus();
+      }
       memory.reset();
       if (command == kShared) {
         const auto named = [&](absl::string_view name) { return auth.named(name); };
-        if (absl::Status status = sessions.adopt_shared(named, &blocks, &source); !status.ok()) return fail_with(status);
+        if (absl::Status status = sessions.adopt_shared(named, &blocks, &source); !status.ok())
+          return fail_with(status);
         check(write_all(answers_.get(), &kAdopted, 1), "the old process has ended");
         continue;
       }

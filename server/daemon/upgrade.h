@@ -22,6 +22,7 @@
 #include <string>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "base/file_descriptor.h"
@@ -42,6 +43,8 @@ class Upgrade {
     std::vector<std::string> command;              // the program's path and its arguments
     std::string refusal;                           // why this daemon cannot be upgraded; empty: it can
     std::chrono::milliseconds start_time{60'000};  // for the new process to become ready
+    std::function<std::string()> served{};         // the models that are served (served_models()); empty: none
+    std::vector<int> http{};                       // the listening sockets of HTTP
   };
 
   // All references must outlive this object. `exit` requests this process to end.
@@ -77,15 +80,20 @@ class Takeover {
   // descriptors.
   static absl::StatusOr<std::unique_ptr<Takeover>> from_environment();
   std::vector<InheritedSocket> take_sockets() { return std::move(sockets_); }
+  std::vector<InheritedSocket> take_http_sockets() { return std::move(http_sockets_); }
+  // The models that the old process serves, as served_models() returned them.
+  const std::string& served() const { return served_; }
   // Reports that this process is ready, receives the sessions, and returns when it has to serve them. On an error the
   // process must exit: the old one continues.
-  absl::Status run(Sessions& sessions, const Auth& auth);
+  // `prepare` is called first; with an error the old process continues.
+  absl::Status run(Sessions& sessions, const Auth& auth, absl::FunctionRef<absl::Status()> prepare);
 
  private:
   Takeover() = default;
   FileDescriptor images_, answers_;
-  std::vector<InheritedSocket> sockets_;
+  std::vector<InheritedSocket> sockets_, http_sockets_;
   std::string memory_;     // what the old process had in use (prepared_memory.h)
+  std::string served_;     // models
   std::string operators_;  // that the old process had loaded (operator_folder.h)
 };
 

@@ -73,11 +73,15 @@ ssize_t send_some(int fd, SSL* ssl, absl::string_view bytes, uint32_t* events) {
 absl::StatusOr<std::unique_ptr<HttpConnections>> HttpConnections::start(Address* address, std::unique_ptr<HttpTls> tls,
                                                                         const Options& options, Answer answer,
                                                                         std::function<bool(absl::string_view)> is_quick,
-                                                                        Admit admit) {
-  std::vector<Address> addresses = {*address};
-  absl::StatusOr<std::vector<ListeningSocket>> sockets = open_listening_sockets(&addresses);
-  if (!sockets.ok()) return sockets.status();
-  *address = addresses[0];
+                                                                        Admit admit,
+                                                                        std::vector<ListeningSocket> inherited) {
+  absl::StatusOr<std::vector<ListeningSocket>> sockets = std::move(inherited);
+  if (sockets->empty()) {
+    std::vector<Address> addresses = {*address};
+    sockets = open_listening_sockets(&addresses);
+    if (!sockets.ok()) return sockets.status();
+    *address = addresses[0];
+  }
   std::unique_ptr<HttpConnections> connections(new HttpConnections(
       *std::move(sockets), std::move(tls), options, std::move(answer), std::move(is_quick), std::move(admit)));
   if (!connections->epoll_ || !connections->wake_) return absl::ResourceExhaustedError("no file descriptors for HTTP");
@@ -121,6 +125,36 @@ HttpConnections::~HttpConnections() {
   for (std::thread& thread : threads_) thread.join();
 }
 
+std::vector<int> HttpConnections::sockets() const {
+  std::vector<int> sockets;
+  for (const FileDescriptor& each : listeners_) sockets.push_back(each.get());
+  return sockets;
+}
+
+void HttpConnections::finish(std::chrono::milliseconds idle, std::chrono::milliseconds timeout) {
+  constexpr std::chrono::milliseconds kPoll{10};
+  busy_ = 1;  // until the serving thread has counted
+  finishing_ = true;
+  eventfd_write(wake_.get(), 1);
+  const auto began = Clock::now();
+  for (;;) {
+    std::this_thread::sleep_for(kPoll);
+    const auto passed = Clock::now() - began;
+    if (passed >= timeout || (busy_ == 0 && (open_ == 0 || passed >= idle))) return;
+    eventfd_write(wake_.get(), 1);  // to count again
+  }
+}
+
+void HttpConnections::count_connections() {
+  size_t busy = 0;
+  for (const auto& [id, each] : connections_) {
+    const bool is_idle = (each.step == Step::kReceive && each.text.empty()) || each.step == Step::kDiscard;
+    busy += is_idle ? 0 : 1;
+  }
+  open_ = connections_.size();
+  busy_ = busy;
+}
+
 void HttpConnections::watch(int operation, int fd, uint64_t id, uint32_t events) {
   epoll_event event{};
   event.events = events;
@@ -136,10 +170,13 @@ void HttpConnections::serve() {
       MutexLock lock(mutex_);
       if (stopping_) return;
     }
+    if (finishing_ && !std::exchange(is_finishing_, true)) {
+      for (const FileDescriptor& each : listeners_) watch(EPOLL_CTL_DEL, each.get(), 0, 0);
+    }
     for (int i = 0; i < ready; ++i) {
       const uint64_t id = events[i].data.u64;
       if (id < listeners_.size()) {
-        accept_some(listeners_[id].get());
+        if (!is_finishing_) accept_some(listeners_[id].get());
       } else if (id == listeners_.size()) {
         collect_results();
       } else {
@@ -147,6 +184,7 @@ void HttpConnections::serve() {
       }
     }
     close_overdue();
+    if (is_finishing_) count_connections();
   }
 }
 
@@ -168,7 +206,7 @@ void HttpConnections::close_overdue() {
     if (each.step != Step::kAnswer && each.deadline <= now) overdue.push_back(id);
   }
   for (const uint64_t id : overdue) close(id);
-  if (paused_ && pause_end_ <= now) listen_again(true);
+  if (paused_ && pause_end_ <= now && !is_finishing_) listen_again(true);
 }
 
 void HttpConnections::listen_again(bool on) {
@@ -379,7 +417,11 @@ HttpConnections::Progress HttpConnections::begin_answer(Connection& connection, 
   if (answer.empty()) return Progress::kClosed;
   constexpr absl::string_view kKeep = "\r\nConnection: keep-alive\r\n";
   const absl::string_view head = absl::string_view(answer).substr(0, answer.find("\r\n\r\n") + 2);
-  connection.stays_open = !connection.has_more && head.find(kKeep) != absl::string_view::npos;
+  const size_t keep = head.find(kKeep);
+  connection.stays_open = !connection.has_more && keep != absl::string_view::npos && !is_finishing_;
+  if (is_finishing_ && keep != absl::string_view::npos) {
+    answer.replace(keep, kKeep.size(), "\r\nConnection: close\r\n");  // the client's next request needs another process
+  }
   waiting_bytes_ += answer.size();
   connection.text = std::move(answer);
   connection.moved = 0;

@@ -14,6 +14,7 @@
 // of a line is not limited, and it stops for good when accept() fails.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <deque>
@@ -63,13 +64,20 @@ class HttpConnections {
   };
   using Admit = std::function<Body(absl::string_view head, const std::string& peer)>;
 
-  // Listens on a TCP address and replaces its port 0. `tls` may be null: without TLS. `is_quick` selects requests that
-  // are answered at once, on the thread that serves all connections: their answers must not wait.
+  // Listens on a TCP address and replaces its port 0; with `inherited`, on these sockets of the address instead. `tls`
+  // may be null: without TLS. `is_quick` selects requests that are answered at once, on the thread that serves all
+  // connections: their answers must not wait.
   static absl::StatusOr<std::unique_ptr<HttpConnections>> start(Address* address, std::unique_ptr<HttpTls> tls,
                                                                 const Options& options, Answer answer,
                                                                 std::function<bool(absl::string_view)> is_quick,
-                                                                Admit admit = {});
+                                                                Admit admit = {},
+                                                                std::vector<ListeningSocket> inherited = {});
   ~HttpConnections();  // closes all connections
+  // The listening sockets. Valid until the object is destroyed.
+  std::vector<int> sockets() const;
+  // Accepts no more connections, closes each after its next answer, and returns when there are none, or after `idle`
+  // when no request is being received or answered, or after `timeout`.
+  void finish(std::chrono::milliseconds idle, std::chrono::milliseconds timeout);
   HttpConnections(const HttpConnections&) = delete;
   HttpConnections& operator=(const HttpConnections&) = delete;
 
@@ -126,6 +134,7 @@ class HttpConnections {
   Progress discard(Connection& connection, uint32_t* events);
   void collect_results();
   void close_overdue();
+  void count_connections();
   int milliseconds_left() const;
   void close(uint64_t id);
   // Of the computing threads:
@@ -150,6 +159,9 @@ class HttpConnections {
   Mutex mutex_;
   CondVar changed_, slow_changed_;
   bool stopping_ ABSL_GUARDED_BY(mutex_) = false;
+  std::atomic<bool> finishing_{false};
+  bool is_finishing_ = false;              // of the serving thread
+  std::atomic<size_t> open_{0}, busy_{0};  // connections; those with a request
   std::deque<Job> jobs_ ABSL_GUARDED_BY(mutex_), slow_jobs_ ABSL_GUARDED_BY(mutex_);  // at most one per connection
   std::vector<Result> results_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::thread> threads_;

@@ -153,8 +153,15 @@ HttpServer::HttpServer(std::unique_ptr<Impl> impl, std::string url) : impl_(std:
 
 HttpServer::~HttpServer() = default;
 
+std::vector<int> HttpServer::sockets() const { return impl_->connections->sockets(); }
+
+void HttpServer::finish(std::chrono::milliseconds idle, std::chrono::milliseconds timeout) {
+  impl_->connections->finish(idle, timeout);
+}
+
 absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& address, const TlsFiles& tls,
-                                                              const Sources& sources) {
+                                                              const Sources& sources,
+                                                              std::vector<InheritedSocket> inherited) {
   if (address.is_unix()) return absl::InvalidArgumentError("expected HOST:PORT for HTTP, got a unix socket");
   std::unique_ptr<HttpTls> encryption;
   if (!tls.certificate.empty()) {
@@ -166,6 +173,11 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
   auto impl = std::make_unique<Impl>(sources, address.is_local());
   impl->router.set_default_headers({{"X-Content-Type-Options", "nosniff"}, {"Cache-Control", "no-store"}});
   Address actual = address;
+  std::vector<ListeningSocket> sockets;
+  for (InheritedSocket& each : inherited) {
+    actual = each.address;
+    sockets.push_back({std::move(each.fd), false});
+  }
   HttpConnections::Options options;
   HttpConnections::Admit admit;
   if (sources.inference != nullptr) {
@@ -185,7 +197,7 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
         return impl.inference && InferencePaths::has(request) ? impl.inference->answer(request, peer)
                                                               : impl.router.answer(request, peer);
       },
-      &is_probe, std::move(admit));
+      &is_probe, std::move(admit), std::move(sockets));
   if (!connections.ok()) return connections.status();
   impl->connections = *std::move(connections);
   return std::unique_ptr<HttpServer>(

@@ -14,8 +14,10 @@
 // /v2 also POST, with the rights that server/serving/rest.h states. Thread-safe; runs the threads of HttpConnections.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include "absl/status/statusor.h"
 #include "proto/certificate.h"
@@ -25,6 +27,7 @@
 #include "server/http/metrics.h"
 #include "server/rpc/address.h"
 #include "server/rpc/auth.h"
+#include "server/rpc/inherited_sockets.h"
 #include "server/serving/inference_server.h"
 
 namespace tt::server {
@@ -44,9 +47,15 @@ class HttpServer {
 
   // Listens on `address`, with TLS if `tls` has a certificate, which is read again when it changes. FAILED_PRECONDITION
   // with a one-line message if it cannot listen.
+  // With `inherited` sockets of the address, it uses these.
   static absl::StatusOr<std::unique_ptr<HttpServer>> start(const Address& address, const TlsFiles& tls,
-                                                           const Sources& sources);
+                                                           const Sources& sources,
+                                                           std::vector<InheritedSocket> inherited = {});
   ~HttpServer();
+
+  // See HttpConnections.
+  std::vector<int> sockets() const;
+  void finish(std::chrono::milliseconds idle, std::chrono::milliseconds timeout);
 
   // With the actual port.
   const std::string& url() const { return url_; }

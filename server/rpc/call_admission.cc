@@ -125,6 +125,14 @@ void CallAdmission::wait_until_idle(std::chrono::milliseconds timeout) {
   }
 }
 
+void CallAdmission::wait_for_calls(Kind kind, std::chrono::milliseconds timeout) {
+  MutexLock lock(mutex_);
+  for (const auto deadline = Clock::now() + timeout;
+       counts_[static_cast<size_t>(kind)].all != 0 && Clock::now() < deadline;) {
+    released_.wait_until(mutex_, deadline);
+  }
+}
+
 void CallAdmission::watch() {
   MutexLock lock(mutex_);
   while (!ending_) {

@@ -85,6 +85,8 @@ class CallAdmission {
   absl::StatusOr<Slot> admit(Kind kind, const grpc::ServerContextBase& context);
   // Waits until the handlers of all admitted calls but Admin's and Reflection's have returned, at most for `timeout`.
   void wait_until_idle(std::chrono::milliseconds timeout);
+  // The same for the calls of one kind.
+  void wait_for_calls(Kind kind, std::chrono::milliseconds timeout);
   void authenticated(const std::string& peer) const { observer_.authenticated(peer); }
   // Ends a call at once with `status`, without waiting for the peer to read it, and logs it (rate-limited). A
   // synchronous handler returns the result.

@@ -53,6 +53,10 @@ namespace tt {
 class ImageOutput;
 }
 
+namespace tt::distributed {
+struct GroupMember;
+}  // namespace tt::distributed
+
 namespace tt::server {
 
 // A tensor's bytes that are ready to be sent, or its error.
@@ -188,16 +192,24 @@ class Session {
   // Waits until no frame runs and an image would be complete, and lets no frame and no upload proceed until release().
   // While an image would lack something, such as a backward pass that waits for the client's hooks, frames continue.
   // FAILED_PRECONDITION with the reason if that is so at the deadline, NOT_FOUND if the session has ended.
-  // `is_passed`: all sessions are passed to another process, with what they share; otherwise this one's image is stored.
+  // `is_passed`: all sessions are passed to another process, with what they share; otherwise this one's image is
+  // stored.
   absl::Status hold(std::chrono::steady_clock::time_point deadline, bool is_passed = false);
   void release();
   // Writes an image. Requires hold(). Throws Error: NotImplementedError, before anything is written, if the session has
-  // something that cannot be part of an image. `blocks` are the bytes that the images of all sessions have in common; null:
-  // this is the only image.
+  // something that cannot be part of an image. `blocks` are the bytes that the images of all sessions have in common;
+  // null: this is the only image.
   void write_image(ImageSink* sink, ImageBlocks* blocks = nullptr);
   // Restores what write_image() has written after the record, into a session without frames. Throws Error; the session
   // must then be destroyed.
   void read_image(ImageSource* source, ImageBlocks* blocks = nullptr);
+  // Its memberships of process groups, for the process that continues the session (distributed/group_image.h). Require
+  // hold().
+  std::vector<distributed::GroupMember> group_members();
+  // Ends the stores that the session serves, so that the other process can serve them at the same ports.
+  void end_stores();
+  // Serves the stores of the image that was read, and forms its groups again, in the background.
+  void resume_groups();
   // Set by the instruction session_persist.
   Persistence persistence() const {
     MutexLock lock(progress_mutex_);

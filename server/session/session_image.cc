@@ -8,6 +8,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "autograd/image.h"
+#include "distributed/group_service.h"
 #include "engine/session/image.h"
 #include "server/session/image_parts.h"
 #include "server/session/publish_service.h"
@@ -84,6 +85,7 @@ absl::Status Session::hold(std::chrono::steady_clock::time_point deadline, bool 
       context_.finish_device_work();
       store_async_errors();
       if (auto* shares = context_.services.find<ShareService>()) shares->set_passed(is_passed);
+      if (auto* groups = context_.services.find<distributed::GroupService>()) groups->set_passed(is_passed);
       if (auto* published = context_.services.find<PublishService>()) published->set_passed(is_passed);
       reason = unsaved(context_);
       if (reason.empty()) {
@@ -102,6 +104,26 @@ absl::Status Session::hold(std::chrono::steady_clock::time_point deadline, bool 
   release();
   if (over()) return absl::NotFoundError("the session has ended");
   return absl::FailedPreconditionError(reason);
+}
+
+std::vector<distributed::GroupMember> Session::group_members() {
+  MutexLock lock(mutex_);
+  const auto* groups = context_.services.find<distributed::GroupService>();
+  return over() || groups == nullptr ? std::vector<distributed::GroupMember>() : groups->members();
+}
+
+void Session::end_stores() {
+  MutexLock lock(mutex_);
+  if (auto* groups = context_.services.find<distributed::GroupService>(); groups != nullptr && !over())
+    groups->end_stores();
+}
+
+void Session::resume_groups() {
+  MutexLock execution(execution_mutex_);
+  MutexLock lock(mutex_);
+  ContextScope context(&context_);
+  if (auto* groups = context_.services.find<distributed::GroupService>(); groups != nullptr && !over())
+    groups->resume();
 }
 
 void Session::release() {
@@ -125,6 +147,9 @@ std::vector<Ref<Storage>> Session::write_structure(ImageBlocks* blocks, ImageOut
   const auto* shares = blocks == nullptr ? nullptr : context_.services.find<ShareService>();
   rest.flag(shares != nullptr);
   if (shares != nullptr) shares->write_image(&tensors, &rest);
+  const auto* groups = blocks == nullptr ? nullptr : context_.services.find<distributed::GroupService>();
+  rest.flag(groups != nullptr);
+  if (groups != nullptr) groups->write_image(&tensors, &rest);
   std::vector<Ref<Storage>> contents = tensors.write(blocks, structure);
   structure->append(rest);
   return contents;
@@ -232,6 +257,11 @@ void Session::read_image(ImageSource* source, ImageBlocks* blocks) try {
     auto* shares = context_.services.find<ShareService>();
     check(blocks != nullptr && shares != nullptr, "[image] expected no exported tensors");
     shares->read_image(&in, objects);
+  }
+  if (in.flag()) {
+    auto* groups = context_.services.find<distributed::GroupService>();
+    check(blocks != nullptr && groups != nullptr, "[image] expected no process groups");
+    groups->read_image(&in, objects);
   }
   check(in.at_end(), "[image] the image has more than was expected");
   uint32_t checksum = 0;

@@ -59,8 +59,7 @@ absl::StatusOr<SessionStore::Stored> open_image(const fs::path& path) {
   }
   SessionStore::Stored stored;
   stored.path = path.native();
-  stored.source =
-      std::make_unique<FileSource>(std::move(file), static_cast<uint64_t>(status.st_size), path.native());
+  stored.source = std::make_unique<FileSource>(std::move(file), static_cast<uint64_t>(status.st_size), path.native());
   try {
     stored.record = read_record(stored.source.get());
   } catch (const Error& error) {
@@ -85,8 +84,7 @@ struct SessionStore::Writer::File {
   std::optional<CheckpointRoot::Room> room;
 };
 
-absl::StatusOr<std::shared_ptr<SessionStore>> SessionStore::open(const fs::path& folder,
-                                                                 bool takes_over) {
+absl::StatusOr<std::shared_ptr<SessionStore>> SessionStore::open(const fs::path& folder, bool takes_over) {
   const auto failed = [&](absl::string_view what) {
     return absl::FailedPreconditionError(absl::StrCat("--state-dir ", folder.native(), ": ", what));
   };
@@ -112,6 +110,8 @@ void SessionStore::wait_for_lock() {
   while (flock(lock_.get(), LOCK_EX) != 0 && errno == EINTR) {
   }
 }
+
+void SessionStore::release_lock() { flock(lock_.get(), LOCK_UN); }
 
 absl::Status SessionStore::scan() {
   std::error_code error;
@@ -142,7 +142,8 @@ fs::path SessionStore::path_of(const std::string& principal, const std::string& 
 absl::StatusOr<std::unique_ptr<SessionStore::Writer>> SessionStore::begin(const SessionRecord& record,
                                                                           const std::shared_ptr<Quota>& quota) {
   if (!is_folder_name(record.principal)) {
-    return absl::FailedPreconditionError(absl::StrCat("expected a principal with a name, got '", record.principal, "'"));
+    return absl::FailedPreconditionError(
+        absl::StrCat("expected a principal with a name, got '", record.principal, "'"));
   }
   const fs::path path = path_of(record.principal, record.key_digest);
   try {

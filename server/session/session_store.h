@@ -1,5 +1,5 @@
-// SessionStore: the images of sessions in the engine's folder --state-dir, from which they continue after the engine has
-// ended and started again.
+// SessionStore: the images of sessions in the engine's folder --state-dir, from which they continue after the engine
+// has ended and started again.
 //
 // The folder has a subfolder per principal, and a file per session that is named for the digest of its key. Files are
 // replaced atomically, so that one complete image exists, and are readable by the engine's user only. A principal's
@@ -33,6 +33,8 @@ class SessionStore {
   // error is one line.
   static absl::StatusOr<std::shared_ptr<SessionStore>> open(const std::filesystem::path& folder, bool takes_over);
   void wait_for_lock();
+  // Lets the process that replaces this one use the folder; this one does not any more.
+  void release_lock();
 
   // An image's file while it is written. Destroyed without commit(), it leaves the previous image.
   class Writer;
@@ -57,7 +59,8 @@ class SessionStore {
   Clock::time_point remove_expired();
 
  private:
-  SessionStore(std::filesystem::path folder, FileDescriptor lock) : folder_(std::move(folder)), lock_(std::move(lock)) {}
+  SessionStore(std::filesystem::path folder, FileDescriptor lock)
+      : folder_(std::move(folder)), lock_(std::move(lock)) {}
   absl::Status scan();
   std::filesystem::path path_of(const std::string& principal, const std::string& key_digest) const;
 

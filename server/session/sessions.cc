@@ -599,6 +599,15 @@ size_t Sessions::size() const {
   return entries_.size() + closing_.size();
 }
 
+void Sessions::end_streams() {
+  if (options_.store) options_.store->release_lock();
+  MutexLock lock(mutex_);
+  for (auto& [key, entry] : entries_) {
+    entry.session->park();
+    if (entry.cancel) entry.cancel();
+  }
+}
+
 void Sessions::stop() {
   MutexLock lock(mutex_);
   stopped_ = true;

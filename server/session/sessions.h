@@ -136,6 +136,8 @@ class Sessions {
   // The number of publications. Those that persist remain without sessions.
   size_t publications() const;
   Publications& published() const { return *publications_; }
+  // Another process continues all sessions, which are held: ends their streams, so that the clients go there.
+  void end_streams();
   // Refuses Hello from now on.
   void stop();
   // Lets running frames continue for `timeout` and starts no new ones; then cancels the remaining frames, and waits

@@ -9,8 +9,7 @@
 
 namespace tt::server {
 
-void Sessions::write_shared(absl::FunctionRef<bool(uint64_t session)> is_passed, ImageBlocks* blocks,
-                            ImageSink* sink) {
+void Sessions::write_shared(absl::FunctionRef<bool(uint64_t session)> is_passed, ImageBlocks* blocks, ImageSink* sink) {
   ImageOutput structure;
   std::vector<Ref<Storage>> contents;
   publications_->write_image(is_passed, blocks, &structure, &contents);

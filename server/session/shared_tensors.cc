@@ -159,8 +159,8 @@ void SharedTensors::read_image(ImageInput* in, ImageBlocks* blocks, uint64_t max
       read.value.tensor = tensor_in_image(in->meta(), std::move(storage));
     }
     check(read.value.error || read.value.tensor, "[image] expected an exported tensor");
-    distributed::check_ok(offers->offer(
-        read.capability, std::make_shared<const OfferedValue>(std::move(read.value)), owner, read.left));
+    distributed::check_ok(
+        offers->offer(read.capability, std::make_shared<const OfferedValue>(std::move(read.value)), owner, read.left));
   }
   offers->limit_all(owner, ShareService::kAfterSession, max_bytes);
 }

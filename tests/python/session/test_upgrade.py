@@ -168,42 +168,6 @@ def test_everything_of_a_session_is_passed_on(tmp_path):
         assert result_of(engine.client(EVERYTHING)) == "done"
 
 
-GROUP = """
-import sys, time
-import teletensor as torch
-import teletensor.distributed as dist
-torch.connect(sys.argv[1])
-dist.init_process_group(rank=0, world_size=1, init_method="tcp://127.0.0.1:" + sys.argv[2])
-x = torch.ones(2)
-print(x.sum().item(), flush=True)
-sys.stdin = None
-while True:
-    time.sleep(0.05)
-    x.add_(1)
-    print(x.sum().item(), flush=True)
-"""
-
-
-def test_a_member_of_a_group_is_named(tmp_path):
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = probe.getsockname()[1]
-    with replaced_engine(tmp_path, "--peer-networks", "127.0.0.0/8") as engine:
-        member = engine.client(GROUP, str(port))
-        assert member.stdout.readline(), member.stderr.read()
-        pid = engine.pid
-        with pytest.raises(
-            ValueError, match=r"cannot pass on session 1 of python.*: it is a member of a process group"
-        ):
-            engine.upgrade(wait=0.2)
-        assert engine.pid == pid
-        assert member.stdout.readline(), "the session does not continue after a refused upgrade"
-        forced = engine.call("upgrade", "--wait", "0.2", "--force")
-        assert forced.returncode == 0, forced.stderr
-        assert "lost: session 1" in forced.stdout
-        assert "the session has ended" in member.communicate(timeout=60)[1]
-
-
 def test_the_old_process_continues_if_the_new_one_fails(tmp_path):
     program = tmp_path / "teletensord"
     shutil.copy(ENGINE, program)
