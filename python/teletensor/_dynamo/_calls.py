@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import abc
+import collections
 import enum
 import inspect
 import types
@@ -230,14 +231,17 @@ class Calls:
         if cls.__module__.startswith("teletensor.autograd.function"):
             raise Break("autograd.Function")
         if not is_python_class(cls) or any(
-            not is_python_class(base) and base is not object for base in cls.__mro__
+            not is_python_class(base) and base not in (object, dict, collections.OrderedDict) for base in cls.__mro__
         ):
             raise Break(f"a {cls.__name__} is created")
         new = self.class_attribute(cls, "__new__")
-        if new is object.__new__ or new is _MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
+        if issubclass(cls, dict) and new in (dict.__new__, collections.OrderedDict.__new__):
+            value: Value = ObjectValue(cls)
+            value.entries = DictValue({}, dict)
+        elif new is object.__new__ or new is _MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
             if getattr(cls, "__abstractmethods__", None):
                 raise Break("an abstract class")
-            value: Value = ObjectValue(cls)
+            value = ObjectValue(cls)
             if lookup(cls, "__init__") is object.__init__ and (args or kwargs):
                 return raise_(TypeError, f"{cls.__name__}() takes no arguments")
         else:
@@ -250,6 +254,8 @@ class Calls:
         init = self.class_attribute(cls, "__init__")
         if isinstance(init, types.FunctionType):
             self.call(self.wrap_class_function(init), [value, *args], kwargs)
+        elif getattr(value, "entries", None) is not None and init in (dict.__init__, collections.OrderedDict.__init__):
+            self.call_method(value, "__init__", args, kwargs)
         elif init is not object.__init__:
             raise Break(f"{cls.__name__}.__init__")
         return value

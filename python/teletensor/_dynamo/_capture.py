@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import dis
 import functools
 import inspect
@@ -115,7 +116,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
     handlers = _handlers.handlers
     constructors = _handlers.constructors
     handlers_of_functions: dict[Callable, Callable] = {
-        functools.update_wrapper: _builtins.update_wrapper,
+        functools.update_wrapper: _builtins.update_wrapper, inspect.signature: _builtins.signature,
         **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS,
     }
 
@@ -203,6 +204,8 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         """Remembers that an object is written, to replay it. The order is that of the first writes."""
         if value.source is not None and not self._has_source_for_writes(value):
             raise Break("a write to an object that cannot be read again")
+        if isinstance(value, DictValue) and value.is_of_object:
+            raise Break("a write to the __dict__ of an object")
         self.check_write(value)
         self.written.setdefault(id(value), value)
         self.keep.append(value)
@@ -436,8 +439,10 @@ class Capture:
     def _finish(self, ex: Executor, result: Value | None, broken: GraphBreak | None, before: tuple) -> Captured:
         code = Code(ex)
         modes = mode_state()
-        if any(g.frame.is_started and not g.is_finished and g.frame.is_in_handler for g in ex.generators):
-            raise Failed("a generator is suspended at the end of a graph")
+        suspended = [g.frame.code for g in ex.generators if g.frame.is_started and not g.is_finished and g.frame.is_in_handler]
+        suspended = [code for code in suspended if code is not collections.abc.Sequence.__iter__.__code__]  # has nothing to close
+        if suspended:
+            raise Failed(f"the generator {suspended[0].co_qualname} is suspended at the end of a graph")
         if result is not None:
             text = code.value(result)
         else:
