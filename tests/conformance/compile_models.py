@@ -44,7 +44,7 @@ EXPERTS = {
 # Family of transformers: the model's class, the options of its configuration, and the kind of its inputs.
 TRANSFORMERS: dict[str, tuple[str, dict, str]] = {
     "albert": ("AlbertForMaskedLM", {**SMALL, "embedding_size": 16}, "words"),
-    "bart": ("BartForConditionalGeneration", SEQUENCES, "words"),
+    "bart": ("BartForConditionalGeneration", SEQUENCES, "two texts"),
     "bert": ("BertForMaskedLM", SMALL, "words"),
     "bert_classifier": ("BertForSequenceClassification", SMALL, "words"),
     "big_bird": ("BigBirdForMaskedLM", {**SMALL, "attention_type": "original_full"}, "words"),
@@ -60,7 +60,7 @@ TRANSFORMERS: dict[str, tuple[str, dict, str]] = {
     "distilbert": ("DistilBertForMaskedLM", {"vocab_size": WORDS, "dim": 32, "n_layers": 2, "n_heads": 4, "hidden_dim": 48}, "words"),
     "electra": ("ElectraForMaskedLM", {**SMALL, "embedding_size": 16}, "words"),
     "ernie": ("ErnieForMaskedLM", SMALL, "words"),
-    "falcon": ("FalconForCausalLM", SMALL, "words"),
+    "falcon": ("FalconForCausalLM", {k: v for k, v in SMALL.items() if k != "head_dim"}, "words"),
     "fnet": ("FNetForMaskedLM", SMALL, "plain words"),
     "funnel": ("FunnelForMaskedLM", {"vocab_size": WORDS, "d_model": 32, "n_head": 4, "d_head": 8, "d_inner": 48, "block_sizes": [1, 1]},
                "words"),
@@ -79,23 +79,23 @@ TRANSFORMERS: dict[str, tuple[str, dict, str]] = {
     "led": ("LEDForConditionalGeneration", {
         "vocab_size": WORDS, "d_model": 32, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 4,
         "decoder_attention_heads": 4, "encoder_ffn_dim": 48, "decoder_ffn_dim": 48, "attention_window": 4,
-        "max_encoder_position_embeddings": 40, "max_decoder_position_embeddings": 40}, "words"),
+        "max_encoder_position_embeddings": 40, "max_decoder_position_embeddings": 40}, "two texts"),
     "llama": ("LlamaForCausalLM", SMALL, "words"),
     "longformer": ("LongformerForMaskedLM", {**SMALL, "attention_window": 4}, "words"),
-    "m2m_100": ("M2M100ForConditionalGeneration", SEQUENCES, "words"),
+    "m2m_100": ("M2M100ForConditionalGeneration", SEQUENCES, "two texts"),
     "mamba": ("MambaForCausalLM", {"vocab_size": WORDS, "hidden_size": 32, "num_hidden_layers": 2, "state_size": 4}, "words"),
-    "marian": ("MarianMTModel", SEQUENCES, "words"),
-    "mbart": ("MBartForConditionalGeneration", SEQUENCES, "words"),
+    "marian": ("MarianMTModel", SEQUENCES, "two texts"),
+    "mbart": ("MBartForConditionalGeneration", SEQUENCES, "two texts"),
     "mistral": ("MistralForCausalLM", {**SMALL, "sliding_window": 4}, "words"),
     "mixtral": ("MixtralForCausalLM", EXPERTS, "words"),
     "mobilebert": ("MobileBertForMaskedLM", {
         **SMALL, "embedding_size": 16, "true_hidden_size": 16, "intra_bottleneck_size": 16}, "words"),
     "mpnet": ("MPNetForMaskedLM", SMALL, "words"),
     "mpt": ("MptForCausalLM", {"vocab_size": WORDS, "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 40}, "words"),
-    "nystromformer": ("NystromformerForMaskedLM", {**SMALL, "num_landmarks": 4, "segment_means_seq_len": 8}, "eight words"),
+    "nystromformer": ("NystromformerForMaskedLM", {**SMALL, "num_landmarks": 4, "segment_means_seq_len": 8, "conv_kernel_size": 3}, "eight words"),
     "olmo": ("OlmoForCausalLM", SMALL, "words"),
     "opt": ("OPTForCausalLM", {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}, "words"),
-    "pegasus": ("PegasusForConditionalGeneration", SEQUENCES, "words"),
+    "pegasus": ("PegasusForConditionalGeneration", SEQUENCES, "two texts"),
     "phi": ("PhiForCausalLM", SMALL, "words"),
     "phi3": ("Phi3ForCausalLM", SMALL, "words"),
     "qwen2": ("Qwen2ForCausalLM", SMALL, "words"),
@@ -107,8 +107,8 @@ TRANSFORMERS: dict[str, tuple[str, dict, str]] = {
     "squeezebert": ("SqueezeBertForMaskedLM", {**SMALL, "embedding_size": 32}, "words"),
     "stablelm": ("StableLmForCausalLM", SMALL, "words"),
     "starcoder2": ("Starcoder2ForCausalLM", SMALL, "words"),
-    "t5": ("T5ForConditionalGeneration", T5, "words"),
-    "mt5": ("MT5ForConditionalGeneration", T5, "words"),
+    "t5": ("T5ForConditionalGeneration", T5, "two texts"),
+    "mt5": ("MT5ForConditionalGeneration", T5, "two texts"),
     "xglm": ("XGLMForCausalLM", {"vocab_size": WORDS, "d_model": 32, "ffn_dim": 48, "num_layers": 2, "attention_heads": 4,
                                  "max_position_embeddings": 40}, "words"),
     "xlm_roberta": ("XLMRobertaForMaskedLM", SMALL, "words"),
@@ -160,6 +160,8 @@ def _inputs(torch: Any, kind: str) -> dict:
     mask = torch.ones_like(words)
     mask[1, 6:] = 0
     found = {"input_ids": words} if kind == "plain words" else {"input_ids": words, "attention_mask": mask}
+    if kind == "two texts":
+        found["decoder_input_ids"] = torch.randint(3, WORDS, (2, 7))
     return {**found, "pixel_values": torch.randn(2, 3, 32, 32)} if kind == "pairs" else found
 
 

@@ -274,6 +274,7 @@ class Attributes:
             if value.original is None:
                 held = {k: (Constant(k), v) for k, v in value.attributes.items() if v is not DELETED}
                 value.instance_dict = DictValue(held)
+                value.instance_dict.owner = value
             elif value.attributes or type(vars(value.original)) is not dict:
                 raise Break(f"__dict__ of a {value.cls.__name__}")
             else:
@@ -281,7 +282,7 @@ class Attributes:
                 if not isinstance(found, DictValue):
                     raise Break(f"__dict__ of a {value.cls.__name__}")
                 value.instance_dict = found
-            value.instance_dict.is_of_object = True
+            value.instance_dict.is_of_object = value.original is not None
         return value.instance_dict
 
     def instance_attribute(self, value: ObjectValue, name: str) -> Value | None:

@@ -175,6 +175,21 @@ def _partial(ex, args, kwargs):
     return PartialValue(ex.real(args[0]), list(args[1:]), dict(kwargs))
 
 
+def parts_of_annotation(function: Any) -> Any:
+    """The handler of typing.get_args() or get_origin(): annotations do not change."""
+
+    def handler(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        value = ex.real(args[0]) if len(args) == 1 and not kwargs else None
+        if not isinstance(value, Constant):
+            raise Break(f"{function.__name__}() of something else than an annotation")
+        found = function(value.value)
+        if isinstance(found, tuple):
+            return SequenceValue([ex.wrap(part, constant(part)) for part in found], tuple)
+        return ex.wrap(found, constant(found))
+
+    return handler
+
+
 def signature(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """inspect.signature() of a function or method."""
     value = ex.real(args[0]) if args else None

@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import collections.abc
+import copy
 import dis
 import functools
 import inspect
 import os
 import sys
 import types
+import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import dot_product_attention
-from . import _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
+from . import _builtin_containers, _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
 from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
@@ -117,6 +119,8 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
     constructors = _handlers.constructors
     handlers_of_functions: dict[Callable, Callable] = {
         functools.update_wrapper: _builtins.update_wrapper, inspect.signature: _builtins.signature,
+        **{f: _builtins.parts_of_annotation(f) for f in (typing.get_args, typing.get_origin)},
+        copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
         **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS,
     }
 

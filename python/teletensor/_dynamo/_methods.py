@@ -201,9 +201,12 @@ class Methods:
                 if len(args) > 1:
                     return args[1]
                 raise Raised(ExceptionValue(KeyError, [args[0]]))
+            self._check_owner(value)
             self.note_write(value)
             value.is_rebuilt = True
             return value.items.pop(key)[1]
+        if name in ("popitem", "clear"):
+            self._check_owner(value)
         if name == "popitem" and not args and not kwargs and value.items:
             self.note_write(value)
             value.is_rebuilt = True
@@ -214,6 +217,11 @@ class Methods:
             value.items.clear()
             return Constant(None)
         raise Break(f"dict.{name}()")
+
+    @staticmethod
+    def _check_owner(value: DictValue) -> None:
+        if value.owner is not None:
+            raise Break("an entry of the __dict__ of an object is removed")
 
     def _view(self, value: DictValue, items: Any) -> Value:
         """keys(), values() or items(). Views follow the dict, so that they only live while it does not change."""

@@ -99,6 +99,8 @@ class Operators:
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             other = b if isinstance(a, TensorValue) else a
             if isinstance(other, (TensorValue, Constant, FloatOperand, SymbolValue)):
+                if in_place and not isinstance(a, TensorValue):  # a number is not changed
+                    function = BINARY[sign.rstrip("=")][1]
                 return self.call_in_graph("call_function", function, [a, b])
             if not isinstance(other, ObjectValue):
                 raise Break(f"{sign} of a tensor and a {type(other).__name__}")
@@ -510,6 +512,9 @@ class Operators:
         self.note_write(value)
         old = value.items.get(key)
         value.items[key] = (old[0] if old else index, new)
+        if value.owner is not None:
+            value.owner.attributes[self.python_value(index)] = new
+            self.note_write(value.owner)
 
     def delete_item(self, value: Value, index: Value) -> None:
         """del value[index]"""
@@ -527,6 +532,7 @@ class Operators:
             key = hash_key(index)
             if key not in value.items:
                 raise Raised(ExceptionValue(KeyError, [index]))
+            self._check_owner(value)
             self.note_write(value)
             value.is_rebuilt = True
             del value.items[key]

@@ -238,7 +238,8 @@ class Wrapping:
         items = {}
         index = 0 if cls in (dict, collections.OrderedDict, collections.defaultdict) else OF_SUBCLASS
         for key in dict.__iter__(obj):
-            if type(key) not in EQUAL_TYPES and not isinstance(key, (type, enum.Enum)):
+            is_type = isinstance(key, (type, enum.Enum, types.UnionType)) or type(key).__module__ == "typing"
+            if type(key) not in EQUAL_TYPES and not is_type:
                 return Opaque(obj, source)
             items[key] = (Constant(key), Lazy(dict.__getitem__(obj, key), source.then(DICT_ITEM, key, index)))
         self.guards.check(CHECK_TYPE, source, cls)
