@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import enum
+import collections
+import os
 import types
 from typing import Any
 
@@ -70,6 +72,9 @@ def is_python_class(cls: type) -> bool:
 def raise_(cls: type, *args: Any) -> Any:
     """Raises an exception of the function that is executed."""
     raise Raised(ExceptionValue(cls, [Constant(a) for a in args]))
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 
 class Attributes:
@@ -177,10 +182,23 @@ class Attributes:
         return self.by_id[id(function)]
 
     def object_attribute(self, value: ObjectValue, name: str) -> Value:
-        """An attribute of an object of a class in Python, as object.__getattribute__ finds it."""
+        """An attribute of an object of a class in Python."""
+        found = lookup(value.cls, "__getattribute__")
+        if found in (object.__getattribute__, dict.__getattribute__, collections.OrderedDict.__getattribute__):
+            return self.plain_attribute(value, name)
+        if not isinstance(found, types.FunctionType):
+            raise Break(f"{value.cls.__name__}.__getattribute__")
+        self.class_attribute(value.cls, "__getattribute__")
+        try:
+            return self.call(self.wrap_class_function(found), [value, Constant(name)], {})
+        except Raised as e:
+            if not issubclass(e.value.cls, AttributeError) or lookup(value.cls, "__getattr__") is _MISSING:
+                raise
+        return self._missing_attribute(value, name)
+
+    def plain_attribute(self, value: ObjectValue, name: str, has_hook: bool = True) -> Value:
+        """An attribute as object.__getattribute__ finds it; then as __getattr__ does if `has_hook`."""
         cls = value.cls
-        if lookup(cls, "__getattribute__") is not object.__getattribute__:
-            raise Break(f"{cls.__name__}.__getattribute__")
         if name == "__class__":
             return self.type_constant(cls)
         self.check_stepped(value, name)
@@ -198,6 +216,8 @@ class Attributes:
         if isinstance(found, types.MemberDescriptorType):
             return self._slot(value, name, found)
         if isinstance(found, types.GetSetDescriptorType):
+            if name == "__dict__":
+                return self._dict_of(value)
             raise Break(f"attribute {name} of a {cls.__name__}")
         getter = _MISSING if found is _MISSING else lookup(type(found), "__get__")
         is_data = getter is not _MISSING and lookup(type(found), "__set__") is not _MISSING
@@ -206,6 +226,8 @@ class Attributes:
             if own is not None:
                 return own
         if found is _MISSING:
+            if not has_hook:
+                return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
             return self._missing_attribute(value, name)
         return self.bind(found, value, cls, name, getter)
 
@@ -245,6 +267,23 @@ class Attributes:
         except AttributeError:
             raise Break("a slot without a value") from None
         return self.wrap(content, value.source.attribute(name))
+
+    def _dict_of(self, value: ObjectValue) -> DictValue:
+        """`__dict__` of an object, which can only be read."""
+        if value.instance_dict is None:
+            if value.original is None:
+                held = {k: (Constant(k), v) for k, v in value.attributes.items() if v is not DELETED}
+                value.instance_dict = DictValue(held)
+                value.instance_dict.owner = value
+            elif value.attributes or type(vars(value.original)) is not dict:
+                raise Break(f"__dict__ of a {value.cls.__name__}")
+            else:
+                found = self.wrap(vars(value.original), value.source.then(INSTANCE_DICT))
+                if not isinstance(found, DictValue):
+                    raise Break(f"__dict__ of a {value.cls.__name__}")
+                value.instance_dict = found
+            value.instance_dict.is_of_object = value.original is not None
+        return value.instance_dict
 
     def instance_attribute(self, value: ObjectValue, name: str) -> Value | None:
         """An entry of the object's __dict__; None if there is none."""
@@ -458,7 +497,11 @@ class Attributes:
         if module is ops:  # a namespace of operators
             return Constant(getattr(module, name), source.attribute(name))
         if name not in vars(module):
-            raise Break(f"attribute {name} of a module with __getattr__")
+            if not (getattr(module, "__file__", None) or "").startswith(_PACKAGE):
+                raise Break(f"attribute {name} of a module with __getattr__")
+            self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
+            found = getattr(module, name)
+            return self.wrap(found, constant(found))
         return self.wrap(vars(module)[name], source.instance_item(name))
 
     # -- writes
@@ -497,7 +540,7 @@ class Attributes:
         setter = self.class_attribute(cls, hook)
         if setter is _MODULE_HOOKS[hook] and isinstance(value.original, Module):
             return self._set_module_attribute(value, name, new)
-        if setter is not getattr(object, hook):
+        if setter not in (getattr(object, hook), getattr(collections.OrderedDict, hook)):
             if not isinstance(setter, types.FunctionType):
                 raise Break(f"{cls.__name__}.{hook}")
             args = [value, Constant(name)] if new is DELETED else [value, Constant(name), new]
@@ -535,6 +578,10 @@ class Attributes:
             return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
         if new is DELETED and self.instance_attribute(value, name) is None:
             return raise_(AttributeError, name)
+        if value.instance_dict is not None:
+            value.instance_dict.items.pop(name, None) if new is DELETED else value.instance_dict.items.update(
+                {name: (Constant(name), new)}
+            )
         value.attributes.pop(name, None)
         value.attributes[name] = new
         self.note_write(value)

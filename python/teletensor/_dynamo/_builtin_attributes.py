@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import abc
 import functools
+import inspect
 import types
 from typing import Any
 
+from .._ops.assertions import _assert, _assert_true
 from ._attributes import _MISSING, lookup
 from ._handlers import handlers, handles
-from ._source import CALL, CHECK_EQUAL, CHECK_IS, constant
+from ._source import CALL, CHECK_EQUAL, CHECK_IS, CONSTANT, Source, constant
 from ._values import (
     DELETED,
     Break,
@@ -173,6 +175,32 @@ def _partial(ex, args, kwargs):
     return PartialValue(ex.real(args[0]), list(args[1:]), dict(kwargs))
 
 
+def parts_of_annotation(function: Any) -> Any:
+    """The handler of typing.get_args() or get_origin(): annotations do not change."""
+
+    def handler(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        value = ex.real(args[0]) if len(args) == 1 and not kwargs else None
+        if not isinstance(value, Constant):
+            raise Break(f"{function.__name__}() of something else than an annotation")
+        found = function(value.value)
+        if isinstance(found, tuple):
+            return SequenceValue([ex.wrap(part, constant(part)) for part in found], tuple)
+        return ex.wrap(found, constant(found))
+
+    return handler
+
+
+def signature(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+    """inspect.signature() of a function or method."""
+    value = ex.real(args[0]) if args else None
+    function = value.function if isinstance(value, MethodValue) else value
+    if kwargs or len(args) != 1 or not isinstance(function, FunctionValue) or function.original is None:
+        raise Break("inspect.signature() of something else than a function")
+    obj = function.original if function is value else types.MethodType(function.original, object())
+    found = inspect.signature(obj)
+    return ex.wrap(found, Source(CONSTANT, None, found, is_static=True))
+
+
 def update_wrapper(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """functools.update_wrapper() of a function that was made in the function."""
     wrapper, wrapped = (ex.real(kwargs.get(n) or (args[i] if i < len(args) else None)) for i, n in enumerate(("wrapper", "wrapped")))
@@ -187,3 +215,8 @@ def update_wrapper(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Valu
     wrapper.attributes.update(wrapped.attributes)
     wrapper.attributes["__wrapped__"] = wrapped
     return wrapper
+
+
+@handles(_assert)
+def _assert_condition(ex, args, kwargs):
+    return ex.call(ex.wrap_class_function(_assert_true), args, kwargs)

@@ -9,8 +9,11 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from ..nn import Module
+from ._attributes import _MISSING, lookup
 from ._handlers import constructors, handles
-from ._values import Break, Constant, DictValue, ObjectValue, SequenceValue, SetValue, SliceValue, SymbolValue, Value
+from ._source import CHECK_KEYS, INSTANCE_DICT
+from ._values import Break, Constant, DictValue, FunctionValue, ObjectValue, SequenceValue, SetValue, SliceValue, SymbolValue, Value
 from ._wrap import hash_key
 
 
@@ -121,4 +124,52 @@ def _copy(ex, args, kwargs):
         return DictValue(dict(value.items))
     if isinstance(value, Constant):
         return value
+    if isinstance(value, ObjectValue):
+        return _copied_object(ex, value, lambda v: v)
     raise Break(f"copy() of a {type(value).__name__}")
+
+
+def _copied_object(ex: Any, value: ObjectValue, of: Callable[[Value], Value]) -> ObjectValue:
+    """A copy of an object whose class does not define how it is copied; `of` copies an attribute."""
+    cls = value.cls
+    defined = [n for n in ("__copy__", "__deepcopy__", "__getstate__", "__setstate__", "__reduce__") if lookup(cls, n) not in (
+        _MISSING, getattr(object, n, _MISSING))]  # fmt: skip
+    is_plain = lookup(cls, "__reduce_ex__") is object.__reduce_ex__ and lookup(cls, "__new__") is object.__new__
+    if defined or not is_plain or value.entries is not None or value.slots or issubclass(cls, Module) or not cls.__dictoffset__:
+        raise Break(f"a copy of a {cls.__name__}")
+    names = dict.fromkeys(vars(value.original)) if value.original is not None else {}
+    names.update(dict.fromkeys(value.attributes))
+    if value.original is not None:
+        ex.guards.check(CHECK_KEYS, value.source.then(INSTANCE_DICT), tuple(vars(value.original)))
+    made = ObjectValue(cls)
+    for name in names:
+        found = ex.instance_attribute(value, name)
+        if found is not None:
+            made.attributes[name] = of(found)
+    return made
+
+
+def deep_copy(ex, args, kwargs):
+    if len(args) != 1 or kwargs:
+        raise Break("deepcopy() with a memo")
+    return _deep(ex, args[0], {})
+
+
+def _deep(ex: Any, value: Value, memo: dict[int, Value]) -> Value:
+    value = ex.real(value)
+    if id(value) in memo:
+        return memo[id(value)]
+    if isinstance(value, (Constant, SymbolValue, FunctionValue)):
+        return value
+    if isinstance(value, SequenceValue) and value.cls in (list, tuple, _C.Size):
+        made: Value = SequenceValue([_deep(ex, item, memo) for item in value.items], value.cls)
+    elif isinstance(value, DictValue) and value.cls in (dict, collections.OrderedDict):
+        made = DictValue({k: (key, _deep(ex, item, memo)) for k, (key, item) in value.items.items()}, value.cls)
+    elif isinstance(value, SetValue):
+        made = SetValue(dict(value.items), value.cls)
+    elif isinstance(value, ObjectValue):
+        made = _copied_object(ex, value, lambda v: _deep(ex, v, memo))
+    else:
+        raise Break(f"deepcopy() of a {type(value).__name__}")
+    memo[id(value)] = made
+    return made

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import abc
+import collections
 import enum
+import functools
 import inspect
 import types
 from typing import Any
@@ -13,7 +15,7 @@ from ..nn import Module
 from . import _marks
 from ._attributes import _MISSING, is_python_class, lookup, raise_
 from ._introspection import reason_to_run_plainly, sees_frames_of_callers
-from ._source import constant
+from ._source import CALL, CHECK_IS, constant
 from ._tensors import MODE_FUNCTIONS, MODE_QUERIES, is_graph_function
 from ._transforms import KeptFunction, TransformValue
 from ._values import (
@@ -61,6 +63,8 @@ class Calls:
             return self.call_transform(function, args, kwargs)
         if isinstance(function, KeptFunction):
             return self.call_kept(function, args, kwargs)
+        if isinstance(function, ObjectValue) and function.cls is functools._lru_cache_wrapper:
+            return self.call_cached(function, args, kwargs)
         if isinstance(function, ObjectValue):
             found = self.class_attribute(function.cls, "__call__")
             if isinstance(found, types.FunctionType):
@@ -70,6 +74,19 @@ class Calls:
             if found is _MISSING:
                 return raise_(TypeError, f"'{function.cls.__name__}' object is not callable")
         raise Break(f"a call of a {type(function).__name__}")
+
+    def call_cached(self, function: ObjectValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call of a function with functools.cache: that of its cache, with a guard, for constants; else its body is executed."""
+        values = [self.real(v) for v in [*args, *kwargs.values()]]
+        if all(isinstance(v, Constant) and type(v.value) in (int, str, bool, float, type(None)) for v in values):
+            count = len(args)
+            keywords = dict(zip(kwargs, (v.value for v in values[count:])))
+            call = functools.partial(function.original, *(v.value for v in values[:count]), **keywords)
+            self.guards.check(CHECK_IS, function.source, function.original)
+            return self.wrap(call(), constant(call).then(CALL))
+        wrapped = function.original.__wrapped__
+        self.guards.check(CHECK_IS, function.source, function.original)
+        return self.call(self.wrap(wrapped, constant(wrapped)), args, kwargs)
 
     def check_callable(self, function: Value) -> None:
         """Ends the graph if the function is marked as one that is not compiled."""
@@ -225,19 +242,22 @@ class Calls:
             return self._create_namedtuple(cls, args, kwargs)
         if type(cls) not in (type, abc.ABCMeta) and lookup(type(cls), "__call__") is not type.__call__:
             raise Break(f"the class {cls.__name__} has a metaclass")
-        if issubclass(cls, (Tensor, Module)):
+        if issubclass(cls, Tensor) or cls is Module:
             raise Break(f"a {cls.__name__} is created")
         if cls.__module__.startswith("teletensor.autograd.function"):
             raise Break("autograd.Function")
         if not is_python_class(cls) or any(
-            not is_python_class(base) and base is not object for base in cls.__mro__
+            not is_python_class(base) and base not in (object, dict, collections.OrderedDict) for base in cls.__mro__
         ):
             raise Break(f"a {cls.__name__} is created")
         new = self.class_attribute(cls, "__new__")
-        if new is object.__new__ or new is _MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
+        if issubclass(cls, dict) and new in (dict.__new__, collections.OrderedDict.__new__):
+            value: Value = ObjectValue(cls)
+            value.entries = DictValue({}, dict)
+        elif new is object.__new__ or new is _MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
             if getattr(cls, "__abstractmethods__", None):
                 raise Break("an abstract class")
-            value: Value = ObjectValue(cls)
+            value = ObjectValue(cls)
             if lookup(cls, "__init__") is object.__init__ and (args or kwargs):
                 return raise_(TypeError, f"{cls.__name__}() takes no arguments")
         else:
@@ -250,6 +270,8 @@ class Calls:
         init = self.class_attribute(cls, "__init__")
         if isinstance(init, types.FunctionType):
             self.call(self.wrap_class_function(init), [value, *args], kwargs)
+        elif getattr(value, "entries", None) is not None and init in (dict.__init__, collections.OrderedDict.__init__):
+            self.call_method(value, "__init__", args, kwargs)
         elif init is not object.__init__:
             raise Break(f"{cls.__name__}.__init__")
         return value

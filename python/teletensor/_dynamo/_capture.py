@@ -2,19 +2,22 @@
 
 from __future__ import annotations
 
+import collections.abc
+import copy
 import dis
 import functools
 import inspect
 import os
 import sys
 import types
+import typing
 from collections.abc import Callable
 from typing import Any, NamedTuple
 
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import dot_product_attention
-from . import _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
+from . import _builtin_containers, _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
 from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
@@ -115,7 +118,9 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
     handlers = _handlers.handlers
     constructors = _handlers.constructors
     handlers_of_functions: dict[Callable, Callable] = {
-        functools.update_wrapper: _builtins.update_wrapper,
+        functools.update_wrapper: _builtins.update_wrapper, inspect.signature: _builtins.signature,
+        **{f: _builtins.parts_of_annotation(f) for f in (typing.get_args, typing.get_origin)},
+        copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
         **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS,
     }
 
@@ -203,6 +208,8 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         """Remembers that an object is written, to replay it. The order is that of the first writes."""
         if value.source is not None and not self._has_source_for_writes(value):
             raise Break("a write to an object that cannot be read again")
+        if isinstance(value, DictValue) and value.is_of_object:
+            raise Break("a write to the __dict__ of an object")
         self.check_write(value)
         self.written.setdefault(id(value), value)
         self.keep.append(value)
@@ -436,8 +443,10 @@ class Capture:
     def _finish(self, ex: Executor, result: Value | None, broken: GraphBreak | None, before: tuple) -> Captured:
         code = Code(ex)
         modes = mode_state()
-        if any(g.frame.is_started and not g.is_finished and g.frame.is_in_handler for g in ex.generators):
-            raise Failed("a generator is suspended at the end of a graph")
+        suspended = [g.frame.code for g in ex.generators if g.frame.is_started and not g.is_finished and g.frame.is_in_handler]
+        suspended = [code for code in suspended if code is not collections.abc.Sequence.__iter__.__code__]  # has nothing to close
+        if suspended:
+            raise Failed(f"the generator {suspended[0].co_qualname} is suspended at the end of a graph")
         if result is not None:
             text = code.value(result)
         else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import enum
 import functools
 import types
@@ -25,6 +26,7 @@ from ._values import (
     IteratorValue,
     Lazy,
     MethodValue,
+    ModuleSlice,
     Null,
     ObjectValue,
     PartialValue,
@@ -180,6 +182,8 @@ class Code:
         raise Break(f"a {type(value).__name__} cannot be kept beyond a graph")
 
     def _make_sequence(self, value: SequenceValue) -> str:
+        if isinstance(value, ModuleSlice):
+            return self._name(f"{self.constant(value.cls)}([{self._values(value.items)}])")
         if value.cls is list:
             name = self._names[id(value)] = self._name("[]")
             if value.items:
@@ -214,7 +218,12 @@ class Code:
         return name
 
     def _make_object(self, value: ObjectValue) -> str:
-        name = self._names[id(value)] = self._name(f"object.__new__({self.constant(value.cls)})")
+        base = collections.OrderedDict if issubclass(value.cls, collections.OrderedDict) else dict
+        new = self.constant((object if value.entries is None else base).__new__)
+        name = self._names[id(value)] = self._name(f"{new}({self.constant(value.cls)})")
+        if value.entries is not None:
+            setter = self.constant(base.__setitem__)
+            self.lines += [f"{setter}({name}, {self.value(k)}, {self.value(v)})" for k, v in value.entries.items.values()]
         for attribute, v in {**value.attributes, **value.slots}.items():
             if v is not DELETED:
                 self.lines.append(f"object.__setattr__({name}, {attribute!r}, {self.value(v)})")

@@ -15,6 +15,7 @@ from ._values import (
     ExceptionValue,
     GeneratorValue,
     IteratorValue,
+    ModuleSlice,
     ObjectValue,
     Raised,
     SequenceValue,
@@ -52,9 +53,10 @@ class Iteration:
     def iterate(self, value: Value) -> Value:
         """iter(value)"""
         value = self.plain(self.real(value))
+        value = self.entries_of(value, "__iter__") or value
         if isinstance(value, SequenceValue):
             cls = type(iter([])) if value.cls is list else type(iter(()))
-            if value.cls not in (list, tuple) and "__iter__" in vars(value.cls):
+            if value.cls not in (list, tuple) and not isinstance(value, ModuleSlice) and "__iter__" in vars(value.cls):
                 raise Break(f"{value.cls.__name__}.__iter__")
             return self.over(value.items, cls, value if value.cls is list else None)
         if isinstance(value, Constant) and isinstance(value.value, (str, bytes, range)):

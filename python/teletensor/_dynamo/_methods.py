@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import types
 from typing import Any
 
@@ -36,6 +37,9 @@ _SPECIAL = {
     "__delitem__": lambda ex, v, a: ex.delete_item(v, *a) or Constant(None),
     "__bool__": lambda ex, v, a: Constant(ex.truth(v)), "__next__": lambda ex, v, a: ex.advance(v),
 }  # fmt: skip
+
+
+_DICT_METHODS = frozenset((*vars(dict), *vars(collections.OrderedDict))) - {"__getattribute__", "__setattr__", "__delattr__"}
 
 
 class Methods:
@@ -74,7 +78,33 @@ class Methods:
             return value
         raise Break(f"{name}() of a {type(value).__name__}")
 
+    def _entries_method(self, value: ObjectValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A method of dict of an object of a subclass."""
+        entries = value.entries
+        if name == "__setitem__":
+            self.set_item(entries, *args)
+            return Constant(None)
+        if name == "__delitem__":
+            self.delete_item(entries, *args)
+            return Constant(None)
+        if name == "__getitem__":
+            return self.get_item(entries, *args)
+        if name == "__contains__":
+            return Constant(self.contains(entries, *args))
+        if name == "__len__":
+            return self.length(entries)
+        if name == "__iter__":
+            return self.iterate(entries)
+        is_ordered = issubclass(value.cls, collections.OrderedDict)
+        if name in ("__init__", "update", "setdefault") and is_ordered and self.entries_of(value, "__setitem__") is None:
+            raise Break(f"OrderedDict.{name}() with another __setitem__")
+        if name == "copy" or name.startswith("__") and name != "__init__":
+            raise Break(f"{value.cls.__name__}.{name}()")
+        return self._dict_method(entries, name, args, kwargs)
+
     def _object_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if isinstance(value, ObjectValue) and value.entries is not None and name in _DICT_METHODS:
+            return self._entries_method(value, name, args, kwargs)
         if name == "__setattr__" and isinstance(value, ObjectValue):
             self.set_plain_attribute(value, self.python_value(args[0]), args[1])
             return Constant(None)
@@ -82,7 +112,7 @@ class Methods:
             self.set_plain_attribute(value, self.python_value(args[0]), DELETED)
             return Constant(None)
         if name == "__getattribute__" and isinstance(value, ObjectValue):
-            return self.object_attribute(value, self.python_value(args[0]))
+            return self.plain_attribute(value, self.python_value(args[0]), has_hook=False)
         if name in ("__init__", "__init_subclass__") and not args and not kwargs:
             return Constant(None)
         if name in ("__eq__", "__ne__") and isinstance(value, ObjectValue):
@@ -171,9 +201,12 @@ class Methods:
                 if len(args) > 1:
                     return args[1]
                 raise Raised(ExceptionValue(KeyError, [args[0]]))
+            self._check_owner(value)
             self.note_write(value)
             value.is_rebuilt = True
             return value.items.pop(key)[1]
+        if name in ("popitem", "clear"):
+            self._check_owner(value)
         if name == "popitem" and not args and not kwargs and value.items:
             self.note_write(value)
             value.is_rebuilt = True
@@ -184,6 +217,11 @@ class Methods:
             value.items.clear()
             return Constant(None)
         raise Break(f"dict.{name}()")
+
+    @staticmethod
+    def _check_owner(value: DictValue) -> None:
+        if value.owner is not None:
+            raise Break("an entry of the __dict__ of an object is removed")
 
     def _view(self, value: DictValue, items: Any) -> Value:
         """keys(), values() or items(). Views follow the dict, so that they only live while it does not change."""

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import enum
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -26,6 +28,7 @@ from ._values import (
     ItemValue,
     IteratorValue,
     MethodValue,
+    ModuleSlice,
     ObjectValue,
     PartialValue,
     Raised,
@@ -96,6 +99,8 @@ class Operators:
         if isinstance(a, TensorValue) or isinstance(b, TensorValue):
             other = b if isinstance(a, TensorValue) else a
             if isinstance(other, (TensorValue, Constant, FloatOperand, SymbolValue)):
+                if in_place and not isinstance(a, TensorValue):  # a number is not changed
+                    function = BINARY[sign.rstrip("=")][1]
                 return self.call_in_graph("call_function", function, [a, b])
             if not isinstance(other, ObjectValue):
                 raise Break(f"{sign} of a tensor and a {type(other).__name__}")
@@ -121,6 +126,9 @@ class Operators:
 
     def is_folded(self, value: Constant) -> bool:
         """Whether operators of the constant run no code of the user's."""
+        if isinstance(value.value, enum.Enum) and isinstance(value.value, (str, int)):
+            base = str if isinstance(value.value, str) else int
+            return self.class_attribute(type(value.value), "__eq__") is base.__eq__
         return type(value.value).__module__ in ("builtins", "numpy", "enum") or isinstance(
             value.value, (_C.dtype, _C.device, TreeSpec)
         )
@@ -340,6 +348,8 @@ class Operators:
             raise Break("data-dependent control flow: the truth of a tensor")
         if isinstance(value, ObjectValue):
             result = self.call_method_named(value, "__bool__", [])
+            if result is None and (entries := self.entries_of(value, "__len__")) is not None:
+                return len(entries.items) > 0
             if result is None:
                 result = self.call_method_named(value, "__len__", [])
             if result is None:
@@ -354,6 +364,7 @@ class Operators:
     def length(self, value: Value) -> Value:
         """len(value)"""
         value = self.real(value)
+        value = self.entries_of(value, "__len__") or value
         if isinstance(value, (SequenceValue, DictValue, SetValue)):
             return Constant(len(value.items))
         if isinstance(value, DictView):
@@ -373,6 +384,7 @@ class Operators:
     def contains(self, container: Value, item: Value) -> bool:
         """item in container"""
         container, item = self.real(container), self.real(item)
+        container = self.entries_of(container, "__contains__") or container
         if isinstance(container, Constant):
             item = self.plain(item)
         if isinstance(container, (DictValue, SetValue)):
@@ -396,9 +408,17 @@ class Operators:
 
     # -- items
 
+    def entries_of(self, value: Value, method: str) -> DictValue | None:
+        """The entries of an object of a subclass of dict which does not define the method; None for other values."""
+        if not isinstance(value, ObjectValue) or value.entries is None:
+            return None
+        found = self.class_attribute(value.cls, method)
+        return None if isinstance(found, types.FunctionType) else value.entries
+
     def get_item(self, value: Value, index: Value) -> Value:
         """value[index]"""
         value, index = self.real(value), self.real(index)
+        value = self.entries_of(value, "__getitem__") or value
         if isinstance(value, TensorValue):
             return self.call_in_graph("call_function", operator.getitem, [value, index])
         if isinstance(value, SequenceValue):
@@ -434,6 +454,8 @@ class Operators:
         else:
             raise Break(f"an item of a sequence at a {type(index).__name__}")
         if isinstance(at, slice):
+            if isinstance(value, ModuleSlice):
+                return ModuleSlice(value.items[at], value.cls)
             cls = value.cls if value.cls in (list, _C.Size) else tuple
             try:
                 return SequenceValue(value.items[at], cls)
@@ -458,6 +480,7 @@ class Operators:
     def set_item(self, value: Value, index: Value, new: Value) -> None:
         """value[index] = new"""
         value, index = self.real(value), self.real(index)
+        value = self.entries_of(value, "__setitem__") or value
         if isinstance(value, TensorValue):
             self.call_in_graph("call_function", operator.setitem, [value, index, new])
             return
@@ -489,10 +512,14 @@ class Operators:
         self.note_write(value)
         old = value.items.get(key)
         value.items[key] = (old[0] if old else index, new)
+        if value.owner is not None:
+            value.owner.attributes[self.python_value(index)] = new
+            self.note_write(value.owner)
 
     def delete_item(self, value: Value, index: Value) -> None:
         """del value[index]"""
         value, index = self.real(value), self.real(index)
+        value = self.entries_of(value, "__delitem__") or value
         if isinstance(value, SequenceValue) and value.cls is list:
             at = self.python_value(index)
             self.note_write(value)
@@ -505,6 +532,7 @@ class Operators:
             key = hash_key(index)
             if key not in value.items:
                 raise Raised(ExceptionValue(KeyError, [index]))
+            self._check_owner(value)
             self.note_write(value)
             value.is_rebuilt = True
             del value.items[key]

@@ -34,6 +34,7 @@ _NAMES = {
 }  # fmt: skip
 
 
+OF_SUBCLASS = 1  # the index of an item of a subclass of dict, which may define __getitem__
 _STATIC = (TYPE_ATTRIBUTE, FUNCTION_DEFAULTS, FUNCTION_KEYWORD_DEFAULTS)
 
 
@@ -44,10 +45,11 @@ class Source:
         is_static: numbers there never become symbols: they are attributes of modules or classes, or default values.
     """
 
-    __slots__ = ("index", "is_static", "kind", "object", "parent")
+    __slots__ = ("_text", "index", "is_static", "kind", "object", "parent")
 
     def __init__(self, kind: int, parent: Source | None = None, obj: Any = None, index: int = 0, is_static: bool = False) -> None:
         self.kind, self.parent, self.object, self.index = kind, parent, obj, index
+        self._text: tuple[tuple[str, ...], str] | None = None
         self.is_static = is_static or kind in _STATIC or parent is not None and parent.is_static
 
     def then(self, kind: int, obj: Any = None, index: int = 0) -> Source:
@@ -64,15 +66,20 @@ class Source:
 
     def text(self, names: tuple[str, ...] = ()) -> str:
         """A description for logs."""
+        if self._text is None or self._text[0] is not names:
+            self._text = names, self._make_text(names)
+        return self._text[1]
+
+    def _make_text(self, names: tuple[str, ...]) -> str:
         if self.kind == CONSTANT:
             return getattr(self.object, "__name__", None) or type(self.object).__name__
         if self.kind == SLOT and self.index < len(names):
             return names[self.index]
-        parent = self.parent.text(names) if self.parent else ""
         if self.kind == DICT_ITEM and self.parent and self.parent.kind == FUNCTION_GLOBALS:
             return f"G[{self.object!r}]"
         if self.kind == DICT_ITEM and self.parent and self.parent.kind == INSTANCE_DICT:
             return f"{self.parent.parent.text(names)}.{self.object}"
+        parent = self.parent.text(names) if self.parent else ""
         return _NAMES[self.kind].format(p=parent, o=self.object, i=self.index)
 
 
@@ -133,4 +140,6 @@ def expression(source: Source, constants: Any) -> str:
         obj = repr(source.object) if type(source.object) is str else constants(source.object)
     if source.kind == DICT_ITEM and source.parent.kind == INSTANCE_DICT:
         parent = f"{expression(source.parent.parent, constants)}.__dict__"
+    if source.kind == DICT_ITEM and source.index == OF_SUBCLASS:
+        return f"dict.__getitem__({parent}, {obj})"
     return _TEMPLATES[source.kind].format(p=parent, o=obj, i=source.index)

@@ -13,13 +13,16 @@ from typing import Any
 from .. import _C, _gradients
 from ..autograd import gradients
 from ..autograd.function import Function, FunctionCtx
+from ..jit._tracing_state import _is_tracing
+from ..nn import ModuleList
 from ..optim._hooks import has_step_hooks
 from ..optim._traced import why_not
 from ..optim.optimizer import Optimizer
 from ..utils.checkpoint import checkpoint
 from ._source import CHECK_IS
-from ._values import Break, Constant, ObjectValue, SequenceValue, TensorValue, Value
+from ._values import Break, Constant, DictValue, ModuleSlice, ObjectValue, SequenceValue, SliceValue, TensorValue, Value
 
+_MODULE_LIST_ITEM = ModuleList.__getitem__
 _APPLY = vars(Function)["apply"].__func__
 _CONTEXT_METHODS = (FunctionCtx.mark_non_differentiable, FunctionCtx.mark_dirty, FunctionCtx.saved_tensors.fget)
 _OPTIONS = (
@@ -176,8 +179,24 @@ class Steps:
             self.set_grad(leaf, Constant(None))
         return Constant(None)
 
+    def slice_of_modules(self, args: list[Value]) -> Value | None:
+        """ModuleList[a:b], which makes another ModuleList; None for other indices."""
+        of, index = self.real(args[0]), self.real(args[1])
+        is_slice = isinstance(index, SliceValue) or isinstance(index, Constant) and isinstance(index.value, slice)
+        if not is_slice or not isinstance(of, ObjectValue) or of.cls is not ModuleList:
+            return None
+        modules = self.real(self.get_attribute(of, "_modules"))
+        if not isinstance(modules, DictValue):
+            return None
+        items = self.get_item(SequenceValue([v for _, v in modules.items.values()], tuple), index)
+        return ModuleSlice(items.items, ModuleList)
+
     def special_function(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value | None:
         """The result of a function of this module; None if it is another one, or if it is executed as other functions."""
+        if function is _MODULE_LIST_ITEM and isinstance(found := self.slice_of_modules(args), ModuleSlice):
+            return found
+        if function is _is_tracing:  # no trace of torch.jit runs here
+            return Constant(False)
         if function in _CONTEXT_METHODS:
             return self.context_method(function, args)
         if function is _gradients.clear:

@@ -40,7 +40,7 @@ _OVERRIDABLE = type(_C.overridable(lambda: None, "teletensor", "f"))
 _MODULES = ("torch", "functional", "ops", "linalg", "fft", "special", "nn", "_nn")
 _NOT_IN_GRAPHS = frozenset((
     "from_numpy", "frombuffer", "from_file", "from_dlpack", "set_default_dtype", "set_printoptions", "set_default_device", "save", "load",
-    "compile", "item", "equal", "allclose", "is_nonzero", "tolist", "bincount",
+    "compile", "item", "equal", "allclose", "is_nonzero", "tolist", "bincount", "_assert",
 ))  # fmt: skip
 # Attributes and methods whose results are Python values that depend on nothing but metadata.
 METADATA_ATTRIBUTES = frozenset((

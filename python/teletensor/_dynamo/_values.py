@@ -145,10 +145,24 @@ class DictValue(Value):
         self.original: Any = None
         self.default_factory: Value | None = None  # of a defaultdict
         self.is_rebuilt = False  # an entry was removed: the order of all may have changed
+        self.is_of_object = False  # it is the __dict__ of an object
+        self.owner: Any = None  # the object that the function has made and whose __dict__ it is
 
     @property
     def cls(self) -> type:
         return self._cls
+
+
+class ModuleSlice(SequenceValue):
+    """A ModuleList that the function has made as a slice of another one."""
+
+    def __init__(self, items: list[Value], module_list: type) -> None:
+        super().__init__(items, tuple)
+        self.module_list = module_list
+
+    @property
+    def cls(self) -> type:
+        return self.module_list
 
 
 class DictView(Value):
@@ -279,6 +293,9 @@ DELETED = Value()
 
 class ObjectValue(Value):
     """An object of a class in Python. `attributes` are those that the function has written."""
+
+    instance_dict: DictValue | None = None  # the value of its __dict__, if the function has read it
+    entries: DictValue | None = None  # of an object of a subclass of dict
 
     def __init__(self, cls: type, original: Any = None, source: Source | None = None) -> None:
         self._cls, self.original, self.source = cls, original, source

@@ -14,6 +14,7 @@ from .._library.custom_op import is_operator
 from ..nn import Buffer, Module, Parameter
 from ._resume import call_first
 from ._source import (
+    ATTRIBUTE,
     CELL,
     CHECK_DYNAMIC_TENSOR,
     CHECK_EMPTY_CELL,
@@ -33,6 +34,7 @@ from ._source import (
     LIST_ITEM,
     METHOD_FUNCTION,
     METHOD_SELF,
+    OF_SUBCLASS,
     SLOT,
     TUPLE_ITEM,
     Guards,
@@ -171,6 +173,8 @@ class Wrapping:
             return value
         if cls in (dict, collections.OrderedDict, collections.defaultdict):
             return self._wrap_dict(obj, cls, source)
+        if cls is types.MappingProxyType and source.kind == ATTRIBUTE and source.is_static:
+            return self._wrap_proxy(obj, source)
         if cls in (set, frozenset):
             return self._wrap_set(obj, cls, source)
         if cls is slice:
@@ -216,6 +220,13 @@ class Wrapping:
             check(CHECK_TYPE, source, cls)
             return Opaque(obj, source)
         if issubclass(cls, (list, dict, set, str, int, float, tuple)) and not issubclass(cls, Module):
+            if issubclass(cls, dict) and not issubclass(cls, (collections.defaultdict, collections.Counter)):
+                entries = self._wrap_dict(obj, cls, source)
+                if isinstance(entries, DictValue):
+                    entries.is_of_object = True
+                    made = ObjectValue(cls, obj, source)
+                    made.entries = entries
+                    return made
             check(CHECK_TYPE, source, cls)
             return Opaque(obj, source)
         check(CHECK_TYPE, source, cls)
@@ -225,16 +236,26 @@ class Wrapping:
         if len(obj) > _MAX_ITEMS:
             raise Break(f"a dict of more than {_MAX_ITEMS} entries")
         items = {}
-        for key in obj:
-            if type(key) not in EQUAL_TYPES and not isinstance(key, (type, enum.Enum)):
+        index = 0 if cls in (dict, collections.OrderedDict, collections.defaultdict) else OF_SUBCLASS
+        for key in dict.__iter__(obj):
+            is_type = isinstance(key, (type, enum.Enum, types.UnionType)) or type(key).__module__ == "typing"
+            if type(key) not in EQUAL_TYPES and not is_type:
                 return Opaque(obj, source)
-            items[key] = (Constant(key), Lazy(obj[key], source.then(DICT_ITEM, key)))
+            items[key] = (Constant(key), Lazy(dict.__getitem__(obj, key), source.then(DICT_ITEM, key, index)))
         self.guards.check(CHECK_TYPE, source, cls)
-        self.guards.check(CHECK_KEYS, source, tuple(obj))
+        self.guards.check(CHECK_KEYS, source, tuple(dict.__iter__(obj)))
         value = DictValue(items, cls, source)
         value.original = obj
         if cls is collections.defaultdict:
             value.default_factory = self.wrap(obj.default_factory, source.attribute("default_factory"))
+        return value
+
+    def _wrap_proxy(self, obj: types.MappingProxyType, source: Source) -> Value:
+        """A mapping of an immutable object of the standard library."""
+        if any(type(key) is not str for key in obj):
+            return Opaque(obj, source)
+        value = DictValue({k: (Constant(k), Lazy(v, constant(v))) for k, v in obj.items()})
+        value.is_of_object = True
         return value
 
     def _wrap_set(self, obj: Any, cls: type, source: Source) -> Value:

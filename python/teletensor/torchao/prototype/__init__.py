@@ -1,0 +1,1 @@
+"""torchao.prototype: the names that other libraries import."""

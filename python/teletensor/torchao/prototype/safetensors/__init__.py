@@ -1,0 +1,1 @@
+"""torchao.prototype.safetensors: state dicts of quantized tensors as plain tensors."""
