@@ -323,17 +323,30 @@ void GraphTask::deliver(const Edge& edge, Tensor gradient) {
 
 namespace {
 
-// Returns zeros of the dtypes and sizes in the `shapes` argument of backward_until.
-Tensors zeros_of(SizesView shapes) {
-  Tensors result;
+// The dtype and the sizes of one gradient.
+struct Described {
+  DType dtype;
+  SizesView sizes;
+  Tensor zeros() const { return ops::zeros(sizes, dtype, Device{}); }
+};
+
+// Parses the `shapes` argument of backward_until.
+std::vector<Described> described_by(SizesView shapes) {
+  std::vector<Described> result;
   while (!shapes.empty()) {
     check(shapes.size() >= 2 && is_valid(shapes[0]) && shapes[1] >= 0 &&
               shapes[1] <= static_cast<int64_t>(shapes.size()) - 2,
           "expected a dtype, a rank and the sizes of each gradient, got ", shapes);
-    size_t rank = static_cast<size_t>(shapes[1]);
-    result.push_back(ops::zeros(shapes.subspan(2, rank), static_cast<DType>(shapes[0]), Device{}));
+    const size_t rank = static_cast<size_t>(shapes[1]);
+    result.push_back({static_cast<DType>(shapes[0]), shapes.subspan(2, rank)});
     shapes.remove_prefix(2 + rank);
   }
+  return result;
+}
+
+Tensors zeros_of(SizesView shapes) {
+  Tensors result;
+  for (const Described& gradient : described_by(shapes)) result.push_back(gradient.zeros());
   return result;
 }
 
@@ -359,11 +372,11 @@ Tensors GraphTask::run_until(int64_t stop, SizesView shapes) {
   if (pending.kind != Hook::Kind::kTensor) return in_row_major_order(gradients_at(pending));
   if (state.node->saved_stop() == stop) return {ops::zeros({}, DType::kBool, Device{})};
   if (state.node->client_node_id() != stop) return in_row_major_order({state.gradients[pending.output]});
-  const Tensors described = zeros_of(shapes);
+  const std::vector<Described> described = described_by(shapes);
   Tensors gradients;
   for (uint32_t i = 0; i < state.node->outputs(); ++i) {
-    const bool undefined = i < described.size() && described[i].dtype() == DType::kBool;
-    gradients.push_back(state.gradients[i] ? state.gradients[i] : undefined ? described[i] : state.node->zeros(i));
+    const bool undefined = i < described.size() && described[i].dtype == DType::kBool;
+    gradients.push_back(state.gradients[i] ? state.gradients[i] : undefined ? described[i].zeros() : state.node->zeros(i));
   }
   return in_row_major_order(std::move(gradients));
 }

@@ -31,3 +31,12 @@ jagged = layout("torch.jagged")
 contiguous_format, preserve_format = memory_format("torch.contiguous_format"), memory_format("torch.preserve_format")
 channels_last, channels_last_3d = memory_format("torch.channels_last"), memory_format("torch.channels_last_3d")
 legacy_contiguous_format = contiguous_format
+
+
+def require_strided(what: str, *values: object) -> None:
+    """Raises NotImplementedError, which names the layout, if one of the values is a sparse or a nested tensor."""
+    for value in values:
+        nested, kind = getattr(value, "is_nested", False), getattr(value, "layout", strided)
+        if nested is True or (isinstance(kind, layout) and kind != strided):
+            name = f"a nested tensor of layout {kind}" if nested is True else f"a tensor of layout {kind}"
+            raise NotImplementedError(f"[{what}] expected tensors of layout torch.strided that are not nested, got {name}")

@@ -15,6 +15,7 @@ from collections.abc import Mapping, Sequence
 from . import _C
 from ._C import Tensor
 from ._checkpoint import archives, files, tree
+from ._layouts import require_strided
 
 __all__ = ["PendingSave", "load", "load_into", "names", "save", "save_async"]
 
@@ -121,6 +122,7 @@ def _start(state, path, metadata: Mapping[str, str] | None, max_shard_size, in_b
     if metadata is not None and not all(isinstance(text, str) for item in metadata.items() for text in item):
         raise TypeError("[checkpoint] expected strings in metadata")
     tensors, structure = _flatten(state)
+    require_strided("checkpoint", *tensors.values())
     described = {"format": "pt", **(metadata or {})}
     if structure is not None:
         described[_STRUCTURE] = structure

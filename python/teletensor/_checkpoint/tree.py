@@ -12,6 +12,7 @@ import math
 from collections.abc import Callable
 
 from .. import _C
+from .._layouts import require_strided
 
 _SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _CONTAINERS = {"tuple": tuple, "set": set, "frozenset": frozenset, "size": _C.Size}
@@ -45,6 +46,7 @@ def encode(value, encode_tensor: Callable | None = None):
     if kind is _C.device:
         return {"device": str(value)}
     if encode_tensor is not None and isinstance(value, _C.Tensor):
+        require_strided("checkpoint", value)
         return {"tensor": encode_tensor(value)}
     raise TypeError(
         f"cannot store an object of type {kind.__module__}.{kind.__qualname__} in a checkpoint: expected tensors, None, "

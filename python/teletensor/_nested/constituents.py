@@ -298,6 +298,22 @@ def _attention(arguments: list, into: list | None) -> StridedNested:
     return _each("attention", arguments)
 
 
+def _attention_with_options(arguments: list, into: list | None) -> StridedNested:
+    """scaled_dot_product_attention() of each constituent, by the function for dense tensors."""
+    assert into is None
+    query, key, value, mask, dropout_p, is_causal, scale, enable_gqa, _, function = arguments
+    if mask is not None:
+        raise not_implemented("scaled_dot_product_attention", "attn_mask is not implemented for nested tensors")
+    if not all(isinstance(t, StridedNested) for t in (query, key, value)):
+        raise RuntimeError("scaled_dot_product_attention: expected query, key and value to be nested tensors, or none of them")
+    if len({len(t._sizes) for t in (query, key, value)}) > 1:
+        raise RuntimeError("scaled_dot_product_attention: expected query, key and value of as many constituents")
+    parts = zip(query._constituents(), key._constituents(), value._constituents(), strict=True)
+    results = [function(q, k, v, None, dropout_p, is_causal, scale, enable_gqa) for q, k, v in parts]
+    return from_list(results, None, None) if results else query
+
+
+handlers["attention with options"] = _attention_with_options
 for _name in _ELEMENTWISE:
     handlers[_name] = _elementwise(_name)
 for _name in _LIKE:

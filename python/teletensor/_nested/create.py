@@ -113,8 +113,8 @@ def nested_tensor_from_jagged(
 
     Args:
         values: the sequences, one after another along a dimension.
-        offsets: where they begin, and where the last one ends: int64 [sequences + 1].
-        lengths: their lengths, int64 [sequences]; with offsets, of sequences that do not end where the next one begins.
+        offsets: where they begin, and where the last one ends: int64, int32 or int16 [sequences + 1].
+        lengths: their lengths, [sequences] of such a dtype; with offsets, of sequences that do not end where the next one begins.
         jagged_dim: the ragged dimension of the result, at least 1 (the default).
         min_seqlen, max_seqlen: the shortest and the longest length, if they are known; they are not checked.
 
@@ -144,8 +144,8 @@ def nested_tensor_from_jagged(
 def _check_vector(name: str, tensor: Tensor, values: Tensor) -> None:
     if tensor.dim() != 1 or (name == "offsets" and tensor.shape[0] == 0):
         raise RuntimeError(f"nested_tensor_from_jagged(): expected {name} of one dimension, got sizes {list(tensor.shape)}")
-    if tensor.dtype is not _C.int64:
-        raise RuntimeError(f"nested_tensor_from_jagged(): expected {name} of dtype torch.int64, got {tensor.dtype}")
+    if tensor.dtype not in (_C.int64, _C.int32, _C.int16):
+        raise RuntimeError(f"nested_tensor_from_jagged(): expected {name} of dtype torch.int64, int32 or int16, got {tensor.dtype}")
     if tensor.device != values.device:
         raise RuntimeError(f"nested_tensor_from_jagged(): expected {name} on the values' device {values.device}, got {tensor.device}")
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from . import segments
 from .base import not_implemented
 from .engine import call
 from .padding import jagged_of, padded
@@ -97,8 +98,8 @@ def _layer_norm_over_sequences(arguments: list, into: list | None) -> NestedTens
     counts = ragged.seqlens() * values.shape[1]
 
     def mean(of: Tensor) -> Tensor:
-        sums = _C.ops.jagged_reduce(of.sum(1), ragged.offsets, ragged.lengths, "sum")
-        return _C.ops.jagged_expand(sums / counts, ragged.offsets, ragged.lengths, tensor._total).unsqueeze(1)
+        sums = segments.reduce(of.sum(1), ragged.offsets, ragged.lengths, "sum")
+        return segments.expand(sums / counts, ragged.offsets, ragged.lengths, tensor._total).unsqueeze(1)
 
     centred = values - mean(values)
     result = centred / (mean(centred.square()) + eps).sqrt()
@@ -112,28 +113,75 @@ def _embedding(arguments: list, into: list | None) -> NestedTensor:
     return indices._with(call("embedding", [weight, indices._elements, *rest]))
 
 
+_SDPA = "scaled_dot_product_attention"
+
+
+def _check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
+    """Raises an error unless these are jagged tensors (batch, heads, ragged, elements), or without heads."""
+    if not all(isinstance(t, NestedTensor) for t in (query, key, value)):
+        raise ValueError(f"{_SDPA}: expected query, key and value to be nested tensors of the jagged layout, or none of them")
+    if mask is not None:
+        raise not_implemented(_SDPA, "attn_mask is not implemented for nested tensors")
+    common(_SDPA, [key, value])
+    if query.dim() != key.dim() or query.dim() not in (3, 4):
+        raise RuntimeError(f"{_SDPA}: expected query, key and value of 3 or 4 dimensions, got {query._size} and {key._size}")
+    if any(t._ragged_idx != t.dim() - 2 for t in (query, key)):
+        raise not_implemented(_SDPA, "the ragged dimension must be the last but one; use transpose(1, 2)")
+
+
 def _attention(arguments: list, into: list | None) -> NestedTensor:
     """Attention within each sequence: query, key and value are (batch, heads, ragged, elements), or without heads."""
     query, key, value, mask, is_causal, scale, _ = arguments
-    name = "scaled_dot_product_attention"
     if into is not None:
-        raise not_implemented(f"{name}.out")
-    if not all(isinstance(t, NestedTensor) for t in (query, key, value)):
-        raise ValueError(f"{name}: expected query, key and value to be nested tensors of the jagged layout, or none of them")
-    if mask is not None:
-        raise not_implemented(name, "attn_mask is not implemented for nested tensors")
-    common(name, [key, value])
-    if query.dim() != key.dim() or query.dim() not in (3, 4):
-        raise RuntimeError(f"{name}: expected query, key and value of 3 or 4 dimensions, got {query._size} and {key._size}")
-    if any(t._ragged_idx != t.dim() - 2 for t in (query, key)):
-        raise not_implemented(name, "the ragged dimension must be the last but one; use transpose(1, 2)")
+        raise not_implemented(f"{_SDPA}.out")
+    _check_attention(query, key, value, mask)
     q, k, v = (t._elements if t.dim() == 4 else t._elements.unsqueeze(0) for t in (query, key, value))
     if q.shape[0] != k.shape[0]:
-        raise RuntimeError(f"{name}: expected as many heads of key and value as of query ({q.shape[0]}), got {k.shape[0]}")
+        raise RuntimeError(f"{_SDPA}: expected as many heads of key and value as of query ({q.shape[0]}), got {k.shape[0]}")
+    if not segments.has_kernels(q):
+        return _padded_attention(query, key, value, 0.0, is_causal, scale)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     a, b = query._ragged, key._ragged
     output = _C.ops.jagged_attention_forward(q, k, v, a.offsets, a.lengths, b.offsets, b.lengths, is_causal, factor)[0]
     return wrapped(output if query.dim() == 4 else output.squeeze(0), a, query._ragged_idx)
+
+
+def _padded_attention(
+    query: NestedTensor, key: NestedTensor, value: NestedTensor, dropout_p: float, is_causal: bool, scale: float | None
+) -> NestedTensor:
+    """Attention composed of operators on padded tensors: for dropout, second derivatives and devices without kernels.
+
+    Stores all scores of the longest sequence for each one. Waits for the lengths, unless they are known.
+    """
+    torch = _C.torch
+    q, k, v = padded(query, 0), padded(key, 0), padded(value, 0)
+    scores = (q @ k.transpose(-2, -1)) * (1 / math.sqrt(q.shape[-1]) if scale is None else scale)
+    rows, columns = scores.shape[-2:]
+    places = torch.arange(0, columns, device=scores.device)
+    lengths = key._ragged.seqlens().unsqueeze(1)
+    hidden = (places >= lengths) & (lengths > 0)  # without keys, all weights are those of zeros
+    hidden = hidden.reshape(hidden.shape[0], *[1] * (scores.dim() - 2), columns)
+    if is_causal:
+        hidden = hidden | (places > torch.arange(0, rows, device=scores.device).unsqueeze(1))
+    weights = scores.masked_fill(hidden, -math.inf).softmax(-1)
+    if dropout_p:
+        weights = _C.ops.dropout(weights, dropout_p, True)
+    return jagged_of(weights @ v, query._ragged, query._total, query._ragged_idx)
+
+
+def _attention_with_options(arguments: list, into: list | None) -> NestedTensor:
+    """scaled_dot_product_attention() with dropout, groups of queries, or composed of operators that have second derivatives."""
+    assert into is None
+    query, key, value, mask, dropout_p, is_causal, scale, enable_gqa, composed, _ = arguments
+    _check_attention(query, key, value, mask)
+    if enable_gqa and query.dim() == 4:
+        heads, groups = query._size[1], key._size[1]
+        if groups == 0 or heads % groups:
+            raise RuntimeError(f"{_SDPA}: expected query's heads ({heads}) to be a multiple of those of key and value ({groups})")
+        key, value = (t._with(t._elements.repeat_interleave(heads // groups, 0)) for t in (key, value))
+    if dropout_p or composed:
+        return _padded_attention(query, key, value, dropout_p, is_causal, scale)
+    return _attention([query, key, value, None, is_causal, scale, False], None)
 
 
 def _conv1d(arguments: list, into: list | None) -> Any:
@@ -144,6 +192,7 @@ def _cross_entropy(arguments: list, into: list | None) -> Any:
     raise not_implemented("cross_entropy", "pass the values() of the input and of the target")
 
 
+handlers["attention with options"] = _attention_with_options
 handlers["layer_norm over sequences"] = _layer_norm_over_sequences
 handlers.update(
     linear=_linear, matmul=_matmul, bmm=_bmm, layer_norm=_norm("layer_norm"), rms_norm=_norm("rms_norm"), embedding=_embedding,

@@ -20,8 +20,7 @@ class Ragged:
     them as numbers, which waits; tensors made of a list of tensors have them without waiting.
 
     Attributes:
-        offsets: int64 [sequences + 1].
-        lengths: int64 [sequences], or None if each sequence ends where the next one begins.
+        given, given_lengths: offsets and lengths as they were passed, of an integral dtype.
         number: equal for structures that are equal by construction, such as copies on other devices.
     """
 
@@ -29,7 +28,8 @@ class Ragged:
         self, offsets: Tensor, lengths: Tensor | None = None, sizes: list[int] | None = None, min_seqlen: int | None = None,
         max_seqlen: int | None = None, number: int | None = None,
     ) -> None:  # fmt: skip
-        self.offsets, self.lengths = offsets, lengths
+        self.given, self.given_lengths = offsets, lengths
+        self._converted: dict[str, tuple[int, Tensor]] = {}
         self.number = next(_numbers) if number is None else number
         self._sizes, self._starts = sizes, None if sizes is None or lengths is not None else list(itertools.accumulate([0, *sizes[:-1]]))
         self.given_min, self.given_max = min_seqlen, max_seqlen
@@ -47,8 +47,28 @@ class Ragged:
         found.given_max = max_seqlen if found.given_max is None else found.given_max
         return found
 
+    def _as_int64(self, name: str, tensor: Tensor) -> Tensor:
+        """A vector as the engine's operators take it; converted again after it was written in place."""
+        if tensor.dtype is _C.int64:
+            return tensor
+        version, found = self._converted.get(name, (-1, None))
+        if found is None or version != tensor._version:
+            found = tensor.to(_C.int64)
+            self._converted[name] = tensor._version, found
+        return found
+
+    @property
+    def offsets(self) -> Tensor:
+        """Where the sequences begin: int64 [sequences + 1]."""
+        return self._as_int64("offsets", self.given)
+
+    @property
+    def lengths(self) -> Tensor | None:
+        """The sequences' lengths, int64 [sequences], or None if each sequence ends where the next one begins."""
+        return None if self.given_lengths is None else self._as_int64("lengths", self.given_lengths)
+
     def _current_versions(self) -> tuple:
-        return self.offsets._version, None if self.lengths is None else self.lengths._version
+        return self.given._version, None if self.given_lengths is None else self.given_lengths._version
 
     @property
     def batch(self) -> int:
@@ -101,8 +121,8 @@ class Ragged:
         """The same structure with its tensors on another device."""
         if self.offsets.device == device:
             return self
-        lengths = None if self.lengths is None else self.lengths.to(device)
-        moved = Ragged(self.offsets.to(device), lengths, self._sizes, self.given_min, self.given_max, self.number)
+        lengths = None if self.given_lengths is None else self.given_lengths.to(device)
+        moved = Ragged(self.given.to(device), lengths, self._sizes, self.given_min, self.given_max, self.number)
         moved._starts = self._starts
         return moved
 

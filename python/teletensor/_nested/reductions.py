@@ -8,6 +8,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._functions import finfo, iinfo
+from . import segments
 from .base import not_implemented
 from .engine import call, parameters
 from .padding import padded, ragged_first
@@ -32,14 +33,11 @@ def _sum(tensor: NestedTensor, dtype: Any = None) -> Tensor:
         dtype = _C.int64
     if values.dtype.is_complex:
         raise not_implemented("sum", "sums of complex numbers over the ragged dimension are not implemented")
-    values = values if dtype is None else values.to(dtype)
-    if values.dtype is not _C.float32:
-        return _segments(values, tensor, "sum")
-    return _segments(values.to(_C.float64), tensor, "sum").to(_C.float32)  # float32 loses what a long sequence adds
+    return _segments(values if dtype is None else values.to(dtype), tensor, "sum")
 
 
 def _segments(values: Tensor, tensor: NestedTensor, reduce: str) -> Tensor:
-    return _C.ops.jagged_reduce(values, tensor._ragged.offsets, tensor._ragged.lengths, reduce)
+    return segments.reduce(values, tensor._ragged.offsets, tensor._ragged.lengths, reduce)
 
 
 def _mean(tensor: NestedTensor, dtype: Any = None) -> Tensor:
@@ -168,7 +166,7 @@ def _softmax(name: str):
         values = ragged_first(tensor)
         wanted = values.dtype if dtype is None else dtype
         wide = values.to(_C.float32 if wanted in (_C.float16, _C.bfloat16) else wanted)
-        result = _C.ops.jagged_softmax(wide, tensor._ragged.offsets, tensor._ragged.lengths, name == "log_softmax").to(wanted)
+        result = segments.softmax(wide, tensor._ragged.offsets, tensor._ragged.lengths, name == "log_softmax").to(wanted)
         return tensor._with(result if tensor._ragged_idx == 1 else result.movedim(0, tensor._ragged_idx - 1))
 
     return handle

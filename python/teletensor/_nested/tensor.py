@@ -44,12 +44,12 @@ class NestedTensor(AnyNested):
         return self._elements.view_as(self._elements)
 
     def offsets(self) -> Tensor:
-        """Where the sequences begin in the values: int64 [sequences + 1]."""
-        return self._ragged.offsets
+        """Where the sequences begin in the values: [sequences + 1], as it was passed; else int64."""
+        return self._ragged.given
 
     def lengths(self) -> Tensor | None:
-        """The lengths of sequences that do not end where the next one begins: int64 [sequences], or None."""
-        return self._ragged.lengths
+        """The lengths of sequences that do not end where the next one begins: [sequences], or None."""
+        return self._ragged.given_lengths
 
     @property
     def _values(self) -> Tensor:
@@ -308,7 +308,7 @@ class NestedTensor(AnyNested):
 
     def __reduce_ex__(self, _protocol: Any) -> tuple:
         """Pickles the components. Waits for the engine."""
-        state = (self._elements.detach(), self._ragged.offsets, self._ragged.lengths, self._ragged_idx, self.requires_grad)
+        state = (self._elements.detach(), self._ragged.given, self._ragged.given_lengths, self._ragged_idx, self.requires_grad)
         return _unpickled, state
 
 

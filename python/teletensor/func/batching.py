@@ -11,6 +11,7 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import require_strided
 from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
 from ..utils._python_dispatch import TorchDispatchMode
@@ -102,6 +103,7 @@ def vmap(
     def mapped(*args: Any, **kwargs: Any):
         given = tree.leaves(args)
         dims = tree.broadcast(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args, _is_dim)
+        require_strided("vmap", *(x for x, dim in zip(given, dims) if dim is not None))
         size = _batch_size(given, dims)
         if size == 0:
             raise ValueError("[vmap] expected a batch of at least one entry, got 0")

@@ -63,8 +63,10 @@ def scaled_dot_product_attention(
         is_causal = attn_mask.seq_len_q == attn_mask.seq_len_kv or attn_mask.variant == 1  # aligned to the upper left corner
         attn_mask = None if is_causal else attn_mask._materialize(query.device)
     if query.is_nested:
-        if dropout_p or enable_gqa:
-            raise NotImplementedError("[scaled_dot_product_attention] dropout_p and enable_gqa are not implemented for nested tensors")
+        composed = _backend(query) is SDPBackend.MATH
+        if dropout_p or enable_gqa or composed:
+            options = [query, key, value, attn_mask, dropout_p, is_causal, scale, enable_gqa, composed, scaled_dot_product_attention]
+            return query._handlers["attention with options"](options, None)
         return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)
     if enable_gqa and query.dim() > 2:
         groups = int(query.shape[-3] // key.shape[-3])  # repeat_interleave needs a number, also while a Program is traced

@@ -9,6 +9,7 @@ from .. import _C
 from .._C import Tensor
 from .._functions import tensor
 from .._grad_mode import enable_grad, no_grad
+from .._layouts import require_strided
 from .._options import check_flags
 from .._random import get_rng_state, set_rng_state
 from ..amp.autocast_mode import restored
@@ -121,6 +122,7 @@ def checkpoint(
     check_flags("checkpoint", early_stop=early_stop)
     if respect_saved_tensors_hooks:
         raise NotImplementedError("[checkpoint] expected respect_saved_tensors_hooks to be False, got True")
+    require_strided("utils.checkpoint", *args, *kwargs.values())
     if _C.is_tracing():
         if context_fn is not None:
             raise NotImplementedError("[checkpoint] context_fn is not supported in a traced function: it runs in the client")

@@ -11,6 +11,7 @@ from typing import Any
 
 from ... import _C
 from ..._checkpoint import tree
+from ..._layouts import require_strided
 from ._nested import flatten_state_dict, set_element
 from ._shards import boxes_of, intersection, narrowed
 from .metadata import (
@@ -47,6 +48,7 @@ def _dtype_of(value, boxes) -> _C.dtype:
 
 
 def _write_items(fqn: str, value) -> list[WriteItem]:
+    require_strided("distributed.checkpoint", value)
     found = boxes_of(value)
     if found is None:
         size = len(json.dumps(tree.encode(value)))

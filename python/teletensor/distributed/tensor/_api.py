@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ... import _C
+from ..._layouts import require_strided
 from ...nn.modules.module import Module
 from ...nn.parameter import Parameter
 from ..device_mesh import DeviceMesh
@@ -32,6 +33,7 @@ def distribute_tensor(
     Raises:
         RuntimeError: the tensor is not a leaf, or is a DTensor with another mesh or other placements.
     """
+    require_strided("distribute_tensor", tensor)
     mesh = _mesh_or_default(device_mesh)
     if isinstance(tensor, DTensor):
         if tensor.device_mesh != mesh:

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 
 from ... import _C
 from ..._library.handlers import classes_with_rules
+from ..._layouts import require_strided
 from ..device_mesh import DeviceMesh
 from ._dispatch import dispatch, repeated, replicate
 from ._gradients import gradient_of, gradient_spec, run_backward, run_grad
@@ -146,9 +147,10 @@ class DTensor(Distributed):
             stride: must be that of a contiguous tensor of this shape.
             grad_placements: must be `placements`, or Replicate for Partial.
         """
+        locals_ = [local_tensor] if isinstance(local_tensor, _C.Tensor) else list(local_tensor)
+        require_strided("DTensor.from_local", *locals_)
         mesh = _mesh_or_default(device_mesh)
         members = mesh._members()
-        locals_ = [local_tensor] if isinstance(local_tensor, _C.Tensor) else list(local_tensor)
         if len(locals_) != len(members):
             raise RuntimeError(f"[from_local] expected {len(members)} local tensors, got {len(locals_)}")
         spec = Spec(mesh, check_placements("from_local", mesh, placements, locals_[0].dim()))

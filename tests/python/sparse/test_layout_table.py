@@ -1,0 +1,181 @@
+"""What each part of the package does with tensors that are not strided: a row per part, a column per layout.
+
+A part computes with a layout, or refuses it with an error that names it.
+"""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+
+import teletensor as torch
+
+
+def _tensor(kind: str) -> torch.Tensor:
+    matrix = torch.tensor([[0, 1.0, 0, 2], [2, 0, 3, 0]])
+    rows = torch.tensor([[1.0, 2], [3, 4], [5, 6]])
+    return {
+        "sparse_coo": matrix.to_sparse,
+        "sparse_csr": matrix.to_sparse_csr,
+        "sparse_csc": matrix.to_sparse_csc,
+        "sparse_bsr": lambda: matrix.to_sparse_bsr((1, 2)),
+        "sparse_bsc": lambda: matrix.to_sparse_bsc((1, 2)),
+        "jagged": lambda: torch.nested.nested_tensor([rows, rows[:1]], layout=torch.jagged),
+        "nested": lambda: torch.nested.nested_tensor([rows, rows[:1]]),
+    }[kind]()
+
+
+SPARSE = ("sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc")
+LAYOUTS = (*SPARSE, "jagged", "nested")
+
+
+def _values(t: torch.Tensor) -> list:
+    return t._elements.tolist()
+
+
+def _saves(t: torch.Tensor, _: Path) -> None:
+    file = io.BytesIO()
+    torch.save(t, file)
+    file.seek(0)
+    loaded = torch.load(file, weights_only=False)
+    assert loaded.layout == t.layout and loaded.is_nested == t.is_nested and _values(loaded) == _values(t)
+
+
+def _scales_with_autocast(t: torch.Tensor, _: Path) -> None:
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        scaled = t * 2
+    assert scaled.layout == t.layout and scaled.dtype is torch.float32 and _values(scaled) == (t._elements * 2).tolist()
+
+
+def _compiles(t: torch.Tensor, _: Path) -> None:
+    doubled = torch.compile(lambda x: x * 2)(t)
+    assert doubled.layout == t.layout and _values(doubled) == (t._elements * 2).tolist()
+
+
+def _with_gradient(t: torch.Tensor) -> torch.Tensor:
+    parameter = t.clone().requires_grad_()
+    parameter.grad = t.clone()
+    return parameter
+
+
+def _unscales(t: torch.Tensor, _: Path) -> None:
+    parameter, scaler = _with_gradient(t), torch.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(torch.ones(()))
+    scaler.unscale_(torch.optim.SGD([parameter], lr=1.0))
+    assert _values(parameter.grad) == (t._elements / 4).tolist()
+
+
+def _clips(t: torch.Tensor, _: Path) -> None:
+    parameter = _with_gradient(t)
+    norm = torch.nn.utils.clip_grad_norm_([parameter], 1.0)
+    torch.testing.assert_close(norm, t._elements.norm())
+    torch.testing.assert_close(parameter.grad._elements, t._elements / (norm + 1e-6))
+
+
+def _checkpoints(t: torch.Tensor, folder: Path) -> None:
+    torch.checkpoint.save({"t": t}, str(folder / "file"))
+
+
+def _checkpoints_of_ranks(t: torch.Tensor, folder: Path) -> None:
+    from teletensor.distributed import checkpoint
+
+    try:
+        checkpoint.save({"t": t}, checkpoint_id=str(folder))
+    except checkpoint.CheckpointException as error:  # of which only a part is an Exception
+        raise error.failures[0][0] from None
+
+
+def _distributes(t: torch.Tensor, _: Path) -> None:
+    torch.distributed.tensor.distribute_tensor(t)
+
+
+def _distributes_local(t: torch.Tensor, _: Path) -> None:
+    torch.distributed.tensor.DTensor.from_local(t)
+
+
+def _maps(t: torch.Tensor, _: Path) -> None:
+    torch.vmap(lambda x: x * 2)(t)
+
+
+def _recomputes(t: torch.Tensor, _: Path) -> None:
+    torch.utils.checkpoint.checkpoint(lambda x: x * 2, t.requires_grad_(), use_reentrant=False)
+
+
+# The layouts with which the part computes; it refuses the others.
+TABLE = {
+    _saves: LAYOUTS,
+    _scales_with_autocast: LAYOUTS,
+    _compiles: LAYOUTS,
+    _unscales: SPARSE,
+    _clips: ("sparse_coo", "jagged"),
+    _checkpoints: (),
+    _checkpoints_of_ranks: (),
+    _distributes: (),
+    _distributes_local: (),
+    _maps: (),
+    _recomputes: (),
+}
+
+
+@pytest.mark.parametrize("part", TABLE, ids=lambda f: f.__name__.strip("_"))
+@pytest.mark.parametrize("kind", LAYOUTS)
+def test_parts_compute_with_a_layout_or_name_it(part, kind: str, tmp_path: Path) -> None:
+    t = _tensor(kind)
+    if kind in TABLE[part]:
+        part(t, tmp_path)
+        return
+    with pytest.raises(NotImplementedError) as refused:
+        part(t, tmp_path)
+    message = str(refused.value).lower()
+    assert any(name in message for name in (str(t.layout).removeprefix("torch.").lower(), "sparsecsr", "nested tensor"))
+
+
+@pytest.mark.parametrize("kind", SPARSE[1:])
+@pytest.mark.parametrize("name", ["csr", "csc", "bsr", "bsc"])
+def test_compressed_tensors_of_different_indices(kind: str, name: str) -> None:
+    if not kind.endswith(name):
+        pytest.skip("one layout per row")
+    a, b = torch.eye(4) + torch.eye(4).roll(1, 0), torch.tensor([[0.0, 1, 0, 0], [0, 0, 2, 0], [3, 0, 0, 4], [0, 0, 5, 0]])
+    convert = lambda t: getattr(t, f"to_{kind}")(*([(2, 2)] if name in ("bsr", "bsc") else []))  # noqa: E731
+    first, second = convert(a), convert(b)
+    assert (first + second).layout == first.layout and torch.equal((first + second).to_dense(), a + b)
+    assert torch.equal(torch.sub(first, second, alpha=2).to_dense(), a - 2 * b)
+    assert torch.equal((first * second).to_dense(), a * b)
+    batch_a, batch_b = torch.stack([a, a.flip(0)]), torch.stack([a.roll(1, 1), a.roll(1, 1).flip(0)])
+    assert torch.equal((convert(batch_a) + convert(batch_b)).to_dense(), batch_a + batch_b)
+
+
+def test_batches_of_a_sum_have_equally_many_elements() -> None:
+    a = torch.stack([torch.eye(2), torch.eye(2)]).to_sparse_csr()
+    b = torch.stack([torch.eye(2), torch.eye(2).flip(0)]).to_sparse_csr()
+    with pytest.raises(RuntimeError, match="same number of elements in each batch"):
+        a + b
+
+
+@pytest.mark.parametrize("optimizer", [torch.optim.SGD, torch.optim.SparseAdam, torch.optim.Adagrad])
+def test_scaled_sparse_gradients_train_as_unscaled_ones(optimizer) -> None:
+    def train(scaled: bool) -> list:
+        layer = torch.nn.Embedding(5, 2, sparse=True, _weight=torch.arange(10.0).reshape(5, 2))
+        opt, scaler = optimizer(layer.parameters(), lr=0.5), torch.amp.GradScaler("cpu", init_scale=8.0, enabled=scaled)
+        for index in ([1, 2, 1], [0, 2], [4, 4]):
+            opt.zero_grad()
+            scaler.scale((layer(torch.tensor(index)) ** 2).sum()).backward()
+            scaler.unscale_(opt)
+            torch.nn.utils.clip_grad_norm_(layer.parameters(), 3.0)
+            scaler.step(opt)
+            scaler.update()
+        return layer.weight.tolist()
+
+    assert train(True) == train(False)
+
+
+def test_overflowed_sparse_gradients_skip_the_step() -> None:
+    layer = torch.nn.Embedding(5, 2, sparse=True)
+    before, opt = layer.weight.tolist(), torch.optim.SparseAdam(layer.parameters())
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    scaler.scale(layer(torch.tensor([1, 2])).sum() * float("inf")).backward()
+    scaler.step(opt)
+    scaler.update()
+    assert layer.weight.tolist() == before and scaler.get_scale() == 2.0
