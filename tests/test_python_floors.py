@@ -69,6 +69,7 @@ LAYERS = {
         distributed/launch distributed/launcher distributed/run launch ray utils/collect_env
     """,
 }
+ENTRIES = {entry: layer for layer, entries in LAYERS.items() for entry in entries.split()}
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
     "_dynamo/_opcodes_311", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
@@ -82,12 +83,9 @@ DYNAMIC = {
 def layer_of(file: str) -> str | None:
     """The layer of a file, such as "nn/functional.py"; None if the table lacks it."""
     path = file.removesuffix(".py")
-    best = ("", None)
-    for layer, entries in LAYERS.items():
-        for entry in entries.split():
-            if (path == entry or path.startswith(f"{entry}/")) and len(entry) > len(best[0]):
-                best = (entry, layer)
-    return best[1]
+    while path and path not in ENTRIES:
+        path = path.rpartition("/")[0]
+    return ENTRIES.get(path)
 
 
 def module_files(root: Path) -> dict[str, str]:
@@ -98,6 +96,11 @@ def module_files(root: Path) -> dict[str, str]:
         parts = relative.with_suffix("").parts
         found[".".join(("teletensor", *(parts[:-1] if parts[-1] == "__init__" else parts)))] = relative.as_posix()
     return found
+
+
+def _last_name(node: ast.AST) -> str:
+    """The name of a variable or an attribute; "" for other expressions."""
+    return node.id if isinstance(node, ast.Name) else node.attr if isinstance(node, ast.Attribute) else ""
 
 
 class Imports(ast.NodeVisitor):
@@ -151,7 +154,7 @@ class Imports(ast.NodeVisitor):
                 self.bound[alias.asname or alias.name] = found
 
     def visit_If(self, node: ast.If) -> None:  # noqa: N802
-        if "TYPE_CHECKING" not in ast.unparse(node.test):
+        if "TYPE_CHECKING" not in map(_last_name, ast.walk(node.test)):
             return self.generic_visit(node)
         self.for_types = True
         for statement in node.body:
@@ -161,7 +164,7 @@ class Imports(ast.NodeVisitor):
             self.visit(statement)
 
     def visit_Call(self, node: ast.Call) -> None:  # noqa: N802
-        if ast.unparse(node.func).endswith(("import_module", "__import__")) and node.args:
+        if _last_name(node.func).endswith(("import_module", "__import__")) and node.args:
             if isinstance(node.args[0], ast.Constant):
                 self.add(self.absolute(node.args[0].value))
             else:

@@ -412,7 +412,7 @@ UNUSED = {
     ("distributed/tensor/_dtensor.py", "async_op"), ("distributed/tensor/_dtensor.py", "kwargs"),
     ("_transforms.py", "tensor"), ("func/_batched.py", "tensor_contents"), ("func/_dual.py", "tensor_contents"),
     ("func/_linearized.py", "tensor_contents"), ("func/_transformed.py", "types"), ("_quantized/tensor.py", "types"),
-    ("_sparse/tensor.py", "types"),
+    ("_component_tensor.py", "roots"), ("_sparse/tensor.py", "types"), ("utils/flop_counter.py", "types"),
     ("func/_functionalized.py", "tensor_contents"),
     ("distributed/tensor/_dtensor.py", "tensor_contents"), ("distributed/tensor/_rules.py", "offset"),
     ("distributed/tensor/parallel/style.py", "device_mesh"), ("distributed/tensor/parallel/style.py", "inputs"),
