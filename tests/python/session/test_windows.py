@@ -142,6 +142,7 @@ def test_writes_divide_windows_and_count_versions():
     value.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         product.backward()
+        w.grad.tolist()
 
 
 def test_an_error_names_the_line_of_its_call():
