@@ -37,6 +37,18 @@ bool is_excluded(const Program& program, const ProgramTypes& types) {
   });
 }
 
+// The names that the Program defines and neither drops nor returns.
+std::vector<Slot> names_left(const Program& program) {
+  absl::flat_hash_set<Slot> ended(program.outputs().begin(), program.outputs().end());
+  for (const Instruction& call : program.instructions()) ended.insert(call.release.begin(), call.release.end());
+  std::vector<Slot> left;
+  for (const Instruction& call : program.instructions()) {
+    std::copy_if(call.results.begin(), call.results.end(), std::back_inserter(left),
+                 [&](Slot slot) { return !ended.contains(slot); });
+  }
+  return left;
+}
+
 // The window as an ordinary frame executes it.
 Program as_frame(Program program, const std::vector<TensorMeta>& inputs) {
   SlotTable slots;
@@ -44,6 +56,7 @@ Program as_frame(Program program, const std::vector<TensorMeta>& inputs) {
   constexpr Device kMeta{DeviceType::kMeta};
   for (const TensorMeta& meta : inputs)
     slots.put(++name, {Tensor(new TensorImpl(meta, Ref<Storage>(new Storage(kMeta, 0)))), nullptr});
+  program.set_release(names_left(program));
   fuse_pointwise(&program, slots);
   return program;
 }
@@ -68,18 +81,6 @@ Program optimised(Program program, absl::Span<const TensorMeta* const> metas) {
   remove_unused(&program);
   const bool takes_more = peak_bytes(program, metas, kRecords) > peak_bytes(single, metas, kRecords);
   return takes_more ? single : program;
-}
-
-// The names that the Program defines and neither drops nor returns.
-std::vector<Slot> names_left(const Program& program) {
-  absl::flat_hash_set<Slot> ended(program.outputs().begin(), program.outputs().end());
-  for (const Instruction& call : program.instructions()) ended.insert(call.release.begin(), call.release.end());
-  std::vector<Slot> left;
-  for (const Instruction& call : program.instructions()) {
-    std::copy_if(call.results.begin(), call.results.end(), std::back_inserter(left),
-                 [&](Slot slot) { return !ended.contains(slot); });
-  }
-  return left;
 }
 
 }  // namespace

@@ -61,8 +61,8 @@ void WindowCompiler::run() {
 
 std::shared_ptr<WindowCompiler> make_window_compiler() {
   const char* const setting = std::getenv("TELETENSOR_WINDOWS");
-  const bool is_off = setting != nullptr && std::string_view(setting) == "0";
-  return is_off ? nullptr : std::make_shared<WindowCompiler>();
+  const bool is_on = setting != nullptr && std::string_view(setting) == "1";
+  return is_on ? std::make_shared<WindowCompiler>() : nullptr;
 }
 
 }  // namespace tt

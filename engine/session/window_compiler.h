@@ -43,7 +43,7 @@ class WindowCompiler {
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns null if the environment contains TELETENSOR_WINDOWS=0.
+// Returns null unless the environment contains TELETENSOR_WINDOWS=1.
 std::shared_ptr<WindowCompiler> make_window_compiler();
 
 }  // namespace tt

@@ -41,10 +41,9 @@ bool is_same_value(const Arg& a, const Arg& b) {
   return a.integer == b.integer && std::bit_cast<uint64_t>(a.imaginary) == std::bit_cast<uint64_t>(b.imaginary);
 }
 
-// Whether the operator only computes new results, whose sizes do not depend on values.
+// Whether calls of the operator have results whose sizes do not depend on values.
 bool is_eligible(const Op& op) {
-  return op.num_outputs != 0 && !op.is_dynamic && find_op(op.id) == &op && !Dispatcher::instance().suspends(op.id) &&
-         std::none_of(op.params.begin(), op.params.end(), [](const Param& param) { return param.written; });
+  return op.num_outputs != 0 && !op.is_dynamic && find_op(op.id) == &op && !Dispatcher::instance().suspends(op.id);
 }
 
 const std::vector<bool>& eligible_operators() {
@@ -61,7 +60,7 @@ const std::vector<bool>& eligible_operators() {
 
 bool is_eligible(const Instruction& call) {
   const std::vector<bool>& table = eligible_operators();
-  if (call.op->id >= table.size() || !table[call.op->id] || (call.flags & Instruction::kInto) != 0) return false;
+  if (call.op->id >= table.size() || !table[call.op->id] || writes_in_place(call)) return false;
   if (call.results.empty() || call.results.size() > kLongArgument) return false;
   return std::none_of(call.args.begin(), call.args.end(), [](const Arg& arg) {
     return (is_list(arg) || arg.kind == Arg::Kind::kString) && arg.size > kLongArgument;

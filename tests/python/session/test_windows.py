@@ -9,8 +9,25 @@ import pytest
 import teletensor as torch
 import teletensor.nn as nn
 import teletensor.nn.functional as F
+from teletensor import _C, _connection
+from tests.conftest import IN_PROCESS
 
 SIZE = 4096
+
+pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine with another environment")
+
+
+@pytest.fixture(autouse=True)
+def _engine_with_windows(own_daemon):
+    """A session with an engine of its own. The session of other tests stays open."""
+    saved, environment = _connection._current, _connection.environment
+    _connection._current = None
+    torch.connect(own_daemon(TELETENSOR_WINDOWS="1").address)
+    yield
+    torch.disconnect()
+    _connection._current, _connection.environment = saved, environment
+    if saved is not None:
+        _C.set_session(saved)
 
 
 def network() -> nn.Module:
@@ -125,6 +142,7 @@ def test_writes_divide_windows_and_count_versions():
     value.add_(1)
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         product.backward()
+        w.grad.tolist()
 
 
 def test_an_error_names_the_line_of_its_call():

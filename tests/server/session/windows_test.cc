@@ -70,8 +70,8 @@ void add_calls(v1::Frame* frame, uint64_t first, const Calls& calls = {}) {
   Instruction(frame, "mul").handle(calls.x).real(calls.factor).result(first).site(1);
   Instruction(frame, "add").handle(calls.y).real(1).result(first + 1).site(2);
   Instruction(frame, "tanh").handle(first).result(first + 2).site(3);
-  Instruction(frame, "sigmoid").handle(first + 1).result(first + 3).release(first + 1).site(4);
-  Instruction(frame, "mul").handle(first + 2).handle(first + 3).result(first + 4).site(5);
+  Instruction(frame, "sigmoid").handle(first + 1).result(first + 3).site(4);
+  Instruction(frame, "mul").handle(first + 2).handle(first + 3).result(first + 4).release(first + 1).site(5);
   Instruction(frame, "add").handle(first + 4).handle(first).result(first + 5).release(first + 3).site(6);
   if (!calls.keeps_inner) frame->add_release(first + 2);
   for (uint64_t name : {first, first + 4}) frame->add_release(name);
@@ -229,7 +229,7 @@ TEST_F(WindowsTest, ErrorsAreThoseOfTheCalls) {
 
 TEST_F(WindowsTest, RecordedCallsAreExecutedAsTheyAre) {
   v1::Frame leaf;
-  Instruction(&leaf, "set_requires_grad").handle(1).boolean(true);
+  Instruction(&leaf, "requires_grad").handle(1).boolean(true);
   run(leaf);
   uint64_t name = 100;
   for (int i = 0; i < 8; ++i, name += 10) {
