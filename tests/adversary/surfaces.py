@@ -379,8 +379,12 @@ def _field(number: int, value: bytes | int) -> bytes:
 
 
 def _inference_request(name: str, rng: random.Random) -> bytes:
-    """A ModelInferRequest whose sizes, types and contents seldom agree."""
+    """A ModelInferRequest whose sizes, types and contents agree, nearly agree, or are random."""
     request = _field(1, name.encode())
+    if rng.random() < 0.5:
+        rows = rng.choice([1, 2, 5, 1000])
+        tensor = _field(1, b"x") + _field(2, b"FP32") + _field(3, rows) + _field(3, rng.choice([3, 3, 3, 4]))
+        return request + _field(5, tensor) + _field(7, rng.randbytes(rows * 12 + rng.choice([0, 0, 0, 1, -1])))
     for _ in range(rng.choice([0, 1, 1, 1, 2, 500])):
         shape = rng.choice([[2, 3], [1, 3], [0, 3], [-1, 3], [1 << 40, 3], [1 << 62, 1 << 62], [2] * 200, []])
         tensor = _field(1, rng.choice([b"x", b"input0", b"args_0", rng.randbytes(3)]))

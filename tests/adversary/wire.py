@@ -18,7 +18,7 @@ ENGINE, ADMIN = "/teletensor.v1.Engine/", "/teletensor.v1.Admin/"
 @functools.cache
 def _pool() -> descriptor_pool.DescriptorPool:
     with tempfile.NamedTemporaryFile() as out:
-        files = ["teletensor/v1/engine.proto", "teletensor/v1/admin.proto"]
+        files = [f"teletensor/v1/{name}.proto" for name in ("engine", "admin", "model")]
         subprocess.run(["protoc", f"-I{ROOT / 'proto'}", "--include_imports", f"--descriptor_set_out={out.name}", *files], check=True)
         descriptors = descriptor_pb2.FileDescriptorSet.FromString(Path(out.name).read_bytes())
     pool = descriptor_pool.DescriptorPool()
