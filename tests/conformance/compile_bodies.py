@@ -71,7 +71,9 @@ def main() -> None:
     known = json.loads((FOLDER / "body_rows.json").read_text())
     same = 0
     for name, values in found.items():
-        is_less = all(len(w) == 1 or len(v) > 1 and (v[0] > 0) >= (w[0] > 0) and v[0] <= w[0] and v[1] <= w[1] for v, w in zip(values, known[name]))
+        is_less = all(
+            len(w) == 1 or len(v) > 1 and (v[0] > 0) >= (w[0] > 0) and v[0] <= w[0] and v[1] <= w[1] for v, w in zip(values, known[name])
+        )
         same += is_less
         if not is_less:
             print(f"  {name}: {values} against {known[name]}")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-import enum
 import collections
+import enum
 import os
 import types
 from typing import Any
@@ -31,8 +31,8 @@ from ._values import (
     DictValue,
     ExceptionValue,
     FunctionValue,
-    HandleValue,
     GeneratorValue,
+    HandleValue,
     IteratorValue,
     Lazy,
     MethodValue,

@@ -13,7 +13,18 @@ from ..nn import Module
 from ._attributes import _MISSING, lookup
 from ._handlers import constructors, handles
 from ._source import CHECK_KEYS, INSTANCE_DICT
-from ._values import Break, Constant, DictValue, FunctionValue, ObjectValue, SequenceValue, SetValue, SliceValue, SymbolValue, Value
+from ._values import (
+    Break,
+    Constant,
+    DictValue,
+    FunctionValue,
+    ObjectValue,
+    SequenceValue,
+    SetValue,
+    SliceValue,
+    SymbolValue,
+    Value,
+)
 from ._wrap import hash_key
 
 

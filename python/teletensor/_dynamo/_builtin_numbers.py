@@ -26,6 +26,10 @@ _PURE = [
 
 def _pure(function: Callable) -> Callable:
     def handler(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        if len(args) == 1 and not kwargs and getattr(function, "__module__", "") == "math":
+            found = ex.computed_float(f"math.{function.__name__}({{}})", function, ex.real(args[0]))
+            if found is not None:
+                return found
         values = [ex.plain(ex.real(a)) for a in args]
         if values and isinstance(values[0], TensorValue):
             if function in (abs, round, pow, divmod):
@@ -117,6 +121,8 @@ def _number(cls: type) -> Callable:
         value = ex.real(args[0])
         if isinstance(value, SymbolValue) and cls is int and len(args) == 1:
             return value
+        if cls is float and len(args) == 1 and (found := ex.computed_float("float({})", float, value)) is not None:
+            return found
         if isinstance(value, TensorValue):
             raise Break(f"{cls.__name__}() of a tensor reads its value")
         if cls is bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import collections.abc
+import contextlib
 import copy
 import dis
 import functools
@@ -53,6 +54,7 @@ from ._transforms import NeedsSeed, Transforms
 from ._values import (
     Break,
     CellValue,
+    ComputedFloat,
     Constant,
     DictValue,
     ExceptionValue,
@@ -138,6 +140,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         self.graph = fx.Graph()
         self.begin_bodies()
         self.inputs: list[TensorValue | SymbolValue] = []
+        self.computed: list[ComputedFloat] = []  # further inputs
         self.by_id: dict[int, Value] = {}
         self.keep: list[Any] = []
         self.written: dict[int, Value] = {}
@@ -191,6 +194,20 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         node.meta["example_value"] = value.example
         node.meta["dynamic_dims"] = getattr(value, "dims", None)
         self.inputs.append(value)
+        return node
+
+    def add_computed(self, number: ComputedFloat) -> fx.Node:
+        """Adds an input that the generated code computes, after all those that are read."""
+        self.computed.append(number)
+        anchor = self.computed[-2].node if len(self.computed) > 1 else self._last_input
+        first = next(iter(self.root_graph.nodes), None)
+        if anchor is None and first is None:
+            where: Any = contextlib.nullcontext()
+        else:
+            where = self.root_graph.inserting_after(anchor) if anchor is not None else self.root_graph.inserting_before(first)
+        with where:
+            node = self.root_graph.placeholder(f"F_{len(self.computed)}_")
+        node.meta["example_value"], node.meta["dynamic_dims"] = number.example, None
         return node
 
     def release(self) -> None:
@@ -464,7 +481,7 @@ class Capture:
         if ex.calls or nodes:
             ex.graph.output(tuple(nodes))
             module = GraphModule(ex.modules, ex.graph, "GraphModule")
-            inputs = [v.original for v in ex.inputs]
+            inputs = [v.original for v in [*ex.inputs, *ex.computed]]
             if ex.trace is not None:
                 ex.trace.stop()
             set_mode_state(before)

@@ -17,6 +17,7 @@ from ._values import (
     Break,
     BuiltinMethod,
     CellValue,
+    ComputedFloat,
     Constant,
     DictValue,
     ExceptionValue,
@@ -116,6 +117,8 @@ class Code:
             return self._name(f"{self.value(value.tensor)}.item()")
         if isinstance(value, SymbolValue):
             return self.ex.text_of_symbol(value, self)
+        if isinstance(value, ComputedFloat):
+            return self.ex.text_of_float(value, self)
         if id(value) in self._names:
             return self._names[id(value)]
         if value.source is not None:
@@ -285,7 +288,9 @@ class Code:
         lines = list(self.reads)
         if graph is not None:
             self.namespace["graph"] = graph
-            lines.append("g = graph(I)")
+            floats = [self.value(number) for number in self.ex.computed]  # may add reads
+            lines = list(self.reads)
+            lines.append(f"g = graph((*I, {', '.join(floats)}))" if floats else "g = graph(I)")
         lines += self.lines
         if modes is not None:
             lines.append(f"set_modes({self.constant(modes)})")

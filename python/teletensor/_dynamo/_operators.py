@@ -17,6 +17,7 @@ from ._symbols import is_symbolic_operand
 from ._values import (
     Break,
     BuiltinMethod,
+    ComputedFloat,
     Constant,
     DictValue,
     DictView,
@@ -79,6 +80,10 @@ class Operators:
         a, b = self.real(a), self.real(b)
         in_place = sign.endswith("=")
         name, function = IN_PLACE[sign] if in_place else BINARY[sign]
+        if isinstance(a, ComputedFloat) or isinstance(b, ComputedFloat):
+            found = self.binary_of_symbols(sign.rstrip("=") if in_place else sign, a, b)
+            if found is not None:
+                return found
         if isinstance(a, FloatValue) or isinstance(b, FloatValue):
             a, b = self.float_operand(a, sign, b), self.float_operand(b, sign, a)
         if isinstance(a, SymbolValue) or isinstance(b, SymbolValue):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+from collections.abc import Callable
 from typing import Any
 
 # Kinds of nodes, as in python/bindings/frame_guards.h.
@@ -45,10 +47,11 @@ class Source:
         is_static: numbers there never become symbols: they are attributes of modules or classes, or default values.
     """
 
-    __slots__ = ("_text", "index", "is_static", "kind", "object", "parent")
+    __slots__ = ("_text", "index", "node", "is_static", "kind", "object", "parent")
 
     def __init__(self, kind: int, parent: Source | None = None, obj: Any = None, index: int = 0, is_static: bool = False) -> None:
         self.kind, self.parent, self.object, self.index = kind, parent, obj, index
+        self.node: tuple[Guards, int] | None = None  # the latest guards that have a node for it, and its number
         self._text: tuple[tuple[str, ...], str] | None = None
         self.is_static = is_static or kind in _STATIC or parent is not None and parent.is_static
 
@@ -98,23 +101,31 @@ class Guards:
         self._keep: list[Any] = []  # objects whose id is in a key
         self._names = names
 
-    def _add(self, kind: int, parent: int, obj: Any, index: int, text: str) -> int:
+    def _add(self, kind: int, parent: int, obj: Any, index: int, text: Callable[[], str]) -> int:
         hashable = isinstance(obj, (str, int, bool, type(None)))
         key = (kind, parent, (type(obj), obj) if hashable else id(obj), index)
         if key not in self._known:
             self._known[key] = len(self.nodes)
             self._keep.append(obj)
             self.nodes.append((kind, parent, obj, index))
-            self.texts.append(text)
+            self.texts.append(text())
         return self._known[key]
 
     def node(self, source: Source) -> int:
         """The number of the node that loads a value."""
-        parent = -1 if source.parent is None else self.node(source.parent)
-        return self._add(source.kind, parent, source.object, source.index, source.text(self._names))
+        known = source.node
+        if known is None or known[0] is not self:
+            parent = -1 if source.parent is None else self.node(source.parent)
+            text = functools.partial(source.text, self._names)
+            source.node = known = self, self._add(source.kind, parent, source.object, source.index, text)
+        return known[1]
 
     def check(self, kind: int, source: Source | None, obj: Any = None, index: int = 0) -> None:
         """Adds a check of a value."""
+        text = functools.partial(self._text, kind, source, obj, index)
+        self._add(kind, -1 if source is None else self.node(source), obj, index, text)
+
+    def _text(self, kind: int, source: Source | None, obj: Any, index: int) -> str:
         name = source.text(self._names) if source else ""
         shown = obj
         if kind == CHECK_IS and hasattr(type(obj), "untyped_storage"):
@@ -127,7 +138,7 @@ class Guards:
             text = _NAMES[kind].format(p=name, o=shown, i=index)
         except Exception:  # noqa: BLE001 - a __repr__ of the user's
             text = f"check of {name}"
-        self._add(kind, -1 if source is None else self.node(source), obj, index, text[:300])
+        return text[:300]
 
 
 def expression(source: Source, constants: Any) -> str:

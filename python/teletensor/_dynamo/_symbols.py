@@ -6,6 +6,7 @@ would have another result are captured again (_C.SizeChecks). Graphs contain nod
 
 from __future__ import annotations
 
+import math
 import operator
 from typing import Any
 
@@ -25,13 +26,16 @@ from ._source import (
     TUPLE_ITEM,
     Source,
 )
-from ._values import Constant, FloatOperand, FloatValue, SequenceValue, SymbolValue, TensorValue, Value
+from ._values import ComputedFloat, Constant, FloatOperand, FloatValue, SequenceValue, SymbolValue, TensorValue, Value
 
 # Operations whose results are symbols, with the text of the generated code.
 _OPERATIONS = {
     "+": (operator.add, "({} + {})"), "-": (operator.sub, "({} - {})"), "*": (operator.mul, "({} * {})"),
     "//": (operator.floordiv, "({} // {})"), "%": (operator.mod, "({} % {})"), "neg": (operator.neg, "(-{})"),
     "max": (symbols.sym_max, "max({}, {})"), "min": (symbols.sym_min, "min({}, {})"),
+}  # fmt: skip
+_FLOAT_OPERATIONS = {
+    "/": operator.truediv, "**": operator.pow, "+": operator.add, "-": operator.sub, "*": operator.mul,
 }  # fmt: skip
 
 
@@ -134,8 +138,67 @@ class Symbols:
                 return FloatOperand(value)
         return self.plain(value)
 
+    def computed_float(self, text: str, function: Any, *operands: Value) -> Value | None:
+        """The float that a function computes from numbers of which one at least is a symbol; None if it cannot stay one."""
+        if not any(isinstance(v, (SymbolValue, ComputedFloat)) for v in operands):
+            return None
+        if not self.follows_sizes or not all(self._is_read_before_the_graph(v) for v in operands):
+            return None
+        hints = [self._hint(v) for v in operands]
+        if any(hint is None for hint in hints):
+            return None
+        try:
+            found = function(*hints)
+        except (ArithmeticError, ValueError):
+            return None
+        return ComputedFloat(found, (text, *operands)) if type(found) is float else None
+
+    def _is_read_before_the_graph(self, value: Value) -> bool:
+        if isinstance(value, Constant):
+            return type(value.value) in (int, float)
+        if isinstance(value, ComputedFloat):
+            return True
+        if not isinstance(value, SymbolValue):
+            return False
+        name, *rest = value.expression
+        if name in ("size", "numel"):
+            return rest[0].source is not None
+        return name == "int" or name != "node" and all(self._is_read_before_the_graph(v) for v in rest)
+
+    def _hint(self, value: Value) -> float | None:
+        """The number in the call that is captured, of which no later call is required."""
+        if isinstance(value, Constant):
+            return value.value
+        if isinstance(value, ComputedFloat):
+            return value.original
+        name, *rest = value.expression
+        if name == "int":
+            return value.original
+        if name in ("size", "numel"):
+            tensor = rest[0].original
+            return None if tensor is None else tensor.size(*rest[1:]) if name == "size" else tensor.numel()
+        hints = [self._hint(v) for v in rest]
+        return None if any(h is None for h in hints) else _OPERATIONS[name][0](*hints)
+
+    def text_of_float(self, value: ComputedFloat, code: Any) -> str:
+        """The expression of the generated code that computes a float."""
+        text, *operands = value.expression
+        parts = [self.text_of_float(v, code) if isinstance(v, ComputedFloat) else code.value(v) for v in operands]
+        code.namespace.setdefault("math", math)
+        return text.format(*parts)
+
+    def _require(self, value: Value) -> None:
+        for part in value.expression[1:]:
+            if isinstance(part, SymbolValue):
+                _ = part.value
+            elif isinstance(part, ComputedFloat):
+                self._require(part)
+
     def plain(self, value: Value) -> Value:
         """A constant instead of a number that differs from call to call, which every call must then have; other values themselves."""
+        if isinstance(value, ComputedFloat):
+            self._require(value)
+            return Constant(value.original)
         if isinstance(value, FloatValue):
             self.guards.check(CHECK_EQUAL, value.source, value.original)
             return Constant(value.original, value.source)
@@ -148,6 +211,16 @@ class Symbols:
 
     def binary_of_symbols(self, sign: str, a: Value, b: Value) -> Value | None:
         """a + b and the like, if both are numbers and the result is a symbol; None otherwise."""
+        if sign in ("/", "**", "+", "-", "*") and not (sign == "**" and isinstance(a, Constant) and a.value < 0):
+            if sign in ("/", "**") or any(not is_symbolic_operand(v) for v in (a, b)):
+                found = self.computed_float(f"({{}} {sign} {{}})", _FLOAT_OPERATIONS[sign], a, b)
+                if found is not None:
+                    return found
+        if sign == "**" and isinstance(a, SymbolValue) and isinstance(b, Constant) and type(b.value) is int and 1 <= b.value <= 4:
+            found = a
+            for _ in range(b.value - 1):
+                found = self.operation("*", found, a)
+            return found
         if sign not in _OPERATIONS or not all(is_symbolic_operand(v) for v in (a, b)):
             return None
         if sign in ("//", "%") and isinstance(b, Constant) and b.value == 0:

@@ -19,6 +19,7 @@ from ._symbols import NeedsConstantSizes
 from ._values import (
     Break,
     BuiltinMethod,
+    ComputedFloat,
     Constant,
     DictValue,
     ExceptionValue,
@@ -199,6 +200,9 @@ class Tensors:
             return self.node_of(value), value.example
         if isinstance(value, FloatOperand):
             number = value.number
+            if isinstance(number, ComputedFloat):
+                number.node = number.node or self.add_computed(number)
+                return self.here(number.node), number.original
             number.node = number.node or self.add_input(number, number.source.text(self.slot_names))
             return self.here(number.node), number.original
         value = self.plain(value) if isinstance(value, FloatValue) else value

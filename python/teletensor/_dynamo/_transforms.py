@@ -15,9 +15,9 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from ..autograd.function import FunctionCtx, once_differentiable
 from ..func import functional_call, tree
 from ..nn import Module
-from ..autograd.function import FunctionCtx, once_differentiable
 from ._bodies import Body, Slot, fill
 from ._body_calls import FunctionCall, TransformCall, call_kept
 from ._values import (
@@ -138,7 +138,8 @@ class Transforms:
         self.begin_trace()
         nodes: list[Any] = []
         given: list[Any] = []
-        call.arguments = tuple(self._argument(a, nodes, given) for a in args), {k: self._argument(v, nodes, given) for k, v in kwargs.items()}
+        positional = tuple(self._argument(a, nodes, given) for a in args)
+        call.arguments = positional, {k: self._argument(v, nodes, given) for k, v in kwargs.items()}
         bodies: list[tuple[Body, list[TensorValue], Any]] = []
 
         def execute(*a: Any, **k: Any) -> Any:
@@ -218,8 +219,8 @@ class Transforms:
     def _result_of(self, result: Any, node: Any, known: dict[int, TensorValue]) -> Value:
         """The value of what a node returns: tensors and functions in containers."""
         if isinstance(result, dict):
-            items = {k: (Constant(k), self._result_of(v, self.graph.call_function(operator.getitem, (node, k)), known)) for k, v in result.items()}
-            return DictValue(items, type(result))
+            entries = {k: self._result_of(v, self.graph.call_function(operator.getitem, (node, k)), known) for k, v in result.items()}
+            return DictValue({k: (Constant(k), v) for k, v in entries.items()}, type(result))
         if isinstance(result, (tuple, list)) and not isinstance(result, _C.Size):
             items = [self._result_of(item, self.graph.call_function(operator.getitem, (node, i)), known) for i, item in enumerate(result)]
             return SequenceValue(items, type(result))

@@ -103,6 +103,19 @@ class FloatValue(Value):
         self.example, self.node = original, None
 
 
+class ComputedFloat(FloatValue):
+    """A float computed from sizes and ints that differ from call to call, before the graph runs.
+
+    Args:
+        original: the number in the call that is captured.
+        expression: a format string of Python and its operands, which are values.
+    """
+
+    def __init__(self, original: float, expression: tuple) -> None:
+        self.original, self.expression, self.source = original, expression, None
+        self.example, self.node = original, None
+
+
 class FloatOperand(Value):
     """A FloatValue as an operand of arithmetic with a tensor, where it can be an input of the graph."""
 

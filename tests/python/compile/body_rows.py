@@ -17,10 +17,8 @@ from teletensor.utils.checkpoint import checkpoint
 
 try:
     from teletensor._higher_order_ops import associative_scan, map, scan, while_loop  # noqa: A004
-    from teletensor import cond
 except ImportError:  # PyTorch's packages
     from teletensor._higher_order_ops.associative_scan import associative_scan
-    from teletensor._higher_order_ops.cond import cond
     from teletensor._higher_order_ops.map import map  # noqa: A004
     from teletensor._higher_order_ops.scan import scan
     from teletensor._higher_order_ops.while_loop import while_loop
