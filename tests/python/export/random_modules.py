@@ -121,8 +121,8 @@ class Generator:
         place = self._pick()
         w = self.widths[place]
         choices: list[Callable[[Any], Any]] = [
-            lambda x: x.t().contiguous().t(), lambda x: x.unsqueeze(1).transpose(1, 2).flatten(1), lambda x: x.flip(1), lambda x: x.roll(1, 0),
-            lambda x: x[:, list(range(w - 1, -1, -1))],
+            lambda x: x.t().contiguous().t(), lambda x: x.unsqueeze(1).transpose(1, 2).flatten(1), lambda x: x.flip(1),
+            lambda x: x.roll(1, 0), lambda x: x[:, list(range(w - 1, -1, -1))],
         ]  # fmt: skip
         if w % 2 == 0:
             choices.append(lambda x: x.view(x.shape[0], 2, w // 2).transpose(1, 2).reshape(x.shape[0], w))
