@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
 from ..fx.experimental._merge import StructureError, Symbol, merge, sample_points
 from ..fx.experimental._sizes import RecordedSize, SizeLog
@@ -100,6 +101,30 @@ def _functional(program: Any, table: dict[Any, Callable]) -> tuple[GraphModule, 
     return GraphModule(first.recording.root, graph), written
 
 
+def _lifted(module: GraphModule, inputs: list[InputSpec], known: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Makes inputs of the constant tensors that decompositions have added to the graph; returns them by name."""
+    graph, found = module.graph, {}
+    place = sum(s.kind != InputKind.USER_INPUT for s in inputs)
+    placeholders = [n for n in graph.nodes if n.op == "placeholder"]
+    for node in [n for n in graph.nodes if n.op == "get_attr"]:
+        value = getattr(module, node.target)
+        if not isinstance(value, Tensor):
+            continue
+        target = f"lifted_tensor_{sum(n.startswith('lifted_tensor_') for n in (*known, *found))}"
+        with graph.inserting_before(placeholders[place] if place < len(placeholders) else next(iter(graph.nodes))):
+            made = graph.placeholder(f"c_{target}")
+        made.meta = dict(node.meta)
+        node.replace_all_uses_with(made)
+        graph.erase_node(node)
+        inputs.insert(place, InputSpec(InputKind.CONSTANT_TENSOR, TensorArgument(made.name), target))
+        found[target] = value.detach()
+        place += 1
+        placeholders.insert(place - 1, made)
+    if found:
+        module.recompile()
+    return found
+
+
 def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
     """An ExportedProgram in functional form, with the table's functions in place of operators."""
     module, written = _functional(program, table)
@@ -109,6 +134,7 @@ def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
     for node, old in zip((n for n in module.graph.nodes if n.op == "placeholder"), signature.input_specs):
         arg = ConstantArgument(node.name, old.arg.value) if isinstance(old.arg, ConstantArgument) else TensorArgument(node.name)
         inputs.append(InputSpec(old.kind, arg, old.target, old.persistent))
+    constants = {**program.constants, **_lifted(module, inputs, program.constants)}
     returned = list(next(n for n in reversed(module.graph.nodes) if n.op == "output").args[0])
     outputs: list[OutputSpec] = []
     for name, value in zip(written, returned):
@@ -122,5 +148,5 @@ def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
         outputs.append(OutputSpec(old.kind, arg, old.target))
     return type(program)(
         module, module.graph, ExportGraphSignature(inputs, outputs), program.state_dict, program.range_constraints,
-        program.module_call_graph, program.example_inputs, program.constants, input_check=program._input_check, verifier="ATEN",
+        program.module_call_graph, program.example_inputs, constants, input_check=program._input_check, verifier="ATEN",
     )  # fmt: skip

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import json
 import operator
 import re
@@ -86,10 +87,13 @@ def flag(value: Any, what: str) -> bool:
 
 def _modules_of(metadata: dict) -> dict[str, tuple[str, str]]:
     """The modules that called an operator: paths and names of types, by path; empty if the file does not have them in this form."""
-    found: dict[str, tuple[str, str]] = {}
     stored = metadata.get("nn_module_stack") if isinstance(metadata, dict) else None
-    if not isinstance(stored, str) or len(stored) > 1 << 16:
-        return found
+    return dict(_stack_of(stored)) if isinstance(stored, str) and len(stored) <= 1 << 16 else {}
+
+
+@functools.lru_cache(256)
+def _stack_of(stored: str) -> dict[str, tuple[str, str]]:
+    found: dict[str, tuple[str, str]] = {}
     for entry in stored.split(";")[:64]:
         parts = entry.split(",")
         if len(parts) != 3:

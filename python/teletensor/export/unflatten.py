@@ -214,8 +214,15 @@ class _Part:
         nodes = self.signatures.nodes
 
         def value(argument: Any) -> Any:
-            return argument.value if isinstance(argument, ConstantArgument) else nodes[argument.name]
+            if isinstance(argument, ConstantArgument):
+                return argument.value
+            if argument.name not in nodes:
+                raise RuntimeError(f"[unflatten] expected a value of the graph in the signature of {child}, got {argument.name}")
+            return nodes[argument.name]
 
+        counts = [(len(signature.inputs), signature.in_spec.num_leaves), (len(signature.outputs), signature.out_spec.num_leaves)]
+        if any(a != b for a, b in counts):
+            raise RuntimeError(f"[unflatten] expected as many values as the structures of {child} have, got {counts}")
         inputs, outputs = [value(a) for a in signature.inputs], [value(a) for a in signature.outputs]
         missing = [n for n in used if n not in inputs] + [n for n in results if n not in outputs]
         if missing:

@@ -16,10 +16,12 @@ from ._trace import _flatten, _get_trace_graph, _unique_state_dict  # noqa: F401
 from ._tracing_state import _is_tracing as is_tracing
 from ._files import load, save
 from ._frozen import FrozenModule
-from ._script import Example, RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, TracedModule
+from ._script import (
+    Example, RecursiveScriptModule, ScriptFunction, ScriptModule, TopLevelTracedModule, TracedModule, export_opnames,
+)  # fmt: skip
 from ._types import (
     Attribute, CompilationUnit, Error, RecursiveScriptClass, ScriptWarning, TracerWarning, TracingCheckError,
-    export_opnames, jit_module_from_flatbuffer, last_executed_optimized_graph, save_jit_module_to_flatbuffer,
+    jit_module_from_flatbuffer, last_executed_optimized_graph, save_jit_module_to_flatbuffer,
 )  # fmt: skip
 
 __all__ = [

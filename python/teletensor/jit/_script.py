@@ -259,3 +259,15 @@ def exported(module: Module, example: Example | None, what: str) -> ExportedProg
     shapes = pytree.tree_map(lambda v: Dim.AUTO if isinstance(v, Tensor) and v.dim() else None, signature)
     has_variable = any(p.kind in (p.VAR_POSITIONAL, p.VAR_KEYWORD) for p in inspect.signature(module.forward).parameters.values())
     return export(module, args, kwargs, dynamic_shapes=None if has_variable else shapes)
+
+
+def export_opnames(m: RecursiveScriptModule) -> list[str]:
+    """The operators of a module's forward, such as "aten::add.Tensor", sorted, for arguments like those of its first call.
+
+    Raises:
+        RuntimeError: m is no ScriptModule, or its arguments are not known.
+    """
+    if not isinstance(m, RecursiveScriptModule):
+        raise RuntimeError(f"[jit.export_opnames] expected a ScriptModule, got {type(m).__name__}")
+    targets = {str(n.target) for n in m._program().graph.nodes if n.op == "call_function" and "." in str(n.target)}
+    return sorted(t.replace(".", "::", 1).removesuffix(".default") for t in targets)

@@ -59,11 +59,6 @@ def jit_module_from_flatbuffer(f: Any) -> Any:
     raise _no_files("jit.jit_module_from_flatbuffer")
 
 
-def export_opnames(m: Any) -> list[str]:
-    """Raises NotImplementedError: there is no TorchScript, so a module has no list of operators."""
-    raise NotImplementedError("[jit.export_opnames] there is no TorchScript, so a module has no list of operators")
-
-
 def last_executed_optimized_graph() -> Any:
     """Raises NotImplementedError."""
     raise NotImplementedError("[jit.last_executed_optimized_graph] there is no TorchScript, so there are no graphs")

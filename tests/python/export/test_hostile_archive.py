@@ -354,3 +354,30 @@ def test_changed_values(torch, members):
         owner[key] = generator.choice(values)
         loaded += accepted(torch, packed({**members, member: json.dumps(data)}).getvalue())
     assert 0 < loaded < 150
+
+
+@pytest.mark.parametrize("change", ["name", "count", "stack"])
+def test_signatures_and_modules_of_a_file(torch, change):
+    """Signatures of submodules and the names of modules are checked."""
+    module = torch.nn.Sequential(torch.nn.Linear(3, 2), torch.nn.ReLU())
+    program = torch.export.export(module, (torch.randn(1, 3),), preserve_module_call_signature=("0",))
+    content = io.BytesIO()
+    torch.export.save(program, content)
+    changed = io.BytesIO()
+    with zipfile.ZipFile(content) as old, zipfile.ZipFile(changed, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name.endswith("model.json"):
+                data = json.loads(text)
+                entry = next(e for e in data["graph_module"]["module_call_graph"] if e["fqn"] == "0")
+                if change == "name":
+                    entry["signature"]["inputs"][0]["as_tensor"]["name"] = "absent"
+                elif change == "count":
+                    entry["signature"]["outputs"] *= 2
+                else:
+                    data["graph_module"]["graph"]["nodes"][0]["metadata"]["nn_module_stack"] = "k,__class__.x,T"
+                text = json.dumps(data).encode()
+            new.writestr(name, text)
+    changed.seek(0)
+    with pytest.raises(RuntimeError, match={"name": "absent", "count": "structures", "stack": "path of names"}[change]):
+        torch.export.unflatten(torch.export.load(changed))

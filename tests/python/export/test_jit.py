@@ -86,6 +86,7 @@ def test_functions(torch):
 
 def test_code_and_graph(torch):
     traced = torch.jit.trace(net(torch), torch.randn(2, 3))
+    assert torch.jit.export_opnames(traced) == ["aten::batch_norm", "aten::linear"]
     assert traced.code.count("aten.linear.default") == 2
     assert str(traced.graph).count("aten::linear") == 2
     with pytest.raises(RuntimeError, match="needs arguments"):

@@ -14,7 +14,7 @@ CASES, RECORDED = cases(), json.loads(VALUES.read_text()) if VALUES.exists() els
 # Functions that raise NotImplementedError because nothing is compiled or traced.
 UNAVAILABLE = [
     ("compiler.precompile", ()), ("compiler.load_compiled_function", (None,)),
-    ("jit.save_jit_module_to_flatbuffer", (None, "")), ("jit.RecursiveScriptClass", ()), ("jit.CompilationUnit", ()), ("jit.export_opnames", (None,)),
+    ("jit.save_jit_module_to_flatbuffer", (None, "")), ("jit.RecursiveScriptClass", ()), ("jit.CompilationUnit", ()),
     ("library.wrap_triton", (None,)), ("library.fallthrough_kernel", ()),
 ]  # fmt: skip
 
