@@ -96,8 +96,8 @@ def test_strings_of_thin_clients(served):
     ("texts", "change", "message"),
     [
         (np.array([b"123456789"], object), None, "at most 8 bytes"),
-        (TEXTS, lambda tensor: tensor._tensor.shape.__setitem__(0, 3), "expected 3 strings, got 4"),
-        (TEXTS, lambda tensor: tensor._tensor.shape.__setitem__(0, 1 << 40), "a string per element"),
+        (TEXTS, lambda tensor: tensor.set_shape([3]), "expected 3 strings, got 4"),
+        (TEXTS, lambda tensor: tensor.set_shape([1 << 40]), "a string per element"),
         (TEXTS, lambda tensor: setattr(tensor, "_raw_content", tensor._raw_content[:-1]), "bytes left"),
         (TEXTS, lambda tensor: setattr(tensor, "_raw_content", b"\xff\xff\xff\xff" * 4), "bytes left"),
     ],

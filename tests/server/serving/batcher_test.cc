@@ -64,6 +64,11 @@ class Batches {
     return batches_;
   }
 
+  std::vector<std::thread::id> executors() {
+    MutexLock lock(mutex_);
+    return executors_;
+  }
+
   Batcher batcher;
 
  private:
@@ -76,6 +81,7 @@ class Batches {
     std::string names;
     for (Batcher::Job* job : batch) names += static_cast<Request*>(job)->name;
     batches_.push_back(names);
+    executors_.push_back(std::this_thread::get_id());
     taken_ += batch.size();
     while (held_) changed_.wait(mutex_);
   }
@@ -85,6 +91,7 @@ class Batches {
   bool held_ ABSL_GUARDED_BY(mutex_) = false;
   size_t taken_ ABSL_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> batches_ ABSL_GUARDED_BY(mutex_);
+  std::vector<std::thread::id> executors_ ABSL_GUARDED_BY(mutex_);
   std::vector<std::unique_ptr<Request>> requests_;
   std::vector<std::thread> threads_;
 };
@@ -124,6 +131,18 @@ TEST(Batcher, JoinsWhatWaitsUpToTheMaximum) {
   all.join();
   EXPECT_THAT(all.batches(), ElementsAre("a", "bc", "de"));
   EXPECT_EQ(d.batch_rows, 4u);
+}
+
+TEST(Batcher, ContinuesWithTheQueueOnOneThread) {
+  Batches all({.max_rows = 1});
+  all.hold();
+  for (const char* name : {"a", "b", "c"}) all.start(make(name));
+  all.release();
+  all.join();
+  const std::vector<std::thread::id> executors = all.executors();
+  EXPECT_THAT(all.batches(), ElementsAre("a", "b", "c"));
+  EXPECT_NE(executors[0], executors[1]);
+  EXPECT_EQ(executors[1], executors[2]);
 }
 
 TEST(Batcher, JoinsOnlyRequestsOfOneKey) {
