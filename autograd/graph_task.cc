@@ -376,7 +376,9 @@ Tensors GraphTask::run_until(int64_t stop, SizesView shapes) {
   Tensors gradients;
   for (uint32_t i = 0; i < state.node->outputs(); ++i) {
     const bool undefined = i < described.size() && described[i].dtype == DType::kBool;
-    gradients.push_back(state.gradients[i] ? state.gradients[i] : undefined ? described[i].zeros() : state.node->zeros(i));
+    gradients.push_back(state.gradients[i] ? state.gradients[i]
+                        : undefined        ? described[i].zeros()
+                                           : state.node->zeros(i));
   }
   return in_row_major_order(std::move(gradients));
 }

@@ -70,7 +70,8 @@ class Equation {
     std::string all;
     for (const std::string& labels : inputs) all += labels;
     if (arrow == std::string::npos) {
-      std::string once = filtered(all, [&](char c) { return !has(dots_, c) && std::count(all.begin(), all.end(), c) == 1; });
+      std::string once =
+          filtered(all, [&](char c) { return !has(dots_, c) && std::count(all.begin(), all.end(), c) == 1; });
       std::sort(once.begin(), once.end());
       output = dots_ + once;
     } else {

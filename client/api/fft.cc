@@ -86,7 +86,8 @@ struct Plan {
     }
   }
   static void require(int64_t size, const std::string& name) {
-    if (size < 1) throw RuntimeError("[" + name + "] Invalid number of data points (" + std::to_string(size) + ") specified");
+    if (size < 1)
+      throw RuntimeError("[" + name + "] Invalid number of data points (" + std::to_string(size) + ") specified");
   }
   void require_dims(const std::string& name) const {
     if (dims.empty()) throw RuntimeError("[" + name + "] must transform at least one axis");
@@ -205,7 +206,9 @@ Tensor ihfftn(const Tensor& input, OptionalIntArrayRef s, OptionalIntArrayRef di
   return conjugate(real_to_complex(input, s, dim, norm_of_inverse(norm), "ihfftn"));
 }
 
-Tensor fft2(const Tensor& input, OptionalIntArrayRef s, IntArrayRef dim, Norm norm) { return fftn(input, s, dim, norm); }
+Tensor fft2(const Tensor& input, OptionalIntArrayRef s, IntArrayRef dim, Norm norm) {
+  return fftn(input, s, dim, norm);
+}
 Tensor ifft2(const Tensor& input, OptionalIntArrayRef s, IntArrayRef dim, Norm norm) {
   return ifftn(input, s, dim, norm);
 }

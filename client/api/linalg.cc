@@ -27,9 +27,7 @@ namespace {
 
 constexpr double kInfinity = std::numeric_limits<double>::infinity();
 
-double epsilon(Dtype dtype) {
-  return dtype == kDouble || dtype == kComplexDouble ? 0x1p-52 : 0x1p-23;
-}
+double epsilon(Dtype dtype) { return dtype == kDouble || dtype == kComplexDouble ? 0x1p-52 : 0x1p-23; }
 
 // The largest singular value that counts as zero, per matrix.
 Tensor tolerance(const Tensor& S, const Tensor& A, std::optional<double> atol, std::optional<double> rtol) {
@@ -227,7 +225,9 @@ Tensor matrix_norm(const Tensor& input, double ord, IntArrayRef dim, bool keepdi
     throw RuntimeError("linalg.matrix_norm: Order " + std::to_string(ord) + " not supported.");
   const int64_t summed = size == 1 ? m.rows : m.columns, left = size == 1 ? m.columns : m.rows;
   const Tensor sums = ops::vector_norm(m.A, 1.0, summed, true);
-  const Tensor value = ord < 0 ? sums.amin(left, true) : sums.size(left) != 0 ? sums.amax(left, true) : sums.sum(left, true);
+  const Tensor value = ord < 0                ? sums.amin(left, true)
+                       : sums.size(left) != 0 ? sums.amax(left, true)
+                                              : sums.sum(left, true);
   return keepdim ? value : value.squeeze({m.rows, m.columns});
 }
 Tensor matrix_norm(const Tensor& input, std::string_view ord, IntArrayRef dim, bool keepdim,
@@ -319,8 +319,7 @@ Tensor multi_dot(TensorList tensors) {
 }
 
 Tensor cross(const Tensor& input, const Tensor& other, int64_t dim) {
-  if (input.dim() != other.dim())
-    throw RuntimeError("linalg.cross: inputs must have the same number of dimensions.");
+  if (input.dim() != other.dim()) throw RuntimeError("linalg.cross: inputs must have the same number of dimensions.");
   const int64_t d = wrapped_dim(dim, input.dim());
   if (input.size(d) != 3 || other.size(d) != 3) {
     throw RuntimeError("linalg.cross: inputs dimension " + std::to_string(dim) + " must have length 3. Got " +

@@ -72,8 +72,7 @@ std::tuple<Tensor, Tensor> solve_ex(const Tensor& A, const Tensor& B, bool left,
   const auto [LU, pivots, info] = factored(A, check_errors ? "torch.linalg.solve" : "");
   if (is_vector(A, B)) {
     if (!left)
-      throw RuntimeError(
-          "linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.");
+      throw RuntimeError("linalg.solve: Vector broadcasting of the left hand side is not supported for left=False.");
     return {solve_with(A, B.unsqueeze(-1), LU, pivots, false).squeeze(-1), info};
   }
   require_matrix(B, "linalg.solve");

@@ -20,8 +20,7 @@ void require_square(const Tensor& A, const std::string& function) {
 }
 
 int64_t wrapped_dim(int64_t dim, int64_t ndim) {
-  if (ndim == 0)
-    throw IndexError("Dimension specified as " + std::to_string(dim) + " but tensor has no dimensions");
+  if (ndim == 0) throw IndexError("Dimension specified as " + std::to_string(dim) + " but tensor has no dimensions");
   if (dim >= -ndim && dim < ndim) return dim < 0 ? dim + ndim : dim;
   throw IndexError("Dimension out of range (expected to be in range of [" + std::to_string(-ndim) + ", " +
                    std::to_string(ndim - 1) + "], but got " + std::to_string(dim) + ")");
@@ -43,8 +42,7 @@ std::pair<Tensor, Tensor> broadcast_batches(const Tensor& a, const Tensor& b) {
     const int64_t r = i < right.size() ? right[right.size() - 1 - i] : 1;
     if (l != r && l != 1 && r != 1) {
       throw RuntimeError("The size of tensor a (" + std::to_string(l) + ") must match the size of tensor b (" +
-                         std::to_string(r) + ") at non-singleton dimension " +
-                         std::to_string(batch.size() - 1 - i));
+                         std::to_string(r) + ") at non-singleton dimension " + std::to_string(batch.size() - 1 - i));
     }
     batch[batch.size() - 1 - i] = l == 1 ? r : l;
   }

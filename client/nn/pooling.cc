@@ -26,8 +26,8 @@ void require_line(const char* function, const Tensor& input) {
 std::pair<Sizes, Sizes> split_sizes(const Tensor& input, size_t last, const char* function) {
   const Sizes sizes = input.sizes().vec();
   if (sizes.size() < last + 1) {
-    throw RuntimeError(std::string(function) + ": expected at least " + std::to_string(last + 1) +
-                       " dimensions, got " + std::to_string(sizes.size()));
+    throw RuntimeError(std::string(function) + ": expected at least " + std::to_string(last + 1) + " dimensions, got " +
+                       std::to_string(sizes.size()));
   }
   return {Sizes(sizes.begin(), sizes.end() - static_cast<ptrdiff_t>(last)),
           Sizes(sizes.end() - static_cast<ptrdiff_t>(last), sizes.end())};
@@ -40,8 +40,8 @@ Tensor unpool(const Tensor& input, const Tensor& indices, const MaxUnpoolOptions
   const auto [leading, last] = split_sizes(input, D, function.c_str());
   if (!(input.sizes() == indices.sizes())) {
     throw RuntimeError("Expected shape of indices to be same as that of the input tensor (" +
-                       tt::to_string(input.sizes().span()) + ") but got indices tensor with shape: " +
-                       tt::to_string(indices.sizes().span()));
+                       tt::to_string(input.sizes().span()) +
+                       ") but got indices tensor with shape: " + tt::to_string(indices.sizes().span()));
   }
   Sizes size;
   for (size_t d = 0; d < D; ++d) {
@@ -87,9 +87,9 @@ Tensor pad_index(const std::string& mode, int64_t size, int64_t before, int64_t 
   if (mode == "replicate") return positions.clamp(0, size - 1);
   if (mode == "circular") return positions.remainder(size);
   if (std::max(before, after) >= size) {
-    throw RuntimeError(
-        "Padding size should be less than the corresponding input dimension, but got: padding (" +
-        std::to_string(before) + ", " + std::to_string(after) + ") at a dimension of size " + std::to_string(size));
+    throw RuntimeError("Padding size should be less than the corresponding input dimension, but got: padding (" +
+                       std::to_string(before) + ", " + std::to_string(after) + ") at a dimension of size " +
+                       std::to_string(size));
   }
   return (size - 1) - (positions.abs() - (size - 1)).abs();
 }
@@ -164,8 +164,8 @@ Tensor lp_pool1d(const Tensor& input, const LPPool1dFuncOptions& o) {
 }
 Tensor lp_pool2d(const Tensor& input, const LPPool2dFuncOptions& o) {
   check_norm_type(o.norm_type());
-  const Tensor mean = teletensor::avg_pool2d(input.pow(o.norm_type()), o.kernel_size(), IntArrayRef(o.stride()), 0,
-                                             o.ceil_mode());
+  const Tensor mean =
+      teletensor::avg_pool2d(input.pow(o.norm_type()), o.kernel_size(), IntArrayRef(o.stride()), 0, o.ceil_mode());
   return root_of_mean(mean, o.norm_type(), o.kernel_size()[0] * o.kernel_size()[1]);
 }
 
@@ -193,10 +193,9 @@ Tensor interpolate(const Tensor& input, const InterpolateFuncOptions& o) {
   std::vector<double> factors = *o.scale_factor();
   if (factors.size() == 1) factors.assign(spatial, factors[0]);
   if (factors.size() != spatial) {
-    throw ValueError(
-        "Input and scale_factor must have the same number of spatial dimensions, but got input with " +
-        std::to_string(spatial) + " spatial dimensions and scale_factor of " + std::to_string(factors.size()) +
-        " numbers");
+    throw ValueError("Input and scale_factor must have the same number of spatial dimensions, but got input with " +
+                     std::to_string(spatial) + " spatial dimensions and scale_factor of " +
+                     std::to_string(factors.size()) + " numbers");
   }
   Sizes sizes;
   for (size_t i = 0; i < spatial; ++i) {

@@ -188,10 +188,10 @@ TELETENSOR_FUNCTION_MODULE(Upsample, UpsampleOptions,
                                                   .mode(options.mode())
                                                   .align_corners(options.align_corners())));
 
-#define TELETENSOR_PAD(Name, D, mode_name)                                                     \
-  using Name##Options = PadOptions<D>;                                                         \
-  TELETENSOR_FUNCTION_MODULE(                                                                  \
-      Name, Name##Options,                                                                     \
+#define TELETENSOR_PAD(Name, D, mode_name) \
+  using Name##Options = PadOptions<D>;     \
+  TELETENSOR_FUNCTION_MODULE(              \
+      Name, Name##Options,                 \
       pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec()).mode(mode_name)))
 TELETENSOR_PAD(ReflectionPad1d, 1, "reflect");
 TELETENSOR_PAD(ReflectionPad2d, 2, "reflect");
@@ -204,10 +204,10 @@ TELETENSOR_PAD(ZeroPad2d, 2, "constant");
 TELETENSOR_PAD(ZeroPad3d, 3, "constant");
 #undef TELETENSOR_PAD
 
-#define TELETENSOR_CONSTANT_PAD(Name, D)                                                       \
-  using Name##Options = ConstantPadOptions<D>;                                                 \
-  TELETENSOR_FUNCTION_MODULE(                                                                  \
-      Name, Name##Options,                                                                     \
+#define TELETENSOR_CONSTANT_PAD(Name, D)       \
+  using Name##Options = ConstantPadOptions<D>; \
+  TELETENSOR_FUNCTION_MODULE(                  \
+      Name, Name##Options,                     \
       pad(input, functional::PadFuncOptions(IntArrayRef(options.padding()).vec()).value(options.value())))
 TELETENSOR_CONSTANT_PAD(ConstantPad1d, 1);
 TELETENSOR_CONSTANT_PAD(ConstantPad2d, 2);
@@ -216,17 +216,17 @@ TELETENSOR_CONSTANT_PAD(ConstantPad3d, 3);
 #undef TELETENSOR_FUNCTION_MODULE
 
 /// Writes maxima back to the positions that max_pool's indices name.
-#define TELETENSOR_UNPOOL(Name, Options, function)                                                 \
-  class Name##Impl : public Module {                                                               \
-   public:                                                                                         \
-    using OptionsType = Options;                                                                   \
-    explicit Name##Impl(const Options& options) : Module(#Name), options(options) {}               \
-    Tensor forward(const Tensor& input, const Tensor& indices,                                     \
-                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt) {        \
-      return functional::function(input, indices, options, output_size);                           \
-    }                                                                                              \
-    Options options;                                                                               \
-  };                                                                                               \
+#define TELETENSOR_UNPOOL(Name, Options, function)                                          \
+  class Name##Impl : public Module {                                                        \
+   public:                                                                                  \
+    using OptionsType = Options;                                                            \
+    explicit Name##Impl(const Options& options) : Module(#Name), options(options) {}        \
+    Tensor forward(const Tensor& input, const Tensor& indices,                              \
+                   const std::optional<std::vector<int64_t>>& output_size = std::nullopt) { \
+      return functional::function(input, indices, options, output_size);                    \
+    }                                                                                       \
+    Options options;                                                                        \
+  };                                                                                        \
   TELETENSOR_MODULE(Name)
 TELETENSOR_UNPOOL(MaxUnpool1d, MaxUnpool1dOptions, max_unpool1d);
 TELETENSOR_UNPOOL(MaxUnpool2d, MaxUnpool2dOptions, max_unpool2d);

@@ -137,7 +137,8 @@ Tensor multi_margin_loss(const Tensor& input, const Tensor& target, const MultiM
   Tensor gaps = (o.margin() - rows.gather(1, classes) + rows).clamp_min(0);
   if (o.p() == 2) gaps = gaps * gaps;
   if (o.weight().defined()) gaps = gaps * o.weight().index_select(0, classes.flatten()).unsqueeze(1);
-  const Tensor losses = gaps.masked_fill(ops::one_hot(classes.flatten(), rows.size(1)).to(kBool), 0).sum(1) / rows.size(1);
+  const Tensor losses =
+      gaps.masked_fill(ops::one_hot(classes.flatten(), rows.size(1)).to(kBool), 0).sum(1) / rows.size(1);
   return reduced(input.dim() == 2 ? losses : losses.squeeze(0), o.reduction());
 }
 Tensor cosine_embedding_loss(const Tensor& x1, const Tensor& x2, const Tensor& target,
@@ -199,8 +200,8 @@ Tensor InstanceNormBase::forward(const Tensor& input) {
 }
 
 BilinearImpl::BilinearImpl(const BilinearOptions& options) : Module("Bilinear"), options(options) {
-  weight = register_parameter("weight",
-                              empty({options.out_features(), options.in1_features(), options.in2_features()}));
+  weight =
+      register_parameter("weight", empty({options.out_features(), options.in1_features(), options.in2_features()}));
   bias = register_parameter("bias", options.bias() ? empty(options.out_features()) : Tensor());
   const double bound = 1 / std::sqrt(static_cast<double>(options.in1_features()));
   init::uniform_(weight, -bound, bound);
@@ -217,8 +218,7 @@ RNNCellBase::RNNCellBase(const RNNCellOptionsBase& options, const char* name, in
   reset_parameters();
 }
 void RNNCellBase::reset_parameters() {
-  const double bound =
-      options.hidden_size() > 0 ? 1 / std::sqrt(static_cast<double>(options.hidden_size())) : 0;
+  const double bound = options.hidden_size() > 0 ? 1 / std::sqrt(static_cast<double>(options.hidden_size())) : 0;
   for (const Tensor& t : {weight_ih, weight_hh, bias_ih, bias_hh}) {
     if (t.defined()) init::uniform_(t, -bound, bound);
   }

@@ -145,11 +145,11 @@ class InstanceNormBase : public Module {
  private:
   const int64_t dim_;
 };
-#define TELETENSOR_INSTANCE_NORM(Name, dim)                                                    \
-  class Name##Impl : public InstanceNormBase {                                                 \
-   public:                                                                                     \
-    explicit Name##Impl(const InstanceNormOptions& o) : InstanceNormBase(o, #Name, dim) {}     \
-  };                                                                                           \
+#define TELETENSOR_INSTANCE_NORM(Name, dim)                                                \
+  class Name##Impl : public InstanceNormBase {                                             \
+   public:                                                                                 \
+    explicit Name##Impl(const InstanceNormOptions& o) : InstanceNormBase(o, #Name, dim) {} \
+  };                                                                                       \
   TELETENSOR_MODULE(Name)
 TELETENSOR_INSTANCE_NORM(InstanceNorm1d, 3);
 TELETENSOR_INSTANCE_NORM(InstanceNorm2d, 4);
@@ -165,16 +165,16 @@ class LocalResponseNormImpl : public Module {
 };
 TELETENSOR_MODULE(LocalResponseNorm);
 
-#define TELETENSOR_DROPOUT(Name, function)                                                                      \
-  class Name##Impl : public Module {                                                                            \
-   public:                                                                                                      \
-    using OptionsType = DropoutOptions;                                                                         \
-    explicit Name##Impl(const DropoutOptions& o = {}) : Module(#Name), options(o) {}                            \
-    Tensor forward(const Tensor& input) {                                                                       \
+#define TELETENSOR_DROPOUT(Name, function)                                                                         \
+  class Name##Impl : public Module {                                                                               \
+   public:                                                                                                         \
+    using OptionsType = DropoutOptions;                                                                            \
+    explicit Name##Impl(const DropoutOptions& o = {}) : Module(#Name), options(o) {}                               \
+    Tensor forward(const Tensor& input) {                                                                          \
       return functional::function(input, functional::DropoutFuncOptions().p(options.p()).training(is_training())); \
-    }                                                                                                           \
-    DropoutOptions options;                                                                                     \
-  };                                                                                                            \
+    }                                                                                                              \
+    DropoutOptions options;                                                                                        \
+  };                                                                                                               \
   TELETENSOR_MODULE(Name)
 TELETENSOR_DROPOUT(Dropout2d, dropout2d);
 TELETENSOR_DROPOUT(Dropout3d, dropout3d);
@@ -183,16 +183,14 @@ TELETENSOR_DROPOUT(FeatureAlphaDropout, feature_alpha_dropout);
 #undef TELETENSOR_DROPOUT
 
 /// Declares a module of two inputs with options that applies a function of nn::functional.
-#define TELETENSOR_OF_TWO(Name, Options, function)                                      \
-  class Name##Impl : public Module {                                                    \
-   public:                                                                              \
-    using OptionsType = Options;                                                        \
-    explicit Name##Impl(const Options& o = {}) : Module(#Name), options(o) {}           \
-    Tensor forward(const Tensor& a, const Tensor& b) {                                  \
-      return functional::function(a, b, options);                                       \
-    }                                                                                   \
-    Options options;                                                                    \
-  };                                                                                    \
+#define TELETENSOR_OF_TWO(Name, Options, function)                                                   \
+  class Name##Impl : public Module {                                                                 \
+   public:                                                                                           \
+    using OptionsType = Options;                                                                     \
+    explicit Name##Impl(const Options& o = {}) : Module(#Name), options(o) {}                        \
+    Tensor forward(const Tensor& a, const Tensor& b) { return functional::function(a, b, options); } \
+    Options options;                                                                                 \
+  };                                                                                                 \
   TELETENSOR_MODULE(Name)
 TELETENSOR_OF_TWO(CosineSimilarity, CosineSimilarityOptions, cosine_similarity);
 TELETENSOR_OF_TWO(PairwiseDistance, PairwiseDistanceOptions, pairwise_distance);
@@ -202,16 +200,16 @@ TELETENSOR_OF_TWO(SoftMarginLoss, SoftMarginLossOptions, soft_margin_loss);
 TELETENSOR_OF_TWO(MultiMarginLoss, MultiMarginLossOptions, multi_margin_loss);
 #undef TELETENSOR_OF_TWO
 
-#define TELETENSOR_OF_THREE(Name, Options, function)                                    \
-  class Name##Impl : public Module {                                                    \
-   public:                                                                              \
-    using OptionsType = Options;                                                        \
-    explicit Name##Impl(const Options& o = {}) : Module(#Name), options(o) {}           \
-    Tensor forward(const Tensor& a, const Tensor& b, const Tensor& c) {                 \
-      return functional::function(a, b, c, options);                                    \
-    }                                                                                   \
-    Options options;                                                                    \
-  };                                                                                    \
+#define TELETENSOR_OF_THREE(Name, Options, function)                          \
+  class Name##Impl : public Module {                                          \
+   public:                                                                    \
+    using OptionsType = Options;                                              \
+    explicit Name##Impl(const Options& o = {}) : Module(#Name), options(o) {} \
+    Tensor forward(const Tensor& a, const Tensor& b, const Tensor& c) {       \
+      return functional::function(a, b, c, options);                          \
+    }                                                                         \
+    Options options;                                                          \
+  };                                                                          \
   TELETENSOR_MODULE(Name)
 TELETENSOR_OF_THREE(CosineEmbeddingLoss, CosineEmbeddingLossOptions, cosine_embedding_loss);
 TELETENSOR_OF_THREE(MarginRankingLoss, MarginRankingLossOptions, margin_ranking_loss);

@@ -212,13 +212,15 @@ TransformerImpl::TransformerImpl(const TransformerOptions& o) : Module("Transfor
         .norm_first(o.norm_first());
   };
   encoder = register_module(
-      "encoder", TransformerEncoder(TransformerEncoderOptions(layer(TransformerEncoderLayerOptions(o.d_model(), o.nhead())),
-                                                              o.num_encoder_layers())
-                                        .norm(true)));
+      "encoder",
+      TransformerEncoder(TransformerEncoderOptions(layer(TransformerEncoderLayerOptions(o.d_model(), o.nhead())),
+                                                   o.num_encoder_layers())
+                             .norm(true)));
   decoder = register_module(
-      "decoder", TransformerDecoder(TransformerDecoderOptions(layer(TransformerDecoderLayerOptions(o.d_model(), o.nhead())),
-                                                              o.num_decoder_layers())
-                                        .norm(true)));
+      "decoder",
+      TransformerDecoder(TransformerDecoderOptions(layer(TransformerDecoderLayerOptions(o.d_model(), o.nhead())),
+                                                   o.num_decoder_layers())
+                             .norm(true)));
   reset_parameters();
 }
 void TransformerImpl::reset_parameters() {

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from .. import _C
 from .._C import Tensor
 from . import segments
 from .ragged import Ragged

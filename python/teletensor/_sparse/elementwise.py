@@ -9,7 +9,15 @@ from .._C import Tensor
 from .._functions import broadcast_shapes, result_type
 from .._layouts import sparse_csr
 from .convert import (
-    batch_dim, block_of, blocks_of, coalesce, compressed_to_coo, coo_to_compressed, entries_coo, from_entries, sparse_sizes,
+    batch_dim,
+    block_of,
+    blocks_of,
+    coalesce,
+    compressed_to_coo,
+    coo_to_compressed,
+    entries_coo,
+    from_entries,
+    sparse_sizes,
 )  # fmt: skip
 from .in_place import become
 from .tensor import BLOCKS, SparseTensor, coo, handlers, hooks, layout_name, like, not_implemented

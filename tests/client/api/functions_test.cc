@@ -91,7 +91,9 @@ Functions norms_and_products() {
       {"vector_norm", one([](auto& x) { return linalg::vector_norm(x, 3, 1, true); })},
       {"matrix_norm", one([](auto& x) { return matrix_norm(x); })},
       {"matrix_norm 1", one([](auto& x) { return matrix_norm(x, 1); })},
-      {"matrix_norm -inf", one([](auto& x) { return matrix_norm(x, -kInfinity, {-2, -1}, true); })},
+      {"matrix_norm -inf", one([](auto& x) {
+         return matrix_norm(x, -kInfinity, {-2, -1}, true);
+       })},
       {"matrix_norm 2", one([](auto& x) { return matrix_norm(x, 2); })},
       {"matrix_norm nuc", one([](auto& x) { return matrix_norm(x, "nuc"); })},
       {"norm", one([](auto& x) { return linalg::norm(x); })},
@@ -105,16 +107,30 @@ Functions norms_and_products() {
       {"vander", one([](auto& x) { return vander(x); })},
       {"tensorinv", one([](auto& x) { return tensorinv(x, 1); })},
       {"tensorsolve", two([](auto& a, auto& b) { return tensorsolve(a, b); })},
-      {"einsum matmul", two([](auto& a, auto& b) { return einsum("ij,jk", {a, b}); })},
-      {"einsum batched", two([](auto& a, auto& b) { return einsum("bij,bkj->bik", {a, b}); })},
+      {"einsum matmul", two([](auto& a, auto& b) {
+         return einsum("ij,jk", {a, b});
+       })},
+      {"einsum batched", two([](auto& a, auto& b) {
+         return einsum("bij,bkj->bik", {a, b});
+       })},
       {"einsum diagonal", one([](auto& a) { return einsum("bii->ib", {a}); })},
       {"einsum trace", one([](auto& a) { return einsum("ii", {a}); })},
-      {"einsum dots", two([](auto& a, auto& b) { return einsum("...ij,...jk->...ik", {a, b}); })},
-      {"einsum implicit dots", two([](auto& a, auto& b) { return einsum("...i, ...i", {a, b}); })},
+      {"einsum dots", two([](auto& a, auto& b) {
+         return einsum("...ij,...jk->...ik", {a, b});
+       })},
+      {"einsum implicit dots", two([](auto& a, auto& b) {
+         return einsum("...i, ...i", {a, b});
+       })},
       {"einsum chain", [](const List& in) { return List{einsum("ij,jk,kl->il", in)}; }},
-      {"einsum outer", two([](auto& a, auto& b) { return einsum("i,j->ji", {a, b}); })},
-      {"einsum sum", two([](auto& a, auto& b) { return einsum("ij,kl->k", {a, b}); })},
-      {"einsum that broadcasts", two([](auto& a, auto& b) { return einsum("ij,ij->i", {a, b}); })},
+      {"einsum outer", two([](auto& a, auto& b) {
+         return einsum("i,j->ji", {a, b});
+       })},
+      {"einsum sum", two([](auto& a, auto& b) {
+         return einsum("ij,kl->k", {a, b});
+       })},
+      {"einsum that broadcasts", two([](auto& a, auto& b) {
+         return einsum("ij,ij->i", {a, b});
+       })},
       {"tensordot", two([](auto& a, auto& b) {
          return tensordot(a, b, {1, 0}, {0, 1});
        })},
@@ -230,25 +246,42 @@ TEST_F(Api, FunctionsRejectArguments) {
     const char* message;
   } rows[] = {
       {[&] { linalg::inv(m); }, "linalg.inv: A must be batches of square matrices, but they are 2 by 3 matrices"},
-      {[&] { linalg::solve(s, ones({3, 2})); }, "Incompatible shapes of A and B for the equation AX = B (2x2 and 3x2)"},
+      {[&] {
+         linalg::solve(s, ones({3, 2}));
+       },
+       "Incompatible shapes of A and B for the equation AX = B (2x2 and 3x2)"},
       {[&] { linalg::qr(ones({3})); }, "must have at least 2 dimensions"},
       {[&] { linalg::multi_dot({m}); }, "expected at least 2 tensors but got 1"},
       {[&] { linalg::matrix_norm(m, 3); }, "not supported"},
-      {[&] { linalg::lstsq(m, ones({2, 1}), std::nullopt, "fast"); }, "should be one of (gels, gelsy, gelsd, gelss)"},
+      {[&] {
+         linalg::lstsq(m, ones({2, 1}), std::nullopt, "fast");
+       },
+       "should be one of (gels, gelsy, gelsd, gelss)"},
       {[&] { fft::fft(m, 0); }, "Invalid number of data points (0) specified"},
       {[&] { fft::fft(m, std::nullopt, -1, "none"); }, "Invalid normalization mode"},
       {[&] { fft::rfft(m.to(kComplexFloat)); }, "expects a real input tensor"},
       {[&] { einsum("ij,jk", {m}); }, "the equation has 2 operands, got 1"},
       {[&] { einsum("ijk", {m}); }, "does not match the number of dimensions (2)"},
       {[&] { einsum("ij->k", {m}); }, "output subscript k does not appear"},
-      {[&] { einsum("ij,ij", {m, s}); }, "do not broadcast"},
+      {[&] {
+         einsum("ij,ij", {m, s});
+       },
+       "do not broadcast"},
       {[&] { tensordot(m, s, {1}, {0}); }, "contracted dimensions need to match"},
-      {[&] { nn::functional::pad(m, nn::functional::PadFuncOptions({3, 0}).mode("reflect")); }, "Padding size"},
-      {[&] { nn::functional::max_pool1d(ones({1, 1, 1, 1}), nn::MaxPool1dOptions(1)); }, "Expected 2D or 3D"},
+      {[&] {
+         nn::functional::pad(m, nn::functional::PadFuncOptions({3, 0}).mode("reflect"));
+       },
+       "Padding size"},
+      {[&] {
+         nn::functional::max_pool1d(ones({1, 1, 1, 1}), nn::MaxPool1dOptions(1));
+       },
+       "Expected 2D or 3D"},
   };
   for (const auto& row : rows) EXPECT_THAT(message_of<RuntimeError>(row.call), HasSubstr(row.message));
   EXPECT_THAT(message_of<IndexError>([&] { fft::fft(m, std::nullopt, 4); }), HasSubstr("Dimension out of range"));
-  EXPECT_THAT(message_of<ValueError>([&] { nn::functional::interpolate(ones({1, 1, 2}), {}); }),
+  EXPECT_THAT(message_of<ValueError>([&] {
+                nn::functional::interpolate(ones({1, 1, 2}), {});
+              }),
               HasSubstr("only one of size or scale_factor"));
   EXPECT_NE(message_of<LinAlgError>([&] { linalg::inv(zeros({2, 2})).data<float>(); }), "");
 }

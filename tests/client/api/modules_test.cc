@@ -101,9 +101,7 @@ Cases pooling_cases() {
          return one_input(Upsample(UpsampleOptions().scale_factor(std::vector<double>{1.5, 2.5}).mode("bicubic")));
        }},
       {"UpsampleLinear",
-       [] {
-         return one_input(Upsample(UpsampleOptions().scale_factor(std::vector<double>{1.7}).mode("linear")));
-       }},
+       [] { return one_input(Upsample(UpsampleOptions().scale_factor(std::vector<double>{1.7}).mode("linear"))); }},
       {"ReflectionPad1d",
        [] {
          return one_input(ReflectionPad1d(ReflectionPad1dOptions({2, 1})));

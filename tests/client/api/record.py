@@ -174,10 +174,12 @@ FUNCTIONS = {
     "eigvals": (lambda a: L.eigvals(a).abs().sort().values, [square()]),
     "svdvals": (L.svdvals, [W]),
     "svd": (lambda a: (lambda u, s, v: u @ (s.sqrt().unsqueeze(-1) * v))(*L.svd(a, full_matrices=False)), [W]),
-    "pinv": (L.pinv, [W]),
+    "pinv": (L.pinv, [W + torch.eye(3, 4)]),
     "hermitian pinv": (lambda a: L.pinv(a, hermitian=True), [positive()]),
     "matrix_rank": (L.matrix_rank, [torch.ones(3, 4).double()]),
-    "lstsq": (lambda a, b: L.lstsq(a, b, driver="gels").solution, [values(5, 3).double(), values(5, 2, shift=1).double()]),
+    "lstsq": (
+        lambda a, b: L.lstsq(a, b, driver="gels").solution, [values(5, 3).double() + torch.eye(5, 3), values(5, 2, shift=1).double()],
+    ),
     "vector_norm": (lambda x: L.vector_norm(x, 3, dim=1, keepdim=True), [W]),
     "matrix_norm": (L.matrix_norm, [W]),
     "matrix_norm 1": (lambda x: L.matrix_norm(x, 1), [W]),
@@ -232,7 +234,8 @@ FUNCTIONS = {
         lambda x: torch.nn.functional.max_unpool2d(*torch.nn.functional.max_pool2d(x, 2, return_indices=True), 2), [values(1, 2, 4, 4)],
     ),
     "max_unpool1d to a size": (
-        lambda x: torch.nn.functional.max_unpool1d(*torch.nn.functional.max_pool1d(x, 2, return_indices=True), 2, output_size=[7]), [values(1, 2, 7)],
+        lambda x: torch.nn.functional.max_unpool1d(*torch.nn.functional.max_pool1d(x, 2, return_indices=True), 2, output_size=[7]),
+        [values(1, 2, 7)],
     ),
     "ctc_loss": (
         lambda x: torch.nn.functional.ctc_loss(x.log_softmax(2), torch.tensor([[1, 2], [2, 0]]), [5, 5], [2, 1]), [values(5, 2, 3)],
