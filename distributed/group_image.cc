@@ -173,8 +173,10 @@ void GroupService::resume() {
     serve_store(store.address, store.token);
     ServedStore& served = stores_.back();
     served.is_released = store.is_released;
-    const absl::Status status = served.server->store().set(store.keys, store.values);
-    check(status.ok(), "cannot continue the store of process groups: ", status.message());
+    for (size_t i = 0; i < store.keys.size(); ++i) {
+      const absl::Status status = served.server->store().set({&store.keys[i], 1}, {&store.values[i], 1});
+      check(status.ok(), "cannot continue the store of process groups: ", status.message());
+    }
   }
   for (auto& [number, own] : groups_) form_group(*own.group, own.place, peers_);
 }

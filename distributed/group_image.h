@@ -7,23 +7,12 @@
 // (FlightRecorder) are lost.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
-namespace tt::distributed {
+#include "distributed/group/group_member.h"
 
-// A rank of a group, or, with the rank -1, a store that the session serves.
-struct GroupMember {
-  std::string store;  // its address
-  std::string group;  // its name in the store
-  int rank = 0;
-  int size = 1;  // of the group; of a store, the number of its members
-  uint64_t collectives = 0;
-  bool is_whole = true;                    // no rank has left the group, and it has not failed
-  std::map<int, uint64_t> sent, received;  // messages, by the other rank
-};
+namespace tt::distributed {
 
 // Why the groups of some ranks cannot be passed on; the ranks' texts, empty where they can. `members` are those of all
 // sessions of the process.

@@ -22,10 +22,10 @@
 #include "distributed/group/collective_fingerprint.h"
 #include "distributed/group/device_backend.h"
 #include "distributed/group/flight_recorder.h"
+#include "distributed/group/group_member.h"
 #include "distributed/group/task_queue.h"
 #include "distributed/group/thread_budget.h"
 #include "distributed/group/work.h"
-#include "distributed/group_image.h"
 #include "distributed/store/store.h"
 #include "engine/tensor/tensor.h"
 

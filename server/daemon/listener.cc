@@ -40,7 +40,7 @@ constexpr std::chrono::milliseconds kHandlersTimeout{2000};
 constexpr std::chrono::milliseconds kGrace{30};
 
 // Until the clients know that their connections are being closed, and calls that they have sent before have arrived.
-constexpr std::chrono::milliseconds kLateCalls{300};
+constexpr std::chrono::milliseconds kLateCalls{150};
 
 void configure(grpc::ServerBuilder& builder, const Limits& limits, size_t least_bytes) {
   auto message_bytes =
@@ -162,13 +162,12 @@ std::vector<Listener::Socket> Listener::sockets() const {
 }
 
 void Listener::finish_inference(std::chrono::milliseconds timeout) {
-  impl_->sessions.end_streams();
-  // Tells the clients to use other connections, and waits for all calls: also for those of sessions, which end with the
-  // process.
+  // Tells the clients to use other connections, and waits for all calls.
   std::thread([server = impl_->server.get(), timeout] {
     server->Shutdown(std::chrono::system_clock::now() + timeout);
   }).detach();
   std::this_thread::sleep_for(kLateCalls);
+  impl_->sessions.end_streams();
   impl_->admission.wait_for_calls(CallAdmission::Kind::kInference, timeout);
   std::this_thread::sleep_for(kLateCalls);  // for the answers to leave this process
 }

@@ -41,7 +41,8 @@ Publication read(ImageInput* in, ImageBlocks* blocks, uint64_t max_contents, std
   for (size_t count = in->count(); count > 0; --count) {
     publication.storages.push_back(read_storage(in, blocks, max_contents, contents));
     const Storage& storage = *publication.storages.back();
-    check(storage.is_read_only() == publication.is_read_only, "[image] expected bytes that are read-only, or shared");
+    check(storage.bytes() == 0 || storage.is_read_only() == publication.is_read_only,
+          "[image] expected bytes that are read-only, or shared");
   }
   for (size_t count = in->count(); count > 0; --count) {
     PublishedTensor tensor;

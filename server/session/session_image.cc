@@ -10,6 +10,7 @@
 #include "autograd/image.h"
 #include "distributed/group_service.h"
 #include "engine/session/image.h"
+#include "server/checkpoint/checksum.h"
 #include "server/session/image_parts.h"
 #include "server/session/publish_service.h"
 #include "server/session/session.h"
@@ -21,6 +22,20 @@ namespace {
 constexpr std::string_view kMagic = "TTIMAGE";
 constexpr char kFormat = 3;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 16;
+
+// unsaved(), for an image that is passed to another process with those of all sessions.
+std::string unpassed(Context& context) {
+  const auto set_passed = [&context](bool is_passed) {
+    if (auto* shares = context.services.find<ShareService>()) shares->set_passed(is_passed);
+    if (auto* groups = context.services.find<distributed::GroupService>()) groups->set_passed(is_passed);
+    if (auto* published = context.services.find<PublishService>()) published->set_passed(is_passed);
+  };
+  set_passed(true);
+  std::string reason = unsaved(context);
+  set_passed(false);
+  return reason;
+}
+
 std::string to_text(const SessionRecord& record) {
   ImageOutput out;
   out.text(record.key_digest);
@@ -84,10 +99,7 @@ absl::Status Session::hold(std::chrono::steady_clock::time_point deadline, bool 
       ContextScope context(&context_);
       context_.finish_device_work();
       store_async_errors();
-      if (auto* shares = context_.services.find<ShareService>()) shares->set_passed(is_passed);
-      if (auto* groups = context_.services.find<distributed::GroupService>()) groups->set_passed(is_passed);
-      if (auto* published = context_.services.find<PublishService>()) published->set_passed(is_passed);
-      reason = unsaved(context_);
+      reason = is_passed ? unpassed(context_) : unsaved(context_);
       if (reason.empty()) {
         transfers_->hold(true);
         return absl::OkStatus();
