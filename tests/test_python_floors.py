@@ -22,7 +22,8 @@ LAYERS = {
         _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _connection _default_group _dlpack
         _engine_package _generator
         _gradients _grad_mode _html _integers _layouts _lazy
-        _mt19937 _named_results _not_implemented _options _pending_array _quantized_names _random _script _small_integers _status_history _status_rows
+        _mt19937 _named_results _not_implemented _options _pending_array _quantized_names _random _script
+        _small_integers _status_history _status_rows
         _status_view _tensor_types _threads _trace_runs _transforms _version
         futures torch_version utils version
     """,
