@@ -46,7 +46,12 @@ def test_sums_and_what_others_read():
         # Another value than the layer's own result, a result that is read twice, and other sizes stay sums.
         for f in (lambda x, r: layer(x) + layer(x).mean(), lambda x, r: layer(x) + 1, lambda x, r: layer(x) + r[:1]):
             assert "fused_linear" not in final(trace(f, x, residual), x, residual)
-        twice = trace(lambda x, r: (layer(x), F.silu(layer(x))), x, residual)
+
+        def read_twice(x, r):
+            value = layer(x)
+            return value, F.silu(value) + r
+
+        twice = trace(read_twice, x, residual)
         assert "fused_linear" not in final(twice, x, residual)
         small = torch.randn(2, 96)
         torch.testing.assert_close(program(small, residual[:2]), residual[:2] + layer(small))
