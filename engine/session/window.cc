@@ -99,9 +99,9 @@ void compile_window(const Program& window, WindowVersion* version) {
       const Program frame = as_frame(single, version->inputs_);
       Program& program = version->program_;
       program = optimised(single, metas);
+      is_ready = program.instructions().size() < frame.instructions().size() || has_fused_convolution(program);
       const auto saved =
-          static_cast<int64_t>(frame.instructions().size()) - static_cast<int64_t>(program.instructions().size());
-      is_ready = saved > 0 || has_fused_convolution(program);
+          static_cast<int64_t>(window.instructions().size()) - static_cast<int64_t>(program.instructions().size());
       version->saved_instructions_ = std::max<int64_t>(saved, 0);
       version->saved_bytes_ =
           std::max<int64_t>(stored_bytes(frame, metas, kRecords) - stored_bytes(program, metas, kRecords), 0);

@@ -35,7 +35,7 @@ class WindowVersion {
   const Program& program() const { return program_; }
   const std::vector<Slot>& left() const { return left_; }
   Slot largest_name() const { return largest_name_; }
-  // What a run saves beside the same instructions as an ordinary frame executes them.
+  // What a run saves: instructions beside those that the client sends.
   int64_t saved_instructions() const { return saved_instructions_; }
   int64_t saved_bytes() const { return saved_bytes_; }  // of results that are not stored
 

@@ -33,7 +33,7 @@ struct WindowCounters {
   int64_t runs = 0;                   // of compiled instructions
   int64_t signatures = 0;             // of inputs for which the passes have run
   int64_t microseconds = 0;           // that the passes took
-  int64_t saved_instructions = 0;     // by all runs, beside ordinary frames
+  int64_t saved_instructions = 0;     // by all runs
   int64_t saved_bytes = 0;            // of results that were not stored
 };
 

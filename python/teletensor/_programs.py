@@ -254,7 +254,7 @@ class WindowStats(NamedTuple):
         runs: how often these have run.
         signatures: the number of signatures of inputs for which they exist.
         compile_seconds: that the passes took, in the background.
-        saved_instructions: the number of calls that all runs have saved, beside single calls as frames execute them.
+        saved_instructions: the number of calls that all runs have saved.
         saved_bytes: of results that the runs have not stored.
     """
 

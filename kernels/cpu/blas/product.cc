@@ -102,13 +102,15 @@ struct Problem {
     return made;
   }
   dnnl::primitive_attr attributes(const memory::desc& added) const {
+    if (!epilogue.added && epilogue.activation == ProductEpilogue::Activation::kNone) return onednn_attributes();
     dnnl::post_ops steps;
     if (epilogue.added) steps.append_binary(dnnl::algorithm::binary_add, added);
     using Activation = ProductEpilogue::Activation;
     if (epilogue.activation == Activation::kGelu) steps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_erf, 0, 0);
     if (epilogue.activation == Activation::kGeluTanh) steps.append_eltwise(1, dnnl::algorithm::eltwise_gelu_tanh, 0, 0);
     if (epilogue.activation == Activation::kSilu) steps.append_eltwise(1, dnnl::algorithm::eltwise_swish, 1, 0);
-    dnnl::primitive_attr made = onednn_attributes();
+    dnnl::primitive_attr made;  // a copy of onednn_attributes() would share its state
+    made.set_scratchpad_mode(dnnl::scratchpad_mode::user);
     made.set_post_ops(steps);
     return made;
   }

@@ -105,7 +105,7 @@ TEST_F(WindowsTest, RepeatedCallsAreReplacedAndKeepTheirBits) {
   // Three occurrences to learn, one whose inputs the compiler receives.
   EXPECT_EQ(runs(), 4);
   EXPECT_EQ(session_->status().windows(), 1);
-  EXPECT_EQ(session_->status().window_instructions(), 4 * 3);
+  EXPECT_EQ(session_->status().window_instructions(), 4 * 5);
   EXPECT_EQ(session_->status().handles(), 2 + 8);
 }
 
