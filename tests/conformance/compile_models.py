@@ -93,9 +93,6 @@ TRANSFORMERS: dict[str, tuple[str, dict, str]] = {
         **SMALL, "embedding_size": 16, "true_hidden_size": 16, "intra_bottleneck_size": 16}, "words"),
     "mpnet": ("MPNetForMaskedLM", SMALL, "words"),
     "mpt": ("MptForCausalLM", {"vocab_size": WORDS, "d_model": 32, "n_layers": 2, "n_heads": 4, "max_seq_len": 40}, "words"),
-    "nystromformer": (
-        "NystromformerForMaskedLM", {**SMALL, "num_landmarks": 4, "segment_means_seq_len": 8, "conv_kernel_size": 3}, "eight words",
-    ),
     "olmo": ("OlmoForCausalLM", SMALL, "words"),
     "opt": ("OPTForCausalLM", {**SMALL, "ffn_dim": 48, "word_embed_proj_dim": 32}, "words"),
     "pegasus": ("PegasusForConditionalGeneration", SEQUENCES, "two texts"),
@@ -159,7 +156,7 @@ def _inputs(torch: Any, kind: str) -> dict:
         return {"input_values": torch.randn(2, 300)}
     if kind == "spectra":
         return {"input_features": torch.randn(2, 8, 40), "labels": torch.randint(3, WORDS, (2, 9))}
-    words = torch.randint(3, WORDS, (2, 8 if kind == "eight words" else 9))
+    words = torch.randint(3, WORDS, (2, 9))
     mask = torch.ones_like(words)
     mask[1, 6:] = 0
     found = {"input_ids": words} if kind == "plain words" else {"input_ids": words, "attention_mask": mask}
