@@ -5,7 +5,6 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
-#include "absl/hash/hash.h"
 #include "client/session/encode.h"
 #include "client/session/graph.h"
 #include "client/session/leaf_grads.h"
@@ -20,12 +19,6 @@ namespace {
 bool equal(const TensorMeta& a, const TensorMeta& b) {
   return a.dtype == b.dtype && a.device == b.device && a.requires_grad == b.requires_grad && a.sizes == b.sizes &&
          a.strides == b.strides && a.offset == b.offset;
-}
-
-size_t hash_of(absl::Span<const Tensor> tensors) {
-  size_t hash = 0;
-  for (const Tensor& tensor : tensors) hash = absl::HashOf(hash, tensor->sizes, tensor->strides);
-  return hash;
 }
 
 // By input: whether a recorded calculation leads from it to an output.
@@ -165,34 +158,20 @@ std::vector<TensorMeta> Program::infer(absl::Span<const Tensor> inputs) const {
 }
 
 const std::vector<TensorMeta>& Program::infer_results(absl::Span<const Tensor> ordered, bool grad) {
-  const auto fits = [&](const Signature& signature) {
-    return signature.grad == grad &&
-           std::equal(signature.inputs.begin(), signature.inputs.end(), ordered.begin(), ordered.end(),
-                      [](const TensorMeta& a, const Tensor& b) { return equal(a, *b); });
-  };
-  if (latest_ && fits(*latest_)) return latest_->results;
-  const size_t hash = hash_of(ordered);
-  if (const auto found = by_hash_.find(hash); found != by_hash_.end()) {
-    for (const Signature* signature : found->second) {
-      if (!fits(*signature)) continue;
-      latest_ = signature;
-      return signature->results;
+  for (const Signature& signature : signatures_) {
+    if (signature.grad == grad &&
+        std::equal(signature.inputs.begin(), signature.inputs.end(), ordered.begin(), ordered.end(),
+                   [](const TensorMeta& a, const Tensor& b) { return equal(a, *b); })) {
+      return signature.results;
     }
   }
   const std::vector<const TensorMeta*> metas = pointers_to(ordered);
   const ProgramTypes types = infer_types(metas, grad);
-  const size_t limit = std::clamp<size_t>(kMaxKeptMetas / (ordered.size() + traced_.outputs().size() + 1), 16, 1024);
-  if (signatures_.size() >= limit) {
-    latest_ = nullptr;
-    by_hash_.clear();
-    signatures_.clear();
-  }
-  Signature& made = *signatures_.emplace_back(std::make_unique<Signature>());
+  if (signatures_.size() == kMaxSignatures) signatures_.erase(signatures_.begin());  // the oldest
+  Signature& made = signatures_.emplace_back();
   made.grad = grad;
   for (const Tensor& tensor : ordered) made.inputs.push_back(*tensor);
   for (Slot slot : traced_.outputs()) made.results.push_back(types.of(slot));
-  by_hash_[hash].push_back(&made);
-  latest_ = &made;
   return made.results;
 }
 

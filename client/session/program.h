@@ -6,12 +6,10 @@
 #pragma once
 
 #include <cstdint>
-#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "client/session/session.h"
 #include "client/session/tensor.h"
@@ -104,8 +102,7 @@ class Program final : public RefCounted {
     bool grad;
     std::vector<TensorMeta> results;
   };
-  // Kept signatures contain at most so many metadata of tensors, but there are at least 16 and at most 1024.
-  static constexpr size_t kMaxKeptMetas = size_t{1} << 16;
+  static constexpr size_t kMaxSignatures = 16;
 
   Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
           std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
@@ -142,9 +139,7 @@ class Program final : public RefCounted {
   const std::vector<SizeRequirement> requirements_;   // by instruction
   const std::vector<std::pair<Slot, size_t>> ranks_;  // the number of dimensions of each value
   int64_t number_ = 0;                                // in the engine; 0: not defined yet
-  std::vector<std::unique_ptr<Signature>> signatures_;
-  absl::flat_hash_map<size_t, std::vector<const Signature*>> by_hash_;  // of the inputs
-  const Signature* latest_ = nullptr;                                   // of the signature that was used last
+  std::vector<Signature> signatures_;
 };
 
 // The session's Programs, as the operator program_counters describes them: a row each. Waits for the engine.

@@ -246,25 +246,21 @@ std::shared_ptr<const Program> DefinedProgram::variant_for(const ProgramInputs& 
   std::string signature = signature_of(inputs);
   {
     MutexLock lock(mutex_);
-    if (const auto found = by_signature_.find(signature); found != by_signature_.end()) {
-      variants_.splice(variants_.end(), variants_, found->second);
-      return found->second->program;
-    }
+    const auto found =
+        std::find_if(variants_.begin(), variants_.end(), [&](const Variant& v) { return v.signature == signature; });
+    if (found != variants_.end()) return found->program;
   }
   const absl::Time start = absl::Now();
   auto made = std::make_shared<Program>(specialised(inputs, [](const char*, const Program&) {}));
   const int64_t peak = peak_bytes(*made, metas_of(inputs), CallScope::current().grad_enabled);
   MutexLock lock(mutex_);
   compiling_ += absl::Now() - start;
-  if (by_signature_.contains(signature)) return made;  // another thread was faster
   uint64_t bytes = bytes_ + signature.capacity() + made->bytes();
   if (variants_.size() >= max_variants_) {
     bytes -= variants_.front().signature.capacity() + variants_.front().program->bytes();
-    by_signature_.erase(variants_.front().signature);
-    variants_.pop_front();
+    variants_.erase(variants_.begin());  // the oldest
   }
   variants_.push_back({std::move(signature), made, peak});
-  by_signature_.emplace(variants_.back().signature, std::prev(variants_.end()));
   bytes_ = bytes;
   return made;
 }

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -14,7 +13,6 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
-#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "engine/program/program_run.h"
@@ -46,7 +44,7 @@ struct ProgramCounters {
 // Thread-safe.
 class DefinedProgram {
  public:
-  static constexpr size_t kMaxVariants = 128;
+  static constexpr size_t kMaxVariants = 16;
 
   // `sites` are the source lines of the instructions' sites 1, 2, ...; `text` is the definition as it arrived. Throws
   // Error if check_program() does. The results of the passes are kept for `max_variants` signatures of inputs.
@@ -96,8 +94,7 @@ class DefinedProgram {
   mutable std::atomic<uint64_t> bytes_{0};
   mutable Mutex mutex_;
   mutable absl::Duration compiling_ ABSL_GUARDED_BY(mutex_);  // time that the passes took
-  mutable std::list<Variant> variants_ ABSL_GUARDED_BY(mutex_);  // the latest used last
-  mutable absl::flat_hash_map<absl::string_view, std::list<Variant>::iterator> by_signature_ ABSL_GUARDED_BY(mutex_);
+  mutable std::vector<Variant> variants_ ABSL_GUARDED_BY(mutex_);
 };
 
 // Used by the thread on which the Context is current. Functions throw Error.

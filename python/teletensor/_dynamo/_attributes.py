@@ -306,7 +306,7 @@ class Attributes:
         hook = self.class_attribute(value.cls, "__getattr__")
         if hook is _MISSING:
             return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
-        if hook is _MODULE_HOOKS["__getattr__"]:
+        if hook is _MODULE_HOOKS["__getattr__"] and value.original is not None:
             found = self.module_member(value, name)
             return found if found is not None else raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
         if not isinstance(hook, types.FunctionType):

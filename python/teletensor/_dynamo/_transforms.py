@@ -6,7 +6,6 @@ kinds of tensors that function receives, and the metadata of the results. The no
 
 from __future__ import annotations
 
-import importlib
 import inspect
 import operator
 import types
@@ -66,21 +65,14 @@ class _Table:
     @classmethod
     def load(cls) -> None:
         """Fills the table."""
-        names = {
-            "batching": ("vmap",), "derivatives": ("grad", "grad_and_value", "jacrev", "vjp"),
-            "forward": ("hessian", "jacfwd", "jvp", "linearize"), "_functionalized": ("functionalize",),
-        }  # fmt: skip
-        for module, functions in names.items():
-            found = importlib.import_module(f"teletensor.func.{module}")
-            for name in functions:
-                function = getattr(found, name)
-                if name in ("vjp", "jvp", "linearize"):
-                    cls.immediate[function] = name
-                    continue
-                cls.makers[function] = name
-                for code in function.__code__.co_consts:
-                    if isinstance(code, types.CodeType) and code.co_name in ("mapped", "differentiated", "functionalized"):
-                        cls.codes[code] = function
+        from ..func import functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, jvp, linearize, vjp, vmap
+
+        cls.immediate.update({vjp: "vjp", jvp: "jvp", linearize: "linearize"})
+        for function in (functionalize, grad, grad_and_value, hessian, jacfwd, jacrev, vmap):
+            cls.makers[function] = function.__name__
+            for code in function.__code__.co_consts:
+                if isinstance(code, types.CodeType) and code.co_name in ("mapped", "differentiated", "functionalized"):
+                    cls.codes[code] = function
 
 
 _ONCE = next(c for c in once_differentiable.__code__.co_consts if isinstance(c, types.CodeType))

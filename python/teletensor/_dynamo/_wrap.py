@@ -173,7 +173,8 @@ class Wrapping:
             return value
         if cls in (dict, collections.OrderedDict, collections.defaultdict):
             return self._wrap_dict(obj, cls, source)
-        if cls is types.MappingProxyType and source.kind == ATTRIBUTE and source.is_static:
+        if cls is types.MappingProxyType and source.kind == ATTRIBUTE and source.object == "_parameters":  # of an inspect.Signature
+            check(CHECK_IS, source, obj)
             return self._wrap_proxy(obj, source)
         if cls in (set, frozenset):
             return self._wrap_set(obj, cls, source)
