@@ -10,6 +10,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from ..compiler import is_compiling
 from ..export import Dim, ExportedProgram, export
 from ..export.dynamic_shapes import combined_args
 from ..nn import Module
@@ -77,7 +78,7 @@ class RecursiveScriptModule(ScriptModule):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the original module."""
-        if self._example is None:
+        if self._example is None and not is_compiling():
             self.__dict__["_example"] = Example(args, kwargs)
         return self._original(*args, **kwargs)
 
@@ -166,7 +167,7 @@ class ScriptFunction:
         self._function, self._example = function, example
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._example is None:
+        if self._example is None and not is_compiling():
             self._example = Example(args, kwargs)
         return self._function(*args, **kwargs)
 

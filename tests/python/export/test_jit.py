@@ -174,3 +174,25 @@ def test_files_of_export_are_loaded(torch):
     torch.export.save(torch.export.export(module, (x,)), file)
     file.seek(0)
     torch.testing.assert_close(torch.jit.load(file)(x), module(x))
+
+
+def test_scripted_modules_in_other_captures(torch):
+    @torch.jit.script
+    def gated(x, scale: float = 2.0):
+        return x * torch.sigmoid(x) * scale
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = torch.nn.Linear(3, 3)
+
+        def forward(self, x):
+            return gated(self.layer(x))
+
+    module, x = Net(), torch.randn(2, 3)
+    scripted, expected = torch.jit.script(module), module(x)
+    for run in (
+        torch.compile(scripted, fullgraph=True), torch.export.export(torch.jit.script(module), (x,)).module(),
+        torch.compiler.trace(scripted, x), torch.nn.Sequential(torch.jit.trace(module, x)), torch.fx.symbolic_trace(module),
+    ):  # fmt: skip
+        torch.testing.assert_close(run(x), expected)
