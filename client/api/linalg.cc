@@ -95,6 +95,7 @@ class Chain {
   explicit Chain(const std::vector<Tensor>& parts) : parts_(parts), n_(parts.size()), cut_(n_ * n_) {
     std::vector<double> cost(n_ * n_, 0);
     std::vector<double> sizes;
+    sizes.reserve(n_ + 1);
     for (const Tensor& part : parts) sizes.push_back(static_cast<double>(part.size(0)));
     sizes.push_back(static_cast<double>(parts.back().size(1)));
     for (size_t length = 1; length < n_; ++length) {
@@ -326,6 +327,7 @@ Tensor cross(const Tensor& input, const Tensor& other, int64_t dim) {
                        std::to_string(input.size(d)) + " and " + std::to_string(other.size(d)));
   }
   std::vector<int64_t> sizes;
+  sizes.reserve(static_cast<size_t>(input.dim()));
   for (int64_t i = 0; i < input.dim(); ++i) sizes.push_back(input.size(i) == 1 ? other.size(i) : input.size(i));
   return teletensor::cross(input.expand(sizes), other.expand(sizes), d);
 }
@@ -360,6 +362,7 @@ Tensor tensorsolve(const Tensor& A, const Tensor& B, OptionalIntArrayRef dims) {
   Tensor a = A;
   if (dims.has_value()) {
     std::vector<int64_t> last;
+    last.reserve(dims.value().size());
     for (size_t i = 0; i < dims.value().size(); ++i)
       last.push_back(A.dim() - static_cast<int64_t>(dims.value().size() - i));
     a = A.movedim(dims.value(), last);

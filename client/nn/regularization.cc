@@ -165,6 +165,7 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vecto
   if (o.reduction() != "mean") return reduced(losses, o.reduction());
   const SessionGuard session(log_probs.session());
   std::vector<double> counts;
+  counts.reserve(target_lengths.size());
   for (const int64_t n : target_lengths) counts.push_back(static_cast<double>(std::max<int64_t>(n, 1)));
   return (losses / tensor(counts, losses.options())).mean();
 }
