@@ -36,9 +36,10 @@ fi
 mkdir "$folder/context"
 git -C "$root" archive HEAD | tar -x -C "$folder/context"
 if [[ -n $prebuilt ]]; then
-  mkdir -p "$folder/context/prebuilt/bin" "$folder/context/prebuilt/python/teletensor"
+  mkdir -p "$folder/context/prebuilt/bin" "$folder/context/prebuilt/python/teletensor" "$folder/context/prebuilt/generated"
   prebuilt_folder=$folder/context/prebuilt
   strip -o "$prebuilt_folder/bin/teletensord" "$root/build/bin/teletensord"
+  cp -r "$root/build/generated/package" "$prebuilt_folder/generated/"
   module=$(echo "$root"/build/python/teletensor/_C.*.so)
   strip -o "$prebuilt_folder/python/teletensor/$(basename "$module")" "$module"
   python3 "$root/deploy/sbom.py" --list-compiled "$root/build" --licenses "$prebuilt_folder/licenses" \

@@ -21,7 +21,7 @@ else
 fi
 install -m 755 "$built/bin/teletensord" deploy/debian/teletensor "$folder/usr/bin/"
 cp -r python/teletensor "$packages/"
-cp "$built"/python/teletensor/_C.*.so "$packages/teletensor/"
+cp "$built"/python/teletensor/_C.*.so "$built"/generated/package/*.py "$packages/teletensor/"
 # For the bill of materials, and the licences of what is compiled in.
 install -D -m 644 "$built/compiled.json" "$folder/usr/share/doc/teletensor/compiled.json"
 install -m 644 LICENSE "$folder/usr/share/doc/teletensor/copyright"

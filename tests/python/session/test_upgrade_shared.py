@@ -94,11 +94,11 @@ def test_published_and_shared_tensors_are_passed_on(tmp_path):
         exported = publisher.printed()
         reader = Client(engine, READER)
         reader.printed()
-        held = status(engine)["principals"]
+        held = status(engine)["sessions"]
         for _ in range(2):
             assert engine.upgrade()["lost"] == []
-        after = status(engine)["principals"]
-        assert [each["bytes"] for each in after] == [each["bytes"] for each in held]
+        after = status(engine)["sessions"]
+        assert [each["held_bytes"] for each in after] == [each["held_bytes"] for each in held]
         publisher.proceed()
         listed = {each["name"]: each for each in publisher.printed()}
         assert {name: (each["sessions"], each["read_only"], each["persist"]) for name, each in listed.items()} == {
@@ -263,7 +263,7 @@ class Caller(threading.Thread):
     """Sends inference requests, one after the other, until it is stopped; keeps errors and wrong results."""
 
     def __init__(self, client, module, model: str, width: int):
-        super().__init__()
+        super().__init__(daemon=True)
         self.client, self.module, self.model, self.width = client, module, model, width
         self.stopped, self.calls, self.failures = threading.Event(), 0, []
 
@@ -305,9 +305,10 @@ def test_no_inference_request_is_lost(tmp_path):
         training.stdout.readline()
         for each in callers:
             each.start()
-        for _ in range(2):
+        for started in (2, 3):
             before = [each.calls for each in callers]
             assert engine.upgrade(wait=30)["lost"] == []
+            wait_for(lambda started=started: engine.log.read_text().count("listening on") == started)
             wait_for(lambda before=before: all(each.calls > calls + 3 for each, calls in zip(callers, before, strict=True)))
         for each in callers:
             each.stopped.set()
