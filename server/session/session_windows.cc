@@ -1,6 +1,5 @@
 // The session's frames in which windows of instructions are replaced (engine/session/windows.h).
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -77,8 +76,9 @@ class Session::PartRuns {
     const bool is_last = end == program.instructions().size();
     const absl::Span<const Slot> before = is_last ? program.release() : program.instructions()[end].release;
     std::vector<Slot> release = made.dropped;
-    std::copy_if(before.begin(), before.end(), std::back_inserter(release),
-                 [&](Slot slot) { return !std::binary_search(made.gone.begin(), made.gone.end(), slot); });
+    for (Slot slot : before) {
+      if (!std::binary_search(made.gone.begin(), made.gone.end(), slot)) release.push_back(slot);
+    }
     if (is_last) {
       program.set_release(release);
     } else {
