@@ -92,6 +92,7 @@ void compile_window(const Program& window, WindowVersion* version) {
     const size_t inputs = version->inputs_.size();
     check_program(window, inputs);
     std::vector<const TensorMeta*> metas;
+    metas.reserve(inputs);
     for (const TensorMeta& meta : version->inputs_) metas.push_back(&meta);
     Program single = window;
     remove_unused(&single);

@@ -355,6 +355,7 @@ std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTa
   }
   if (window->versions.size() >= kMaxVersions) return nullptr;
   std::vector<TensorMeta> inputs;
+  inputs.reserve(metas.size());
   for (const TensorMeta* meta : metas) inputs.push_back(*meta);
   auto version = std::make_shared<WindowVersion>(std::move(inputs));
   if (!compiler_->add(window->program, version)) return nullptr;

@@ -187,7 +187,8 @@ def trace(fn: Callable, *args: Any, **kwargs: Any) -> TracedProgram:
 def trace_sizes(fn: Callable, tensors: list[_C.Tensor], constant: bool | list[tuple[int, int]]) -> TracedProgram:
     """trace() of a function of tensors of which the sizes `constant`, as (tensor, dimension), or all, are numbers."""
     leaves, spec = pytree.tree_flatten((tuple(tensors), {}))
-    return _traced_with(_C.ProgramTrace(tensors, constant), fn, leaves, spec)
+    with _trace_runs.without_hooks():
+        return _traced_with(_C.ProgramTrace(tensors, constant), fn, leaves, spec)
 
 
 def _static_sizes(tensors: list[_C.Tensor]) -> list[tuple[int, int]]:

