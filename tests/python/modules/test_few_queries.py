@@ -1,0 +1,33 @@
+"""Attention of few queries, whose keys and values are slices of a cache."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+
+def expected(q, k, v, mask, is_causal):
+    """Softmax(q k^T / sqrt(depth) + mask) v in float64."""
+    scores = q.astype("f8") @ np.swapaxes(k, -1, -2).astype("f8") * q.shape[-1] ** -0.5
+    if mask is not None:
+        scores = scores + mask
+    if is_causal:
+        scores = np.where(np.tril(np.ones(scores.shape[-2:], bool)), scores, -np.inf)
+    weights = np.exp(scores - scores.max(-1, keepdims=True))
+    return weights / weights.sum(-1, keepdims=True) @ v
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("queries", "keys", "depth", "width"), [(1, 300, 24, 40), (4, 17, 96, 96), (3, 600, 5, 7), (5, 64, 33, 8)])
+@pytest.mark.parametrize("kind", ["plain", "mask", "causal"])
+def test_slices_of_a_cache(torch, dtype, queries, keys, depth, width, kind):
+    rng = np.random.default_rng(queries)
+    q, k, v = (rng.standard_normal((2, 3, *sizes)).astype(dtype) for sizes in ((queries, depth), (keys + 9, depth), (keys + 9, width)))
+    mask = rng.standard_normal((2, 1, queries, keys)).astype(dtype) if kind == "mask" else None
+    for part in (slice(0, keys), slice(4, 4 + keys)):
+        found = torch.nn.functional.scaled_dot_product_attention(
+            torch.tensor(q), torch.tensor(k)[:, :, part], torch.tensor(v)[:, :, part],
+            attn_mask=None if mask is None else torch.tensor(mask), is_causal=kind == "causal",
+        )  # fmt: skip
+        tolerance = 1e-5 if dtype == "float32" else 1e-12
+        np.testing.assert_allclose(found.numpy(), expected(q, k[:, :, part], v[:, :, part], mask, kind == "causal"), tolerance, tolerance)
