@@ -60,8 +60,8 @@ LAYERS = {
     "distributed": "distributed nn/parallel utils/data/distributed",
     # Compilation and conversion.
     "compiler": """
-        _dynamo _functorch _jit_internal compiler export jit onnx ao quantization package nn/quantized nn/qat nn/intrinsic nn/quantizable serving
-        torchao
+        _dynamo _functorch _jit_internal compiler export jit onnx ao quantization package nn/quantized nn/qat nn/intrinsic
+        nn/quantizable serving torchao
     """,
     # Programs, and `torch` under its own name.
     "tools": """

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import operator
 from typing import Any
 
@@ -203,6 +204,28 @@ def _constant(value: Any) -> dict:
     return {key: True if value is None else value}
 
 
+# Types of named results that PyTorch has; those of other operators, such as var_mean, are tuples there.
+_NAMED_RESULTS = frozenset("""
+    aminmax cummax cummin frexp geqrf histogram histogramdd kthvalue linalg_cholesky_ex linalg_eig linalg_eigh linalg_inv_ex
+    linalg_ldl_factor linalg_ldl_factor_ex linalg_lstsq linalg_lu linalg_lu_factor linalg_lu_factor_ex linalg_qr linalg_slogdet
+    linalg_solve_ex linalg_svd lu_unpack max median min mode nanmedian slogdet sort svd topk triangular_solve
+""".split())
+
+
+def _structure(spec: Any) -> str:
+    """A structure as JSON, with types that PyTorch has."""
+
+    def known(value: Any) -> Any:
+        if not isinstance(value, dict):
+            return value
+        kind = value.get("type")
+        is_tuple = isinstance(kind, str) and kind.startswith("torch.return_types.") and kind.split(".")[-1] not in _NAMED_RESULTS
+        children = [known(v) for v in value["children_spec"]]
+        return {**value, "children_spec": children, **({"type": "builtins.tuple", "context": "null"} if is_tuple else {})}
+
+    return json.dumps([known(v) for v in json.loads(pytree.treespec_dumps(spec, 1))])
+
+
 def _call_argument(argument: Any) -> dict:
     """A value of a submodule's call."""
     if isinstance(argument, ConstantArgument):
@@ -256,7 +279,7 @@ def program_json(program: ExportedProgram) -> dict:
         call = entry.signature
         calls.append({"fqn": entry.fqn, "signature": call and {
             "inputs": [_call_argument(a) for a in call.inputs], "outputs": [_call_argument(a) for a in call.outputs],
-            "in_spec": pytree.treespec_dumps(call.in_spec, 1), "out_spec": pytree.treespec_dumps(call.out_spec, 1),
+            "in_spec": _structure(call.in_spec), "out_spec": _structure(call.out_spec),
             "forward_arg_names": call.forward_arg_names,
         }})  # fmt: skip
     return {

@@ -151,14 +151,15 @@ def trace(
         example_inputs: a tuple of arguments, or a tensor.
         example_kwarg_inputs: keyword arguments instead.
     """
-    if builtins.isinstance(func, (ScriptModule, ScriptFunction)):
-        return func
     example = None
     if example_kwarg_inputs is not None:
         example = Example((), dict(example_kwarg_inputs))
     elif example_inputs is not None:
         example = Example(example_inputs if builtins.isinstance(example_inputs, tuple) else
                           tuple(example_inputs) if builtins.isinstance(example_inputs, list) else (example_inputs,), {})  # fmt: skip
+    if builtins.isinstance(func, (RecursiveScriptModule, ScriptFunction)):
+        func.__dict__["_example"] = func._example or example
+        return func
     if builtins.isinstance(func, Module):
         return TopLevelTracedModule(func, example)
     return ScriptFunction(func, example)

@@ -36,8 +36,8 @@ class _LoadedModule(Module):
         if mode != self._saved and not self._any_mode:
             names = ("evaluation", "training")
             raise NotImplementedError(
-                f"[jit.load] the program was saved in {names[self._saved]} mode and computes something else in {names[mode]} mode: call "
-                f".{'train' if mode else 'eval'}() before torch.jit.save()"
+                f"[jit.load] the program was saved in {names[self._saved]} mode and may compute something else in {names[mode]} mode: "
+                f"call .{'train' if mode else 'eval'}() before torch.jit.save()"
             )
         self.__dict__["training"] = mode
         return self
@@ -104,7 +104,7 @@ def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None =
     if not isinstance(f, (str, os.PathLike)):
         f = io.BytesIO(f.read())
     names = _members(f)
-    if any(n.endswith("/constants.pkl") or "/code/" in n for n in names):
+    if any(n.split("/", 1)[-1] == "constants.pkl" or n.split("/")[1:2] == ["code"] for n in names):
         raise NotImplementedError(
             "[jit.load] a TorchScript archive consists of pickles and source code, which are not loaded: in PyTorch, load it and write "
             "torch.export.save(torch.export.export(module, args), path)"
@@ -114,7 +114,7 @@ def load(f: Any, map_location: Any = None, _extra_files: dict[str, Any] | None =
     if has_settings:
         extra[_SETTINGS] = ""
     program = export.load(f, extra_files=extra)
-    settings = _settings(extra.pop(_SETTINGS)) if has_settings else {"training": False, "any_mode": True}
+    settings = _settings(extra.pop(_SETTINGS)) if has_settings else {"training": False, "any_mode": False}  # export.save() stores no mode
     if _extra_files is not None:
         _extra_files.update(extra)
     module = _LoadedModule(program, settings["training"], settings["any_mode"])

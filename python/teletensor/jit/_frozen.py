@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Callable
 from typing import Any
 
+from .._C import Tensor
 from ..nn import Module
 from ._script import Example, RecursiveScriptModule
 
@@ -28,8 +30,24 @@ class FrozenModule(RecursiveScriptModule):
             raise RuntimeError("[jit.freeze] a frozen module stays in evaluation mode")
         return self
 
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> FrozenModule:
+        """Returns the module, whose constants stay as they are."""
+        del fn, recurse
+        return self
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """The state of a module without parameters and buffers."""
+        return Module.state_dict(self, *args, **kwargs)
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        """Loads nothing; names raise RuntimeError if strict."""
+        return Module.load_state_dict(self, state_dict, strict, assign)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        Module._load_from_state_dict(self, *args)
+
     def __getattr__(self, name: str) -> Any:
-        if name in ("code", "graph", "inlined_graph", "_original", "_example", "_hides"):
+        if name in ("code", "graph", "inlined_graph", "_original", "_example"):
             return super().__getattr__(name)
         if name in self.__dict__.get("_preserved", ()):
             return getattr(self._original, name)

@@ -13,12 +13,15 @@ from .._C import Tensor
 from ..compiler import is_compiling
 from ..export import Dim, ExportedProgram, export
 from ..export.dynamic_shapes import combined_args
+from ..fx.experimental._sizes import value_of
 from ..nn import Module
 from ..utils import _pytree as pytree
 from ._trace import _get_trace_graph
 
 _save: list[Callable] = []  # torch.jit.save
 _SHARED = ("_parameters", "_buffers", "_modules")
+_STATE_HOOKS = ("_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks")
+_PLAIN = (int, float, complex, bool, str, bytes, type(None), _C.dtype, _C.device)
 
 
 def set_save(function: Callable) -> None:
@@ -27,15 +30,24 @@ def set_save(function: Callable) -> None:
 
 
 class Example:
-    """The structure of a call's arguments, with the sizes and dtypes of its tensors but not their values."""
+    """The structure of a call's arguments, with the sizes and dtypes of its tensors but not their values.
+
+    Other arguments than tensors and plain values are not kept, so that a call's objects are released.
+    """
 
     def __init__(self, args: tuple, kwargs: dict[str, Any]) -> None:
         leaves, self.spec = pytree.tree_flatten((args, kwargs))
-        self.leaves = [(tuple(v.shape), v.dtype, v.device) if isinstance(v, Tensor) else v for v in leaves]
         self.tensors = [isinstance(v, Tensor) for v in leaves]
+        self.missing = [type(v).__name__ for v in leaves if not isinstance(v, (Tensor, *_PLAIN))]
+        self.leaves = [
+            (tuple(map(value_of, v.shape)), v.dtype, v.device) if isinstance(v, Tensor) else value_of(v) if isinstance(v, _PLAIN) else None
+            for v in leaves
+        ]
 
     def arguments(self) -> tuple[tuple, dict[str, Any]]:
-        """Arguments like those of the call, whose tensors are zeros."""
+        """Arguments like those of the call, whose tensors are zeros. Raises RuntimeError if others than plain values are missing."""
+        if self.missing:
+            raise RuntimeError(f"[jit] expected arguments that are tensors and plain values, got {', '.join(self.missing)}")
         made = [
             _C.torch.zeros(v[0], dtype=v[1], device=v[2]) if is_tensor else v for v, is_tensor in zip(self.leaves, self.tensors)
         ]
@@ -57,19 +69,27 @@ class RecursiveScriptModule(ScriptModule):
     """A module as script() and trace() return it: its parameters, buffers and submodules are those of the original one.
 
     A call is a call of the original module, so that Python evaluates control flow each time. The structure of the first call's
-    arguments is kept, for save().
+    arguments is kept, for save(). Hooks of a ScriptModule are its own; those of the original module run within a call.
     """
 
     def __init__(self, original: Module, example: Example | None = None) -> None:
         if not isinstance(original, Module):
             raise NotImplementedError("[jit] a ScriptModule of TorchScript's: script() and trace() make one of a module")
+        self.__dict__.update(_original=original, _example=example)
+        mode = original.training
         super().__init__()
-        self.__dict__["_original"] = original
-        self.__dict__["_example"] = example
-        self.__dict__["_hides"] = False
-        for registry in _SHARED:
+        original.training = mode
+        for registry in (*_SHARED, "_non_persistent_buffers_set", *(n for n in original.__dict__ if n in _STATE_HOOKS)):
             self.__dict__[registry] = original.__dict__[registry]
-        self.__dict__["training"] = original.training
+
+    @property
+    def training(self) -> bool:
+        """The mode of the original module."""
+        return self._original.training
+
+    @training.setter
+    def training(self, mode: bool) -> None:
+        self._original.training = mode
 
     @property
     def original_name(self) -> str:
@@ -78,25 +98,46 @@ class RecursiveScriptModule(ScriptModule):
 
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         """Calls the original module."""
-        if self._example is None and not is_compiling():
+        if (self._example is None or self._example.missing) and not is_compiling():
             self.__dict__["_example"] = Example(args, kwargs)
         return self._original(*args, **kwargs)
 
     def train(self, mode: bool = True) -> RecursiveScriptModule:
         """Sets the mode of the original module and its submodules."""
         self._original.train(mode)
-        self.__dict__["training"] = mode
         return self
 
+    # ---- State, with what the original class adds to it
+
+    def _apply(self, fn: Callable[[Tensor], Tensor], recurse: bool = True) -> RecursiveScriptModule:
+        self._original._apply(fn, recurse)
+        return self
+
+    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+        """The state of the original module."""
+        return self._original.state_dict(*args, **kwargs)
+
+    def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
+        """Loads values into the original module."""
+        return self._original.load_state_dict(state_dict, strict, assign)
+
+    def _load_from_state_dict(self, *args: Any) -> None:
+        self._original._load_from_state_dict(*args)
+
+    # ---- Attributes
+
     def __getattr__(self, name: str) -> Any:
-        if name in ("_original", "_example", "_hides"):
+        if name in ("_original", "_example"):
             raise AttributeError(name)
         if name in ("code", "graph", "inlined_graph"):  # properties, whose errors are no missing attributes
             return getattr(type(self), f"_{name}")(self)
         return getattr(self._original, name)
 
     def __setattr__(self, name: str, value: Any) -> None:
-        setattr(self._original, name, value)
+        if name in self.__dict__ and name not in _SHARED:  # the state of hooks
+            self.__dict__[name] = value
+        else:
+            setattr(self._original, name, value)
 
     def __delattr__(self, name: str) -> None:
         delattr(self._original, name)
@@ -167,7 +208,7 @@ class ScriptFunction:
         self._function, self._example = function, example
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
-        if self._example is None and not is_compiling():
+        if (self._example is None or self._example.missing) and not is_compiling():
             self._example = Example(args, kwargs)
         return self._function(*args, **kwargs)
 
@@ -177,12 +218,12 @@ class ScriptFunction:
     @property
     def name(self) -> str:
         """The function's name."""
-        return self._function.__name__
+        return getattr(self._function, "__name__", type(self._function).__name__)
 
     @property
     def qualified_name(self) -> str:
         """The function's name with its module."""
-        return f"{self._function.__module__}.{self._function.__qualname__}"
+        return f"{self._function.__module__}.{getattr(self._function, '__qualname__', self.name)}"
 
     @property
     def code(self) -> str:
@@ -240,10 +281,18 @@ def graph_of(module: Module, example: Example | None) -> Any:
     return _get_trace_graph(_OfTensors(module, known), tuple(v for v in leaves if isinstance(v, Tensor)))[0]
 
 
+def _originals(module: Module) -> Iterator[Module]:
+    """A module and its submodules, with the original ones of ScriptModules."""
+    for m in module.modules():
+        while isinstance(m, RecursiveScriptModule):
+            m = m._original
+        yield m
+
+
 @contextmanager
 def mode_of(module: Module, training: bool) -> Iterator[None]:
     """A context with all modules in one mode."""
-    former = {m: m.training for m in module.modules()}
+    former = {m: m.training for m in _originals(module)}
     try:
         for m in former:
             m.__dict__["training"] = training

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import gc
 import io
+import weakref
 import zipfile
 
 import pytest
@@ -62,11 +64,87 @@ def test_modes_of_loaded_modules(torch):
     x = torch.randn(5, 3)
     loaded = torch.jit.load(saved(torch, torch.jit.trace(net(torch), x)))
     assert not loaded.training and not loaded.eval().training
-    with pytest.raises(NotImplementedError, match="evaluation mode and computes something else in training mode"):
+    with pytest.raises(NotImplementedError, match="evaluation mode and may compute something else in training mode"):
         loaded.train()
     loaded = torch.jit.load(saved(torch, torch.jit.trace(torch.nn.Linear(3, 2), x)))
     assert loaded.training
     torch.testing.assert_close(loaded.eval()(x), loaded.train()(x))
+
+
+def test_modes_of_nested_scripted_modules(torch):
+    module, x = torch.nn.Sequential(torch.jit.script(torch.nn.Dropout(0.5))).eval(), torch.ones(64)
+    assert not module[0].training
+    loaded = torch.jit.load(saved(torch, torch.jit.trace(module, x)))
+    with pytest.raises(NotImplementedError, match="in training mode"):
+        loaded.train()
+    assert not module[0].training and module(x).tolist() == x.tolist()
+    original = torch.nn.Dropout(0.5).eval()
+    scripted = torch.jit.script(original)
+    original.train()
+    assert scripted.training
+    scripted.training = False
+    assert not original.training and not scripted.training
+
+
+def test_programs_of_export_have_one_mode(torch):
+    file = io.BytesIO()
+    torch.export.save(torch.export.export(torch.nn.Dropout(0.5).eval(), (torch.ones(3),)), file, extra_files={"code/notes": "text"})
+    file.seek(0)
+    with pytest.raises(NotImplementedError, match="in training mode"):
+        torch.jit.load(file).train()
+
+
+def test_state_is_that_of_the_original_module(torch):
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("kept", torch.ones(2))
+            self.register_buffer("unsaved", torch.ones(2), persistent=False)
+            self.version = 3
+
+        def get_extra_state(self):
+            return self.version
+
+        def set_extra_state(self, state):
+            self.version = state
+
+        def forward(self, x):
+            return x + self.kept + self.unsaved
+
+    scripted = torch.jit.script(Net())
+    state, calls = scripted.state_dict(), []
+    assert list(state) == ["kept", "_extra_state"] == [k.removeprefix("0.") for k in torch.nn.Sequential(scripted).state_dict()]
+    scripted.register_load_state_dict_post_hook(lambda *_: calls.append("loaded"))
+    scripted.load_state_dict({"kept": torch.zeros(2), "_extra_state": 4})
+    assert scripted.version == 4 and calls == ["loaded"]
+    torch.nn.Sequential(scripted).load_state_dict({"0.kept": torch.ones(2), "0._extra_state": 5})
+    assert scripted.version == 5 and calls == ["loaded"] * 2 and scripted.kept.tolist() == [1, 1]
+
+
+def test_hooks_of_scripted_modules(torch):
+    scripted, calls = torch.jit.script(torch.nn.Linear(2, 2)), []
+    scripted.register_forward_pre_hook(lambda *_: calls.append("before"))
+    scripted.register_forward_hook(lambda *_: calls.append("after"))
+    scripted.register_full_backward_hook(lambda *_: calls.append("backward"))
+    scripted(torch.ones(1, 2, requires_grad=True)).sum().backward()
+    assert calls == ["before", "after", "backward"]
+
+
+def test_arguments_of_calls_are_released(torch):
+    class Cache:
+        pass
+
+    cache = Cache()
+    released = weakref.ref(cache)
+    first = torch.jit.script(lambda x, cache: x * 2)
+    first(torch.ones(1), cache)
+    del cache
+    gc.collect()
+    assert released() is None
+    with pytest.raises(RuntimeError, match="plain values, got Cache"):
+        first.save(io.BytesIO())
+    traced = torch.jit.trace(torch.jit.script(torch.nn.Linear(2, 2)), torch.ones(1, 2))
+    assert torch.jit.load(saved(torch, traced))(torch.ones(3, 2)).shape == (3, 2)
 
 
 def test_functions(torch):

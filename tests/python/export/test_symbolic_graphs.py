@@ -58,6 +58,8 @@ def test_sizes_that_must_be_constant(torch, symbolic):
     module = symbolic(lambda x: x * 2 if x.shape[0] > 2 else x)(torch.ones(3, 4))
     assert module.shape_env.format_guards() == " - x_1.size()[0] > 2"
     assert module(torch.ones(5, 6)).sum().item() == 60
+    module = symbolic(lambda x, n: sum(x[i] for i in range(x.shape[0])) * (n if n < 4 else n.bit_length()))(torch.ones(3, 4), 5)
+    assert {" - x_1.size()[0] == 3", " - n_1 == 5"} <= set(module.shape_env.format_guards().splitlines())
 
 
 def test_gradients_of_many_sizes(torch, symbolic):

@@ -62,6 +62,43 @@ def test_gradients_of_selected_values(torch):
     assert x.grad.tolist() == [[3.0] * 3] * 2
 
 
+DOMAINS = """<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float[3] y) {
+    total = ReduceSum <keepdims = 0> (x)
+    zero = Constant <value = float {0.0}> ()
+    positive = Greater(total, zero)
+    y = If (positive) <then_branch = a () => (float[3] p) { p = Mul(x, x) },
+        else_branch = b () => (float[3] q) { r = Sqrt(x) q = Log(r) }>
+}"""
+ROOTS = """<ir_version: 8, opset_import: ["" : 17]> g (float[3] x) => (float[3] y) {
+    count = Constant <value = int64 {6}> ()
+    limit = Constant <value = float {1.5}> ()
+    going = Constant <value = bool {1}> ()
+    y = Loop (count, going, x) <body = b (int64 i, bool c, float[3] t) => (bool more, float[3] new) {
+        one = Constant <value = float {1.0}> ()
+        less = Sub(t, one)
+        new = Sqrt(less)
+        total = ReduceSum <keepdims = 0> (new)
+        more = Greater(total, limit)
+    }>
+}"""
+
+
+@pytest.mark.parametrize(("text", "values"), [(DOMAINS, [0.0, 1.0, 2.0]), (DOMAINS, [-4.0, 1.0, 2.0]), (ROOTS, [6.0, 6.0, 6.0])])
+@pytest.mark.parametrize("recording", ["program", "export"])
+def test_what_is_not_selected_gives_no_nan(torch, text, values, recording):
+    model = torch.onnx.load(onnx.parser.parse_model(text))
+    example = torch.ones(3)
+    run = model.program(example) if recording == "program" else torch.export.export(model, (example,)).module()
+    found = []
+    for function in (model, run):
+        x = torch.tensor(values, requires_grad=True)
+        y = function(x)
+        y[1:].sum().backward()
+        found.append((y.detach(), x.grad))
+    for expected, actual in zip(*found):
+        torch.testing.assert_close(actual, expected, equal_nan=True)
+
+
 def test_sizes_that_would_depend_on_the_condition(torch):
     model = torch.onnx.load(onnx.parser.parse_model(ROWS.replace("=> (float[2] y)", "=> (float[2] y, float[K,2] rows)")))
     assert tuple(model(torch.ones(2))[1].shape) == (4, 2)

@@ -168,7 +168,7 @@ def symbolic_graph(
     made, symbols = Family(record, symbols_of_example(leaves)).run()
     outputs = [o.plain() if isinstance(o, RecordedSize) else o for o in made.outputs]
     made.recording.graph.output(pytree.tree_unflatten(outputs, made.out_spec))
-    return _module(made.recording.root, made.recording, args, symbols)
+    return _module(made.recording.root, made.recording, args, symbols, leaves)
 
 
 def symbolic_expansion(f: Callable, args: tuple, table: dict) -> GraphModule:
@@ -182,7 +182,7 @@ def symbolic_expansion(f: Callable, args: tuple, table: dict) -> GraphModule:
 
     made, symbols = Family(record, symbols_of_example(leaves, False)).run()
     made.recording.graph.output(pytree.tree_unflatten(made.outputs, made.out_spec))
-    return _module(made.recording.root, made.recording, args, symbols)
+    return _module(made.recording.root, made.recording, args, symbols, leaves)
 
 
 def resized(leaves: list[Any], sizes: dict[int, Any]) -> list[Any]:
@@ -217,12 +217,21 @@ def captured_of(module: GraphModule) -> Captured:
     return made
 
 
-def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol]) -> GraphModule:
+def _constants(graph: Graph, dropped: list[Symbol]) -> list[str]:
+    """What a graph relies on for symbols that became constants, as text."""
+    names = [n.name for n in graph.nodes if n.op == "placeholder"]
+    places = [(names[leaf], dim, s.hint) for s in dropped for leaf, dim, _, _ in s.places]
+    return [f"{name} == {hint}" if dim < 0 else f"{name}.size()[{dim}] == {hint}" for name, dim, hint in places]
+
+
+def _module(root: Any, recording: Any, args: tuple, symbols: list[Symbol], leaves: list[Any]) -> GraphModule:
     graph = recording.graph
     remove_unused_items(graph)
     set_arguments(graph, args)
     module = GraphModule(root, graph)
+    kept = {s.name for s in symbols}
     guards = [g.text for g in recording.log.guards] if recording.log else []
+    guards += _constants(graph, [s for s in symbols_of_example(leaves, recording.log is not None) if s.name not in kept])
     module.shape_env = ShapeEnv({s.name: s.hint for s in symbols}, list(dict.fromkeys(guards)))
     return module
 

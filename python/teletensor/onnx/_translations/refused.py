@@ -9,7 +9,7 @@ refuse("""
     aten._adaptive_avg_pool2d_backward.default aten.avg_pool2d_backward.default aten.convolution_backward.default
     aten.embedding_dense_backward.default aten.max_pool2d_with_indices_backward.default aten.native_group_norm_backward.default
     aten.native_layer_norm_backward.default
-    """, "a formula of a gradient: graphs here have the engine's, of its training operators ONNX has none")  # fmt: skip
+    """, "computes a gradient: torch.export records none here, and torch.ops.aten has no such operator")  # fmt: skip
 refuse("""
     aten.linalg_svd.default aten._linalg_svd.default aten.linalg_qr.default aten.linalg_eigh.default aten._linalg_eigh.default
     aten.linalg_eig.default aten.linalg_cholesky_ex.default aten.cholesky.default aten.linalg_inv_ex.default aten.inverse.default

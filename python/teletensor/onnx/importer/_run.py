@@ -62,6 +62,10 @@ class Run:
         self.values: dict[str, Any] = {}
         self.allowance = allowance or (Allowance() if outer is None else outer.allowance)
 
+    def nested(self) -> Run:
+        """A run between this one and that of a graph within, which may receive values that differ from those of this run."""
+        return Run(self.plan, self.store, self.device, self)
+
     def value(self, name: str) -> Any:
         """The value of a name, of this graph or of one around it."""
         run: Run | None = self

@@ -1,7 +1,7 @@
 """Control flow: graphs as attributes of nodes, executed by the client. It waits for conditions that the engine computes.
 
-A trace and torch.export cannot wait. torch.export records torch.cond and while_loop there; a Program computes both branches of `If`, and
-all iterations of `Loop` up to a bound, and selects.
+A trace and torch.export cannot wait. torch.export records torch.cond for `If`; a Program computes both branches and selects. Both
+compute all iterations of `Loop` up to a constant limit, and select. Gradients of values that are not selected are zeros, NaN included.
 """
 
 from __future__ import annotations
@@ -50,16 +50,35 @@ def _selected(call: Call, condition: Tensor, news: list[Tensor], olds: list[Tens
     return [torch.where(condition, new, old) for new, old in zip(news, olds, strict=True)]
 
 
+def _guarded(value: Any, condition: Tensor) -> Any:
+    """The value, to which no gradient flows unless the condition is true: where() selects, so that NaN does not either."""
+    if isinstance(value, Tensor) and (value.is_floating_point() or value.is_complex()):
+        return torch.where(condition, value, value.detach())
+    return value
+
+
+def _reading(call: Call, plan: Any, condition: Tensor) -> Call:
+    """A call whose graph reads guarded values of the graphs around it."""
+    run = call.run.nested()
+    for name in plan.captured:
+        value = call.run.value(name)
+        if (guarded := _guarded(value, condition)) is not value:
+            run.values[name] = guarded
+    return Call(call.name, call.version, call.attributes, call.outputs, run)
+
+
 def _both(call: Call, condition: Any) -> tuple:
     """`If` in a recorded program."""
-    chosen = call.tensor(condition).reshape([])
+    chosen = call.tensor(condition).reshape([]).to(torch.bool)
 
-    def branch(name: str) -> list[Tensor]:
-        return [t.clone() for t in _tensors(call, call.need(name).run(call), "results")]
+    def branch(name: str, condition: Tensor | None = None) -> list[Tensor]:
+        plan = call.need(name)
+        found = plan.run(call if condition is None else _reading(call, plan, condition))
+        return [t.clone() for t in _tensors(call, found, "results")]
 
     if is_recorded(chosen):
         return tuple(torch.cond(chosen, lambda: tuple(branch("then_branch")), lambda: tuple(branch("else_branch")), ()))
-    return tuple(_selected(call, chosen, branch("then_branch"), branch("else_branch")))
+    return tuple(_selected(call, chosen, branch("then_branch", chosen), branch("else_branch", ~chosen)))
 
 
 @keeps()
@@ -116,7 +135,10 @@ def _loop(call: Call, count: Any = None, condition: Any = None, *carried: Any) -
     has_condition = len(body.inputs) > 1
     while going and (limit is None or done < limit):
         given = [np.asarray(done, np.int64), np.asarray(True)][: 2 if has_condition else 1]
-        found = body.run(call, *given, *values)
+        if active is None:
+            found = body.run(call, *given, *values)
+        else:
+            found = body.run(_reading(call, body, active), *given, *(_guarded(_values.plain(v), active) for v in values))
         if active is None:
             values = found[1 : 1 + len(values)]
         else:
