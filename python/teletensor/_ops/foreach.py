@@ -33,6 +33,9 @@ def _each(name: str, values: Any, count: int) -> list:
             expected = f"Tensor list must have same number of elements as {what} list"
             raise RuntimeError(f"_foreach_{name}: {expected}, got {count} and {len(values)}")
         return list(values)
+    if isinstance(values, Tensor) and values.dim():
+        found = f"{values.dim()} dimensions and {values.numel()} elements"
+        raise RuntimeError(f"_foreach_{name}: scalar tensor expected to be 0 dim but it has {found}.")
     return [values] * count
 
 
@@ -100,6 +103,8 @@ def _binary(name: str) -> None:
         return tuple(compute(self, other, options))
 
     def apply_(self: _List, other: Any, **options: Any) -> _List:
+        if name == "add" and isinstance(other, Tensor) and options.get("alpha", 1) == 1:
+            other = other.clone()  # which PyTorch reads once, too; other operators read it again for each tensor
         return _overwrite_in_order(self, compute(self, other, options), name)
 
     globals()[f"_foreach_{name}"] = _named(apply, f"_foreach_{name}", f"{name} of each tensor and a number, or a number or tensor each.")

@@ -7,6 +7,7 @@ from typing import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._named_results import in_same_type
 
 # Names of a function's first argument: torch.det(input=x) and torch.linalg.det(A=x) are the same function.
 FIRST_NAMES = ("input", "A", "self", "x", "x1", "a")
@@ -44,7 +45,7 @@ def out_variant(function: Callable, *, exact: bool = False) -> Callable:
             raise TypeError(f"{function.__name__}(): expected {len(results)} out tensors, got {len(targets)}")
         for result, target in zip(results, targets):
             _write(function.__name__, result, target, exact)
-        return out
+        return in_same_type(results, targets) if hasattr(results, "_fields") else out
 
     variant.added_keyword = "out=None"  # for tools that read signatures
     return variant

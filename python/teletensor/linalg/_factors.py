@@ -101,7 +101,7 @@ def lu_factor(A: Tensor, *, pivot: bool = True) -> results.LUFactor:
 
 def lu_unpack(
     LU_data: Tensor, LU_pivots: Tensor, unpack_data: bool = True, unpack_pivots: bool = True
-) -> tuple[Tensor, Tensor, Tensor]:
+) -> results.LUUnpack:
     """P, L and U from the results of lu_factor. A matrix that is not requested is an empty tensor."""
     m, n = LU_data.shape[-2:]
     k = min(m, n)
@@ -116,13 +116,13 @@ def lu_unpack(
         order = _ops.lu_permutation(LU_pivots, m).unsqueeze(-2)
         rows = results.on_mesh_of(order, _torch.arange(m, dtype=order.dtype, device=order.device)).unsqueeze(-1)
         P = (order == rows).to(LU_data.dtype)
-    return results.LU(P, L, U)
+    return results.LUUnpack(P, L, U)
 
 
 def lu(A: Tensor, *, pivot: bool = True) -> results.LU:
     """P, L and U with P L U = A."""
     factors = lu_factor_ex(A, pivot=pivot)
-    return lu_unpack(factors.LU, factors.pivots, unpack_pivots=pivot)
+    return results.LU(*lu_unpack(factors.LU, factors.pivots, unpack_pivots=pivot))
 
 
 def lu_solve(LU: Tensor, pivots: Tensor, B: Tensor, *, left: bool = True, adjoint: bool = False) -> Tensor:
@@ -199,9 +199,9 @@ def qr(A: Tensor, mode: str = "reduced") -> results.QR:
     return results.QR(*_ops.qr_factored(A, mode))
 
 
-def geqrf(input: Tensor) -> tuple[Tensor, Tensor]:
+def geqrf(input: Tensor) -> results.Geqrf:
     """A matrix of R and, below its diagonal, the vectors of the Householder reflections; and the factors tau."""
-    return _ops.householder_factored(input)
+    return results.Geqrf(*_ops.householder_factored(input))
 
 
 def householder_product(A: Tensor, tau: Tensor) -> Tensor:

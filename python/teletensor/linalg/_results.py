@@ -102,6 +102,25 @@ class OldSVD(NamedTuple):
     V: Tensor
 
 
+@printed_as("slogdet")
+class OldSlogdet(NamedTuple):
+    sign: Tensor
+    logabsdet: Tensor
+
+
+@printed_as("lu_unpack")
+class LUUnpack(NamedTuple):
+    P: Tensor
+    L: Tensor
+    U: Tensor
+
+
+@printed_as("geqrf")
+class Geqrf(NamedTuple):
+    a: Tensor
+    tau: Tensor
+
+
 @printed_as("triangular_solve")
 class TriangularSolve(NamedTuple):
     solution: Tensor

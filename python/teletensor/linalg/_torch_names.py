@@ -22,13 +22,19 @@ from ._factors import (
     inv as inverse,
 )
 from ._products import chain_matmul
+from ._results import OldSlogdet
 
 __all__ = [
     "chain_matmul", "cholesky", "cholesky_inverse", "cholesky_solve", "cross", "det", "geqrf", "inverse", "logdet", "lu",
     "lu_solve", "lu_unpack", "matrix_power", "norm", "orgqr", "ormqr", "pinverse", "qr", "slogdet", "svd", "triangular_solve",
 ]  # fmt: skip
 
-det, slogdet, matrix_power = linalg.det, linalg.slogdet, linalg.matrix_power
+det, matrix_power = linalg.det, linalg.matrix_power
+
+
+def slogdet(input: Tensor) -> OldSlogdet:
+    """Same as linalg.slogdet."""
+    return OldSlogdet(*linalg.slogdet(input))
 
 
 def orgqr(input: Tensor, input2: Tensor) -> Tensor:
@@ -85,7 +91,7 @@ globals().update(
         globals(),
         (
             "cholesky", "cholesky_inverse", "cholesky_solve", "geqrf", "inverse", "lu_solve", "lu_unpack", "orgqr", "ormqr",
-            "pinverse", "qr", "svd", "triangular_solve",
+            "pinverse", "qr", "slogdet", "svd", "triangular_solve",
         ),
         ("cross",),
     )

@@ -90,7 +90,7 @@ def case_foreach_of_overlapping_tensors(torch):
         base = torch.arange(1.0, 6.0)
         names = {"same": [base, base], "apart": [base[::2], base[1::2]], "parts": [base[:3], base[1:4], base[2:]]}
         names["ones"] = [torch.ones_like(v) for v in names["parts"]]
-        function(names[views], *[eval(a, {"torch": torch}, names) for a in args])  # noqa: S307 - the rows above
+        function(eval(views, {}, names), *[eval(a, {"torch": torch}, names) for a in args])  # noqa: S307 - the rows below
         return base
 
     rows = []
@@ -101,5 +101,8 @@ def case_foreach_of_overlapping_tensors(torch):
     for n in ("addcmul", "addcdiv"):
         rows += [f"run(torch._foreach_{n}_, 'parts', 'ones', 'parts')", f"run(torch._foreach_{n}_, 'same', 'same', 'same')"]
     rows += ["run(torch._foreach_lerp_, 'parts', 'ones', '0.25')", "run(torch._foreach_lerp_, 'same', 'same[::-1]', '0.5')",
-             "run(torch._foreach_sin_, 'parts')", "run(torch._foreach_copy_, 'parts', 'ones')"]
+             "run(torch._foreach_add_, 'parts', 'parts[0][1]')", "run(torch._foreach_add_, 'apart[::-1]', 'apart[1][1]')",
+             "run(torch._foreach_mul_, 'apart[:1]', 'apart[1][1]')", "run(torch._foreach_mul_, '[parts[0][0], parts[2]]', 'parts[0][0]')",
+             "run(torch._foreach_mul_, 'parts', 'torch.ones(1)')", "run(torch._foreach_sin_, 'parts')",
+             "run(torch._foreach_copy_, 'parts', 'ones')"]
     return values_of(torch, "\n".join(rows), run=run)

@@ -207,9 +207,13 @@ def case_named_results(torch):
         "frexp": torch.frexp(x), "histogram": torch.histogram(x, 2), "histogramdd": torch.histogramdd(x, [1, 1]),
         "triangular_solve": torch.triangular_solve(x, x), "eigvals": torch.linalg.eigh(x)[:1], "inv_ex": torch.linalg.inv_ex(x),
         "slogdet": torch.linalg.slogdet(x), "cholesky_ex": torch.linalg.cholesky_ex(x), "lu_factor": torch.linalg.lu_factor(x),
+        "old slogdet": torch.slogdet(x), "geqrf": torch.geqrf(x), "lu_unpack": torch.lu_unpack(*torch.linalg.lu_factor(x)),
+        "out": torch.histogram(x, 2, out=(torch.ones(2), torch.ones(3))),
+        "linalg out": torch.linalg.slogdet(x, out=(x[0, 0].clone(), x.sum())),
     }  # fmt: skip
     fields = [
         results["frexp"].mantissa, results["frexp"].exponent, results["histogram"].hist, results["histogramdd"].bin_edges[0],
         torch.svd(x).S, torch.svd(x, compute_uv=False).V, results["triangular_solve"].solution,
+        results["out"].hist, results["linalg out"].sign, results["geqrf"].tau,
     ]  # fmt: skip
     return {name: repr(result) for name, result in results.items()} | {"fields": fields}
