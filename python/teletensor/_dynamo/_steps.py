@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C, _gradients
+from .._tracing_state import _is_tracing
 from ..autograd import gradients
 from ..autograd.function import Function, FunctionCtx
-from ..jit._tracing_state import _is_tracing
 from ..nn import ModuleList
 from ..optim._hooks import has_step_hooks
 from ..optim._traced import why_not

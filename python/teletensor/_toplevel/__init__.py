@@ -90,7 +90,7 @@ NAMES = {
     "jit._graph": "Graph Node Use Value",
     "jit._graph_types": "AnyType BoolType ComplexType DeviceObjType FloatType IntType ListType NoneType StringType TensorType "
     "TupleType Type",
-    "jit._tracing_state": "TracingState",
+    "_tracing_state": "TracingState",
     "random": "thread_safe_generator",
     "serialization": "load save",
     "serialization._file_reader": "PyTorchFileReader",

@@ -18,11 +18,11 @@ _LIBRARY = {
     "DispatchKeySet": ("dispatch_keys", "DispatchKeySet"), "_ExcludeDispatchKeyGuard": ("dispatch_keys", "ExcludeDispatchKeyGuard"),
 }  # fmt: skip
 _GRAPHS = {
-    **dict.fromkeys(("Graph", "Node", "Use", "Value"), "_graph"), "TracingState": "_tracing_state", "Type": "_graph_types",
+    **dict.fromkeys(("Graph", "Node", "Use", "Value"), "jit._graph"), "TracingState": "_tracing_state", "Type": "jit._graph_types",
     **dict.fromkeys((
         "AnyType", "BoolType", "ComplexType", "DeviceObjType", "FloatType", "IntType", "ListType", "NoneType", "StringType", "TensorType",
         "TupleType",
-    ), "_graph_types"),
+    ), "jit._graph_types"),
     "_get_tracing_state": "_tracing_state", "_is_tracing": "_tracing_state",
 }  # fmt: skip
 _TensorMeta = type(_C.Tensor)
@@ -94,7 +94,7 @@ def __getattr__(name: str) -> Any:
     if name in _MODULES:
         return importlib.import_module(f"{__name__}.{name}")
     if name in _GRAPHS:
-        return getattr(importlib.import_module(f"teletensor.jit.{_GRAPHS[name]}"), name)
+        return getattr(importlib.import_module(f"teletensor.{_GRAPHS[name]}"), name)
     if name in _LIBRARY:
         module, original = _LIBRARY[name]
         return getattr(importlib.import_module(f"teletensor._library.{module}"), original)

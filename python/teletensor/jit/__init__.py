@@ -13,7 +13,7 @@ from ._settings import (
     enable_onednn_fusion, onednn_fusion_enabled, optimized_execution, set_fusion_strategy, set_module, strict_fusion,
 )  # fmt: skip
 from ._trace import _flatten, _get_trace_graph, _unique_state_dict  # noqa: F401 - names that libraries import
-from ._tracing_state import _is_tracing as is_tracing
+from .._tracing_state import _is_tracing as is_tracing
 from ._files import load, save
 from ._frozen import FrozenModule
 from ._script import (

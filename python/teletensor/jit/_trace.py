@@ -10,12 +10,12 @@ from typing import Any
 
 from .. import _C, _composites
 from .._C import Tensor
+from .._tracing_state import TracingState, _get_tracing_state, set_tracing_state
 from ..nn import Module
 from ..utils._python_dispatch import TorchDispatchMode
 from ._graph import Graph, Value
 from ._graph_types import BoolType, FloatType, IntType, ListType, StringType, TensorType, Type, dtype_number, type_of
 from ._traced_operators import Call, composite_node, is_dtype, node_of
-from ._tracing_state import TracingState, _get_tracing_state, set_tracing_state
 
 __all__ = ["_flatten", "_get_trace_graph", "_unique_state_dict"]
 

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 from ... import _C
-from ..._library.handlers import classes_with_rules
 from ..._layouts import require_strided
+from ..._library.handlers import classes_with_rules
 from ..device_mesh import DeviceMesh
 from ._dispatch import dispatch, repeated, replicate
 from ._gradients import gradient_of, gradient_spec, run_backward, run_grad

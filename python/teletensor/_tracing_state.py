@@ -3,21 +3,18 @@
 from __future__ import annotations
 
 import threading
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from ._graph import Graph
+from typing import Any
 
 _current = threading.local()
 
 
 class TracingState:
-    """A running trace: its graph, and the scopes that programs push to mark the nodes of a module."""
+    """A running trace: its graph (a torch._C.Graph), and the scopes that programs push to mark the nodes of a module."""
 
-    def __init__(self, graph: Graph) -> None:
+    def __init__(self, graph: Any) -> None:
         self._graph, self._scopes = graph, []
 
-    def graph(self) -> Graph:
+    def graph(self) -> Any:
         """The graph with the nodes recorded so far."""
         return self._graph
 
