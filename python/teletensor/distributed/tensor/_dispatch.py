@@ -154,6 +154,8 @@ def compute(name: str, arguments: list, into: list | None = None) -> list:
         plan, rule = _replicated(call, max(len(sizes or ()), 1)), None
     if plan is None:
         return _assign(into, compute(name, arguments))
+    if into is not None and sizes is not None:
+        _check_sizes(name, into, sizes)
     results = _run(op, call, rule, plan, sizes, into)
     if recognised is not None and sizes is not None:
         _remember(recognised, call, rule, plan, sizes, into)
@@ -246,6 +248,13 @@ def _writable(name: str, tensor):
             "that returns a new tensor"
         )
     return tensor
+
+
+def _check_sizes(name: str, into: Sequence[_C.Tensor], sizes: Sequence[Sequence[int]]) -> None:
+    """Raises RuntimeError for a result of another size: the local tensors would be resized, but not the DTensor."""
+    for target, size in zip(into, sizes):
+        if list(target.shape) != list(size):
+            raise RuntimeError(f"[{name}] expected a DTensor of size {list(size)} as the result, got {list(target.shape)}")
 
 
 def _replicated(call: _Arguments, results: int) -> Plan:

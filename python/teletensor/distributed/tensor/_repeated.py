@@ -47,13 +47,15 @@ _known: dict[tuple, Remembered] = {}
 
 
 def recognised(name: str, arguments: list[Any], into: list | None, is_pointwise: bool) -> Call | None:
-    """The key of a call; None if it has other tensors than DTensors, or DTensors with several local tensors."""
+    """The key of a call; None if it has other tensors than DTensors, subclasses included, which may have a dispatch of their
+    own, or DTensors with several local tensors.
+    """
     key: list[Any] = [name, into is None, _C.is_grad_enabled()]
     local: list[Any] = []
     first: Spec | None = None
     for value in arguments:
         kind = type(value)
-        if isinstance(value, Distributed):
+        if kind is Distributed.created:
             own = value._locals
             if len(own) != 1:
                 return None
@@ -68,7 +70,7 @@ def recognised(name: str, arguments: list[Any], into: list | None, is_pointwise:
             key += (kind, value)
             local.append(value)
         elif kind is list:
-            if value and isinstance(value[0], Distributed):
+            if value and type(value[0]) is Distributed.created:
                 inner = recognised("", value, None, False)
                 if inner is None:
                     return None
@@ -84,7 +86,7 @@ def recognised(name: str, arguments: list[Any], into: list | None, is_pointwise:
             key.append(kind if kind is float and is_pointwise else repr(value))
             local.append(value)
     for target in into or ():
-        if not isinstance(target, Distributed) or len(target._locals) != 1:
+        if type(target) is not Distributed.created or len(target._locals) != 1:
             return None
         key += (target._spec.number, target.shape, target._locals[0].dtype)
     return None if first is None else Call(tuple(key), local, first)

@@ -48,6 +48,29 @@ def compared(rank: int, size: int) -> dict:
     return {"wrong": wrong, "remembered": len(_repeated._known)}
 
 
+class _Recorded(DTensor):
+    """A DTensor that records the operators that reach it."""
+
+    operators: list[str] = []  # noqa: RUF012 - of all
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        cls.operators.append(str(func))
+        return super().__torch_dispatch__(func, types, args, kwargs)
+
+
+def _calls_of_a_subclass(x: DTensor) -> list[str]:
+    """The operators that reach a subclass's dispatch, of calls whose arguments equal those of DTensors."""
+    own = torch.Tensor._make_wrapper_subclass(_Recorded, x.shape, dtype=x.dtype)
+    own._locals, own._spec = x.to_locals(), x._spec
+    _Recorded.operators.clear()
+    for _ in range(2):
+        assert torch.equal((x + own).full_tensor(), (x + x).full_tensor())
+        torch.cat([x, own])
+        own.mul_(1)
+    return _Recorded.operators
+
+
 def changed(rank: int, size: int) -> dict:
     """What must not be taken from an earlier call."""
     mesh = init_device_mesh("cpu", (size,))
@@ -66,6 +89,13 @@ def changed(rank: int, size: int) -> dict:
         found["registered"] = str(torch.tanh(x).placements)
     finally:
         torch.ops.aten.tanh.default.sharded = None
+    found["subclass"] = _calls_of_a_subclass(x)
+    found["out"] = []
+    for _ in range(2):
+        try:
+            torch.add(x, x, out=x[:0].clone())
+        except RuntimeError as error:
+            found["out"].append(str(error))
     other = init_device_mesh("cpu", (size, 1))
     y = distribute_tensor(whole, other, [Shard(0), Replicate()])
     found["meshes"] = [(t + t).device_mesh.ndim for t in (x, y, x, y)]

@@ -18,5 +18,7 @@ def test_what_is_not_taken_from_an_earlier_call(ranks):
         assert result["dtypes"] == ["torch.float32", "torch.float64", "torch.float32"]
         assert result["placements"] == ["(Shard(dim=0),)", "(Replicate(),)", "(Shard(dim=0),)"]
         assert result["before"] == ["(Shard(dim=0),)"] * 2 and result["registered"] == "(Replicate(),)"
+        assert result["subclass"] == ["aten.add.Tensor", "aten.cat.default", "aten.mul_.Tensor"] * 2
+        assert result["out"] == ["[add] expected a DTensor of size [4, 2] as the result, got [0, 2]"] * 2
         assert result["meshes"] == [1, 2, 1, 2]
         assert result["errors"] == ["[add] expected DTensors of one device mesh"] * 2
