@@ -2,7 +2,6 @@
 
 #include <algorithm>
 
-#include "absl/cleanup/cleanup.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/fair_queue.h"
 #include "engine/device/native_stream.h"
@@ -16,7 +15,6 @@ struct teletensor_call {
   tt::extension::LibraryCall& call;
   // Of the frame, for other threads of a parallel loop.
   const tt::Cancellation* cancellation;
-  bool is_in_loop = false;  // for the session's thread
 };
 
 namespace tt::extension {
@@ -140,17 +138,14 @@ struct HostFunctions {
     return guarded(call, 1, [&] {
       check(n >= 0 && loop != nullptr, "the library runs a parallel loop over ", n, " steps",
             loop == nullptr ? " without a function" : "");
-      call->is_in_loop = true;
-      const absl::Cleanup after = [&] { call->is_in_loop = false; };
       tt::parallel_for(n, std::max<int64_t>(grain, 1), [&](int64_t begin, int64_t end) { loop(context, begin, end); });
       return 0;
     });
   }
-  // A kernel that asks also lets others have the processor, as the engine's do in long loops. Not within a parallel
-  // loop, which the thread may not leave: other threads with a turn wait for the threads of the loop.
+  // A kernel that asks also lets others have the processor, as the engine's do in long loops. Turns are not given away
+  // within a loop that runs on several threads.
   static int cancelled(teletensor_call* call) {
-    if (Turn* const turn = Turn::current(); turn != nullptr && call->call.call_ != nullptr && !call->is_in_loop)
-      turn->offer();
+    if (Turn* const turn = Turn::current(); turn != nullptr && call->call.call_ != nullptr) turn->offer();
     return call->cancellation != nullptr && call->cancellation->requested();
   }
   static void* stream(teletensor_call* call) {
