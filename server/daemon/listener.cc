@@ -47,8 +47,9 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits, size_t least_
       static_cast<int>(std::max({size_t{limits.max_frame_bytes}, kMaxChunkBytes, least_bytes}) + (64 << 10));
   builder.SetMaxReceiveMessageSize(message_bytes);
   builder.SetMaxSendMessageSize(message_bytes);
-  builder.SetResourceQuota(
-      grpc::ResourceQuota("teletensord").SetMaxThreads(CallAdmission::max_threads()).Resize(kBufferBytes));
+  builder.SetResourceQuota(grpc::ResourceQuota("teletensord")
+                               .SetMaxThreads(CallAdmission::max_threads() + kMaxPollers)
+                               .Resize(kBufferBytes));
   // The protocol does not use compressed messages. They are disabled because gRPC decompresses a message before it
   // checks the message's size.
   builder.AddChannelArgument(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
@@ -58,7 +59,8 @@ void configure(grpc::ServerBuilder& builder, const Limits& limits, size_t least_
   // 10 s.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::CQ_TIMEOUT_MSEC, 1000);
   // Threads that wait for calls: with gRPC's default of 2, nearly every call of several concurrent clients creates a
-  // thread, and ends it. Those that are not needed end after CQ_TIMEOUT_MSEC.
+  // thread, and ends it. Threads that calls have created remain, up to this number, and each of them wakes up once per
+  // CQ_TIMEOUT_MSEC.
   builder.SetSyncServerOption(grpc::ServerBuilder::SyncServerOption::MAX_POLLERS, kMaxPollers);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_METADATA_SIZE, 16 << 10);

@@ -76,6 +76,10 @@ absl::Status check_input(const ModelPort& port, const InferInput& input, NamedSi
   return absl::OkStatus();
 }
 
+// Bytes of a request's strings as rows, unless the client has sent a quarter of them: every row is as wide as the
+// longest one, so that a few bytes could otherwise take any amount of memory and time.
+constexpr uint64_t kMaxStringRows = uint64_t{16} << 20;
+
 // The input of a port that is BYTES for clients as the model sees it: with the strings' width as its last size.
 absl::StatusOr<InferInput> with_width(const ModelPort& port, const InferInput& input) {
   if (!input.is_strings) {
@@ -99,8 +103,14 @@ absl::StatusOr<InferInput> with_width(const ModelPort& port, const InferInput& i
   if (needed > most) {
     return invalid("expected strings of at most ", most, " bytes for input '", port.name, "', got ", needed);
   }
+  const int64_t width = last.size != kDynamic ? last.size : std::max({needed, last.min, int64_t{1}});
+  const uint64_t room = std::max<uint64_t>(kMaxStringRows, 4 * input.bytes.size());
+  if (count > room / std::max<uint64_t>(static_cast<uint64_t>(width), 1)) {
+    return invalid("expected at most ", room, " bytes of strings for input '", port.name, "', each as long as the ",
+                   "longest one, got ", count, " of ", width, " bytes; send fewer, or those of similar lengths");
+  }
   InferInput widened = input;
-  widened.sizes.push_back(last.size != kDynamic ? last.size : std::max({needed, last.min, int64_t{1}}));
+  widened.sizes.push_back(width);
   return widened;
 }
 
@@ -231,6 +241,11 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
     }
     check(ErrorKind::kValue, settings.max_batch == 0 || entry->is_batchable(), "[model] max_batch_size requires that ",
           "the first dimensions of all inputs and outputs are dynamic and have the same name");
+    for (const ModelPort& port : settings.max_batch == 0 ? std::vector<ModelPort>() : entry->inputs) {
+      const int64_t most = port.dims[0].max;
+      check(ErrorKind::kValue, static_cast<uint64_t>(most) >= settings.max_batch, "[model] expected a max_batch_size ",
+            "of at most ", most, ", the rows that the input '", port.name, "' may have, got ", settings.max_batch);
+    }
     check(ErrorKind::kValue, entry->states.empty() || settings.has_sequences,
           "[model] a model with states requires sequence_batching in its configuration");
     const bool same_device =
@@ -308,11 +323,11 @@ void ModelVersion::warm_up_with(const inference::ModelWarmup& wire) {
             SizesView(sizes));
       elements *= static_cast<uint64_t>(size);
     }
-    bytes_in_all += elements * item_size(port->dtype);
+    const size_t item = is_string(*port) ? 4 : item_size(port->dtype);  // an empty string is its length
+    bytes_in_all += elements * item;
     check(ErrorKind::kValue, bytes_in_all <= kMaxWarmupBytes, "[model] expected inputs of model_warmup of at most ",
           kMaxWarmupBytes, " bytes together");
     // Random bits are no sensible values of most dtypes; what warms up is the run.
-    const size_t item = is_string(*port) ? 4 : item_size(port->dtype);  // an empty string is its length
     request.owned.emplace_back(elements * item, '\0');
     const std::string& bytes = request.owned.back();
     request.inputs.push_back({name, port->dtype, sizes, {bytes.data(), bytes.size()}, is_string(*port)});

@@ -42,13 +42,15 @@ def served(_engine, tmp_path_factory):
     folder = tmp_path_factory.mktemp("strings")
     models = folder / "models"
 
-    def write(name, function, example, **config):
+    def write(name, function, example, dynamic_shapes=(), **config):
         (models / name).mkdir(parents=True)
-        serving.save(function, models / name / "1", example, output_names=["y"])
+        serving.save(function, models / name / "1", example, output_names=["y"], dynamic_shapes=dynamic_shapes)
         (models / name / "config.json").write_text(json.dumps(config))
 
     bytes_ = torch.zeros(2, WIDTH, dtype=torch.uint8)
     write("upper", upper, bytes_, max_batch_size=8, dynamic_batching={}, **STRINGS)
+    lengths = {"max_batch_size": 8192, "dynamic_shapes": {"x": {1: "w"}}, "input": STRINGS["input"]}
+    write("lengths", lambda x: (x != 0).to(torch.float32), bytes_, **lengths)
     write("pixels", upper, bytes_, max_batch_size=8)
     padding = {"batch_padding": {"string_value": "powers_of_two"}}
     write("centred", lambda x: x - x.mean(0, keepdim=True), torch.ones(2, 3), max_batch_size=8, parameters=padding)
@@ -108,6 +110,14 @@ def test_invalid_strings_are_refused(served, texts, change, message):
         change(inputs[0])
     with pytest.raises(grpcclient.InferenceServerException, match=message):
         served.grpc.infer("upper", inputs)
+
+
+def test_one_long_string_does_not_make_a_large_table(served):
+    few = served.grpc.infer("lengths", text_input(grpcclient, np.array([b"a" * 5000, b"bc"], object))).as_numpy("y")
+    assert few.shape == (2, 5000) and few.sum(1).tolist() == [5000, 2]
+    many = np.array([b"a" * 5000] + [b""] * 8000, object)
+    with pytest.raises(grpcclient.InferenceServerException, match="expected at most 16777216 bytes of strings"):
+        served.grpc.infer("lengths", text_input(grpcclient, many))
 
 
 def test_datatypes_are_not_converted(served):

@@ -130,6 +130,18 @@ TEST_F(RepositoryTest, ConfigurationsAreChecked) {
   EXPECT_EQ(repository.find("m", "").value()->settings().max_batch, 8u);
 }
 
+TEST_F(RepositoryTest, BatchesStayWithinTheModelsBounds) {
+  write_shifted(path() / "m" / "1", 1);
+  v1::Model model = testing::shifted();
+  v1::Port* x = model.mutable_entries(0)->mutable_inputs(0);
+  for (const int64_t most : {6, 0}) x->add_max_sizes(most);
+  write_file(path() / "m" / "1" / "program.pb", model.SerializeAsString());
+  start();
+  const auto load = [&](const std::string& config) { return std::string(repository_->load("m", config, "").message()); };
+  EXPECT_THAT(load(R"({"max_batch_size": 8})"), HasSubstr("max_batch_size of at most 6"));
+  EXPECT_EQ(load(R"({"max_batch_size": 6})"), "");
+}
+
 TEST_F(RepositoryTest, AFailedVersionLeavesTheOldOneServing) {
   write_shifted(path() / "m" / "1", 1);
   ModelRepository& repository = start();
