@@ -100,6 +100,7 @@ TEST(InferenceCache, RefusesCallsThatDependOnMoreThanTheirMetadata) {
 TEST(InferenceCache, AgreesWithTheRules) {
   auto cache = std::make_unique<InferenceCache>();
   std::vector<TensorMeta> metas;
+  metas.reserve(24);
   for (int64_t i = 0; i < 24; ++i) metas.push_back(meta({1 + i % 3, 1 + i / 3 % 2, 1 + i / 6}));
   size_t hits = 0;
   for (int round = 0; round < 4; ++round) {

@@ -106,7 +106,7 @@ def reduce(values: Tensor, offsets: Tensor, lengths: Tensor | None, how: str) ->
     if how == "sum":
         row, _, inside = _rows(offsets, lengths, values.shape[0])
         kept = values.masked_fill(_like(~inside, values), 0)
-        wide = {_C.float32: _C.float64, _C.float16: _C.float32, _C.bfloat16: _C.float32}.get(values.dtype, values.dtype)
+        wide = _C.float64 if values.dtype in (_C.float32, _C.float16, _C.bfloat16) else values.dtype
         sums = _torch.zeros((batch, *values.shape[1:]), dtype=wide, device=values.device)
         return sums.index_add(0, row, kept.to(wide)).to(values.dtype)
     # Padded, because every device reduces a dimension; PyTorch's result for an empty sequence is the dtype's limit.
