@@ -248,7 +248,8 @@ Tensor tensordot(const Tensor& a, const Tensor& b, IntArrayRef dims_self, IntArr
                          std::to_string(x) + " and second has size " + std::to_string(n) + " in dim " +
                          std::to_string(y));
     }
-    if (has(contracted_labels, left[x])) throw RuntimeError("tensordot: a dimension is listed twice");
+    if (has(contracted_labels, left[x]) || has(contracted_labels, right[y]))
+      throw RuntimeError("tensordot: a dimension is listed twice");
     right[y] = left[x];
     contracted_labels += left[x];
   }

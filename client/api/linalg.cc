@@ -252,6 +252,8 @@ Tensor norm(const Tensor& A, std::optional<double> ord, OptionalIntArrayRef dim,
             std::optional<Dtype> dtype) {
   if (!ord) return vector_norm(A, 2, dim, keepdim, dtype);
   if (!dim.has_value()) check_norm_dims(A);
+  if (dim.has_value() && dim.value().size() != 1 && dim.value().size() != 2)
+    throw RuntimeError("linalg.norm: If dim is specified, it must be of length 1 or 2.");
   const bool is_matrix = dim.has_value() ? dim.value().size() == 2 : A.dim() == 2;
   if (!is_matrix) return vector_norm(A, *ord, dim, keepdim, dtype);
   return dim.has_value() ? matrix_norm(A, *ord, dim.value(), keepdim, dtype)
@@ -266,20 +268,29 @@ Tensor norm(const Tensor& A, std::string_view ord, OptionalIntArrayRef dim, bool
   return matrix_norm(A, ord, {-2, -1}, keepdim, dtype);
 }
 
+namespace {
+// The norm of A and that of its inverse, multiplied; infinity for singular matrices, 0 for empty ones.
+Tensor condition(const Tensor& A, const auto& p) {
+  if (A.numel() == 0) return matrix_norm(A, "fro") * 0;
+  const auto [inverse, info] = inv_ex(A);
+  return matrix_norm(inverse.masked_fill((info > 0).unsqueeze(-1).unsqueeze(-1), kInfinity), p) * matrix_norm(A, p);
+}
+}  // namespace
+
 Tensor cond(const Tensor& A, std::optional<double> p) {
   require_matrix(A, "linalg.cond");
-  if (!p || std::abs(*p) == 2) {
-    const Tensor S = svdvals(A), largest = S.select(-1, 0), least = S.select(-1, -1);
-    return p == -2 ? least / largest : largest / least;
-  }
-  if (std::abs(*p) != 1 && std::abs(*p) != kInfinity)
+  if (p && std::abs(*p) != 1 && std::abs(*p) != 2 && std::abs(*p) != kInfinity)
     throw ValueError("linalg.cond got an invalid norm type: " + std::to_string(*p));
-  return matrix_norm(A, *p) * matrix_norm(inv(A), *p);
+  if ((p && std::abs(*p) != 2) || A.numel() == 0) return condition(A, p.value_or(2));
+  const Tensor S = svdvals(A), largest = S.select(-1, 0), least = S.select(-1, -1);
+  return p == -2 ? least / largest : largest / least;
 }
 Tensor cond(const Tensor& A, std::string_view p) {
   require_matrix(A, "linalg.cond");
   if (p != "fro" && p != "nuc") throw ValueError("linalg.cond got an invalid norm type: " + std::string(p));
-  return matrix_norm(A, p) * matrix_norm(inv(A), p);
+  if (p == "fro" || A.numel() == 0) return condition(A, p);
+  const Tensor S = svdvals(A);
+  return S.sum(-1) * (1 / S).sum(-1);
 }
 
 Tensor matrix_power(const Tensor& A, int64_t n) {
@@ -333,7 +344,10 @@ Tensor cross(const Tensor& input, const Tensor& other, int64_t dim) {
 }
 
 Tensor diagonal(const Tensor& A, int64_t offset, int64_t dim1, int64_t dim2) { return A.diagonal(offset, dim1, dim2); }
-Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim) { return (conjugate(x) * y).sum(dim); }
+Tensor vecdot(const Tensor& x, const Tensor& y, int64_t dim) {
+  check_dtype("vecdot", x, std::nullopt);
+  return (conjugate(x) * y).sum(dim);
+}
 
 Tensor vander(const Tensor& x, std::optional<int64_t> N) {
   const Tensor base = x.dim() == 0 ? x.unsqueeze(0) : x;

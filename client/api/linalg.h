@@ -62,7 +62,8 @@ Tensor matrix_rank(const Tensor& A, double tol, bool hermitian = false);
 Tensor matrix_rank(const Tensor& A);
 /// The solution X of minimum norm among those that minimise ||A X - B||, residuals, rank and singular values; the
 /// latter are empty if the driver does not return them. Drivers: "gelsy" (the default), "gels" (full rank), "gelsd",
-/// "gelss".
+/// "gelss". Unlike in libtorch, residuals are also returned for matrices of less than full rank, which "gels" does not
+/// detect.
 std::tuple<Tensor, Tensor, Tensor, Tensor> lstsq(const Tensor& A, const Tensor& B,
                                                  std::optional<double> rcond = std::nullopt,
                                                  std::optional<std::string_view> driver = std::nullopt);

@@ -129,6 +129,14 @@ def _check_attention(query: Any, key: Any, value: Any, mask: Any) -> None:
         raise not_implemented(_SDPA, "the ragged dimension must be the last but one; use transpose(1, 2)")
 
 
+def _check_counts(query: NestedTensor, key: NestedTensor) -> None:
+    """Raises an error unless query and key have as many sequences, and as many heads: neither is broadcast."""
+    if query._size[0] != key._size[0]:
+        raise RuntimeError(f"{_SDPA}: expected as many sequences of key and value as of query ({query._size[0]}), got {key._size[0]}")
+    if query.dim() == 4 and query._size[1] != key._size[1]:
+        raise RuntimeError(f"{_SDPA}: expected as many heads of key and value as of query ({query._size[1]}), got {key._size[1]}")
+
+
 def _attention(arguments: list, into: list | None) -> NestedTensor:
     """Attention within each sequence: query, key and value are (batch, heads, ragged, elements), or without heads."""
     query, key, value, mask, is_causal, scale, _ = arguments
@@ -136,8 +144,7 @@ def _attention(arguments: list, into: list | None) -> NestedTensor:
         raise not_implemented(f"{_SDPA}.out")
     _check_attention(query, key, value, mask)
     q, k, v = (t._elements if t.dim() == 4 else t._elements.unsqueeze(0) for t in (query, key, value))
-    if q.shape[0] != k.shape[0]:
-        raise RuntimeError(f"{_SDPA}: expected as many heads of key and value as of query ({q.shape[0]}), got {k.shape[0]}")
+    _check_counts(query, key)
     if not segments.has_kernels(q):
         return _padded_attention(query, key, value, 0.0, is_causal, scale)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
@@ -180,6 +187,7 @@ def _attention_with_options(arguments: list, into: list | None) -> NestedTensor:
             raise RuntimeError(f"{_SDPA}: expected query's heads ({heads}) to be a multiple of those of key and value ({groups})")
         key, value = (t._with(t._elements.repeat_interleave(heads // groups, 0)) for t in (key, value))
     if dropout_p or composed:
+        _check_counts(query, key)
         return _padded_attention(query, key, value, dropout_p, is_causal, scale)
     return _attention([query, key, value, None, is_causal, scale, False], None)
 

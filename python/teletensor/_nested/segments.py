@@ -1,8 +1,8 @@
 """The engine's operators on ragged dimensions; on devices that have no kernels for them, the same of other operators.
 
 All take values with the ragged dimension first, and the sequences' offsets and lengths (None: each sequence ends where the
-next one begins). The composed forms do not check offsets before they use them: indices outside of the values are an error
-of the operators that select elements.
+next one begins). Offsets that decrease or exceed the values, and lengths that exceed their offsets, are errors in both
+forms. The composed forms check them on the device: the error is that of an index out of range, with the next read.
 """
 
 from __future__ import annotations
@@ -28,6 +28,15 @@ def _counts(offsets: Tensor, lengths: Tensor | None) -> Tensor:
     return offsets.diff() if lengths is None else lengths
 
 
+def _checked(offsets: Tensor, lengths: Tensor | None, total: int) -> Tensor:
+    """The offsets, selected by indices that are out of range unless each sequence lies between its offsets in [0, total]."""
+    room = offsets.diff()
+    given = room if lengths is None else lengths
+    valid = (offsets[0] >= 0) & (offsets[-1] <= total) & (room >= 0).all() & ((given >= 0) & (given <= room)).all()
+    count = offsets.shape[0]
+    return offsets.index_select(0, _torch.arange(0, count, device=offsets.device).masked_fill(~valid, count))
+
+
 def _places(offsets: Tensor, lengths: Tensor | None, length: int) -> tuple[Tensor, Tensor]:
     """For each sequence and position below `length`, the entry there, and whether the sequence has it: [sequences, length]."""
     positions = _torch.arange(0, length, device=offsets.device)
@@ -37,6 +46,7 @@ def _places(offsets: Tensor, lengths: Tensor | None, length: int) -> tuple[Tenso
 
 def _rows(offsets: Tensor, lengths: Tensor | None, total: int) -> tuple[Tensor, Tensor, Tensor]:
     """For each entry, its sequence, its position in it, and whether it belongs to one: [total]."""
+    offsets = _checked(offsets, lengths, total)
     entries = _torch.arange(0, total, device=offsets.device)
     row = (_torch.searchsorted(offsets, entries, right=True) - 1).clamp(0, max(offsets.shape[0] - 2, 0))
     position = entries - offsets.index_select(0, row)
@@ -53,7 +63,7 @@ def to_padded(values: Tensor, offsets: Tensor, lengths: Tensor | None, length: i
     """jagged_to_padded: [sequences, length, *rest]."""
     if has_kernels(values):
         return _ops.jagged_to_padded(values, offsets, lengths, length, padding)
-    at, has = _places(offsets, lengths, length)
+    at, has = _places(_checked(offsets, lengths, values.shape[0]), lengths, length)
     if values.shape[0] == 0:
         return values.new_full((*at.shape, *values.shape[1:]), padding)
     selected = values.index_select(0, at.reshape(-1)).reshape(*at.shape, *values.shape[1:])
@@ -88,16 +98,19 @@ def reduce(values: Tensor, offsets: Tensor, lengths: Tensor | None, how: str) ->
     """jagged_reduce: "sum", "amax" or "amin" of each sequence, [sequences, *rest]."""
     if has_kernels(values):
         return _ops.jagged_reduce(values, offsets, lengths, how)
+    if values.dtype is _C.bool:
+        raise NotImplementedError(f"[jagged_reduce] {how} of torch.bool over a ragged dimension")
     batch = offsets.shape[0] - 1
-    row, _, inside = _rows(offsets, lengths, values.shape[0])
+    if batch == 0:
+        return values.new_zeros((0, *values.shape[1:]))
     if how == "sum":
+        row, _, inside = _rows(offsets, lengths, values.shape[0])
         kept = values.masked_fill(_like(~inside, values), 0)
-        wide = _C.float64 if values.dtype is _C.float32 else _C.float32 if values.dtype in (_C.float16, _C.bfloat16) else kept.dtype
-        kind = kept.dtype if kept.dtype.is_floating_point else _C.int64
-        sums = _torch.zeros((batch, *values.shape[1:]), dtype=wide if kind.is_floating_point else kind, device=values.device)
-        return sums.index_add(0, row, kept.to(sums.dtype)).to(kind)
+        wide = _C.float64 if values.dtype in (_C.float32, _C.float16, _C.bfloat16) else values.dtype
+        sums = _torch.zeros((batch, *values.shape[1:]), dtype=wide, device=values.device)
+        return sums.index_add(0, row, kept.to(wide)).to(values.dtype)
     # Padded, because every device reduces a dimension; PyTorch's result for an empty sequence is the dtype's limit.
-    longest = int(_counts(offsets, lengths).max()) if batch else 0
+    longest = int(_counts(offsets, lengths).max())
     info = _limits(values.dtype)
     padded = to_padded(values, offsets, lengths, max(longest, 1), info[0] if how == "amax" else info[1])
     return padded.amax(1) if how == "amax" else padded.amin(1)

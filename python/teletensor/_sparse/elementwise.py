@@ -167,8 +167,21 @@ def _add_dense(dense: Tensor, tensor: SparseTensor, alpha: Any, into: list | Non
     return _C.ops.add(dense, scattered, out=into[0])
 
 
+def _check_alpha(a: Tensor, b: Tensor, alpha: Any) -> None:
+    """Raises an error if alpha is of a kind of number that the sum's dtype does not hold, as for strided tensors."""
+    kind = _C.promote_types(a.dtype, b.dtype)
+    if isinstance(alpha, bool) and kind is not _C.bool:
+        raise RuntimeError("Boolean alpha only supported for Boolean results.")
+    if isinstance(alpha, float) and not (kind.is_floating_point or kind.is_complex):
+        raise RuntimeError("For integral input tensors, argument alpha must not be a floating point number.")
+    if isinstance(alpha, complex) and not kind.is_complex:
+        raise RuntimeError("For non-complex input tensors, argument alpha must not be a complex number.")
+
+
 def added(a: Any, b: Any, alpha: Any, into: list | None, name: str = "add") -> Any:
     """a + alpha b, at least one of which is sparse."""
+    if isinstance(a, Tensor) and isinstance(b, Tensor):
+        _check_alpha(a, b, alpha)
     if not isinstance(b, SparseTensor):
         if not a.is_sparse and isinstance(b, Tensor) and b.shape == a.shape:
             return _add_dense(b * alpha if alpha != 1 else b, a, 1, into)

@@ -8,7 +8,7 @@ from .. import _C
 from .._C import Tensor
 from .._integers import is_int
 from ._eigen import svdvals
-from ._factors import inv
+from ._factors import inv_ex
 
 _torch, _ops = _C.torch, _C.ops
 
@@ -93,12 +93,20 @@ def norm(A: Tensor, ord=None, dim=None, keepdim: bool = False, *, dtype=None) ->
 
 
 def cond(A: Tensor, p=None) -> Tensor:
-    """The condition number: from singular values for None, 2 and -2, otherwise norm(A, p) * norm(inv(A), p)."""
+    """The condition number: from singular values for None, 2, -2 and 'nuc', otherwise norm(A, p) * norm(inv(A), p).
+
+    Infinity for singular matrices, 0 for empty ones.
+    """
     if A.dim() < 2:
         raise RuntimeError("linalg.cond: The input tensor A must have at least 2 dimensions.")
-    if p is None or p in (2, -2):
-        S = svdvals(A)
-        return S[..., -1] / S[..., 0] if p == -2 else S[..., 0] / S[..., -1]
-    if p not in ("fro", "nuc", 1, -1, math.inf, -math.inf):
+    if p not in (None, 2, -2, "fro", "nuc", 1, -1, math.inf, -math.inf):
         raise ValueError(f"linalg.cond got an invalid norm type: {p}")
-    return matrix_norm(A, p) * matrix_norm(inv(A), p)
+    if A.numel() == 0:
+        return matrix_norm(A) * 0
+    if p in (None, 2, -2, "nuc"):
+        S = svdvals(A)
+        if p == "nuc":
+            return S.sum(-1) * S.reciprocal().sum(-1)
+        return S[..., -1] / S[..., 0] if p == -2 else S[..., 0] / S[..., -1]
+    inverse, info = inv_ex(A)
+    return matrix_norm(inverse.masked_fill((info > 0)[..., None, None], math.inf), p) * matrix_norm(A, p)

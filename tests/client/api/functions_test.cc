@@ -276,6 +276,14 @@ TEST_F(Api, FunctionsRejectArguments) {
          nn::functional::max_pool1d(ones({1, 1, 1, 1}), nn::MaxPool1dOptions(1));
        },
        "Expected 2D or 3D"},
+      {[&] {
+         tensordot(s, s, {0, 1}, {0, 0});
+       },
+       "listed twice"},
+      {[&] {
+         linalg::norm(ones({2, 2, 2}), 2.0, {0, 1, 2});
+       },
+       "must be of length 1 or 2"},
   };
   for (const auto& row : rows) EXPECT_THAT(message_of<RuntimeError>(row.call), HasSubstr(row.message));
   EXPECT_THAT(message_of<IndexError>([&] { fft::fft(m, std::nullopt, 4); }), HasSubstr("Dimension out of range"));
@@ -283,7 +291,22 @@ TEST_F(Api, FunctionsRejectArguments) {
                 nn::functional::interpolate(ones({1, 1, 2}), {});
               }),
               HasSubstr("only one of size or scale_factor"));
+  EXPECT_THAT(message_of<NotImplementedError>([&] { linalg::vecdot(ones({3}, kInt), ones({3}, kInt)); }),
+              HasSubstr("Expected a floating point or complex tensor"));
   EXPECT_NE(message_of<LinAlgError>([&] { linalg::inv(zeros({2, 2})).data<float>(); }), "");
+}
+
+TEST_F(Api, ConditionNumbersOfSingularAndEmptyMatrices) {
+  const Tensor singular = tensor({1.0, 2.0, 2.0, 4.0}).reshape({2, 2});
+  for (const double p : {1.0, -1.0, kInfinity, -kInfinity})
+    EXPECT_EQ(linalg::cond(singular, p).to(kDouble).item<double>(), kInfinity) << p;
+  EXPECT_EQ(linalg::cond(singular, "fro").to(kDouble).item<double>(), kInfinity);
+  EXPECT_GT(linalg::cond(singular, "nuc").to(kDouble).item<double>(), 1e6);
+  const Tensor empty = zeros({2, 0, 0});
+  for (const Tensor& none : {linalg::cond(empty), linalg::cond(empty, 1.0), linalg::cond(empty, "nuc")}) {
+    EXPECT_EQ(none.sizes(), IntArrayRef({2}));
+    EXPECT_EQ(none.abs().sum().item<float>(), 0);
+  }
 }
 
 // The results of calls are remembered by their metadata: what differs in it, differs in the result.

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 import scipy.linalg
@@ -472,3 +474,12 @@ def test_qr_of_very_large_and_small_elements(torch, dtype, size):
     a = (np.arange(6).reshape(3, 2) + 1.0).astype(dtype) * np.dtype(dtype).type(size)
     q, r = torch.linalg.qr(torch.from_numpy(a))
     np.testing.assert_allclose((q @ r).numpy(force=True) / size, a / size, rtol=1e-5)
+
+
+def test_condition_numbers_of_singular_and_empty_matrices(torch):
+    singular = torch.tensor([[1.0, 2.0], [2.0, 4.0]])
+    for p in (1, -1, math.inf, -math.inf, "fro"):
+        assert torch.linalg.cond(singular, p).item() == math.inf
+    assert 1e6 < torch.linalg.cond(singular, "nuc").item() < math.inf
+    for p in (None, 2, 1, "nuc", "fro"):
+        assert torch.linalg.cond(torch.zeros(2, 0, 0), p).tolist() == [0, 0]

@@ -50,6 +50,15 @@ def test_groups_that_do_not_divide_the_queries_are_refused() -> None:
         F.scaled_dot_product_attention(q, k, k, enable_gqa=True)
 
 
+@pytest.mark.parametrize("options", [{}, {"dropout_p": 0.5}])
+@pytest.mark.parametrize("heads, count, what", [(1, 3, "heads"), (4, 1, "sequences")])
+def test_heads_and_sequences_are_not_broadcast(heads, count, what, options) -> None:
+    q, k = _jagged(_sequences(4)).transpose(1, 2), _jagged(_sequences(heads)[:count]).transpose(1, 2)
+    for a, b in ((q, k), (k, q)):
+        with pytest.raises(RuntimeError, match=f"as many {what}"):
+            F.scaled_dot_product_attention(a, b, b, **options)
+
+
 @pytest.mark.parametrize("is_causal", [False, True])
 def test_second_derivatives_with_composed_attention(is_causal: bool) -> None:
     def second(x, values) -> torch.Tensor:
@@ -151,3 +160,40 @@ def test_composed_gradients_equal_the_engines(composed) -> None:
 
     a, b = composed(gradients)
     torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
+
+
+@pytest.mark.parametrize(
+    "offsets, lengths",
+    [([0, 4, 2, 6], None), ([0, 2, 7], None), ([-1, 2, 6], None), ([0, 2, 6], [3, 1]), ([0, 2, 6], [-1, 2]), ([0, 2, 6], [1, 5])],
+)
+def test_bad_offsets_are_errors_of_both_forms(offsets, lengths, monkeypatch) -> None:
+    values, at = torch.ones(6, 3), torch.tensor(offsets)
+    sizes = None if lengths is None else torch.tensor(lengths)
+    rows = torch.ones(len(offsets) - 1, 3)
+    calls = [
+        lambda: segments.to_padded(values, at, sizes, 2),
+        lambda: segments.from_padded(torch.ones(len(offsets) - 1, 2, 3), at, sizes, 6),
+        lambda: segments.expand(rows, at, sizes, 6),
+        lambda: segments.softmax(values, at, sizes, False),
+        *(lambda how=how: segments.reduce(values, at, sizes, how) for how in ("sum", "amax", "amin")),
+    ]
+    for kernels in (segments._WITH_KERNELS, frozenset()):
+        monkeypatch.setattr(segments, "_WITH_KERNELS", kernels)
+        for call in calls:
+            with pytest.raises((RuntimeError, IndexError)):
+                call().tolist()
+
+
+def test_composed_operators_without_sequences_or_values(composed) -> None:
+    none = torch.tensor([0])
+    for values in (torch.ones(0, 3), torch.ones(2, 3)):
+        cases = [lambda how=how: segments.reduce(values, none, None, how) for how in ("sum", "amax", "amin")]
+        cases += [lambda: segments.to_padded(values, none, None, 2), lambda: segments.softmax(values, none, None, False)]
+        for case in cases:
+            a, b = composed(case)
+            assert a.shape == b.shape
+            torch.testing.assert_close(a, b, equal_nan=True)
+    empty = torch.tensor([0, 0, 0])
+    for how in ("sum", "amax", "amin"):
+        a, b = composed(lambda how=how: segments.reduce(torch.ones(0, 3), empty, None, how))
+        torch.testing.assert_close(a, b)

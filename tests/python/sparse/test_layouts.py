@@ -110,3 +110,16 @@ def test_unchecked_indices_do_no_harm() -> None:
         if t.dim() == 2:
             with pytest.raises((RuntimeError, IndexError)):
                 (t @ torch.ones(3, 2)).sum().item()
+
+
+@pytest.mark.parametrize("make", ["to_sparse", "to_sparse_csr", "to_sparse_csc"])
+def test_alpha_of_a_kind_that_the_sum_does_not_hold(make: str) -> None:
+    a, b = (getattr(torch.tensor(rows), make)() for rows in ([[1, 0], [0, 2]], [[0, 3], [0, 4]]))
+    assert torch.add(a, b, alpha=2).to_dense().tolist() == [[1, 6], [0, 10]]
+    for other in (a, b):
+        with pytest.raises(RuntimeError, match="must not be a floating point number"):
+            torch.add(a, other, alpha=1.5)
+        with pytest.raises(RuntimeError, match="Boolean alpha"):
+            torch.add(a, other, alpha=True)
+        with pytest.raises(RuntimeError, match="must not be a complex number"):
+            torch.add(a, other, alpha=2j)
