@@ -183,12 +183,11 @@ class Attributes:
 
     def object_attribute(self, value: ObjectValue, name: str) -> Value:
         """An attribute of an object of a class in Python."""
-        found = lookup(value.cls, "__getattribute__")
+        found = self.class_attribute(value.cls, "__getattribute__")
         if found in (object.__getattribute__, dict.__getattribute__, collections.OrderedDict.__getattribute__):
             return self.plain_attribute(value, name)
         if not isinstance(found, types.FunctionType):
             raise Break(f"{value.cls.__name__}.__getattribute__")
-        self.class_attribute(value.cls, "__getattribute__")
         try:
             return self.call(self.wrap_class_function(found), [value, Constant(name)], {})
         except Raised as e:

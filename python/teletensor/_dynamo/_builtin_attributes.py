@@ -11,7 +11,20 @@ from typing import Any
 from .._ops.assertions import _assert, _assert_true
 from ._attributes import _MISSING, lookup
 from ._handlers import handlers, handles
-from ._source import CALL, CHECK_EQUAL, CHECK_IS, CONSTANT, Source, constant
+from ._source import (
+    CALL,
+    CHECK_EQUAL,
+    CHECK_IS,
+    CHECK_KEYS,
+    CHECK_MISSING,
+    CONSTANT,
+    DICT_ITEM,
+    FUNCTION_DEFAULTS,
+    FUNCTION_KEYWORD_DEFAULTS,
+    TUPLE_ITEM,
+    Source,
+    constant,
+)
 from ._values import (
     DELETED,
     Break,
@@ -190,6 +203,32 @@ def parts_of_annotation(function: Any) -> Any:
     return handler
 
 
+def _guard_signature(ex: Any, function: Any, value: Value) -> None:
+    """Adds guards on what inspect.signature() reads of a function, and of those that it wraps."""
+    if not isinstance(value, FunctionValue) or value.attributes or value.original is not function:
+        raise Break("inspect.signature() of a function with a wrapped object or attributes of this function")
+    source = value.source
+    own = source.attribute("__dict__")
+    for name in ("__signature__", "__wrapped__", "_partialmethod"):
+        if name not in function.__dict__:
+            ex.guards.check(CHECK_MISSING, own, name)
+            continue
+        content = function.__dict__[name]
+        ex.guards.check(CHECK_IS, own.then(DICT_ITEM, name), content)
+        if name == "__wrapped__":
+            _guard_signature(ex, content, ex.real(ex.wrap(content, constant(content))))
+        return
+    ex.check_defaults(value)
+    for i, default in enumerate(function.__defaults__ or ()):
+        ex.guards.check(CHECK_IS, source.then(FUNCTION_DEFAULTS).then(TUPLE_ITEM, None, i), default)
+    for name, default in (function.__kwdefaults__ or {}).items():
+        ex.guards.check(CHECK_IS, source.then(FUNCTION_KEYWORD_DEFAULTS).then(DICT_ITEM, name), default)
+    annotations = source.attribute("__annotations__")
+    ex.guards.check(CHECK_KEYS, annotations, tuple(function.__annotations__))
+    for name, annotation in function.__annotations__.items():
+        ex.guards.check(CHECK_IS, annotations.then(DICT_ITEM, name), annotation)
+
+
 def signature(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
     """inspect.signature() of a function or method."""
     value = ex.real(args[0]) if args else None
@@ -198,6 +237,7 @@ def signature(ex: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
         raise Break("inspect.signature() of something else than a function")
     obj = function.original if function is value else types.MethodType(function.original, object())
     found = inspect.signature(obj)
+    _guard_signature(ex, function.original, function)
     return ex.wrap(found, Source(CONSTANT, None, found, is_static=True))
 
 

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import collections
 import copy
+import copyreg
 import operator
+import types
 from collections.abc import Callable
 from typing import Any
 
 from .. import _C
 from ..nn import Module
-from ._attributes import _MISSING, lookup
+from ._attributes import _MISSING
 from ._handlers import constructors, handles
 from ._source import CHECK_KEYS, INSTANCE_DICT
 from ._values import (
@@ -140,13 +142,20 @@ def _copy(ex, args, kwargs):
     raise Break(f"copy() of a {type(value).__name__}")
 
 
+# Methods by which a class defines how its objects are copied.
+_COPYING = (
+    "__copy__", "__deepcopy__", "__getstate__", "__setstate__", "__reduce__", "__reduce_ex__", "__new__", "__getnewargs__",
+    "__getnewargs_ex__",
+)  # fmt: skip
+
+
 def _copied_object(ex: Any, value: ObjectValue, of: Callable[[Value], Value]) -> ObjectValue:
     """A copy of an object whose class does not define how it is copied; `of` copies an attribute."""
     cls = value.cls
-    defined = [n for n in ("__copy__", "__deepcopy__", "__getstate__", "__setstate__", "__reduce__") if lookup(cls, n) not in (
-        _MISSING, getattr(object, n, _MISSING))]  # fmt: skip
-    is_plain = lookup(cls, "__reduce_ex__") is object.__reduce_ex__ and lookup(cls, "__new__") is object.__new__
-    if defined or not is_plain or value.entries is not None or value.slots or issubclass(cls, Module) or not cls.__dictoffset__:
+    defined = [n for n in _COPYING if ex.class_attribute(cls, n) not in (_MISSING, getattr(object, n, _MISSING))]
+    has_slots = any(isinstance(v, types.MemberDescriptorType) for base in cls.__mro__ for v in vars(base).values())
+    is_special = issubclass(cls, Module) or cls in copyreg.dispatch_table or not cls.__dictoffset__
+    if defined or has_slots or is_special or value.entries is not None:
         raise Break(f"a copy of a {cls.__name__}")
     names = dict.fromkeys(vars(value.original)) if value.original is not None else {}
     names.update(dict.fromkeys(value.attributes))

@@ -88,7 +88,7 @@ class Methods:
             self.delete_item(entries, *args)
             return Constant(None)
         if name == "__getitem__":
-            return self.get_item(entries, *args)
+            return self.entry_of(value, *args)
         if name == "__contains__":
             return Constant(self.contains(entries, *args))
         if name == "__len__":

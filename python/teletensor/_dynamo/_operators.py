@@ -420,10 +420,21 @@ class Operators:
         found = self.class_attribute(value.cls, method)
         return None if isinstance(found, types.FunctionType) else value.entries
 
+    def entry_of(self, value: ObjectValue, index: Value) -> Value:
+        """dict.__getitem__(value, index) of an object of a subclass, which may define __missing__()."""
+        if hash_key(self.real(index)) not in value.entries.items:
+            missing = self.class_attribute(value.cls, "__missing__")
+            if isinstance(missing, types.FunctionType):
+                return self.call(self.wrap_class_function(missing), [value, index], {})
+            if missing is not _MISSING:
+                raise Break(f"{value.cls.__name__}.__missing__")
+        return self.get_item(value.entries, index)
+
     def get_item(self, value: Value, index: Value) -> Value:
         """value[index]"""
         value, index = self.real(value), self.real(index)
-        value = self.entries_of(value, "__getitem__") or value
+        if self.entries_of(value, "__getitem__") is not None:
+            return self.entry_of(value, index)
         if isinstance(value, TensorValue):
             return self.call_in_graph("call_function", operator.getitem, [value, index])
         if isinstance(value, SequenceValue):
