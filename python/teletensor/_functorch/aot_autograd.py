@@ -12,11 +12,14 @@ from .._library import aten
 from ..autograd import Function
 from ..fx.experimental._functional import check_apart
 from ..fx.experimental._merge import Symbol
+from ..fx.experimental._symbolic import comparisons
 from ..fx.graph_module import GraphModule
 from ..utils import _pytree as pytree
 from ._export_module import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module
 from ._joint import Joint, Place, joint_graph, symbolic_joint
 from .partitioners import default_partition
+
+_MOST_SIZES = 4096  # whose comparisons are remembered per graph
 
 __all__ = [
     "BackwardSignature", "GraphSignature", "aot_export_joint_simple", "aot_export_module", "aot_function", "aot_module",
@@ -154,19 +157,33 @@ class _Options:
     def compile_symbolic(self, f: Callable, args: tuple, fixed: int) -> tuple[_Compiled, _Accepted]:
         """The graphs for arguments of many sizes, and the sizes that they serve; those of the first `fixed` leaves are constants."""
         joint, symbols = symbolic_joint(f, args, [], self.decompositions, fixed)
-        return _Compiled(joint, self), _Accepted(pytree.tree_leaves(args), symbols)
+        return _Compiled(joint, self), _Accepted(f, args, symbols)
 
 
 class _Accepted:
-    """The sizes that a symbolic graph serves."""
+    """The sizes that a symbolic graph serves: those for which the function's comparisons of sizes have the example's outcomes."""
 
-    def __init__(self, leaves: list[Any], symbols: list[Symbol]) -> None:
+    def __init__(self, f: Callable, args: tuple, symbols: list[Symbol]) -> None:
+        leaves = pytree.tree_leaves(args)
+        self.function, self.outcomes = f, comparisons(f, args)
+        self.checked = {_sizes(leaves): True}
         self.sizes = {(i, d): n for i, x in enumerate(leaves) if isinstance(x, Tensor) for d, n in enumerate(tuple(x.shape))}
         for symbol in symbols:
             self.sizes |= dict.fromkeys([(i, d) for i, d, _, _ in symbol.places], symbol.name)
 
-    def __call__(self, leaves: list[Any]) -> bool:
-        """Whether leaves of arguments, of the same ranks as the example's, have such sizes."""
+    def __call__(self, args: tuple, leaves: list[Any]) -> bool:
+        """Whether arguments, whose leaves have the ranks of the example's, have such sizes. Calls the function once for new ones."""
+        if not self._fits(leaves):
+            return False
+        sizes = _sizes(leaves)
+        if sizes not in self.checked:
+            if len(self.checked) >= _MOST_SIZES:
+                self.checked.clear()
+            self.checked[sizes] = self.outcomes is not None and comparisons(self.function, args) == self.outcomes
+        return self.checked[sizes]
+
+    def _fits(self, leaves: list[Any]) -> bool:
+        """Whether sizes are those of the symbols and constants."""
         known: dict[str, int] = {}
         for (i, dim), expected in self.sizes.items():
             size = leaves[i].shape[dim]
@@ -198,7 +215,8 @@ def aot_function(
         num_params_buffers: how many of the first tensors are parameters and buffers, whose sizes are constants with `dynamic`.
         keep_inference_input_mutations: graphs for calls that record no gradients store new values of their inputs themselves.
         dynamic: graphs compute what follows from sizes of at least 2, and serve all sizes that fn permits. Equal sizes of the first
-            call are one symbol, as in PyTorch. Compilers receive the first call's sizes as examples.
+            call are one symbol, as in PyTorch. Compilers receive the first call's sizes as examples. For new sizes, fn is called
+            once without values, and other outcomes of its comparisons of sizes give other graphs.
         enable_log: has no effect; nothing is logged.
 
     Raises:
@@ -224,6 +242,10 @@ def aot_function(
     return call
 
 
+def _sizes(leaves: list[Any]) -> tuple:
+    return tuple(tuple(x.shape) for x in leaves if isinstance(x, Tensor))
+
+
 def _symbolic_function(fn: Callable, options: _Options, fixed: int) -> Callable:
     """aot_function(dynamic=True)."""
     known: dict[Any, list[tuple[_Compiled, _Accepted]]] = {}
@@ -235,7 +257,7 @@ def _symbolic_function(fn: Callable, options: _Options, fixed: int) -> Callable:
         kinds = tuple((t.dim(), t.is_contiguous(), t.dtype, t.device, t.requires_grad) for t in tensors)
         found = known.setdefault((str(spec), constants, _C.is_grad_enabled(), kinds), [])
         for compiled, accepted in found:
-            if accepted(leaves):
+            if accepted((list(args), kwargs), leaves):
                 return compiled.run(tensors)
         found.append(options.compile_symbolic(lambda a, k: fn(*a, **k), (list(args), kwargs), fixed))
         return found[-1][0].run(tensors)

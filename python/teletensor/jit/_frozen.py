@@ -35,9 +35,9 @@ class FrozenModule(RecursiveScriptModule):
         del fn, recurse
         return self
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """The state of a module without parameters and buffers."""
-        return Module.state_dict(self, *args, **kwargs)
+        return Module.state_dict(self, *args, destination=destination, prefix=prefix, keep_vars=keep_vars)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Loads nothing; names raise RuntimeError if strict."""

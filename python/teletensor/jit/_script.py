@@ -113,9 +113,9 @@ class RecursiveScriptModule(ScriptModule):
         self._original._apply(fn, recurse)
         return self
 
-    def state_dict(self, *args: Any, **kwargs: Any) -> Any:
+    def state_dict(self, *args: Any, destination: Any = None, prefix: str = "", keep_vars: bool = False) -> Any:
         """The state of the original module."""
-        return self._original.state_dict(*args, **kwargs)
+        return self._original.state_dict(*args, destination=destination, prefix=prefix, keep_vars=keep_vars)
 
     def load_state_dict(self, state_dict: Any, strict: bool = True, assign: bool = False) -> Any:
         """Loads values into the original module."""

@@ -96,3 +96,30 @@ def test_joint_graph_of_a_function(torch, aot):
     torch.testing.assert_close(graph(x, y)[0], x * y.sin())
     with pytest.raises(RuntimeError, match="mutations"):
         aot.aot_export_joint_simple(lambda a: [a.add_(1)], (y,), trace_joint=False)
+
+
+@pytest.mark.parametrize("sizes", [(4, 3), (2, 3, 5), (2, 3, 2, 2)])
+def test_joint_graphs_do_not_write_statistics(torch, sizes):
+    from teletensor._functorch.aot_autograd import aot_export_module
+
+    class Net(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.norm = {2: torch.nn.BatchNorm1d, 3: torch.nn.BatchNorm1d, 4: torch.nn.BatchNorm2d}[len(sizes)](3, momentum=0.3)
+
+        def forward(self, x):
+            return (self.norm(x).pow(2).mul(x).mean(),)
+
+    module, x = Net(), torch.randn(sizes)
+    graph, signature = aot_export_module(module, (x,), trace_joint=True, output_loss_index=0)
+    parameters, buffers = dict(module.named_parameters()), dict(module.named_buffers())
+    former = {n: b.clone() for n, b in buffers.items()}
+    results = graph(*parameters.values(), *buffers.values(), x)
+    assert all(torch.equal(b, former[n]) for n, b in buffers.items())
+    names = [n.name for n in next(reversed(graph.graph.nodes)).args[0]]
+    module(x)[0].backward()
+    assert set(signature.buffers_to_mutate.values()) == set(buffers)
+    for name, buffer in signature.buffers_to_mutate.items():
+        torch.testing.assert_close(results[names.index(name)], buffers[buffer])
+    for name, parameter in signature.backward_signature.gradients_to_parameters.items():
+        torch.testing.assert_close(results[names.index(name)], parameters[parameter].grad)

@@ -101,6 +101,27 @@ def test_function_is_compiled_once_for_many_sizes(torch, partition):
     assert len(graphs.modules) == 4
 
 
+@pytest.mark.parametrize(
+    "f",
+    [
+        lambda x: x * 2 if x.shape[0] < 50 else x * 3,
+        lambda x: x * 3 if x.shape[0] == x.shape[1] else x * 5,
+        lambda x: x[: min(x.shape[0], 20)] * 2,
+        lambda x: x * x.shape[0].bit_length(),
+    ],
+)
+def test_comparisons_of_sizes_choose_the_graph(torch, f):
+    from teletensor._functorch.aot_autograd import aot_function
+
+    graphs = Collector()
+    compiled = aot_function(f, graphs, dynamic=True)
+    for sizes in ((5, 3), (6, 3), (3, 3), (51, 3), (100, 4), (7, 3)):
+        x = torch.randn(sizes, requires_grad=True)
+        result, expected = compiled(x), f(x)
+        torch.testing.assert_close(result, expected)
+        torch.testing.assert_close(torch.autograd.grad(result.sum(), x), torch.autograd.grad(expected.sum(), x))
+
+
 def test_writes_stay_in_inference_graphs(torch):
     from teletensor._functorch.aot_autograd import aot_function
 

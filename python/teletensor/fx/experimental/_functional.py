@@ -79,9 +79,21 @@ def is_view(target: Any) -> bool:
     return isinstance(target, OpOverload) and "(a)" in target._schema.text or getattr(target, "_opname", "") == "_reshape_alias"
 
 
+_NORM = "batch_norm_forward"  # the operator of the engine that writes two of its arguments, in training
+
+
+def _arguments(target: EngineOverload, args: tuple, kwargs: dict) -> list[Any]:
+    """The arguments in order, without the statistics that batch_norm_forward only reads."""
+    values = dict(zip(operator_named(target._opname).names, args)) | kwargs
+    found = [values[n] for n in operator_named(target._opname).names]
+    return found if found[5] else [found[0], None, None, *found[3:]]
+
+
 def _written_arguments(target: Any, args: tuple, kwargs: dict) -> list[Any]:
     """The nodes that a call writes."""
     if isinstance(target, EngineOverload):
+        if target._opname == _NORM:
+            return [v for v in _arguments(target, args, kwargs)[1:3] if isinstance(v, Node)]
         out = kwargs.get("out")
         return [] if out is None else list(out) if isinstance(out, (list, tuple)) else [out]
     if not isinstance(target, OpOverload):
@@ -197,6 +209,8 @@ class Functionaliser:
             return self._pure(target, args, kwargs)
         if getattr(target, "_opname", "") == "batch_norm":
             return self._batch_norm(args)
+        if getattr(target, "_opname", "") == _NORM:
+            return self._batch_norm_forward(target, _arguments(target, args, kwargs))
         result = self._without_write(target, args, kwargs)
         results = [result] if isinstance(result, Tensor) else list(result)
         for argument, new in zip(written, results):
@@ -304,6 +318,18 @@ class Functionaliser:
         for node, new in zip(args[3:5], results[3:5]):
             self.values[node].write(new)
         return self._memory(results[0])
+
+    def _batch_norm_forward(self, target: EngineOverload, args: list) -> Any:
+        """Calls the operator without its statistics, whose new values follow from the input's mean and variance."""
+        values = self._read(tuple(args))
+        results = self.recording.one(target, (values[0], None, None, *values[3:]), {})
+        x, momentum = values[0].to(results[1].dtype), values[6]
+        variance = x.var([d for d in range(x.dim()) if d != 1], correction=1)
+        for node, new in zip(args[1:3], (results[1], variance)):
+            if isinstance(node, Node):
+                old = self.values[node].read()
+                self.values[node].write((old * (1 - momentum) + new * momentum).to(old.dtype))
+        return self._wrapped(results)
 
     def _without_write(self, target: Any, args: tuple, kwargs: dict) -> Any:
         """Calls the variant of an operator that returns new tensors."""

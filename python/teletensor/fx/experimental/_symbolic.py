@@ -14,11 +14,12 @@ from ...utils import _pytree as pytree
 from ..graph import Graph, _PyTreeCodeGen, _PyTreeInfo
 from ..graph_module import GraphModule
 from ..node import Node
+from ._composites import COMPOSITES
 from ._expanded import expanded_graph
 from ._merge import Captured, StructureError, Symbol, merge
 from ._recorded import GradientsRequestedError
 from ._recording import Recording
-from ._sizes import RecordedSize
+from ._sizes import RecordedSize, SizeLog
 from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 Point = dict[str, int]
@@ -183,6 +184,26 @@ def symbolic_expansion(f: Callable, args: tuple, table: dict) -> GraphModule:
     made, symbols = Family(record, symbols_of_example(leaves, False)).run()
     made.recording.graph.output(pytree.tree_unflatten(made.outputs, made.out_spec))
     return _module(made.recording.root, made.recording, args, symbols, leaves)
+
+
+def comparisons(f: Callable, args: tuple) -> tuple | None:
+    """The outcomes of comparisons of sizes in a function's Python code for arguments of these sizes, and the numbers that it reads.
+
+    Args:
+        f: is called with recorded arguments, and computes no values.
+
+    Returns None if the function cannot be recorded without values.
+    """
+    leaves, spec = pytree.tree_flatten(args)
+    log = SizeLog()
+    recording = Recording(True, COMPOSITES, log)
+    given = [recording.placeholder(f"a{i}", x) if isinstance(x, Tensor) else x for i, x in enumerate(leaves)]
+    try:
+        with recording:
+            f(*pytree.tree_unflatten(given, spec))
+    except Exception:  # noqa: BLE001 - whatever the function raises
+        return None
+    return tuple((g.relation, g.outcome, g.left if g.relation == "constant" else 0) for g in log.guards)
 
 
 def resized(leaves: list[Any], sizes: dict[int, Any]) -> list[Any]:
