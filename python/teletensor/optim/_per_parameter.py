@@ -7,7 +7,7 @@ from .._C import Tensor
 from .._grad_mode import no_grad
 from . import _traced
 from ._options import check_lr
-from ._scaled import Coefficient, add, addcmul_, lerp_
+from ._scaled import Coefficient, add, addcmul_, coefficients_for, lerp_
 from .optimizer import Optimizer, require_non_negative
 
 
@@ -93,8 +93,9 @@ class PerParameterOptimizer(Optimizer):
     def _record_traced_rows(self, group: dict, rows: list[list[Tensor]], options: Tensor) -> None:
         count = options.numel() // len(rows)
         for i, row in enumerate(rows):
-            decay, *numbers = (options[i * count + k] for k in range(count))
+            all_numbers = [options[i * count + k] for k in range(count)]
             for p in row:
+                decay, *numbers = coefficients_for(p, all_numbers)
                 grad = -p.grad if group.get("maximize") else p.grad
                 self._step(group, p, self._with_weight_decay(group, p, grad, decay), self.state[p], *numbers)
 

@@ -6,7 +6,7 @@ from .. import _C
 from .._C import Tensor
 from ._options import as_saved, check_lr
 from ._per_parameter import PerParameterOptimizer
-from ._scaled import add_, select
+from ._scaled import add_, lerp, select
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
 
@@ -44,7 +44,7 @@ class ASGD(PerParameterOptimizer):
         add_(p.mul_(shrinking), grad, rate)
         if isinstance(is_first, Tensor):
             mean = state["ax"]
-            mean.copy_(select(is_first, p, mean.lerp(p, mu.to(p.dtype).expand(p.shape))))
+            mean.copy_(select(is_first, p, lerp(mean, p, mu)))
         elif is_first:
             state["ax"].copy_(p)
         else:

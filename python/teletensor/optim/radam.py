@@ -6,7 +6,7 @@ import math
 
 from .._C import Tensor
 from ._per_parameter import AdamVariant
-from ._scaled import add, select
+from ._scaled import add, addcdiv, select
 from ._stateless import MOMENTS, STEPS, flags, stateless
 from .optimizer import implementation
 
@@ -40,7 +40,7 @@ class RAdam(AdamVariant):
     def _step(self, group, p, grad, state, part1, beta2, part2, eps, is_rectified, rate):
         mean, squares = self._moments(grad, state, part1, beta2, part2)
         if isinstance(is_rectified, Tensor):
-            rectified = p.addcdiv(mean * rate, squares.sqrt().add(eps))
+            rectified = addcdiv(p, mean, squares.sqrt().add(eps), rate)
             p.copy_(select(is_rectified, rectified, add(p, mean, rate)))
         elif is_rectified:
             p.addcdiv_(mean, squares.sqrt().add(eps), value=rate)

@@ -252,6 +252,31 @@ def test_optimizers_that_count_in_the_client(name):
             same(states[0][key][field], value)
 
 
+@pytest.mark.parametrize("name", ["RMSprop", "Adagrad", "RAdam", "ASGD"])
+@pytest.mark.parametrize("dtype,sizes", [(torch.float32, ()), (torch.bfloat16, (5, 7))])
+def test_steps_of_numbers_and_of_16_bits_have_the_bits_of_single_calls(name, dtype, sizes):
+    torch.manual_seed(0)
+    start, x = torch.randn(sizes).to(dtype), torch.randn(sizes).to(dtype)
+    parameters = [start.clone().requires_grad_() for _ in range(2)]
+
+    def step_of(p):
+        optimizer = COUNTED_IN_CLIENT[name]([p])
+
+        def step(x):
+            optimizer.zero_grad()
+            (p * x).tanh().float().sum().backward()
+            optimizer.step()
+
+        return step
+
+    ours, theirs = map(step_of, parameters)
+    program = trace(ours, x)
+    for _ in range(8):
+        program(x)
+        theirs(x)
+    assert torch.equal(*parameters) and not torch.equal(parameters[0], start)
+
+
 def test_a_step_that_only_some_parameters_have_taken_is_noticed():
     model = make()
     optimizer = torch.optim.RMSprop(model.parameters())
