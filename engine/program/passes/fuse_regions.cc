@@ -10,6 +10,7 @@
 #include "engine/dispatch/chain.h"
 #include "engine/program/chain_code.h"
 #include "engine/program/passes/pointwise_call.h"
+#include "engine/program/passes/stateful.h"
 #include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 
@@ -46,7 +47,7 @@ class Groups {
         }
         group.numbers += arg.is_number();  // an overestimate if the number is a parameter
       }
-      if (instructions_[i].op->is_random) {
+      if (is_stateful(instructions_[i])) {
         if (last_draw < i) producers_[i].push_back(last_draw);
         last_draw = i;
       }

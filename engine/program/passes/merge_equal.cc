@@ -7,6 +7,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "engine/program/passes/renamed_args.h"
 #include "engine/program/passes/shared_memory.h"
+#include "engine/program/passes/stateful.h"
 #include "engine/program/passes/writes.h"
 #include "engine/schema/op_ids.h"
 
@@ -15,7 +16,7 @@ namespace {
 
 // A backward pass frees what the calls have saved, and two results of one must stay two tensors.
 bool may_merge(const Instruction& instruction) {
-  return !instruction.op->is_random && !instruction.results.empty() && instruction.op->id != op_id::kBackward;
+  return !is_stateful(instruction) && !instruction.results.empty() && instruction.op->id != op_id::kBackward;
 }
 
 // An instruction, compared by what determines its values. absl's hash is seeded, so that a Program cannot be made of

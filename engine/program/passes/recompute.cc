@@ -5,6 +5,7 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "engine/program/passes/renamed_args.h"
+#include "engine/program/passes/stateful.h"
 
 namespace tt {
 namespace {
@@ -63,7 +64,7 @@ class Recomputation {
   bool is_recomputed(Slot slot) const {
     const auto found = definitions_.find(slot);
     return found != definitions_.end() && region_of_[found->second] != 0 && !kept_.contains(slot) &&
-           !instructions_[found->second].op->is_random;
+           !is_stateful(instructions_[found->second]);
   }
 
   Slot name_of(Slot slot) const {

@@ -5,6 +5,7 @@
 
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
+#include "engine/program/passes/stateful.h"
 #include "engine/program/passes/writes.h"
 
 namespace tt {
@@ -21,7 +22,7 @@ void visit_names(const Instruction& instruction, const Visit& visit) {
 }
 
 bool must_run(const Instruction& instruction) {
-  return instruction.results.empty() || instruction.op->is_random || writes_in_place(instruction);
+  return instruction.results.empty() || is_stateful(instruction) || writes_in_place(instruction);
 }
 
 void remove_dead(Program* program) {

@@ -83,6 +83,18 @@ TEST(MergeEqual, KeepsWhatMayDiffer) {
   EXPECT_EQ(merged(program), before);
 }
 
+TEST(MergeEqual, KeepsWhatDependsOnTheSession) {
+  Program program;
+  const std::vector<int64_t> sizes = {2};
+  add(&program, "get_rng_state", {}, {2});
+  add(&program, "rand", {Arg(absl::Span<const int64_t>(sizes))}, {3});
+  add(&program, "get_rng_state", {}, {4});
+  add(&program, "eq", {slot(2), slot(4)}, {5});
+  program.set_outputs({5});
+  const std::string before = to_string(program);
+  EXPECT_EQ(merged(program), before);
+}
+
 TEST(MergeEqual, KeepsWhatOutputsAreViewsOf) {
   Program program;
   add(&program, "exp", {slot(1)}, {2});

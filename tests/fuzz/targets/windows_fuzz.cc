@@ -43,8 +43,8 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     literal(&inputs, tt::fuzz::kWeights, {2, 2, 3, 3}, tt::fuzz::numbers(36, 0.0625f));
     literal(&inputs, tt::fuzz::kChannels, {2}, {0.75f, 1.25f});
     inputs.set_sequence(1);
-    tt::v1::Reply reply, first;
-    session.execute(inputs, &reply);
+    tt::v1::Reply none, first;
+    session.execute(inputs, &none);
     for (int k = 0; k < kFrames; ++k) {
       const uint64_t base = 1000 * (static_cast<uint64_t>(k) + 1);
       tt::v1::Frame frame;
@@ -62,6 +62,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
         if ((dropped >> (name % 8) & 1) != 0) frame.add_release(name);
       }
       frame.set_sequence(static_cast<uint64_t>(k) + 2);
+      tt::v1::Reply reply;
       session.execute(frame, &reply);
       compiler->wait();
       tt::fuzz::require(!reply.has_fault(), "the frame is valid");

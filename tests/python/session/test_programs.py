@@ -528,3 +528,21 @@ def test_loops_do_not_take_more_memory():
     peaks = [int(n) for n in re.findall(r"values of at most (\d+) bytes", text)]
     assert peaks[-1] == peaks[0] == 3 * x.nbytes and "not fuse_regions, which would take more memory" in text
     assert torch.equal(trace(function, x)(x), function(x))
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_recurrent_layers_that_drop_values_are_two_draws(kind):
+    layer, x = getattr(nn, kind)(8, 16, num_layers=2, dropout=0.5), torch.randn(5, 2, 8)
+
+    def function(x):
+        return layer(x)[0] - layer(x)[0]
+
+    with torch.no_grad():
+        program = trace(function, x)
+        torch.manual_seed(0)
+        expected, following = function(x), torch.rand(3)
+        torch.manual_seed(0)
+        torch.testing.assert_close(program(x), expected)
+        assert expected.abs().sum() > 0 and torch.equal(torch.rand(3), following)
+        layer.eval()
+        assert trace(function, x)(x).abs().sum() == 0
