@@ -20,6 +20,7 @@ void write(const Publication& publication, ImageBlocks* blocks, ImageOutput* out
   for (const std::string& principal : publication.to) out->text(principal);
   out->number(publication.storages.size());
   for (const Ref<Storage>& storage : publication.storages) {
+    if (publication.is_read_only) storage->freeze();  // it was made before the bytes became read-only
     if (write_storage(storage, blocks, out)) contents->push_back(storage);
   }
   out->number(publication.tensors.size());
