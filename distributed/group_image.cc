@@ -1,9 +1,10 @@
 #include "distributed/group_image.h"
 
 #include <memory>
+#include <set>
+#include <tuple>
 #include <utility>
 
-#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "distributed/group_service.h"
 #include "engine/schema/error.h"
@@ -13,7 +14,7 @@
 namespace tt::distributed {
 namespace {
 
-constexpr char kGeneration = '~';
+constexpr uint64_t kMaxGenerations = uint64_t{1} << 32;
 constexpr uint64_t kMaxSize = 65'536;  // of a group
 constexpr uint64_t kMaxMilliseconds = uint64_t{10'000'000} * 1000;
 
@@ -32,7 +33,11 @@ std::string why_not_passed(const std::vector<const GroupMember*>& ranks) {
         "its process group \"", first.group,
         "\" has other ranks that are not passed on: on other engines, or in sessions that are named too");
   }
+  std::set<int> distinct;
   for (const GroupMember* a : ranks) {
+    if (!distinct.insert(a->rank).second) {
+      return absl::StrCat("rank ", a->rank, " of its process group \"", first.group, "\" exists twice");
+    }
     if (!a->is_whole) return absl::StrCat("a rank of its process group \"", first.group, "\" has left or failed");
     if (a->collectives != first.collectives) {
       return absl::StrCat("a collective of its process group \"", first.group, "\" is in progress");
@@ -49,17 +54,21 @@ std::string why_not_passed(const std::vector<const GroupMember*>& ranks) {
 }  // namespace
 
 std::vector<std::string> why_not_passed(const std::vector<GroupMember>& members) {
-  std::map<std::pair<std::string, std::string>, std::vector<const GroupMember*>> groups;
+  // A store is named by the address that the ranks gave: at another host, the same port is another store.
+  std::map<std::tuple<std::string, std::string, std::string>, std::vector<const GroupMember*>> groups;
+  const auto group_of = [&groups](const GroupMember& each) -> std::vector<const GroupMember*>& {
+    return groups[{each.store, each.token, each.group}];
+  };
   std::map<std::string, int> ranks;  // per store's port
   for (const GroupMember& each : members) {
     if (each.rank < 0) continue;
-    groups[{port_of(each.store), each.group}].push_back(&each);
+    group_of(each).push_back(&each);
     ++ranks[port_of(each.store)];
   }
   std::vector<std::string> reasons;
   for (const GroupMember& each : members) {
     if (each.rank >= 0) {
-      reasons.push_back(why_not_passed(groups[{port_of(each.store), each.group}]));
+      reasons.push_back(why_not_passed(group_of(each)));
     } else {
       reasons.push_back(each.size <= ranks[port_of(each.store)]
                             ? ""
@@ -69,20 +78,12 @@ std::vector<std::string> why_not_passed(const std::vector<GroupMember>& members)
   return reasons;
 }
 
-std::string next_name(const std::string& name) {
-  uint64_t generation = 0;
-  const size_t at = name.rfind(kGeneration);
-  if (at != std::string::npos && absl::SimpleAtoi(name.substr(at + 1), &generation)) {
-    return absl::StrCat(name.substr(0, at + 1), generation + 1);
-  }
-  return absl::StrCat(name, std::string(1, kGeneration), 1);
-}
-
 std::vector<GroupMember> GroupService::members() const {
   std::vector<GroupMember> members;
   for (const auto& [number, own] : groups_) {
     members.push_back(own.group->member());
     members.back().store = own.place.address;
+    members.back().token = own.place.token;
   }
   for (const ServedStore& store : stores_) {
     GroupMember served;
@@ -117,6 +118,7 @@ void GroupService::write_image(ImageTensors* tensors, ImageOutput* out) const {
     out->text(own.place.token);
     out->text(own.place.backend);
     out->text(options.name);
+    out->number(options.generation);
     out->number(static_cast<uint64_t>(options.rank));
     out->number(static_cast<uint64_t>(options.size));
     out->number(static_cast<uint64_t>(options.timeout.count()));
@@ -153,7 +155,8 @@ void GroupService::read_image(ImageInput* in, const ImageObjects& objects) {
     place.token = in->text();
     place.backend = in->text();
     ProcessGroup::Options options;
-    options.name = next_name(in->text());
+    options.name = in->text();
+    options.generation = in->number(kMaxGenerations) + 1;
     options.rank = static_cast<int>(in->number(kMaxSize));
     options.size = static_cast<int>(in->number(kMaxSize));
     options.timeout = std::chrono::milliseconds(in->number(kMaxMilliseconds));
@@ -168,17 +171,25 @@ void GroupService::read_image(ImageInput* in, const ImageObjects& objects) {
   }
 }
 
-void GroupService::resume() {
-  for (PassedStore& store : std::exchange(passed_stores_, {})) {
-    serve_store(store.address, store.token);
-    ServedStore& served = stores_.back();
-    served.is_released = store.is_released;
+void GroupService::resume() try {
+  std::set<int> released;  // ports
+  for (PassedStore& store : passed_stores_) {
+    const int port = serve_store(store.address, store.token);
+    if (store.is_released) released.insert(port);
+    MemoryStore& pairs = stores_.back().server->store();
     for (size_t i = 0; i < store.keys.size(); ++i) {
-      const absl::Status status = served.server->store().set({&store.keys[i], 1}, {&store.values[i], 1});
+      const absl::Status status = pairs.set({&store.keys[i], 1}, {&store.values[i], 1});
       check(status.ok(), "cannot continue the store of process groups: ", status.message());
     }
   }
+  // After all of them are served: serve_store() ends released stores without members, as these still are.
+  for (ServedStore& served : stores_) served.is_released = released.contains(served.server->port());
+  passed_stores_.clear();
   for (auto& [number, own] : groups_) form_group(*own.group, own.place, peers_);
+} catch (const Error& error) {
+  // The groups cannot be formed; collectives would wait for that.
+  for (auto& [number, own] : groups_) own.group->abort(absl::StrCat("the engine was replaced: ", error.message()));
+  throw;
 }
 
 }  // namespace tt::distributed

@@ -60,7 +60,7 @@ class MemberValues {
 
  private:
   std::string key_of(absl::string_view name, int rank) const {
-    return absl::StrCat(options_.name, "/", name, "/", rank);
+    return absl::StrCat(options_.name_in_store(), "/", name, "/", rank);
   }
 
   void publish(absl::string_view name, const std::string& mine) {
@@ -149,7 +149,7 @@ std::unique_ptr<Backend> connect_backend(Store& store, const ProcessGroup::Optio
   }
   check(backend != "shm", "backend \"shm\" requires that all ranks are on one host and can open one segment");
   GlooBackend::Options gloo;
-  gloo.prefix = options.name;
+  gloo.prefix = options.name_in_store();
   gloo.rank = options.rank;
   gloo.size = options.size;
   gloo.timeout = options.timeout;

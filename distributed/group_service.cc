@@ -74,7 +74,13 @@ std::string GroupService::unsaved() const {
   if (is_passed_) {
     const bool is_idle =
         std::all_of(reducers_.begin(), reducers_.end(), [](const auto& each) { return each.second->is_idle(); });
-    return current_ || has_unfinished() || !is_idle ? "a collective of its process group is in progress" : "";
+    if (current_ || has_unfinished() || !is_idle) return "a collective of its process group is in progress";
+    for (const auto& [number, reducer] : reducers_) {
+      const ProcessGroup* const group = &reducer->group();
+      if (std::none_of(groups_.begin(), groups_.end(), [&](const auto& e) { return e.second.group.get() == group; }))
+        return "it has a module DistributedDataParallel whose process group was destroyed";
+    }
+    return "";
   }
   if (!groups_.empty() || !started_.empty()) return "it is a member of a process group";
   return stores_.empty() ? "" : "it serves a store of process groups";

@@ -10,7 +10,8 @@ namespace tt::distributed {
 // A rank of a group, or, with the rank -1, a store that the session serves.
 struct GroupMember {
   std::string store;  // its address
-  std::string group;  // its name in the store
+  std::string token;  // of the store
+  std::string group;  // its name
   int rank = 0;
   int size = 1;  // of the group; of a store, the number of its members
   uint64_t collectives = 0;

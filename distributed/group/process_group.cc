@@ -157,7 +157,7 @@ void ProcessGroup::connect(const OpenStore& open_store, const Connect& connect) 
   };
   std::shared_ptr<Store> store = open_store(is_cancelled);
   throw_if_failed(0);
-  auto membership = store->join(options_.name, options_.rank,
+  auto membership = store->join(options_.name_in_store(), options_.rank,
                                 [this](int rank, const std::string& reason) { on_member_left(rank, reason); });
   check_store(options_.name, membership.status());
   {
@@ -197,6 +197,10 @@ std::shared_ptr<Work> ProcessGroup::start(Request request) {
     };
     run_recorded(record, [&] { run(request, sequence); });
   });
+}
+
+std::string ProcessGroup::Options::name_in_store() const {
+  return generation == 0 ? name : absl::StrCat(name, "~", generation);
 }
 
 GroupMember ProcessGroup::member() const {
@@ -288,10 +292,12 @@ void ProcessGroup::on_backend(int peer, absl::FunctionRef<void()> call) {
 }
 
 std::string ProcessGroup::timeout_key(int rank) const {
-  return absl::StrCat(options_.name, "/timeout/", running_sequence(), "/", rank);
+  return absl::StrCat(options_.name_in_store(), "/timeout/", running_sequence(), "/", rank);
 }
 
-std::string ProcessGroup::records_key(int rank) const { return absl::StrCat(options_.name, "/records/", rank); }
+std::string ProcessGroup::records_key(int rank) const {
+  return absl::StrCat(options_.name_in_store(), "/records/", rank);
+}
 
 void ProcessGroup::publish_records() {
   constexpr size_t kMaxBytes = 8'192;

@@ -37,11 +37,13 @@ void check_store(const std::string& group, const absl::Status& status);
 class ProcessGroup : public std::enable_shared_from_this<ProcessGroup> {
  public:
   struct Options {
-    std::string name;  // unique in the store; the ranks find each other by it
+    std::string name;         // with the generation, unique in the store: the ranks find each other by both
+    uint64_t generation = 0;  // how often the group was formed again (group_image.h)
     int rank = 0;
     int size = 1;
     std::chrono::milliseconds timeout{30'000};  // for forming the group, and for each collective
     std::shared_ptr<ThreadBudget> threads{};    // of the session; null: no limit
+    std::string name_in_store() const;
   };
   // Connects the ranks; blocks. Throws Error. Stops early if `is_cancelled` returns true.
   using Connect = std::function<std::unique_ptr<Backend>(Store& store, const Options& options,

@@ -88,8 +88,7 @@ bool write_storage(const Ref<Storage>& storage, ImageBlocks* blocks, ImageOutput
   return has_contents(*storage);
 }
 
-Ref<Storage> read_storage(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes,
-                          std::vector<Ref<Storage>>* contents) {
+Ref<Storage> read_storage(ImageInput* in, ImageBlocks* blocks, uint64_t* left, std::vector<Ref<Storage>>* contents) {
   const uint64_t block = in->number();
   const auto version = static_cast<uint32_t>(in->number(UINT32_MAX));
   require(block == 0 || blocks != nullptr, "no bytes of another image");
@@ -103,7 +102,7 @@ Ref<Storage> read_storage(ImageInput* in, ImageBlocks* blocks, uint64_t max_byte
     const uint64_t flags = in->number(kReadOnly | kShared);
     const bool is_block = in->flag();
     require(!is_block || (blocks != nullptr && flags != 0 && bytes != 0), "no shared bytes");
-    require(device.type == DeviceType::kMeta || bytes <= max_bytes, "as many bytes as its storages have");
+    require(device.type == DeviceType::kMeta || bytes <= *left, "as many bytes as its storages have");
     storage = make_ref<Storage>(device, static_cast<size_t>(bytes));
     if (flags & kReadOnly) {
       storage->freeze();
@@ -111,7 +110,10 @@ Ref<Storage> read_storage(ImageInput* in, ImageBlocks* blocks, uint64_t max_byte
       storage->share();
     }
     if (is_block) blocks->add(storage);
-    if (has_contents(*storage)) contents->push_back(storage);
+    if (has_contents(*storage)) {
+      contents->push_back(storage);
+      *left -= bytes;
+    }
   }
   // The versions at which tensors were saved are those of the session's first engine.
   while (storage->version() != version) storage->bump_version();  // compiled to an assignment
@@ -278,11 +280,7 @@ std::vector<Ref<Storage>> ImageTensors::write(ImageBlocks* blocks, ImageOutput* 
 ImageObjects::ImageObjects(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes) {
   const size_t storages = in->count();
   uint64_t left = max_bytes;
-  for (size_t i = 0; i < storages; ++i) {
-    const size_t before = contents_.size();
-    storages_.push_back(read_storage(in, blocks, left, &contents_));
-    if (contents_.size() != before) left -= contents_.back()->bytes();
-  }
+  for (size_t i = 0; i < storages; ++i) storages_.push_back(read_storage(in, blocks, &left, &contents_));
   const size_t tensors = in->count();
   std::vector<uint64_t> bases;
   for (size_t i = 0; i < tensors; ++i) {

@@ -98,8 +98,8 @@ class ImageBlocks {
 // contents.
 bool write_storage(const Ref<Storage>& storage, ImageBlocks* blocks, ImageOutput* out);
 // Reads a storage, which is charged to the current AllocScope's account, and appends it to `contents` if its bytes
-// follow, which may be `max_bytes` at most.
-Ref<Storage> read_storage(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes, std::vector<Ref<Storage>>* contents);
+// follow, which may be `*left` at most and are subtracted from it.
+Ref<Storage> read_storage(ImageInput* in, ImageBlocks* blocks, uint64_t* left, std::vector<Ref<Storage>>* contents);
 
 // Returns a tensor over a storage that was read. Throws Error if its layout exceeds the storage.
 Tensor tensor_in_image(const TensorMeta& meta, Ref<Storage> storage);

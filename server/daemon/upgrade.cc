@@ -333,7 +333,9 @@ absl::StatusOr<v1::UpgradeReply> Upgrade::run_once(const v1::UpgradeRequest& req
   try {
     sessions_.write_shared([&](uint64_t session) { return passed.contains(session); }, &blocks, &shared);
   } catch (const Error& error) {
-    return absl::FailedPreconditionError(absl::StrCat("cannot pass on what sessions share: ", error.message()));
+    const absl::Status answer = successor.await(kAdopted, std::chrono::seconds(1));
+    return absl::FailedPreconditionError(
+        absl::StrCat("cannot pass on what sessions share: ", answer.ok() ? error.message() : answer.message()));
   }
   if (absl::Status status = successor.await(kAdopted, kAnswerTime); !status.ok()) return status;
   reply.set_bytes(reply.bytes() + shared.bytes());

@@ -103,9 +103,10 @@ class Publications {
   // false are left out, unless they persist.
   void write_image(absl::FunctionRef<bool(uint64_t session)> is_passed, ImageBlocks* blocks, ImageOutput* out,
                    std::vector<Ref<Storage>>* contents) const;
-  // Adds publications to an object without any. The bytes are charged to their owners; at most `max_contents` follow.
+  // Adds publications to an object without any. The bytes are charged to their owners; at most `*left`
+  // follow, of which those that do are subtracted.
   using FindPrincipal = absl::FunctionRef<absl::StatusOr<Principal>(absl::string_view name)>;
-  void read_image(ImageInput* in, ImageBlocks* blocks, FindPrincipal find, uint64_t max_contents,
+  void read_image(ImageInput* in, ImageBlocks* blocks, FindPrincipal find, uint64_t* left,
                   std::vector<Ref<Storage>>* contents);
 
   // Throws unless the name consists of 1 to kMaxNameBytes letters, digits and "._-", and begins with none of these.

@@ -20,6 +20,7 @@ void write(const Publication& publication, ImageBlocks* blocks, ImageOutput* out
   for (const std::string& principal : publication.to) out->text(principal);
   out->number(publication.storages.size());
   for (const Ref<Storage>& storage : publication.storages) {
+    if (publication.is_read_only) storage->freeze();  // it was made before the bytes became read-only
     if (write_storage(storage, blocks, out)) contents->push_back(storage);
   }
   out->number(publication.tensors.size());
@@ -30,7 +31,7 @@ void write(const Publication& publication, ImageBlocks* blocks, ImageOutput* out
   }
 }
 
-Publication read(ImageInput* in, ImageBlocks* blocks, uint64_t max_contents, std::vector<Ref<Storage>>* contents) {
+Publication read(ImageInput* in, ImageBlocks* blocks, uint64_t* left, std::vector<Ref<Storage>>* contents) {
   Publication publication;
   publication.name = in->text();
   publication.is_dict = in->flag();
@@ -39,7 +40,7 @@ Publication read(ImageInput* in, ImageBlocks* blocks, uint64_t max_contents, std
   publication.is_for_all = in->flag();
   for (size_t count = in->count(); count > 0; --count) publication.to.push_back(in->text());
   for (size_t count = in->count(); count > 0; --count) {
-    publication.storages.push_back(read_storage(in, blocks, max_contents, contents));
+    publication.storages.push_back(read_storage(in, blocks, left, contents));
     const Storage& storage = *publication.storages.back();
     check(storage.bytes() == 0 || storage.is_read_only() == publication.is_read_only,
           "[image] expected bytes that are read-only, or shared");
@@ -76,7 +77,7 @@ void Publications::write_image(absl::FunctionRef<bool(uint64_t session)> is_pass
   }
 }
 
-void Publications::read_image(ImageInput* in, ImageBlocks* blocks, FindPrincipal find, uint64_t max_contents,
+void Publications::read_image(ImageInput* in, ImageBlocks* blocks, FindPrincipal find, uint64_t* left,
                               std::vector<Ref<Storage>>* contents) {
   for (size_t owners = in->count(); owners > 0; --owners) {
     const std::string name = in->text();
@@ -91,7 +92,7 @@ void Publications::read_image(ImageInput* in, ImageBlocks* blocks, FindPrincipal
       const ContextScope scope(&context);
       for (size_t i = 0; i < count; ++i) {
         const uint64_t session = in->number();
-        add({owner, session}, read(in, blocks, max_contents, contents), [] {});
+        add({owner, session}, read(in, blocks, left, contents), [] {});
       }
     }
     context.close();

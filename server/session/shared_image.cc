@@ -37,7 +37,8 @@ absl::Status Sessions::adopt_shared(Publications::FindPrincipal find, ImageBlock
   const std::string structure = read_part(kMaxStructureBytes, source);
   ImageInput in(structure);
   std::vector<Ref<Storage>> contents;
-  publications_->read_image(&in, blocks, find, source->left(), &contents);
+  uint64_t left = source->left();
+  publications_->read_image(&in, blocks, find, &left, &contents);
   for (size_t count = in.count(); count > 0; --count) {
     std::shared_ptr<SharedTensors> tensors;
     {
@@ -46,7 +47,7 @@ absl::Status Sessions::adopt_shared(Publications::FindPrincipal find, ImageBlock
       if (!entry) entry = std::make_shared<SharedTensors>();
       tensors = entry;
     }
-    tensors->read_image(&in, blocks, options_.session_memory_limit, &contents, source->left());
+    tensors->read_image(&in, blocks, options_.session_memory_limit, &contents, &left);
   }
   check(in.at_end(), "[image] the image has more than was expected");
   uint32_t checksum = 0;

@@ -147,7 +147,7 @@ void SharedTensors::write_image(ImageBlocks* blocks, ImageOutput* out, std::vect
 }
 
 void SharedTensors::read_image(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes,
-                               std::vector<Ref<Storage>>* contents, uint64_t max_contents) {
+                               std::vector<Ref<Storage>>* contents, uint64_t* left) {
   const size_t count = in->count();
   if (count == 0) return;
   const std::shared_ptr<OfferTable> offers = table();
@@ -155,7 +155,7 @@ void SharedTensors::read_image(ImageInput* in, ImageBlocks* blocks, uint64_t max
   for (size_t i = 0; i < count; ++i) {
     ReadOffer read = read_rest(in);
     if (in->flag()) {
-      Ref<Storage> storage = read_storage(in, blocks, max_contents, contents);
+      Ref<Storage> storage = read_storage(in, blocks, left, contents);
       read.value.tensor = tensor_in_image(in->meta(), std::move(storage));
     }
     check(read.value.error || read.value.tensor, "[image] expected an exported tensor");

@@ -34,7 +34,7 @@ class SharedTensors {
   // ShareService.
   void write_image(ImageBlocks* blocks, ImageOutput* out, std::vector<Ref<Storage>>* contents);
   void read_image(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes, std::vector<Ref<Storage>>* contents,
-                  uint64_t max_contents);
+                  uint64_t* left);
 
  private:
   Mutex mutex_;

@@ -68,7 +68,7 @@ void execute(Session& session, v1::Frame frame) {
   session.execute(frame, &reply);
 }
 
-// A session with a tape, views, an error, published and exported tensors.
+// A session with a tape, views, an error and an exported tensor.
 v1::Frame first_frame() {
   v1::Frame frame;
   testing::literal(&frame, 1, {4}, {1, 2, 3, 4});
@@ -192,8 +192,9 @@ void read_shared(const std::string& structure) {
         principal.name = std::string(name);
         return principal;
       };
-      publications.read_image(&in, &blocks, find, kLimit, &contents);
-      tensors.read_image(&in, &blocks, kLimit, &contents, kLimit);
+      uint64_t left = kLimit;
+      publications.read_image(&in, &blocks, find, &left, &contents);
+      tensors.read_image(&in, &blocks, kLimit, &contents, &left);
     } catch (const Error&) {  // refused
     }
   }

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import shutil
+import signal
 import subprocess
 import threading
 import time
@@ -12,7 +15,11 @@ import pytest
 
 from tests.conftest import IN_PROCESS
 from tests.python.distributed.ranks import free_port
-from tests.python.session.replaced_engine import ReplacedEngine, replaced_engine, result_of
+from tests.python.session.replaced_engine import ENGINE, ReplacedEngine, replaced_engine, result_of
+from tests.python.session.test_principals import engine as engine_with_principals  # noqa: F401 - a fixture
+from tests.python.session.test_principals import eventually, run, user
+from tests.python.session.test_quotas import MIB, clients  # noqa: F401 - a fixture
+from tests.python.session.test_upgrade import LIBRARIES
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
@@ -241,6 +248,144 @@ def test_a_group_with_other_engines_is_named(tmp_path):
         assert "lost: session 1" in forced.stdout
         assert "the session has ended" in clients[0].process.communicate("\n", timeout=60)[1]
         clients[1].process.communicate("\n", timeout=60)
+
+
+DESTROYED = (
+    BEGIN
+    + """
+import teletensor.distributed as dist
+from teletensor import nn
+rank = int(sys.argv[3])
+dist.init_process_group(rank=rank, world_size=2, init_method="tcp://127.0.0.1:" + sys.argv[2])
+model = nn.parallel.DistributedDataParallel(nn.Linear(2, 2))
+model(torch.ones(2)).sum().backward()
+dist.barrier()
+dist.destroy_process_group()
+torch.synchronize()
+step("destroyed")
+"""
+)
+
+
+def test_a_reducer_of_a_destroyed_group_is_named(tmp_path):
+    with replaced_engine(tmp_path, "--peer-networks", "127.0.0.0/8") as engine:
+        port = str(free_port())
+        clients = [Client(engine, DESTROYED, port, str(rank)) for rank in range(2)]
+        assert [each.printed() for each in clients] == ["destroyed"] * 2
+        with pytest.raises(ValueError, match="session 1 .*DistributedDataParallel whose process group was destroyed"):
+            engine.upgrade(wait=0.1)
+        for each in clients:
+            each.end()
+        assert engine.upgrade()["lost"] == []
+
+
+PERSISTING = """
+import sys
+import teletensor as torch
+torch.connect(sys.argv[1])
+torch.publish("left", {"w": torch.full((4_000_000,), 2.0), "empty": torch.empty(0, 3)}, persist=True)
+torch.publish("board", {"b": torch.zeros(2), "empty": torch.empty(2, 0)}, read_only=False, persist=True)
+torch.synchronize()
+"""
+MEMBER = (
+    BEGIN
+    + """
+import teletensor.distributed as dist
+rank = int(sys.argv[3])
+dist.init_process_group(rank=rank, world_size=2, init_method="tcp://127.0.0.1:" + sys.argv[2])
+while True:
+    total = torch.ones(2)
+    try:
+        dist.all_reduce(total)
+        step([total.tolist(), torch.open("left")["w"].sum().item(), [list(torch.open(n)["empty"].shape) for n in ("left", "board")]])
+    except RuntimeError as error:
+        step(str(error))
+"""
+)
+CONTINUED = [[2, 2], 8_000_000, [[0, 3], [2, 0]]]
+
+
+def test_groups_and_publications_continue_in_the_old_process_if_the_new_one_fails(tmp_path):
+    program = tmp_path / "teletensord"
+    shutil.copy(ENGINE, program)
+    options = ("--peer-networks", "127.0.0.0/8")
+    with replaced_engine(tmp_path, *options, program=program, LD_LIBRARY_PATH=LIBRARIES) as engine:
+        persisting = engine.client(PERSISTING)
+        assert persisting.wait(60) == 0, persisting.stderr.read()
+        port = str(free_port())
+        members = [Client(engine, MEMBER, port, str(rank)) for rank in range(2)]
+        assert [each.printed() for each in members] == [CONTINUED] * 2
+        pid, held = engine.pid, [each["held_bytes"] for each in status(engine)["sessions"]]
+        # The new process reads the images of the sessions, and has no memory for the publication without a session.
+        intact = program.with_suffix(".intact")
+        program.rename(intact)
+        program.write_text(f'#!/bin/sh\nTELETENSOR_MEMORY_LIMIT=4MB exec {intact} "$@"\n')
+        program.chmod(0o755)
+        for _ in range(2):
+            with pytest.raises(ValueError, match="the new process has failed: .*out of memory"):
+                engine.upgrade()
+            for each in members:
+                each.proceed()
+            assert [each.printed() for each in members] == [CONTINUED] * 2
+        assert engine.pid == pid
+        assert [each["held_bytes"] for each in status(engine)["sessions"]] == held
+        descriptors = len(os.listdir(f"/proc/{pid}/fd"))
+        with pytest.raises(ValueError, match="out of memory"):
+            engine.upgrade()
+        assert len(os.listdir(f"/proc/{pid}/fd")) <= descriptors, "a failed upgrade leaves descriptors open"
+        program.unlink()
+        intact.rename(program)
+        for _ in range(2):
+            assert engine.upgrade()["lost"] == []
+            for each in members:
+                each.proceed()
+            assert [each.printed() for each in members] == [CONTINUED] * 2
+        # Errors have the group's name as before the upgrades.
+        members[1].process.kill()
+        members[1].process.wait()
+        members[0].proceed()
+        error = members[0].printed()
+        assert 'group "' in error and "~" not in error, error
+        members[0].process.kill()
+        members[0].process.communicate()
+
+
+def test_rights_and_quotas_are_those_of_before(engine_with_principals, clients):  # noqa: F811
+    engine = engine_with_principals
+    options = {"alice": ("--memory", "256MB"), "bob": ("--memory", "32MB"), "root": ("--role", "operator")}
+    tokens = {who: user(engine.file, "add", who, *options.get(who, ())) for who in ("alice", "bob", "carol", "root")}
+    engine.start()
+    alice, second, bob, carol = (clients(engine, tokens[who]) for who in ("alice", "alice", "bob", "carol"))
+    alice(f"torch.publish('large', torch.ones({100 * MIB}, dtype=torch.uint8), to='*', persist=True)")
+    alice("torch.publish('net', {'w': torch.ones(1000), 'empty': torch.empty(0, 3)}, to=['bob'])")
+    second("w = torch.open('large')")
+    attempts = {
+        bob: ("torch.open('alice/net')['w'].sum().item()", "w = torch.open('alice/large')", "torch.open('alice/net')['w'].add_(1)"),
+        carol: ("torch.open('alice/net')", "torch.unpublish('alice/large')", "torch.published()[0]['name']"),
+        second: (f"x = torch.ones({160 * MIB}, dtype=torch.uint8); torch.synchronize(); x[0].item()",),
+    }  # fmt: skip
+
+    def outcomes() -> list:
+        seen = [each(code) for each, codes in attempts.items() for code in codes]
+        return [each.split(": ")[0] if isinstance(each, str) else each for each in seen]  # of an error, its type
+
+    before = outcomes()
+    assert before[0] == 1000 and "OutOfMemoryError" in before[1] and "OutOfMemoryError" in before[-1], before
+    pid = None
+    try:
+        for _ in range(2):
+            arguments = ("--address", engine.address, "--token", tokens["root"], "--admin-token", tokens["root"])
+            upgraded = run(*arguments, "upgrade")
+            assert upgraded.returncode == 0, upgraded.stderr
+            pid = json.loads(run(*arguments, "status", "--json").stdout)["pid"]
+            assert outcomes() == before
+        alice("torch.unpublish('large')")
+        assert "has published nothing" in bob("torch.open('alice/large')")
+        alice.process.kill()  # its publication ends with its session, whose number the new process has to know
+        eventually(lambda: "has published nothing" in str(bob("torch.open('alice/net')")))
+    finally:
+        if pid is not None:
+            os.kill(int(pid), signal.SIGTERM)
 
 
 SAVE = (
