@@ -9,6 +9,7 @@ import signal
 import subprocess
 import threading
 import time
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -105,7 +106,8 @@ def test_published_and_shared_tensors_are_passed_on(tmp_path):
         for _ in range(2):
             assert engine.upgrade()["lost"] == []
         after = status(engine)["sessions"]
-        assert [each["held_bytes"] for each in after] == [each["held_bytes"] for each in held]
+        for new, old in zip(after, held, strict=True):  # a release of a number that was read may come in between
+            assert abs(int(new["held_bytes"]) - int(old["held_bytes"])) <= 64
         publisher.proceed()
         listed = {each["name"]: each for each in publisher.printed()}
         assert {name: (each["sessions"], each["read_only"], each["persist"]) for name, each in listed.items()} == {
@@ -222,13 +224,23 @@ def test_messages_in_progress_are_named(tmp_path):
             each.end()
 
 
+def has_ended(pid: int) -> bool:
+    """Whether the process has ended, also if its parent has not asked for its status."""
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] in "ZX"
+    except FileNotFoundError:
+        return True
+
+
 def test_a_group_with_other_engines_is_named(tmp_path):
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
     peers = ("--peer-networks", "127.0.0.0/8")
     with replaced_engine(tmp_path / "a", *peers) as here, replaced_engine(tmp_path / "b", *peers) as there:
         port = str(free_port())
-        clients = [Client(engine, WAITING.replace("rank == 0:", "rank == 2:").replace("rank == 1:", "rank == 3:"), port, str(rank))
+        code = WAITING.replace("rank == 0:", "rank == 2:").replace("rank == 1:", "rank == 3:")
+        code = code.replace("print(total.tolist())", "print((total * 2).tolist())")  # not the value that was read before
+        clients = [Client(engine, code, port, str(rank))
                    for rank, engine in enumerate((here, there))]  # fmt: skip
         for each in clients:
             assert each.printed() == "ready"
@@ -246,6 +258,7 @@ def test_a_group_with_other_engines_is_named(tmp_path):
         forced = here.call("upgrade", "--wait", "0.2", "--force")
         assert forced.returncode == 0, forced.stderr
         assert "lost: session 1" in forced.stdout
+        wait_for(lambda: has_ended(pid))  # until then it answers
         assert "the session has ended" in clients[0].process.communicate("\n", timeout=60)[1]
         clients[1].process.communicate("\n", timeout=60)
 
