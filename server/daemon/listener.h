@@ -69,8 +69,9 @@ class Listener {
   };
   std::vector<Socket> sockets() const;
   // For a process whose sockets and sessions another one has taken over: ends the sessions' streams, and returns when
-  // the inference calls that have arrived are answered, or after `timeout`. Connections are closed as HTTP/2 allows it
-  // without losing a call: clients send further ones to the other process. The process must exit afterwards.
+  // the inference calls that have arrived are answered, or after `timeout`. Connections are closed as HTTP/2 allows it:
+  // clients send further calls to the other process. A call that arrives before its client knows ends with CANCELLED,
+  // because gRPC stops to match calls when it announces the end. The process must exit afterwards.
   void finish_inference(std::chrono::milliseconds timeout);
   // Stops accepting connections, waits up to `timeout` for running frames, cancels the remaining frames, frees all
   // sessions, and ends every call. Returns when all of this is complete. Library calls in a frame are not interrupted.
