@@ -27,6 +27,7 @@ _RENAMED = {
 }  # fmt: skip
 # Operators whose number arguments are tensors in PyTorch's: x + 1 is add.Tensor(x, 1).
 _NUMBERS_AS_TENSORS = frozenset(("add", "sub", "mul", "div", "add_", "sub_", "mul_", "div_"))
+_WITH_OTHER_RESULTS = frozenset(["adaptive_max_pool2d"])  # aten's operator of this name returns the indices, too
 
 
 @functools.cache
@@ -119,7 +120,7 @@ def _same(value: Any, default: Any) -> bool:
 
 def _found(base: str, names: tuple, arguments: list[Any], has_out: bool) -> tuple[OpOverload, Sources] | None:
     """The overload of aten::base that accepts a call of the engine's operator with these parameters, or None."""
-    packet = aten.packet(base)
+    packet = None if base in _WITH_OTHER_RESULTS else aten.packet(base)
     given = {p: value for (p, _, _), value in zip(names, arguments)}
     overload = packet and _matching(packet, given, {p: default for p, default, _ in names}, has_out)
     if overload is None:

@@ -24,7 +24,8 @@ _FILES = {
     # parameters of abstract methods, and of functions that only represent signatures
     "overrides.py": "args kwargs types",
     # parameters of the methods that compute one step of an optimizer, by its kind
-    "optim/adadelta.py": "state",
+    **dict.fromkeys(("optim/adadelta.py", "optim/rmsprop.py"), "state"),
+    "optim/rprop.py": "group state",
     **dict.fromkeys(("optim/adagrad.py", "optim/adamax.py", "optim/asgd.py", "optim/nadam.py", "optim/radam.py"), "group"),
     "package/__init__.py": "obj",  # no object is from a package
     "profiler/_execution_trace.py": "types",
