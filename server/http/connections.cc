@@ -127,6 +127,7 @@ HttpConnections::~HttpConnections() {
 
 std::vector<int> HttpConnections::sockets() const {
   std::vector<int> sockets;
+  sockets.reserve(listeners_.size());
   for (const FileDescriptor& each : listeners_) sockets.push_back(each.get());
   return sockets;
 }
