@@ -45,7 +45,7 @@ constexpr int kImages = 3, kAnswers = 4, kFirstSocket = 5;
 constexpr size_t kMaxSockets = 64;
 constexpr int kPipeBytes = 1 << 20;
 
-// On the first pipe: a session's image follows; that of what no session owns; serve.
+// On the first pipe: a session's image follows; the image of the state that no session owns follows; serve.
 constexpr char kSession = 'S', kShared = 'P', kServe = 'C';
 // On the second pipe: ready for images; an image was read. A message of an error follows kFailed until the pipe's end.
 constexpr char kReady = 'R', kAdopted = 'A', kFailed = 'F';

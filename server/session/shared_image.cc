@@ -1,5 +1,5 @@
-// The image of what belongs to no session: publications, and shared tensors whose sessions have ended. It has the parts
-// of a session's image (session_image.h) without a record.
+// The image of the state that no session owns: publications, and shared tensors whose sessions have ended. It has the
+// parts of a session's image (session_image.h) without a record.
 #include <utility>
 #include <vector>
 

@@ -1,4 +1,4 @@
-// OpenBLAS's kernels use the machine's vector units, whatever its release knows of the processor.
+// OpenBLAS's kernels use the machine's vector units, also on a processor that its release does not know.
 #include "kernels/cpu/blas/openblas_core.h"
 
 #include <gtest/gtest.h>

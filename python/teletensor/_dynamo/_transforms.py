@@ -209,7 +209,7 @@ class Transforms:
         raise Break(f"a {type(value).__name__} as a result of a function of a transform")
 
     def _result_of(self, result: Any, node: Any, known: dict[int, TensorValue]) -> Value:
-        """The value of what a node returns: tensors and functions in containers."""
+        """The value that a node returns: tensors and functions in containers."""
         if isinstance(result, dict):
             entries = {k: self._result_of(v, self.graph.call_function(operator.getitem, (node, k)), known) for k, v in result.items()}
             return DictValue({k: (Constant(k), v) for k, v in entries.items()}, type(result))

@@ -175,7 +175,7 @@ void read_session(const std::string& bytes, bool is_pipe) {
   session->close();
 }
 
-// The input as it is, as the image of what belongs to no session.
+// The input as it is, as the image of the state that no session owns.
 void read_shared(const std::string& structure) {
   Publications publications;
   SharedTensors tensors;
