@@ -118,23 +118,26 @@ template class ConvTransposeNdImpl<1>;
 template class ConvTransposeNdImpl<2>;
 template class ConvTransposeNdImpl<3>;
 
-BatchNormBase::BatchNormBase(const BatchNormOptions& options, const char* name, int64_t least_dim, int64_t largest_dim)
-    : Module(name), options(options), least_dim_(least_dim), largest_dim_(largest_dim) {
-  const int64_t count = options.num_features();
-  weight = register_parameter("weight", options.affine() ? ones(count) : Tensor());
-  bias = register_parameter("bias", options.affine() ? zeros(count) : Tensor());
-  const bool tracks = options.track_running_stats();
-  running_mean = register_buffer("running_mean", tracks ? zeros(count) : Tensor());
-  running_var = register_buffer("running_var", tracks ? ones(count) : Tensor());
-  num_batches_tracked = register_buffer("num_batches_tracked", tracks ? zeros({}, kLong) : Tensor());
+NormBase::NormBase(const char* name, int64_t num_features, bool affine, bool track_running_stats) : Module(name) {
+  weight = register_parameter("weight", affine ? ones(num_features) : Tensor());
+  bias = register_parameter("bias", affine ? zeros(num_features) : Tensor());
+  running_mean = register_buffer("running_mean", track_running_stats ? zeros(num_features) : Tensor());
+  running_var = register_buffer("running_var", track_running_stats ? ones(num_features) : Tensor());
+  num_batches_tracked = register_buffer("num_batches_tracked", track_running_stats ? zeros({}, kLong) : Tensor());
 }
-void BatchNormBase::reset_parameters() {
+void NormBase::reset_parameters() {
   reset_scale_and_shift(weight, bias);
   if (!running_mean.defined()) return;
   running_mean.zero_();
   running_var.fill_(1);
   num_batches_tracked.zero_();
 }
+
+BatchNormBase::BatchNormBase(const BatchNormOptions& options, const char* name, int64_t least_dim, int64_t largest_dim)
+    : NormBase(name, options.num_features(), options.affine(), options.track_running_stats()),
+      options(options),
+      least_dim_(least_dim),
+      largest_dim_(largest_dim) {}
 Tensor BatchNormBase::forward(const Tensor& input) {
   if (input.dim() < least_dim_ || input.dim() > largest_dim_) {
     throw ValueError("expected " + std::to_string(least_dim_) +

@@ -71,14 +71,22 @@ TELETENSOR_MODULE(ConvTranspose2d);
 TELETENSOR_MODULE(ConvTranspose3d);
 
 /// Batch normalisation of inputs with some numbers of dimensions.
-class BatchNormBase : public Module {
+/// The parameters and running statistics of BatchNorm and InstanceNorm; those that the options switch off are
+/// undefined.
+class NormBase : public Module {
+ public:
+  void reset_parameters();
+  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
+
+ protected:
+  NormBase(const char* name, int64_t num_features, bool affine, bool track_running_stats);
+};
+class BatchNormBase : public NormBase {
  public:
   using OptionsType = BatchNormOptions;
-  void reset_parameters();
   Tensor forward(const Tensor& input);
   void pretty_print(std::ostream& stream) const override;
   BatchNormOptions options;
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
  protected:
   BatchNormBase(const BatchNormOptions& options, const char* name, int64_t least_dim, int64_t largest_dim);

@@ -204,16 +204,7 @@ struct TransformerEncoderLayerOptions {
   TELETENSOR_ARG(bool, norm_first) = false;
 };
 
-struct TransformerDecoderLayerOptions {
-  TransformerDecoderLayerOptions(int64_t d_model, int64_t nhead) : d_model_(d_model), nhead_(nhead) {}
-  TELETENSOR_ARG(int64_t, d_model);
-  TELETENSOR_ARG(int64_t, nhead);
-  TELETENSOR_ARG(int64_t, dim_feedforward) = 2048;
-  TELETENSOR_ARG(double, dropout) = 0.1;
-  TELETENSOR_ARG(std::string, activation) = "relu";  // or "gelu"
-  TELETENSOR_ARG(bool, batch_first) = false;
-  TELETENSOR_ARG(bool, norm_first) = false;
-};
+using TransformerDecoderLayerOptions = TransformerEncoderLayerOptions;
 
 /// Of TransformerEncoder and TransformerDecoder.
 template <typename LayerOptions>

@@ -173,15 +173,9 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vecto
 }  // namespace functional
 
 InstanceNormBase::InstanceNormBase(const InstanceNormOptions& options, const char* name, int64_t dim)
-    : Module(name), options(options), dim_(dim) {
-  const int64_t count = options.num_features();
-  weight = register_parameter("weight", options.affine() ? ones(count) : Tensor());
-  bias = register_parameter("bias", options.affine() ? zeros(count) : Tensor());
-  const bool tracks = options.track_running_stats();
-  running_mean = register_buffer("running_mean", tracks ? zeros(count) : Tensor());
-  running_var = register_buffer("running_var", tracks ? ones(count) : Tensor());
-  num_batches_tracked = register_buffer("num_batches_tracked", tracks ? zeros({}, kLong) : Tensor());
-}
+    : NormBase(name, options.num_features(), options.affine(), options.track_running_stats()),
+      options(options),
+      dim_(dim) {}
 Tensor InstanceNormBase::forward(const Tensor& input) {
   if (input.dim() != dim_ && input.dim() != dim_ - 1) {
     throw ValueError("expected " + std::to_string(dim_ - 1) + "D or " + std::to_string(dim_) + "D input (got " +

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "client/nn/functional.h"
+#include "client/nn/layers.h"
 #include "client/nn/module.h"
 #include "client/nn/options.h"
 
@@ -131,12 +132,11 @@ Tensor ctc_loss(const Tensor& log_probs, const Tensor& targets, const std::vecto
 
 }  // namespace functional
 
-class InstanceNormBase : public Module {
+class InstanceNormBase : public NormBase {
  public:
   using OptionsType = InstanceNormOptions;
   Tensor forward(const Tensor& input);
   InstanceNormOptions options;
-  Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
  protected:
   /// `dim` is the number of dimensions of a batch; inputs without a batch have one less.
