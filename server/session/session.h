@@ -4,6 +4,10 @@
 // instruction is suspended (engine/program/suspension.h), downloads, status and close() proceed. An operation's error
 // poisons its results. An invalid frame is answered with a fault and ends the session, and so does an unexpected
 // exception. A frame can be cancelled from any thread (engine/device/cancellation.h).
+//
+// Definitions by subject: frames in session_frames.cc and session_windows.cc, replies in session_reads.cc, uploads,
+// downloads and shared memory in session_transfers.cc, images in session_image.cc, offloading in session_idle.cc, the
+// rest in session.cc.
 #pragma once
 
 #include <atomic>

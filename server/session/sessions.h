@@ -3,6 +3,9 @@
 // A session exists while a stream is attached, and for the lease afterwards; if its client process is known to have
 // died, it is freed within moments. Thread-safe. One thread watches leases, streams and time limits, and never waits
 // for a session: each session that ends is cancelled, then closed on a separate thread.
+//
+// Streams, leases and the end of sessions are in sessions_leases.cc, images on the disk in sessions_images.cc, what all
+// sessions share in publications_image.cc, the rest in sessions.cc.
 #pragma once
 
 #include <chrono>

@@ -1,0 +1,340 @@
+// Session: calls of operators. A call is checked, its results are inferred and named, and its instruction is appended
+// to the frame under construction.
+#include <atomic>
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include "client/session/autocast.h"
+#include "client/session/custom_operators.h"
+#include "client/session/encode.h"
+#include "client/session/graph.h"
+#include "client/session/inference_cache.h"
+#include "client/session/session_impl.h"
+#include "engine/schema/default_float.h"
+#include "engine/schema/op_ids.h"
+
+namespace tt::client {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Returns the base tensor of a view, which is never itself a view. Returns any other tensor unchanged.
+const Ref<Handle>& root_of(const Ref<Handle>& tensor) { return tensor->base ? tensor->base : tensor; }
+
+// Returns the tensor of an argument. Arguments contain raw pointers; the caller keeps references during the call.
+Tensor tensor_of(const Arg& arg) { return Tensor(static_cast<Handle*>(const_cast<TensorMeta*>(arg.tensor))); }
+
+Tensor first_tensor(Args args) {
+  for (const Arg& arg : args) {
+    if (arg.kind == Arg::Kind::kTensor) return tensor_of(arg);
+    if (arg.kind == Arg::Kind::kTensors && arg.size > 0) return tensor_of(Arg(arg.tensors[0]));
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+v1::Instruction* Session::Impl::add_instruction(Link::Appending& appending, const Op& op, Args args, uint32_t site) {
+  v1::Instruction* instruction = appending.add_instruction();
+  if (calls.active()) [[unlikely]]
+    calls.add(op.id, site);
+  instruction->set_op(op.id);
+  encode_args(op, args, instruction);
+  if (site != 0) instruction->set_site(site);
+  return instruction;
+}
+
+void Session::Impl::set_autocast(Link::Appending& appending, const AutocastState& state, uint32_t site) {
+  static const Op& op = *find_op(op_id::kSetAutocast);
+  if (state == autocast) return;
+  const Arg args[] = {Arg(state.cpu), Arg(state.cuda), Arg(state.cache)};
+  add_instruction(appending, op, args, site);
+  autocast = state;
+}
+
+// Rejects tensors that the session's engine does not have.
+static void check_tensors(const Session* self, const Op& op, Args args, absl::Span<const Tensor> into) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [&](const Handle* tensor) {
+      check(tensor->session.get() == self, "[", op.name,
+            "] expected tensors of this session, got a tensor of another session");
+      check_has_values(*tensor, op.name);
+    });
+  }
+  for (const Tensor& tensor : into) {
+    check(tensor->session.get() == self, "[", op.name,
+          "] expected out tensors of this session, got an out tensor of another session");
+    check_has_values(*tensor, op.name);
+  }
+}
+
+static void keep_tensors(Args args, Tensors* kept) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [&](const Handle* tensor) { kept->push_back(Tensor(const_cast<Handle*>(tensor))); });
+  }
+}
+
+// Names the results, or lists the tensors that receive them.
+static void encode_results(Link::Appending& appending, absl::Span<const Tensor> into, Tensors& results,
+                           v1::Instruction* instruction) {
+  for (const Tensor& tensor : into) instruction->add_into(tensor->id);
+  if (!into.empty() || results.empty()) return;
+  uint64_t name = appending.name(results.size());
+  instruction->set_result(name);
+  if (results.size() > 1) instruction->set_result_count(static_cast<uint32_t>(results.size()));
+  for (Tensor& tensor : results) tensor->id = name++;
+}
+
+static void encode_modes(const CallOptions& options, v1::Instruction* instruction) {
+  if (!options.grad) instruction->set_no_grad(true);
+  if (options.inference) instruction->set_inference(true);
+  if (options.default_float != kDefaultFloat) [[unlikely]]
+    instruction->set_default_dtype(static_cast<uint32_t>(options.default_float));
+}
+
+void Session::Impl::write_call(Link::Appending& appending, Session* self, const Op& op, Args args, Tensors& results,
+                               const CallOptions& options, SavedCall* saved) {
+  if (saved) [[unlikely]]
+    saved->begin(appending);
+  v1::Instruction* instruction = add_instruction(appending, op, args, options.site);
+  encode_results(appending, options.into, results, instruction);
+  encode_modes(options, instruction);
+  if (saved) [[unlikely]]
+    saved->end(appending, Ref<Session>(self), absl::MakeConstSpan(results));
+}
+
+// Stages: check, issue what the instruction needs, wait for room in the frame, write the instruction.
+void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
+                          Tensors* kept, SavedCall* saved) {
+  check_tensors(self, op, args, options.into);
+  if (options.default_float != kDefaultFloat) [[unlikely]]
+    require_default_dtypes(op);
+  std::optional<Clock::time_point> blocked;
+  auto before_waiting = [&] {
+    keep_tensors(args, kept);
+    if (!blocked) blocked = Clock::now();
+  };
+  if (deferred.any()) [[unlikely]]
+    issue_deferred(op, args, options.into, before_waiting);
+  const bool autocasts = (options.autocast.enabled() || autocast_used) && has_autocast_policy(op);
+  if (autocasts && !autocast_used.exchange(true)) add_autocast_session(self);
+
+  FrameSize size = encoded_size(op, args, max_inline_bytes);
+  if (saved) [[unlikely]]
+    size = size + saved->encoded_size(results.size());
+  Link::Appending appending = link.append(size, before_waiting);
+  if (blocked) sites.count_wait(options.site, WaitKind::kWindow, seconds_since(*blocked));
+  if (autocasts && options.into.empty()) [[unlikely]]
+    set_autocast(appending, options.autocast, options.site);
+  if (options.into.empty()) appending.check_names(op, results.size() + (saved ? saved->names() : 0));
+  write_call(appending, self, op, args, results, options, saved);
+}
+
+// Checks `into` and returns the handles that the results are written to.
+static Tensors check_into(const Op& op, const Inference& inference, bool grad, absl::Span<const Tensor> into) {
+  check(into.size() == inference.outputs.size(), "[", op.name, "] expected ", inference.outputs.size(),
+        " out tensors, got ", into.size());
+  for (size_t i = 0; i < into.size(); ++i) {
+    check_out_variant(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
+    if (grad) check_writable(*into[i]);
+  }
+  return Tensors(into.begin(), into.end());
+}
+
+// Which of the tensors that a call writes to require grad afterwards because of it.
+using Tracked = absl::InlinedVector<bool, 4>;
+
+static Tracked tracked_results(const Inference& inference, absl::Span<const Tensor> into) {
+  Tracked tracked;
+  for (size_t i = 0; i < into.size(); ++i) tracked.push_back(inference.outputs[i].requires_grad);
+  return tracked;
+}
+
+static void mark_written(const Tracked& tracked, absl::Span<const Tensor> into) {
+  for (size_t i = 0; i < into.size(); ++i) {
+    into[i]->bump_version();
+    into[i]->requires_grad |= tracked[i];
+  }
+}
+
+static void bump_written(const Op& op, Args args) {
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (!op.params[i].written) continue;
+    for_each_tensor(args[i], [](const Handle* tensor) { const_cast<Handle*>(tensor)->bump_version(); });
+  }
+}
+
+// Whether the tensor is the `.data` of another tensor, or a view of it.
+static bool is_data(const Handle& tensor) { return (tensor.base ? *tensor.base : tensor).is_data; }
+
+// Reports the writes of a call through `.data` to the engine, so that backward accepts them.
+void Session::count_data_writes(const Op& op, Args args, const CallOptions& options) {
+  const auto count = [&](const Handle& tensor) {
+    if (!is_data(tensor)) [[likely]]
+      return;
+    CallOptions counting;
+    counting.grad = false;
+    counting.site = options.site;
+    const Arg written[] = {Arg(&tensor)};
+    Tensors none;
+    impl_->queue(this, *find_op(op_id::kCountDataWrite), written, none, counting, &none);
+  };
+  for (const Tensor& tensor : options.into) count(*tensor);
+  for (size_t i = 0; i < args.size(); ++i) {
+    if (op.params[i].written) for_each_tensor(args[i], [&](const Handle* tensor) { count(*tensor); });
+  }
+}
+
+// A recorded operation reads the `.data` itself, so that backward must notice later writes to it.
+static void track_data(Args args) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [](const Handle* tensor) {
+      if (!is_data(*tensor)) [[likely]]
+        return;
+      Handle& mutable_tensor = const_cast<Handle&>(*tensor);
+      (mutable_tensor.base ? *mutable_tensor.base : mutable_tensor).is_data = false;
+    });
+  }
+}
+
+// Checks the arguments and infers the results, into `own` if the thread's cache does not have them.
+static const Inference& infer_call(const Op& op, Args args, const AutocastState& autocast, bool grad, bool autocasts,
+                                   bool cacheable, Inference* own) {
+  InferenceCache* const cache = cacheable ? InferenceCache::of_thread() : nullptr;
+  InferenceCache::Key key;
+  if (cache) [[likely]] {
+    key = InferenceCache::key_of(op, args, grad);
+    const Inference* const known = key.cacheable ? cache->find(key, op, args, grad) : nullptr;
+    if (known) return *known;
+  }
+  op.check_args(args);
+  if (autocasts) [[unlikely]]
+    infer_with_autocast(op, args, autocast, grad, own);
+  else
+    infer(op, args, grad, own);
+  if (key.cacheable) cache->store(key, op, args, grad, *own);
+  return *own;
+}
+
+Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
+  std::optional<CustomCall> custom;
+  if (is_custom(op.id)) [[unlikely]]
+    custom.emplace(*this, op);
+  if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]] {
+    impl_->operators.require(op, args);
+    return trace->call(op, args, options);
+  }
+  if (impl_->calls.active()) [[unlikely]]
+    impl_->calls.begin();
+  const bool grad = options.grad && !options.inference;
+  std::optional<DefaultFloat> default_float;
+  if (options.default_float != kDefaultFloat) [[unlikely]]
+    default_float.emplace(options.default_float);
+  Inference own;  // unless the thread's cache has the results
+  const bool autocasts = options.autocast.enabled() && options.into.empty() && has_autocast_policy(op);
+  const bool cacheable = !autocasts && options.default_float == kDefaultFloat;
+  const Inference& inference = infer_call(op, args, options.autocast, grad, autocasts, cacheable, &own);
+  impl_->operators.require(op, args);
+  if (autocasts) [[unlikely]]
+    impl_->operators.require(*find_op(op_id::kSetAutocast), {});
+  impl_->read_only.check_call(op, args, options.into);
+  // Such a call is rejected here, because the engine would refuse the frame and end the session.
+  check(ErrorKind::kNotImplemented, !op.is_dynamic || op.num_outputs >= 0 || !inference.outputs.empty(), "[", op.name,
+        "] is part of a backward pass and cannot be called directly");
+  // `inference` is not used below the next lines: code of the program may run in a wait, and call operators.
+  const bool requires_grad = inference.requires_grad;
+  Tracked tracked;
+  Tensors results;
+  if (options.into.empty()) {
+    for (const TensorMeta& meta : inference.outputs) {
+      results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
+    }
+    if (inference.alias) {
+      Tensor viewed = first_tensor(args);
+      for (Tensor& view : results) {
+        if (op.differentiable) view->base = root_of(viewed);
+        if (!op.differentiable) view->is_data = is_data(*viewed);
+        view->viewed_storage = viewed->storage_number();
+        view->viewed_storage_bytes = viewed->storage_bytes();
+      }
+    }
+  } else {
+    results = check_into(op, inference, grad, options.into);
+    tracked = tracked_results(inference, options.into);
+  }
+  if (op.is_dynamic && options.into.empty() && op.num_outputs != 0) impl_->check_wait(options.site);
+  Tensors kept;
+  std::optional<SavedCall> saved;
+  if (options.saved != nullptr && grad && requires_grad) [[unlikely]]
+    saved.emplace(*options.saved, args);
+  if (saved && saved->is_stored()) impl_->check_wait(options.site);
+  impl_->queue(this, op, args, results, options, &kept,
+               saved ? &*saved : nullptr);  // if interrupted, nothing was written
+  mark_written(tracked, options.into);
+  bump_written(op, args);
+  count_data_writes(op, args, options);
+  if (op.is_dynamic && options.into.empty()) impl_->wait_for_sizes(results, options.site);
+  if (!grad) return results;
+  Ref<GraphNode> node = record(op, args, absl::MakeConstSpan(results), !options.into.empty());
+  if (node) track_data(args);
+  if (saved && saved->is_stored() && node) [[unlikely]] {
+    const std::vector<int64_t> description = impl_->read_description(*saved, options.site);
+    node->mutable_extras().packed = saved->store(*this, description, absl::MakeConstSpan(results));
+  }
+  return results;
+}
+
+Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const TensorMeta> metas,
+                                 const CallOptions& options) {
+  op.check_args(args);
+  impl_->operators.require(op, args);
+  if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]]
+    return trace->call_with_metas(op, args, options);
+  Tensors results;
+  for (const TensorMeta& meta : metas) results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
+  Tensors kept;
+  impl_->queue(this, op, args, results, options, &kept);
+  return results;
+}
+
+Tensors Session::call_recorded(const Op& op, Args args, Args recorded, absl::Span<const TensorMeta> metas,
+                               const CallOptions& options) {
+  impl_->read_only.check_call(op, args, {});
+  Tensors results = call_with_metas(op, args, metas, options);
+  bump_written(op, args);
+  count_data_writes(op, args, options);
+  if (options.grad && !options.inference) {
+    if (record(op, recorded, absl::MakeConstSpan(results), /*into=*/false)) track_data(args);
+  }
+  return results;
+}
+
+int64_t Session::define_program(const Tensor& definition, size_t read, size_t written, bool exact, uint32_t site) {
+  static const Op& op = *find_op(op_id::kDefineProgram);
+  const int64_t number = ++impl_->last_program;
+  const Arg args[] = {definition.get(), number, static_cast<int64_t>(read), static_cast<int64_t>(written), exact};
+  call_with_metas(op, args, {}, {.grad = false, .site = site});
+  return number;
+}
+
+void Session::drop_program(int64_t number) {
+  static const Op& op = *find_op(op_id::kDropProgram);
+  if (impl_->link.is_forked_copy()) return;
+  Link::Appending appending = impl_->link.append_at_once(kSettingSize);
+  const Arg args[] = {number};
+  impl_->add_instruction(appending, op, args, 0);
+}
+
+void Session::clear_autocast_cache() {
+  static const Op& op = *find_op(op_id::kClearAutocastCache);
+  Link::Appending appending = impl_->link.append_at_once(kSettingSize);
+  if (impl_->autocast.enabled()) impl_->add_instruction(appending, op, {}, 0);
+}
+
+void Session::end_autocast() {
+  Link::Appending appending = impl_->link.append_at_once(kSettingSize);
+  impl_->set_autocast(appending, {.cache = impl_->autocast.cache}, 0);
+}
+
+}  // namespace tt::client

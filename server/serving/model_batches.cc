@@ -1,0 +1,112 @@
+// ModelVersion: execution of batches of requests.
+#include <algorithm>
+#include <chrono>
+#include <cstring>
+#include <exception>
+#include <utility>
+#include <vector>
+
+#include "absl/strings/str_cat.h"
+#include "server/log.h"
+#include "server/serving/byte_strings.h"
+#include "server/serving/model_work.h"
+
+namespace tt::server {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// Bool tensors have the bytes 0 and 1 only: kernels rely on it.
+void copy_values(DType dtype, absl::Span<const char> bytes, char* into) {
+  if (dtype == DType::kBool) {
+    std::transform(bytes.begin(), bytes.end(), into, [](char c) { return static_cast<char>(c != 0); });
+  } else if (!bytes.empty()) {
+    std::memcpy(into, bytes.data(), bytes.size());
+  }
+}
+
+size_t bytes_of(const Tensor& tensor) { return static_cast<size_t>(tensor.numel()) * item_size(tensor.dtype()); }
+
+}  // namespace
+
+void ModelVersion::execute(size_t instance, absl::Span<Batcher::Job* const> batch) {
+  std::vector<Work*> works;
+  for (Batcher::Job* job : batch) works.push_back(static_cast<Work*>(job));
+  const auto attempt = [&](absl::Span<Work* const> part) -> absl::Status {
+    try {
+      run(*instances_[instance], part);
+      return absl::OkStatus();
+    } catch (const Error& error) {
+      return infer_status(error);
+    } catch (const std::exception& error) {
+      log_line(LogLevel::kError, {}, absl::StrCat("model ", name_, "/", number_, ": internal error: ", error.what()));
+    } catch (...) {
+      log_line(LogLevel::kError, {}, absl::StrCat("model ", name_, "/", number_, ": an exception of unknown type"));
+    }
+    return absl::InternalError("[ModelInfer] internal error");
+  };
+  const absl::Status status = attempt(works);
+  // Another request's values may be the cause.
+  for (Work* work : works) work->status = status.ok() || works.size() == 1 ? status : attempt({&work, 1});
+}
+
+void ModelVersion::run(ModelInstance& instance, absl::Span<Work* const> batch) {
+  const Clock::time_point begin = Clock::now();
+  const ModelInstance::Use use(instance);
+  int64_t rows = 0;
+  for (const Work* work : batch) rows += static_cast<int64_t>(work->rows);
+  const bool is_batched = settings_.max_batch != 0;
+  const int64_t run = is_batched ? static_cast<int64_t>(settings_.padded(static_cast<size_t>(rows))) : rows;
+  std::vector<Tensor> inputs;
+  for (size_t i = 0; i < entry_->inputs.size(); ++i) {
+    Sizes sizes = batch[0]->inputs[i]->sizes;
+    if (is_batched) sizes[0] = run;
+    const DType dtype = entry_->inputs[i].dtype;
+    inputs.push_back(empty(sizes, dtype, Device()));
+    char* into = inputs.back().data_as<char>();
+    for (const Work* work : batch) {
+      const InferInput& input = *work->inputs[i];
+      if (input.is_strings) {
+        const auto width = static_cast<size_t>(input.sizes.back());
+        decode_strings(input.bytes, width, into);
+        into += width * elements_of(SizesView(input.sizes).first(input.sizes.size() - 1));
+        continue;
+      }
+      copy_values(dtype, input.bytes, into);
+      into += input.bytes.size();
+    }
+    if (run != rows) std::memset(into, 0, inputs.back().data_as<char>() + bytes_of(inputs.back()) - into);
+  }
+  const Clock::time_point copied = Clock::now();
+  // The states of a sequence are replaced if the run succeeds.
+  std::vector<Tensor> states;
+  if (batch[0]->states != nullptr) {
+    states = batch[0]->begins ? instance.make_states(*entry_) : *batch[0]->states;
+  }
+  std::vector<Tensor> values = instance.run(*entry_, inputs, &states);
+  const Clock::time_point computed = Clock::now();
+  // Later requests of a sequence change what an output may view.
+  values = instance.to_host(std::move(values), entry_->states_in_place() != 0);
+  for (size_t i = 0; i < values.size(); ++i) {
+    const ModelPort& port = entry_->outputs[i];
+    check(ErrorKind::kRuntime, values[i].dtype() == port.dtype, "[ModelInfer] expected the output '", port.name,
+          "' to be ", port.dtype, " as described, got ", values[i].dtype());
+    check(ErrorKind::kRuntime, !is_batched || (values[i].dim() > 0 && values[i].size(0) == run),
+          "[ModelInfer] expected the output '", port.name, "' to have ", run, " rows, as the inputs have, got ",
+          values[i].meta());
+  }
+  if (batch[0]->states != nullptr) *batch[0]->states = std::move(states);
+  BatchTimes times{copied - begin, computed - copied, Clock::now() - computed};
+  size_t row = 0;
+  for (Work* work : batch) {
+    work->values = values;
+    work->first_row = row;
+    work->rows_run = batch.size() > 1 || run != rows ? static_cast<size_t>(run) : 0;
+    work->batch_rows = static_cast<size_t>(rows);
+    work->times = times;
+    row += work->rows;
+  }
+  statistics_.batch(static_cast<uint64_t>(rows), times);
+}
+
+}  // namespace tt::server

@@ -1,0 +1,31 @@
+// A request in the queue of a ModelVersion, and what the run of its batch leaves for its answer. For model_version.cc,
+// model_requests.cc and model_batches.cc only.
+#pragma once
+
+#include <deque>
+#include <vector>
+
+#include "server/serving/model_version.h"
+
+namespace tt::server {
+
+// The product of sizes that check_input() has accepted.
+inline size_t elements_of(SizesView sizes) {
+  size_t elements = 1;
+  for (const int64_t size : sizes) elements *= static_cast<size_t>(size);
+  return elements;
+}
+
+struct ModelVersion::Work final : Batcher::Job {
+  std::vector<const InferInput*> inputs;  // in the entry's order
+  std::deque<InferInput> strings;         // of them, those that clients send as BYTES
+  std::vector<size_t> outputs;            // indices of those that are wanted
+  std::vector<Tensor>* states = nullptr;  // of its sequence
+  bool begins = false;                    // the states are to be made
+  std::vector<Tensor> values;             // of the batch, by output
+  size_t first_row = 0;                   // in the batch
+  size_t rows_run = 0;                    // of the batch, with those that only fill it; 0: the values are the request's
+  BatchTimes times;                       // of the batch
+};
+
+}  // namespace tt::server
