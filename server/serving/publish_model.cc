@@ -267,10 +267,11 @@ void ModelPublisher::remove(const Principal& caller, const WithdrawModelRequest&
   check(status.ok(), "[serve] ", status.message());
 }
 
-absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const PublishModelRequest& request) {
-  MutexLock lock(mutex_);
+// Returns the result of `change`, or the status of its exception.
+template <typename Change>
+static auto guarded(Change change) -> absl::StatusOr<decltype(change())> {
   try {
-    return add(caller, request);
+    return change();
   } catch (const Error& error) {
     return status_of(error);
   } catch (const fs::filesystem_error& error) {
@@ -280,18 +281,18 @@ absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const P
   }
 }
 
+absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const PublishModelRequest& request) {
+  MutexLock lock(mutex_);
+  return guarded([&] { return add(caller, request); });
+}
+
 absl::Status ModelPublisher::withdraw(const Principal& caller, const WithdrawModelRequest& request) {
   MutexLock lock(mutex_);
-  try {
+  const auto end = [&] {
     remove(caller, request);
-    return absl::OkStatus();
-  } catch (const Error& error) {
-    return status_of(error);
-  } catch (const fs::filesystem_error& error) {
-    return absl::InternalError(absl::StrCat("[serve] the repository's folder: ", error.code().message()));
-  } catch (const std::exception& error) {
-    return absl::InternalError(absl::StrCat("[serve] internal error: ", error.what()));
-  }
+    return true;
+  };
+  return guarded(end).status();
 }
 
 }  // namespace tt::server

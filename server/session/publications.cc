@@ -157,30 +157,34 @@ bool Publications::may_open(const Owner& caller, const Owner& owner, const Publi
   return std::find(publication.to.begin(), publication.to.end(), caller.name_) != publication.to.end();
 }
 
-std::shared_ptr<const Publication> Publications::find(const Caller& caller, absl::string_view name,
-                                                      absl::string_view principal) {
+void Publications::use(const Caller& caller, absl::string_view name, absl::string_view principal, const Use& use) {
   const Owner& own = *caller.owner;
   if (principal.empty()) principal = own.name_;
   check_same_process(own, principal);
-  std::shared_ptr<const Publication> found;
-  absl::Status refusal = absl::NotFoundError("there is no such publication");
+  absl::Status outcome = absl::NotFoundError("there is no such publication");
   {
     MutexLock lock(mutex_);
     const auto owner = owners_.find(principal);
     if (owner != owners_.end() && !own.is_revoked_) {
       const auto at = owner->second->entries_.find(name);
       if (at != owner->second->entries_.end()) {
-        if (may_open(own, *owner->second, *at->second.publication)) {
-          found = at->second.publication;
-        } else {
-          refusal = absl::PermissionDeniedError("it is published to others");
-        }
+        outcome = use.take(owner->second.get(), at) ? absl::OkStatus() : absl::PermissionDeniedError(use.refusal);
       }
     }
   }
-  const std::string what = valid_utf8(absl::StrCat(principal, "/", name), 2 * kMaxNameBytes);
-  record(caller, "publication.open", what, found ? absl::OkStatus() : refusal);
-  if (!found) none(valid_utf8(name, kMaxNameBytes), valid_utf8(principal, kMaxPrincipalBytes), own.name_);
+  record(caller, use.event, valid_utf8(absl::StrCat(principal, "/", name), 2 * kMaxNameBytes), outcome);
+  if (!outcome.ok()) none(valid_utf8(name, kMaxNameBytes), valid_utf8(principal, kMaxPrincipalBytes), own.name_);
+}
+
+std::shared_ptr<const Publication> Publications::find(const Caller& caller, absl::string_view name,
+                                                      absl::string_view principal) {
+  std::shared_ptr<const Publication> found;
+  const auto open = [&](Owner* owner, Entries::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (!may_open(*caller.owner, *owner, *at->second.publication)) return false;
+    found = at->second.publication;
+    return true;
+  };
+  use(caller, name, principal, {"publication.open", "it is published to others", open});
   return found;
 }
 
@@ -193,28 +197,13 @@ Publications::Entry Publications::remove(Owner& owner, Entries::iterator at) {
 }
 
 void Publications::unpublish(const Caller& caller, absl::string_view name, absl::string_view principal) {
-  const Owner& own = *caller.owner;
-  if (principal.empty()) principal = own.name_;
-  check_same_process(own, principal);
   std::optional<Entry> ended;  // freed without the lock
-  absl::Status refusal = absl::NotFoundError("there is no such publication");
-  {
-    MutexLock lock(mutex_);
-    const auto owner = owners_.find(principal);
-    if (owner != owners_.end() && !own.is_revoked_) {
-      const auto at = owner->second->entries_.find(name);
-      if (at != owner->second->entries_.end()) {
-        if (owner->second.get() == &own || own.is_operator_) {
-          ended = remove(*owner->second, at);
-        } else {
-          refusal = absl::PermissionDeniedError("it belongs to another principal");
-        }
-      }
-    }
-  }
-  const std::string what = valid_utf8(absl::StrCat(principal, "/", name), 2 * kMaxNameBytes);
-  record(caller, "publication.unpublish", what, ended ? absl::OkStatus() : refusal);
-  if (!ended) none(valid_utf8(name, kMaxNameBytes), valid_utf8(principal, kMaxPrincipalBytes), own.name_);
+  const auto end = [&](Owner* owner, Entries::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+    if (owner != caller.owner.get() && !caller.owner->is_operator_) return false;
+    ended = remove(*owner, at);
+    return true;
+  };
+  use(caller, name, principal, {"publication.unpublish", "it belongs to another principal", end});
 }
 
 void Publications::end_session(const Caller& caller) {

@@ -124,6 +124,16 @@ class Publications {
   void check_same_process(const Owner& caller, absl::string_view principal) const;
   bool may_open(const Owner& caller, const Owner& owner, const Publication& publication) const
       ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // What a caller does with a publication.
+  struct Use {
+    absl::string_view event;    // in the audit log
+    absl::string_view refusal;  // why take() has returned false, for the audit log
+    // Called under the lock; returns false if the caller may not do it.
+    absl::FunctionRef<bool(Owner* owner, Entries::iterator at)> take;
+  };
+  // Finds the publication and takes it, and records it. Throws as find() does.
+  void use(const Caller& caller, absl::string_view name, absl::string_view principal, const Use& use)
+      ABSL_LOCKS_EXCLUDED(mutex_);
   Entry remove(Owner& owner, Entries::iterator at) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   // Adds what the caller's session has published, or had published in another process.
   void add(const Caller& caller, Publication publication, absl::FunctionRef<void()> commit);

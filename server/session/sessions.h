@@ -5,7 +5,7 @@
 // for a session: each session that ends is cancelled, then closed on a separate thread.
 //
 // Streams, leases and the end of sessions are in sessions_leases.cc, images on the disk in sessions_images.cc, what all
-// sessions share in publications_image.cc, the rest in sessions.cc.
+// sessions share in shared_image.cc, the rest in sessions.cc.
 #pragma once
 
 #include <chrono>
