@@ -36,7 +36,7 @@ LAYERS = {
         signal sparse special storage testing types utils/dlpack xpu
     """,
     # Gradients, autocast, function transforms.
-    "autograd": "_higher_order_ops amp autograd cpu/amp cuda/amp func",
+    "autograd": "_higher_order_ops amp autograd cpu/amp cuda/amp func linalg/_roots",
     # The names of the module `torch`: `import teletensor` inside the package.
     "namespace": "__init__ _torch_c_compat _torch_c_compat/_fft _torch_c_compat/_linalg _torch_c_compat/_special",
     # Modules, optimizers, distributions, data, files.

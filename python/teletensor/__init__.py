@@ -49,7 +49,6 @@ from ._ops.shape import *  # noqa: E402,F403
 from ._ops.shape import view_copies as _view_copies  # noqa: E402
 from ._generator import Generator  # noqa: E402
 from ._generator import drawing_functions as _drawing_functions  # noqa: E402
-from ._ops.windows import *  # noqa: E402,F403
 from ._ops import spellings as _spellings  # noqa: E402,F401 - registers itself with the parser
 from ._grad_mode import enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled  # noqa: E402
 from .linalg._torch_names import *  # noqa: E402,F403

@@ -54,6 +54,7 @@ NAMES = {
     "_toplevel.trace_context": "set_trace_context trace_context",
     "_toplevel.symbols": "SymBool SymFloat SymInt Tag sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
+    "_ops.windows": "bartlett_window blackman_window hamming_window hann_window kaiser_window",
     "linalg._lobpcg": "lobpcg",
     "linalg._lowrank": "get_approximate_basis pca_lowrank svd_lowrank",
     "linalg._removed": "eig lstsq matrix_rank solve symeig",

@@ -6,7 +6,7 @@ from .. import _active_profile
 from .._C import Tensor
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._lazy import lazy_attributes
-from . import _matrix_roots, _tensor_methods, graph, variable  # noqa: F401
+from . import _tensor_methods, graph, variable  # noqa: F401
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .function import Function, once_differentiable
 from .gradients import backward, grad

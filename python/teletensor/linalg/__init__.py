@@ -6,6 +6,7 @@ If a matrix has no solution or factorisation, LinAlgError is raised when a resul
 from __future__ import annotations
 
 from .._C import LinAlgError
+from .._overridable import overridable as _overridable
 from .._overridable import wrap_functions as _wrap_functions
 from ._eigen import eig, eigh, eigvals, eigvalsh, lstsq, matrix_rank, pinv, svd, svdvals
 from ._factors import (
@@ -17,9 +18,8 @@ from ._norms import cond, matrix_norm, norm, vector_norm
 from ._products import (
     cross, diagonal, matmul, matrix_exp, matrix_power, multi_dot, tensorinv, tensorsolve, vander, vecdot,
 )  # fmt: skip
-
-from ._roots import matrix_sqrth, polar
-from .._ops.out_variant import out_variants
+from .._lazy import lazy_attributes as _lazy_attributes
+from .._ops.out_variant import out_variant, out_variants
 
 globals().update(
     out_variants(
@@ -27,7 +27,7 @@ globals().update(
         (
             "cholesky_ex", "cond", "eig", "eigh", "eigvals", "householder_product", "inv_ex", "ldl_factor", "ldl_factor_ex", "lstsq", "lu",
             "lu_factor",
-            "lu_factor_ex", "matrix_power", "matrix_rank", "matrix_sqrth", "pinv", "polar", "qr", "slogdet", "solve_ex", "svd", "tensorinv",
+            "lu_factor_ex", "matrix_power", "matrix_rank", "pinv", "qr", "slogdet", "solve_ex", "svd", "tensorinv",
             "tensorsolve",
         ),
         exact=(
@@ -37,7 +37,7 @@ globals().update(
     )
 )  # fmt: skip
 
-__all__ = [
+__all__ = [  # noqa: F822 - some are imported at their first use
     "LinAlgError", "cholesky", "cholesky_ex", "cond", "cross", "det", "diagonal", "eig", "eigh", "eigvals", "eigvalsh",
     "householder_product", "inv", "inv_ex", "ldl_factor", "ldl_factor_ex", "ldl_solve", "lstsq", "lu", "lu_factor",
     "lu_factor_ex", "lu_solve", "matmul",
@@ -47,3 +47,7 @@ __all__ = [
 ]  # fmt: skip
 
 _wrap_functions(globals())
+# These need torch.autograd.Function, which a higher layer has.
+__getattr__, __dir__ = _lazy_attributes(
+    globals(), (), {"_roots": "matrix_sqrth polar"}, convert=lambda module, name, value: _overridable(module, name, out_variant(value))
+)

@@ -205,8 +205,8 @@ class FlopCounterMode:
             if formula is None or not event["shapes"]:
                 continue
             inputs, outputs = recorded.sizes(int(event["shapes"]))
-            if len(inputs) < 2 or not outputs or not inputs[0]:
-                continue
+            if len(inputs) < 2 or not outputs or not inputs[0] or len(inputs[1]) == 1:
+                continue  # PyTorch counts no products with a vector on the right (mv, dot)
             issued = recorded.issued(int(event["instruction"]))
             if any(start <= issued <= end for start, end, _, _ in self._custom):
                 continue

@@ -60,6 +60,9 @@ def test_formulas_of_a_program(torch):
     ("F.conv2d(T(2, 3, 8, 8), T(4, 3, 3, 3)).sum().backward()", 15552 * 3), ("torch.bmm(T(2, 3, 4), T(2, 4, 5))", 240),
     ("torch.addmm(T(2, 2), T(2, 3), T(3, 2))", 24), ("F.scaled_dot_product_attention(*[T(1, 2, 4, 8)] * 3)", 1024),
     ("F.conv_transpose2d(T(2, 3, 8, 8), T(3, 4, 3, 3))", 27648), ("T(3, 4) * 2", 0),
+    ("T(3, 4).mv(T(4))", 0), ("T(4).dot(T(4))", 0), ("torch.vdot(T(4), T(4))", 0), ("T(2, 3, 4) @ T(4)", 0),
+    ("torch.addmv(T(3), T(3, 4), T(4))", 0), ("(T(4) @ T(4)).backward()", 0), ("T(3) @ T(3, 4)", 24), ("F.linear(T(4), T(3, 4))", 24),
+    ("torch.inner(T(3, 4), T(4))", 24), ("torch.tensordot(T(3, 4), T(4), 1)", 24), ("torch.einsum('ij,j->i', T(3, 4), T(4))", 24),
 ])  # fmt: skip
 def test_totals(torch, call, total):
     from teletensor.utils.flop_counter import FlopCounterMode
