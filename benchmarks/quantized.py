@@ -1,12 +1,12 @@
 """`python -m benchmarks.quantized`: linear layers of 8- and 4-bit integers and convolutions of 8-bit ones, beside float32 and
 PyTorch (--peers).
 
-Each row of the first table is a layer and a number of input rows. "static": torch.ops.quantized.linear of quint8. "dynamic": linear_dynamic of
-float32. "int8 weight" and "int4 weight": float32 rows with torch._weight_int8pack_mm and _weight_int4pack_mm_for_cpu (bfloat16
-in PyTorch, whose kernels require it). Microseconds until a number of the result was read, the least of the calls, because
-other processes may use the machine; each is divided into the time of F.linear of the same package. PyTorch runs in a
-process of its own. The second table has torch.ops.quantized.conv2d_relu of quint8 with its channels last, as results of such
-convolutions have them.
+Each row of the first table is a layer and a number of input rows. "static": torch.ops.quantized.linear of quint8. "dynamic":
+linear_dynamic of float32. "int8 weight" and "int4 weight": float32 rows with torch._weight_int8pack_mm and
+_weight_int4pack_mm_for_cpu (bfloat16 in PyTorch, whose kernels require it). Microseconds until a number of the result was
+read, the least of the calls, because other processes may use the machine; each is divided into the time of F.linear of the
+same package. PyTorch runs in a process of its own. The second table has torch.ops.quantized.conv2d_relu of quint8 with its
+channels last, as results of such convolutions have them.
 """
 
 from __future__ import annotations
@@ -76,6 +76,11 @@ def convolutions(torch, images: int, channels: int, outputs: int, side: int, ker
     }
 
 
+def first(result):
+    """The first number of a result. Waits for it."""
+    return result[(0,) * result.dim()].item()
+
+
 def least(call: Callable[[], object], seconds: float = 0.5) -> float:
     """Microseconds of call()."""
     times, until = [], time.perf_counter() + seconds
@@ -94,7 +99,7 @@ def measure(package: str) -> dict[str, dict[str, float]]:
     calls |= {name: convolutions(torch, *sizes) for name, sizes in CONVOLUTIONS.items()}
     with torch.no_grad():
         return {
-            name: {kind: least(lambda c=call: c()[:1].flatten()[:1].item()) for kind, call in kinds.items()}
+            name: {kind: least(lambda c=call: first(c())) for kind, call in kinds.items()}
             for name, kinds in calls.items()
         }
 
