@@ -6,7 +6,8 @@
 The model is a small ResNet for images of 3 x 32 x 32. The clients are PyPI's tritonclient, in processes of their own, each with
 one request at a time. The peer is onnxruntime behind a gRPC server of the same messages, which joins the requests in its queue.
 "no computation" is a model that returns a part of its input: what clients, protocol and scheduling allow at most. The runs by rows
-are those of one client that sends batches, without the protocol: the server's own time of the run, and onnxruntime's.
+are those of one client that sends batches, without the protocol: the server's own time of the run, and onnxruntime's. The last
+lines have the ratios of this run and what they should be; they mean little unless the cores are otherwise idle.
 """
 
 from __future__ import annotations
@@ -282,6 +283,17 @@ def run_times(address: str, model: str, onnx: bytes, counts: tuple[int, ...], re
     return best
 
 
+def ratios(found: dict[str, dict]) -> dict[str, float]:
+    """Requests per second with batches divided by those without and by the peer's; overheads divided by 150 us."""
+    rate = {name: numbers["requests per second"] for name, numbers in found.items() if "requests per second" in numbers}
+    result = {"batched / single (at least 3):": rate["batched"] / rate["single"]}
+    if "onnxruntime, batched" in rate:
+        result["batched / onnxruntime (at least 1):"] = rate["batched"] / rate["onnxruntime, batched"]
+    for name in ("single", "no computation"):
+        result[f"overhead of {name} / 150 us (at most 1):"] = found[f"overhead, {name}"]["overhead us"] / 150
+    return result
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--clients", type=int, default=32)
@@ -306,8 +318,9 @@ def main() -> None:
             if config:
                 (folder / "models" / model / "config.json").write_text(json.dumps(config))
         with daemon(folder / "models", folder) as address:
-            request, run = overhead(address, "single", 200)
-            found["overhead"] = {"request us": request, "run us": run, "overhead us": request - run}
+            for model in ("single", "no computation"):
+                request, run = overhead(address, model, 200)
+                found[f"overhead, {model}"] = {"request us": request, "run us": run, "overhead us": request - run}
             found["runs"] = run_times(address, "single", onnx_model(weights), (1, 4, 16, 32))
             for model in ("single", "batched", "no computation"):
                 load(address, model, args.clients, 0.5)  # compiles
@@ -323,11 +336,12 @@ def main() -> None:
             zip(("requests per second", "p50 ms", "p99 ms"), load(address, "net", args.clients, args.seconds))
         )
         peer.terminate()
+    found["ratios"] = ratios(found)
     if args.json:
         json.dump(found, sys.stdout, indent=2)
         return
     for what, numbers in found.items():
-        print(what.ljust(24), "  ".join(f"{key} {value:.1f}" for key, value in numbers.items()))
+        print(what.ljust(24), "  ".join(f"{key} {value:.2f}" for key, value in numbers.items()))
 
 
 if __name__ == "__main__":

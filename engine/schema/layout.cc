@@ -81,10 +81,10 @@ constexpr auto kFollow = [] {
                       op_id::kRandomLike,  op_id::kBernoulli,      op_id::kFlip,          op_id::kRoll}) {
     table[id] = Follow::kElements;
   }
-  for (uint16_t id :
-       {op_id::kMaxPool2d, op_id::kMaxPool2dWithIndices, op_id::kAvgPool2d, op_id::kAdaptiveAvgPool2d,
-        op_id::kAdaptiveMaxPool2d, op_id::kAdaptiveMaxPool2dWithIndices, op_id::kBatchNorm, op_id::kBatchNormForward,
-        op_id::kGroupNorm, op_id::kGroupNormForward, op_id::kInterpolate, op_id::kPad}) {
+  for (uint16_t id : {op_id::kMaxPool2d, op_id::kMaxPool2dWithIndices, op_id::kAvgPool2d, op_id::kAdaptiveAvgPool2d,
+                      op_id::kAdaptiveMaxPool2d, op_id::kAdaptiveMaxPool2dWithIndices, op_id::kBatchNorm,
+                      op_id::kBatchNormForward, op_id::kGroupNorm, op_id::kGroupNormForward, op_id::kInterpolate,
+                      op_id::kPad, op_id::kInt8ConvolutionQuantized}) {
     table[id] = Follow::kInput;
   }
   for (uint16_t id : {op_id::kConvolution, op_id::kFusedConvolution, op_id::kConv2d, op_id::kConv3d,

@@ -13,14 +13,15 @@ class QuantizedDType:
     Args:
         name: PyTorch's name.
         lowest, highest: the limits of the integers.
-        stored: the dtype of the integers in the engine; None if there are no tensors of this dtype.
+        stored: the dtype of the integers in the engine.
+        per_byte: the integers of less than 8 bits that a byte contains, the first in its lowest bits.
     """
 
     is_floating_point = is_complex = False
     __module__ = "teletensor"  # in pickles
 
-    def __init__(self, name: str, lowest: int, highest: int, stored: _C.dtype | None = None):
-        self._name, self.limits, self.stored = name, (lowest, highest), stored
+    def __init__(self, name: str, lowest: int, highest: int, stored: _C.dtype, per_byte: int = 1):
+        self._name, self.limits, self.stored, self.per_byte = name, (lowest, highest), stored, per_byte
 
     @property
     def __class__(self) -> type:  # type: ignore[override]
@@ -29,8 +30,8 @@ class QuantizedDType:
 
     @property
     def itemsize(self) -> int:
-        """The bytes of an element."""
-        return 1 if self.stored is None else self.stored.itemsize
+        """The bytes of an element, at least 1."""
+        return self.stored.itemsize
 
     @property
     def is_signed(self) -> bool:
@@ -46,7 +47,7 @@ class QuantizedDType:
 
 quint8, qint8 = QuantizedDType("quint8", 0, 255, _C.uint8), QuantizedDType("qint8", -128, 127, _C.int8)
 qint32 = QuantizedDType("qint32", -(2**31), 2**31 - 1, _C.int32)
-quint4x2, quint2x4 = QuantizedDType("quint4x2", 0, 15), QuantizedDType("quint2x4", 0, 3)
+quint4x2, quint2x4 = QuantizedDType("quint4x2", 0, 15, _C.uint8, 2), QuantizedDType("quint2x4", 0, 3, _C.uint8, 4)
 
 
 class HalfComplexDType:

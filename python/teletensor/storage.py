@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
-from ._quantized_names import qint8, qint32, quint8
+from ._quantized_names import qint8, qint32, quint2x4, quint4x2, quint8
 from ._storage import UntypedStorage
 
 __all__ = ["TypedStorage", "UntypedStorage"]
@@ -16,8 +16,11 @@ DTYPES = {
     "ByteStorage": _C.uint8, "BoolStorage": _C.bool, "ComplexDoubleStorage": _C.complex128,
     "ComplexFloatStorage": _C.complex64,
 }  # fmt: skip
-# The classes of quantized tensors' storages in files. A storage here has the integers' dtype.
-QUANTIZED = {"QUInt8Storage": quint8, "QInt8Storage": qint8, "QInt32Storage": qint32}
+# The classes of quantized tensors' storages in files. A storage here has the integers' dtype; of less than 8 bits, bytes.
+QUANTIZED = {
+    "QUInt8Storage": quint8, "QInt8Storage": qint8, "QInt32Storage": qint32, "QUInt4x2Storage": quint4x2,
+    "QUInt2x4Storage": quint2x4,
+}  # fmt: skip
 NAMES = {dtype: name for name, dtype in DTYPES.items()}
 _CASTS = {
     "double": _C.float64, "float": _C.float32, "half": _C.float16, "long": _C.int64, "int": _C.int32, "short": _C.int16,

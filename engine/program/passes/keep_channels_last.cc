@@ -17,7 +17,8 @@ namespace tt {
 namespace {
 
 bool is_convolution(const Op& op) {
-  return op.id == op_id::kConv2d || op.id == op_id::kConvolution || op.id == op_id::kFusedConvolution;
+  return op.id == op_id::kConv2d || op.id == op_id::kConvolution || op.id == op_id::kFusedConvolution ||
+         op.id == op_id::kInt8ConvolutionQuantized;
 }
 
 // Whether the result has the layout of the tensors that the call reads.
@@ -98,8 +99,9 @@ class Layouts {
   bool is_image(Slot slot) const {
     if (!types_.contains(slot)) return false;
     const TensorMeta& meta = types_.of(slot);
-    return meta.dim() == 4 && meta.dtype == DType::kFloat32 && meta.device.type == DeviceType::kCPU &&
-           !meta.requires_grad && meta.numel() > 0 && meta.is_contiguous() && !is_last(meta);
+    const bool has_dtype = meta.dtype == DType::kFloat32 || meta.dtype == DType::kUInt8 || meta.dtype == DType::kInt8;
+    return meta.dim() == 4 && has_dtype && meta.device.type == DeviceType::kCPU && !meta.requires_grad &&
+           meta.numel() > 0 && meta.is_contiguous() && !is_last(meta);
   }
 
   bool keeps_last(const Instruction& call) const {

@@ -53,7 +53,9 @@ inline DType floating_double() { return DType::kFloat64; }
 DType dequantized(const Arg& input, const Arg& scale, const Arg& zero_point);  // float32
 // The signed or unsigned integer type of at least 8 bits whose range contains quant_min to quant_max.
 DType quantized(const Arg& input, int64_t quant_min, int64_t quant_max, bool is_signed);
-DType int8_product(const Arg& input, const Arg& weight);               // int32
+DType int8_product(const Arg& input, const Arg& weight);  // int32
+// int8 or uint8, after the same checks.
+DType int8_requantized(const Arg& input, const Arg& weight, int64_t quant_min, int64_t quant_max, bool is_signed);
 DType weight_only(const Arg& input, const Arg& weight, DType wanted);  // the input's
 // floating_only(input), after PyTorch's checks of the quantization range.
 DType fake_quantize(const Arg& input, int64_t zero_point, int64_t quant_min, int64_t quant_max);

@@ -16,6 +16,15 @@ DType int8_product(const Arg& input, const Arg& weight) {
   return DType::kInt32;
 }
 
+DType int8_requantized(const Arg& input, const Arg& weight, int64_t quant_min, int64_t quant_max, bool is_signed) {
+  int8_product(input, weight);
+  const int64_t lowest = is_signed ? -128 : 0;
+  check(lowest <= quant_min && quant_min <= quant_max && quant_max < lowest + 256,
+        "expected quant_min and quant_max in ascending order in the range of 8 bits, got ", quant_min, " and ",
+        quant_max);
+  return is_signed ? DType::kInt8 : DType::kUInt8;
+}
+
 DType weight_only(const Arg& input, const Arg& weight, DType wanted) {
   require_floating(same(input));
   check(same(weight) == wanted, "expected a weight of ", name(wanted), ", got ", name(same(weight)));

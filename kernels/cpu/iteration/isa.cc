@@ -65,6 +65,11 @@ bool allows_avx512() {
   return !wanted || std::string_view(wanted) == "avx512";
 }
 
+bool allows_avx2() {
+  const char* wanted = std::getenv("TELETENSOR_CPU_ISA");
+  return !wanted || std::string_view(wanted) != "baseline";
+}
+
 const BlockTable& blocks() {
   static const BlockTable table = select_table();
   return table;

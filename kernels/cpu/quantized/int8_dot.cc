@@ -4,6 +4,7 @@
 
 #include "engine/device/parallel.h"
 #include "engine/tensor/tensor.h"
+#include "kernels/cpu/iteration/isa.h"
 #include "kernels/cpu/loops/clones.h"
 #include "kernels/cpu/quantized/has_avx512.h"
 #include "kernels/cpu/quantized/int8_blocked.h"
@@ -29,6 +30,12 @@ constexpr int64_t kPackedBytes = int64_t{1} << 20;   // of weights that are pack
 using TileFunction = void (*)(int rows, int columns, int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b,
                               int64_t b_step, int32_t* sums, int64_t step, int32_t* weights);
 
+TT_CLONES int32_t sum_of(int64_t n, const int8_t* x) {
+  int32_t sum = 0;
+  for (int64_t i = 0; i < n; ++i) sum += x[i];
+  return sum;
+}
+
 TT_CLONES void tile_portable(int rows, int columns, int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b,
                              int64_t b_step, int32_t* sums, int64_t step, int32_t* weights) {
   for (int j = 0; j < columns; ++j) {
@@ -40,11 +47,7 @@ TT_CLONES void tile_portable(int rows, int columns, int64_t k, const uint8_t* a,
         sum += static_cast<uint32_t>(static_cast<int16_t>(x[p]) * static_cast<int16_t>(y[p]));
       sums[i * step + j] = static_cast<int32_t>(sum);
     }
-    if (weights) {
-      int32_t sum = 0;
-      for (int64_t p = 0; p < k; ++p) sum += y[p];
-      weights[j] = sum;
-    }
+    if (weights) weights[j] = sum_of(k, y);
   }
 }
 
@@ -116,12 +119,72 @@ void tile_with_vnni(int rows, int columns, int64_t k, const uint8_t* a, int64_t 
 
 #undef TT_VNNI
 
+#define TT_AVX2 [[gnu::target("arch=x86-64-v3")]]
+
+TT_AVX2 inline int32_t total(__m256i v) {
+  const __m128i half = _mm_add_epi32(_mm256_castsi256_si128(v), _mm256_extracti128_si256(v, 1));
+  const __m128i pair = _mm_add_epi32(half, _mm_unpackhi_epi64(half, half));
+  return _mm_cvtsi128_si32(_mm_add_epi32(pair, _mm_shuffle_epi32(pair, 1)));
+}
+
+// Products of 16 bits, of which two are added to each 32-bit sum: products of 8 bits (vpmaddubsw) would saturate.
+template <int kRows>
+TT_AVX2 void tile_avx2(int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b, int64_t b_step, int32_t* sums,
+                       int64_t step) {
+  constexpr int64_t kElements = 16;
+  __m256i s[kRows][kTileColumns];
+#pragma GCC unroll 2
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kTileColumns; ++j) s[i][j] = _mm256_setzero_si256();
+  }
+  int64_t p = 0;
+  for (; p + kElements <= k; p += kElements) {
+    __m256i x[kRows];
+#pragma GCC unroll 2
+    for (int i = 0; i < kRows; ++i) {
+      x[i] = _mm256_cvtepu8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(a + i * a_step + p)));
+    }
+#pragma GCC unroll 4
+    for (int j = 0; j < kTileColumns; ++j) {
+      const __m256i y = _mm256_cvtepi8_epi16(_mm_loadu_si128(reinterpret_cast<const __m128i*>(b + j * b_step + p)));
+#pragma GCC unroll 2
+      for (int i = 0; i < kRows; ++i) s[i][j] = _mm256_add_epi32(s[i][j], _mm256_madd_epi16(x[i], y));
+    }
+  }
+#pragma GCC unroll 2
+  for (int i = 0; i < kRows; ++i) {
+#pragma GCC unroll 4
+    for (int j = 0; j < kTileColumns; ++j) {
+      int32_t sum = total(s[i][j]);
+      for (int64_t rest = p; rest < k; ++rest) sum += a[i * a_step + rest] * b[j * b_step + rest];
+      sums[i * step + j] = sum;
+    }
+  }
+}
+
+void tile_with_avx2(int rows, int columns, int64_t k, const uint8_t* a, int64_t a_step, const int8_t* b, int64_t b_step,
+                    int32_t* sums, int64_t step, int32_t* weights) {
+  if (columns < kTileColumns) {
+    return tile_portable(rows, columns, k, a, a_step, b, b_step, sums, step, weights);
+  }
+  for (int i = 0; i < rows; i += 2) {
+    const auto tile = rows - i > 1 ? &tile_avx2<2> : &tile_avx2<1>;
+    tile(k, a + i * a_step, a_step, b, b_step, sums + i * step, step);
+  }
+  for (int j = 0; weights && j < columns; ++j) weights[j] = sum_of(k, b + j * b_step);
+}
+
+#undef TT_AVX2
+
+bool has_avx2() { return allows_avx2() && __builtin_cpu_supports("avx2"); }
 bool has_vnni() { return has_avx512() && __builtin_cpu_supports("avx512vnni"); }
 
 #else
 
-constexpr TileFunction tile_with_vnni = &tile_portable;
+constexpr TileFunction tile_with_vnni = &tile_portable, tile_with_avx2 = &tile_portable;
 bool has_vnni() { return false; }
+bool has_avx2() { return false; }
 
 #endif
 
@@ -176,6 +239,11 @@ bool is_fast() {
   return fast;
 }
 
+TileFunction choose_tile() {
+  if (is_fast()) return &tile_with_vnni;
+  return has_avx2() ? &tile_with_avx2 : &tile_portable;
+}
+
 int64_t num_panels(int64_t n) { return (n + kPanelColumns - 1) / kPanelColumns; }
 
 }  // namespace
@@ -202,7 +270,7 @@ void int8_product(const Int8Product& p, absl::FunctionRef<void(const Int8Block&)
     return multiply_panels(p, 0, panels, p.packed, weights, store);
   }
   if (is_fast() && p.m > kFewRows && p.n >= kMinColumns && p.k > 0) return blocked_product(p, store);
-  const TileFunction tile = is_fast() ? &tile_with_vnni : &tile_portable;
+  static const TileFunction tile = choose_tile();
   const int64_t fitting = kChunkBytes / std::max<int64_t>(p.k, 1) / kTileRows * kTileRows;
   const int64_t chunk = std::clamp<int64_t>(fitting, kTileRows, kMaxRows);
   const int64_t chunks = (p.m + chunk - 1) / chunk, blocks = (p.n + kColumns - 1) / kColumns;

@@ -1,10 +1,12 @@
-// int8_linear: products of quantized integers. int8_linear_dynamic quantizes its floating-point input first.
+// int8_linear: products of quantized integers. int8_linear_quantized has 8-bit results; int8_linear_dynamic quantizes
+// its floating-point input first.
 #include <algorithm>
 #include <cmath>
 #include <limits>
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "kernels/common/quantized/choose_params.h"
@@ -15,6 +17,7 @@
 #include "kernels/cpu/quantized/int8_dot.h"
 #include "kernels/cpu/quantized/int8_operands.h"
 #include "kernels/cpu/quantized/int8_weights.h"
+#include "kernels/cpu/quantized/requantize.h"
 #include "kernels/cpu/quantized/weight_dot.h"
 
 namespace tt::cpu {
@@ -145,32 +148,70 @@ int64_t rows_of(const Tensor& input) {
   return k == 0 ? 0 : input.numel() / k;
 }
 
+// The unsigned rows of a product of integers.
+struct Rows {
+  int32_t point;          // their zero point
+  int32_t depth;          // elements of a row
+  const int32_t* points;  // zero points of the weight's rows
+  const int32_t* totals;  // sums of the rows; null if all zero points of the weight are 0
+
+  // The sum of row i's elements minus the zero point; 0 if no zero point needs it.
+  int32_t centered(int64_t i) const { return totals ? totals[i] - depth * point : 0; }
+};
+
+// Multiplies the input's rows with the weight's, and calls `store` with each block from several threads.
+void multiply(const Tensor& input, const Tensor& weight, const Tensor& zero_point, const Tensor& weight_zero_point,
+              absl::FunctionRef<void(const Rows&, const Int8Block&)> store) {
+  const int64_t m = rows_of(input), n = weight.size(0), k = weight.size(1);
+  const UnsignedOperand a = as_unsigned(input, integer_of(zero_point));
+  const Tensor b = contiguous_as(weight, DType::kInt8), packed = packed_rows(weight, m);
+  const Tensor points = integers(weight_zero_point, n, "weight_zero_point");
+  const Tensor sums = all_zero(points) ? Tensor() : row_sums(a.values, m, k);
+  const Rows rows{a.zero_point, static_cast<int32_t>(k), points.data_as<const int32_t>(),
+                  sums ? sums.data_as<const int32_t>() : nullptr};
+  int8_product(with_weights({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, packed),
+               [&](const Int8Block& t) { store(rows, t); });
+}
+
 }  // namespace
 
 void int8_linear(const Tensor& input, const Tensor& weight, const Tensor& zero_point, const Tensor& weight_zero_point,
                  Tensor& out) {
-  const int64_t n = weight.size(0), k = weight.size(1);
-  if (k == 0) {
-    std::fill_n(out.data_as<int32_t>(), out.numel(), 0);
+  const int64_t n = weight.size(0);
+  int32_t* to = out.data_as<int32_t>();
+  if (weight.size(1) == 0) {
+    std::fill_n(to, out.numel(), 0);
     return;
   }
-  const int64_t m = rows_of(input);
-  const UnsignedOperand a = as_unsigned(input, integer_of(zero_point));
-  const Tensor b = contiguous_as(weight, DType::kInt8), packed = packed_rows(weight, m);
-  const Tensor points = integers(weight_zero_point, n, "weight_zero_point");
-  const bool symmetric = all_zero(points);
-  const Tensor sums = symmetric ? Tensor() : row_sums(a.values, m, k);
-  int32_t* to = out.data_as<int32_t>();
-  const auto depth = static_cast<int32_t>(k);
-  const int32_t* zero = points.data_as<int32_t>();
-  int8_product(with_weights({m, n, k, a.values.data_as<const uint8_t>(), k, b.data_as<const int8_t>(), k}, packed),
-               [&](const Int8Block& t) {
-                 for (int64_t i = 0; i < t.rows; ++i) {
-                   const int32_t centered = symmetric ? 0 : sums.data_as<int32_t>()[t.row + i] - depth * a.zero_point;
-                   subtract_points(t.columns, t.sums + i * t.step, t.weights, a.zero_point, centered, zero + t.column,
-                                   to + (t.row + i) * n + t.column);
-                 }
-               });
+  multiply(input, weight, zero_point, weight_zero_point, [&](const Rows& rows, const Int8Block& t) {
+    for (int64_t i = 0; i < t.rows; ++i) {
+      subtract_points(t.columns, t.sums + i * t.step, t.weights, rows.point, rows.centered(t.row + i),
+                      rows.points + t.column, to + (t.row + i) * n + t.column);
+    }
+  });
+}
+
+void int8_linear_quantized(const Tensor& input, const Tensor& weight, const Tensor& zero_point,
+                           const Tensor& weight_zero_point, const Tensor& scale, const Tensor& bias,
+                           double output_scale, int64_t output_zero_point, int64_t quant_min, int64_t quant_max,
+                           bool /*is_signed*/, Tensor& out) {
+  if (out.numel() == 0) return;
+  const int64_t n = weight.size(0);
+  const Requantization requantization(scale, bias, n, output_scale, output_zero_point, quant_min, quant_max);
+  auto* to = static_cast<uint8_t*>(out.data());
+  if (weight.size(1) == 0) {
+    const std::vector<int32_t> none(n);
+    for (int64_t i = 0; i < out.numel(); i += n) {
+      requantization.row(0, n, none.data(), none.data(), 0, 0, none.data(), to + i);
+    }
+    return;
+  }
+  multiply(input, weight, zero_point, weight_zero_point, [&](const Rows& rows, const Int8Block& t) {
+    for (int64_t i = 0; i < t.rows; ++i) {
+      requantization.row(t.column, t.columns, t.sums + i * t.step, t.weights, rows.point, rows.centered(t.row + i),
+                         rows.points + t.column, to + (t.row + i) * n + t.column);
+    }
+  });
 }
 
 void int8_linear_dynamic(const Tensor& input, const Tensor& weight, const Tensor& weight_scale,

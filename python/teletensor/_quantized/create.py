@@ -18,8 +18,8 @@ from .._quantized_names import (
     quint8,
 )  # fmt: skip # isort: skip
 from . import calls  # noqa: F401 - the operators on quantized tensors
-from .quantizer import Quantizer, check_quantized_dtype, check_zero_point
-from .tensor import QuantizedTensor, wrapped
+from .quantizer import Quantizer, aten_name, check_quantized_dtype, check_zero_point
+from .tensor import QuantizedTensor, of_bytes, wrapped
 
 _NAMES = {_C.float16: "Half", _C.bfloat16: "BFloat16", _C.float64: "Double"}
 
@@ -50,7 +50,7 @@ def quantize_per_tensor(
         input: a tensor, or a list of tensors with as many entries of ``scale`` and ``zero_point``.
         scale: a number, or a tensor with one number, which is not read.
         zero_point: an integer, likewise.
-        dtype: torch.quint8, torch.qint8 or torch.qint32.
+        dtype: torch.quint8, torch.qint8, torch.qint32, torch.quint4x2 or torch.quint2x4.
         tensors, scales, zero_points: the arguments of a list, by these names.
 
     Raises:
@@ -110,10 +110,13 @@ def quantize_per_channel(input: Tensor, scales: Tensor, zero_points: Tensor, axi
 
     Raises:
         RuntimeError: the input is not float32, or sizes do not match.
+        NotImplementedError: integers of 4 or 2 bits with zero points of an integer dtype.
     """
     dtype = check_quantized_dtype(dtype, "quantize_per_channel")
     input = _check_input(input, "quantize_per_channel")
     _check_channels(input, scales, zero_points, axis, "quantize_per_channel")
+    if dtype.per_byte > 1 and not zero_points.is_floating_point():
+        raise NotImplementedError(f"\"quantize_tensor_per_channel_affine\" not implemented for '{aten_name(dtype)}'")
     quantizer = channel_quantizer(dtype, scales, zero_points, axis, input.dim())
     return wrapped(quantizer.quantize(input), quantizer)
 
@@ -245,9 +248,24 @@ def q_per_channel_axis(input: Tensor) -> int:
 
 def of_parameters(ints: Tensor, parameters: tuple) -> QuantizedTensor:
     """The tensor of a file: integers and (scheme, scale, zero point[, axis])."""
-    dtype, scheme = _of_ints(ints), parameters[0]
+    return wrapped(ints, _quantizer_of(_of_ints(ints), parameters, ints.dim()))
+
+
+def of_packed_parameters(packed: Tensor, dtype: QuantizedDType, shape: tuple, parameters: tuple) -> QuantizedTensor:
+    """The tensor of a file with integers of 4 or 2 bits, whose bytes may be followed by others."""
+    count = 1
+    for size in shape:
+        count *= size
+    needed = -(-count // dtype.per_byte)
+    if packed.numel() < needed:
+        raise RuntimeError(f"expected {needed} bytes of integers, got {packed.numel()}")
+    return of_bytes(packed[:needed].clone(), shape, _quantizer_of(dtype, parameters, len(shape)))
+
+
+def _quantizer_of(dtype: QuantizedDType, parameters: tuple, dims: int) -> Quantizer:
+    scheme = parameters[0]
     if scheme == per_tensor_affine and len(parameters) == 3:
-        return wrapped(ints, Quantizer(dtype, float(parameters[1]), int(parameters[2])))
+        return Quantizer(dtype, float(parameters[1]), int(parameters[2]))
     if scheme not in (per_channel_affine, per_channel_affine_float_qparams) or len(parameters) != 4:
         raise RuntimeError(f"Can't deserialize quantized tensor with qscheme {scheme}")
-    return wrapped(ints, channel_quantizer(dtype, *parameters[1:], ints.dim()))
+    return channel_quantizer(dtype, *parameters[1:], dims)

@@ -112,11 +112,9 @@ def _quantize_int32(scaled: Tensor, zero_point: int | Tensor) -> Tensor:
 
 
 def check_quantized_dtype(dtype: Any, what: str) -> QuantizedDType:
-    """Returns the dtype. Raises RuntimeError if it is not quantized, NotImplementedError if no tensor has it."""
+    """Returns the dtype. Raises RuntimeError if it is not quantized."""
     if not isinstance(dtype, QuantizedDType):
         raise RuntimeError(f"[{what}] expected a quantized dtype such as torch.quint8, got {dtype}")
-    if dtype.stored is None:
-        raise NotImplementedError(f"[{what}] there are no tensors of {dtype!r}; expected torch.quint8, torch.qint8 or torch.qint32")
     return dtype
 
 

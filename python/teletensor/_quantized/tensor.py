@@ -1,4 +1,4 @@
-"""QuantizedTensor: a tensor of torch.quint8, torch.qint8 or torch.qint32."""
+"""QuantizedTensor: a tensor of torch.quint8, torch.qint8, torch.qint32, torch.quint4x2 or torch.quint2x4."""
 
 from __future__ import annotations
 
@@ -45,9 +45,13 @@ class QuantizedTensor(Tensor):
     @staticmethod
     def run_engine_call(name: str, arguments: list, into: list | None) -> Any:
         """Computes an operator of the engine of which an argument is quantized."""
-        if name not in handlers:
+        if name not in handlers or (into and any(isinstance(t, FewBitsTensor) for t in into)):
             raise not_implemented(name)
         return handlers[name](arguments, into)
+
+    def rows(self, indices: Tensor) -> Tensor:
+        """The integers of the rows of a matrix with these indices, which the engine checks."""
+        return self._ints.index_select(0, indices)
 
     # -- what it is
 
@@ -259,8 +263,73 @@ class QuantizedTensor(Tensor):
 QuantizedTensor.__module__ = "teletensor"
 
 
+class FewBitsTensor(QuantizedTensor):
+    """A tensor of integers of 4 or 2 bits, several per byte. It cannot be written to, and its views are copies."""
+
+    _packed: Tensor  # uint8, one dimension
+
+    @property
+    def _ints(self) -> Tensor:  # type: ignore[override]
+        """The integers, one per byte."""
+        return unpacked(self._packed, self.dtype.per_byte)[: self.numel()].reshape(self.shape)
+
+    def rows(self, indices: Tensor) -> Tensor:
+        """The integers of rows, of which only the bytes are read if each row has bytes of its own."""
+        per_byte, columns = self.dtype.per_byte, self.shape[1]
+        if columns % per_byte:
+            return super().rows(indices)
+        table = self._packed.reshape(self.shape[0], columns // per_byte)
+        return unpacked(table.index_select(0, indices), per_byte).reshape(-1, columns)
+
+    def int_repr(self) -> Tensor:
+        """The bytes with the integers, in one dimension, as in PyTorch."""
+        return self._packed.clone()
+
+    def data_ptr(self) -> Any:
+        """data_ptr() of the bytes."""
+        return self._packed.data_ptr()
+
+    def untyped_storage(self) -> Any:
+        """The bytes."""
+        return self._packed.untyped_storage()
+
+
+FewBitsTensor.__module__ = "teletensor"
+
+
+def unpacked(packed: Tensor, per_byte: int) -> Tensor:
+    """The integers of bytes in one dimension, those in the lowest bits of a byte first."""
+    bits = 8 // per_byte
+    return _C.torch.stack([(packed >> (i * bits)) & (2**bits - 1) for i in range(per_byte)], -1).reshape(-1)
+
+
+def _packed(ints: Tensor, per_byte: int) -> Tensor:
+    """The bytes of uint8 integers, in the order of the elements; the last one's unused bits are 0."""
+    flat = ints.reshape(-1)
+    missing = -flat.numel() % per_byte
+    if missing:
+        flat = _C.torch.cat([flat, _C.torch.zeros(missing, dtype=_C.uint8, device=flat.device)])
+    columns, packed = flat.reshape(-1, per_byte), None
+    for i in range(per_byte):
+        part = columns[:, i] << (i * (8 // per_byte))
+        packed = part if packed is None else packed | part
+    return packed  # type: ignore[return-value]
+
+
+def of_bytes(packed: Tensor, shape: tuple, quantizer: Quantizer) -> FewBitsTensor:
+    """The tensor of 4 or 2 bits with these bytes, which it shares."""
+    strides = [1]
+    for size in reversed(shape[1:]):
+        strides.insert(0, strides[0] * max(size, 1))
+    made = _C._make_wrapper(FewBitsTensor, shape, strides[: len(shape)] if shape else [], 0, _C.uint8, packed.device)
+    made._packed, made._quantizer = packed, quantizer
+    return made
+
+
 def wrapped(ints: Tensor, quantizer: Quantizer) -> QuantizedTensor:
-    """The quantized tensor with these integers, which it shares."""
+    """The quantized tensor with these integers, which it shares; those of 4 or 2 bits are copied."""
+    if quantizer.dtype.per_byte > 1:
+        return of_bytes(_packed(ints, quantizer.dtype.per_byte), tuple(ints.shape), quantizer)
     made = _C._make_wrapper(QuantizedTensor, ints.shape, ints.stride(), ints.storage_offset(), ints.dtype, ints.device)
     made._ints, made._quantizer = ints, quantizer
     return made

@@ -89,7 +89,9 @@ class StorageType:
     def __init__(self, name: str) -> None:
         self._name, self._dtype = name, _C.uint8
         if name != "UntypedStorage":
-            self._dtype = QUANTIZED[name].stored if name in QUANTIZED else DTYPES[name]
+            found = QUANTIZED.get(name)
+            # Only the storage says that bytes are integers of 4 or 2 bits.
+            self._dtype = DTYPES[name] if found is None else found if found.per_byte > 1 else found.stored
 
     @property
     def dtype(self) -> _C.dtype:

@@ -7,7 +7,7 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
-from .._quantized_names import qscheme
+from .._quantized_names import QuantizedDType, qscheme
 from ..storage import TypedStorage
 from ._constructor import Constructor, is_registered
 from ._errors import LoadError, damaged, require
@@ -28,7 +28,7 @@ def _checked_ints(values, what: str) -> list[int]:
 def _view(storage, offset, size, stride, dtype: _C.dtype | None = None) -> Tensor:
     require(isinstance(storage, TypedStorage), "a storage", storage)
     require(type(offset) is int and 0 <= offset < 2**63, "a storage offset", offset)
-    require(dtype is None or type(dtype) is _C.dtype, "a dtype", dtype)
+    require(type(dtype or storage.dtype) is _C.dtype, "a dtype", dtype or storage.dtype)
     size, stride = _checked_ints(size, "sizes"), _checked_ints(stride, "strides")
     require(len(size) == len(stride), "as many strides as sizes", f"{len(size)} sizes and {len(stride)} strides")
     try:
@@ -198,21 +198,34 @@ def set_tensor_state(tensor: Tensor, state) -> None:
     _C.become(tensor, _view(*state))
 
 
+def _packed_integers(storage, offset, size, stride) -> Tensor:
+    """The bytes of a contiguous tensor of integers of 4 or 2 bits."""
+    expected = 1
+    for count, step in zip(reversed(_checked_ints(size, "sizes")), reversed(_checked_ints(stride, "strides"))):
+        require(count == 1 or step == expected, "contiguous integers of 4 or 2 bits", stride)
+        expected *= max(count, 1)
+    require(offset == 0 and len(size) == len(stride) and expected < 2**63, "contiguous integers of 4 or 2 bits", offset)
+    return _view(storage, 0, (storage.nbytes(),), (1,), _C.uint8)
+
+
 def rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_grad, hooks) -> Tensor:
     """``_rebuild_qtensor``: integers, and how they represent numbers: (scheme, scale, zero point[, axis])."""
-    from .._quantized.create import of_parameters
+    from .._quantized.create import of_packed_parameters, of_parameters
 
-    ints = _finish(_view(storage, offset, size, stride), requires_grad, hooks)
+    require(isinstance(storage, TypedStorage), "a storage", storage)
+    few_bits = isinstance(storage.dtype, QuantizedDType)
+    ints = _packed_integers(storage, offset, size, stride) if few_bits else _view(storage, offset, size, stride)
+    ints, shape = _finish(ints, requires_grad, hooks), _checked_ints(size, "sizes")
     p = quantizer_params
     valid = type(p) is tuple and len(p) in (3, 4) and isinstance(p[0], qscheme)
     if valid and len(p) == 3:
         valid = isinstance(p[1], float) and type(p[2]) is int and abs(p[2]) < 2**31
     elif valid:
-        valid = all(isinstance(t, Tensor) and t.dim() == 1 for t in p[1:3]) and type(p[3]) is int and 0 <= p[3] < ints.dim()
-        valid = valid and p[1].numel() == p[2].numel() == ints.shape[p[3]]
+        valid = all(isinstance(t, Tensor) and t.dim() == 1 for t in p[1:3]) and type(p[3]) is int and 0 <= p[3] < len(shape)
+        valid = valid and p[1].numel() == p[2].numel() == shape[p[3]]
     require(valid, "a scheme, scales and zero points", p)
     try:
-        return of_parameters(ints, p)
+        return of_packed_parameters(ints, storage.dtype, tuple(shape), p) if few_bits else of_parameters(ints, p)
     except _C.OutOfMemoryError:
         raise
     except RuntimeError as error:
@@ -256,10 +269,12 @@ def not_implemented(name: str) -> Callable:
 def _reduce_quantized(tensor: Any, storage: Any) -> tuple:
     q = tensor._quantizer
     parameters = (q.scheme, *q.numbers()) if q.axis is None else (q.scheme, q.scale, q.zero_point, q.axis)
-    where = (tensor._ints.storage_offset(), tuple(tensor.shape), tuple(tensor._ints.stride()))
+    few_bits = q.dtype.per_byte > 1
+    ints = tensor._packed if few_bits else tensor._ints
+    where = (0 if few_bits else ints.storage_offset(), tuple(tensor.shape), tuple((tensor if few_bits else ints).stride()))
     if tensor.device.type == "meta":
         raise NotImplementedError("[save] a quantized tensor on the meta device has no integers to write")
-    return "torch._utils _rebuild_qtensor", (storage(tensor._ints, q.dtype), *where, parameters, False, OrderedDict())
+    return "torch._utils _rebuild_qtensor", (storage(ints, q.dtype), *where, parameters, False, OrderedDict())
 
 
 def _reduce_sparse(tensor: Any) -> tuple:

@@ -22,7 +22,8 @@ class StorageMaker:
 
     def make(self, dtype: _C.dtype, nbytes: int, location: str, read) -> TypedStorage:
         """A storage of elements of a dtype. `read`: a function that returns its bytes."""
-        device = self._placement.device(location)
+        device, kept = self._placement.device(location), dtype
+        dtype = getattr(dtype, "stored", dtype)  # the bytes of integers of 4 or 2 bits
         if device.type == "meta" or location == "meta":
             untyped = UntypedStorage._of(_C.torch.empty(nbytes // dtype.itemsize, dtype=dtype, device="meta"))
         elif _settings.state.skips_data:
@@ -38,7 +39,7 @@ class StorageMaker:
             untyped = UntypedStorage._of(_uploaded(data, kind, nbytes // kind.itemsize, device))
         if untyped.device.type != "meta" or location != "meta":
             untyped = self._placement.place(untyped, location)
-        return TypedStorage(wrap_storage=untyped, dtype=dtype)
+        return TypedStorage(wrap_storage=untyped, dtype=kept)
 
 
 def _uploaded(data, dtype: _C.dtype, count: int, device: _C.device) -> _C.Tensor:

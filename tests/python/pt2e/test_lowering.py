@@ -9,14 +9,14 @@ from tests.python.pt2e.test_graphs import converted
 
 LOWERED = {
     # case: the operators of the lowered graph
-    "mlp-xnnpack": {"int8_linear": 2, "requantize": 2},
-    "mlp-xnnpack-channels": {"int8_linear": 2, "requantize": 2},
+    "mlp-xnnpack": {"int8_linear_quantized": 2},
+    "mlp-xnnpack-channels": {"int8_linear_quantized": 2},
     "mlp-xnnpack-dynamic": {"int8_linear_dynamic": 2},
-    "mlp-x86": {"int8_linear": 2, "requantize": 1},
+    "mlp-x86": {"int8_linear_quantized": 1, "int8_linear": 1},
     "mlp-x86-dynamic": {"int8_linear_dynamic": 2},
-    "conv_bn-xnnpack-channels": {"int8_convolution": 1, "int8_linear": 1, "requantize": 2},
-    "residual-x86": {"int8_convolution": 2, "int8_linear": 1, "requantize": 1},
-    "cat-x86": {"int8_convolution": 2, "requantize": 2},
+    "conv_bn-xnnpack-channels": {"int8_convolution_quantized": 1, "int8_linear_quantized": 1},
+    "residual-x86": {"int8_convolution_quantized": 1, "int8_convolution": 1, "int8_linear": 1},
+    "cat-x86": {"int8_convolution_quantized": 2},
 }
 
 

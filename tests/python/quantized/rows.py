@@ -1,6 +1,6 @@
 """Expressions of quantized tensors and operators, one per line. record.py stores PyTorch's values.
 
-Names: x, y, v (float32), q, r (quint8), s (qint8), p, e (a scale per channel), i (qint8, 4 dimensions), u (quint8, 4
+Names: x, y, v (float32), q, r (quint8), s (qint8), p, e, few (a scale per channel), i (qint8, 4 dimensions), u (quint8, 4
 dimensions), unit (packed weights of the identity), Q and D (torch.ops.quantized and quantized_decomposed), F.
 """
 
@@ -285,6 +285,21 @@ Q.embedding_bag_4bit_prepack(x)
 Q.embedding_bag_4bit_unpack(Q.embedding_bag_4bit_prepack(x))
 Q.embedding_bag_2bit_prepack(x)
 Q.embedding_bag_4bit_rowwise_offsets(Q.embedding_bag_4bit_prepack(x), torch.tensor([2, 0, 2]), torch.tensor([0, 1]))
+torch.quantize_per_tensor(x, 0.1, 3, torch.quint4x2)
+torch.quantize_per_tensor(x[:, :3].reshape(-1)[:5], 0.1, 3, torch.quint4x2)
+torch.quantize_per_tensor(x, 0.5, 1, torch.quint2x4)
+torch.quantize_per_channel(x, torch.tensor([0.1, 0.2, 0.3]), torch.tensor([1, 2, 3]), 0, torch.quint4x2)
+[few, few.dequantize(), few.dtype, few.type(), few.element_size(), few.nbytes, few.qscheme()]
+str(few)
+few == few
+few.view(3, 4)
+few.fill_(1)
+few.copy_(x)
+torch.cat([few, few])
+few.t()
+Q.embedding_4bit(Q.embedding_bag_prepack(few), torch.tensor([2, 0, 2]), False)
+Q.embedding_bag_4bit(Q.embedding_bag_prepack(few), torch.tensor([2, 0, 2]), torch.tensor([0, 1]))
+Q.embedding_bag_4bit(Q.embedding_bag_prepack(few), torch.tensor([2, 0, 2]), torch.tensor([0, 1]), per_sample_weights=torch.ones(3) / 2)
 Q.quantized_lstm_cell_dynamic(x, [x, y], *cells(4), v16, v16)
 Q.quantized_gru_cell_dynamic(x, y, *cells(3), v16, v16)
 Q.quantized_rnn_tanh_cell_dynamic(x, y, *cells(1), v16, v16)
@@ -360,6 +375,7 @@ def names(torch: ModuleType) -> dict[str, Any]:
         "s": torch.quantize_per_tensor(y, 0.01, 0, torch.qint8), "p": torch.quantize_per_channel(y, *channel, torch.qint8),
         "e": torch.quantize_per_channel(x, v, torch.tensor([3.0, 20.5, 30.0]), 0, torch.quint8), "i": fours,
         "i4": torch.quantize_per_channel(fours.dequantize(), torch.tensor([0.01, 0.02, 0.03, 0.04]), torch.zeros(4).long(), 0, torch.qint8),
+        "few": torch.quantize_per_channel(x, v / 9, torch.tensor([3.0, 0.5, 7.25]), 0, torch.quint4x2),
         "u": torch.quantize_per_tensor(pseudo(2, 4, 4, 4), 0.01, 110, torch.quint8),
         "big": torch.quantize_per_tensor(pseudo(5, 200, step=977), 0.01, 120, torch.quint8),
         "wide": torch.quantize_per_tensor(pseudo(19, 200, step=433), 0.01, 0, torch.qint8),

@@ -108,6 +108,11 @@ def test_integer_products_are_exact(torch, m, n, k):
     assert torch.equal(found.to(torch.int64), ((a.double() - 100) @ (b.double() - points.double().reshape(-1, 1)).t()).to(torch.int64))
     for _ in range(2):  # with weights that are packed and kept
         assert torch.equal(_C.ops.int8_linear(a, b, 100, points), found)
+    scale, bias = torch.rand(n) * 20 / k**0.5 / 128**2, torch.randn(n)
+    for output in ((0.1, 30, 0, 255, False), (0.07, -3, -3, 127, True)):
+        for bias_ in (bias, None):
+            requantized = _C.ops.requantize(found, scale, 0.0 if bias_ is None else bias_, *output)
+            assert torch.equal(_C.ops.int8_linear_quantized(a, b, 100, points, scale, bias_, *output), requantized)
     b.copy_(b.flip(1))
     assert torch.equal(_C.ops.int8_linear(a.flip(1), b, 100, points), found)
     signed = a.to(torch.int16).sub(128).to(torch.int8)
@@ -135,6 +140,15 @@ def test_integer_convolutions_are_exact(torch, channels, kernel, space):
         last = x.movedim(1, -1).contiguous().movedim(-1, 1)
         for _ in range(2):  # with channels last, and weights that are packed and kept
             assert torch.equal(_C.ops.int8_convolution(last, w, 77, points, *lists, groups).double(), expected)
+        scale, bias = torch.rand(outputs) / 128**2, torch.randn(outputs)
+        channels = [-1, *[1] * space]
+        output = (0.02, 30, 30, 255, False)
+        requantized = _C.ops.requantize(found, scale.reshape(channels), bias.reshape(channels), *output)
+        for i in (x, last):
+            result = _C.ops.int8_convolution_quantized(i, w, 77, points, *lists, groups, scale, bias, *output)
+            assert torch.equal(result, requantized) and 30 < float(result.float().mean()) < 255
+        if space == 2:
+            assert result.is_contiguous(memory_format=torch.channels_last)
     w.zero_()
     found = _C.ops.int8_convolution(x, w, 77, points.zero_(), *lists, groups)
     assert not found.any()

@@ -15,7 +15,7 @@ from ..packed import ConvPackedParams
 from ..quantizer import Quantizer
 from ..tensor import QuantizedTensor, wrapped
 from .arithmetic import centered, check_quantized, quantized_numbers
-from .linear import factors, requantized
+from .linear import factors, output_arguments
 
 _TRANSPOSED = {1: _C.ops.conv_transpose1d, 2: _C.ops.conv_transpose2d, 3: _C.ops.conv_transpose3d}
 
@@ -42,22 +42,46 @@ def _transposed_sums(x: QuantizedTensor, packed: ConvPackedParams) -> Tensor:
     return call(centered(x).to(_C.float64), w, None, stride, padding, output_padding, packed._groups, dilation).to(_C.int32)
 
 
+def _check_dims(name: str, x: QuantizedTensor, packed: ConvPackedParams) -> None:
+    dims = packed._space + 2
+    if x.dim() != dims:
+        raise RuntimeError(f"Expected activation data tensor to have {dims} dimension(s), got {x.dim()} in quantized::{name}")
+
+
+def _operands(x: QuantizedTensor, packed: ConvPackedParams) -> tuple:
+    """The operands of an integer convolution. One-dimensional ones have a height of 1, so that channels can be last."""
+    weight = packed._weight
+    stride, padding, _, dilation = packed._lists
+    ints, filters = x._ints, weight.ints
+    if packed._space == 1:
+        ints, filters = ints.unsqueeze(-2), filters.unsqueeze(-2)
+        stride, padding, dilation = [1, *stride], [0, *padding], [1, *dilation]
+    ints = ints.contiguous(memory_format=channels_last_3d if packed._space == 3 else channels_last)
+    return ints, filters, x._quantizer.zero_point, weight.zero_points, stride, padding, dilation, packed._groups
+
+
 def _sums(name: str, x: QuantizedTensor, packed: ConvPackedParams) -> tuple[Tensor, Tensor, Tensor | None]:
     """The integer sums, their scales and the bias, both in a shape that broadcasts to the sums."""
+    _check_dims(name, x, packed)
     space, weight = packed._space, packed._weight
-    if x.dim() != space + 2:
-        raise RuntimeError(f"Expected activation data tensor to have {space + 2} dimension(s), got {x.dim()} in quantized::{name}")
     scales = factors(x._quantizer, weight.scales)
     if packed._transpose:
         sums = _transposed_sums(x, packed)
         scales = scales.repeat(packed._groups) if scales.numel() > 1 else scales
     else:
-        stride, padding, _, dilation = packed._lists
-        sums = _C.ops.int8_convolution(
-            x._ints, weight.ints, x._quantizer.zero_point, weight.zero_points, stride, padding, dilation, packed._groups
-        )
+        sums = _C.ops.int8_convolution(*_operands(x, packed))
+        sums = sums.squeeze(-2) if space == 1 else sums
     bias = None if packed._bias is None else _by_channel(packed._bias, space)
     return sums, scales if scales.numel() == 1 else _by_channel(scales, space), bias
+
+
+def _quantized(name: str, x: QuantizedTensor, packed: ConvPackedParams, quantizer: Quantizer, relu: bool) -> QuantizedTensor:
+    """A convolution whose sums the engine requantizes, with its channels last in memory, as PyTorch's."""
+    _check_dims(name, x, packed)
+    scales = factors(x._quantizer, packed._weight.scales)
+    parameters = output_arguments(quantizer, relu)
+    ints = _C.ops.int8_convolution_quantized(*_operands(x, packed), scales, packed._bias, *parameters)
+    return wrapped(ints.squeeze(-2) if packed._space == 1 else ints, quantizer)
 
 
 def _channels_last(result: QuantizedTensor, space: int) -> QuantizedTensor:
@@ -70,8 +94,12 @@ def _channels_last(result: QuantizedTensor, space: int) -> QuantizedTensor:
 def _convolve(name: str, space: int, relu: bool) -> Callable:
     def convolve(x: Any, packed: Any, scale: float, zero_point: int) -> QuantizedTensor:
         check_quantized(name, x)
-        sums, scales, bias = _sums(name, x, _checked(name, packed, space))
-        return _channels_last(requantized(sums, scales, bias, Quantizer(x.dtype, scale, zero_point), relu), space)
+        packed, quantizer = _checked(name, packed, space), Quantizer(x.dtype, scale, zero_point)
+        if not packed._transpose:
+            return _quantized(name, x, packed, quantizer, relu)
+        sums, scales, bias = _sums(name, x, packed)
+        ints = _C.ops.requantize(sums, scales, 0.0 if bias is None else bias, *output_arguments(quantizer, relu))
+        return _channels_last(wrapped(ints, quantizer), space)
 
     return convolve
 

@@ -14,22 +14,21 @@ _SMALL = 1e-8  # avoids a division by 0
 _BAG_MODES = ("sum", "mean", "max")
 
 
-def _row_parameters(packed: EmbeddingPackedParams, rows: Tensor) -> tuple[Any, Any]:
-    """Scales and zero points of rows as float32 columns."""
-    q = packed._weight._quantizer
-    found = []
-    for value in (q.scale, q.zero_point):
-        found.append(value.to(_C.float32)[rows].unsqueeze(-1) if isinstance(value, Tensor) and value.dim() else value)
-    return found[0], found[1]
-
-
 def _rows(packed: Any, indices: Tensor, name: str) -> Tensor:
     """The numbers of the table's rows with these indices, which are checked by the engine."""
     if not isinstance(packed, EmbeddingPackedParams):
         raise RuntimeError(f"[quantized::{name}] expected a table of embedding_bag_prepack, got {type(packed).__name__}")
-    flat = indices.reshape(-1)
-    scale, zero_point = _row_parameters(packed, flat)
-    return (packed._weight._ints.index_select(0, flat).to(_C.float32) - zero_point) * scale
+    flat, weight = indices.reshape(-1), packed._weight
+    q = weight._quantizer
+    scale, zero_point = (
+        v.to(_C.float32)[flat].unsqueeze(-1) if isinstance(v, Tensor) and v.dim() else v for v in (q.scale, q.zero_point)
+    )
+    ints = weight.rows(flat).to(_C.float32)
+    if weight.dtype.per_byte == 1:
+        return (ints - zero_point) * scale
+    # Tables of 4 and 2 bits have their scales and smallest numbers in float16.
+    scale, low = (_C.torch.as_tensor(v, dtype=_C.float32).to(_C.float16).to(_C.float32) for v in (scale, -zero_point * scale))
+    return ints * scale + low
 
 
 def _check_unpruned(name: str, pruned: bool, mapping: Any = None) -> None:

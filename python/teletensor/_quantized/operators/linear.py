@@ -20,15 +20,11 @@ def factors(quantizer: Quantizer, scales: Tensor) -> Tensor:
     return scales * (scale.to(_C.float32) if isinstance(scale, Tensor) else single(scale))
 
 
-def requantized(
-    sums: Tensor, scales: Tensor, bias: Tensor | None, quantizer: Quantizer, relu: bool
-) -> QuantizedTensor:
-    """The integer sums times scales, plus bias, as a quantized tensor."""
+def output_arguments(quantizer: Quantizer, relu: bool) -> tuple[float, int, int, int, bool]:
+    """The last arguments of operators that requantize: the result's scale, zero point, limits and whether it is signed."""
     low, high = limited(quantizer, relu)
     scale, zero_point = quantizer.numbers()
-    is_signed = quantizer.dtype.limits[0] < 0
-    bias = 0.0 if bias is None else bias  # type: ignore[assignment]
-    return wrapped(_C.ops.requantize(sums, scales, bias, scale, zero_point, low, high, is_signed), quantizer)
+    return scale, zero_point, low, high, quantizer.dtype.limits[0] < 0
 
 
 def _checked(name: str, packed: Any) -> LinearPackedParams:
@@ -37,25 +33,28 @@ def _checked(name: str, packed: Any) -> LinearPackedParams:
     return packed
 
 
-def _sums(name: str, x: Any, packed: Any) -> tuple[Tensor, Tensor, Tensor | None]:
-    """The integer sums, their scales and the bias."""
+def _operands(name: str, x: Any, packed: Any) -> tuple[tuple, Tensor, Tensor | None]:
+    """The operands of an integer product, the scales of its sums and the bias."""
     check_quantized(name, x)
     packed = _checked(name, packed)
     weight = packed._weight
-    sums = _C.ops.int8_linear(x._ints, weight.ints, x._quantizer.zero_point, weight.zero_points)
-    return sums, factors(x._quantizer, weight.scales), packed._bias
+    operands = (x._ints, weight.ints, x._quantizer.zero_point, weight.zero_points)
+    return operands, factors(x._quantizer, weight.scales), packed._bias
 
 
-def _numbers(sums: Tensor, scales: Tensor, bias: Tensor | None) -> Tensor:
-    numbers = _C.ops.dequantize_affine(sums, scales, 0)
+def _numbers(name: str, x: Any, packed: Any) -> Tensor:
+    """The results as numbers of float32."""
+    operands, scales, bias = _operands(name, x, packed)
+    numbers = _C.ops.dequantize_affine(_C.ops.int8_linear(*operands), scales, 0)
     return numbers if bias is None else numbers + bias
 
 
 def _linear(name: str, relu: bool) -> None:
     @kernel(name)
     def linear(x: Any, packed: Any, scale: float, zero_point: int) -> QuantizedTensor:
-        sums, scales, bias = _sums(name, x, packed)
-        return requantized(sums, scales, bias, Quantizer(x.dtype, scale, zero_point), relu)
+        operands, scales, bias = _operands(name, x, packed)
+        quantizer = Quantizer(x.dtype, scale, zero_point)
+        return wrapped(_C.ops.int8_linear_quantized(*operands, scales, bias, *output_arguments(quantizer, relu)), quantizer)
 
 
 _linear("linear", relu=False)
@@ -65,7 +64,7 @@ _linear("linear_relu", relu=True)
 @kernel("linear_leaky_relu")
 def linear_leaky_relu(x: Any, packed: Any, scale: float, zero_point: int, negative_slope: float) -> QuantizedTensor:
     """leaky_relu of a linear layer, quantized."""
-    numbers = _C.ops.leaky_relu(_numbers(*_sums("linear_leaky_relu", x, packed)), negative_slope)
+    numbers = _C.ops.leaky_relu(_numbers("linear_leaky_relu", x, packed), negative_slope)
     quantizer = Quantizer(x.dtype, scale, zero_point)
     return wrapped(quantizer.quantize(numbers), quantizer)
 
@@ -74,7 +73,7 @@ def linear_leaky_relu(x: Any, packed: Any, scale: float, zero_point: int, negati
 def linear_tanh(x: Any, packed: Any, scale: float, zero_point: int) -> QuantizedTensor:
     """tanh of a linear layer, quantized."""
     quantizer = Quantizer(x.dtype, scale, zero_point)
-    return wrapped(quantizer.quantize(_C.torch.tanh(_numbers(*_sums("linear_tanh", x, packed)))), quantizer)
+    return wrapped(quantizer.quantize(_C.torch.tanh(_numbers("linear_tanh", x, packed))), quantizer)
 
 
 def dynamic(name: str, x: Tensor, packed: Any, reduce_range: bool, relu: bool = False) -> Tensor:
@@ -102,7 +101,7 @@ def linear_relu_dynamic(x: Tensor, packed: Any, reduce_range: bool) -> Tensor:
 
 def _from_floats(name: str, x: Tensor, scale: float, zero_point: int, packed: Any) -> Tensor:
     quantizer = Quantizer(quint8, scale, zero_point)
-    return _numbers(*_sums(name, wrapped(quantizer.quantize(x.detach()), quantizer), packed))
+    return _numbers(name, wrapped(quantizer.quantize(x.detach()), quantizer), packed)
 
 
 @kernel("linear_with_input_q_dq_qweight_dq_output_fp32")

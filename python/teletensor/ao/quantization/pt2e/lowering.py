@@ -83,12 +83,11 @@ class _Lowering:
             return last, relu, user if user.args[5] in _EIGHT_BITS else None
         return last, relu, None
 
-    def _scales(self, x: _Quantized, w: _Quantized, rank: int) -> tuple[Tensor, Tensor]:
+    def _scales(self, x: _Quantized, w: _Quantized) -> tuple[Tensor, Tensor]:
         """The scale of sums of products, for the result's channels, and the weight's zero points."""
         scale = w.scale if isinstance(w.scale, Tensor) else _C.tensor([w.scale])
         points = w.zero_point if isinstance(w.zero_point, Tensor) else _C.tensor([w.zero_point])
-        scale = (scale.to(_C.float64) * x.scale).to(_C.float32)
-        return scale.reshape(-1, *(1,) * (rank - 2)) if rank > 2 else scale, points.to(_C.int32)
+        return (scale.to(_C.float64) * x.scale).to(_C.float32), points.to(_C.int32)
 
     def layer(self, node: Node) -> None:
         """Replaces a linear layer or a convolution with quantized input and weight."""
@@ -104,26 +103,21 @@ class _Lowering:
         if convolution and (value is None or value.dim() != rank):
             return  # one image without a batch, for which there is no kernel
         last, relu, quantize = self._tail(node)
-        with self.graph.inserting_before(node):
-            scale, points = self._scales(x, w, rank)
-            weight_points = 0 if not bool(points.any()) else self._tensor("_weight_zero_points", points)
-            sums = self._sums(node, convolution, x, w, weight_points, rank)
-            scale_node = self._tensor("_scale_of_sums", scale)
-            bias = argument(node, 2)
-            if bias is not None and rank > 2:
-                bias = self.graph.call_function(ops.aten.reshape.default, (bias, [-1] + [1] * (rank - 2)))
-            if bias is None:
-                bias = self._tensor("_no_bias", _C.torch.zeros(1))
         with self.graph.inserting_before(quantize or last):
+            scale, points = self._scales(x, w)
+            weight_points = 0 if not bool(points.any()) else self._tensor("_weight_zero_points", points)
+            name, operands = self._operands(node, convolution, x, w, weight_points, rank)
+            bias = argument(node, 2)
             if quantize is not None:
                 out_scale, out_point, low, high, dtype = quantize.args[1:6]
                 low = min(max(low, out_point), high) if relu else low
-                arguments = (sums, scale_node, bias, out_scale, out_point, low, high, dtype == _C.int8)
-                result = self.graph.call_function(ops.teletensor.requantize.default, arguments)
+                scale_node = self._tensor("_scale_of_sums", scale)
+                arguments = (*operands, scale_node, bias, out_scale, out_point, low, high, dtype == _C.int8)
+                result = self.graph.call_function(getattr(ops.teletensor, f"{name}_quantized").default, arguments)
                 quantize.replace_all_uses_with(result)
             else:
-                scaled = self.graph.call_function(ops.aten.mul.Tensor, (sums, scale_node))
-                result = self.graph.call_function(ops.aten.add.Tensor, (scaled, bias))
+                sums = self.graph.call_function(getattr(ops.teletensor, name).default, operands)
+                result = self._numbers(sums, scale, bias, rank)
                 if relu:
                     result = self.graph.call_function(ops.aten.relu.default, (result,))
                 if value is not None and value.dtype != _C.float32:  # a model in float16 or bfloat16
@@ -131,15 +125,28 @@ class _Lowering:
                 last.replace_all_uses_with(result)
         self.count += 1
 
-    def _sums(self, node: Node, convolution: bool, x: _Quantized, w: _Quantized, points: Any, rank: int) -> Node:
+    def _numbers(self, sums: Node, scale: Tensor, bias: Node | None, rank: int) -> Node:
+        """Sums times their scale, plus the bias, as float32."""
+        channels = (-1, *(1,) * (rank - 2))
+        result = self.graph.call_function(ops.aten.mul.Tensor, (sums, self._tensor("_scale_of_sums", scale.reshape(channels))))
+        if bias is None:
+            return result
+        if rank > 2:
+            bias = self.graph.call_function(ops.aten.reshape.default, (bias, list(channels)))
+        return self.graph.call_function(ops.aten.add.Tensor, (result, bias))
+
+    def _operands(
+        self, node: Node, convolution: bool, x: _Quantized, w: _Quantized, points: Any, rank: int
+    ) -> tuple[str, tuple]:
+        """The engine's operator with integer sums, and its arguments."""
+        operands = (x.node, w.node, x.zero_point, points)
         if not convolution:
-            return self.graph.call_function(ops.teletensor.int8_linear.default, (x.node, w.node, x.zero_point, points))
+            return "int8_linear", operands
         dims = rank - 2
         stride, padding, dilation = (argument(node, i, d) for i, d in ((3, 1), (4, 0), (5, 1)))
         sizes = [list(v) if isinstance(v, (list, tuple)) else [v] * dims for v in (stride, padding, dilation)]
         sizes = [v * dims if len(v) == 1 else v for v in sizes]
-        arguments = (x.node, w.node, x.zero_point, points, *sizes, argument(node, 6, 1))
-        return self.graph.call_function(ops.teletensor.int8_convolution.default, arguments)
+        return "int8_convolution", (*operands, *sizes, argument(node, 6, 1))
 
     def _dynamic(self, node: Node, w: _Quantized) -> None:
         """Replaces a linear layer whose input is quantized when the model runs."""

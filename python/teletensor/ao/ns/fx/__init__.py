@@ -1,0 +1,1 @@
+"""torch.ao.ns.fx: measures of the difference of two values."""
