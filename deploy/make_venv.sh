@@ -14,12 +14,12 @@ fi
 
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 echo "$root/build/python" >"$site/teletensor.pth"
-cat >.venv/bin/teletensor <<EOF
-#!$root/.venv/bin/python
-import sys
-
+# Finds the interpreter beside it, so that it works in a checkout that was moved.
+cat >.venv/bin/teletensor <<'EOF'
+#!/bin/sh
+exec "$(dirname "$0")/python" -P -c 'import sys
+sys.argv[0] = "teletensor"
 from teletensor.cli import main
-
-sys.exit(main())
+sys.exit(main())' "$@"
 EOF
 chmod +x .venv/bin/teletensor
