@@ -5,12 +5,8 @@ set -euo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "$0")")/..")
 cd "$root"
 
-[[ -x .venv/bin/python ]] || { echo "venv: creating .venv"; python3 -m venv .venv; }
-if ! cmp -s deploy/requirements.txt .venv/requirements.txt; then
-  echo "venv: installing $(grep -v '^#' deploy/requirements.txt | xargs)"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r deploy/requirements.txt
-  cp deploy/requirements.txt .venv/requirements.txt
-fi
+. deploy/common.sh
+install_requirements .venv deploy/requirements.txt
 
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 echo "$root/build/python" >"$site/teletensor.pth"

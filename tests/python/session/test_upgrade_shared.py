@@ -401,6 +401,33 @@ def test_rights_and_quotas_are_those_of_before(engine_with_principals, clients):
             os.kill(int(pid), signal.SIGTERM)
 
 
+def test_exports_of_ended_sessions_stay_charged(engine_with_principals, clients):  # noqa: F811
+    engine = engine_with_principals
+    alice, root = user(engine.file, "add", "alice", "--memory", "96MB"), user(engine.file, "add", "root", "--role", "operator")
+    engine.start()
+    exporting, other = clients(engine, alice), clients(engine, alice)
+    exporting("import teletensor.multiprocessing; from multiprocessing.reduction import ForkingPickler")
+    exported = exporting(f"bytes(ForkingPickler.dumps(torch.ones({64 * MIB}, dtype=torch.uint8))).hex()")
+    exporting("torch.synchronize()")
+    exporting.end()
+    other("import pickle, teletensor.multiprocessing")
+    allocate = f"x = torch.ones({48 * MIB}, dtype=torch.uint8); torch.synchronize(); x[0].item(); del x"
+    eventually(lambda: "session 1 ended" in engine.text())
+    assert "OutOfMemoryError" in str(other(allocate))
+    pid = None
+    try:
+        for _ in range(2):
+            upgraded = run("--address", engine.address, "--token", root, "--admin-token", root, "upgrade")
+            assert upgraded.returncode == 0, upgraded.stderr
+            pid = upgraded.stdout.split()[1]
+            assert "OutOfMemoryError" in str(other(allocate))
+        assert other(f"pickle.loads(bytes.fromhex('{exported}')).sum().item()") == 64 * MIB
+        assert other(allocate) is None  # received, and released since
+    finally:
+        if pid is not None:
+            os.kill(int(pid), signal.SIGTERM)
+
+
 SAVE = (
     BEGIN
     + """
