@@ -296,7 +296,11 @@ for each in profiled, recorded, hooked:
     print("ended", flush=True)
     sys.stdin.readline()
 """
-REASONS = {"profiled": "a profile is being recorded", "recorded": "it records a memory history", "hooked": "it is inside saved_tensors_hooks"}
+REASONS = {
+    "profiled": "a profile is being recorded",
+    "recorded": "it records a memory history",
+    "hooked": "it is inside saved_tensors_hooks",
+}
 
 
 def test_what_cannot_be_passed_on_is_named_and_goes_on(tmp_path):
