@@ -5,21 +5,17 @@ set -euo pipefail
 root=$(readlink -f "$(dirname "$(readlink -f "$0")")/..")
 cd "$root"
 
-[[ -x .venv/bin/python ]] || { echo "venv: creating .venv"; python3 -m venv .venv; }
-if ! cmp -s deploy/requirements.txt .venv/requirements.txt; then
-  echo "venv: installing $(grep -v '^#' deploy/requirements.txt | xargs)"
-  .venv/bin/python -m pip install --quiet --disable-pip-version-check -r deploy/requirements.txt
-  cp deploy/requirements.txt .venv/requirements.txt
-fi
+. deploy/common.sh
+install_requirements .venv deploy/requirements.txt
 
 site=$(.venv/bin/python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
 echo "$root/build/python" >"$site/teletensor.pth"
-cat >.venv/bin/teletensor <<EOF
-#!$root/.venv/bin/python
-import sys
-
+# Finds the interpreter beside it, so that it works in a checkout that was moved.
+cat >.venv/bin/teletensor <<'EOF'
+#!/bin/sh
+exec "$(dirname "$0")/python" -P -c 'import sys
+sys.argv[0] = "teletensor"
 from teletensor.cli import main
-
-sys.exit(main())
+sys.exit(main())' "$@"
 EOF
 chmod +x .venv/bin/teletensor

@@ -12,6 +12,7 @@
 set -euo pipefail
 here=$(readlink -f "$(dirname "$(readlink -f "$0")")")
 dist=$here/../dist
+. "$here/common.sh"
 previous=
 if [[ ${1:-} == --previous ]]; then previous=$(readlink -f "$2"); shift 2; fi
 (($#)) || set -- bookworm trixie testing
@@ -27,8 +28,8 @@ cp "$dist"/teletensor-*-manylinux*.whl "$dist"/teletensor_engine-*-manylinux*.wh
 try() { # SUITE
   local root=$work/$1 run=/usr/bin/python3
   # Packages of testing assume a merged /usr, which mmdebstrap of Debian 12 makes only with this hook.
-  mmdebstrap --quiet ${APT_OPTION:+--aptopt="$APT_OPTION"} --hook-dir="${MMDEBSTRAP_HOOKS:-/usr/share/mmdebstrap/hooks}/merged-usr" --variant=minbase --include=python3,python3-venv,ca-certificates,libffi8,zlib1g,libbz2-1.0,liblzma5 "$1" "$root" \
-    >"$work/log" 2>&1 || { cat "$work/log" >&2; return 1; }
+  make_debian "$1" "$root" ${APT_OPTION:+--aptopt="$APT_OPTION"} --hook-dir="${MMDEBSTRAP_HOOKS:-/usr/share/mmdebstrap/hooks}/merged-usr" \
+    --include=python3,python3-venv,ca-certificates,libffi8,zlib1g,libbz2-1.0,liblzma5
   cp -r "$work/wheels" "$root/wheels"
   cp "$here/try_wheel/"*.py "$here/try_wheel/try.sh" "$root/"
   if [[ $("$python" -c 'import sys; print("%d.%d" % sys.version_info[:2])') != $(chroot "$root" python3 -c 'import sys; print("%d.%d" % sys.version_info[:2])') ]]; then

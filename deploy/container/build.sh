@@ -18,16 +18,15 @@ while (($# > 0)); do
   esac
   shift
 done
-for program in buildah podman; do
-  command -v "$program" >/dev/null || { echo "build.sh: missing $program; install deploy/packages_container.txt" >&2; exit 1; }
-done
+. "$root/deploy/common.sh"
+require_programs deploy/packages_container.txt buildah podman
 
 folder=$(mktemp -d /tmp/teletensor-image-XXXXXX)
 trap 'rm -rf --one-file-system "$folder"' EXIT
 if ! podman image exists "$base"; then
   [[ $base == localhost/debian:bookworm ]] || { echo "build.sh: expected an image named $base" >&2; exit 1; }
   echo "image: creating $base"
-  mmdebstrap --quiet --variant=minbase bookworm "$folder/base.tar"
+  make_debian bookworm "$folder/base.tar"
   podman import --quiet "$folder/base.tar" "$base" >/dev/null
   rm "$folder/base.tar"
 fi

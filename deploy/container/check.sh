@@ -8,9 +8,8 @@ here=$(dirname "$(readlink -f "$0")")
 root=$(readlink -f "$here/../..")
 python=${PYTHON:-$root/.venv/bin/python}
 image=localhost/teletensor:latest
-for program in buildah podman podman-compose runc; do
-  command -v "$program" >/dev/null || { echo "check.sh: missing $program; install deploy/packages_container.txt" >&2; exit 1; }
-done
+. "$root/deploy/common.sh"
+require_programs deploy/packages_container.txt buildah podman podman-compose runc
 
 folder=$(mktemp -d /tmp/teletensor-container-XXXXXX)
 name=tt-$(basename "${folder,,}" | tail -c 7)  # prefix of everything that podman creates

@@ -5,6 +5,7 @@
 set -euo pipefail
 cd "$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")"
 here=$PWD/deploy/debian
+. deploy/common.sh
 python=${PYTHON:-.venv/bin/python}
 version=$(sed -n 's/^project(teletensor VERSION \([0-9.]*\).*/\1/p' CMakeLists.txt)
 packages=()
@@ -51,8 +52,9 @@ include=systemd,systemd-sysv
 for package in "${packages[@]}"; do include+=,$package; done
 # apt installs the packages with what they depend on. The hook mounts the files in the new system; the kernel removes the
 # mounts with their namespace.
-unshare --mount mmdebstrap --quiet --variant=minbase --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount --include="$include" bookworm "$root" \
-  2>"$folder/mmdebstrap.log" || { cat "$folder/mmdebstrap.log" >&2; exit 1; }
+export -f make_debian
+unshare --mount bash -euo pipefail -c 'make_debian "$@"' bash bookworm "$root" \
+  --hook-dir=/usr/share/mmdebstrap/hooks/file-mirror-automount --include="$include"
 cp "$here/check_client.py" "$root/usr/local/bin/"
 enter() { # COMMAND...; in the background, $! is the command
   exec chroot "$root" /usr/bin/env -i PATH=/usr/sbin:/usr/bin:/sbin:/bin HOME=/root DEBIAN_FRONTEND=noninteractive "$@"

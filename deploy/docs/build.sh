@@ -6,12 +6,8 @@ root=$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")
 cd "$root"
 
 deploy/install_packages.sh deploy/packages_docs.txt
-[[ -x .venv-docs/bin/python ]] || { echo "venv: creating .venv-docs"; python3 -m venv .venv-docs; }
-if ! cmp -s deploy/docs/requirements.txt .venv-docs/requirements.txt; then
-  echo "venv: installing the packages of deploy/docs/requirements.txt"
-  .venv-docs/bin/python -m pip install --quiet --disable-pip-version-check --no-deps -r deploy/docs/requirements.txt
-  cp deploy/docs/requirements.txt .venv-docs/requirements.txt
-fi
+. deploy/common.sh
+install_requirements .venv-docs deploy/docs/requirements.txt --no-deps
 
 # Not with --quiet: it hides warnings from --strict. The variable turns off an advertisement of the theme.
 log=build/docs.log

@@ -9,8 +9,8 @@ bundle=dist/gpu-bundle
 python=$(readlink -f .venv/bin/python)
 stdlib=$("$python" -c 'import sysconfig; print(sysconfig.get_paths()["stdlib"])')
 
-command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
-command -v nvcc >/dev/null || { echo "gpu-bundle: nvcc not found; install a CUDA toolkit, 12.4 or newer" >&2; exit 1; }
+. deploy/common.sh
+find_nvcc || { echo "gpu-bundle: nvcc not found; install a CUDA toolkit, 12.4 or newer" >&2; exit 1; }
 
 echo "gpu-bundle: building"
 # ARCHITECTURES=90, for example, builds a smaller bundle for one kind of machine.

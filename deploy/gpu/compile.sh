@@ -4,8 +4,8 @@
 # the kernels' logic.
 set -euo pipefail
 cd "$(readlink -f "$(dirname "$(readlink -f "$0")")/../..")"
-command -v nvcc >/dev/null || PATH=$PATH:/usr/local/cuda/bin
-command -v nvcc >/dev/null || { echo "cuda: nvcc not found; the plug-in was not compiled"; exit 0; }
+. deploy/common.sh
+find_nvcc || { echo "cuda: nvcc not found; the plug-in was not compiled"; exit 0; }
 deploy/gpu/fetch_headers.sh
 .venv/bin/python deploy/build.py ${ARCHITECTURES:+-D "TT_CUDA_ARCHITECTURES=$ARCHITECTURES"} cuda teletensor_cuda
 echo "cuda: $(du -h build-cuda/lib/libteletensor_cuda.so | cut -f1) for $(cmake -L -N build-cuda | sed -n 's/^TT_CUDA_ARCHITECTURES[^=]*=//p')"

@@ -3,7 +3,8 @@
 set -euo pipefail
 here=$(dirname "$(readlink -f "$0")")
 export PYTHON=${PYTHON:-$(readlink -f "$here/../..")/.venv/bin/python}
-command -v mpirun >/dev/null || { echo "mpi: missing mpirun; install openmpi-bin" >&2; exit 1; }
+. "$here/../common.sh"
+require_programs openmpi-bin mpirun
 out=$(mktemp)
 trap 'rm -f "$out"' EXIT
 

@@ -5,9 +5,8 @@
 set -euo pipefail
 (($# > 0)) || { echo "usage: two_nodes.sh COMMAND..." >&2; exit 2; }
 ((EUID == 0)) || { echo "two_nodes.sh: run this as root" >&2; exit 1; }
-for program in slurmctld slurmd munged; do
-  command -v "$program" >/dev/null || { echo "two_nodes.sh: missing $program; install slurm-wlm and munge" >&2; exit 1; }
-done
+. "$(dirname "$(readlink -f "$0")")/../common.sh"
+require_programs "slurm-wlm and munge" slurmctld slurmd munged
 
 folder=$(mktemp -d /tmp/teletensor-slurm-XXXXXX)
 pids=()

@@ -47,6 +47,11 @@ void MemoryHistory::start(size_t max_events) {
   charge();
 }
 
+bool MemoryHistory::is_active() const {
+  MutexLock lock(mutex_);
+  return active_;
+}
+
 void MemoryHistory::stop() {
   MutexLock lock(mutex_);
   active_ = false;

@@ -41,6 +41,7 @@ class MemoryHistory {
   void start(size_t max_events);
   // Keeps the events, and records no more.
   void stop();
+  bool is_active() const;
   void clear();
 
   void allocated(const void* p, uint64_t bytes, Device device, uint32_t site);

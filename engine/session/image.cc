@@ -7,6 +7,7 @@
 
 #include "engine/device/devices.h"
 #include "engine/memory/alloc_scope.h"
+#include "engine/memory/history.h"
 #include "engine/schema/error.h"
 
 namespace tt {
@@ -356,7 +357,8 @@ std::string unsaved(const Context& context) {
   if (context.profiler() != nullptr) return "a profile is being recorded";
   if (!context.events.empty()) return "it has recorded events of devices";
   if (context.saved_tensors != SavedTensors::kShared) return "it is inside saved_tensors_hooks";
-  if (context.account && context.account->history() != nullptr) return "it records a memory history";
+  const MemoryHistory* history = context.account ? context.account->history() : nullptr;
+  if (history != nullptr && history->is_active()) return "it records a memory history";
   return context.services.unsaved();
 }
 

@@ -185,7 +185,7 @@ def table(file: str):
 
     shown = Table(title=f"principals in {file}", title_justify="left")
     for column in ("name", "role", "recognised by", "expires", "sessions", "weight", "limits"):
-        shown.add_column(column)
+        shown.add_column(column, overflow="fold")  # nothing is cut off
     for each in _read(file):
         by = ["token"] if "token_sha256" in each else []
         by += [f"certificate {name}" for name in each.get("certificates", [])]

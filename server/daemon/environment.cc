@@ -1,5 +1,6 @@
 #include "server/daemon/environment.h"
 
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include <cstdlib>
@@ -37,6 +38,14 @@ void reexec_with_clean_env(char** argv) {
   std::error_code error;
   std::filesystem::path self = std::filesystem::read_symlink("/proc/self/exe", error);
   if (changed && !error) execv(self.c_str(), argv);  // if this fails, continue with the environment as it is
+}
+
+void forbid_core_files() {
+  // With 0, Linux still runs the program that /proc/sys/kernel/core_pattern names; with 1, it does not (core(5)).
+  rlimit limit{};
+  if (getrlimit(RLIMIT_CORE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max == 0 ? 0 : 1;
+  setrlimit(RLIMIT_CORE, &limit);
 }
 
 }  // namespace tt::server

@@ -122,6 +122,9 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_INSECURE");
   app.add_flag("--private", flags->private_engine,
                "serve one client on a unix socket: print READY, exit when standard input ends");
+  app.add_flag("--core-files", flags->core_files,
+               "allow core files after a crash, which contain tokens, keys and tensors (default: none is written)")
+      ->envname("TELETENSOR_CORE_FILES");
   app.add_flag("--open-reflection", flags->open_reflection, "serve gRPC reflection without a token")
       ->envname("TELETENSOR_OPEN_REFLECTION");
   app.add_option("--connections-per-address", flags->connections_per_address,

@@ -26,6 +26,7 @@ struct Flags {
   bool insecure = false;             // addresses beyond loopback may be without TLS
   std::filesystem::path principals;  // empty: only the two tokens
   std::filesystem::path audit_log;   // empty: none
+  bool core_files = false;
   bool open_reflection = false;
   bool no_compression = false;
   std::vector<std::string> peer_networks;             // of the other engines; empty: none

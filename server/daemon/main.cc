@@ -560,6 +560,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
 int run(int argc, char** argv) {
   Flags flags;
   if (std::optional<int> code = parse_flags(argc, argv, &flags)) return *code;
+  if (!flags.core_files) forbid_core_files();
   if (flags.is_worker()) {
     if (absl::Status status = begin_containment(); !status.ok()) return print_error(status);
     if (flags.worker_batch) lower_priority();

@@ -3,6 +3,8 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/str_cat.h"
+#include "engine/memory/account.h"
 #include "engine/schema/error.h"
 #include "server/session/image_parts.h"
 #include "server/session/sessions.h"
@@ -40,14 +42,21 @@ absl::Status Sessions::adopt_shared(Publications::FindPrincipal find, ImageBlock
   uint64_t left = source->left();
   publications_->read_image(&in, blocks, find, &left, &contents);
   for (size_t count = in.count(); count > 0; --count) {
+    const std::string name = in.text();
     std::shared_ptr<SharedTensors> tensors;
     {
       MutexLock lock(mutex_);
-      std::shared_ptr<SharedTensors>& entry = shared_[in.text()];
+      std::shared_ptr<SharedTensors>& entry = shared_[name];
       if (!entry) entry = std::make_shared<SharedTensors>();
       tensors = entry;
     }
-    tensors->read_image(&in, blocks, options_.session_memory_limit, &contents, &left);
+    std::shared_ptr<Account> account;
+    if (const absl::StatusOr<Principal> principal = find(name); principal.ok()) {
+      const uint64_t tenant = options_.tenant != 0 ? options_.tenant : Account::new_tenant();
+      account = std::make_shared<Account>(absl::StrCat("the account of ", name, "'s exports"), 0,
+                                          Account::DescribeSite{}, tenant, principal->quota);
+    }
+    tensors->read_image(&in, blocks, account, options_.session_memory_limit, &contents, &left);
   }
   check(in.at_end(), "[image] the image has more than was expected");
   uint32_t checksum = 0;

@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/cleanup/cleanup.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/new_results.h"
 #include "engine/program/poison.h"
@@ -146,12 +147,16 @@ void SharedTensors::write_image(ImageBlocks* blocks, ImageOutput* out, std::vect
   }
 }
 
-void SharedTensors::read_image(ImageInput* in, ImageBlocks* blocks, uint64_t max_bytes,
-                               std::vector<Ref<Storage>>* contents, uint64_t* left) {
+void SharedTensors::read_image(ImageInput* in, ImageBlocks* blocks, const std::shared_ptr<Account>& account,
+                               uint64_t max_bytes, std::vector<Ref<Storage>>* contents, uint64_t* left) {
   const size_t count = in->count();
   if (count == 0) return;
   const std::shared_ptr<OfferTable> offers = table();
   const uint64_t owner = offers->new_owner();
+  Context context;
+  context.account = account;
+  const absl::Cleanup close = [&context] { context.close(); };
+  const ContextScope scope(&context);
   for (size_t i = 0; i < count; ++i) {
     ReadOffer read = read_rest(in);
     if (in->flag()) {
@@ -159,6 +164,7 @@ void SharedTensors::read_image(ImageInput* in, ImageBlocks* blocks, uint64_t max
       read.value.tensor = tensor_in_image(in->meta(), std::move(storage));
     }
     check(read.value.error || read.value.tensor, "[image] expected an exported tensor");
+    if (!account) continue;
     distributed::check_ok(
         offers->offer(read.capability, std::make_shared<const OfferedValue>(std::move(read.value)), owner, read.left));
   }

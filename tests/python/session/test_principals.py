@@ -293,6 +293,11 @@ def test_names_of_certificates(tmp_path):
     )
     assert accepted == "3.0" and "missing bearer token" in unknown
     assert [each["principal"] for each in engine.records("session.open")] == ["alice"]
+    # A revoked certificate opens nothing, although it is valid and its authority is accepted.
+    user(engine.file, "revoke", "alice")
+    eventually(lambda: engine.records("principal.revoked"))
+    (refused,) = connect(tmp_path, options, TELETENSOR_TOKEN_FILE="/nonexistent")
+    assert "missing bearer token" in refused
     engine.stop()
 
 

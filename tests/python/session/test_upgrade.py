@@ -258,3 +258,66 @@ def test_only_operators_upgrade(tmp_path):
         finally:
             engine.stop()
             del os.environ["TELETENSOR_ADMIN_TOKEN"]
+
+
+NAMED = """
+import sys
+import teletensor as torch
+from teletensor.profiler import profile
+
+torch.connect(sys.argv[1])
+x = torch.ones(3)
+x.tolist()
+
+def profiled():
+    with profile():
+        (x + 1).tolist()
+        yield
+
+def recorded():
+    torch.cuda.memory._record_memory_history(max_entries=100)
+    (x + 1).tolist()
+    yield
+    torch.cuda.memory._record_memory_history(enabled=None)
+
+def hooked():
+    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
+        torch.synchronize()
+        yield
+
+for each in profiled, recorded, hooked:
+    states = each()
+    next(states)
+    torch.synchronize()
+    print(each.__name__, flush=True)
+    sys.stdin.readline()
+    assert next(states, None) is None
+    assert x.tolist() == [1, 1, 1]
+    print("ended", flush=True)
+    sys.stdin.readline()
+"""
+REASONS = {
+    "profiled": "a profile is being recorded",
+    "recorded": "it records a memory history",
+    "hooked": "it is inside saved_tensors_hooks",
+}
+
+
+def test_what_cannot_be_passed_on_is_named_and_goes_on(tmp_path):
+    """The operator gets the session and the reason; when the reason has gone, the same session is passed on."""
+    with replaced_engine(tmp_path) as engine:
+        client = engine.client(NAMED)
+        for state, reason in REASONS.items():
+            assert client.stdout.readline().strip() == state, client.stderr.read()
+            pid = engine.pid
+            refused = engine.call("upgrade", "--wait", "0.1")
+            assert refused.returncode == 1 and "cannot pass on session 1 of python" in refused.stderr, refused.stderr
+            assert reason in " ".join(refused.stderr.split()) and engine.pid == pid
+            client.stdin.write("\n")
+            client.stdin.flush()
+            assert client.stdout.readline() == "ended\n", client.stderr.read()
+            assert engine.upgrade()["lost"] == []
+            assert engine.pid != pid
+            client.stdin.write("\n")
+            client.stdin.flush()
+        assert client.wait(60) == 0, client.stderr.read()

@@ -401,6 +401,33 @@ def test_rights_and_quotas_are_those_of_before(engine_with_principals, clients):
             os.kill(int(pid), signal.SIGTERM)
 
 
+def test_exports_of_ended_sessions_stay_charged(engine_with_principals, clients):  # noqa: F811
+    engine = engine_with_principals
+    alice, root = user(engine.file, "add", "alice", "--memory", "96MB"), user(engine.file, "add", "root", "--role", "operator")
+    engine.start()
+    exporting, other = clients(engine, alice), clients(engine, alice)
+    exporting("import teletensor.multiprocessing; from multiprocessing.reduction import ForkingPickler")
+    exported = exporting(f"bytes(ForkingPickler.dumps(torch.ones({64 * MIB}, dtype=torch.uint8))).hex()")
+    exporting("torch.synchronize()")
+    exporting.end()
+    other("import pickle, teletensor.multiprocessing")
+    allocate = f"x = torch.ones({48 * MIB}, dtype=torch.uint8); torch.synchronize(); x[0].item(); del x"
+    eventually(lambda: "session 1 ended" in engine.text())
+    assert "OutOfMemoryError" in str(other(allocate))
+    pid = None
+    try:
+        for _ in range(2):
+            upgraded = run("--address", engine.address, "--token", root, "--admin-token", root, "upgrade")
+            assert upgraded.returncode == 0, upgraded.stderr
+            pid = upgraded.stdout.split()[1]
+            assert "OutOfMemoryError" in str(other(allocate))
+        assert other(f"pickle.loads(bytes.fromhex('{exported}')).sum().item()") == 64 * MIB
+        assert other(allocate) is None  # received, and released since
+    finally:
+        if pid is not None:
+            os.kill(int(pid), signal.SIGTERM)
+
+
 SAVE = (
     BEGIN
     + """
@@ -415,6 +442,18 @@ def slow(x):
 serving.save(slow, sys.argv[3], torch.ones(2, 300), output_names=["y"])
 """
 )
+
+
+# As in docs/serving.md.
+RETRIES = json.dumps({
+    "methodConfig": [{
+        "name": [{"service": "inference.GRPCInferenceService"}],
+        "retryPolicy": {
+            "maxAttempts": 4, "initialBackoff": "0.05s", "maxBackoff": "1s", "backoffMultiplier": 2,
+            "retryableStatusCodes": ["CANCELLED", "UNAVAILABLE"],
+        },
+    }]
+})  # fmt: skip
 
 
 class Caller(threading.Thread):
@@ -458,7 +497,8 @@ def test_inference_requests_are_answered_during_upgrades(tmp_path):
         callers = []
         for module, address in ((grpc, engine.address), (http, f"127.0.0.1:{port}")):
             for model, width in (("linear", 4), ("slow", 300)):
-                callers.append(Caller(module.InferenceServerClient(address), module, model, width))
+                options = {"channel_args": [("grpc.service_config", RETRIES)]} if module is grpc and model == "linear" else {}
+                callers.append(Caller(module.InferenceServerClient(address, **options), module, model, width))
         training = engine.training(200, "0.01")
         training.stdout.readline()
         for each in callers:
@@ -471,10 +511,11 @@ def test_inference_requests_are_answered_during_upgrades(tmp_path):
         for each in callers:
             each.stopped.set()
             each.join(60)
-        # A call that is on its way while its connection is told to end may be refused; it has not run.
-        refused = [str(failure) for each in callers[:2] for failure in each.failures]
-        assert all("CANCELLED" in each for each in refused) and len(refused) <= 4, refused
-        assert [each.failures for each in callers[2:]] == [[], []]
+        # A call that is on its way while its connection is told to end may be refused; it has not run, and the first
+        # client's gRPC sends it again.
+        refused = [str(failure) for failure in callers[1].failures]
+        assert all("CANCELLED" in each for each in refused) and len(refused) <= 2, refused
+        assert [each.failures for each in (callers[0], *callers[2:])] == [[], [], []]
         result_of(training)
 
 
