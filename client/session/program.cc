@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_set.h"
+#include "absl/hash/hash.h"
 #include "client/session/encode.h"
 #include "client/session/graph.h"
 #include "client/session/leaf_grads.h"
@@ -19,6 +20,16 @@ namespace {
 bool equal(const TensorMeta& a, const TensorMeta& b) {
   return a.dtype == b.dtype && a.device == b.device && a.requires_grad == b.requires_grad && a.sizes == b.sizes &&
          a.strides == b.strides && a.offset == b.offset;
+}
+
+uint64_t hash_of(absl::Span<const Tensor> tensors, bool grad) {
+  uint64_t hash = absl::HashOf(grad);
+  for (const Tensor& tensor : tensors) {
+    const TensorMeta& meta = *tensor;
+    hash = absl::HashOf(hash, meta.dtype, meta.device.encode(), meta.requires_grad, absl::MakeConstSpan(meta.sizes),
+                        absl::MakeConstSpan(meta.strides), meta.offset);
+  }
+  return hash;
 }
 
 // By input: whether a recorded calculation leads from it to an output.
@@ -157,22 +168,37 @@ std::vector<TensorMeta> Program::infer(absl::Span<const Tensor> inputs) const {
   return results;
 }
 
+bool Program::Signature::is_of(absl::Span<const Tensor> ordered, bool with_grad) const {
+  return grad == with_grad && std::equal(inputs.begin(), inputs.end(), ordered.begin(), ordered.end(),
+                                         [](const TensorMeta& a, const Tensor& b) { return equal(a, *b); });
+}
+
 const std::vector<TensorMeta>& Program::infer_results(absl::Span<const Tensor> ordered, bool grad) {
-  for (const Signature& signature : signatures_) {
-    if (signature.grad == grad &&
-        std::equal(signature.inputs.begin(), signature.inputs.end(), ordered.begin(), ordered.end(),
-                   [](const TensorMeta& a, const Tensor& b) { return equal(a, *b); })) {
-      return signature.results;
-    }
+  if (!signatures_.empty() && signatures_.front().is_of(ordered, grad)) return signatures_.front().results;
+  const uint64_t hash = hash_of(ordered, grad);
+  const auto known = by_hash_.find(hash);
+  if (known != by_hash_.end()) {
+    signatures_.splice(signatures_.begin(), signatures_, known->second);
+    if (signatures_.front().is_of(ordered, grad)) return signatures_.front().results;
   }
   const std::vector<const TensorMeta*> metas = pointers_to(ordered);
   const ProgramTypes types = infer_types(metas, grad);
-  if (signatures_.size() == kMaxSignatures) signatures_.erase(signatures_.begin());  // the oldest
-  Signature& made = signatures_.emplace_back();
-  made.grad = grad;
+  Signature made{.inputs = {}, .grad = grad, .results = {}, .hash = hash};
   for (const Tensor& tensor : ordered) made.inputs.push_back(*tensor);
   for (Slot slot : traced_.outputs()) made.results.push_back(types.of(slot));
-  return made.results;
+  if (known != by_hash_.end()) {  // other metadata with the same hash
+    signatures_.front() = std::move(made);
+    return signatures_.front().results;
+  }
+  const size_t metas_of_each = ordered.size() + traced_.outputs().size();
+  while (signatures_.size() >= kMaxSignatures ||
+         (signatures_.size() >= kFewSignatures && signatures_.size() * metas_of_each >= kMaxMetas)) {
+    by_hash_.erase(signatures_.back().hash);
+    signatures_.pop_back();
+  }
+  signatures_.push_front(std::move(made));
+  by_hash_[hash] = signatures_.begin();
+  return signatures_.front().results;
 }
 
 // The backward passes of a Program compute what the traced function would compute only if the same inputs require grad.

@@ -6,10 +6,12 @@
 #pragma once
 
 #include <cstdint>
+#include <list>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/types/span.h"
 #include "client/session/session.h"
 #include "client/session/tensor.h"
@@ -101,8 +103,12 @@ class Program final : public RefCounted {
     std::vector<TensorMeta> inputs;
     bool grad;
     std::vector<TensorMeta> results;
+    uint64_t hash;
+
+    bool is_of(absl::Span<const Tensor> ordered, bool with_grad) const;
   };
-  static constexpr size_t kMaxSignatures = 16;
+  // At least kFewSignatures are kept; more while they have at most kMaxMetas inputs and results together.
+  static constexpr size_t kFewSignatures = 16, kMaxSignatures = 256, kMaxMetas = 65536;
 
   Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
           std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
@@ -139,7 +145,8 @@ class Program final : public RefCounted {
   const std::vector<SizeRequirement> requirements_;   // by instruction
   const std::vector<std::pair<Slot, size_t>> ranks_;  // the number of dimensions of each value
   int64_t number_ = 0;                                // in the engine; 0: not defined yet
-  std::vector<Signature> signatures_;
+  std::list<Signature> signatures_;                   // the one used last first
+  absl::flat_hash_map<uint64_t, std::list<Signature>::iterator> by_hash_;
 };
 
 // The session's Programs, as the operator program_counters describes them: a row each. Waits for the engine.

@@ -246,23 +246,36 @@ std::shared_ptr<const Program> DefinedProgram::variant_for(const ProgramInputs& 
   std::string signature = signature_of(inputs);
   {
     MutexLock lock(mutex_);
-    const auto found =
-        std::find_if(variants_.begin(), variants_.end(), [&](const Variant& v) { return v.signature == signature; });
-    if (found != variants_.end()) return found->program;
+    if (!variants_.empty() && variants_.front().signature == signature) return variants_.front().program;
+    const auto found = by_signature_.find(signature);
+    if (found != by_signature_.end()) {
+      variants_.splice(variants_.begin(), variants_, found->second);
+      return variants_.front().program;
+    }
   }
   const absl::Time start = absl::Now();
   auto made = std::make_shared<Program>(specialised(inputs, [](const char*, const Program&) {}));
   const int64_t peak = peak_bytes(*made, metas_of(inputs), CallScope::current().grad_enabled);
   MutexLock lock(mutex_);
   compiling_ += absl::Now() - start;
-  uint64_t bytes = bytes_ + signature.capacity() + made->bytes();
-  if (variants_.size() >= max_variants_) {
-    bytes -= variants_.front().signature.capacity() + variants_.front().program->bytes();
-    variants_.erase(variants_.begin());  // the oldest
-  }
-  variants_.push_back({std::move(signature), made, peak});
-  bytes_ = bytes;
+  if (by_signature_.contains(signature)) return made;  // another session has made it meanwhile
+  variants_.push_front({std::move(signature), made, peak});
+  by_signature_.emplace(variants_.front().signature, variants_.begin());
+  variant_bytes_ += variants_.front().bytes();
+  bytes_ += variants_.front().bytes();
+  remove_variants();
   return made;
+}
+
+// Removes those that were not used for the longest time.
+void DefinedProgram::remove_variants() const {
+  while (variants_.size() > max_variants_ || (variants_.size() > kFewVariants && variant_bytes_ > kMaxVariantBytes)) {
+    const uint64_t bytes = variants_.back().bytes();
+    by_signature_.erase(variants_.back().signature);
+    variants_.pop_back();
+    variant_bytes_ -= bytes;
+    bytes_ -= bytes;
+  }
 }
 
 ProgramCounters DefinedProgram::counters() const {
@@ -270,8 +283,8 @@ ProgramCounters DefinedProgram::counters() const {
   ProgramCounters counters;
   counters.instructions = instructions_;
   counters.compiled_instructions =
-      static_cast<int64_t>((variants_.empty() ? program_ : *variants_.back().program).instructions().size());
-  counters.peak_bytes = variants_.empty() ? 0 : variants_.back().peak_bytes;
+      static_cast<int64_t>((variants_.empty() ? program_ : *variants_.front().program).instructions().size());
+  counters.peak_bytes = variants_.empty() ? 0 : variants_.front().peak_bytes;
   counters.signatures = static_cast<int64_t>(variants_.size());
   counters.microseconds = absl::ToInt64Microseconds(compiling_);
   return counters;

@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,7 @@
 #include <vector>
 
 #include "absl/container/flat_hash_map.h"
+#include "absl/strings/string_view.h"
 #include "absl/time/time.h"
 #include "base/mutex.h"
 #include "engine/program/program_run.h"
@@ -44,10 +46,14 @@ struct ProgramCounters {
 // Thread-safe.
 class DefinedProgram {
  public:
-  static constexpr size_t kMaxVariants = 16;
+  static constexpr size_t kMaxVariants = 256;
+  // Beyond kFewVariants, results of the passes are kept only while all of them take at most kMaxVariantBytes.
+  static constexpr size_t kFewVariants = 16;
+  static constexpr uint64_t kMaxVariantBytes = uint64_t{32} << 20;
 
   // `sites` are the source lines of the instructions' sites 1, 2, ...; `text` is the definition as it arrived. Throws
-  // Error if check_program() does. The results of the passes are kept for `max_variants` signatures of inputs.
+  // Error if check_program() does. The results of the passes are kept for the `max_variants` signatures of inputs that
+  // were used last.
   DefinedProgram(Program program, const ProgramInterface& interface, std::vector<std::string> sites, std::string text,
                  size_t max_variants = kMaxVariants);
 
@@ -75,6 +81,8 @@ class DefinedProgram {
     std::string signature;  // of the inputs
     std::shared_ptr<const Program> program;
     int64_t peak_bytes = 0;
+
+    uint64_t bytes() const { return sizeof(Variant) + signature.capacity() + program->bytes(); }
   };
 
   void check_inputs(const ProgramInputs& inputs) const;
@@ -83,6 +91,7 @@ class DefinedProgram {
   void expand_backward(const ProgramInputs& inputs, Program* program,
                        absl::FunctionRef<void(const char*, const Program&)> visit) const;
   std::shared_ptr<const Program> variant_for(const ProgramInputs& inputs) const;
+  void remove_variants() const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   std::string describe_site(uint32_t site) const;
 
   Program program_;
@@ -93,8 +102,10 @@ class DefinedProgram {
   const size_t max_variants_;
   mutable std::atomic<uint64_t> bytes_{0};
   mutable Mutex mutex_;
-  mutable absl::Duration compiling_ ABSL_GUARDED_BY(mutex_);  // time that the passes took
-  mutable std::vector<Variant> variants_ ABSL_GUARDED_BY(mutex_);
+  mutable absl::Duration compiling_ ABSL_GUARDED_BY(mutex_);     // time that the passes took
+  mutable std::list<Variant> variants_ ABSL_GUARDED_BY(mutex_);  // the one used last first
+  mutable absl::flat_hash_map<absl::string_view, std::list<Variant>::iterator> by_signature_ ABSL_GUARDED_BY(mutex_);
+  mutable uint64_t variant_bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
 // Used by the thread on which the Context is current. Functions throw Error.

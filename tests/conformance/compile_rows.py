@@ -1,4 +1,4 @@
-"""Runs the functions of tests/python/compile/rows.py with teletensor and with PyTorch, and compares graphs and graph breaks.
+"""Runs the functions of tests/python/compile/rows.py and kind_rows.py with teletensor and with PyTorch, and compares graphs and graph breaks.
 
     .venv/bin/python -m tests.conformance.compile_rows --one > ours.json
     PEER_PYTHON -m tests.conformance.compile_rows --one --peer > theirs.json
@@ -7,13 +7,11 @@
 
 from __future__ import annotations
 
-import importlib.util
+import importlib
 import json
 import pathlib
 import sys
 import warnings
-
-ROWS = pathlib.Path(__file__).resolve().parent.parent / "python/compile/rows.py"
 
 
 def load_rows(peer: bool):
@@ -22,11 +20,8 @@ def load_rows(peer: bool):
         import torch
 
         sys.modules["teletensor"] = torch
-    spec = importlib.util.spec_from_file_location("compile_rows", ROWS)
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["compile_rows"] = module
-    spec.loader.exec_module(module)
-    return module
+    importlib.import_module("tests.python.compile.kind_rows")
+    return importlib.import_module("tests.python.compile.rows")
 
 
 def counts(torch, function, args) -> tuple[int, int, object]:

@@ -177,8 +177,8 @@ def gen(x):
         yield x + i
 
 
-def _simple(text: str, **names):
-    """A row of one expression."""
+def _simple(text: str, names: dict):
+    """A row of one expression of the names of a module."""
     scope = {**globals(), **names}
     SCOPES.append(scope)
     exec(f"def f(x, y):\n    return {text}", scope)  # noqa: S102
@@ -186,7 +186,14 @@ def _simple(text: str, **names):
     ROWS.append((scope["f"], 0 if text in ("(x, y)", "x if Color.RED is Color.RED else y") else 1, 0))
 
 
-for _text in """
+def add_expressions(names: dict, texts: str) -> None:
+    """A row for each of the expressions, separated by `|` and lines; the operator is written with a backslash."""
+    for line in texts.strip().splitlines():
+        for part in line.replace("\\|", "\0").split("|"):
+            _simple(part.replace("\0", "|"), names)
+
+
+add_expressions(globals(), """
 x + y|x - y|x * y|x / y|x // (y.abs() + 1)|x % (y.abs() + 1)|x.abs() ** 2|x @ y.T|-x|+x|~(x > 0)|abs(x)|x < y|x <= y|x == y|x != y|x > y|x >= y
 (x > 0) & (y > 0)|(x > 0) \\| (y > 0)|(x > 0) ^ (y > 0)|2 + x|2 - x|3 / (x.abs() + 1)|x + True
 x[0]|x[1:]|x[:, 1]|x[..., 0]|x[None]|x[::2, 1:3]|x[-1, -1]|x[[0, 1]]|x[torch.tensor([0, 1])]
@@ -220,9 +227,7 @@ TABLE.get("a") * x|TABLE.get("zz", 7.0) * x|list(TABLE) == ["a", "b"] and x + 1|
 torch.is_grad_enabled() and x + 1|torch.get_default_dtype() == torch.float32 and x + 1|x.is_contiguous() and x + 1|x.device.type == "cpu" and x + 1|x.requires_grad or x + 1|torch.is_tensor(x) and x + 1
 torch.add(x, y, alpha=2)|torch.Tensor.add(x, y)|x.add(y).mul(2)|x.masked_fill(x > 0, 0.0)|torch.clamp(x, min=0)|x.clamp(-1, 1)|x.expand(2, 3, 4)|x.flatten()|x.unsqueeze(0).squeeze(0)|torch.tril(x)
 list(gen(x))[2]|next(gen(x))|sum(gen(x))|[*gen(x)][1]|list(Base(x))[1]|(3 in OBJECT) and x + 1|bool(OBJECT) and x + 1|max([x.sum(), y.sum()], key=lambda t: t.dim()) + 1
-""".strip().splitlines():  # fmt: skip
-    for _part in _text.replace("\\|", "\0").split("|"):
-        _simple(_part.replace("\0", "|"))
+""")  # fmt: skip
 
 
 @row()

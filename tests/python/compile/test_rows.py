@@ -1,4 +1,4 @@
-"""Graphs and graph breaks of the functions in rows.py, and their results beside those of plain Python."""
+"""Graphs and graph breaks of the functions in rows.py and kind_rows.py, and their results beside those of plain Python."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import teletensor as torch
 from teletensor._dynamo.utils import counters
 from teletensor.utils import _pytree as pytree
 
-from . import rows
+from . import kind_rows, rows  # noqa: F401 - adds its rows
 
 
 def compare(got, want):
