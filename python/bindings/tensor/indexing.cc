@@ -138,11 +138,18 @@ class Indexer {
       if (i == -1 && PyErr_Occurred()) throw PythonErrorSet();
       check(ErrorKind::kIndex, result_.view->dim() > 0,
             "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number");
-      int64_t size = result_.view->sizes[static_cast<size_t>(dim_)];
+      const int64_t size = size_here();
       check(ErrorKind::kIndex, i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim_,
             " with size ", size);
       view(op_id::kSelect, {Arg(dim_), Arg(int64_t{i})});
     }
+  }
+
+  // The size of the dimension that the next item indexes. A second ellipsis may have passed the last one.
+  int64_t size_here() const {
+    check(ErrorKind::kIndex, dim_ < result_.view->dim(), "Dimension out of range (expected to be less than ",
+          result_.view->dim(), ", but got ", dim_, ")");
+    return result_.view->sizes[static_cast<size_t>(dim_)];
   }
 
   // A bound of a slice as an argument: of a traced tensor it is not adjusted to the size, which differs between runs.
@@ -170,7 +177,7 @@ class Indexer {
     Py_ssize_t start = 0, stop = 0, step = 0;
     if (PySlice_Unpack(item, &start, &stop, &step) < 0) throw PythonErrorSet();
     check(ErrorKind::kValue, step > 0, "step must be greater than zero");
-    int64_t size = result_.view->sizes[static_cast<size_t>(dim_)];
+    const int64_t size = size_here();
     PySlice_AdjustIndices(size, &start, &stop, step);
     if (start == 0 && stop == size && step == 1) return;
     view(op_id::kSlice, {Arg(dim_), Arg(int64_t{start}), Arg(int64_t{stop}), Arg(int64_t{step})});

@@ -18,18 +18,99 @@ def _prepare(inputs, create_graph: bool):
     return tuple(x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given), many
 
 
+def _several(function: str, outputs) -> tuple[tuple[Tensor, ...], bool]:
+    """The outputs of a user's function as a tuple, and whether it returned a sequence."""
+    many = isinstance(outputs, (tuple, list))
+    found = tuple(outputs) if many else (outputs,)
+    for each in found:
+        if not isinstance(each, Tensor):
+            raise TypeError(
+                f"The outputs of the user-provided function given to {function} must be either a Tensor or a tuple of Tensors, "
+                f"got {type(each)}"
+            )
+    return found, many
+
+
 def _reject_strict(name: str, strict: bool) -> None:
+    """Refuses `strict` where it would ask whether a gradient depends on an input: a gradient with create_graph=True always
+    requires grad, and its derivative is zero if it does not.
+    """
     if strict:
-        raise NotImplementedError(f"{name}(strict=True) is not supported: independent inputs have a derivative of zero")
+        raise NotImplementedError(f"{name} does not find out whether a gradient is independent of an input")
+
+
+def _scalar(function: str, outputs) -> Tensor:
+    """The single number that hessian(), hvp() and vhp() differentiate."""
+    (output, *more), many = _several(function, outputs)
+    if many or more:
+        raise RuntimeError(f"The function given to {function} should return a single Tensor")
+    if output.numel() != 1:
+        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+    return output.reshape(())
+
+
+def _vectors(function: str, v, like: tuple[Tensor, ...], of: str) -> tuple[Tensor, ...]:
+    """`v` as a tuple of tensors of the sizes of `like`; 1 if it is None and `like` is a single number."""
+    if v is None:
+        if len(like) != 1 or like[0].numel() != 1:
+            raise RuntimeError(
+                f"The vector v can only be None if the {of} the user-provided function is a single Tensor with a single element."
+            )
+        return (_C.torch.ones_like(like[0]),)
+    vectors = tuple(v) if isinstance(v, (tuple, list)) else (v,)
+    if len(vectors) != len(like):
+        raise RuntimeError(f"{function}: v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}.")
+    for i, (vector, tensor) in enumerate(zip(vectors, like, strict=True)):
+        if vector.shape != tensor.shape:
+            raise RuntimeError(f"{function}: v[{i}] has size {tuple(vector.shape)}, expected {tuple(tensor.shape)}")
+    return vectors
+
+
+def _derivatives(outputs, leaves, vectors, create_graph: bool, strict: bool, what: str, retain: bool | None = None):
+    """The products of vectors with the derivatives of outputs: zeros for independent inputs, which `strict` refuses.
+
+    `what` names the outputs in errors.
+    """
+    _reject_strict("strict=True with create_graph=True", strict and create_graph)
+    used = [(y, u) for y, u in zip(outputs, vectors, strict=True) if y.requires_grad]
+    if strict and len(used) != len(outputs):
+        raise RuntimeError(
+            f"{what} of the user-provided function does not require gradients. It must be computed in a differentiable manner "
+            "from the input when running in strict mode."
+        )
+    if not used:
+        return tuple(map(_C.torch.zeros_like, leaves))
+    recorded = create_graph or retain
+    found = grad(
+        [y for y, _ in used], leaves, [u for _, u in used], retain_graph=recorded, create_graph=create_graph, allow_unused=True
+    )
+    for i, each in enumerate(found if strict else ()):
+        if each is None:
+            raise RuntimeError(f"{what} of the user-provided function is independent of input {i}. This is not allowed in strict mode.")
+    return tuple(_C.torch.zeros_like(x) if d is None else d for x, d in zip(leaves, found, strict=True))
+
+
+def _result(tensors: tuple[Tensor, ...], many: bool, recorded: bool):
+    """Tensors in the structure of the caller, detached unless recorded."""
+    kept = tensors if recorded else tuple(t.detach() for t in tensors)
+    return kept if many else kept[0]
 
 
 def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
-    """Returns (func(inputs), v^T J), where J is the Jacobian."""
-    _reject_strict("vjp", strict)
+    """Returns (func(inputs), v^T J), where J is the Jacobian.
+
+    Args:
+        func: a function of tensors that returns a tensor or several.
+        inputs: its argument, or a sequence of arguments.
+        v: tensors of the outputs' sizes; may be None for one output with one element.
+        create_graph: whether the results can be differentiated further.
+        strict: whether an output that does not depend on an input is an error, instead of a derivative of zero.
+    """
     leaves, many = _prepare(inputs, create_graph)
-    outputs = func(*leaves)
-    found = grad(outputs, leaves, v, create_graph=create_graph, materialize_grads=True)
-    return outputs.detach() if not create_graph else outputs, found if many else found[0]
+    outputs, several = _several("vjp", func(*leaves))
+    vectors = _vectors("vjp", v, outputs, "output of")
+    found = _derivatives(outputs, leaves, vectors, create_graph, strict, "The output")
+    return _result(outputs, several, create_graph), _result(found, many, create_graph)
 
 
 def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
@@ -64,11 +145,13 @@ def jacobian(
 ):
     """Returns the derivatives of the output with respect to each input, of size (*output.shape, *input.shape).
 
+    They are in a tuple if there are several inputs, and in a tuple of these if there are several outputs.
+
     Args:
-        func: a function of tensors that returns a tensor; with "forward-mode" it may return several.
+        func: a function of tensors that returns a tensor or several.
         inputs: its argument, or a sequence of arguments.
         create_graph: whether the result can be differentiated further; only for "reverse-mode".
-        strict: not supported: independent inputs have a derivative of zero.
+        strict: whether an output that does not depend on an input is an error; only for "reverse-mode".
         vectorize: required for "forward-mode", which computes all elements of an input at once; "reverse-mode" issues a pass
             per element in either case.
         strategy: "reverse-mode", a backward pass per element of the output, or "forward-mode".
@@ -76,18 +159,26 @@ def jacobian(
     _check_strategy("jacobian", "strategy", strategy, create_graph, vectorize, strict)
     if strategy == "forward-mode":
         return _forward_jacobian(func, inputs)
-    _reject_strict("jacobian", strict)
+    if vectorize and strict:
+        raise RuntimeError(
+            "torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. "
+            "Please either set `strict=False` or `vectorize=False`."
+        )
     leaves, many = _prepare(inputs, create_graph)
-    output = func(*leaves)
-    flat = output.reshape(-1)
-    rows = [
-        grad(flat[i], leaves, retain_graph=True, create_graph=create_graph, materialize_grads=True)
-        for i in range(flat.numel())
-    ]
-    stacked = tuple(
-        _C.torch.stack([row[k] for row in rows]).reshape(tuple(output.shape) + tuple(x.shape)) for k, x in enumerate(leaves)
-    )
-    return stacked if many else stacked[0]
+    outputs, several = _several("jacobian", func(*leaves))
+    found = tuple(_rows(y, leaves, create_graph, strict, f"Output {i}") for i, y in enumerate(outputs))
+    shaped = tuple(row if many else row[0] for row in found)
+    return shaped if several else shaped[0]
+
+
+def _rows(output: Tensor, leaves: tuple[Tensor, ...], create_graph: bool, strict: bool, what: str) -> tuple[Tensor, ...]:
+    """The Jacobian of one output with respect to each leaf, a backward pass per element."""
+    flat, one = output.reshape(-1), _C.torch.ones_like(output.reshape(-1)[:1].sum())
+    rows = [_derivatives((y,), leaves, (one,), create_graph, strict, what, retain=True) for y in flat.unbind()]
+    sizes = [tuple(output.shape) + tuple(x.shape) for x in leaves]
+    if not rows:
+        return tuple(x.new_zeros(size) for x, size in zip(leaves, sizes, strict=True))
+    return tuple(_C.torch.stack(column).reshape(size) for column, size in zip(zip(*rows, strict=True), sizes, strict=True))
 
 
 def _forward_jacobian(func, inputs):
@@ -120,35 +211,49 @@ def _check_strategy(name: str, option: str, strategy: str, create_graph: bool, v
 
 
 def hessian(
-    func, inputs: Tensor, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
+    func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
 ):  # fmt: skip
-    """Returns the second derivatives of a scalar function.
+    """Returns the second derivatives of a scalar function, of size (*input.shape, *input.shape); for several inputs, a tuple
+    of tuples: element [i][j] is of size (*inputs[i].shape, *inputs[j].shape).
 
-    ``outer_jacobian_strategy`` selects how the gradient is differentiated, as ``strategy`` of jacobian() does.
+    ``outer_jacobian_strategy`` selects how the gradient is differentiated, as ``strategy`` of jacobian() does. ``strict=True``
+    is not supported.
     """
     _check_strategy("hessian", "outer_jacobian_strategy", outer_jacobian_strategy, create_graph, vectorize, strict)
     if outer_jacobian_strategy == "forward-mode":
         numbers = tuple(range(len(inputs))) if isinstance(inputs, (tuple, list)) else 0
         return _forward_jacobian(derivatives.grad(func, numbers), inputs)
-    _reject_strict("hessian", strict)
-    return jacobian(lambda x: grad(func(x), x, create_graph=True)[0], inputs, create_graph)
+    _reject_strict("hessian(strict=True)", strict)
+    many = isinstance(inputs, (tuple, list))
+
+    def gradient(*leaves):
+        output = _scalar("hessian", func(*leaves))
+        found = _derivatives((output,), leaves, (_C.torch.ones_like(output),), True, False, "The output")
+        return found if many else found[0]
+
+    return jacobian(gradient, inputs, create_graph)
 
 
 def hvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
-    """Returns (func(inputs), H v) for a scalar function, where H is the Hessian."""
-    _reject_strict("hvp", strict)
+    """Returns (func(inputs), H v) for a scalar function, where H is the Hessian.
+
+    ``v`` has the structure and sizes of `inputs`, and may be None for one input with one element. ``strict=True`` is not
+    supported. ``create_graph`` is that of vjp().
+    """
+    return _hessian_product("hvp", func, inputs, v, create_graph, strict)
+
+
+def vhp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
+    """Returns (func(inputs), v^T H), as hvp() does: the Hessian H is symmetric."""
+    return _hessian_product("vhp", func, inputs, v, create_graph, strict)
+
+
+def _hessian_product(name: str, func, inputs, v, create_graph: bool, strict: bool):
+    _reject_strict(f"{name}(strict=True)", strict)
     leaves, many = _prepare(inputs, create_graph)
-    output = func(*leaves)
-    vectors = tuple(v) if isinstance(v, (tuple, list)) else (_C.torch.ones_like(leaves[0]) if v is None else v,)
-    first = grad(output, leaves, create_graph=True, materialize_grads=True)
-    used = [(g, u) for g, u in zip(first, vectors, strict=True) if g.requires_grad]
-    if used:
-        found = grad([g for g, _ in used], leaves, [u for _, u in used], create_graph=create_graph, materialize_grads=True)
-    else:
-        found = tuple(_C.torch.zeros_like(x) for x in leaves)
-    return output if create_graph else output.detach(), found if many else found[0]
-
-
-# The Hessian H is symmetric, so v^T H and H v are equal.
-vhp = hvp
+    vectors = _vectors(name, v, leaves, "input to")
+    output = _scalar(name, func(*leaves))
+    first = _derivatives((output,), leaves, (_C.torch.ones_like(output),), True, False, "The output")
+    found = _derivatives(first, leaves, vectors, create_graph, False, "The gradient")
+    return output if create_graph else output.detach(), _result(found, many, create_graph)

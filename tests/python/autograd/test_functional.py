@@ -1,0 +1,74 @@
+"""torch.autograd.functional in reverse mode: several inputs and outputs, strict=True, create_graph=True, refused vectors."""
+
+import pytest
+
+
+def inputs(torch):
+    return torch.tensor([1.0, 2.0]), torch.tensor([3.0, 4.0])
+
+
+def test_structures_of_jacobians(torch):
+    functional, (a, b) = torch.autograd.functional, inputs(torch)
+    both = functional.jacobian(lambda a, b: (a * b, b.sum()), (a, b))
+    assert [[d.tolist() for d in row] for row in both] == [[[[3, 0], [0, 4]], [[1, 0], [0, 2]]], [[0, 0], [1, 1]]]
+    assert [d.tolist() for d in functional.jacobian(lambda a: (a, a.sum()), a)] == [[[1, 0], [0, 1]], [1, 1]]
+    assert functional.jacobian(lambda a, b: a * 2, (a, b))[1].tolist() == [[0, 0], [0, 0]]
+    assert functional.jacobian(lambda a: a[:0], a).shape == (0, 2)
+    assert not functional.jacobian(torch.square, a.requires_grad_()).requires_grad
+
+
+def test_hessians_of_several_inputs(torch):
+    functional, (a, b) = torch.autograd.functional, inputs(torch)
+    (aa, ab), (ba, bb) = functional.hessian(lambda a, b: (a * b**2).sum(), (a, b))
+    assert [h.tolist() for h in (aa, ab, ba, bb)] == [[[0, 0], [0, 0]], [[6, 0], [0, 8]], [[6, 0], [0, 8]], [[2, 0], [0, 4]]]
+    assert functional.hessian(lambda a: (a**3).sum(), a).tolist() == [[6, 0], [0, 12]]
+    assert functional.hessian(lambda a: a.sum(), a).tolist() == [[0, 0], [0, 0]]
+    a.requires_grad_()
+    functional.hessian(lambda a: (a**3).sum(), a, create_graph=True).sum().backward()
+    assert a.grad.tolist() == [6, 6]
+
+
+def test_products_of_several_inputs_and_outputs(torch):
+    functional, (a, b) = torch.autograd.functional, inputs(torch)
+    outputs, found = functional.vjp(lambda a, b: (a * b, b.sum()), (a, b), (a, torch.tensor(10.0)))
+    assert [y.tolist() for y in outputs] == [[3, 8], 7] and [d.tolist() for d in found] == [[3, 8], [11, 14]]
+    for product in (functional.hvp, functional.vhp):
+        value, found = product(lambda a, b: (a * b**2).sum(), (a, b), (torch.ones(2), torch.zeros(2)))
+        assert value.item() == 41 and [d.tolist() for d in found] == [[0, 0], [6, 8]]
+    assert functional.vhp(lambda x: x**3, torch.tensor(2.0))[1].item() == 12
+
+
+def test_strict_refuses_independent_inputs(torch):
+    functional, (a, b) = torch.autograd.functional, inputs(torch)
+    for call in (
+        lambda: functional.jacobian(lambda a, b: a * 2, (a, b), strict=True),
+        lambda: functional.jacobian(lambda a: torch.ones(2), a, strict=True),
+        lambda: functional.jacobian(torch.sin, a, strict=True, vectorize=True),
+        lambda: functional.vjp(lambda a, b: a.sum(), (a, b), strict=True),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+    assert functional.jacobian(torch.square, a, strict=True).tolist() == [[2, 0], [0, 4]]
+    for call in (
+        lambda: functional.jacobian(lambda a: a * 2, a, strict=True, create_graph=True),
+        lambda: functional.hessian(lambda a: a.sum(), a, strict=True),
+        lambda: functional.hvp(lambda a: a.sum(), a, a, strict=True),
+    ):
+        with pytest.raises(NotImplementedError):
+            call()
+
+
+def test_refused_vectors_and_functions(torch):
+    functional, (a, b) = torch.autograd.functional, inputs(torch)
+    for call in (
+        lambda: functional.vjp(torch.sin, a),
+        lambda: functional.vjp(torch.sin, a, torch.ones(3)),
+        lambda: functional.vjp(torch.sin, a, (a, b)),
+        lambda: functional.vhp(lambda x: (x**3).sum(), a),
+        lambda: functional.hessian(torch.sin, a),
+        lambda: functional.hvp(lambda x: (x.sum(), x.sum()), a, a),
+    ):
+        with pytest.raises(RuntimeError):
+            call()
+    with pytest.raises(TypeError):
+        functional.jacobian(lambda a: 3.0, a)
