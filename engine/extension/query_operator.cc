@@ -1,6 +1,6 @@
 // The operator custom_operators: the declarations of the custom operators, and the results of a call of one.
 
-#include <cstring>
+#include <algorithm>
 
 #include "engine/dispatch/new_results.h"
 #include "engine/extension/library.h"
@@ -36,7 +36,7 @@ void answer(Call& call) {
   const absl::Span<const int64_t> query = call.args[0].ints();
   const std::string bytes = query.empty() ? declarations() : results(query);
   call.outputs.assign(1, empty({static_cast<int64_t>(bytes.size())}, DType::kUInt8, Device{}));
-  std::memcpy(call.outputs[0].data(), bytes.data(), bytes.size());
+  std::copy_n(bytes.data(), bytes.size(), static_cast<char*>(call.outputs[0].data()));
 }
 
 }  // namespace
