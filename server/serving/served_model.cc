@@ -50,7 +50,7 @@ Tensor on_device(Tensor host, Device device) {
   return moved;
 }
 
-// What a model's requirements depend on.
+// Identifies the entry and the sizes of its inputs, on which the memory that a run requires depends.
 std::string signature_of(const ModelEntry& entry, absl::Span<const Tensor> inputs) {
   std::string signature = entry.name;
   for (const Tensor& input : inputs) {
