@@ -19,7 +19,8 @@ export GTEST_OUTPUT="xml:$root/$results/gtest/"
 echo "== C++ ($build)"
 # The fast tier leaves out C++ programs labelled slow; of Python, folders that start many processes, and the rows' run
 # through a daemon.
-ctest --test-dir "$build" --output-on-failure -j 2 $([[ $tier == fast ]] && echo '-LE slow') \
+# Two tests at once, or four of those that mostly wait (tt_test in deploy/cmake/Generate.cmake).
+ctest --test-dir "$build" --output-on-failure -j 4 $([[ $tier == fast ]] && echo '-LE slow') \
   --output-junit "$root/$results/ctest.xml" || failed=1
 
 # Runs pytest with a report NAME.xml. If at most three tests fail, perhaps because the machine was busy, they are repeated

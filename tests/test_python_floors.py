@@ -113,6 +113,7 @@ class Imports(ast.NodeVisitor):
         self.imported: set[str] = set()  # executed
         self.annotated: set[str] = set()  # for type checkers only
         self.bound: dict[str, str] = {}  # local names of packages
+        self.attributes: set[tuple[str, ...]] = set()  # `a.b.c` as its names
         self.for_types = False
         self.computes = False  # the file imports modules by computed names
 
@@ -172,21 +173,26 @@ class Imports(ast.NodeVisitor):
                 self.computes = True
         self.generic_visit(node)
 
-    def finish(self, tree: ast.Module) -> None:
+    def visit_Attribute(self, node: ast.Attribute) -> None:  # noqa: N802
+        names = []
+        while isinstance(node, ast.Attribute):
+            names.append(node.attr)
+            node = node.value
+        if isinstance(node, ast.Name):
+            self.attributes.add((node.id, *reversed(names)))
+        else:
+            self.visit(node)
+
+    def finish(self) -> None:
         """Adds the modules that are reached as attributes: `torch.distributed` after `import teletensor as torch`."""
-        for node in ast.walk(tree):
-            names = []
-            while isinstance(node, ast.Attribute):
-                names.append(node.attr)
-                node = node.value
-            if isinstance(node, ast.Name) and node.id in self.bound:
-                module = self.bound[node.id]
-                for name in reversed(names):
-                    found = self.resolve(module, name)
-                    if found == module:
-                        break
-                    self.add(found)
-                    module = found
+        for base, *names in self.attributes:
+            module = self.bound.get(base)
+            for name in names if module else ():
+                found = self.resolve(module, name)
+                if found == module:
+                    break
+                self.add(found)
+                module = found
 
 
 def imports(root: Path) -> tuple[dict[str, set[str]], dict[str, set[str]], list[str]]:
@@ -200,7 +206,7 @@ def imports(root: Path) -> tuple[dict[str, set[str]], dict[str, set[str]], list[
         visitor = Imports(module, file.endswith("__init__.py"), files, lazy)
         tree = ast.parse(text)
         visitor.visit(tree)
-        visitor.finish(tree)
+        visitor.finish()
         imported[file] = {files[m] for m in visitor.imported} - {file}
         annotated[file] = {files[m] for m in visitor.annotated} - {file} - imported[file]
         if visitor.computes:
@@ -213,19 +219,22 @@ def circles(graph: dict[str, set[str]]) -> list[list[str]]:
     index: dict[str, int] = {}
     low: dict[str, int] = {}
     stack: list[str] = []
+    on_stack: set[str] = set()
     found = []
 
     def visit(file: str) -> None:
         index[file] = low[file] = len(index)
         stack.append(file)
+        on_stack.add(file)
         for other in sorted(graph[file]):
             if other not in index:
                 visit(other)
-            if other in stack:
+            if other in on_stack:
                 low[file] = min(low[file], low[other])
         if low[file] == index[file]:
             group = stack[stack.index(file) :]
             del stack[stack.index(file) :]
+            on_stack.difference_update(group)
             if len(group) > 1:
                 found.append(sorted(group))
 

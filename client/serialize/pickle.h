@@ -11,7 +11,7 @@
 
 namespace teletensor::internal {
 
-// A tensor's place in a storage, as it is in a file.
+// Describes a tensor of a file as a view of one of the file's storages.
 struct StoredView {
   std::string key;  // of the storage
   Dtype dtype = kFloat;

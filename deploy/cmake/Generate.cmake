@@ -49,7 +49,8 @@ endfunction()
 
 # Defines a GoogleTest binary and registers it with CTest. The code under test is in libraries, so the test itself is not
 # optimised: compiling tests would be most of a build. OPTIMIZE is for tests that run templates of kernels. SLOW is for
-# tests of more than 7 s, which the fast tier of deploy/run_tests.sh leaves out. Tests without OPTIMIZE share the
+# tests of more than 7 s, which the fast tier of deploy/run_tests.sh leaves out. WAITS is for tests that mostly wait, for
+# timeouts and lost connections: run_tests.sh runs four of them at once, or two others. Tests without OPTIMIZE share the
 # precompiled headers of tt_test_headers, which g++ uses only for files with the same options: the libraries of some tests
 # require TT_TEST_OPTIONS, so that all get them.
 set(TT_TEST_OPTIONS)
@@ -57,7 +58,7 @@ if(TT_PRECOMPILE)
   set(TT_TEST_OPTIONS -pthread -fopenmp)
 endif()
 function(tt_test name)
-  cmake_parse_arguments(ARG "OPTIMIZE;SLOW" "" "SOURCES;LINK" ${ARGN})
+  cmake_parse_arguments(ARG "OPTIMIZE;SLOW;WAITS" "" "SOURCES;LINK" ${ARGN})
   add_executable(${name} ${ARG_SOURCES})
   target_link_libraries(${name} PRIVATE ${ARG_LINK} GTest::gtest_main GTest::gmock)
   if(ARG_OPTIMIZE)
@@ -69,12 +70,17 @@ function(tt_test name)
   set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/tests)
   add_test(NAME ${name} COMMAND ${name})
   tt_label_slow(${name} "${ARG_SLOW}")
+  if(ARG_WAITS)
+    set_tests_properties(${name} PROPERTIES COST 100)  # begin first, beside others
+  else()
+    set_tests_properties(${name} PROPERTIES PROCESSORS 2)  # of run_tests.sh's four
+  endif()
 endfunction()
 
 # Labels a test as `slow` if `slow` is true.
 function(tt_label_slow name slow)
   if(slow)
-    set_tests_properties(${name} PROPERTIES LABELS slow)
+    set_tests_properties(${name} PROPERTIES LABELS slow COST 10)
   endif()
 endfunction()
 
@@ -83,6 +89,6 @@ function(tt_test_variant name)
   cmake_parse_arguments(ARG "SLOW" "" "COMMAND;ENVIRONMENT" ${ARGN})
   add_test(NAME ${name} COMMAND ${ARG_COMMAND})
   tt_label_slow(${name} "${ARG_SLOW}")
-  set_tests_properties(${name} PROPERTIES ENVIRONMENT
+  set_tests_properties(${name} PROPERTIES PROCESSORS 2 ENVIRONMENT
     "${ARG_ENVIRONMENT};GTEST_OUTPUT=xml:${PROJECT_BINARY_DIR}/test-results/gtest/${name}.xml")
 endfunction()

@@ -135,8 +135,8 @@ class OfferTable {
   absl::flat_hash_map<uint64_t, absl::flat_hash_set<uint64_t>> offers_of_ ABSL_GUARDED_BY(mutex_);  // ids by owner
   absl::flat_hash_set<std::string> ended_ ABSL_GUARDED_BY(mutex_);
   std::deque<std::string> ended_order_ ABSL_GUARDED_BY(mutex_);  // the oldest first
-  // Of the offers whose owner has ended: the number per allocation, by address, and the allocations' bytes. Several
-  // owners may offer the same bytes, each with a storage of its own.
+  // The number of offers whose owner has ended, by the address of their allocation, and the bytes of these allocations.
+  // Several owners may offer the same bytes, each with a storage of its own.
   absl::flat_hash_map<const void*, size_t> without_owner_ ABSL_GUARDED_BY(mutex_);
   uint64_t bytes_without_owner_ ABSL_GUARDED_BY(mutex_) = 0;
   size_t waits_ ABSL_GUARDED_BY(mutex_) = 0;

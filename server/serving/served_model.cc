@@ -50,7 +50,7 @@ Tensor on_device(Tensor host, Device device) {
   return moved;
 }
 
-// What a model's requirements depend on.
+// Identifies an entry and the sizes of its inputs. Inputs of one signature meet the entry's requirements, or none do.
 std::string signature_of(const ModelEntry& entry, absl::Span<const Tensor> inputs) {
   std::string signature = entry.name;
   for (const Tensor& input : inputs) {

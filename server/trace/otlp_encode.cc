@@ -90,8 +90,8 @@ void append_spans(const std::vector<Span>& spans, otlp::collector::trace::v1::Ex
   for (const Span& span : spans) encode(span, scope->add_spans());
 }
 
-// google.rpc's messages are read as unknown fields: protobuf does not contain them, and gRPC's library that does would
-// be needed for this alone.
+// Reads google.rpc's messages as unknown fields. protobuf does not contain them, and nothing else here needs gRPC's
+// library that does.
 std::optional<std::chrono::milliseconds> requested_pause(const std::string& status_details) {
   UnknownFieldSet status;
   if (!status.ParseFromString(status_details)) return {};

@@ -23,7 +23,7 @@ struct Value {
   uint64_t name, root;
 };
 
-// Calls of which the names are given by a function, once for the Program and once for single calls.
+// Calls that the input chooses. write() writes them twice, with different names: as a Program and as single calls.
 class ImageCalls {
  public:
   ImageCalls(const uint8_t* data, size_t size) : data_(data), size_(std::min<size_t>(size, 3 * kMaxCalls)) {}

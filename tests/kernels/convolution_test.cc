@@ -54,7 +54,7 @@ const Case kCases[] = {
     // Wider than 2,048 columns: computed in pieces.
     {1, 2, 3, 3, 2600, 3, {{1, 1}, {1, 1}, {1, 1}, 1}}, {1, 4, 4, 3, 4700, 3, {{1, 2}, {0, 3}, {1, 4}, 2}},
     {1, 1, 2, 4, 5, 3, {{1, 1}, {0, 1100}, {1, 1}, 1}},
-    // Wide strides and padding: narrower pieces.
+    // Wide strides or padding, for which pieces have fewer columns.
     {1, 2, 3, 4, 9100, 3, {{1, 900}, {1, 1}, {1, 1}, 1}}, {2, 2, 4, 4, 30, 3, {{1, 2}, {1, 70}, {1, 2}, 2}},
 };
 

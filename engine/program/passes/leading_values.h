@@ -1,8 +1,8 @@
-// A Program divided after its last backward pass, so that what follows, such as an optimizer's step, need not be
-// expanded with it.
+// LeadingValues: divides a Program after its last backward pass, so that passes can expand the first part without the
+// instructions that follow, such as an optimizer's step.
 //
-// Later calls that write nothing belong to the first part, too, up to the first write, and so does every later detach()
-// of a result of the first part: it is a view whenever it is called, and a loss that is returned detached then needs no
+// The first part continues up to the first instruction that writes. It also contains every later detach() of its own
+// results: detach() returns the same view whenever it is called, and a loss that is returned detached then needs no
 // tape.
 #pragma once
 

@@ -11,8 +11,8 @@ namespace tt {
 // declaration does not show it.
 bool has_fresh_results(const Op& op);
 
-// The names that may share memory with an output. A pass must not make two of them one, or one an input: the caller, or
-// what follows, may write to the output.
+// The names that may share memory with an output, to which the caller or a later instruction may write. A pass must not
+// replace one of them by another, nor by an input.
 absl::flat_hash_set<Slot> names_shared_with_outputs(const Program& program);
 
 }  // namespace tt

@@ -201,28 +201,20 @@ class Module(ModuleCalls, ModuleState):
         """The direct submodules."""
         return (module for _, module in self.named_children())
 
-    def _named(self, registry: str, prefix: str, recurse: bool, remove_duplicate: bool = True):
+    def _named_members(self, get_members_fn, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
+        """The members that a function lists for each module, under their paths; None is left out."""
         seen = set()
         paths = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
         for path, module in paths:
-            for name, value in getattr(module, registry).items():
+            for name, value in get_members_fn(module):
                 if value is None or (remove_duplicate and id(value) in seen):
                     continue
                 seen.add(id(value))
                 yield f"{path}{'.' if path else ''}{name}", value
 
-    def _named_members(self, get_members_fn, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
-        seen = set()
-        for path, module in self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]:
-            for name, value in get_members_fn(module):
-                if value is not None and value not in seen:
-                    if remove_duplicate:
-                        seen.add(value)
-                    yield f"{path}{'.' if path else ''}{name}", value
-
     def named_parameters(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
         """The (name, parameter) pairs, each once."""
-        return self._named("_parameters", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._parameters.items(), prefix, recurse, remove_duplicate)
 
     def parameters(self, recurse: bool = True) -> Iterator[Parameter]:
         """The parameters, each once."""
@@ -230,7 +222,7 @@ class Module(ModuleCalls, ModuleState):
 
     def named_buffers(self, prefix: str = "", recurse: bool = True, remove_duplicate: bool = True):
         """The (name, buffer) pairs, each once."""
-        return self._named("_buffers", prefix, recurse, remove_duplicate)
+        return self._named_members(lambda module: module._buffers.items(), prefix, recurse, remove_duplicate)
 
     def buffers(self, recurse: bool = True) -> Iterator[Tensor]:
         """The buffers, each once."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 import random
 import warnings
 
@@ -17,6 +18,8 @@ from teletensor.distributed.tensor._spec import Spec, local_box
 from ....operators.samples import SAMPLES, arguments, call
 
 MAX_COMBINATIONS = 24  # of placements, per sample
+MANY_ARGUMENTS = 8  # of a sample whose combinations are MIN_COMBINATIONS: each costs a transfer and a gradient per argument
+MIN_COMBINATIONS = 8
 
 
 @functools.cache
@@ -55,8 +58,17 @@ def placements(array: np.ndarray) -> list:
 
 def combinations(arrays: list[np.ndarray]) -> list[tuple]:
     """Placements of all arguments: all combinations, or a fixed choice of them."""
-    every = [c for c in itertools.product(*map(placements, arrays))]
-    return every if len(every) <= MAX_COMBINATIONS else random.Random(len(every)).sample(every, MAX_COMBINATIONS)
+    choices = [placements(array) for array in arrays]
+    number = math.prod(map(len, choices))
+    draw = random.Random(number)
+    if len(arrays) < MANY_ARGUMENTS:
+        every = list(itertools.product(*choices))
+        return every if number <= MAX_COMBINATIONS else draw.sample(every, MAX_COMBINATIONS)
+    # Each placement of each argument occurs.
+    columns = [(of_one * MIN_COMBINATIONS)[:MIN_COMBINATIONS] for of_one in choices]
+    for column in columns:
+        draw.shuffle(column)
+    return list(zip(*columns, strict=True))
 
 
 def arrays_of(sample) -> list[np.ndarray]:
@@ -89,13 +101,19 @@ def differentiable(sample) -> bool:
     return bool(sample.operator.differentiable_params) and entry.get("grad") != "none" and entry.get("checked_inputs") != []
 
 
-def compare(what: str, actual, expected) -> None:
-    actual, expected = whole(actual).detach(), expected.detach()
-    assert actual.shape == expected.shape and actual.dtype == expected.dtype, (
-        f"{what}: got {tuple(actual.shape)} {actual.dtype}, expected {tuple(expected.shape)} {expected.dtype}"
-    )
-    if actual.numel():
-        np.testing.assert_allclose(actual.numpy(), expected.numpy(), rtol=1e-6, atol=1e-6, err_msg=what)
+class Expected:
+    """The values of an ordinary tensor, read once."""
+
+    def __init__(self, tensor) -> None:
+        self.dtype, self.values = tensor.dtype, tensor.detach().numpy()
+
+    def compare(self, what: str, actual) -> None:
+        actual = whole(actual).detach()
+        assert tuple(actual.shape) == self.values.shape and actual.dtype == self.dtype, (
+            f"{what}: got {tuple(actual.shape)} {actual.dtype}, expected {self.values.shape} {self.dtype}"
+        )
+        if actual.numel():
+            np.testing.assert_allclose(actual.numpy(), self.values, rtol=1e-6, atol=1e-6, err_msg=what)
 
 
 def check_sample(sample) -> None:
@@ -110,9 +128,10 @@ def check_sample(sample) -> None:
         if roots:
             try:
                 sum((r * torch.arange(r.numel()).reshape(r.shape).to(r.dtype)).sum().abs() for r in roots).backward()
-                [leaf.grad.tolist() for leaf in leaves if leaf.grad is not None]
+                gradients = [leaf.grad if leaf.grad is None else Expected(leaf.grad) for leaf in leaves]
             except NotImplementedError:  # a derivative that does not exist
                 roots, wants = [], [False] * len(wants)
+        expected = [Expected(value) for value in expected]
         for chosen in combinations(arrays):
             what = f"{sample} {', '.join(map(str, chosen))}"
             try:
@@ -122,7 +141,7 @@ def check_sample(sample) -> None:
                 continue
             assert len(results) == len(expected), what
             for result, value in zip(results, expected, strict=True):
-                compare(what, result, value)
+                value.compare(what, result)
             if not roots:
                 continue
             roots = [r for r in results if r.requires_grad]
@@ -131,9 +150,9 @@ def check_sample(sample) -> None:
                 for r in roots
             ]
             sum((r * w).sum().abs() for r, w in zip(roots, weights, strict=True)).backward()
-            for i, (tensor, leaf) in enumerate(zip(made, leaves, strict=True)):
-                if leaf.grad is not None:
-                    compare(f"{what}: gradient {i}", tensor.grad, leaf.grad)
+            for i, (tensor, gradient) in enumerate(zip(made, gradients, strict=True)):
+                if gradient is not None:
+                    gradient.compare(f"{what}: gradient {i}", tensor.grad)
 
 
 def check_operator(rank: int, size: int, name: str) -> list[str]:
