@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from .._registry import refuse
 
-refuse("aten.resize_.default aten.resize.default aten.set_.source_Tensor", "ONNX has no storage that could be resized; PyTorch's exporter has no translation either")
+refuse("aten.resize_.default aten.resize.default aten.set_.source_Tensor",
+       "ONNX has no storage that could be resized; PyTorch's exporter has no translation either")  # fmt: skip
 refuse("""
     aten._adaptive_avg_pool2d_backward.default aten.avg_pool2d_backward.default aten.convolution_backward.default
     aten.embedding_dense_backward.default aten.max_pool2d_with_indices_backward.default aten.native_group_norm_backward.default
