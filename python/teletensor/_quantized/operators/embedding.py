@@ -27,7 +27,8 @@ def _rows(packed: Any, indices: Tensor, name: str) -> Tensor:
     if weight.dtype.per_byte == 1:
         return (ints - zero_point) * scale
     # Tables of 4 and 2 bits have their scales and smallest numbers in float16.
-    scale, low = (_C.torch.as_tensor(v, dtype=_C.float32).to(_C.float16).to(_C.float32) for v in (scale, -zero_point * scale))
+    parameters = (v if isinstance(v, Tensor) else _C.tensor(v) for v in (scale, -zero_point * scale))
+    scale, low = (v.to(_C.float16).to(_C.float32) for v in parameters)
     return ints * scale + low
 
 

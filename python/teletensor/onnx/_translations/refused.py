@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from .._registry import refuse
 
-refuse("aten.resize_.default aten.resize.default aten.set_.source_Tensor", "ONNX has no storage that could be resized")
+refuse("aten.resize_.default aten.resize.default aten.set_.source_Tensor",
+       "ONNX has no storage that could be resized; PyTorch's exporter has no translation either")  # fmt: skip
 refuse("""
     aten._adaptive_avg_pool2d_backward.default aten.avg_pool2d_backward.default aten.convolution_backward.default
     aten.embedding_dense_backward.default aten.max_pool2d_with_indices_backward.default aten.native_group_norm_backward.default
     aten.native_layer_norm_backward.default
-    """, "computes a gradient: torch.export records none here, and torch.ops.aten has no such operator")  # fmt: skip
+    """, "computes a gradient, which torch.export does not record; PyTorch's exporter has no translation either")  # fmt: skip
 refuse("""
     aten.linalg_svd.default aten._linalg_svd.default aten.linalg_qr.default aten.linalg_eigh.default aten._linalg_eigh.default
     aten.linalg_eig.default aten.linalg_cholesky_ex.default aten.cholesky.default aten.linalg_inv_ex.default aten.inverse.default
