@@ -32,8 +32,8 @@ class SharedTensors {
   // Returns the table; creates it and its thread at the first call.
   std::shared_ptr<distributed::OfferTable> table();
   // The exports whose sessions have ended, for another process (server/session/shared_image.cc). The process that reads
-  // them charges their bytes to `account`, which is of the principal; null: there is no such principal any more, and the
-  // exports end. `max_bytes` is that of ShareService.
+  // them charges their bytes to `account`, which is of the principal; null: there is no such principal any more, and
+  // the exports end. `max_bytes` is that of ShareService.
   void write_image(ImageBlocks* blocks, ImageOutput* out, std::vector<Ref<Storage>>* contents);
   void read_image(ImageInput* in, ImageBlocks* blocks, const std::shared_ptr<Account>& account, uint64_t max_bytes,
                   std::vector<Ref<Storage>>* contents, uint64_t* left);

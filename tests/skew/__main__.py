@@ -39,7 +39,9 @@ def build_wheel() -> Path:
     for project in ("deploy/engine_wheel", "."):
         if (SOURCE / project / "pyproject.toml").exists():
             command = [sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "-w", folder, f"./{project}"]
-            subprocess.run(command, cwd=SOURCE, env={**os.environ, "CXX": "c++"}, check=True)
+            # As in deploy/build.py: the next clone finds the objects in ccache.
+            environment = {**os.environ, "CXX": "c++", "CCACHE_BASEDIR": str(SOURCE), "CCACHE_NOHASHDIR": "1"}
+            subprocess.run(command, cwd=SOURCE, env=environment, check=True)
     return next(folder.glob("teletensor-*.whl"))
 
 

