@@ -26,7 +26,17 @@ from ._source import (
     TUPLE_ITEM,
     Source,
 )
-from ._values import Break, ComputedFloat, Constant, FloatOperand, FloatValue, SequenceValue, SymbolValue, TensorValue, Value
+from ._values import (
+    Break,
+    ComputedFloat,
+    Constant,
+    FloatOperand,
+    FloatValue,
+    SequenceValue,
+    SymbolValue,
+    TensorValue,
+    Value,
+)
 
 # Operations whose results are symbols, with the text of the generated code.
 _OPERATIONS = {

@@ -9,8 +9,10 @@ from typing import Any
 
 from .. import _C, _functions, _grad_mode, fx
 from .._C import Tensor
-from .._library.custom_op import consists_of_engine_operators, is_operator
+from .._library import fake_context
+from .._library.custom_op import consists_of_engine_operators, is_operator, overload_with_fake
 from ..fx._mutation import _mutates
+from ..utils import _pytree as pytree
 from . import config
 from ._attributes import _MISSING as MISSING
 from ._attributes import is_python_class, lookup
@@ -105,7 +107,7 @@ def is_graph_function(function: Any) -> bool:
     if id(function) in _BINDINGS or id(function) in allowed:
         return True
     if is_operator(function):
-        return consists_of_engine_operators(function)
+        return consists_of_engine_operators(function) or overload_with_fake(function) is not None
     if type(function) is _OVERRIDABLE:
         name = getattr(function, "__name__", "")
         return name not in _NOT_IN_GRAPHS and "Tensor." not in getattr(function, "__qualname__", "")
@@ -158,6 +160,23 @@ def _is_users(found: Any) -> bool:
     if isinstance(found, types.FunctionType):
         return not found.__globals__.get("__name__", "").startswith("teletensor")
     return found is not MISSING and is_python_class(type(found)) and not type(found).__module__.startswith("teletensor")
+
+
+def _fake_of(overload: Any) -> Callable:
+    """The function that infers metadata of the results of a custom operator, which runs as one node of the graph."""
+
+    def infer(*args: Any, **kwargs: Any) -> Any:
+        results = fake_context.in_context(overload.name(), overload.fake)(*args, **kwargs)
+        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor) and t.requires_grad]
+        if not given or not _C.is_grad_enabled():
+            return results
+        if overload.backward is None:
+            raise NotImplementedError("gradients of a custom operator without register_autograd()")
+        zero = sum(t.flatten()[:0].sum() for t in given)
+        floating = {True: lambda r: r + zero.to(r.dtype), False: lambda r: r}
+        return pytree.tree_map(lambda r: floating[isinstance(r, Tensor) and r.is_floating_point()](r), results)
+
+    return infer
 
 
 class Tensors:
@@ -262,6 +281,8 @@ class Tensors:
             if found is not None:
                 return found
         function = (lambda self_, *a, **k: getattr(self_, target)(*a, **k)) if op == "call_method" else target
+        if is_operator(target) and not consists_of_engine_operators(target):
+            function = _fake_of(overload_with_fake(target))
         is_input = {id(v.example): v for v in self.tensors_in([*args, *(kwargs or {}).values()])}
         try:
             result = function(*examples, **keywords)

@@ -10,9 +10,9 @@ import copy  # noqa: F401 - of the expressions below, as are others
 import dataclasses
 import enum
 import functools
-import itertools
-import math
-import operator
+import itertools  # noqa: F401
+import math  # noqa: F401
+import operator  # noqa: F401
 import types
 import warnings
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -541,7 +541,7 @@ def decorated(x, y):
 @row()
 def generator_of_pairs(x, y):
     def pairs():
-        for i, v in enumerate((x, y)):
+        for i, v in enumerate((x, y)):  # noqa: UP028
             yield i, v
 
     return sum(i * v for i, v in pairs())
@@ -801,9 +801,10 @@ def match_nested(x, y):
 @row()
 def attributes_by_name(x, y):
     s = types.SimpleNamespace(a=1)
-    setattr(s, "b", x)
+    name = "b"
+    setattr(s, name, x)
     delattr(s, "a")
-    return getattr(s, "b") + (1 if hasattr(s, "a") else 2)
+    return getattr(s, name) + (1 if hasattr(s, "a") else 2)
 
 
 @row()
