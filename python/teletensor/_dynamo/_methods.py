@@ -73,6 +73,9 @@ class Methods:
                 return Constant(None)
             raise Break(f"exception.{name}()")
         if isinstance(value, Constant):
+            of_class = self.handlers.get(getattr(value.value, name, None)) if isinstance(value.value, type) else None
+            if of_class is not None:
+                return of_class(self, args, kwargs)
             return self._constant_method(value, name, args, kwargs)
         if isinstance(value, IteratorValue) and name == "__iter__":
             return value
