@@ -72,7 +72,7 @@ from ._values import (
     TensorValue,
     Value,
 )  # fmt: skip
-from ._wrap import Wrapping
+from ._wrap import Wrapping, hash_key
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
 _MAX_STEPS = 400_000
@@ -176,7 +176,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         if isinstance(obj, frozenset):
             from ._values import SetValue
 
-            return SetValue({o: Constant(o) for o in obj}, frozenset)
+            return SetValue({hash_key(v): v for v in map(self.constant_object, obj)}, frozenset)
         return Constant(obj)
 
     def add_input(self, value: TensorValue | SymbolValue, name: str) -> fx.Node:

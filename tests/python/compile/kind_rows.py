@@ -452,6 +452,14 @@ def dict_of_tuples(x, y):
 
 
 @row()
+def tuples_as_keys(x, y):
+    d = {(1, "a"): x, (2, "b"): y}
+    a = x + 1 if (1, "a") in d else y
+    b = a * 2 if (1, "a") in {(1, "a"), (2, "b")} else y
+    return b * 3 if (9, "a") in d or (1, "b") in {(1, "a"), (2, "b")} else b
+
+
+@row()
 def sets(x, y):
     s = {1, 2}
     s |= {3}
