@@ -1,4 +1,4 @@
-"""Runs the functions of tests/python/compile/rows.py and kind_rows.py with teletensor and with PyTorch, and compares graphs and graph breaks.
+"""Runs the functions of tests/python/compile/rows.py and kind_rows.py with teletensor and PyTorch; compares graphs and breaks.
 
     .venv/bin/python -m tests.conformance.compile_rows --one > ours.json
     PEER_PYTHON -m tests.conformance.compile_rows --one --peer > theirs.json

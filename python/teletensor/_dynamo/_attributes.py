@@ -154,6 +154,8 @@ class Attributes:
                 if getattr(cls, name, None) is not None and self._structseq_index(cls, name) == i:
                     return value.items[i]
         found = lookup(cls, name)
+        if is_namedtuple(cls) and name in ("_replace", "_asdict") and getattr(found, "__module__", "") == "collections":
+            return BuiltinMethod(value, name)
         if isinstance(found, types.FunctionType):
             return MethodValue(self.wrap_class_function(found), value)
         if isinstance(found, property):

@@ -90,6 +90,8 @@ class Bodies:
     @contextlib.contextmanager
     def body(self, may_write: bool = False) -> Iterator[Body]:
         """A context in which calls become nodes of a body."""
+        if self.uses_unbacked:
+            raise Break("a function that an operator calls, after the use of a size that depends on values")
         outer, made = self.graph, Body(self.graph, may_write)
         self.graph = made.graph
         self._bodies.append(made)

@@ -59,7 +59,7 @@ def _extreme(sign: str) -> Callable:
         if not items:
             return default if default is not None else raise_(ValueError, f"{'min' if sign == '<' else 'max'}() arg is an empty sequence")
         has_key = key is not None and not (isinstance(ex.real(key), Constant) and ex.real(key).value is None)
-        real = [ex.real(i) for i in items]
+        real = [ex.as_number(ex.real(i)) for i in items]
         if not has_key and all(map(is_symbolic_operand, real)):
             return functools.reduce(functools.partial(ex.operation, "min" if sign == "<" else "max"), real)
         best = items[0]

@@ -118,7 +118,7 @@ def _number(cls: type) -> Callable:
     def handler(ex, args, kwargs):
         if not args and not kwargs:
             return Constant(cls())
-        value = ex.real(args[0])
+        value = ex.as_number(ex.real(args[0])) if cls is int else ex.real(args[0])
         if isinstance(value, SymbolValue) and cls is int and len(args) == 1:
             return value
         if cls is float and len(args) == 1 and (found := ex.computed_float("float({})", float, value)) is not None:

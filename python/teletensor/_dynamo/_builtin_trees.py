@@ -6,7 +6,7 @@ from typing import Any
 
 from ..utils import _pytree as pytree
 from ._values import Break, Constant, DictValue, SequenceValue, TensorValue, Value
-from ._wrap import is_namedtuple
+from ._wrap import entries_of_results, is_namedtuple
 
 
 class _Leaf:
@@ -38,7 +38,7 @@ def _value(obj: Any) -> Value:
     if isinstance(obj, (list, tuple)) and (type(obj) in (list, tuple) or is_namedtuple(type(obj))):
         return SequenceValue([_value(item) for item in obj], type(obj))
     if isinstance(obj, dict):
-        return DictValue({k: (Constant(k), _value(v)) for k, v in obj.items()}, type(obj))
+        return DictValue(entries_of_results({k: _value(v) for k, v in obj.items()}), type(obj))
     raise Break(f"a {type(obj).__name__} as a pytree")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from . import _builtin_containers, _builtin_iteration, _builtin_numbers, _builtin_text  # noqa: F401 - they register handlers
+from . import _builtin_containers, _builtin_iteration, _builtin_numbers, _builtin_text, _iterator_forms  # noqa: F401 - they register handlers
 from ._builtin_attributes import parts_of_annotation, signature, update_wrapper  # noqa: F401
 from ._handlers import handles
 from ._values import Break, Constant, SequenceValue, TensorValue

@@ -51,6 +51,8 @@ from ._steps import NeedsNoRegions, Steps
 from ._symbols import NeedsConstantSizes, NeedsSizes, Symbols
 from ._tensors import Tensors, change_modes, mode_state, set_mode_state
 from ._transforms import NeedsSeed, Transforms
+from ._unbacked import FUNCTIONS as FUNCTIONS_OF_UNBACKED
+from ._unbacked import Unbacked
 from ._values import (
     Break,
     CellValue,
@@ -70,7 +72,7 @@ from ._values import (
     TensorValue,
     Value,
 )  # fmt: skip
-from ._wrap import Wrapping
+from ._wrap import Wrapping, hash_key
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
 _MAX_STEPS = 400_000
@@ -114,7 +116,7 @@ class Captured(NamedTuple):
     broken: GraphBreak | None
 
 
-class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors, Bodies, Control, Transforms):
+class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors, Bodies, Control, Transforms, Unbacked):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
     handlers = _handlers.handlers
@@ -123,13 +125,14 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         functools.update_wrapper: _builtins.update_wrapper, inspect.signature: _builtins.signature,
         **{f: _builtins.parts_of_annotation(f) for f in (typing.get_args, typing.get_origin)},
         copy.copy: _handlers.handlers[copy.copy], copy.deepcopy: _builtin_containers.deep_copy,
-        **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS,
+        **_loaded_operators.FUNCTIONS, **_builtin_trees.FUNCTIONS, **FUNCTIONS_OF_UNBACKED,
     }
 
     def __init__(self, table: dict, names: tuple[str, ...], policy: SizePolicy, follows_sizes: bool = False) -> None:
         self.table, self.slot_names = table, names
         self.begin_symbols(policy, follows_sizes)
         self.begin_steps(False, False)
+        self.begin_unbacked()
         self.guards = Guards(names)
         self.guards.check(CHECK_MODES, None)
         # Settings that functions which become nodes read.
@@ -173,7 +176,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         if isinstance(obj, frozenset):
             from ._values import SetValue
 
-            return SetValue({o: Constant(o) for o in obj}, frozenset)
+            return SetValue({hash_key(v): v for v in map(self.constant_object, obj)}, frozenset)
         return Constant(obj)
 
     def add_input(self, value: TensorValue | SymbolValue, name: str) -> fx.Node:

@@ -18,6 +18,7 @@ from ._values import (
     BuiltinMethod,
     CellValue,
     ComputedFloat,
+    ConditionValue,
     Constant,
     DictValue,
     ExceptionValue,
@@ -115,6 +116,8 @@ class Code:
             return "call_first"
         if isinstance(value, ItemValue):
             return self._name(f"{self.value(value.tensor)}.item()")
+        if isinstance(value, ConditionValue):
+            return f"({self.value(value.left)} {value.sign} {self.value(value.right)})"
         if isinstance(value, SymbolValue):
             return self.ex.text_of_symbol(value, self)
         if isinstance(value, ComputedFloat):

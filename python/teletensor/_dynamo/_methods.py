@@ -73,6 +73,9 @@ class Methods:
                 return Constant(None)
             raise Break(f"exception.{name}()")
         if isinstance(value, Constant):
+            of_class = self.handlers.get(getattr(value.value, name, None)) if isinstance(value.value, type) else None
+            if of_class is not None:
+                return of_class(self, args, kwargs)
             return self._constant_method(value, name, args, kwargs)
         if isinstance(value, IteratorValue) and name == "__iter__":
             return value
@@ -131,7 +134,12 @@ class Methods:
             return Constant(sum(self.real(i) is self.real(args[0]) or self.truth(self.compare("==", i, args[0])) for i in items))
         if name == "numel" and not args:
             return fold(value.cls(self.python_value(i) for i in items).numel)
-        if is_namedtuple(value.cls) and name in ("_replace", "_asdict"):
+        if is_namedtuple(value.cls) and name in ("_replace", "_asdict") and not args:
+            fields = value.cls._fields
+            if name == "_asdict" and not kwargs:
+                return DictValue({k: (Constant(k), v) for k, v in zip(fields, items)})
+            if name == "_replace" and kwargs.keys() <= set(fields):
+                return SequenceValue([kwargs.get(k, v) for k, v in zip(fields, items)], value.cls)
             raise Break(f"{name}() of a named tuple")
         if value.cls is not list:
             raise Break(f"tuple.{name}()")

@@ -33,6 +33,8 @@ from ._values import (
 )  # fmt: skip
 from ._wrap import hash_key
 
+_MATCH_SELF = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)  # `case int(n)` binds the object itself
+
 TABLE: dict[str, Callable[[Frame, Instruction], None]] = {}
 _SIGNS = [sign for _, sign in getattr(dis, "_nb_ops", ())]
 
@@ -154,8 +156,8 @@ def _store_global(f, i):
 
 
 @_op("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "DELETE_GLOBAL", "LOAD_CLASSDEREF", "LOAD_BUILD_CLASS", "SETUP_ANNOTATIONS", "IMPORT_STAR",
-     "PRINT_EXPR", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "END_ASYNC_FOR", "BEFORE_ASYNC_WITH", "PREP_RERAISE_STAR", "CHECK_EG_MATCH",
-     "MATCH_CLASS")  # fmt: skip
+     "PRINT_EXPR", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "END_ASYNC_FOR", "BEFORE_ASYNC_WITH", "PREP_RERAISE_STAR",
+     "CHECK_EG_MATCH")  # fmt: skip
 def _refused(f, i):
     raise Break(f"the instruction {i.name}")
 
@@ -347,9 +349,9 @@ def _build_map(f, i):
 
 @_op("BUILD_CONST_KEY_MAP")
 def _build_const_key_map(f, i):
-    keys = f.ex.python_value(f.pop())
+    keys = f.ex.elements(f.pop())
     values = f.pop_many(i.arg)
-    f.push(DictValue({k: (Constant(k), v) for k, v in zip(keys, values)}))
+    f.push(DictValue({hash_key(f.ex.real(k)): (k, v) for k, v in zip(keys, values)}))
 
 
 @_op("BUILD_STRING")
@@ -628,3 +630,35 @@ def _match_keys(f, i):
         f.push(Constant(None))
 
 
+@_op("MATCH_CLASS")
+def _match_class(f, i):
+    names, cls, subject = f.pop(), f.pop(), f.pop()
+    f.push(_attributes_of_pattern(f.ex, f.ex.real(subject), f.ex.real(cls), f.ex.python_value(names), i.arg))
+
+
+def _attributes_of_pattern(ex: Any, subject: Value, cls: Value, names: tuple[str, ...], count: int) -> Value:
+    """A tuple of what the sub-patterns of a class pattern match, `count` of them positional; None if the subject does not match."""
+    if not isinstance(cls, Constant) or not isinstance(cls.value, type):
+        raise Break("a pattern of something else than a class")
+    if not ex.truth(ex.call_constant(isinstance, [subject, cls], {})):
+        return Constant(None)
+    found: list[Value] = []
+    if count and issubclass(cls.value, _MATCH_SELF) and not hasattr(cls.value, "__match_args__"):
+        if count > 1:
+            return raise_(TypeError, f"{cls.value.__name__}() accepts 1 positional sub-pattern ({count} given)")
+        found.append(subject)
+    elif count:
+        allowed = ex.python_value(ex.get_attribute(cls, "__match_args__")) if hasattr(cls.value, "__match_args__") else ()
+        if count > len(allowed):
+            plural = "" if len(allowed) == 1 else "s"
+            text = f"{cls.value.__name__}() accepts {len(allowed)} positional sub-pattern{plural} ({count} given)"
+            return raise_(TypeError, text)
+        names = (*allowed[:count], *names)
+    for name in names:
+        try:
+            found.append(ex.real(ex.get_attribute(subject, name)))
+        except Raised as e:
+            if not issubclass(e.value.cls, AttributeError):
+                raise
+            return Constant(None)
+    return SequenceValue(found, tuple)

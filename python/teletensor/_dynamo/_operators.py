@@ -18,6 +18,7 @@ from ._values import (
     Break,
     BuiltinMethod,
     ComputedFloat,
+    ConditionValue,
     Constant,
     DictValue,
     DictView,
@@ -78,6 +79,8 @@ class Operators:
     def binary(self, sign: str, a: Value, b: Value) -> Value:
         """a + b, a += b and the like."""
         a, b = self.real(a), self.real(b)
+        if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
+            a, b = self.as_number(a), self.as_number(b)
         in_place = sign.endswith("=")
         name, function = IN_PLACE[sign] if in_place else BINARY[sign]
         if isinstance(a, ComputedFloat) or isinstance(b, ComputedFloat):
@@ -217,6 +220,7 @@ class Operators:
         """-a, +a and ~a."""
         a = self.real(a)
         method, function = UNARY[opcode]
+        a = self.as_number(a)
         if isinstance(a, SymbolValue) and opcode != "UNARY_INVERT":
             return self.operation("neg", a) if opcode == "UNARY_NEGATIVE" else a
         a = self.plain(a)
@@ -234,7 +238,11 @@ class Operators:
         a, b = self.real(a), self.real(b)
         name, reflected, function = COMPARE[sign]
         a, b = (self.plain(v) if isinstance(v, FloatValue) else v for v in (a, b))
+        if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
+            a, b = self.as_number(a), self.as_number(b)
         if is_symbolic_operand(a) and is_symbolic_operand(b):
+            if self.has_unbacked([a, b]):
+                return self.condition(sign, a, b)
             operands = [v.example if isinstance(v, SymbolValue) else v.value for v in (a, b)]
             return Constant(function(*operands))
         if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
@@ -338,6 +346,11 @@ class Operators:
     def truth(self, value: Value) -> bool:
         """bool(value)"""
         value = self.real(value)
+        value = self.as_number(value)
+        if isinstance(value, SymbolValue) and value.is_unbacked:
+            value = ConditionValue("!=", value, Constant(0))
+        if isinstance(value, ConditionValue):
+            return self.truth_of_condition(value)
         if isinstance(value, SymbolValue):
             return bool(value.example)
         if isinstance(value, FloatValue):

@@ -26,7 +26,17 @@ from ._source import (
     TUPLE_ITEM,
     Source,
 )
-from ._values import ComputedFloat, Constant, FloatOperand, FloatValue, SequenceValue, SymbolValue, TensorValue, Value
+from ._values import (
+    Break,
+    ComputedFloat,
+    Constant,
+    FloatOperand,
+    FloatValue,
+    SequenceValue,
+    SymbolValue,
+    TensorValue,
+    Value,
+)
 
 # Operations whose results are symbols, with the text of the generated code.
 _OPERATIONS = {
@@ -108,11 +118,13 @@ class Symbols:
 
     def size_at(self, value: TensorValue, dim: int) -> Value:
         """The size of a tensor in a dimension."""
+        if value.is_unbacked:
+            return self.unbacked_size(value, ("size", value, dim), value.example.shape[dim])
         return self.symbol(value.example.size(dim), ("size", value, dim))
 
     def shape_of(self, value: TensorValue) -> Value:
         """The sizes of a tensor."""
-        if not self.follows_sizes:
+        if not self.follows_sizes and not value.is_unbacked:
             return self.constant_value(value.example.shape)
         return SequenceValue([self.size_at(value, i) for i in range(value.example.dim())], _C.Size)
 
@@ -207,6 +219,10 @@ class Symbols:
     def operation(self, name: str, *operands: Value) -> Value:
         """The result of an operation of symbols and of constants that are ints."""
         examples = [v.example if isinstance(v, SymbolValue) else v.value for v in operands]
+        if any(isinstance(v, SymbolValue) and v.is_unbacked for v in operands):
+            if name in ("//", "%") and not examples[1]:
+                raise Break("a division by a number that depends on values")
+            return SymbolValue(int(_OPERATIONS[name][0](*map(int, examples))), (name, *operands), is_unbacked=True)
         return self.symbol(_OPERATIONS[name][0](*examples), (name, *operands))
 
     def binary_of_symbols(self, sign: str, a: Value, b: Value) -> Value | None:
@@ -241,6 +257,8 @@ class Symbols:
             return self.add_input(value, value.source.text(self.slot_names))
         if name == "node":
             return operands[0]
+        if name == "item":
+            return self.graph.call_method("item", (self.node_of(operands[0].tensor),))
         if name in ("size", "numel"):
             tensor, *rest = operands
             node = self.graph.call_method(name, (self.node_of(tensor), *rest))
@@ -257,6 +275,8 @@ class Symbols:
             return code.read(value.source)
         if name == "node":
             return str(value.value)
+        if name == "item":
+            return code.value(operands[0])
         if name in ("size", "numel"):
             tensor, *rest = operands
             if tensor.source is not None:  # before the graph runs

@@ -9,13 +9,16 @@ from typing import Any
 
 from .. import _C, _functions, _grad_mode, fx
 from .._C import Tensor
-from .._library.custom_op import consists_of_engine_operators, is_operator
+from .._library import fake_context
+from .._library.custom_op import consists_of_engine_operators, is_operator, overload_with_fake
 from ..fx._mutation import _mutates
+from ..utils import _pytree as pytree
 from . import config
 from ._attributes import _MISSING as MISSING
 from ._attributes import is_python_class, lookup
 from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
 from ._symbols import NeedsConstantSizes
+from ._unbacked import OF_SIZES
 from ._values import (
     Break,
     BuiltinMethod,
@@ -104,7 +107,7 @@ def is_graph_function(function: Any) -> bool:
     if id(function) in _BINDINGS or id(function) in allowed:
         return True
     if is_operator(function):
-        return consists_of_engine_operators(function)
+        return consists_of_engine_operators(function) or overload_with_fake(function) is not None
     if type(function) is _OVERRIDABLE:
         name = getattr(function, "__name__", "")
         return name not in _NOT_IN_GRAPHS and "Tensor." not in getattr(function, "__qualname__", "")
@@ -159,6 +162,23 @@ def _is_users(found: Any) -> bool:
     return found is not MISSING and is_python_class(type(found)) and not type(found).__module__.startswith("teletensor")
 
 
+def _fake_of(overload: Any) -> Callable:
+    """The function that infers metadata of the results of a custom operator, which runs as one node of the graph."""
+
+    def infer(*args: Any, **kwargs: Any) -> Any:
+        results = fake_context.in_context(overload.name(), overload.fake)(*args, **kwargs)
+        given = [t for t in pytree.tree_leaves((args, kwargs)) if isinstance(t, Tensor) and t.requires_grad]
+        if not given or not _C.is_grad_enabled():
+            return results
+        if overload.backward is None:
+            raise NotImplementedError("gradients of a custom operator without register_autograd()")
+        zero = sum(t.flatten()[:0].sum() for t in given)
+        floating = {True: lambda r: r + zero.to(r.dtype), False: lambda r: r}
+        return pytree.tree_map(lambda r: floating[isinstance(r, Tensor) and r.is_floating_point()](r), results)
+
+    return infer
+
+
 class Tensors:
     """A part of Executor: the graph."""
 
@@ -205,7 +225,7 @@ class Tensors:
                 return self.here(number.node), number.original
             number.node = number.node or self.add_input(number, number.source.text(self.slot_names))
             return self.here(number.node), number.original
-        value = self.plain(value) if isinstance(value, FloatValue) else value
+        value = self.as_number(self.plain(value) if isinstance(value, FloatValue) else value)
         if isinstance(value, SymbolValue):
             return self.node_of_symbol(value), value.example
         if isinstance(value, Constant):
@@ -255,13 +275,24 @@ class Tensors:
             self.check_tensor_method(self.real(args[0]), target)
         if getattr(target, "__module__", "") in ("_operator", "builtins"):
             self._check_special_methods(name, self.tensors_in([*args, *(kwargs or {}).values()]))
+        is_unbacked = self.has_unbacked([*args, *(kwargs or {}).values()])
+        if target is operator.getitem and len(args) == 2 and isinstance(self.real(args[0]), TensorValue):
+            found = self.call_of_dynamic_shape("getitem", self.real(args[0]), args[1:])
+            if found is not None:
+                return found
         function = (lambda self_, *a, **k: getattr(self_, target)(*a, **k)) if op == "call_method" else target
+        if is_operator(target) and not consists_of_engine_operators(target):
+            function = _fake_of(overload_with_fake(target))
         is_input = {id(v.example): v for v in self.tensors_in([*args, *(kwargs or {}).values()])}
         try:
             result = function(*examples, **keywords)
         except Exception as e:  # noqa: BLE001 - the call itself will raise it
             raise Break(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}") from None
+        if is_unbacked:
+            self.check_unbacked_call(name, result)
         if not self._has_tensors(result):
+            if is_unbacked and (isinstance(result, _C.SymInt) or name in OF_SIZES):
+                raise Break(f"{name}() of sizes that depend on values")
             if isinstance(result, _C.SymInt):
                 node = self.graph.create_node(op, target, tuple(p[0] for p in pairs), {k: p[0] for k, p in keyword_pairs.items()})
                 return SymbolValue(result, ("node", node))
@@ -279,7 +310,7 @@ class Tensors:
         self.calls += 1
         if _mutates(name) or "out" in keywords or keywords.get("inplace") is True or name in ("batch_norm", "instance_norm"):
             self.mutates = True
-        return self._result(result, node, is_input)
+        return self._result(result, node, is_input, is_unbacked)
 
     def _has_tensors(self, result: Any) -> bool:
         if isinstance(result, Tensor):
@@ -299,20 +330,22 @@ class Tensors:
                 found += self.tensors_in([v for _, v in value.items.values()])
         return found
 
-    def _result(self, result: Any, node: fx.Node, known: dict[int, TensorValue]) -> Value:
+    def _result(self, result: Any, node: fx.Node, known: dict[int, TensorValue], is_unbacked: bool = False) -> Value:
         if isinstance(result, Tensor):
             if id(result) in known:
                 return known[id(result)]
             if type(result) is not Tensor and not hasattr(type(result), "run_engine_call"):
                 raise Break(f"a result of the class {type(result).__name__}")
             node.meta["example_value"] = result
-            return TensorValue(node, result, Tensor, is_leaf=None)
+            made = TensorValue(node, result, Tensor, is_leaf=None)
+            made.is_unbacked = is_unbacked and result.dim() > 0
+            return made
         if isinstance(result, (tuple, list)):
             items = []
             for i, item in enumerate(result):
                 if isinstance(item, (Tensor, tuple, list)):
                     part = self.graph.call_function(operator.getitem, (node, i))
-                    items.append(self._result(item, part, known))
+                    items.append(self._result(item, part, known, is_unbacked))
                 else:
                     items.append(self.constant_value(item))
             return SequenceValue(items, type(result) if type(result) is not list else list)
@@ -353,6 +386,8 @@ class Tensors:
             return self.shape_of(value)
         if name == "__class__":
             return self.type_constant(value.cls)
+        if name == "nbytes" and value.is_unbacked:
+            raise Break("nbytes of sizes that depend on values")
         if name == "nbytes":
             return self.operation("*", self.symbol(value.example.numel(), ("numel", value)), Constant(value.example.itemsize))
         if name in METADATA_ATTRIBUTES:
@@ -430,18 +465,26 @@ class Tensors:
                 if not values or values[0].value is None:
                     return self.shape_of(value)
                 size = value.example.size(*(a.value for a in values))
+                if value.is_unbacked:
+                    return self.unbacked_size(value, ("size", value, *(a.value for a in values)), value.example.shape[values[0].value])
                 return self.symbol(size, ("size", value, *(a.value for a in values)))
             except (IndexError, TypeError) as e:
                 raise Raised(ExceptionValue(type(e), [Constant(str(e))])) from None
+        if name in ("numel", "nelement") and value.is_unbacked and not args and not kwargs:
+            return self.unbacked_size(value, ("numel", value), value.example.numel())
         if name in ("numel", "nelement") and not args and not kwargs:
             return self.symbol(value.example.numel(), ("numel", value))
         if name == "backward":
             return self.backward(value, args, kwargs)
         if name == "item" and not args and not kwargs and self.can_keep_item(value):
             # The number is read after the graph, which may write to the tensor.
-            return ItemValue(self.call_in_graph("call_method", "clone", [self.call_in_graph("call_method", "detach", [value])]))
+            return ItemValue(self.call_in_graph("call_method", "clone", [self.call_in_graph("call_method", "detach", [value])]), value)
         if name == "register_hook" and len(args) + len(kwargs) == 1:
             return self.register_hook(value, [*args, *kwargs.values()][0])
+        if name in ("nonzero", "masked_select") and not kwargs:
+            found = self.call_of_dynamic_shape(name, value, args)
+            if found is not None:
+                return found
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

@@ -30,7 +30,7 @@ from ._values import (
     TensorValue,
     Value,
 )  # fmt: skip
-from ._wrap import is_namedtuple
+from ._wrap import entries_of_results, is_namedtuple
 
 
 class TransformValue(Value):
@@ -191,7 +191,7 @@ class Transforms:
         if isinstance(given, (list, tuple)) and (type(given) in (list, tuple) or hasattr(given, "_fields")):
             return SequenceValue([self._received(body, g) for g in given], type(given))
         if isinstance(given, dict):
-            return DictValue({k: (Constant(k), self._received(body, v)) for k, v in given.items()}, type(given))
+            return DictValue(entries_of_results({k: self._received(body, v) for k, v in given.items()}), type(given))
         return Constant(given)
 
     def _example(self, value: Value) -> Any:
@@ -212,7 +212,7 @@ class Transforms:
         """The value that a node returns: tensors and functions in containers."""
         if isinstance(result, dict):
             entries = {k: self._result_of(v, self.graph.call_function(operator.getitem, (node, k)), known) for k, v in result.items()}
-            return DictValue({k: (Constant(k), v) for k, v in entries.items()}, type(result))
+            return DictValue(entries_of_results(entries), type(result))
         if isinstance(result, (tuple, list)) and not isinstance(result, _C.Size):
             items = [self._result_of(item, self.graph.call_function(operator.getitem, (node, i)), known) for i, item in enumerate(result)]
             return SequenceValue(items, type(result))

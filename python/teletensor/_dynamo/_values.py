@@ -75,22 +75,39 @@ class SymbolValue(Value):
 
     Args:
         example: the SymInt of the capture.
-        expression: ("size", tensor, dimension), ("numel", tensor), ("int",), ("node", node of the graph), or the name of an
-            operation with its operands, which are values.
+        expression: ("size", tensor, dimension), ("numel", tensor), ("int",), ("node", node of the graph), ("item", ItemValue),
+            or the name of an operation with its operands, which are values.
         source: of an int that the function receives.
+        is_unbacked: it depends on values: the capture does not know it, and cannot decide by it.
     """
 
     cls = int
 
-    def __init__(self, example: Any, expression: tuple, source: Source | None = None) -> None:
-        self.example, self.expression, self.source = example, expression, source
+    def __init__(self, example: Any, expression: tuple, source: Source | None = None, is_unbacked: bool = False) -> None:
+        self.example, self.expression, self.source, self.is_unbacked = example, expression, source, is_unbacked
         self.node: Any = None
         self.original: Any = None  # the int, if it is received
 
     @property
     def value(self) -> int:
-        """The number, which every call must then have."""
+        """The number, which every call must then have. Ends the graph if the capture does not know it."""
+        if self.is_unbacked:
+            raise Break("a decision by a number that depends on values (item())")
         return int(self.example)
+
+
+class ConditionValue(Value):
+    """A comparison of ints of which one is unbacked: torch._check() accepts it; its truth is not known.
+
+    Args:
+        sign: of the comparison.
+        left, right: a SymbolValue or a Constant.
+    """
+
+    cls = bool
+
+    def __init__(self, sign: str, left: Value, right: Value) -> None:
+        self.sign, self.left, self.right = sign, left, right
 
 
 class FloatValue(Value):
@@ -132,6 +149,7 @@ class TensorValue(Value):
         self.original: Any = None  # the tensor, if it is an input
         self.may_exist = False  # the node may return a tensor that exists, or that another node has returned
         self.dims: tuple[int, ...] = ()  # whose sizes differ from call to call, if it is an input
+        self.is_unbacked = False  # its sizes depend on values that the capture does not know
 
     @property
     def cls(self) -> type:
@@ -283,8 +301,10 @@ class HandleValue(Value):
 class ItemValue(Value):
     """The number that a tensor of one element contains, which the capture does not know."""
 
-    def __init__(self, tensor: TensorValue) -> None:
-        self.tensor = tensor
+    def __init__(self, tensor: TensorValue, source_tensor: TensorValue | None = None) -> None:
+        self.tensor = tensor  # a copy
+        self.source_tensor = source_tensor  # of which item() was called
+        self.symbol: SymbolValue | None = None  # of an int that was used as a size
 
     @property
     def cls(self) -> type:

@@ -100,6 +100,13 @@ def hash_key(value: Value) -> Any:
     raise Break(f"a {type(value).__name__} as a key")
 
 
+def entries_of_results(entries: dict[Any, Value]) -> dict[Any, tuple[Value, Value]]:
+    """The items of a DictValue whose keys are constants."""
+    if any(isinstance(key, tuple) for key in entries):
+        raise Break("a dict with tuples as keys in a call of a transform or a pytree")
+    return {key: (Constant(key), value) for key, value in entries.items()}
+
+
 class _ById:
     __slots__ = ("value",)
 

@@ -89,6 +89,16 @@ def consists_of_engine_operators(operator: Any) -> bool:
     return all(isinstance(kernel, CompiledKernel) for kernel in overload.kernels.values())
 
 
+def overload_with_fake(operator: Any) -> OpOverload | None:
+    """The overload of a custom operator that writes to no argument and has a function for fake tensors; None for others."""
+    overload = getattr(operator, "_opoverload", operator)
+    if isinstance(overload, OpOverloadPacket):
+        overload = getattr(overload, "default", None)
+    if not isinstance(overload, OpOverload) or overload._schema.is_mutable or not overload.kernels:
+        return None
+    return overload if overload.fake is not None else None
+
+
 def define_custom_op(name: str, fn: Callable, mutates_args: Any, device_types: Any, schema: str | None, compiled: bool) -> CustomOpDef:
     """Defines the operator "namespace::name" by a function; see torch.library.custom_op."""
     if "::" not in name:

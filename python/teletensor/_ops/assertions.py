@@ -44,7 +44,8 @@ def _of_type(error_type: type[Exception], name: str) -> Callable:
     def check(cond: bool, message: Callable[[], object] | None = None) -> None:
         _check_with(error_type, cond, message)
 
-    check.__name__, check.__doc__ = name, f"Raises {error_type.__name__} unless the condition holds."
+    check.__name__ = check.__qualname__ = name
+    check.__doc__ = f"Raises {error_type.__name__} unless the condition holds."
     return check
 
 

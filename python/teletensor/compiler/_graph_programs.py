@@ -11,6 +11,7 @@ from .. import _C
 from .._C import Tensor
 from .._C.torch import empty
 from .._dynamo._tensors import MODE_FUNCTIONS, mode_state, set_mode_state
+from .._library.custom_op import consists_of_engine_operators, is_operator
 from ..autograd import gradients
 from ..fx.node import map_arg
 from .programs import TracedProgram, trace_sizes
@@ -64,7 +65,7 @@ class GraphProgram:
         )
         self._has_steps = any(hasattr(node.target, "optimizer") for node in nodes)
         self._call = self._call_nodes if is_flat else gm.forward
-        self.reason_against = _changed_input(gm, inputs)
+        self.reason_against = _changed_input(gm, inputs) or _python_operator(gm)
         if not is_flat and (self._numbers or self._floats or self._captured):
             self.reason_against = "it has submodules, and inputs that are no tensors"
         if not self.reason_against:
@@ -178,6 +179,14 @@ def _caller(file: str, line: int, name: str) -> Callable:
     code = (lambda function, args, kwargs: function(*args, **kwargs)).__code__
     code = code.replace(co_filename=file, co_firstlineno=line, co_name=name, co_qualname=name)
     return types.FunctionType(code, {})
+
+
+def _python_operator(gm: Any) -> str:
+    """Why a Program cannot contain the graph if it calls a custom operator whose function every call must run."""
+    graphs = [module.graph for module in gm.modules() if hasattr(module, "graph")]
+    targets = [node.target for graph in graphs for node in graph.nodes if node.op == "call_function"]
+    found = next((t for t in targets if is_operator(t) and not consists_of_engine_operators(t)), None)
+    return "" if found is None else f"the function of the operator {found} is Python code"
 
 
 def _reason_against(program: Any, gm: Any, has_steps: bool) -> str:

@@ -6,7 +6,7 @@ import operator
 from typing import TYPE_CHECKING, Any, Callable
 
 from .._C import Tensor, device, dtype
-from .._ops.assertions import _assert
+from .._ops.assertions import _assert, _check, _check_index, _check_value
 from ._mutation import _mutates
 from ._names import _qualified_name as _get_qualified_name
 from ._names import _type_repr, typename
@@ -23,7 +23,7 @@ Argument = Any  # a Node, a constant, or a container of both
 base_types = (str, int, float, bool, complex, dtype, Tensor, device)
 _legal_ops = dict.fromkeys(["placeholder", "call_method", "call_module", "call_function", "get_attr", "output", "root"])
 
-_side_effectful_functions: set[Callable] = {operator.setitem, _assert}
+_side_effectful_functions: set[Callable] = {operator.setitem, _assert, _check, _check_index, _check_value}
 # Functions that draw random numbers: removing a call would change the numbers of the calls after it.
 _RANDOM = frozenset(
     "rand randn randint randperm rand_like randn_like randint_like normal bernoulli poisson multinomial binomial "

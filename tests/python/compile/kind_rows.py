@@ -10,9 +10,9 @@ import copy  # noqa: F401 - of the expressions below, as are others
 import dataclasses
 import enum
 import functools
-import itertools
-import math
-import operator
+import itertools  # noqa: F401
+import math  # noqa: F401
+import operator  # noqa: F401
 import types
 import warnings
 from typing import Any, Generic, NamedTuple, TypeVar
@@ -452,6 +452,14 @@ def dict_of_tuples(x, y):
 
 
 @row()
+def tuples_as_keys(x, y):
+    d = {(1, "a"): x, (2, "b"): y}
+    a = x + 1 if (1, "a") in d else y
+    b = a * 2 if (1, "a") in {(1, "a"), (2, "b")} else y
+    return b * 3 if (9, "a") in d or (1, "b") in {(1, "a"), (2, "b")} else b
+
+
+@row()
 def sets(x, y):
     s = {1, 2}
     s |= {3}
@@ -541,7 +549,7 @@ def decorated(x, y):
 @row()
 def generator_of_pairs(x, y):
     def pairs():
-        for i, v in enumerate((x, y)):
+        for i, v in enumerate((x, y)):  # noqa: UP028
             yield i, v
 
     return sum(i * v for i, v in pairs())
@@ -801,9 +809,10 @@ def match_nested(x, y):
 @row()
 def attributes_by_name(x, y):
     s = types.SimpleNamespace(a=1)
-    setattr(s, "b", x)
+    name = "b"
+    setattr(s, name, x)
     delattr(s, "a")
-    return getattr(s, "b") + (1 if hasattr(s, "a") else 2)
+    return getattr(s, name) + (1 if hasattr(s, "a") else 2)
 
 
 @row()

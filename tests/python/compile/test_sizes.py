@@ -284,3 +284,18 @@ def test_bytes_and_sums_of_sizes():
             got, want = compiled(torch.ones(n, 2)), bytes_and_sums(torch.ones(n, 2))
             assert got[:4] == want[:4] and [type(v) for v in got] == [type(v) for v in want]
             assert got[4].shape == want[4].shape
+
+
+def test_sizes_that_alternate_are_kept():
+    def f(x):
+        return (x * 2).relu().sum(0)
+
+    compiled = torch.compile(f, dynamic=True, fullgraph=True)
+    seconds = []
+    for _ in range(2):
+        for n in range(2, 42):
+            torch.testing.assert_close(compiled(torch.ones(n, 3)), f(torch.ones(n, 3)))
+        row = torch.compiler.stats()[-1]
+        seconds.append(row.compile_seconds)
+        assert row.signatures == 40
+    assert seconds[0] == seconds[1]  # nothing was compiled again

@@ -1,0 +1,228 @@
+"""Unbacked ints: numbers and sizes that depend on values of tensors, so that the capture does not know them.
+
+They come from `item()` of an int tensor that is used as a number (capture_scalar_outputs), and from sizes of what `nonzero()`,
+`masked_select()` and masks return (capture_dynamic_output_shape_ops). All sizes of a tensor that was computed with one are
+unbacked too. Nothing is decided by them, except what torch._check() has required: everything else ends the graph.
+"""
+
+from __future__ import annotations
+
+import operator
+from typing import Any
+
+from .. import _C, _ops
+from . import config
+from ._source import constant
+from ._values import (
+    Break,
+    ConditionValue,
+    Constant,
+    DictValue,
+    ItemValue,
+    SequenceValue,
+    SliceValue,
+    SymbolValue,
+    TensorValue,
+    Value,
+)
+
+_REFLECTED = {"<": ">", "<=": ">=", ">": "<", ">=": "<=", "==": "==", "!=": "!="}
+_DENIED = {"<": ">=", "<=": ">", ">": "<=", ">=": "<", "==": "!=", "!=": "=="}
+_COMPARISONS = {
+    "<": operator.lt, "<=": operator.le, ">": operator.gt, ">=": operator.ge, "==": operator.eq, "!=": operator.ne,
+}  # fmt: skip
+_HINT = 2  # a number for which most calls infer metadata
+# Calls whose number of results or of dimensions depends on sizes.
+_BY_SIZES = frozenset((
+    "squeeze", "squeeze_", "split", "chunk", "tensor_split", "unbind", "hsplit", "vsplit", "dsplit", "unsafe_split", "unsafe_chunk",
+    "split_with_sizes", "meshgrid", "block_diag", "atleast_1d", "atleast_2d", "atleast_3d",
+))  # fmt: skip
+# Functions of a tensor of unbacked sizes whose results the capture would take from its example.
+OF_SIZES = frozenset((
+    "stride", "is_contiguous", "is_same_size", "nbytes", "broadcast_shapes", "__len__", "equal",
+))  # fmt: skip
+
+
+class Unbacked:
+    """A part of Executor."""
+
+    uses_unbacked = False
+    _facts: set[tuple]
+
+    def begin_unbacked(self) -> None:
+        """Begins a capture in which nothing is unbacked."""
+        self._facts = set()
+        self._bounds: dict[int, list[int | None]] = {}  # of a symbol, inclusive
+
+    def has_unbacked(self, values: list[Value]) -> bool:
+        """Whether a number or size among values and in their containers is unbacked."""
+        for value in values:
+            value = self.real(value)
+            if isinstance(value, (SymbolValue, TensorValue)) and value.is_unbacked or isinstance(value, ItemValue) and value.cls is int:
+                return True
+            if isinstance(value, SequenceValue) and self.has_unbacked(value.items):
+                return True
+            if isinstance(value, SliceValue) and self.has_unbacked(value.parts):
+                return True
+            if isinstance(value, DictValue) and self.has_unbacked([v for _, v in value.items.values()]):
+                return True
+        return False
+
+    def as_number(self, value: Value) -> Value:
+        """The symbol of an int that item() returns; other values themselves."""
+        if not isinstance(value, ItemValue) or value.cls is not int:
+            return value
+        if value.symbol is None:
+            self._begin_use()
+            value.symbol = SymbolValue(self._hint_of_item(value), ("item", value), is_unbacked=True)
+        return value.symbol
+
+    def _begin_use(self) -> None:
+        if self._bodies:
+            raise Break("a size that depends on values in a function that an operator calls")
+        self.uses_unbacked = True
+
+    def _hint_of_item(self, value: ItemValue) -> int:
+        tensor = value.source_tensor
+        if tensor is None or tensor.original is None or self.mutates:
+            return _HINT
+        return max(int(tensor.original.item()), _HINT)
+
+    def unbacked_size(self, value: TensorValue, expression: tuple, example: Any) -> SymbolValue:
+        """A size of a tensor with unbacked sizes; the same value each time."""
+        key = ("size", *expression[2:])
+        if key not in value.attributes:
+            value.attributes[key] = SymbolValue(int(example), expression, is_unbacked=True)
+        return value.attributes[key]
+
+    # -- comparisons
+
+    def condition(self, sign: str, a: Value, b: Value) -> Value:
+        """A comparison of ints of which one is unbacked: a constant if it follows from what was required."""
+        found = self._decided(sign, a, b)
+        return ConditionValue(sign, a, b) if found is None else Constant(found)
+
+    def _key(self, value: Value) -> Any:
+        return ("is", id(value)) if isinstance(value, SymbolValue) else value.value
+
+    def _decided(self, sign: str, a: Value, b: Value) -> bool | None:
+        if a is b:
+            return sign in ("==", "<=", ">=")
+        fact = sign, self._key(a), self._key(b)
+        if fact in self._facts:
+            return True
+        if (_DENIED[sign], *fact[1:]) in self._facts:
+            return False
+        if isinstance(a, Constant):
+            a, b, sign = b, a, _REFLECTED[sign]
+        if not isinstance(b, Constant):
+            return None
+        least, most = self._bounds.get(id(a), (None, None))
+        n = b.value
+        below, above = most is not None and most < n, least is not None and least > n
+        at_most, at_least = most is not None and most <= n, least is not None and least >= n
+        yes, no = {
+            "<": (below, at_least), "<=": (at_most, above), ">": (above, at_most), ">=": (at_least, below),
+            "==": (at_most and at_least, below or above), "!=": (below or above, at_most and at_least),
+        }[sign]  # fmt: skip
+        return True if yes else False if no else None
+
+    def require(self, condition: ConditionValue) -> None:
+        """Follows what a check in the graph requires."""
+        sign, a, b = condition.sign, condition.left, condition.right
+        self.keep += [a, b]
+        self._facts |= {(sign, self._key(a), self._key(b)), (_REFLECTED[sign], self._key(b), self._key(a))}
+        if isinstance(a, Constant):
+            a, b, sign = b, a, _REFLECTED[sign]
+        if not isinstance(b, Constant):
+            return
+        bounds = self._bounds.setdefault(id(a), [None, None])
+        least = {">": b.value + 1, ">=": b.value, "==": b.value}.get(sign)
+        most = {"<": b.value - 1, "<=": b.value, "==": b.value}.get(sign)
+        if least is not None:
+            bounds[0] = least if bounds[0] is None else max(bounds[0], least)
+        if most is not None:
+            bounds[1] = most if bounds[1] is None else min(bounds[1], most)
+
+    def truth_of_condition(self, condition: ConditionValue) -> bool:
+        """Whether a comparison holds. Ends the graph if that is not known."""
+        found = self._decided(condition.sign, condition.left, condition.right)
+        if found is None:
+            raise Break("data-dependent control flow: a comparison of a number that depends on values; torch._check() can require it")
+        return found
+
+    # -- calls
+
+    def check_unbacked_call(self, name: str, result: Any) -> None:
+        """Ends the graph at a call with unbacked sizes whose result has another structure for other sizes."""
+        if name in _BY_SIZES or type(result) in (list, tuple):
+            raise Break(f"{name}() with sizes that depend on values")
+
+    def call_of_dynamic_shape(self, name: str, value: TensorValue, args: list[Value]) -> Value | None:
+        """x.nonzero(), x.masked_select(mask) and x[mask], if config.capture_dynamic_output_shape_ops; None for other calls."""
+        if not config.capture_dynamic_output_shape_ops or value.example.numel() == 0:
+            return None
+        mask = self.real(args[0]) if len(args) == 1 else None
+        if name == "nonzero" and not args:
+            made = _C.torch.empty([_HINT, value.example.dim()], dtype=_C.int64, device=value.example.device)
+        elif not isinstance(mask, TensorValue) or mask.example.dtype != _C.bool:
+            return None
+        elif name == "masked_select":
+            made = (value.example.flatten()[:1]).expand(_HINT)
+        elif name == "getitem" and 0 < mask.example.dim() <= value.example.dim():
+            of_mask = mask.example.dim()
+            if mask.example.shape != value.example.shape[:of_mask]:
+                return None
+            made = value.example.flatten(0, of_mask - 1)[:1].expand(_HINT, *value.example.shape[of_mask:])
+        else:
+            return None
+        self._begin_use()
+        nodes = [self.node_of(value), *(self.node_of(v) for v in [mask] if isinstance(v, TensorValue))]
+        if name == "getitem":
+            node = self.graph.call_function(operator.getitem, tuple(nodes))
+        else:
+            node = self.graph.call_method(name, tuple(nodes))
+        node.meta["stack_trace"], node.meta["site"] = self.stack_text(), self.site()
+        self.calls += 1
+        found = self._result(made, node, {})
+        found.is_unbacked = True
+        return found
+
+    def call_check(self, function: Any, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """torch._check(condition) and the like: a node of the graph if the condition is unbacked."""
+        condition = self.real(args[0]) if args else None
+        if not isinstance(condition, ConditionValue):
+            return self.inline(self.wrap(function, constant(function)), args, kwargs)
+        self._add_check(function, condition)
+        return Constant(None)
+
+    def call_check_is_size(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """torch._check_is_size(n, max=)."""
+        number = self.as_number(self.real(args[0])) if args else None
+        if not isinstance(number, SymbolValue) or not number.is_unbacked:
+            function = _ops.assertions._check_is_size
+            return self.inline(self.wrap(function, constant(function)), args, kwargs)
+        self._add_check(_ops.assertions._check, ConditionValue(">=", number, Constant(0)))
+        most = self.real(kwargs["max"]) if "max" in kwargs else Constant(None)
+        if not isinstance(most, Constant) or most.value is not None:
+            self._add_check(_ops.assertions._check, ConditionValue("<=", number, self.as_number(most)))
+        return Constant(None)
+
+    def _add_check(self, function: Any, condition: ConditionValue) -> None:
+        self.graph.call_function(function, (self.node_of_condition(condition),))
+        self.calls += 1
+        self.require(condition)
+
+    def node_of_condition(self, condition: ConditionValue) -> Any:
+        """The node that computes a comparison."""
+        sides = [self.node_of_symbol(v) if isinstance(v, SymbolValue) else v.value for v in (condition.left, condition.right)]
+        return self.graph.call_function(_COMPARISONS[condition.sign], tuple(sides))
+
+
+FUNCTIONS = {
+    **{
+        function: lambda ex, args, kwargs, function=function: ex.call_check(function, args, kwargs)
+        for function in (_ops.assertions._check, _ops.assertions._check_value, _ops.assertions._check_index)
+    },
+    _ops.assertions._check_is_size: lambda ex, args, kwargs: ex.call_check_is_size(args, kwargs),
+}
