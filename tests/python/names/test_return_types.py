@@ -19,7 +19,7 @@ def test_types_are_those_of_results(torch):
 
 def test_names_that_no_function_returns(torch):
     with pytest.raises(AttributeError, match="return_types"):
-        torch.return_types.matmul
+        _ = torch.return_types.matmul
 
 
 def test_groups_of_an_optimizer_are_printed_apart(torch):
