@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 _Type = TypeVar("_Type", bound=type)
 
+KINDS: dict[str, Any] = {}  # the types by their names in torch.return_types
+
 
 def printed_as(name: str) -> Callable[[_Type], _Type]:
     """A decorator of a NamedTuple, whose values are printed as those of ``torch.return_types.<name>``."""
@@ -15,6 +17,7 @@ def printed_as(name: str) -> Callable[[_Type], _Type]:
         kind.__repr__ = _printer(name)
         methods = {"__repr__": _printer(f"{name}_out"), "__reduce__": lambda self: (kind, tuple(self)), "__slots__": ()}
         kind.into = type(f"{kind.__name__}Out", (kind,), methods)
+        KINDS[name] = kind
         return kind
 
     return decorate

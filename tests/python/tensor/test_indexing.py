@@ -119,3 +119,14 @@ def test_copies_of_complex_numbers(torch):
     y = x.clone()
     assert y.tolist() == [1 + 2j] and y.dtype is torch.complex128
     assert int(torch.tensor(2**64 - 1, dtype=torch.uint64)) == 2**64 - 1
+
+
+def test_a_second_ellipsis(torch):
+    x = torch.arange(60).reshape(3, 4, 5)
+    assert x[..., ...].shape == (3, 4, 5) and x[..., 0, ...].shape == (3, 4) and x[..., None, ...].shape == (3, 4, 5, 1)
+    assert x[..., 0, 0, ..., 0].item() == 0
+    for index in ((..., ..., 0), (..., ..., slice(0, 1), 0), (0, ..., ..., 1)):
+        with pytest.raises(IndexError):
+            x[index]
+        with pytest.raises(IndexError):
+            x[index] = 1
