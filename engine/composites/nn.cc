@@ -203,7 +203,8 @@ Tensor pairwise_distances(const Tensor& x1, const Tensor& x2, double p, std::opt
   constexpr int64_t kMatmulThreshold = 25;  // PyTorch's threshold
   const std::string_view mode = compute_mode.value_or("use_mm_for_euclid_dist_if_necessary");
   const bool always = mode == "use_mm_for_euclid_dist", never = mode == "donot_use_mm_for_euclid_dist";
-  check(ErrorKind::kValue, always || never || mode == "use_mm_for_euclid_dist_if_necessary", "possible modes: 1, 2, 3, but was: ", mode);
+  check(ErrorKind::kValue, always || never || mode == "use_mm_for_euclid_dist_if_necessary",
+        "possible modes: 1, 2, 3, but was: ", mode);
   const bool many = x1.size(-2) > kMatmulThreshold || x2.size(-2) > kMatmulThreshold;
   if (p == 2 && !never && (always || many)) return euclidean_by_product(x1, x2);
   const Tensor differences = ops::sub(ops::unsqueeze(x1, -2), ops::unsqueeze(x2, -3));

@@ -94,8 +94,8 @@ Sizes weighted_gather_weight_grad(const Arg& values, const Arg& input, const Arg
 Sizes grid_taps(const Arg& grid, SizesView size, std::string_view mode, std::string_view padding_mode) {
   const Sizes& g = meta(grid).sizes;
   const auto dims = static_cast<int64_t>(size.size());
-  check((dims == 2 || dims == 3) && g.size() == size.size() + 2 && g.back() == dims,
-        "expected a grid (N, ..., ", dims, ") for sizes of 2 or 3 dimensions, got ", g, " and sizes ", size);
+  check((dims == 2 || dims == 3) && g.size() == size.size() + 2 && g.back() == dims, "expected a grid (N, ..., ", dims,
+        ") for sizes of 2 or 3 dimensions, got ", g, " and sizes ", size);
   check(one_of(mode, {"nearest", "bilinear", "bicubic"}) && one_of(padding_mode, {"zeros", "border", "reflection"}),
         "unknown mode or padding_mode: ", mode, ", ", padding_mode);
   check(mode != "bicubic" || dims == 2, "bicubic interpolation only supports 4D input");
