@@ -95,4 +95,16 @@ Tensor scatter_add_into_zeros(const Tensor& g, SizesView sizes, const Tensor& in
   return ops::scatter_add(zeros(sizes, g), dim, indices, g);
 }
 
+Tensor grid_tap_weight_grad(const Tensor& g, const Tensor& grid, SizesView size, std::string_view mode,
+                            std::string_view padding_mode, bool align_corners, SizesView order) {
+  Tensors coordinates;  // x, the last dimension, first
+  for (size_t d = size.size(); d-- > 0;) {
+    Sizes next(order.begin(), order.end());
+    ++next[d];
+    const Tensor derivative = ops::grid_tap_weight(grid, size, mode, padding_mode, align_corners, next);
+    coordinates.push_back(ops::sum(ops::mul(g, derivative), Sizes{1}));
+  }
+  return ops::reshape(ops::stack(coordinates, -1), grid.sizes());
+}
+
 }  // namespace tt::autograd::formulas

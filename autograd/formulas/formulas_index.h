@@ -31,4 +31,8 @@ Tensor scatter_add_into_zeros(const Tensor& g, SizesView sizes, const Tensor& in
 Tensors scatter_combine_grad(const Tensor& g, const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src,
                              std::string_view reduce, const Tensor& result);
 
+// The gradient of grid_tap_weight's grid: for each coordinate, the sum over taps of g times the weights' derivative.
+Tensor grid_tap_weight_grad(const Tensor& g, const Tensor& grid, SizesView size, std::string_view mode,
+                            std::string_view padding_mode, bool align_corners, SizesView order);
+
 }  // namespace tt::autograd::formulas

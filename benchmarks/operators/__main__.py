@@ -30,6 +30,7 @@ from .cases import Case, all_cases
 ROOT = Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build"
 LIMIT = 60  # maximum seconds for one operator in one package
+SLOW = 1.2  # a case above this ratio is measured again, with --again
 PAUSE = 0.02  # seconds between packages, because OpenMP's threads spin for a while after a loop
 ITEM = {"float32": 4, "float64": 8, "bfloat16": 2, "int64": 8, "int32": 4}
 
@@ -84,6 +85,18 @@ def compare(case: Case, ours: PackageProcess, reference: Callable[[Case, int | N
     return row
 
 
+def repeat(row: dict, case: Case, ours: PackageProcess, reference: Callable[[Case, int | None], dict], args: argparse.Namespace) -> None:
+    """Measures a slow case again, alternating, and keeps the least times of both sides: other programs only add time."""
+    for _ in range(args.again):
+        if not row["ratio"] or row["ratio"] <= SLOW:
+            return
+        mine, other = ours.measure(case, args.budget, row["in_flight"]), reference(case, row["in_flight"])
+        if not (mine.get("us") and other.get("us")):
+            return
+        row["ours"], row["reference"] = min(row["ours"], mine["us"]), min(row["reference"], other["us"])
+        row["ratio"] = row["ours"] / row["reference"]
+
+
 def bandwidth() -> float:
     """Returns the bytes per second of a copy in this process, counting reads and writes."""
     a = np.ones(1 << 25, np.float32)
@@ -107,6 +120,7 @@ def main() -> int:
     parser.add_argument("--peers", action="store_true", help="compare with PyTorch")
     parser.add_argument("--budget", type=float, default=0.1, help="seconds per operator, size and package (default: 0.1)")
     parser.add_argument("--names", default="", help="regular expression to select cases, matched against 'name dtype size'")
+    parser.add_argument("--again", type=int, default=0, help="measurements of each case above 1.2, for a machine in use (default: 0)")
     parser.add_argument("--worst", type=int, default=20, help="number of slowest operators to list (default: 20)")
     parser.add_argument("--out", type=Path, default=BUILD / "bench-operators", help="path of the output files, without .json and .png")
     parser.add_argument("--threads", type=int, default=os.cpu_count(), help="threads of both packages (default: all cores)")
@@ -128,6 +142,7 @@ def main() -> int:
             for i, case in enumerate(cases):
                 status.update(f"{i + 1} of {len(cases)}: {case.key}")
                 results.append(compare(case, ours, reference, args.budget))
+                repeat(results[-1], case, ours, reference, args)
     except KeyboardInterrupt:
         console.print("interrupted; showing the results so far")
     for side in filter(None, (ours, peer)):

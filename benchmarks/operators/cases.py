@@ -14,7 +14,7 @@ _POINTWISE = {"small": [8, 8], "cache": [256, 256], "large": [2048, 2048]}
 
 @dataclass(frozen=True)
 class Case:
-    """One operator at one shape. `call` is a Python expression of `torch`, `F` and the inputs' names."""
+    """One operator at one shape. `call` is a Python expression of `torch`, `F`, `reduce` and the inputs' names."""
 
     name: str
     family: str

@@ -83,7 +83,8 @@ def measure(case: dict, budget: float) -> dict:
 
     Uses `case["count"]` calls in flight if given, so that both packages keep the same number of results.
     """
-    scope = {"torch": torch, "F": F, **{k: tensor(k, json.dumps(v), case["dtype"]) for k, v in case["inputs"].items()}}
+    scope = {"torch": torch, "F": F, "reduce": functools.reduce}
+    scope |= {k: tensor(k, json.dumps(v), case["dtype"]) for k, v in case["inputs"].items()}
     call = compile(case["call"], case["name"], "eval")
     check(eval(call, scope))  # noqa: S307 - the benchmark's own table
     count = case.get("count") or calls_in_flight(call, scope, IN_FLIGHT[case["size"]])

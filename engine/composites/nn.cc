@@ -61,6 +61,27 @@ Tensor kronecker(const Tensor& input, const Tensor& other) {
   return ops::reshape(ops::mul(left, right), sizes);
 }
 
+Tensor padded_edges(const Tensor& input, SizesView pad, std::string_view mode) {
+  if (input.device().type == DeviceType::kCPU) return ops::pad_edges_forward(input, pad, mode);  // the CPU's kernel
+  Tensor result = input;
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    const int64_t dim = input.dim() - 1 - static_cast<int64_t>(i), size = input.size(dim);
+    const int64_t before = pad[2 * i], after = pad[2 * i + 1];
+    if (before == 0 && after == 0) continue;
+    Tensor at = ops::arange_from(-before, size + after, int64_t{1}, DType::kInt64, input.device());
+    if (mode == "reflect") {
+      at = ops::rsub(ops::abs(ops::sub(ops::abs(at), size - 1)), size - 1);
+    } else if (mode == "replicate") {
+      at = ops::clamp_between(at, int64_t{0}, size - 1);
+    } else {
+      const int64_t first = std::max<int64_t>(-before, 0), kept = size - first + std::min<int64_t>(after, 0);
+      at = ops::add(ops::remainder(ops::sub(at, first), std::max<int64_t>(kept, 1)), first);
+    }
+    result = ops::index_select(result, dim, at);
+  }
+  return result.same(input) ? ops::clone(input) : result;
+}
+
 Tensor bilinear_form(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
   const int64_t out = weight.size(0), n1 = weight.size(1), n2 = weight.size(2);
   const Tensor matrix = ops::reshape(ops::permute(weight, Sizes{1, 0, 2}), Sizes{n1, out * n2});
@@ -182,7 +203,8 @@ Tensor pairwise_distances(const Tensor& x1, const Tensor& x2, double p, std::opt
   constexpr int64_t kMatmulThreshold = 25;  // PyTorch's threshold
   const std::string_view mode = compute_mode.value_or("use_mm_for_euclid_dist_if_necessary");
   const bool always = mode == "use_mm_for_euclid_dist", never = mode == "donot_use_mm_for_euclid_dist";
-  check(ErrorKind::kValue, always || never || mode == "use_mm_for_euclid_dist_if_necessary", "possible modes: 1, 2, 3, but was: ", mode);
+  check(ErrorKind::kValue, always || never || mode == "use_mm_for_euclid_dist_if_necessary",
+        "possible modes: 1, 2, 3, but was: ", mode);
   const bool many = x1.size(-2) > kMatmulThreshold || x2.size(-2) > kMatmulThreshold;
   if (p == 2 && !never && (always || many)) return euclidean_by_product(x1, x2);
   const Tensor differences = ops::sub(ops::unsqueeze(x1, -2), ops::unsqueeze(x2, -3));
@@ -202,6 +224,11 @@ Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tens
 }
 
 int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
+
+Tensor distance(const Tensor& input, const Tensor& target) {
+  const bool is_real = !is_complex(input.dtype()) && !is_complex(target.dtype());
+  return is_real ? ops::absolute_difference(input, target) : ops::abs(ops::sub(input, target));
+}
 
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
   if (reduction == "none") return losses;

@@ -12,6 +12,7 @@ Tensor add_product(const Tensor& input, const Tensor& product, const Scalar& bet
 Tensor add_outer(const Tensor& input, const Tensor& product, const Scalar& beta, const Scalar& alpha);
 Tensor inner_product(const Tensor& input, const Tensor& other);
 Tensor kronecker(const Tensor& input, const Tensor& other);
+Tensor padded_edges(const Tensor& input, SizesView pad, std::string_view mode);
 Tensor bilinear_form(const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias);
 
 // Accept batched and unbatched input.
@@ -28,6 +29,8 @@ Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tens
 
 // Losses.
 int64_t class_dim(const Tensor& input);
+// |input - target|.
+Tensor distance(const Tensor& input, const Tensor& target);
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
 Tensor apply_weight(const Tensor& losses, const Tensor& weight);
 Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight);

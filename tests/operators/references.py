@@ -481,6 +481,59 @@ def grid_sample(input, grid, mode: str, padding: str, aligned: bool):
     return out
 
 
+def _grid_taps(grid, size, mode: str, padding: str, aligned: bool):
+    """Yields the position of each sample, and the (element, weight) pairs along each dimension."""
+    for where in np.ndindex(*grid.shape[:-1]):
+        places = [(c + 1) / 2 * (n - 1) if aligned else ((c + 1) * n - 1) / 2 for n, c in zip(size, grid[where][::-1])]
+        yield where, [_taps(place, n, mode, padding, aligned) for n, place in zip(size, places)]
+
+
+def _per_tap(grid, size, mode: str, padding: str, aligned: bool, value):
+    """What value(element and weight of each dimension) returns for each combination of taps: (N, K, samples)."""
+    columns = [[value(taps) for taps in itertools.product(*axes)] for _, axes in _grid_taps(grid, size, mode, padding, aligned)]
+    return np.moveaxis(np.array(columns).reshape(grid.shape[0], -1, len(columns[0])), 1, 2)
+
+
+def grid_tap_index(grid, size, mode: str, padding: str, aligned: bool):
+    """The offsets of the elements that grid_sample reads; of those after the last one, that of the last one."""
+    return _per_tap(grid, size, mode, padding, aligned, lambda taps: np.ravel_multi_index([at for at, _ in taps], size, mode="clip"))
+
+
+def grid_tap_weight(grid, size, mode: str, padding: str, aligned: bool, order):
+    """The weights of these elements, or a first derivative, by differences: linear weights are linear."""
+    if not any(order):
+        return _per_tap(grid, size, mode, padding, aligned, lambda taps: math.prod(w for _, w in taps))
+    step = np.zeros(len(size))
+    step[len(size) - 1 - list(order).index(1)] = 1e-6  # grids store x first
+    none = [0] * len(size)
+    after, before = (grid_tap_weight(grid + s, size, mode, padding, aligned, none) for s in (step, -step))
+    return (after - before) / 2e-6
+
+
+def _padded_places(size, pad, mode: str):
+    """The index of the input's element for each padded element, per dimension."""
+    places = [np.arange(n) for n in size]
+    for i in range(len(pad) // 2):
+        n, (before, after) = size[-1 - i], pad[2 * i : 2 * i + 2]
+        kept = np.arange(n)[max(-before, 0) : n + min(after, 0)]
+        at = np.arange(-before, n + after)
+        if mode == "circular":
+            places[-1 - i] = np.pad(kept, (max(before, 0), max(after, 0)), "wrap")
+        else:
+            places[-1 - i] = np.clip(at, 0, n - 1) if mode == "replicate" else (n - 1) - np.abs((n - 1) - np.abs(at))
+    return np.ix_(*places)
+
+
+def pad_edges(input, pad, mode: str):
+    return np.asarray(input)[_padded_places(input.shape, pad, mode)] if len(pad) else input
+
+
+def pad_edges_backward(grad, size, pad, mode: str):
+    out = np.zeros(size, grad.dtype)
+    np.add.at(out, _padded_places(size, pad, mode), grad)
+    return out
+
+
 def _positions(index, length: int):
     """(entry, tap, position, element) of each index that is inside."""
     return [(*where, index[where]) for where in np.ndindex(*index.shape) if 0 <= index[where] < length]

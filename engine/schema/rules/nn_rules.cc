@@ -103,8 +103,9 @@ Sizes one_hot(const Arg& input, int64_t num_classes) {
   return result;
 }
 
-Sizes pad(const Arg& input, SizesView pad) {
-  Sizes result = sizes_of(input);
+namespace {
+
+Sizes padded(Sizes result, SizesView pad) {
   check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
   check(pad.size() <= 2 * result.size(),
         "Length of pad should be no more than twice the number of dimensions of the input. ", "Pad length is ",
@@ -122,6 +123,39 @@ Sizes pad(const Arg& input, SizesView pad) {
           " of your input.");
     size = after;
   }
+  return result;
+}
+
+Sizes padded_edges(const Sizes& sizes, SizesView pad, std::string_view mode) {
+  const Sizes result = padded(sizes, pad);
+  check(ErrorKind::kNotImplemented, mode == "reflect" || mode == "replicate" || mode == "circular",
+        "Unrecognised padding mode ", mode);
+  for (size_t i = 0; i < pad.size() / 2; ++i) {
+    const int64_t size = sizes[sizes.size() - 1 - i], before = pad[2 * i], after = pad[2 * i + 1];
+    if (before == 0 && after == 0) continue;
+    const int64_t most = std::max(before, after);
+    check(mode != "reflect" || most < size,
+          "Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ", after,
+          ") at a dimension of size ", size);
+    // What is cropped from a dimension does not reappear at its other end.
+    const int64_t kept = size + std::min<int64_t>(before, 0) + std::min<int64_t>(after, 0);
+    check(mode != "circular" || most <= kept, "Padding value causes wrapping around more than once.");
+    check(mode != "replicate" || most <= 0 || size > 0, "expected a dimension with elements to pad, got sizes ", sizes);
+  }
+  return result;
+}
+
+}  // namespace
+
+Sizes pad(const Arg& input, SizesView pad) { return padded(sizes_of(input), pad); }
+
+Sizes pad_edges(const Arg& input, SizesView pad, std::string_view mode) {
+  return padded_edges(sizes_of(input), pad, mode);
+}
+
+Sizes pad_edges_backward(const Arg& grad, SizesView size, SizesView pad, std::string_view mode) {
+  const Sizes result = sizes(size);
+  gradient_of(grad, padded_edges(result, pad, mode));
   return result;
 }
 

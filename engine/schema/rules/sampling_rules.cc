@@ -91,6 +91,32 @@ Sizes weighted_gather_weight_grad(const Arg& values, const Arg& input, const Arg
   return meta(index).sizes;
 }
 
+Sizes grid_taps(const Arg& grid, SizesView size, std::string_view mode, std::string_view padding_mode) {
+  const Sizes& g = meta(grid).sizes;
+  const auto dims = static_cast<int64_t>(size.size());
+  check((dims == 2 || dims == 3) && g.size() == size.size() + 2 && g.back() == dims, "expected a grid (N, ..., ", dims,
+        ") for sizes of 2 or 3 dimensions, got ", g, " and sizes ", size);
+  check(one_of(mode, {"nearest", "bilinear", "bicubic"}) && one_of(padding_mode, {"zeros", "border", "reflection"}),
+        "unknown mode or padding_mode: ", mode, ", ", padding_mode);
+  check(mode != "bicubic" || dims == 2, "bicubic interpolation only supports 4D input");
+  check(is_floating(meta(grid).dtype), "expected a grid of floating-point numbers, got ", name(meta(grid).dtype));
+  int64_t elements = 1, samples = 1, taps = 1;
+  for (int64_t n : size) {
+    check(n > 0 && !__builtin_mul_overflow(elements, n, &elements) && elements < (int64_t{1} << 58),
+          "expected positive sizes of less than 2^58 elements, got ", size);
+    taps *= mode == "nearest" ? 1 : mode == "bilinear" ? 2 : 4;
+  }
+  for (size_t d = 1; d + 1 < g.size(); ++d) samples *= g[d];
+  return {g[0], taps, samples};
+}
+
+Sizes grid_tap_weights(const Arg& grid, SizesView size, std::string_view mode, std::string_view padding_mode,
+                       SizesView order) {
+  check(order.size() == size.size(), "expected an order per dimension, got ", order, " for sizes ", size);
+  for (int64_t n : order) check(n >= 0, "expected orders of 0 or more, got ", order);
+  return grid_taps(grid, size, mode, padding_mode);
+}
+
 Sizes affine_grid(const Arg& theta, SizesView size) {
   check(ErrorKind::kNotImplemented, size.size() == 4 || size.size() == 5,
         "affine_grid only supports 4D and 5D sizes, for 2D and 3D affine transforms, respectively. Got size ", size);

@@ -250,6 +250,8 @@ Sizes embedding(const Arg& weight, const Arg& indices);
 Sizes embedding_backward(const Arg& grad, const Arg& indices, int64_t num_weights);
 Sizes one_hot(const Arg& input, int64_t num_classes);
 Sizes pad(const Arg& input, SizesView pad);
+Sizes pad_edges(const Arg& input, SizesView pad, std::string_view mode);
+Sizes pad_edges_backward(const Arg& grad, SizesView size, SizesView pad, std::string_view mode);
 Sizes cosine_similarity(const Arg& x1, const Arg& x2, int64_t dim);
 Sizes nll_loss(const Arg& input, const Arg& target, const Arg& weight, std::string_view reduction,
                double label_smoothing = 0);
@@ -291,6 +293,9 @@ Sizes jagged_attention_gradient(const Arg& grad, const Arg& query, const Arg& ke
 // Sampling by coordinates, histograms and quantiles, scattering, sequences (sampling_rules.cc).
 Sizes grid_sample(const Arg& input, const Arg& grid, std::string_view mode, std::string_view padding_mode);
 Sizes affine_grid(const Arg& theta, SizesView size);
+Sizes grid_taps(const Arg& grid, SizesView size, std::string_view mode, std::string_view padding_mode);
+Sizes grid_tap_weights(const Arg& grid, SizesView size, std::string_view mode, std::string_view padding_mode,
+                       SizesView order);
 Sizes weighted_gather(const Arg& input, const Arg& index, const Arg& weight);
 Sizes weighted_gather_input_grad(const Arg& values, const Arg& index, const Arg& weight, int64_t length);
 Sizes weighted_gather_weight_grad(const Arg& values, const Arg& input, const Arg& index);

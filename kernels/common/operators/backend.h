@@ -33,6 +33,9 @@ void replace_selected(const Tensor& out, const Selection& selection, const Tenso
 void accumulate_selected(const Tensor& out, const Selection& selection, const Tensor& values);
 void add_selected(const Tensor& out, const Selection& selection, const Tensor& values, const Scalar& alpha);
 
+// Writes `value` to out, which may be the input, at the indices along a dimension.
+void scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar value, Tensor& out);
+
 // Finds the largest (or smallest) elements along `dim`, or of all elements if `dim` is empty. Writes the positions of
 // these elements to `indices` and, if `values` is not null, the elements to `values`.
 void find_extrema(bool largest, const Tensor& input, const std::optional<int64_t>& dim, Tensor* values,

@@ -1,4 +1,4 @@
-// Advanced indexing, index_select, index_add, index_fill and masked_select.
+// Advanced indexing, index_select, index_add, index_fill, masked_select and one_hot.
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/iteration/dims.h"
 #include "kernels/common/operators/backend.h"
@@ -61,6 +61,15 @@ void masked_select(const Tensor& input, const Tensor& mask, Tensor& out) {
   const Selection selection(kSelectionKernels.offsets_of_true(whole_mask, steps));
   out = tt::empty(selection.sizes, input.dtype(), input.device());
   copy_selected(input, selection, out);
+}
+
+void one_hot(const Tensor& input, int64_t, Tensor& out) {
+  fill_with(out, Scalar(int64_t{0}));
+  if (out.numel() == 0) return;
+  Geometry column{input.sizes(), input.strides(), input->offset};
+  column.sizes.push_back(1);
+  column.strides.push_back(1);
+  scatter_value(out, -1, view_of(input, column), Scalar(int64_t{1}), out);
 }
 
 }  // namespace tt::TT_BACKEND

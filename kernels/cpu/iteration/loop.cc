@@ -21,8 +21,10 @@ constexpr int64_t kPieces = 8;
 constexpr int64_t kMinCompiled = 1 << 10;
 // The maximum number of constants that keep a block for the whole loop.
 constexpr int kMaxConstants = 8;
-// Rows of at least this length are processed one by one, and are read in place if possible.
+// Rows of at least this length are processed one by one, and are read in place if possible; shorter rows, if otherwise
+// they would be copied.
 constexpr int64_t kLongRow = kBlock / 2;
+constexpr int64_t kLongRowInPlace = 64;
 
 template <typename C>
 bool has_zero(const C* values, int64_t n) {
@@ -50,12 +52,29 @@ Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::S
       conversions_(blocks().conversions<C>()),
       num_inputs_(static_cast<int>(inputs.size())),
       flat_output_(space.is_contiguous(output)),
+      by_rows_(reads_rows_in_place(inputs)),
       direct_output_(flat_output_ && output.dtype == kDTypeOf<C>),
       past_cache_(past_cache && direct_output_) {
   for (const LoopInput<C>& input : inputs) registers_.push_back(plan_input(input));
   registers_.resize(inputs.size() + steps.size());
   if constexpr (std::is_same_v<C, float> || std::is_same_v<C, double>) find_compiled();
   plan_buffers();
+}
+
+template <typename C>
+bool Loop<C>::reads_rows_in_place(absl::Span<const LoopInput<C>> inputs) const {
+  if (space_.sizes.size() < 2) return false;
+  if (inner() >= kLongRow) return true;
+  if (inner() < kLongRowInPlace || !flat_output_ || output_.dtype != kDTypeOf<C>) return false;
+  bool gathers = false;  // whether an operand is neither contiguous nor the same in every row
+  for (const LoopInput<C>& input : inputs) {
+    if (input.access == nullptr) continue;
+    const Strides& strides = input.access->strides;
+    if (input.access->dtype != kDTypeOf<C> || strides.back() < 0 || strides.back() > 1) return false;
+    gathers |= !space_.is_contiguous(*input.access) &&
+               std::any_of(strides.begin(), strides.end() - 1, [](int64_t stride) { return stride != 0; });
+  }
+  return gathers;
 }
 
 template <typename C>
@@ -75,7 +94,7 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
   if (repeats && (strides.empty() || strides.back() == 0)) {
     r.mode = Mode::kConstant;
     r.load(r.access->data, {1, 0, 1, 0}, &r.number);
-  } else if (repeats && strides.size() > 1 && strides[0] == 0 && inner() < kLongRow && space_.numel > kBlock) {
+  } else if (repeats && strides.size() > 1 && strides[0] == 0 && !by_rows_ && space_.numel > kBlock) {
     r.mode = Mode::kPeriodic;
   } else if (space_.is_contiguous(*r.access)) {
     r.flat = true;
@@ -252,8 +271,7 @@ int64_t Loop<C>::block_at(int64_t at, int64_t end) const {
                                                   compiled_[0].end == static_cast<int>(steps_.size()));
   if (num_buffers_ == 0 && is_one_pass) return end - at;  // no buffer limits the block size
   const int64_t n = std::min(block_, end - at);
-  const bool by_rows = space_.sizes.size() > 1 && inner() >= kLongRow;
-  return by_rows ? std::min(n, inner() - at % inner()) : n;
+  return by_rows_ ? std::min(n, inner() - at % inner()) : n;
 }
 
 template <typename C>

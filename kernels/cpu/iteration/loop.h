@@ -106,6 +106,7 @@ class Loop {
   C* result_of(int step, int64_t at, C* out, C (*buffers)[kBlock]) const;
   void fill_once(int64_t n, C (*buffers)[kBlock]) const;
   int64_t block_at(int64_t at, int64_t end) const;
+  bool reads_rows_in_place(absl::Span<const LoopInput<C>> inputs) const;
   int64_t inner() const { return space_.sizes.empty() ? 1 : space_.sizes.back(); }
   const C* gather(const Register& from, int64_t at, int64_t n, C* buffer) const;
   void scatter(const C* from, int64_t at, int64_t n) const;
@@ -126,6 +127,7 @@ class Loop {
   int num_buffers_ = 0;
   int64_t block_ = kBlock;  // maximum number of elements per block
   bool flat_output_;
+  bool by_rows_;  // no block extends over the end of a row
   bool direct_output_;
   bool past_cache_;
   std::atomic<bool> divided_by_zero_{false};

@@ -72,10 +72,13 @@ def _pad_circular(b: Builder, self: Value, pad: Sequence[Any]) -> Value:
     return _circular(b, self, pad)
 
 
+@translates("teletensor.pad_edges.default")
+def _pad_edges(b: Builder, input: Value, pad: Sequence[Any], mode: str) -> Value:  # noqa: A002
+    return _circular(b, input, pad) if mode == "circular" else _pad_mode({"reflect": "reflect", "replicate": "edge"}[mode])(b, input, pad)
+
+
 @translates("aten.pad.default")
 def _pad(b: Builder, self: Value, pad: Sequence[Any], mode: str = "constant", value: Any = None) -> Value:
     if mode == "constant":
         return _constant_pad(b, self, pad, value)
-    if mode == "circular":
-        return _circular(b, self, pad)
-    return _pad_mode({"reflect": "reflect", "replicate": "edge"}[mode])(b, self, pad)
+    return _pad_edges(b, self, pad, mode)
