@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "absl/cleanup/cleanup.h"
+#include "engine/composites/chain_plans.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
 #include "engine/device/parallel.h"
@@ -21,6 +22,7 @@ class ChainRun {
  public:
   ChainRun(const Tensors& inputs, SizesView code)
       : inputs_(inputs),
+        code_(code),
         steps_(read_chain(code, inputs.size())),
         last_use_(steps_.size()),
         inferred_(steps_.size()),
@@ -33,8 +35,9 @@ class ChainRun {
     }
   }
 
-  // The results of the kept steps, and that of the last one.
-  Tensors run() {
+  // The results of the kept steps, and that of the last one. `planned`: if not null, the chain's key, for a plan.
+  Tensors run(const ChainKey* planned) {
+    planned_ = planned;
     for (size_t i = 0; i < steps_.size();) {
       size_t length = find_loop(i);
       if (may_reduce(i, length) && run_loop(i, length, /*reduces=*/true)) {
@@ -241,11 +244,33 @@ class ChainRun {
         observe(chain, out);
       results_[last] = std::move(out);
       std::move(forget).Cancel();
+      if (planned_ != nullptr && first == 0) plan(chain);
     } catch (const std::exception&) {
       return false;
     }
     scope.fused += last - first;
     return true;
+  }
+
+  // Makes a plan of the chain, of which the loop `chain` has run, if the loop contains all pointwise steps.
+  void plan(absl::Span<const ChainStep> chain) {
+    const size_t length = steps_.size() - !steps_.back().op->is_pointwise;
+    if (chain.size() < length) return;
+    const TensorMeta& out = inferred_[length - 1].outputs[0];
+    const DeviceType backend = inferred_[0].backend;
+    const ChainPreparation prepare = Dispatcher::instance().chain_preparation(backend);
+    const bool reduces = length < steps_.size();
+    if (prepare == nullptr || out.numel() > (reduces ? ChainPlans::kMaxReduced : ChainPlans::kMaxElements)) return;
+    std::vector<TensorMeta> kept;
+    for (size_t i = 0; i + 1 < length; ++i) {
+      if (chain[i].kept != nullptr) kept.push_back(inferred_[i].outputs[0]);
+    }
+    const Tensor like = new_result(out);  // the result of a loop that reduces does not exist
+    std::unique_ptr<PreparedChain> loop = prepare(chain.first(length), inputs_, like);
+    if (loop != nullptr) {
+      ChainPlans::instance().set(
+          *planned_, std::make_shared<ChainPlan>(std::move(loop), code_, inputs_.size(), std::move(kept), out));
+    }
   }
 
   // Calls the kernel observer for each step: before_kernel() if `out` is undefined, else after_kernel() with `out`.
@@ -282,7 +307,9 @@ class ChainRun {
   }
 
   const Tensors& inputs_;
+  const SizesView code_;
   const CodedSteps steps_;
+  const ChainKey* planned_ = nullptr;
   // By step.
   absl::InlinedVector<size_t, kShortChain.steps> last_use_;
   absl::InlinedVector<Inference, kShortChain.steps> inferred_;
@@ -291,6 +318,15 @@ class ChainRun {
 
 }  // namespace
 
-Tensors run_chain(const Tensors& inputs, SizesView steps) { return ChainRun(inputs, steps).run(); }
+Tensors run_chain(const Tensors& inputs, SizesView steps) {
+  ChainKey key;
+  bool wanted = false;
+  if (ChainPlans::key_of(inputs, steps, &key)) {
+    const std::shared_ptr<const ChainPlan> plan = ChainPlans::instance().find(key, &wanted);
+    Tensors results;
+    if (plan && plan->run(inputs, &results)) return results;
+  }
+  return ChainRun(inputs, steps).run(wanted ? &key : nullptr);
+}
 
 }  // namespace tt::composites

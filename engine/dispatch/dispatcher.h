@@ -52,6 +52,11 @@ class Dispatcher {
   void set_chain_kernel(DeviceType backend, ChainKernel kernel) { chains_[static_cast<size_t>(backend)] = kernel; }
   // Null if the backend has none.
   ChainKernel chain_kernel(DeviceType backend) const { return chains_[static_cast<size_t>(backend)]; }
+  // The same for chains that are planned once (engine/dispatch/chain.h).
+  void set_chain_preparation(DeviceType backend, ChainPreparation preparation) {
+    preparations_[static_cast<size_t>(backend)] = preparation;
+  }
+  ChainPreparation chain_preparation(DeviceType backend) const { return preparations_[static_cast<size_t>(backend)]; }
   // Sets the kernels that exist at `from` at `to` as well, where `to` has none: before a backend registers its own, the
   // kernels at its key are those of operators that compute nothing on a device.
   void adopt_kernels(Key to, Key from);
@@ -89,7 +94,8 @@ class Dispatcher {
 
   std::vector<Row> rows_;  // by op id
   std::array<Kernel, kNumKeys> fallbacks_{};
-  std::array<ChainKernel, kNumDeviceTypes> chains_{};  // by DeviceType
+  std::array<ChainKernel, kNumDeviceTypes> chains_{};             // by DeviceType
+  std::array<ChainPreparation, kNumDeviceTypes> preparations_{};  // by DeviceType
 };
 
 // Allocates each undefined call.outputs[i] as inferred. Called by backend kernels, which may then write every output.

@@ -109,6 +109,42 @@ void ChainWriter::add_value(const Arg& arg) {
   }
 }
 
+bool append_computation(absl::Span<const int64_t> code, std::vector<int64_t>* words) {
+  const auto append = [&](size_t count) {
+    if (count > code.size()) return false;
+    words->insert(words->end(), code.begin(), code.begin() + static_cast<int64_t>(count));
+    code.remove_prefix(count);
+    return true;
+  };
+  while (!code.empty()) {
+    if (code.size() < 4) return false;
+    const auto head = static_cast<uint64_t>(code[3]);
+    words->insert(words->end(), {code[0], code[3]});
+    code.remove_prefix(4);
+    for (uint64_t i = 0; i < (head & ~kKept); ++i) {
+      if (code.empty()) return false;
+      const auto first = static_cast<uint64_t>(code[0]);
+      const auto size = static_cast<uint32_t>(first >> 8);
+      size_t more = 0;
+      switch (static_cast<Arg::Kind>(first & 0xff)) {
+        case Arg::Kind::kNone:
+        case Arg::Kind::kTensor:
+        case Arg::Kind::kSlot: break;
+        case Arg::Kind::kBool:
+        case Arg::Kind::kInt:
+        case Arg::Kind::kFloat: more = 1; break;
+        case Arg::Kind::kComplex: more = 2; break;
+        case Arg::Kind::kInts:
+        case Arg::Kind::kFloats: more = size; break;
+        case Arg::Kind::kString: more = words_of_string(size); break;
+        default: return false;
+      }
+      if (!append(1 + more)) return false;
+    }
+  }
+  return true;
+}
+
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs) {
   check(ErrorKind::kValue, inputs <= kMaxChainInputs, "pointwise_chain accepts at most ", kMaxChainInputs,
         " inputs, got ", inputs);

@@ -50,4 +50,8 @@ using CodedSteps = absl::InlinedVector<CodedStep, kShortChain.steps>;
 // inputs, is at most kMaxChainInputs.
 CodedSteps read_chain(absl::Span<const int64_t> code, size_t inputs);
 
+// Appends the code without source lines and names of results to `words`: chains with equal words compute the same.
+// Returns false if the code is invalid; read_chain() reports why.
+bool append_computation(absl::Span<const int64_t> code, std::vector<int64_t>* words);
+
 }  // namespace tt

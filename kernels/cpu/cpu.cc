@@ -7,6 +7,7 @@
 #include "kernels/cpu/blas/onednn.h"
 #include "kernels/cpu/blas/openblas_core.h"
 #include "kernels/cpu/fft/fft.h"
+#include "kernels/cpu/iteration/chain.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/pointwise/pointwise.h"
@@ -26,6 +27,7 @@ void register_backend(Dispatcher& dispatcher) {
   dispatcher.set(op_id::kMaxPool2dWithIndices, Key::kCPU, &laid_out<&max_pool2d_with_indices>);
   dispatcher.set(op_id::kBatchNormForward, Key::kCPU, &laid_out<&batch_norm>);
   dispatcher.set_chain_kernel(DeviceType::kCPU, &run_chain_or_reduction);
+  dispatcher.set_chain_preparation(DeviceType::kCPU, &prepare_chain);
   // assign and clone work for every dtype, and are registered here because they have no `kernel:`.
   dispatcher.set(op_id::kAssign, Key::kCPU, &assign);
   dispatcher.set(op_id::kClone, Key::kCPU, &clone);

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <vector>
 
+#include "base/mutex.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 #include "kernels/common/iteration/permuted_chain.h"
@@ -127,8 +128,8 @@ bool needs_contiguous_copy(const Tensor& t, const Tensor& out) {
 template <typename C>
 class Builder {
  public:
-  Builder(absl::Span<const ChainStep> steps, const Tensor& out) : out_(out), space_(out.sizes()) {
-    for (const ChainStep& step : steps) add_operands(step);
+  Builder(absl::Span<const ChainStep> steps, const Tensor& out) : space_(out.sizes()) {
+    for (const ChainStep& step : steps) add_operands(step, out);
     for (const ChainStep& step : steps) add(step);
     accesses_.push_back(space_.access(out));
     space_.collapse(absl::MakeSpan(accesses_));
@@ -142,13 +143,36 @@ class Builder {
   }
 
   // The builder must outlive the loop.
-  Loop<C> make_loop(bool past_cache) const {
+  Loop<C> make_loop(bool past_cache, bool often = false) const {
     absl::InlinedVector<LoopInput<C>, kMaxStepInputs> inputs;
     size_t next = 0;
     for (const Operand& operand : operands_) {
       inputs.push_back({operand.tensor == nullptr ? nullptr : &accesses_[next++], operand.number});
     }
-    return Loop<C>(space_, inputs, steps_, accesses_.back(), past_cache);
+    return Loop<C>(space_, inputs, steps_, accesses_.back(), past_cache, often);
+  }
+
+  // Whether the loop reads the steps' arguments themselves, whose indices in `inputs` are then returned, in order.
+  bool find_operands(absl::Span<const Tensor> inputs, std::vector<size_t>* indices) const {
+    for (const Operand& operand : operands_) {
+      if (operand.tensor == nullptr) continue;
+      const auto at = std::find_if(inputs.begin(), inputs.end(),
+                                   [&](const Tensor& input) { return input.get() == operand.tensor; });
+      if (at == inputs.end()) return false;
+      indices->push_back(static_cast<size_t>(at - inputs.begin()));
+    }
+    return kept_.empty();
+  }
+
+  // Replaces the operands, the tensors of steps that are kept, and the output by tensors of the same metadata.
+  void rebind(absl::Span<const Tensor> inputs, absl::Span<const size_t> operands, absl::Span<const Tensor> kept,
+              const Tensor& out) {
+    for (size_t i = 0; i < operands.size(); ++i) accesses_[i].data = address_of(inputs[operands[i]]);
+    accesses_.back().data = address_of(out);
+    size_t next = 0;
+    for (Step<C>& step : steps_) {
+      if (step.kept != nullptr) step.kept = kept[next++].data_as<C>();
+    }
   }
 
  private:
@@ -156,6 +180,8 @@ class Builder {
     const TensorMeta* tensor;  // null: a number
     C number;
   };
+
+  static char* address_of(const Tensor& t) { return static_cast<char*>(t.data()); }
 
   // The register of an operand of the loop; the number of registers if there is none yet.
   size_t find(const Arg& arg) const {
@@ -168,7 +194,7 @@ class Builder {
   }
 
   // An operand that several steps read has one register.
-  void add_operands(const ChainStep& step) {
+  void add_operands(const ChainStep& step, const Tensor& out) {
     for (size_t i = 0; i < step.args.size(); ++i) {
       const Arg& arg = step.args[i];
       if (step.op->params[i].type != ParamType::kTensor || arg.kind == Arg::Kind::kSlot) continue;
@@ -178,8 +204,8 @@ class Builder {
         continue;
       }
       Tensor t = Tensor::from(arg.tensor);
-      reads_output_ |= t->storage.get() == out_->storage.get();
-      if (needs_contiguous_copy(t, out_)) {
+      reads_output_ |= t->storage.get() == out->storage.get();
+      if (needs_contiguous_copy(t, out)) {
         kept_.push_back(empty(t.sizes(), t.dtype(), t.device()));
         copy(t, kept_.back());
         t = kept_.back();
@@ -221,7 +247,6 @@ class Builder {
 
   uint8_t last_result() const { return static_cast<uint8_t>(operands_.size() + steps_.size() - 1); }
 
-  const Tensor& out_;
   Space space_;
   bool reads_output_ = false;
   absl::InlinedVector<Operand, kMaxStepInputs> operands_;
@@ -245,6 +270,38 @@ class ChainValues final : public BlockSource {
   const Builder<C> builder_;
   mutable Loop<C> loop_;  // of which compute() changes only what is atomic
 };
+
+template <typename C>
+class PreparedLoop final : public PreparedChain {
+ public:
+  PreparedLoop(absl::Span<const ChainStep> steps, absl::Span<const Tensor> inputs, const Tensor& out)
+      : builder_(steps, out), loop_(builder_.make_loop(/*past_cache=*/false, /*often=*/true)) {
+    is_complete_ = builder_.find_operands(inputs, &operands_) && loop_.fits() && loop_.can_repeat();
+  }
+  bool is_complete() const { return is_complete_; }
+
+  bool run(absl::Span<const Tensor> inputs, absl::Span<const Tensor> kept, const Tensor& out) override {
+    if (!mutex_.try_lock()) return false;
+    const MutexLock lock(mutex_, std::adopt_lock);
+    builder_.rebind(inputs, operands_, kept, out);
+    loop_.run();
+    return true;
+  }
+
+ private:
+  Mutex mutex_;  // held while the loop refers to a call's tensors
+  Builder<C> builder_;
+  Loop<C> loop_;
+  std::vector<size_t> operands_;  // indices of inputs
+  bool is_complete_;
+};
+
+template <typename C>
+std::unique_ptr<PreparedChain> prepare(absl::Span<const ChainStep> steps, absl::Span<const Tensor> inputs,
+                                       const Tensor& out) {
+  auto made = std::make_unique<PreparedLoop<C>>(steps, inputs, out);
+  return made->is_complete() ? std::move(made) : nullptr;
+}
 
 // Runs a single operator in one call of its block function, if all operands are contiguous and in the type of the
 // computation. Returns false, without writing, otherwise.
@@ -302,6 +359,16 @@ void run(absl::Span<const ChainStep> steps, const Tensor& out) {
 std::unique_ptr<BlockSource> chain_values(absl::Span<const ChainStep> steps, const Tensor& shape) {
   if (shape.dtype() == DType::kFloat64) return std::make_unique<ChainValues<double>>(steps, shape);
   return std::make_unique<ChainValues<float>>(steps, shape);
+}
+
+std::unique_ptr<PreparedChain> prepare_chain(absl::Span<const ChainStep> steps, absl::Span<const Tensor> inputs,
+                                             const Tensor& out) {
+  const bool is_random = std::any_of(steps.begin(), steps.end(), [](const ChainStep& s) { return s.op->is_random; });
+  const int64_t bytes = out.numel() * static_cast<int64_t>(item_size(out.dtype()));
+  if (is_random || !out.is_contiguous() || bypasses_cache(bytes)) return nullptr;
+  if (steps[0].compute == DType::kFloat32) return prepare<float>(steps, inputs, out);
+  if (steps[0].compute == DType::kFloat64) return prepare<double>(steps, inputs, out);
+  return nullptr;
 }
 
 void run_chain(absl::Span<const ChainStep> steps, const Tensor& out) {

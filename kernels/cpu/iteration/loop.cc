@@ -45,7 +45,7 @@ bool bypasses_cache(int64_t bytes) {
 
 template <typename C>
 Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps,
-              const Access& output, bool past_cache)
+              const Access& output, bool past_cache, bool often)
     : space_(space),
       steps_(steps),
       output_(output),
@@ -57,7 +57,7 @@ Loop<C>::Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::S
       past_cache_(past_cache && direct_output_) {
   for (const LoopInput<C>& input : inputs) registers_.push_back(plan_input(input));
   registers_.resize(inputs.size() + steps.size());
-  if constexpr (std::is_same_v<C, float> || std::is_same_v<C, double>) find_compiled();
+  if constexpr (std::is_same_v<C, float> || std::is_same_v<C, double>) find_compiled(often);
   plan_buffers();
 }
 
@@ -103,15 +103,21 @@ typename Loop<C>::Register Loop<C>::plan_input(const LoopInput<C>& input) const 
   return r;
 }
 
+template <typename C>
+bool Loop<C>::can_repeat() const {
+  return std::none_of(registers_.begin(), registers_.begin() + num_inputs_,
+                      [](const Register& r) { return r.mode == Mode::kConstant && r.access != nullptr; });
+}
+
 // Forms runs of consecutive steps with compiled bodies.
 template <typename C>
-void Loop<C>::find_compiled() {
-  if (space_.numel < kMinCompiled || !compiles_for(blocks().isa)) return;
+void Loop<C>::find_compiled(bool often) {
+  if ((space_.numel < kMinCompiled && !often) || !compiles_for(blocks().isa)) return;
   const int num_steps = static_cast<int>(steps_.size());
   for (int begin = 0; begin < num_steps;) {
     int end = begin;
     while (end < num_steps && steps_[end].body != nullptr) ++end;
-    if (end - begin >= 2) add_compiled(begin, end);
+    if (end - begin >= 2) add_compiled(begin, end, often);
     begin = std::max(end, begin + 1);
   }
 }
@@ -131,7 +137,7 @@ bool Loop<C>::is_read_outside(int step, int begin, int end) const {
 
 // Adds the code of the steps, or, if there are too few registers for it, that of each half.
 template <typename C>
-void Loop<C>::add_compiled(int begin, int end) {
+void Loop<C>::add_compiled(int begin, int end, bool often) {
   Compiled compiled;
   compiled.begin = begin;
   compiled.end = end;
@@ -173,14 +179,14 @@ void Loop<C>::add_compiled(int begin, int end) {
     source.num_inputs = static_cast<uint8_t>(compiled.inputs.size());
     source.num_numbers = static_cast<uint8_t>(compiled.numbers.size());
     constexpr int64_t kMany = 1 << 20;  // elements of which one pass takes longer than compiling
-    compiled.code = find_code(source, blocks().isa, space_.numel >= kMany, &never);
+    compiled.code = find_code(source, blocks().isa, often || space_.numel >= kMany, &never);
   }
   if (compiled.code != nullptr) {
     compiled_.push_back(std::move(compiled));
   } else if (never && end - begin >= 4) {
     const int middle = begin + (end - begin) / 2;
-    add_compiled(begin, middle);
-    add_compiled(middle, end);
+    add_compiled(begin, middle, often);
+    add_compiled(middle, end, often);
   }
 }
 

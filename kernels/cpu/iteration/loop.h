@@ -57,10 +57,14 @@ class Loop {
   // Writes the last step's result (or, without steps, the single input) to `output`. `space` must be collapsed.
   // `space`, `steps`, `output` and the inputs' accesses must outlive the loop. With `past_cache`, results are stored
   // past the caches; requires that the loop does not read the output. Requires at most kMaxRegisters inputs and steps.
+  // `often`: the loop will run often, so that its steps are compiled at once, whatever their size.
   Loop(const Space& space, absl::Span<const LoopInput<C>> inputs, absl::Span<const Step<C>> steps, const Access& output,
-       bool past_cache);
+       bool past_cache, bool often = false);
   // Whether all blocks in use at once fit into kMaxBuffers; run() and compute() require it.
   bool fits() const { return num_buffers_ <= kMaxBuffers; }
+  // Whether run() may be called again after the addresses of accesses and of kept results have changed: it may not if
+  // the loop has read an operand of one element.
+  bool can_repeat() const;
   // Throws Error (RuntimeError) on an integer division by zero; the output is undefined then.
   void run();
   // Computes elements [begin, end) on the calling thread and writes them to `to` instead of the output, of which only
@@ -93,8 +97,8 @@ class Loop {
   };
 
   Register plan_input(const LoopInput<C>& input) const;
-  void find_compiled();
-  void add_compiled(int begin, int end);
+  void find_compiled(bool often);
+  void add_compiled(int begin, int end, bool often);
   bool is_read_outside(int step, int begin, int end) const;
   void plan_buffers();
   int8_t allocate_buffer();
