@@ -34,7 +34,7 @@ build() { # FOLDER MEGABYTES
 (($#)) || set -- client engine
 for part in "$@"; do
   case $part in
-    client) build . 10.5 ;;  # the target is 10
+    client) build . 10 ;;
     engine) build deploy/engine_wheel 45 ;;
     *) echo "build_wheels.sh: expected client or engine, got $part" >&2; exit 2 ;;
   esac

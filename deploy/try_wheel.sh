@@ -1,11 +1,11 @@
 #!/usr/bin/env bash
 # Installs the wheels of dist/ into new Debian systems that have none of the build's packages, and uses them there:
 #
-#   deploy/try_wheel.sh [--previous WHEEL] [SUITE...]     (default: bookworm trixie testing)
+#   deploy/try_wheel.sh [--previous FOLDER] [SUITE...]    (default: bookworm trixie testing)
 #
 # In each: the client without an engine says how to get one; `pip install teletensor[engine]` installs both, and a model is
-# trained; the engine of the wheel serves a client in another process. With --previous, a wheel of an older version
-# (build/skew of `make skew-test`): its client uses the new engine, and the new client its engine. Debian 12 runs its own
+# trained; the engine of the wheel serves a client in another process. With --previous, the wheels of an older version in
+# FOLDER, such as an older dist/: its client uses the new engine, and the new client its engine. Debian 12 runs its own
 # Python; the others, whose Python the wheel is not for, a copy of this machine's python3.11.
 # Run as root, with mmdebstrap, which needs about two minutes per system. APT_OPTION is a further option of
 # apt, such as 'Acquire::Check-Valid-Until "false"' for a mirror whose copy of testing is older than a week.
@@ -40,7 +40,7 @@ try() { # SUITE
     tar -C "$prefix/lib" --exclude=site-packages --exclude=test --exclude=__pycache__ --exclude='config-*' -c python3.11 | tar -C "$root$prefix/lib" -x
     find "$prefix/lib" -maxdepth 1 -name 'libpython3*' -exec cp -P {} "$root$prefix/lib/" \;
   fi
-  [[ -z $previous ]] || { mkdir "$root/previous"; cp "$previous" "$root/previous/"; }
+  [[ -z $previous ]] || { mkdir "$root/previous"; cp "$previous"/*.whl "$root/previous/"; }
   # The kernel removes the mounts with their namespace.
   unshare --mount bash -ec "
     mount -t proc proc '$root/proc'

@@ -12,6 +12,7 @@
 #include "client/api/options.h"
 #include "client/api/published.h"
 #include "client/api/session.h"
+#include "client/api/sparse.h"
 #include "client/api/special.h"
 #include "client/api/tensor.h"
 #include "client/data/dataset.h"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import queue
+import subprocess
 import threading
 
 import numpy as np
@@ -11,7 +12,7 @@ import pytest
 
 import teletensor as torch
 from teletensor import nn, serving
-from tests.conftest import IN_PROCESS
+from tests.conftest import BUILD, IN_PROCESS
 from tests.python.serving.served import TIMEOUT, Served, grpc_inputs
 
 grpcclient = pytest.importorskip("tritonclient.grpc")
@@ -111,6 +112,22 @@ def test_outputs_can_be_selected(protocol):
     assert result.as_numpy("sum") is None
     response = result.get_response()
     assert (response["id"] if isinstance(response, dict) else response.id) == "seven"
+
+
+def test_client_in_cpp(served):
+    """examples/cpp/served_model.cc, for a model and for one that does not exist."""
+
+    def call(model):
+        command = [BUILD / "tests/served_model", served.address, model, "x", "1", "-2", "0.5", "3"]
+        return subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT)
+
+    done = call("linear")
+    assert done.returncode == 0, done.stderr
+    name, *numbers = done.stdout.split()
+    assert name == "y:"
+    np.testing.assert_allclose([float(n) for n in numbers], np.float32([1, -2, 0.5, 3]) @ WEIGHT, rtol=1e-4)
+    refused = call("missing")
+    assert refused.returncode == 1 and "missing" in refused.stderr and not refused.stdout
 
 
 def test_versions_side_by_side(protocol):
