@@ -34,13 +34,29 @@ except IndexError as error:
 """
 
 
-def test_nothing_that_is_written_or_shown_has_a_secret(tmp_path):
+@pytest.fixture
+def make_engine(tmp_path):
+    """Makes an engine, which is killed at the end if the test has failed before its stop."""
+    made: list[Engine] = []
+
+    def make(*options: str) -> Engine:
+        made.append(Engine(tmp_path, *options))
+        return made[-1]
+
+    yield make
+    for each in made:
+        if each.process.poll() is None:
+            each.process.kill()
+            each.process.wait()
+
+
+def test_nothing_that_is_written_or_shown_has_a_secret(tmp_path, make_engine):
     home, state, place = tmp_path / "home", tmp_path / "state", f"127.0.0.1:{free_port()}"
     home.mkdir()
     state.mkdir(mode=0o700)
     options = ("--listen", f"127.0.0.1:{free_port()}", "--tls-self-signed", "--http", place, "--state-dir", str(state),
                "--log-level", "trace")  # fmt: skip
-    engine = Engine(tmp_path, *options)
+    engine = make_engine(*options)
     alice, watcher = user(engine.file, "add", "alice"), user(engine.file, "add", "watcher", "--role", "observer")
     engine.start()
     await_listener(place)
