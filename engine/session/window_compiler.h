@@ -17,12 +17,14 @@ class WindowCompiler {
  public:
   static constexpr size_t kMaxWaiting = 64;  // of all sessions
 
-  WindowCompiler() = default;
+  // `at_once`: for tests; runs of calls are compiled at their first occurrence, and their session waits (windows.h).
+  explicit WindowCompiler(bool at_once = false) : at_once_(at_once) {}
   // Waits for the window that is being compiled; drops the others.
   ~WindowCompiler();
   WindowCompiler(const WindowCompiler&) = delete;
   WindowCompiler& operator=(const WindowCompiler&) = delete;
 
+  bool at_once() const { return at_once_; }
   // Returns false if too many windows are waiting.
   bool add(std::shared_ptr<const Program> window, std::shared_ptr<WindowVersion> version);
   // Waits until nothing is waiting or being compiled.
@@ -35,6 +37,7 @@ class WindowCompiler {
   };
   void run();
 
+  const bool at_once_;
   Mutex mutex_;
   CondVar changed_;
   std::deque<Task> waiting_ ABSL_GUARDED_BY(mutex_);
@@ -43,7 +46,7 @@ class WindowCompiler {
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
-// Returns null unless the environment contains TELETENSOR_WINDOWS=1.
+// As the environment's TELETENSOR_WINDOWS requires: null unless it is "1", or "test", which compiles windows at once.
 std::shared_ptr<WindowCompiler> make_window_compiler();
 
 }  // namespace tt

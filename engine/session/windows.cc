@@ -111,14 +111,15 @@ bool contains(absl::Span<const Slot> slots, Slot slot) {
 
 bool Windows::is_paused() {
   ++frames_;
-  return frames_ > kFramesBeforePause && frames_ % kPausedFrames != 0;
+  return !compiler_->at_once() && frames_ > kFramesBeforePause && frames_ % kPausedFrames != 0;
 }
 
 absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Span<const ReadPoint> reads) {
   matches_.clear();
   const auto& instructions = program.instructions();
   if (instructions.size() < kMinLength || is_paused()) return {};
-  if (bytes_ > kMaxBytes || candidates_.size() > kMaxCandidates) forget();
+  const bool at_once = compiler_->at_once();
+  if (bytes_ > kMaxBytes || candidates_.size() > kMaxCandidates || (at_once && ranges_.size() >= kMaxWindows)) forget();
   hash(program);
   auto read = reads.begin();
   for (size_t first = 0; first < instructions.size();) {
@@ -126,6 +127,7 @@ absl::Span<const Windows::Match> Windows::find(const Program& program, absl::Spa
     while (read != reads.end() && read->instruction <= first) ++read;
     const size_t before = read == reads.end() ? instructions.size() : std::min(read->instruction, instructions.size());
     while (end < before && eligible_[end]) ++end;
+    if (at_once) learn(program, reads, first, end);
     if (end - first >= kMinLength) search(program, reads, first, end);
     first = std::max(end, first + 1);
   }
@@ -202,7 +204,7 @@ void Windows::count(const Program& program, absl::Span<const ReadPoint> reads, s
   for (size_t i = 0; i < alive_.size(); ++i) key = mix(key, alive_[i]);
   Candidate& candidate = candidates_[key];
   candidate.occurrences += times;
-  if (candidate.window || candidate.occurrences < kMinOccurrences || ranges_.size() >= kMaxWindows) return;
+  if (candidate.window || candidate.occurrences < occurrences_ || ranges_.size() >= kMaxWindows) return;
   // The calls with names 1, 2, ... for inputs, in order of their first use, and then for results.
   inputs_.clear();
   const auto calls = absl::MakeConstSpan(program.instructions()).subspan(first, length);
@@ -359,6 +361,7 @@ std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTa
   for (const TensorMeta* meta : metas) inputs.push_back(*meta);
   auto version = std::make_shared<WindowVersion>(std::move(inputs));
   if (!compiler_->add(window->program, version)) return nullptr;
+  if (compiler_->at_once()) compiler_->wait();
   window->versions.push_back(version);
   window->used.push_back(false);
   const uint64_t bytes = sizeof(WindowVersion) + metas.size() * sizeof(TensorMeta);

@@ -71,7 +71,8 @@ class Windows final : public SessionService {
     std::vector<Slot> gone;     // names that the window would have defined and dropped
   };
 
-  explicit Windows(std::shared_ptr<WindowCompiler> compiler) : compiler_(std::move(compiler)) {}
+  explicit Windows(std::shared_ptr<WindowCompiler> compiler)
+      : compiler_(std::move(compiler)), occurrences_(compiler_->at_once() ? 1 : kMinOccurrences) {}
 
   // The windows that occur in the frame's Program, ascending and disjoint. No instruction is fused yet. `reads` are in
   // ascending order. Valid until the next call.
@@ -115,6 +116,7 @@ class Windows final : public SessionService {
   void forget();
 
   const std::shared_ptr<WindowCompiler> compiler_;
+  const int occurrences_;  // that a window requires
   absl::flat_hash_map<uint64_t, Candidate> candidates_;         // by range and results
   absl::flat_hash_set<uint64_t> ranges_;                        // of windows
   absl::flat_hash_map<uint64_t, std::vector<size_t>> lengths_;  // of windows, descending, by their first calls
