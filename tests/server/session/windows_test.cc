@@ -295,7 +295,9 @@ TEST_F(WindowsTest, RandomNumbersAreThoseOfSingleCalls) {
       compiler_->wait();
       values[way] += reply.reads(0).data();
     }
-    if (way == 1) EXPECT_GT(session.status().window_runs(), 0);
+    if (way == 1) {
+      EXPECT_GT(session.status().window_runs(), 0);
+    }
   }
   EXPECT_EQ(values[0], values[1]);
 }
