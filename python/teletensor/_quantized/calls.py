@@ -21,7 +21,7 @@ _MOVING = (
     "view reshape flatten ravel unflatten permute transpose t squeeze squeeze_dim unsqueeze expand broadcast_to narrow select slice "
     "split split_with_sizes chunk tensor_split unbind movedim diagonal unfold as_strided detach alias contiguous clone repeat tile "
     "repeat_interleave flip pixel_shuffle pixel_unshuffle channel_shuffle index index_masked index_select masked_select "
-    "max_pool2d max_pool3d msort max_all min_all amax amin adaptive_max_pool2d"
+    "max_pool2d max_pool3d msort max_all min_all amax amin adaptive_max_pool2d pad_edges"
 ).split()
 # The same with the results (values, indices).
 _SELECTING = "sort sort_stable topk max_dim min_dim max_pool2d_with_indices adaptive_max_pool2d_with_indices".split()

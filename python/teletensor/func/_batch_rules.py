@@ -84,7 +84,7 @@ def direct(call: Call) -> Any:
 rule(
     "detach alias contiguous one_hot pixel_shuffle pixel_unshuffle matrix_exp view_as_real view_as_complex real imag "
     "zeros_like ones_like full_like empty_like fill cholesky_factored qr_factored householder_factored lu_factored ldl_factored "
-    "tril triu pad"
+    "tril triu pad pad_edges pad_edges_forward"
 )(direct)
 
 

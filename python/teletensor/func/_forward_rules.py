@@ -72,7 +72,7 @@ _MORE_LINEAR: dict[str, dict[str, tuple[str, ...]]] = {
     **dict.fromkeys(
         ("im2col", "col2im", "pixel_shuffle", "pixel_unshuffle", "channel_shuffle", "avg_pool3d", "adaptive_avg_pool3d",
          "interpolate", "diff", "repeat_interleave", "rot90", "fill_diagonal", "conj_physical", "grid_sample",
-         "nll_loss", "as_strided", "diag", "tile", "take_along_dim"),
+         "nll_loss", "as_strided", "diag", "tile", "take_along_dim", "pad_edges"),
         {"input": ()},
     ),
     **dict.fromkeys(("vstack", "hstack"), {"tensors": ()}),

@@ -183,7 +183,7 @@ def _select(call: CallShape) -> Rule:
     return Rule([labels], [labels[:dim] + labels[dim + 1 :]], linear="all")
 
 
-@_rule("slice", "narrow", "split", "split_with_sizes", "chunk", "tensor_split", "flip", "roll", "tril", "triu", "pad")
+@_rule("slice", "narrow", "split", "split_with_sizes", "chunk", "tensor_split", "flip", "roll", "tril", "triu", "pad", "pad_edges")
 def _same_dims(call: CallShape) -> Rule:
     """Operators whose results have the same dimensions; those that they change cannot be divided."""
     shape, args = call.inputs[0], call.args
@@ -191,9 +191,11 @@ def _same_dims(call: CallShape) -> Rule:
         changed = [d % call.ndim for d in args["dims"]] if args["dims"] else range(call.ndim)
     elif call.name in ("tril", "triu"):
         changed = [call.ndim - 2, call.ndim - 1]
+    elif call.name in ("pad", "pad_edges"):  # also where what is added replaces what is cropped
+        changed = [call.ndim - 1 - i for i in range(len(args["pad"]) // 2) if any(args["pad"][2 * i : 2 * i + 2])]
     else:
         changed = [i for i in range(call.ndim) if any(out[i] != shape[i] for out in call.outputs)]
-        if call.name == "split_with_sizes" or (call.name != "pad" and len(call.outputs) > 1):
+        if call.name == "split_with_sizes" or len(call.outputs) > 1:
             changed.append(call.dim())
     labels = _range(shape, changed)
     is_pad, arguments = call.name == "pad", None

@@ -295,6 +295,22 @@ def _smooth_l1(b: Builder, input: Value, beta: float) -> Value:  # noqa: A002
     return losses.smooth(b, b.op("Abs", input), beta)
 
 
+@translates("teletensor.squared_difference.default")
+def _squared_difference(b: Builder, input: Value, target: Value) -> Value:  # noqa: A002
+    d = b.op("Sub", input, target)
+    return b.op("Mul", d, d)
+
+
+@translates("teletensor.absolute_difference.default")
+def _absolute_difference(b: Builder, input: Value, target: Value) -> Value:  # noqa: A002
+    return b.op("Abs", b.op("Sub", input, target))
+
+
+@translates("teletensor.smooth_difference.default")
+def _smooth_difference(b: Builder, input: Value, target: Value, beta: float, scale: float) -> Value:  # noqa: A002
+    return losses.smooth(b, _absolute_difference(b, input, target), beta) * scale
+
+
 @translates("teletensor.soft_margin.default")
 def _soft_margin(b: Builder, input: Value, target: Value) -> Value:  # noqa: A002
     return b.op("Softplus", b.op("Neg", b.op("Mul", input, b.cast(target, input.dtype))))
