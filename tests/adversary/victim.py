@@ -16,7 +16,6 @@ import teletensor as torch
 import teletensor.nn as nn
 import teletensor.nn.functional as F
 
-
 DIGEST_EVERY = 20  # steps
 
 
