@@ -194,7 +194,7 @@ void read_shared(const std::string& structure) {
       };
       uint64_t left = kLimit;
       publications.read_image(&in, &blocks, find, &left, &contents);
-      tensors.read_image(&in, &blocks, kLimit, &contents, &left);
+      tensors.read_image(&in, &blocks, context.account, kLimit, &contents, &left);
     } catch (const Error&) {  // refused
     }
   }
