@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C, _transforms
 from .._C import Tensor
+from .._grad_mode import enable_grad
 from ..func import derivatives, forward, tree
 from .gradients import grad
 
@@ -11,11 +12,11 @@ from .gradients import grad
 def _prepare(inputs, create_graph: bool):
     """Returns the inputs as leaves that require grad, and whether `inputs` is a sequence.
 
-    With create_graph, an input that already requires grad is returned itself.
+    With create_graph, an input that already requires grad is returned as a view, so that one that is given twice is two inputs.
     """
     many = isinstance(inputs, (tuple, list))
     given = tuple(inputs) if many else (inputs,)
-    return tuple(x if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given), many
+    return tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given), many
 
 
 def _several(function: str, outputs) -> tuple[tuple[Tensor, ...], bool]:
@@ -46,7 +47,7 @@ def _scalar(function: str, outputs) -> Tensor:
         raise RuntimeError(f"The function given to {function} should return a single Tensor")
     if output.numel() != 1:
         raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
-    return output.reshape(())
+    return output
 
 
 def _vectors(function: str, v, like: tuple[Tensor, ...], of: str) -> tuple[Tensor, ...]:
@@ -56,14 +57,24 @@ def _vectors(function: str, v, like: tuple[Tensor, ...], of: str) -> tuple[Tenso
             raise RuntimeError(
                 f"The vector v can only be None if the {of} the user-provided function is a single Tensor with a single element."
             )
-        return (_C.torch.ones_like(like[0]),)
+        return (_one(like[0]),)
     vectors = tuple(v) if isinstance(v, (tuple, list)) else (v,)
+    for vector in vectors:
+        if not isinstance(vector, Tensor):
+            raise TypeError(f"The v given to {function} must be either a Tensor or a tuple of Tensors, got {type(vector)}")
     if len(vectors) != len(like):
         raise RuntimeError(f"{function}: v is a tuple of invalid length: should be {len(like)} but got {len(vectors)}.")
     for i, (vector, tensor) in enumerate(zip(vectors, like, strict=True)):
         if vector.shape != tensor.shape:
             raise RuntimeError(f"{function}: v[{i}] has size {tuple(vector.shape)}, expected {tuple(tensor.shape)}")
     return vectors
+
+
+def _one(output: Tensor) -> Tensor:
+    """The gradient with which a backward pass from a single real number begins."""
+    if output.is_complex():
+        raise RuntimeError(f"grad can be implicitly created only for real scalar outputs but got {output.dtype}")
+    return _C.torch.ones_like(output)
 
 
 def _derivatives(outputs, leaves, vectors, create_graph: bool, strict: bool, what: str, retain: bool | None = None):
@@ -96,6 +107,7 @@ def _result(tensors: tuple[Tensor, ...], many: bool, recorded: bool):
     return kept if many else kept[0]
 
 
+@enable_grad()
 def vjp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     """Returns (func(inputs), v^T J), where J is the Jacobian.
 
@@ -140,6 +152,7 @@ def jvp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     return tree.map_leaves(_transforms.untaped, outputs), tree.map_leaves(_transforms.untaped, products)
 
 
+@enable_grad()
 def jacobian(
     func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False, strategy: str = "reverse-mode"
 ):
@@ -173,7 +186,7 @@ def jacobian(
 
 def _rows(output: Tensor, leaves: tuple[Tensor, ...], create_graph: bool, strict: bool, what: str) -> tuple[Tensor, ...]:
     """The Jacobian of one output with respect to each leaf, a backward pass per element."""
-    flat, one = output.reshape(-1), _C.torch.ones_like(output.reshape(-1)[:1].sum())
+    flat, one = output.reshape(-1), _one(output.reshape(-1)[:1].sum())
     rows = [_derivatives((y,), leaves, (one,), create_graph, strict, what, retain=True) for y in flat.unbind()]
     sizes = [tuple(output.shape) + tuple(x.shape) for x in leaves]
     if not rows:
@@ -210,6 +223,7 @@ def _check_strategy(name: str, option: str, strategy: str, create_graph: bool, v
         raise NotImplementedError("Computing Jacobian using forward-AD requires vectorize=True")
 
 
+@enable_grad()
 def hessian(
     func, inputs, create_graph: bool = False, strict: bool = False, vectorize: bool = False,
     outer_jacobian_strategy: str = "reverse-mode",
@@ -229,7 +243,7 @@ def hessian(
 
     def gradient(*leaves):
         output = _scalar("hessian", func(*leaves))
-        found = _derivatives((output,), leaves, (_C.torch.ones_like(output),), True, False, "The output")
+        found = _derivatives((output,), leaves, (_one(output),), True, False, "The output")
         return found if many else found[0]
 
     return jacobian(gradient, inputs, create_graph)
@@ -249,11 +263,12 @@ def vhp(func, inputs, v=None, create_graph: bool = False, strict: bool = False):
     return _hessian_product("vhp", func, inputs, v, create_graph, strict)
 
 
+@enable_grad()
 def _hessian_product(name: str, func, inputs, v, create_graph: bool, strict: bool):
     _reject_strict(f"{name}(strict=True)", strict)
     leaves, many = _prepare(inputs, create_graph)
     vectors = _vectors(name, v, leaves, "input to")
     output = _scalar(name, func(*leaves))
-    first = _derivatives((output,), leaves, (_C.torch.ones_like(output),), True, False, "The output")
+    first = _derivatives((output,), leaves, (_one(output),), True, False, "The output")
     found = _derivatives(first, leaves, vectors, create_graph, False, "The gradient")
     return output if create_graph else output.detach(), _result(found, many, create_graph)

@@ -38,6 +38,25 @@ def test_products_of_several_inputs_and_outputs(torch):
     assert functional.vhp(lambda x: x**3, torch.tensor(2.0))[1].item() == 12
 
 
+def test_one_tensor_as_two_inputs(torch):
+    functional, x = torch.autograd.functional, torch.tensor([1.0, 2.0], requires_grad=True)
+    for create_graph in (False, True):
+        found = functional.jacobian(lambda a, b: a * b**2, (x, x), create_graph=create_graph)
+        assert [d.tolist() for d in found] == [[[1, 0], [0, 4]], [[2, 0], [0, 8]]]
+
+
+def test_without_gradient_mode(torch):
+    functional, (a, _) = torch.autograd.functional, inputs(torch)
+    with torch.no_grad():
+        assert functional.jacobian(torch.square, a).tolist() == [[2, 0], [0, 4]]
+        assert functional.hessian(lambda a: (a**3).sum(), a).tolist() == [[6, 0], [0, 12]]
+        assert functional.vjp(torch.square, a, a)[1].tolist() == [2, 8]
+        for product in (functional.hvp, functional.vhp):
+            value, found = product(lambda a: (a**3).sum().reshape(1), a, a)
+            assert value.tolist() == [9] and found.tolist() == [6, 24]
+        assert not torch.is_grad_enabled()
+
+
 def test_strict_refuses_independent_inputs(torch):
     functional, (a, b) = torch.autograd.functional, inputs(torch)
     for call in (
@@ -67,8 +86,12 @@ def test_refused_vectors_and_functions(torch):
         lambda: functional.vhp(lambda x: (x**3).sum(), a),
         lambda: functional.hessian(torch.sin, a),
         lambda: functional.hvp(lambda x: (x.sum(), x.sum()), a, a),
+        lambda: functional.jacobian(torch.square, a * 1j),
+        lambda: functional.vjp(torch.square, a[0] * 1j),
     ):
         with pytest.raises(RuntimeError):
             call()
     with pytest.raises(TypeError):
         functional.jacobian(lambda a: 3.0, a)
+    with pytest.raises(TypeError):
+        functional.vjp(torch.sin, a, 3.0)
