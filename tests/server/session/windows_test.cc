@@ -321,25 +321,6 @@ TEST_F(WindowsTest, CompiledAtOnceTheFirstOccurrenceIsReplaced) {
   EXPECT_EQ(values[0], values[1]);
 }
 
-TEST_F(WindowsTest, CompiledAtOnceTheFirstOccurrenceIsReplaced) {
-  std::string values[2];
-  for (int way = 0; way < 2; ++way) {
-    Session session(Session::Options{});
-    if (way == 1) session.compile_windows(std::make_shared<WindowCompiler>(/*at_once=*/true));
-    v1::Frame frame;
-    literal(&frame, 1, {kSize}, std::vector<float>(kSize, 0.25F));
-    add_calls(&frame, 100);
-    read(&frame, 1, 105);
-    frame.set_sequence(1);
-    v1::Reply reply;
-    session.execute(frame, &reply);
-    ASSERT_FALSE(reply.has_fault()) << reply.fault().message();
-    values[way] = reply.reads(0).data();
-    EXPECT_EQ(session.status().window_runs(), way);
-  }
-  EXPECT_EQ(values[0], values[1]);
-}
-
 TEST_F(WindowsTest, ASessionMayEndWhileItsWindowsAreCompiled) {
   for (int i = 0; i < 20; ++i) {
     Session session(Session::Options{});
