@@ -1,5 +1,6 @@
 #include "client/api/sparse.h"
 
+#include <algorithm>
 #include <string>
 
 #include "client/api/dispatch.h"
@@ -24,12 +25,25 @@ void require_matrix(const char* function, const Tensor& tensor, int64_t rows) {
                      " rows, got sizes [" + sizes + "]");
 }
 
-// The sizes that the rows of the indices address.
+// Its rows are those of its sizes. The engine checks the other parts.
+void require_rows(const char* function, const Csr& a) {
+  if (a.crow_indices.dim() == 1 && a.crow_indices.size(0) - 1 == a.sizes[0]) return;
+  throw RuntimeError(std::string("[sparse::") + function +
+                     "] expected a vector of crow_indices with one element more than the " +
+                     std::to_string(a.sizes[0]) + " rows");
+}
+
+// The sizes that the rows of the indices address; the others are those of the values' elements.
 tt::Sizes sparse_sizes(const Coo& tensor) {
   const int64_t dims = tensor.indices.dim() == 2 ? tensor.indices.size(0) : -1;
   if (dims < 0 || dims > static_cast<int64_t>(tensor.sizes.size())) {
     throw RuntimeError("[sparse::Coo] expected indices [dimensions, elements] of at most " +
                        std::to_string(tensor.sizes.size()) + " dimensions");
+  }
+  const auto parts = tensor.values.sizes();
+  if (parts.empty() || !std::equal(parts.begin() + 1, parts.end(), tensor.sizes.begin() + dims, tensor.sizes.end())) {
+    throw RuntimeError("[sparse::Coo] expected values [elements, dense sizes...] of the tensor's last " +
+                       std::to_string(static_cast<int64_t>(tensor.sizes.size()) - dims) + " dimensions");
   }
   return tt::Sizes(tensor.sizes.begin(), tensor.sizes.begin() + dims);
 }
@@ -49,6 +63,7 @@ Tensor Coo::to_dense() const {
 }
 
 Coo Csr::to_coo() const {
+  require_rows("Csr", *this);
   const Tensor rows = call(op_id::kSparseExpand, {arg(crow_indices), tt::Arg(col_indices.size(0))});
   return {stack({rows, col_indices}), values, {sizes[0], sizes[1]}};
 }
@@ -82,6 +97,7 @@ Csr to_csr(const Coo& matrix) {
 }
 
 Tensor mm(const Csr& a, const Tensor& b) {
+  require_rows("mm", a);
   require_matrix("mm", b, a.sizes[1]);
   return call(op_id::kSparseCsrMm, {arg(a.crow_indices), arg(a.col_indices), arg(a.values), arg(b)});
 }
@@ -89,12 +105,15 @@ Tensor mm(const Csr& a, const Tensor& b) {
 Tensor mv(const Csr& a, const Tensor& b) { return mm(a, b.unsqueeze(-1)).squeeze(-1); }
 
 Tensor mm_transposed(const Csr& a, const Tensor& b) {
+  require_rows("mm_transposed", a);
   require_matrix("mm_transposed", b, a.sizes[0]);
   return call(op_id::kSparseCsrMmTransposed,
               {arg(a.crow_indices), arg(a.col_indices), arg(a.values), arg(b), tt::Arg(a.sizes[1])});
 }
 
 Csr mm(const Csr& a, const Csr& b) {
+  require_rows("mm", a);
+  require_rows("mm", b);
   if (a.sizes[1] != b.sizes[0]) {
     throw RuntimeError("[sparse::mm] expected as many rows as the first matrix has columns (" +
                        std::to_string(a.sizes[1]) + "), got " + std::to_string(b.sizes[0]));
@@ -106,6 +125,7 @@ Csr mm(const Csr& a, const Csr& b) {
 }
 
 Csr sampled_mm(const Csr& pattern, const Tensor& a, const Tensor& b) {
+  require_rows("sampled_mm", pattern);
   require_matrix("sampled_mm", a, pattern.sizes[0]);
   if (b.dim() != 2 || b.size(1) != pattern.sizes[1]) {
     throw RuntimeError("[sparse::sampled_mm] expected a second matrix of " + std::to_string(pattern.sizes[1]) +

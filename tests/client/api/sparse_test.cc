@@ -82,7 +82,15 @@ TEST_F(Api, SparseErrors) {
   EXPECT_THAT(message_of<RuntimeError>([&] { floats(outside.to_dense()); }), HasSubstr("7"));
   const sparse::Coo flat{tensor({0, 1}), ones({2}), {3}};
   EXPECT_THAT(message_of<RuntimeError>([&] { flat.to_dense(); }), HasSubstr("[dimensions, elements]"));
+  const sparse::Coo narrow{tensor({{0}}), ones({1, 4}), {3, 5}};
+  EXPECT_THAT(message_of<RuntimeError>([&] { narrow.to_dense(); }), HasSubstr("[elements, dense sizes...]"));
+  EXPECT_THAT(message_of<RuntimeError>([&] { narrow.coalesce(); }), HasSubstr("[elements, dense sizes...]"));
   sparse::Csr wrong = a;
+  wrong.sizes = {5, 4};
+  EXPECT_THAT(message_of<RuntimeError>([&] { sparse::mm(wrong, ones({4, 2})); }), HasSubstr("than the 5 rows"));
+  EXPECT_THAT(message_of<RuntimeError>([&] { sparse::mm_transposed(wrong, ones({5, 2})); }), HasSubstr("the 5 rows"));
+  EXPECT_THAT(message_of<RuntimeError>([&] { wrong.to_dense(); }), HasSubstr("than the 5 rows"));
+  wrong.sizes = a.sizes;
   wrong.crow_indices = tensor({0, 9, 2, 4});
   EXPECT_NE(message_of<RuntimeError>([&] { floats(sparse::mm(wrong, ones({4, 2}))); }), "");
 }
