@@ -1,4 +1,4 @@
-"""Functions of itertools as generators in Python, which captures execute instead of those in C."""
+"""Functions of itertools: generators in Python, which captures execute instead of those in C, or the functions themselves, of values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,11 @@ import operator
 from collections.abc import Callable
 from typing import Any
 
+from ._attributes import raise_
 from ._handlers import handlers, handles
+from ._iteration import stop
 from ._source import constant
-from ._values import IteratorValue
+from ._values import IteratorValue, SequenceValue
 
 
 def _accumulate(iterable, func=operator.add, *, initial=None):
@@ -24,44 +26,11 @@ def _accumulate(iterable, func=operator.add, *, initial=None):
         yield total
 
 
-def _product(*iterables, repeat=1):
-    pools = [tuple(i) for i in iterables] * repeat
-    found = [()]
-    for pool in pools:
-        found = [(*x, y) for x in found for y in pool]
-    yield from found
-
-
-def _permutations(iterable, r=None):
-    pool = tuple(iterable)
-    n = len(pool)
-    r = n if r is None else r
-    for indices in _product(range(n), repeat=r):
-        if len(set(indices)) == r:
-            yield tuple([pool[i] for i in indices])
-
-
-def _combinations(iterable, r):
-    pool = tuple(iterable)
-    n = len(pool)
-    for indices in _permutations(range(n), r):
-        if sorted(indices) == list(indices):
-            yield tuple([pool[i] for i in indices])
-
-
-def _combinations_with_replacement(iterable, r):
-    pool = tuple(iterable)
-    n = len(pool)
-    for indices in _product(range(n), repeat=r):
-        if sorted(indices) == list(indices):
-            yield tuple([pool[i] for i in indices])
-
-
 def _count(start=0, step=1):
     n = start
     while True:
         yield n
-        n += step
+        n = n + step
 
 
 def _cycle(iterable):
@@ -106,15 +75,30 @@ def _starmap(function, iterable):
 
 
 def _groupby(iterable, key=None):
-    groups = []  # (key, elements) of the groups that are next to each other
-    for element in iterable:
-        k = element if key is None else key(element)
-        if groups and groups[-1][0] == k:
-            groups[-1][1].append(element)
-        else:
-            groups.append((k, [element]))
-    for k, elements in groups:
-        yield k, iter(elements)
+    iterator = iter(iterable)
+    is_finished = False
+    try:
+        element = next(iterator)
+    except StopIteration:
+        return
+    k = element if key is None else key(element)
+
+    def group(of):
+        nonlocal element, k, is_finished
+        yield element
+        for element in iterator:
+            k = element if key is None else key(element)
+            if not k == of:  # noqa: SIM201 - as itertools compares
+                return
+            yield element
+        is_finished = True
+
+    while not is_finished:
+        of = k
+        elements = group(of)
+        yield of, elements
+        for _ in elements:  # the next group begins where this one ends
+            pass
 
 
 def _takewhile(predicate, iterable):
@@ -166,8 +150,30 @@ def _by_form(original: Any, form: Callable) -> Callable:
     return handler
 
 
+def _of_pools(original: Any) -> Callable:
+    """The handler of a function that reads its iterables when it is called."""
+
+    def handler(ex, args, kwargs):
+        pools = [ex.elements(a) for a in (args if original is itertools.product else args[:1])]
+        numbers = [ex.python_value(ex.real(a)) for a in args[len(pools) :]]
+        try:
+            tuples = original(*pools, *numbers, **{name: ex.python_value(ex.real(v)) for name, v in kwargs.items()})
+        except (TypeError, ValueError) as e:
+            return raise_(type(e), str(e))
+
+        def advance():
+            found = next(tuples, None)
+            return stop() if found is None else SequenceValue(list(found), tuple)
+
+        return IteratorValue(advance, None, original)
+
+    return handler
+
+
+for _function in (itertools.product, itertools.permutations, itertools.combinations, itertools.combinations_with_replacement):
+    handles(_function)(_of_pools(_function))
 for _form in (
-    _accumulate, _product, _permutations, _combinations, _combinations_with_replacement, _count, _cycle, _repeat, _zip_longest, _starmap,
+    _accumulate, _count, _cycle, _repeat, _zip_longest, _starmap,
     _groupby, _takewhile, _dropwhile, _compress, _filterfalse, _pairwise,
 ):  # fmt: skip
     _original = getattr(itertools, _form.__name__[1:], None)

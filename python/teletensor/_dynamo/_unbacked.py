@@ -193,7 +193,7 @@ class Unbacked:
         condition = self.real(args[0]) if args else None
         if not isinstance(condition, ConditionValue):
             return self.inline(self.wrap(function, constant(function)), args, kwargs)
-        self._add_check(function, condition)
+        self._add_check(function, condition, args[1] if len(args) > 1 else kwargs.get("message"))
         return Constant(None)
 
     def call_check_is_size(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -202,14 +202,20 @@ class Unbacked:
         if not isinstance(number, SymbolValue) or not number.is_unbacked:
             function = _ops.assertions._check_is_size
             return self.inline(self.wrap(function, constant(function)), args, kwargs)
-        self._add_check(_ops.assertions._check, ConditionValue(">=", number, Constant(0)))
+        message = args[1] if len(args) > 1 else kwargs.get("message")
+        self._add_check(_ops.assertions._check, ConditionValue(">=", number, Constant(0)), message)
         most = self.real(kwargs["max"]) if "max" in kwargs else Constant(None)
         if not isinstance(most, Constant) or most.value is not None:
-            self._add_check(_ops.assertions._check, ConditionValue("<=", number, self.as_number(most)))
+            self._add_check(_ops.assertions._check, ConditionValue("<=", number, self.as_number(most)), message)
         return Constant(None)
 
-    def _add_check(self, function: Any, condition: ConditionValue) -> None:
-        self.graph.call_function(function, (self.node_of_condition(condition),))
+    def _add_check(self, function: Any, condition: ConditionValue, message: Value | None) -> None:
+        message = Constant(None) if message is None else self.real(message)
+        if isinstance(message, Constant) and isinstance(message.value, (str, type(None))):
+            text = message.value
+        else:
+            text = str(self.python_value(self.call(message, [], {})))  # ends the graph if it is not known
+        self.graph.call_function(function, (self.node_of_condition(condition), *([] if text is None else [text])))
         self.calls += 1
         self.require(condition)
 

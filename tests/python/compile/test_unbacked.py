@@ -153,6 +153,32 @@ def test_a_check_that_fails_raises():
             compiled(*arguments(n))
 
 
+def text_of_failure(compiled, n):
+    with pytest.raises(RuntimeError) as failure:
+        compiled(*arguments(n))
+    return str(failure.value)
+
+
+def test_the_message_of_a_check():
+    def f(x, n):
+        torch._check(n.item() > 0, lambda: "positive")
+        torch._check_is_size(n.item(), lambda: "small", max=3)
+        return x[: n.item()]
+
+    compiled = torch.compile(f, fullgraph=True)
+    compiled(*arguments(2))
+    assert "positive" in text_of_failure(compiled, 0) and "small" in text_of_failure(compiled, 4)
+
+    def g(x, n):
+        k = n.item()
+        torch._check(k > 0, lambda: f"got {k}")
+        return x[:k]
+
+    compiled = torch.compile(g)
+    compiled(*arguments(2))
+    assert "got -1" in text_of_failure(compiled, -1)
+
+
 def test_the_graph_of_a_backend():
     graphs = []
 
