@@ -172,9 +172,13 @@ def _fake_of(overload: Any) -> Callable:
             return results
         if overload.backward is None:
             raise NotImplementedError("gradients of a custom operator without register_autograd()")
-        zero = sum(t.flatten()[:0].sum() for t in given)
-        floating = {True: lambda r: r + zero.to(r.dtype), False: lambda r: r}
-        return pytree.tree_map(lambda r: floating[isinstance(r, Tensor) and r.is_floating_point()](r), results)
+        zero = sum(t.flatten()[:0].abs().sum() for t in given)  # real
+
+        def recorded(result: Any) -> Any:
+            is_recorded = isinstance(result, Tensor) and (result.is_floating_point() or result.is_complex())
+            return result + zero.to(result.dtype) if is_recorded else result
+
+        return pytree.tree_map(recorded, results)
 
     return infer
 

@@ -52,6 +52,19 @@ def test_one_graph_with_gradients(shift, backend):
     assert not counters["graph_break"] and "programs" not in counters["engine"]
 
 
+def test_results_of_complex_numbers_require_gradients():
+    torch._dynamo.reset()
+
+    @torch.library.custom_op("compiled_tests::turn", mutates_args=())
+    def turn(x: torch.Tensor) -> torch.Tensor:
+        return x * 1j
+
+    turn.register_fake(lambda x: torch.empty_like(x, dtype=torch.complex64))
+    turn.register_autograd(lambda ctx, g: (g * -1j).real)
+    compiled = torch.compile(lambda x: turn(x).requires_grad, fullgraph=True)
+    assert compiled(torch.ones(2, requires_grad=True)) and not compiled(torch.ones(2))
+
+
 def test_without_a_fake_function_the_graph_ends(shift):
     def f(x):
         return shift(x * 2, 3) * x
