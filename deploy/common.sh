@@ -1,3 +1,4 @@
+# shellcheck shell=bash
 # Functions that several scripts of this folder source: . "$root/deploy/common.sh"
 
 # Fails unless all programs are installed. WHAT tells how to get them.
