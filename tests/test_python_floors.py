@@ -32,11 +32,11 @@ LAYERS = {
         __config__ _address _autocast_lists _by_value _connection_html _event _functions _ops _overridable _plugin_devices _quantized
         _component_tensor _sparse _subclass _storage _tensor
         _tensor_html _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft linalg masked monitor mps mtia _nested nested
-        random return_types
+        random
         signal sparse special storage testing types utils/dlpack xpu
     """,
     # Gradients, autocast, function transforms.
-    "autograd": "_higher_order_ops amp autograd cpu/amp cuda/amp func linalg/_roots",
+    "autograd": "_higher_order_ops amp autograd cpu/amp cuda/amp func linalg/_roots return_types",
     # The names of the module `torch`: `import teletensor` inside the package.
     "namespace": "__init__ _torch_c_compat _torch_c_compat/_fft _torch_c_compat/_linalg _torch_c_compat/_special",
     # Modules, optimizers, distributions, data, files.
