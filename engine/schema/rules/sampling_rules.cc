@@ -113,7 +113,7 @@ Sizes grid_taps(const Arg& grid, SizesView size, std::string_view mode, std::str
 Sizes grid_tap_weights(const Arg& grid, SizesView size, std::string_view mode, std::string_view padding_mode,
                        SizesView order) {
   check(order.size() == size.size(), "expected an order per dimension, got ", order, " for sizes ", size);
-  for (int64_t n : order) check(n >= 0, "expected orders of 0 or more, got ", order);
+  for (int64_t n : order) check(n >= 0 && n < 1024, "expected orders of 0 to 1023, got ", order);
   return grid_taps(grid, size, mode, padding_mode);
 }
 

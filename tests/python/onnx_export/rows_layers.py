@@ -151,6 +151,7 @@ ROWS: dict[str, Case] = {
     "pad-reflect": _fn(lambda t, x: t.nn.functional.pad(x, (1, 2), mode="reflect"), "f:n,3,4"),
     "pad-replicate": _fn(lambda t, x: t.nn.functional.pad(x, (1, 2, 0, 1), mode="replicate"), "f:n,2,3,4"),
     "pad-circular": _fn(lambda t, x: t.nn.functional.pad(x, (1, 2), mode="circular"), "f:n,3,4"),
+    "pad-circular-cropped": _fn(lambda t, x: t.nn.functional.pad(x, (-1, 2, 1, -1), mode="circular"), "f:2,3,3,4"),
     "reflection_pad3d": _layer(lambda t: t.nn.ReflectionPad3d(1), "f:n,2,3,3,4"),
     "replication_pad3d": _layer(lambda t: t.nn.ReplicationPad3d(1), "f:n,2,3,3,4"),
     "zero_pad2d": _layer(lambda t: t.nn.ZeroPad2d((1, 0, 2, 1)), "f:n,2,3,4"),

@@ -51,7 +51,10 @@ for _n in (1, 2, 3):
 
 
 def _circular(b: Builder, x: Value, padding: Sequence[Any]) -> Value:
-    """Parts of the other end, concatenated."""
+    """Parts of the other end, concatenated; what is cropped does not reappear there."""
+    if any(type(p) is int and p < 0 for p in padding):
+        x = _cropped(b, x, padding)
+        padding = [max(p, 0) for p in padding]
     for i in range(len(padding) // 2):
         dim, (before, after) = x.rank - 1 - i, padding[2 * i : 2 * i + 2]
         parts = [x]
