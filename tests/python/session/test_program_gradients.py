@@ -378,8 +378,9 @@ def test_backward_is_expanded_into_its_calls():
 
     program = trace(f, torch.ones(5, 64), torch.ones(5, 300))
     assert "backward(" in program.text
-    last = program.explain(torch.ones(5, 64), torch.ones(5, 300)).split("# after ")[-1]
-    assert "gelu_erf_backward" in last and " backward(" not in last
+    passes = program.explain(torch.ones(5, 64), torch.ones(5, 300)).split("# after ")
+    assert any(text.startswith("expand") and "gelu_erf_backward" in text for text in passes)
+    assert " backward(" not in passes[-1]
     # An output that requires grad depends on the tape.
     program = trace(lambda x, y: (f(x, y), w * 2), torch.ones(5, 64), torch.ones(5, 300))
     text = program.explain(torch.ones(5, 64), torch.ones(5, 300))
