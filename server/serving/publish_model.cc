@@ -282,13 +282,15 @@ static auto guarded(Change change) -> absl::StatusOr<decltype(change())> {
 }
 
 absl::StatusOr<int64_t> ModelPublisher::publish(const Principal& caller, const PublishModelRequest& request) {
-  MutexLock lock(mutex_);
-  return guarded([&] { return add(caller, request); });
+  return guarded([&] {
+    MutexLock lock(mutex_);
+    return add(caller, request);
+  });
 }
 
 absl::Status ModelPublisher::withdraw(const Principal& caller, const WithdrawModelRequest& request) {
-  MutexLock lock(mutex_);
   const auto end = [&] {
+    MutexLock lock(mutex_);
     remove(caller, request);
     return true;
   };
