@@ -13,6 +13,7 @@ from .. import _C
 from .._C import Tensor
 from ..utils._pytree import TreeSpec
 from ._attributes import _MISSING, raise_
+from ._source import CHECK_IS
 from ._symbols import is_symbolic_operand
 from ._values import (
     Break,
@@ -32,6 +33,7 @@ from ._values import (
     MethodValue,
     ModuleSlice,
     ObjectValue,
+    Opaque,
     PartialValue,
     Raised,
     SequenceValue,
@@ -323,6 +325,10 @@ class Operators:
         if isinstance(a, TensorValue) and isinstance(b, TensorValue) and (a.may_exist or b.may_exist):
             raise Break("whether a gradient is another tensor")
         a, b = self.plain(a), self.plain(b)
+        if isinstance(a, Opaque) and isinstance(b, Opaque):
+            for value in (a, b):
+                self.guards.check(CHECK_IS, value.source, value.obj)
+            return a.obj is b.obj
         if isinstance(a, Constant) and isinstance(b, Constant):
             if a.value is b.value:
                 return True

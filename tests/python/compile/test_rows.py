@@ -13,7 +13,7 @@ from teletensor.utils import _pytree as pytree
 
 from . import kind_rows, rows  # noqa: F401 - adds its rows
 
-# By name of a row of kind_rows.py: what PyTorch 2.15 made of it, and what is made of it here, once it was recorded.
+# By name of a row of kind_rows.py: what PyTorch 2.15 made of it, and what is made of it here.
 RECORDED = json.loads((pathlib.Path(__file__).parent / "kind_rows.json").read_text())
 
 
@@ -23,7 +23,7 @@ def cases():
         recorded = RECORDED.get(function.__qualname__)
         if recorded is None:
             yield function, graphs, breaks
-        elif "here" in recorded:
+        else:
             yield function, *recorded["here"]
 
 

@@ -307,3 +307,17 @@ def test_constants_are_new_tensors_in_every_call():
         first = compiled()
         first.add_(5)
         assert compiled().tolist() == [1, 2]
+
+
+SENTINEL = object()
+
+
+def test_objects_without_attributes_are_compared_by_identity():
+    def f(x, values):
+        found = values.get("a", SENTINEL)
+        return x + 1 if found is SENTINEL else x - 1
+
+    compiled = torch.compile(f)
+    x = torch.ones(2)
+    for values in {}, {"a": object()}, {"a": SENTINEL}, {"a": object()}:
+        assert torch.equal(compiled(x, values), f(x, values))
