@@ -87,7 +87,7 @@ struct Grid {
   Mode mode;
   Padding padding;
   bool align_corners;
-  int64_t batch, samples, dims, taps, all_taps;  // taps: per dimension
+  int64_t batch, samples, dims, taps, tap_bits, all_taps;  // taps: per dimension, 1 << tap_bits
 
   Grid(const Tensor& grid, SizesView input_size, std::string_view mode_name, std::string_view padding_name,
        bool aligned)
@@ -106,6 +106,7 @@ struct Grid {
         taps(mode == Mode::kNearest  ? 1
              : mode == Mode::kLinear ? 2
                                      : 4),
+        tap_bits(taps / 2),
         all_taps(1) {
     for (int64_t d = 0; d < dims; ++d) all_taps *= taps;
   }
@@ -130,20 +131,25 @@ struct Grid {
     const std::array<Axis<T>, kMostDims> of = axes<T>();
     const T* from = coordinates.data_as<T>();
     parallel_for(batch * samples, kTaskWork, [&](int64_t begin, int64_t end) {
+      int64_t n = begin / samples, sample = begin % samples;
       for (int64_t i = begin; i < end; ++i) {
         std::array<std::array<V, kMostTaps>, kMostDims> each;
         for (int64_t d = 0; d < dims; ++d) {
           values(of[static_cast<size_t>(d)], d, from[i * dims + dims - 1 - d], each[static_cast<size_t>(d)]);
         }
-        V* const result = to + i / samples * all_taps * samples + i % samples;
-        for (int64_t k = 0; k < all_taps; ++k) {
+        V* const result = to + n * all_taps * samples + sample;
+        for (int64_t k = 0; k < all_taps; ++k) {  // shifts: divisions took most of the time
           int64_t rest = k;
-          V value = each[static_cast<size_t>(dims - 1)][static_cast<size_t>(rest % taps)];
+          V value = each[static_cast<size_t>(dims - 1)][static_cast<size_t>(rest & (taps - 1))];
           for (int64_t d = dims - 2; d >= 0; --d) {
-            rest /= taps;
-            value = join(each[static_cast<size_t>(d)][static_cast<size_t>(rest % taps)], value);
+            rest >>= tap_bits;
+            value = join(each[static_cast<size_t>(d)][static_cast<size_t>(rest & (taps - 1))], value);
           }
           result[k * samples] = value;
+        }
+        if (++sample == samples) {
+          sample = 0;
+          ++n;
         }
       }
     });
