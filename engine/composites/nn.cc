@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "engine/dispatch/ops.h"
 #include "engine/schema/default_float.h"
@@ -228,6 +229,14 @@ int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }
 Tensor distance(const Tensor& input, const Tensor& target) {
   const bool is_real = !is_complex(input.dtype()) && !is_complex(target.dtype());
   return is_real ? ops::absolute_difference(input, target) : ops::abs(ops::sub(input, target));
+}
+
+Tensor huber(const Tensor& input, const Tensor& target, double delta) {
+  // No difference is as large as an infinite delta, by which smooth_difference would divide and multiply.
+  const bool is_double = input.dtype() == DType::kFloat64 || target.dtype() == DType::kFloat64;
+  const double largest = is_double ? std::numeric_limits<double>::max() : std::numeric_limits<float>::max();
+  if (delta > largest) return ops::mul(ops::squared_difference(input, target), 0.5);
+  return ops::smooth_difference(input, target, delta, delta);
 }
 
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {

@@ -31,6 +31,8 @@ Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tens
 int64_t class_dim(const Tensor& input);
 // |input - target|.
 Tensor distance(const Tensor& input, const Tensor& target);
+// Half the squared differences where below delta, which may be infinite; without reduction.
+Tensor huber(const Tensor& input, const Tensor& target, double delta);
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
 Tensor apply_weight(const Tensor& losses, const Tensor& weight);
 Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight);

@@ -3,7 +3,6 @@ elements) or are composed of several operators."""
 
 from __future__ import annotations
 
-import math
 import warnings
 from typing import Any
 
@@ -74,9 +73,6 @@ def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str
 def huber_loss(input, target, reduction: str = "mean", delta: float = 1.0, weight: Tensor | None = None) -> Tensor:
     """d^2 / 2 where d = |input - target| is less than delta, delta (d - delta / 2) elsewhere."""
     _warn_different_sizes(input, target)
-    if delta == math.inf:  # no difference is as large; delta times a quotient by it would be NaN
-        halves = _ops.mse_loss(input, target, reduction=reduction if weight is None else "none") / 2
-        return halves if weight is None else _weighted(halves, input, weight, reduction, False)
     if weight is None:
         return _ops.huber_loss(input, target, reduction=reduction, delta=delta)
     return _weighted(_ops.huber_loss(input, target, reduction="none", delta=delta), input, weight, reduction, False)

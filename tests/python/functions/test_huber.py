@@ -16,5 +16,7 @@ def test_infinite_delta(reduction):
     reduced = {"none": lambda x: x, "mean": torch.mean, "sum": torch.sum}[reduction]
     assert torch.allclose(F.huber_loss(input, target, reduction, math.inf), reduced(halves))
     assert torch.allclose(F.huber_loss(input, target, reduction, math.inf, weight), reduced(halves * weight))
+    halves = F.huber_loss(input.double(), target.double(), reduction, math.inf)
+    assert torch.allclose(halves, reduced((input.detach().double() - target) ** 2 / 2))
     F.huber_loss(input, target, "sum", math.inf).backward()
     assert input.grad.tolist() == [0.5, -3.0, 0.0]
