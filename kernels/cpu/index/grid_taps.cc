@@ -138,7 +138,7 @@ struct Grid {
           values(of[static_cast<size_t>(d)], d, from[i * dims + dims - 1 - d], each[static_cast<size_t>(d)]);
         }
         V* const result = to + n * all_taps * samples + sample;
-        for (int64_t k = 0; k < all_taps; ++k) {  // shifts: divisions took most of the time
+        for (int64_t k = 0; k < all_taps; ++k) {  // shifts: divisions took almost half of the time
           int64_t rest = k;
           V value = each[static_cast<size_t>(dims - 1)][static_cast<size_t>(rest & (taps - 1))];
           for (int64_t d = dims - 2; d >= 0; --d) {

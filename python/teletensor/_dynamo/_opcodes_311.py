@@ -637,7 +637,7 @@ def _match_class(f, i):
 
 
 def _attributes_of_pattern(ex: Any, subject: Value, cls: Value, names: tuple[str, ...], count: int) -> Value:
-    """A tuple of what the sub-patterns of a class pattern match, `count` of them positional; None if the subject does not match."""
+    """A tuple of the values for the sub-patterns of a class pattern, `count` of them positional; None if there is no match."""
     if not isinstance(cls, Constant) or not isinstance(cls.value, type):
         raise Break("a pattern of something else than a class")
     if not ex.truth(ex.call_constant(isinstance, [subject, cls], {})):

@@ -1,7 +1,7 @@
 """Unbacked ints: numbers and sizes that depend on values of tensors, so that the capture does not know them.
 
-They come from `item()` of an int tensor that is used as a number (capture_scalar_outputs), and from sizes of what `nonzero()`,
-`masked_select()` and masks return (capture_dynamic_output_shape_ops). All sizes of a tensor that was computed with one are
+They come from `item()` of an int tensor that is used as a number (capture_scalar_outputs), and from sizes of results of `nonzero()`,
+`masked_select()` and masks (capture_dynamic_output_shape_ops). All sizes of a tensor that was computed with one are
 unbacked too. Nothing is decided by them, except what torch._check() has required: everything else ends the graph.
 """
 
