@@ -37,9 +37,9 @@ void FairQueue::give() {
   grant();
 }
 
-bool FairQueue::take(Share& share, uint64_t start, const void* owner) {
+bool FairQueue::take(const Share& share, const Flow& flow, uint64_t start) {
   if (waiting_.load(std::memory_order_relaxed) == 0 && try_take()) return true;
-  Waiter waiter{owner, &share, start, Clock::now()};
+  Waiter waiter{&flow, &share, start, Clock::now()};
   MutexLock lock(mutex_);
   waiters_.push_back(&waiter);
   waiting_.fetch_add(1);
@@ -61,14 +61,14 @@ Share::Priority FairQueue::rank(const Waiter& w, Clock::time_point now) {
   return now - w.since >= kStarvation ? Share::Priority::kInteractive : w.share->priority();
 }
 
-// Other turns of the share may have ended since it began to wait.
-uint64_t FairQueue::start(const Waiter& w) {
-  return std::max(w.start, w.share->finish_.load(std::memory_order_relaxed));
-}
+// Other turns of the share may have ended since it began to wait. It is not less than the virtual time when it began:
+// Turn::begin() raises it.
+uint64_t FairQueue::start(const Waiter& w) { return w.share->finish_.load(std::memory_order_relaxed); }
 
 bool FairQueue::precedes(const Waiter& a, const Waiter& b, Clock::time_point now) {
-  const Share::Priority first = rank(a, now), second = rank(b, now);
-  return first != second ? first < second : start(a) < start(b);
+  if (const Share::Priority first = rank(a, now), second = rank(b, now); first != second) return first < second;
+  const uint64_t first = start(a), second = start(b);
+  return first != second ? first < second : a.start < b.start;
 }
 
 FairQueue::Waiter* FairQueue::first(Clock::time_point now) const {
@@ -77,14 +77,30 @@ FairQueue::Waiter* FairQueue::first(Clock::time_point now) const {
   return least == waiters_.end() ? nullptr : *least;
 }
 
+// Of the share that is next, so that short frames do not take more than its part.
+FairQueue::Waiter* FairQueue::first_short(Clock::time_point now) const {
+  constexpr auto kLimit = static_cast<uint64_t>(std::chrono::nanoseconds(kShort).count());
+  const Waiter* const next = first(now);
+  Waiter* found = nullptr;
+  for (Waiter* const waiter : waiters_) {
+    if (waiter->share != next->share || waiter->flow->last_.load(std::memory_order_relaxed) >= kLimit) continue;
+    if (found == nullptr || precedes(*waiter, *found, now)) found = waiter;
+  }
+  return found;
+}
+
 // Gives free turns to waiting threads.
 void FairQueue::grant() {
-  while (!waiters_.empty() && try_take()) {
-    Waiter* const next = first(Clock::now());
+  const auto give_to = [this](Waiter* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     waiters_.erase(std::find(waiters_.begin(), waiters_.end(), next));
     waiting_.fetch_sub(1);
     next->has_turn = true;
     next->granted.notify_one();
+  };
+  while (!waiters_.empty() && try_take()) give_to(first(Clock::now()));
+  if (int64_t none = 0; !waiters_.empty() && free_.load() == none) {
+    Waiter* const next = first_short(Clock::now());
+    if (next != nullptr && free_.compare_exchange_strong(none, -1)) give_to(next);
   }
   publish();
 }
@@ -102,45 +118,50 @@ bool FairQueue::is_due(const Share& share, uint64_t finish, Clock::duration last
   if (next == nullptr) return false;
   const Share::Priority own = share.priority(), its = rank(*next, now);
   if (its != own && next->share->priority() != own) return its < own;
-  // Sessions of one share take turns.
-  return lasted >= kQuantum && (next->share == &share || start(*next) < finish);
+  if (lasted < kQuantum) return false;
+  if (next->share == &share) return next->start < finish;
+  return start(*next) < share.finish_.load(std::memory_order_relaxed);
 }
 
-int FairQueue::position(const void* owner) const {
+int FairQueue::position(const Flow& flow) const {
   MutexLock lock(mutex_);
-  const auto own = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) { return w->owner == owner; });
+  const auto own = std::find_if(waiters_.begin(), waiters_.end(), [&](const Waiter* w) { return w->flow == &flow; });
   if (own == waiters_.end()) return -1;
   const auto now = Clock::now();
   return static_cast<int>(std::count_if(waiters_.begin(), waiters_.end(),
                                         [&](const Waiter* w) { return w != *own && precedes(*w, **own, now); }));
 }
 
-Turn::Turn(FairQueue* queue, Share* share, const void* owner)
-    : queue_(queue), share_(share), owner_(owner), outer_(current_) {
+Turn::Turn(FairQueue* queue, Share* share, Flow* flow) : queue_(queue), share_(share), flow_(flow), outer_(current_) {
   if (queue_) begin();
 }
 
 Turn::~Turn() {
-  if (queue_) end();
+  if (queue_ == nullptr) return;
+  const bool had_turn = has_turn_;
+  end();
+  if (had_turn) flow_->last_.store(charged_ns_, std::memory_order_relaxed);
 }
 
 void Turn::begin() {
   if (queue_ == nullptr) return;
-  start_ =
-      std::max(queue_->virtual_now_.load(std::memory_order_relaxed), share_->finish_.load(std::memory_order_relaxed));
+  raise(share_->finish_, queue_->virtual_now_.load(std::memory_order_relaxed));
+  raise(flow_->finish_, share_->virtual_now_.load(std::memory_order_relaxed));
+  start_ = share_->finish_.load(std::memory_order_relaxed);
+  const uint64_t start_of_flow = flow_->finish_.load(std::memory_order_relaxed);
   if (queue_->waiting() == 0 && queue_->try_take()) {
     has_turn_ = true;
     began_ = FairQueue::Clock::now();
   } else {
     const Cancellation::Pause pause;  // does not count towards the frame's time limit
     const auto asked = FairQueue::Clock::now();
-    has_turn_ = queue_->take(*share_, start_, owner_);
+    has_turn_ = queue_->take(*share_, *flow_, start_of_flow);
     began_ = FairQueue::Clock::now();
     waited_ += began_ - asked;
   }
   charged_ = began_;
   raise(queue_->virtual_now_, start_);
-  raise(share_->finish_, start_);
+  raise(share_->virtual_now_, start_of_flow);
   current_ = this;
 }
 
@@ -156,8 +177,9 @@ uint64_t Turn::charge(FairQueue::Clock::time_point now) {
       static_cast<uint64_t>((now - charged_) / std::chrono::nanoseconds(1)) + std::exchange(extra_, 0);
   charged_ = now;
   share_->used_.fetch_add(time, std::memory_order_relaxed);
-  const uint64_t step = time / std::max<uint32_t>(share_->weight(), 1);
-  return share_->finish_.fetch_add(step, std::memory_order_relaxed) + step;
+  charged_ns_ += time;
+  share_->finish_.fetch_add(time / std::max<uint32_t>(share_->weight(), 1), std::memory_order_relaxed);
+  return flow_->finish_.fetch_add(time, std::memory_order_relaxed) + time;
 }
 
 // The pool would be idle while its holder waits.

@@ -3,10 +3,15 @@
 // The thread that executes a session's frame holds a Turn. There are as many turns as cores; if all are taken, threads
 // wait, and the next turn goes to the share with the least virtual time: the time that its turns took, divided by its
 // weight, but never less than that of the turns in progress, so that idle time earns no credit (start-time fair
-// queueing; Goyal, Vin, Cheng, 1996). Interactive shares precede batch shares, except those that have waited for
-// kStarvation. The holder of a turn offers it to the waiting threads before each kernel and between blocks of long
-// loops (check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share. While
-// nobody waits, a turn costs two atomic operations and two readings of the clock per frame, and a check one load.
+// queueing; Goyal, Vin, Cheng, 1996). The flows of a share, its sessions, divide its turns in the same way. Interactive
+// shares precede batch shares, except those that have waited for kStarvation.
+//
+// The holder of a turn offers it to the waiting threads before each kernel and between blocks of long loops
+// (check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share. Kernels that
+// cannot offer it hold all turns for tens of milliseconds. Therefore one turn more than there are cores exists, for a
+// flow of the share that is next whose last frame was short (kShort).
+//
+// While nobody waits, a turn costs two atomic operations and two readings of the clock per frame, and a check one load.
 #pragma once
 
 #include <atomic>
@@ -47,7 +52,23 @@ class Share {
   std::atomic<uint32_t> weight_{1};
   std::atomic<Priority> priority_{Priority::kInteractive};
   std::atomic<uint64_t> used_{0};
-  std::atomic<uint64_t> finish_{0};  // virtual time at the end of its last turn
+  std::atomic<uint64_t> finish_{0};       // virtual time at the end of its last turn
+  std::atomic<uint64_t> virtual_now_{0};  // of its flows: the latest start of a turn
+};
+
+// One sequence of frames within a share: those of a session, or of a model's instance. Thread-safe. Its virtual times
+// are in nanoseconds.
+class Flow {
+ public:
+  Flow() = default;
+  Flow(const Flow&) = delete;
+  Flow& operator=(const Flow&) = delete;
+
+ private:
+  friend class FairQueue;
+  friend class Turn;
+  std::atomic<uint64_t> finish_{0};         // virtual time at the end of its last turn
+  std::atomic<uint64_t> last_{UINT64_MAX};  // nanoseconds of its last frame
 };
 
 class Turn;
@@ -56,21 +77,23 @@ class FairQueue {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kQuantum{1}, kStarvation{100};
+  // A frame that takes less is short.
+  static constexpr std::chrono::milliseconds kShort{10};
 
   explicit FairQueue(size_t turns) : free_(static_cast<int64_t>(turns)) {}
   FairQueue(const FairQueue&) = delete;
   FairQueue& operator=(const FairQueue&) = delete;
 
   size_t waiting() const { return waiting_.load(std::memory_order_relaxed); }
-  // How many threads precede the thread of the holder `owner`; -1 if it does not wait.
-  int position(const void* owner) const;
+  // How many threads precede the thread of the flow; -1 if it does not wait.
+  int position(const Flow& flow) const;
 
  private:
   friend class Turn;
   struct Waiter {
-    const void* owner;
-    Share* share;
-    uint64_t start;  // virtual
+    const Flow* flow;
+    const Share* share;
+    uint64_t start;  // virtual time of the flow
     Clock::time_point since;
     CondVar granted;
     bool has_turn = false;
@@ -78,18 +101,21 @@ class FairQueue {
 
   bool try_take();
   // Waits for a turn, or until the thread's work is cancelled. Returns whether there is a turn to return.
-  bool take(Share& share, uint64_t start, const void* owner);
+  bool take(const Share& share, const Flow& flow, uint64_t start);
   void give();
-  // Whether a waiting thread should have the turn instead of its holder. `lasted`: how long the turn has.
+  // Whether a waiting thread should have the turn instead of its holder, a flow of `share` whose virtual time is
+  // `finish`. `lasted`: how long the turn has.
   bool is_due(const Share& share, uint64_t finish, Clock::duration lasted) const;
   static Share::Priority rank(const Waiter& w, Clock::time_point now);
-  static uint64_t start(const Waiter& w);  // virtual
+  static uint64_t start(const Waiter& w);  // virtual time of the share
   static bool precedes(const Waiter& a, const Waiter& b, Clock::time_point now);
   Waiter* first(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
+  // The thread that should have a turn beyond those of the cores; null if there is none.
+  Waiter* first_short(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::atomic<int64_t> free_;             // turns
+  std::atomic<int64_t> free_;             // turns; -1 while there is one more than cores
   std::atomic<uint64_t> virtual_now_{0};  // the latest start of a turn
   std::atomic<size_t> waiting_{0};
   std::atomic<uint64_t> least_start_{UINT64_MAX};  // of the waiting threads
@@ -100,8 +126,8 @@ class FairQueue {
 // The turn of this thread while the object exists. `queue` may be null: then it has no effect.
 class Turn {
  public:
-  // Waits for a turn, or until the thread's work is cancelled. `owner` identifies the thread for position().
-  Turn(FairQueue* queue, Share* share, const void* owner);
+  // Waits for a turn, or until the thread's work is cancelled. `share` and `flow` outlive the queue's threads.
+  Turn(FairQueue* queue, Share* share, Flow* flow);
   ~Turn();
   Turn(const Turn&) = delete;
   Turn& operator=(const Turn&) = delete;
@@ -139,17 +165,17 @@ class Turn {
   void begin();
   void end();
   void yield();
-  // Charges the time since the last call, and returns the share's virtual time.
+  // Charges the time since the last call, and returns the flow's virtual time.
   uint64_t charge(FairQueue::Clock::time_point now);
 
   static inline thread_local constinit Turn* current_ = nullptr;
   FairQueue* const queue_;
   Share* const share_;
-  const void* const owner_;
+  Flow* const flow_;
   Turn* const outer_;
   bool has_turn_ = false;
-  uint64_t start_ = 0;  // virtual
-  uint64_t extra_ = 0;  // nanoseconds
+  uint64_t start_ = 0;                   // virtual time of the share
+  uint64_t extra_ = 0, charged_ns_ = 0;  // nanoseconds
   FairQueue::Clock::time_point began_, charged_, next_offer_;
   std::chrono::nanoseconds waited_{0};
 };

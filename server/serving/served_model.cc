@@ -126,7 +126,7 @@ ModelInstance::~ModelInstance() {
 
 ModelInstance::Use::Use(ModelInstance& instance)
     : context_(&instance.context_),
-      turn_(instance.model_->options().queue.get(), instance.model_->options().share.get(), &instance) {}
+      turn_(instance.model_->options().queue.get(), instance.model_->options().share.get(), &instance.flow_) {}
 
 ModelInstance::Use::~Use() = default;
 

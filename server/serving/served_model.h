@@ -99,6 +99,7 @@ class ModelInstance {
 
   const std::shared_ptr<const ServedModel> model_;
   Context context_;
+  Flow flow_;                                           // of its runs' turns
   std::map<std::string, std::vector<Tensor>> weights_;  // by entry: tensors of this instance over the model's storages
   SlotTable no_slots_;
   // Signatures of inputs that satisfy the requirements of their entry.

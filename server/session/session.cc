@@ -205,7 +205,7 @@ v1::SessionStatus Session::status() const {
   status.set_limit_bytes(account_->limit());
   status.set_group_threads(group_threads_->used());
   status.set_waited_seconds(static_cast<double>(waited_ns_.load(std::memory_order_relaxed)) * 1e-9);
-  const int position = options_.queue ? options_.queue->position(this) : -1;
+  const int position = options_.queue ? options_.queue->position(flow_) : -1;
   status.set_queue_position(position + 1);
   status.set_state(position >= 0 ? "queued" : phase_name(activity().phase));
   return status;

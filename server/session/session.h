@@ -394,6 +394,7 @@ class Session {
   std::atomic<uint64_t> instructions_{0}, instructions_then_{0};  // executed; at the last image
   std::atomic<uint64_t> running_{0};  // sequence of the running frame, else 0; written under progress_mutex_
   Cancellation cancellation_;
+  Flow flow_;                           // of its frames' turns
   Turn* turn_ = nullptr;                // of the running frame; used under execution_mutex_
   std::atomic<uint64_t> waited_ns_{0};  // for turns
 

@@ -150,7 +150,7 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
 class Session::RunningTurn {
  public:
   explicit RunningTurn(Session& session)
-      : session_(session), turn_(session.options_.queue.get(), session.options_.share.get(), &session) {
+      : session_(session), turn_(session.options_.queue.get(), session.options_.share.get(), &session.flow_) {
     session_.turn_ = &turn_;
   }
   ~RunningTurn() {

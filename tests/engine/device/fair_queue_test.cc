@@ -28,12 +28,14 @@ void wait_for_waiting(const FairQueue& queue, size_t threads) {
 TEST(FairQueueTest, TurnsWithoutWaitersAreFree) {
   FairQueue queue(2);
   Share share("alice");
+  Flow flow;
   {
-    Turn first(&queue, &share, nullptr);
+    Turn first(&queue, &share, &flow);
     EXPECT_EQ(Turn::current(), &first);
     std::thread([&] {
       EXPECT_EQ(Turn::current(), nullptr);
-      Turn second(&queue, &share, nullptr);
+      Flow other;
+      Turn second(&queue, &share, &other);
       second.add(milliseconds(5));
       EXPECT_EQ(second.waited().count(), 0);
     }).join();
@@ -56,13 +58,15 @@ TEST(FairQueueTest, DividesTimeByWeight) {
   std::vector<std::thread> threads;
   {
     Share starter("starter");
-    const Turn held(&queue, &starter, nullptr);  // until all threads wait
+    Flow flow;
+    const Turn held(&queue, &starter, &flow);  // until all threads wait
     for (size_t s = 0; s < kWeights.size(); ++s) {
       shares.emplace_back("share").set(kWeights[s], Priority::kInteractive);
       for (int t = 0; t < kThreads; ++t) {
         threads.emplace_back([&, s] {
+          Flow flow;
           while (turns < kTurns) {
-            Turn turn(&queue, &shares[s], nullptr);
+            Turn turn(&queue, &shares[s], &flow);
             turn.add(milliseconds(50));  // much longer than the turn takes
             while (turns < kTurns && queue.waiting() + 1 < kThreads * kWeights.size()) std::this_thread::yield();
             if (turns++ < kTurns) ++counts[s];
@@ -81,19 +85,21 @@ TEST(FairQueueTest, DividesTimeByWeight) {
 TEST(FairQueueTest, IdleTimeEarnsNoCredit) {
   FairQueue queue(1);
   Share busy("busy"), late("late");
+  Flow flow;
   for (int i = 0; i < 100; ++i) {
-    Turn turn(&queue, &busy, nullptr);
+    Turn turn(&queue, &busy, &flow);
     turn.add(milliseconds(100));
   }
   // Both wait now: `late` may not have all of the next ten seconds.
   std::atomic<int> turns{0}, of_late{0};
   std::vector<std::thread> threads;
   {
-    const Turn held(&queue, &busy, nullptr);
+    const Turn held(&queue, &busy, &flow);
     for (int t = 0; t < 4; ++t) {
       threads.emplace_back([&, t] {
+        Flow flow;
         while (turns < 40) {
-          Turn turn(&queue, t % 2 == 0 ? &late : &busy, nullptr);
+          Turn turn(&queue, t % 2 == 0 ? &late : &busy, &flow);
           turn.add(milliseconds(100));
           while (turns < 40 && queue.waiting() + 1 < 4) std::this_thread::yield();
           if (turns++ < 40 && t % 2 == 0) ++of_late;
@@ -109,24 +115,25 @@ TEST(FairQueueTest, IdleTimeEarnsNoCredit) {
 TEST(FairQueueTest, InteractiveSharesPrecedeBatchShares) {
   FairQueue queue(1);
   Share batch("batch"), interactive("interactive"), holder("holder");
+  Flow flow, batch_flow, interactive_flow;
   batch.set(1000, Priority::kBatch);
   std::string order;
   std::vector<std::thread> threads;
   {
-    const Turn held(&queue, &holder, nullptr);
+    const Turn held(&queue, &holder, &flow);
     threads.emplace_back([&] {
-      const Turn turn(&queue, &batch, &batch);
+      const Turn turn(&queue, &batch, &batch_flow);
       order += 'b';  // by the holder of the only turn
     });
     wait_for_waiting(queue, 1);
     threads.emplace_back([&] {
-      const Turn turn(&queue, &interactive, &interactive);
+      const Turn turn(&queue, &interactive, &interactive_flow);
       order += 'i';
     });
     wait_for_waiting(queue, 2);
-    EXPECT_EQ(queue.position(&interactive), 0);
-    EXPECT_EQ(queue.position(&batch), 1);
-    EXPECT_EQ(queue.position(&holder), -1);
+    EXPECT_EQ(queue.position(interactive_flow), 0);
+    EXPECT_EQ(queue.position(batch_flow), 1);
+    EXPECT_EQ(queue.position(flow), -1);
   }
   for (std::thread& thread : threads) thread.join();
   EXPECT_EQ(order, "ib");
@@ -140,14 +147,16 @@ TEST(FairQueueTest, BatchSharesDoNotStarve) {
   std::vector<std::thread> threads;
   for (int t = 0; t < 3; ++t) {
     threads.emplace_back([&] {
+      Flow flow;
       while (!done) {
-        Turn turn(&queue, &interactive, nullptr);
+        Turn turn(&queue, &interactive, &flow);
         for (const auto end = FairQueue::Clock::now() + milliseconds(3); FairQueue::Clock::now() < end;) turn.offer();
       }
     });
   }
   {
-    const Turn turn(&queue, &batch, nullptr);  // is not reached if it waits for ever
+    Flow flow;
+    const Turn turn(&queue, &batch, &flow);  // is not reached if it waits for ever
     done = true;
   }
   for (std::thread& thread : threads) thread.join();
@@ -156,12 +165,13 @@ TEST(FairQueueTest, BatchSharesDoNotStarve) {
 TEST(FairQueueTest, LongWorkOffersItsTurn) {
   FairQueue queue(1);
   Share busy("busy"), small("small");
+  Flow flow, other_flow;
   std::atomic<bool> done{false};
   std::thread other;
   {
-    Turn turn(&queue, &busy, nullptr);
+    Turn turn(&queue, &busy, &flow);
     other = std::thread([&] {
-      const Turn its(&queue, &small, nullptr);
+      const Turn its(&queue, &small, &other_flow);
       EXPECT_GT(its.waited().count(), 0);
       done = true;
     });
@@ -174,13 +184,15 @@ TEST(FairQueueTest, LongWorkOffersItsTurn) {
 TEST(FairQueueTest, SessionsOfAShareTakeTurns) {
   FairQueue queue(1);
   Share share("alice");
+  Flow flow;
   std::atomic<int> done{0};
   std::vector<std::thread> others;
   {
-    const Turn turn(&queue, &share, nullptr);
+    const Turn turn(&queue, &share, &flow);
     for (int t = 0; t < 2; ++t) {
       others.emplace_back([&] {
-        const Turn its(&queue, &share, nullptr);
+        Flow other_flow;
+        const Turn its(&queue, &share, &other_flow);
         ++done;
       });
     }
@@ -192,11 +204,12 @@ TEST(FairQueueTest, SessionsOfAShareTakeTurns) {
 TEST(FairQueueTest, LoopsOfferTurnsBetweenBlocks) {
   FairQueue queue(1);
   Share busy("busy"), small("small");
+  Flow flow, other_flow;
   Cancellation cancellation;
   std::atomic<bool> done{false};
-  const Turn turn(&queue, &busy, nullptr);
+  const Turn turn(&queue, &busy, &flow);
   std::thread other([&] {
-    const Turn its(&queue, &small, nullptr);
+    const Turn its(&queue, &small, &other_flow);
     done = true;
     cancellation.request(CancelReason::kClient);
   });
@@ -214,17 +227,18 @@ TEST(FairQueueTest, LoopsOfferTurnsBetweenBlocks) {
 TEST(FairQueueTest, WaitsWithinAPauseAreNoTimeOfTheFrame) {
   FairQueue queue(1);
   Share a("a"), b("b");
+  Flow flow, other_flow;
   Cancellation cancellation(std::chrono::seconds(1));
   const CancellationScope scope(&cancellation);
   cancellation.reset();
-  Turn turn(&queue, &a, nullptr);
+  Turn turn(&queue, &a, &flow);
   std::thread other;
   {
     const Cancellation::Pause suspended;
     const Turn::Pause without_turn(turn);
     std::atomic<bool> has_turn{false};
     other = std::thread([&] {
-      const Turn its(&queue, &b, nullptr);
+      const Turn its(&queue, &b, &other_flow);
       has_turn = true;
       while (queue.waiting() == 0) std::this_thread::yield();
     });
@@ -237,11 +251,12 @@ TEST(FairQueueTest, WaitsWithinAPauseAreNoTimeOfTheFrame) {
 TEST(FairQueueTest, PausedTurnsAreFree) {
   FairQueue queue(1);
   Share a("a"), b("b");
-  Turn turn(&queue, &a, nullptr);
+  Flow flow, other_flow;
+  Turn turn(&queue, &a, &flow);
   {
     const Turn::Pause pause(turn);
     EXPECT_EQ(Turn::current(), nullptr);
-    std::thread([&] { const Turn other(&queue, &b, nullptr); }).join();
+    std::thread([&] { const Turn other(&queue, &b, &other_flow); }).join();
   }
   EXPECT_EQ(Turn::current(), &turn);
 }
@@ -249,23 +264,88 @@ TEST(FairQueueTest, PausedTurnsAreFree) {
 TEST(FairQueueTest, CancelledWorkDoesNotWait) {
   FairQueue queue(1);
   Share a("a"), b("b");
+  Flow flow, other_flow;
   {
-    const Turn held(&queue, &a, nullptr);
+    const Turn held(&queue, &a, &flow);
     std::thread([&] {
       Cancellation cancellation;
       cancellation.request(CancelReason::kEnded);
       const CancellationScope scope(&cancellation);
-      const Turn none(&queue, &b, nullptr);
+      const Turn none(&queue, &b, &other_flow);
     }).join();
     EXPECT_EQ(queue.waiting(), 0u);
   }
   // It returned no turn that it did not have.
-  const Turn held(&queue, &a, nullptr);
-  std::thread waiting([&] { const Turn other(&queue, &b, &b); });
+  const Turn held(&queue, &a, &flow);
+  std::thread waiting([&] { const Turn other(&queue, &b, &other_flow); });
   wait_for_waiting(queue, 1);
-  EXPECT_EQ(queue.position(&b), 0);
+  EXPECT_EQ(queue.position(other_flow), 0);
   while (queue.waiting() != 0) Turn::current()->offer();
   waiting.join();
+}
+
+// Sessions whose clients are gone may have hours of queued work. One that computes a little waits for one of them at
+// most.
+TEST(FairQueueTest, FlowsThatHadLessPrecedeOthersOfTheirShare) {
+  FairQueue queue(1);
+  Share share("alice");
+  Flow held_flow, small_flow;
+  std::deque<Flow> flows(5);
+  std::string order;
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    for (Flow& flow : flows) Turn(&queue, &share, &flow).add(milliseconds(100));
+  }
+  Turn(&queue, &share, &small_flow).add(milliseconds(20));  // not short
+  {
+    const Turn held(&queue, &share, &held_flow);
+    for (Flow& flow : flows) {
+      threads.emplace_back([&] {
+        const Turn turn(&queue, &share, &flow);
+        order += 'l';  // by the holder of the only turn
+      });
+    }
+    wait_for_waiting(queue, flows.size());
+    threads.emplace_back([&] {
+      const Turn turn(&queue, &share, &small_flow);
+      order += 's';
+    });
+    wait_for_waiting(queue, flows.size() + 1);
+    EXPECT_EQ(queue.position(small_flow), 0);
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(order, "slllll");
+}
+
+TEST(FairQueueTest, ShortFramesDoNotWaitForLongKernels) {
+  FairQueue queue(1);
+  Share busy("busy"), other("other");
+  Flow long_flow, short_flow, second_short_flow, new_flow;
+  Turn(&queue, &busy, &long_flow).add(milliseconds(100));
+  Turn(&queue, &busy, &short_flow);
+  Turn(&queue, &busy, &second_short_flow);
+  const Turn kernel(&queue, &busy, &long_flow);  // offers its turn to nobody
+  std::atomic<bool> done{false};
+  std::thread second;
+  std::thread([&] {
+    const Turn its(&queue, &busy, &short_flow);  // is not reached if it waits for `kernel`
+    second = std::thread([&] {                   // one at a time
+      const Turn waits(&queue, &busy, &second_short_flow);
+      EXPECT_TRUE(done);
+    });
+    wait_for_waiting(queue, 1);
+    done = true;
+  }).join();
+  second.join();
+  // A flow without a past may be long, and a share that has had more than its part gets no more.
+  std::thread waiting([&] { const Turn its(&queue, &other, &new_flow); });
+  wait_for_waiting(queue, 1);
+  std::thread last([&] { const Turn its(&queue, &busy, &short_flow); });
+  wait_for_waiting(queue, 2);
+  EXPECT_EQ(queue.position(new_flow), 0);
+  while (queue.waiting() != 0) Turn::current()->offer();
+  waiting.join();
+  last.join();
 }
 
 }  // namespace
