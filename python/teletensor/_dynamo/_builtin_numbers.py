@@ -10,8 +10,9 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from ._comparisons import COMPARE, fold
 from ._handlers import constructors, handlers, handles
-from ._operators import BINARY, COMPARE, IN_PLACE, fold
+from ._operators import BINARY, IN_PLACE
 from ._symbols import is_symbolic_operand
 from ._values import Break, Constant, DictValue, ObjectValue, SequenceValue, SymbolValue, TensorValue, Value
 

@@ -24,6 +24,7 @@ from ._bodies import Bodies
 from ._bytecode import Instruction
 from ._calls import Calls
 from ._codegen import Code
+from ._comparisons import Comparisons
 from ._control import Control
 from ._frames import Frame, Returned, instructions_of
 from ._introspection import reason_to_run_plainly
@@ -122,7 +123,8 @@ class Captured(NamedTuple):
 
 
 class Executor(
-    Wrapping, Attributes, Calls, Operators, Methods, Keys, Iteration, Symbols, Steps, Tensors, Bodies, Control, Transforms, Unbacked
+    Wrapping, Attributes, Calls, Operators, Comparisons, Methods, Keys, Iteration, Symbols, Steps, Tensors, Bodies, Control, Transforms,
+    Unbacked,
 ):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 

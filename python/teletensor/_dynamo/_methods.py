@@ -10,7 +10,8 @@ from . import _deques
 from ._attributes import raise_
 from ._builtin_containers import update_dict
 from ._builtin_iteration import sort
-from ._operators import BINARY, COMPARE, fold
+from ._comparisons import COMPARE, fold
+from ._operators import BINARY
 from ._values import (
     DELETED,
     Break,

@@ -440,7 +440,7 @@ def _format_value(f, i):
         and isinstance(value.value, (int, float, complex, str, bool))
         or f.ex.is_numpy_scalar(getattr(value, "value", None))
     ):
-        from ._operators import fold
+        from ._comparisons import fold
 
         f.push(fold(format, value.value, spec))
         return
