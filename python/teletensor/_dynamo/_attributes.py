@@ -17,6 +17,8 @@ from ._source import (
     CHECK_NO_DICT,
     CHECK_TYPE_MISSING,
     DICT_ITEM,
+    FUNCTION_DEFAULTS,
+    FUNCTION_KEYWORD_DEFAULTS,
     INSTANCE_DICT,
     TYPE_ATTRIBUTE,
     Source,
@@ -28,6 +30,7 @@ from ._values import (
     BuiltinMethod,
     CellValue,
     Constant,
+    DequeValue,
     DictValue,
     ExceptionValue,
     FunctionValue,
@@ -52,6 +55,7 @@ from ._wrap import EQUAL_TYPES, is_namedtuple, is_structseq
 _MISSING = object()
 _MODULE_HOOKS = {name: vars(Module)[name] for name in ("__getattr__", "__setattr__", "__delattr__")}  # unless the user replaces them
 _METHODS_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
+_PLAIN_GETTERS = tuple(c.__getattribute__ for c in (object, dict, collections.OrderedDict, types.SimpleNamespace))
 _TYPE_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__doc__", "__base__"))
 
 
@@ -136,7 +140,9 @@ class Attributes:
                 return Constant(value.name)
             if name == "__self__":
                 return value.self
-        if isinstance(value, (SequenceValue, DictValue, SetValue)):
+        if isinstance(value, DequeValue) and name == "maxlen":
+            return Constant(value.maxlen)
+        if isinstance(value, (SequenceValue, DictValue, SetValue, DequeValue)):
             found = lookup(value.cls, name)
             if found is _MISSING:
                 return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
@@ -186,7 +192,7 @@ class Attributes:
     def object_attribute(self, value: ObjectValue, name: str) -> Value:
         """An attribute of an object of a class in Python."""
         found = self.class_attribute(value.cls, "__getattribute__")
-        if found in (object.__getattribute__, dict.__getattribute__, collections.OrderedDict.__getattribute__):
+        if found in _PLAIN_GETTERS:
             return self.plain_attribute(value, name)
         if not isinstance(found, types.FunctionType):
             raise Break(f"{value.cls.__name__}.__getattribute__")
@@ -215,6 +221,8 @@ class Attributes:
                     raise Break("a property that raises AttributeError") from None
                 raise
         if isinstance(found, types.MemberDescriptorType):
+            if name == "__dict__":  # of types.SimpleNamespace
+                return self._dict_of(value)
             return self._slot(value, name, found)
         if isinstance(found, types.GetSetDescriptorType):
             if name == "__dict__":
@@ -368,14 +376,25 @@ class Attributes:
                 return self.wrap(value.original.__dict__[name], value.source.attribute("__dict__").then(DICT_ITEM, name))
             if name in ("__module__", "__doc__"):
                 return self.wrap(getattr(value.original, name), value.source.attribute(name))
-            if name == "__closure__" or name in ("__defaults__", "__kwdefaults__", "__globals__", "__annotations__", "__dict__"):
-                raise Break(f"function.{name}")
+            if name in ("__defaults__", "__kwdefaults__"):
+                return self._defaults(value, name)
             if hasattr(types.FunctionType, name):
                 raise Break(f"function.{name}")
             self.guards.check(CHECK_MISSING, value.source.attribute("__dict__"), name)
+        elif name == "__doc__":
+            text = value.code.co_consts[0] if value.code.co_consts else None
+            return Constant(text if isinstance(text, str) else None)
         elif hasattr(types.FunctionType, name):
             raise Break(f"function.{name}")
         return raise_(AttributeError, f"'function' object has no attribute '{name}'")
+
+    def _defaults(self, value: FunctionValue, name: str) -> Value:
+        """`__defaults__` or `__kwdefaults__` of an existing function, which can only be read."""
+        kind = FUNCTION_DEFAULTS if name == "__defaults__" else FUNCTION_KEYWORD_DEFAULTS
+        found = self.wrap(getattr(value.original, name), value.source.then(kind))
+        if isinstance(found, DictValue):
+            found.is_of_object = True
+        return found
 
     def exception_attribute(self, value: ExceptionValue, name: str) -> Value:
         """An attribute of an exception."""
@@ -430,6 +449,10 @@ class Attributes:
                 return MethodValue(self.wrap_class_function(found), value)
             if type(found) is property:
                 return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
+            if name in vars(obj) and not isinstance(found, types.GetSetDescriptorType):
+                return self.wrap(vars(obj)[name], constant(obj).instance_item(name))
+            if found is not _MISSING and lookup(type(found), "__get__") is _MISSING:
+                return self.wrap(self.class_attribute(type(obj), name), constant(type(obj)).then(TYPE_ATTRIBUTE, name))
             raise Break(f"attribute {name} of an Enum")
         if type(obj) in EQUAL_TYPES or self.is_numpy_scalar(obj):
             found = lookup(type(obj), name)
@@ -541,7 +564,7 @@ class Attributes:
         setter = self.class_attribute(cls, hook)
         if setter is _MODULE_HOOKS[hook] and isinstance(value.original, Module):
             return self._set_module_attribute(value, name, new)
-        if setter not in (getattr(object, hook), getattr(collections.OrderedDict, hook)):
+        if setter not in (getattr(object, hook), getattr(collections.OrderedDict, hook), getattr(types.SimpleNamespace, hook)):
             if not isinstance(setter, types.FunctionType):
                 raise Break(f"{cls.__name__}.{hook}")
             args = [value, Constant(name)] if new is DELETED else [value, Constant(name), new]
@@ -580,10 +603,10 @@ class Attributes:
         if new is DELETED and self.instance_attribute(value, name) is None:
             return raise_(AttributeError, name)
         if value.instance_dict is not None:
-            value.instance_dict.items.pop(name, None) if new is DELETED else value.instance_dict.items.update(
-                {name: (Constant(name), new)}
-            )
-        value.attributes.pop(name, None)
+            value.instance_dict.items.pop(name, None) if new is DELETED else value.instance_dict.items.update({name: (Constant(name), new)})
+        if value.attributes.get(name) is DELETED:  # it becomes the last one
+            del value.attributes[name]
+            value.moved.add(name)
         value.attributes[name] = new
         self.note_write(value)
         return None

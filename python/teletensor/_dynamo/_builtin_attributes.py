@@ -29,6 +29,7 @@ from ._values import (
     DELETED,
     Break,
     BuiltinMethod,
+    BuiltValue,
     Constant,
     DictValue,
     FunctionValue,
@@ -98,7 +99,7 @@ def _callable(ex, args, kwargs):
     value = ex.real(args[0])
     if isinstance(value, Constant):
         return Constant(callable(value.value))
-    if isinstance(value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue)):
+    if isinstance(value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue, BuiltValue)):
         return Constant(True)
     return Constant(lookup(value.cls, "__call__") is not _MISSING)
 
@@ -162,6 +163,22 @@ def _super(ex, args, kwargs):
     return SuperValue(owner.value, ex.real(first))
 
 
+@handles(types.SimpleNamespace)
+def _namespace(ex, args, kwargs):
+    if args:
+        raise Break("SimpleNamespace() gets wrong arguments")
+    made = ObjectValue(types.SimpleNamespace)
+    made.attributes.update(kwargs)
+    return made
+
+
+@handles(vars)
+def _vars(ex, args, kwargs):
+    if len(args) != 1 or kwargs or not isinstance(ex.real(args[0]), ObjectValue):
+        raise Break("vars() of something else than an object")
+    return ex.get_attribute(args[0], "__dict__")
+
+
 @handles(object)
 def _object(ex, args, kwargs):
     return ObjectValue(object)
@@ -179,7 +196,7 @@ def _id(ex, args, kwargs):
         isinstance(value, SequenceValue) and value.cls is list
     ):
         raise Break(f"id() of a {type(value).__name__}")
-    ex.compares_identity = True
+    ex.note_identity(value)
     return IdValue(value)
 
 

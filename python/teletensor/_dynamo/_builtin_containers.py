@@ -12,12 +12,14 @@ from typing import Any
 
 from .. import _C
 from ..nn import Module
+from . import _deques
 from ._attributes import _MISSING
 from ._handlers import constructors, handles
-from ._source import CHECK_KEYS, INSTANCE_DICT
+from ._source import CHECK_KEYS, INSTANCE_DICT, constant
 from ._values import (
     Break,
     Constant,
+    DequeValue,
     DictValue,
     FunctionValue,
     ObjectValue,
@@ -27,7 +29,6 @@ from ._values import (
     SymbolValue,
     Value,
 )
-from ._wrap import hash_key
 
 
 @handles(operator.setitem)
@@ -75,7 +76,7 @@ def _set_of(cls: type) -> Callable:
     def handler(ex, args, kwargs):
         items: dict[Any, Value] = {}
         for item in ex.unordered(args[0]) if args else []:
-            items.setdefault(hash_key(ex.real(item)), item)
+            items.setdefault(ex.key_of(item), item)
         return SetValue(items, cls)
 
     return handler
@@ -101,7 +102,7 @@ def update_dict(ex: Any, value: DictValue, args: list[Value], kwargs: dict[str, 
         for pair in pairs:
             if len(pair) != 2:
                 raise Break("dict() of elements that are not pairs")
-            ex.write_entry(value, hash_key(ex.real(pair[0])), pair[0], pair[1])
+            ex.write_entry(value, ex.key_of(pair[0]), pair[0], pair[1])
     for k, v in kwargs.items():
         ex.write_entry(value, k, Constant(k), v)
 
@@ -135,6 +136,8 @@ def _copy(ex, args, kwargs):
         return SequenceValue(list(value.items), value.cls) if value.cls is list else value
     if isinstance(value, DictValue) and value.cls is dict:
         return DictValue(dict(value.items))
+    if isinstance(value, DequeValue):
+        return _deques.copied(ex, value)
     if isinstance(value, Constant):
         return value
     if isinstance(value, ObjectValue):
@@ -193,3 +196,15 @@ def _deep(ex: Any, value: Value, memo: dict[int, Value]) -> Value:
         raise Break(f"deepcopy() of a {type(value).__name__}")
     memo[id(value)] = made
     return made
+
+
+def _count_elements(mapping, iterable):
+    """What collections.Counter calls, in Python."""
+    get = mapping.get
+    for element in iterable:
+        mapping[element] = get(element, 0) + 1
+
+
+@handles(collections._count_elements)
+def _counted(ex, args, kwargs):
+    return ex.call(ex.wrap(_count_elements, constant(_count_elements)), args, kwargs)

@@ -7,10 +7,11 @@ import itertools
 from collections.abc import Callable
 from typing import Any
 
+from . import _deques
 from ._attributes import raise_
 from ._handlers import handlers, handles
 from ._symbols import is_symbolic_operand
-from ._values import Break, Constant, DictValue, IteratorValue, SequenceValue, SetValue, Value
+from ._values import Break, Constant, DequeValue, DictValue, IteratorValue, SequenceValue, SetValue, Value
 
 
 @handles(iter)
@@ -45,6 +46,8 @@ handlers[any], handlers[all] = _quantifier(True), _quantifier(False)
 @handles(sum)
 def _sum(ex, args, kwargs):
     start = args[1] if len(args) > 1 else kwargs.get("start", Constant(0))
+    if isinstance(ex.real(start), Constant) and isinstance(ex.real(start).value, (str, bytes)):
+        raise Break("sum() of strings")  # raises TypeError
     for item in ex.elements(args[0]):
         start = ex.binary("+", start, item)
     return start
@@ -86,19 +89,31 @@ def _sorted(ex, args, kwargs):
 
 
 def sort(ex: Any, value: SequenceValue, kwargs: dict[str, Value]) -> None:
-    """list.sort() of numbers or strings, or by keys that are."""
+    """list.sort()"""
     key, reverse = kwargs.get("key"), kwargs.get("reverse")
     if set(kwargs) - {"key", "reverse"}:
         raise Break("sort() with other keyword arguments")
     has_key = key is not None and not (isinstance(ex.real(key), Constant) and ex.real(key).value is None)
-    keys = [ex.python_value(ex.call(key, [i], {}) if has_key else i) for i in value.items]
-    if not all(isinstance(k, (int, float, str, bytes, tuple)) for k in keys):
-        raise Break("sort() of values that are not numbers or strings")
+    is_reversed = reverse is not None and ex.truth(reverse)
+    items = list(value.items)
+    value.items.clear()  # as list.sort() does meanwhile
     try:
-        order = sorted(range(len(keys)), key=keys.__getitem__, reverse=reverse is not None and ex.truth(reverse))
-    except TypeError as e:
-        raise_(TypeError, str(e))
-    value.items[:] = [value.items[i] for i in order]
+        keys = [_Ordered(ex, ex.call(key, [i], {}) if has_key else i) for i in items]
+        items = [items[i] for i in sorted(range(len(keys)), key=keys.__getitem__, reverse=is_reversed)]
+        if value.items:
+            raise Break("a list that changes while it is sorted")
+    finally:
+        value.items[:] = items
+
+
+class _Ordered:
+    """A key of list.sort(), compared as the function would."""
+
+    def __init__(self, ex: Any, value: Value) -> None:
+        self.ex, self.value = ex, value
+
+    def __lt__(self, other: _Ordered) -> bool:
+        return self.ex.truth(self.ex.compare("<", self.value, other.value))
 
 
 @handles(reversed)
@@ -106,6 +121,8 @@ def _reversed(ex, args, kwargs):
     value = ex.real(args[0])
     if isinstance(value, SequenceValue):
         return ex.over(value.items[::-1])
+    if isinstance(value, DequeValue):
+        return _deques.iterate(ex, value, True)
     if isinstance(value, DictValue):
         return ex.over([k for k, _ in value.items.values()][::-1])
     if isinstance(value, Constant) and isinstance(value.value, (range, str)):
@@ -120,7 +137,6 @@ def _reversed(ex, args, kwargs):
 def _zip(ex, args, kwargs):
     strict = "strict" in kwargs and ex.truth(kwargs["strict"])
     iterators = [ex.iterate(a) for a in args]
-    owned = [i is not ex.real(a) for i, a in zip(iterators, args)]
 
     def advance():
         items = []
@@ -135,19 +151,15 @@ def _zip(ex, args, kwargs):
             raise_(StopIteration)
         return SequenceValue(items, tuple)
 
-    def rest():
-        if not all(owned) or strict:
-            raise Break("zip() at a graph break")
-        return [SequenceValue(list(items), tuple) for items in zip(*(i.rest() for i in iterators))]
-
-    return IteratorValue(advance, rest, zip)
+    result = IteratorValue(advance, None, zip)
+    result.remake = lambda code: f"zip({code.values(iterators)}{', strict=True' if strict and iterators else ''})"
+    return result
 
 
 @handles(enumerate)
 def _enumerate(ex, args, kwargs):
     start = ex.python_value(args[1] if len(args) > 1 else kwargs.get("start", Constant(0)))
     iterator = ex.iterate(args[0])
-    is_owned = iterator is not ex.real(args[0])
     count = [start]
 
     def advance():
@@ -155,12 +167,9 @@ def _enumerate(ex, args, kwargs):
         count[0] += 1
         return SequenceValue([Constant(count[0] - 1), item], tuple)
 
-    def rest():
-        if not is_owned:
-            raise Break("enumerate() of an iterator at a graph break")
-        return [SequenceValue([Constant(i), item], tuple) for i, item in enumerate(iterator.rest(), count[0])]
-
-    return IteratorValue(advance, rest, enumerate)
+    result = IteratorValue(advance, None, enumerate)
+    result.remake = lambda code: f"enumerate({code.value(iterator)}, {count[0]})"
+    return result
 
 
 @handles(map)

@@ -10,18 +10,17 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from ._comparisons import COMPARE, fold
 from ._handlers import constructors, handlers, handles
-from ._operators import BINARY, COMPARE, IN_PLACE, fold
+from ._operators import BINARY, IN_PLACE
 from ._symbols import is_symbolic_operand
 from ._values import Break, Constant, DictValue, ObjectValue, SequenceValue, SymbolValue, TensorValue, Value
 
 # Functions of numbers and strings without effects, computed where all arguments are constants.
 _PURE = [
-    abs, round, divmod, pow, chr, ord, hex, bin, oct, repr, ascii, hash, format, math.prod, operator.index, operator.truth, operator.not_,
+    abs, round, divmod, pow, chr, ord, hex, bin, oct, repr, ascii, format, math.prod, operator.index, operator.truth, operator.not_,
     *(f for f in vars(math).values() if isinstance(f, types.BuiltinFunctionType)),
 ]  # fmt: skip
-
-
 
 
 def _pure(function: Callable) -> Callable:
@@ -39,28 +38,22 @@ def _pure(function: Callable) -> Callable:
             if function is operator.truth:
                 return Constant(ex.truth(values[0]))
             raise Break(f"{function.__name__} of a tensor")
-        if function in (repr, ascii, format, hash) and not all(
-            isinstance(v, (Constant, SequenceValue, DictValue)) for v in values
-        ):
+        if function in (repr, ascii, format) and not all(isinstance(v, (Constant, SequenceValue, DictValue)) for v in values):
             if function is repr:
                 found = ex.call_method_named(values[0], "__repr__", [])
                 if found is not None:
                     return found
             raise Break(f"{function.__name__} of a {type(values[0]).__name__}")
-        if function in (abs, round, repr, hash) and isinstance(values[0], ObjectValue):
+        if function in (abs, round, repr) and isinstance(values[0], ObjectValue):
             found = ex.call_method_named(values[0], f"__{function.__name__}__", args[1:])
             if found is not None:
                 return found
         constants = [ex.python_value(v) for v in values]
         for c in constants:
-            if function in (hash,) and isinstance(c, (str, bytes)):
-                continue
             if not isinstance(c, (int, float, complex, str, bytes, tuple, list, dict, type(None), range, _C.dtype, _C.device)) and not (
                 ex.is_numpy_scalar(c)
             ):
                 raise Break(f"{function.__name__} of a {type(c).__name__}")
-        if function is hash and any(not isinstance(c, (int, float, str, bytes, type(None))) for c in constants):
-            raise Break("hash()")
         keywords = {k: ex.python_value(v) for k, v in kwargs.items()}
         result = fold(functools.partial(function, **keywords) if keywords else function, *constants)
         return ex.constant_value(result.value)
@@ -85,6 +78,11 @@ handlers[operator.not_] = lambda ex, args, kwargs: Constant(not ex.truth(*args))
 handlers[operator.truth] = lambda ex, args, kwargs: Constant(ex.truth(*args))
 
 
+@handles(hash)
+def _hash(ex, args, kwargs):
+    return Constant(ex.hash_of(*args))
+
+
 @handles(operator.index)
 def _index(ex, args, kwargs):
     value = ex.real(args[0])
@@ -105,6 +103,11 @@ def _prod(ex, args, kwargs):
     if any(isinstance(i, SymbolValue) for i in items):
         return functools.reduce(lambda a, b: ex.binary("*", a, b), items)
     return _pure(math.prod)(ex, args, kwargs)
+
+
+@handles(_C.device)
+def _device(ex, args, kwargs):
+    return fold(functools.partial(_C.device, **{k: ex.python_value(v) for k, v in kwargs.items()}), *map(ex.python_value, args))
 
 
 @handles(range)

@@ -7,8 +7,8 @@ from typing import Any
 
 from .. import _C
 from ._attributes import lookup
+from ._comparisons import fold
 from ._handlers import handles
-from ._operators import fold
 from ._values import Break, Constant, ExceptionValue, ObjectValue, Value
 
 

@@ -9,7 +9,7 @@ from ._handlers import handles
 from ._values import Break, Constant, SequenceValue, TensorValue
 
 
-@handles(locals, globals, vars, dir, print, input, open, exec, eval, compile, __import__, breakpoint)
+@handles(locals, globals, dir, print, input, open, exec, eval, compile, __import__, breakpoint)
 def _unsupported(ex, args, kwargs):
     raise Break("a call of a builtin function with effects outside of the graph")
 

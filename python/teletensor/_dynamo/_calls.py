@@ -21,6 +21,7 @@ from ._transforms import KeptFunction, TransformValue
 from ._values import (
     Break,
     BuiltinMethod,
+    BuiltValue,
     Constant,
     DictValue,
     ExceptionValue,
@@ -59,6 +60,8 @@ class Calls:
             return self.call_constant(function.value, args, kwargs)
         if isinstance(function, PartialValue):
             return self.call(function.function, [*function.args, *args], {**function.kwargs, **kwargs})
+        if isinstance(function, BuiltValue):
+            return function.call(self, function, args, kwargs)
         if isinstance(function, TransformValue):
             return self.call_transform(function, args, kwargs)
         if isinstance(function, KeptFunction):

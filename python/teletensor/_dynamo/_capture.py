@@ -17,17 +17,19 @@ from typing import Any, NamedTuple
 
 from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
-from ..nn import dot_product_attention
+from ..nn import Module, dot_product_attention
 from . import _builtin_containers, _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
 from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
 from ._calls import Calls
 from ._codegen import Code
+from ._comparisons import Comparisons
 from ._control import Control
 from ._frames import Frame, Returned, instructions_of
 from ._introspection import reason_to_run_plainly
 from ._iteration import Iteration
+from ._keys import Keys
 from ._methods import Methods
 from ._operators import Operators
 from ._resume import Layout, locals_plus, resume_code
@@ -41,6 +43,7 @@ from ._source import (
     CHECK_MODES,
     DICT_ITEM,
     FUNCTION_CODE,
+    INSTANCE_DICT,
     SLOT,
     TUPLE_ITEM,
     Guards,
@@ -58,6 +61,7 @@ from ._values import (
     CellValue,
     ComputedFloat,
     Constant,
+    DequeValue,
     DictValue,
     ExceptionValue,
     FunctionValue,
@@ -66,13 +70,15 @@ from ._values import (
     MethodValue,
     NeedsFrame,
     ObjectValue,
+    PartialValue,
     Raised,
     SequenceValue,
+    SetValue,
     SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
-from ._wrap import Wrapping, hash_key
+from ._wrap import Wrapping
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
 _MAX_STEPS = 400_000
@@ -116,7 +122,10 @@ class Captured(NamedTuple):
     broken: GraphBreak | None
 
 
-class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbols, Steps, Tensors, Bodies, Control, Transforms, Unbacked):
+class Executor(
+    Wrapping, Attributes, Calls, Operators, Comparisons, Methods, Keys, Iteration, Symbols, Steps, Tensors, Bodies, Control, Transforms,
+    Unbacked,
+):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 
     handlers = _handlers.handlers
@@ -151,7 +160,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         self.frame: Frame | None = None
         self.frames: list[Frame] = []
         self.steps = 0
-        self.compares_identity = False
+        self.compared: dict[int, Value] = {}  # whose identity decides, by id of the value
         self.generators: list[GeneratorValue] = []
         self.numpy = sys.modules.get("numpy")
         self._last_input: fx.Node | None = None
@@ -174,9 +183,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         if isinstance(obj, tuple):
             return SequenceValue([self.constant_object(o) for o in obj], tuple)
         if isinstance(obj, frozenset):
-            from ._values import SetValue
-
-            return SetValue({hash_key(v): v for v in map(self.constant_object, obj)}, frozenset)
+            return SetValue({self.key_of(v): v for v in map(self.constant_object, obj)}, frozenset)
         return Constant(obj)
 
     def add_input(self, value: TensorValue | SymbolValue, name: str) -> fx.Node:
@@ -236,7 +243,7 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
 
     @staticmethod
     def _has_source_for_writes(value: Value) -> bool:
-        return isinstance(value, (SequenceValue, DictValue, CellValue, ObjectValue)) or type(value).__name__ == "SetValue"
+        return isinstance(value, (SequenceValue, DictValue, CellValue, ObjectValue, SetValue, DequeValue))
 
     def written_globals(self, values: dict) -> dict[str, Value]:
         """The global variables that the function has written."""
@@ -271,20 +278,38 @@ class Executor(Wrapping, Attributes, Calls, Operators, Methods, Iteration, Symbo
         return "" if frame is None else f"{frame.code.co_filename}:{frame.line} in {frame.code.co_name}"
 
     def add_alias_guards(self) -> None:
-        """If the function writes, objects that were different must not be one object in a later call."""
-        if not (self.mutates or self.compares_identity or any(v.source is not None for v in self.written.values())):
-            return
+        """If the function writes or compares objects that were different, they must not be one object in a later call."""
+        writes = self.mutates or any(v.source is not None for v in self.written.values())
         existing = [v for v in self.by_id.values() if v.source is not None and getattr(v, "original", None) is not None]
-        groups: dict[Any, list[Value]] = {}
+        groups: dict[Any, list[Source]] = {}
         for value in existing:
-            if isinstance(value, FunctionValue) or not hasattr(value, "original"):
+            can_change = writes and not isinstance(value, (FunctionValue, MethodValue, PartialValue))
+            if not can_change and id(value) not in self.compared:
                 continue
             if isinstance(value, SequenceValue) and value.cls is not list:
                 continue
-            groups.setdefault(TensorValue if isinstance(value, TensorValue) else value.cls, []).append(value)
+            groups.setdefault(TensorValue if isinstance(value, TensorValue) else value.cls, []).append(value.source)
+        if dict in groups:
+            groups[dict] += self._instance_dicts()
         for group in groups.values():
             if len(group) > 1:
-                self.guards.check(CHECK_DISTINCT, None, tuple(self.guards.node(v.source) for v in group))
+                self.guards.check(CHECK_DISTINCT, None, tuple(self.guards.node(source) for source in group))
+
+    def _instance_dicts(self) -> list[Source]:
+        """The `__dict__` of objects, where a write to the object, or to a dict, could be one to the other as well."""
+        writes_dict = any(isinstance(v, DictValue) and v.cls is dict and v.source is not None for v in self.written.values())
+        found = []
+        for value in list(self.by_id.values()):
+            if not isinstance(value, ObjectValue) or value.source is None or value.instance_dict is not None:
+                continue
+            own = getattr(value.original, "__dict__", None)
+            is_in_question = id(value) in self.written or writes_dict and not isinstance(value.original, Module)
+            if not is_in_question or type(own) is not dict:
+                continue
+            if id(own) in self.by_id:
+                raise Break("writes to an object or its __dict__")
+            found.append(value.source.then(INSTANCE_DICT))
+        return found
 
 
 def _live_locals(code: types.CodeType, index: int) -> set[str] | None:
@@ -561,5 +586,3 @@ def can_compile(code: types.CodeType) -> bool:
 def plain_rest(entry: Entry) -> types.CodeType:
     """Code that executes the rest of a function after a graph break as plain Python."""
     return resume_code(entry.code, entry.layout, entry.target, [])
-
-

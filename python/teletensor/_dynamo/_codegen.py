@@ -16,10 +16,12 @@ from ._values import (
     DELETED,
     Break,
     BuiltinMethod,
+    BuiltValue,
     CellValue,
     ComputedFloat,
     ConditionValue,
     Constant,
+    DequeValue,
     DictValue,
     ExceptionValue,
     FunctionValue,
@@ -52,6 +54,17 @@ def list_iterator(items: list, position: int) -> Any:
     return iterator
 
 
+def changing_iterator(container: Any, size: int, rest: list) -> Any:
+    """An iterator of the rest of a dict or set, which must not change its size meanwhile."""
+    for element in rest:
+        if len(container) != size:
+            break
+        yield element
+    if len(container) != size:
+        kind = "Set" if isinstance(container, set) else "dictionary"
+        raise RuntimeError(f"{kind} changed size during iteration")
+
+
 class Code:
     """Collects the source. `ex` is the executor that has finished."""
 
@@ -59,7 +72,8 @@ class Code:
         self.ex = ex
         self.namespace: dict[str, Any] = {
             "lookup": lookup, "call_first": call_first, "list_iterator": list_iterator, "FunctionType": types.FunctionType,
-            "MethodType": types.MethodType, "CellType": types.CellType, "partial": functools.partial,
+            "changing_iterator": changing_iterator, "MethodType": types.MethodType, "CellType": types.CellType,
+            "partial": functools.partial,
         }  # fmt: skip
         self.reads: list[str] = []  # before the graph
         self.lines: list[str] = []  # after it
@@ -133,7 +147,8 @@ class Code:
         self._names.setdefault(id(value), name)
         return self._names[id(value)]
 
-    def _values(self, values: list[Value]) -> str:
+    def values(self, values: list[Value]) -> str:
+        """The expressions of values, separated by commas."""
         return ", ".join(self.value(v) for v in values)
 
     def _make(self, value: Value) -> str:
@@ -152,9 +167,16 @@ class Code:
                 self.lines.append(f"{name}[{key}] = {text}")
             return name
         if isinstance(value, SetValue):
-            return self._name(f"{self.constant(value.cls)}([{self._values(list(value.items.values()))}])")
+            return self._name(f"{self.constant(value.cls)}([{self.values(list(value.items.values()))}])")
+        if isinstance(value, DequeValue):
+            name = self._names[id(value)] = self._name(f"{self.constant(collections.deque)}(maxlen={value.maxlen})")
+            self.lines.append(f"{name}.extend([{self.values(value.items)}])")
+            return name
+        if isinstance(value, BuiltValue):
+            kwargs = "".join(f", {k}={self.value(v)}" for k, v in value.kwargs.items())
+            return self._name(f"{self.constant(value.make)}({self.values(value.args)}{kwargs})")
         if isinstance(value, SliceValue):
-            return f"slice({self._values(value.parts)})"
+            return f"slice({self.values(value.parts)})"
         if isinstance(value, CellValue):
             name = self._names[id(value)] = self._name("CellType()")
             if value.content is not None:
@@ -180,22 +202,24 @@ class Code:
             return self._make_object(value)
         if isinstance(value, ExceptionValue):
             return self._make_exception(value)
+        if isinstance(value, IteratorValue) and value.remake is not None and not value.is_finished:
+            return self._name(value.remake(self))
         if isinstance(value, IteratorValue) and value.rest is not None:
             live = getattr(value, "live", None)
             if live is not None and not value.is_finished:
                 return self._name(f"list_iterator({self.value(live)}, {value.position[0]})")
-            return self._name(f"iter([{self._values(value.rest())}])")
+            return self._name(f"iter([{self.values(value.rest())}])")
         raise Break(f"a {type(value).__name__} cannot be kept beyond a graph")
 
     def _make_sequence(self, value: SequenceValue) -> str:
         if isinstance(value, ModuleSlice):
-            return self._name(f"{self.constant(value.cls)}([{self._values(value.items)}])")
+            return self._name(f"{self.constant(value.cls)}([{self.values(value.items)}])")
         if value.cls is list:
             name = self._names[id(value)] = self._name("[]")
             if value.items:
-                self.lines.append(f"{name}[:] = [{self._values(value.items)}]")
+                self.lines.append(f"{name}[:] = [{self.values(value.items)}]")
             return name
-        items = self._values(value.items) + ("," if value.items else "")
+        items = self.values(value.items) + ("," if value.items else "")
         if value.cls is tuple:
             return self._name(f"({items})")
         if is_namedtuple(value.cls):
@@ -203,7 +227,7 @@ class Code:
         return self._name(f"{self.constant(value.cls)}(({items}))")
 
     def _make_function(self, value: FunctionValue) -> str:
-        defaults = f"({self._values(value.defaults)},)" if value.defaults else "None"
+        defaults = f"({self.values(value.defaults)},)" if value.defaults else "None"
         cells = "".join(f"{self.value(c)}, " for c in value.closure)
         closure = f"({cells})" if value.closure else "None"
         name = self._name(
@@ -225,7 +249,8 @@ class Code:
 
     def _make_object(self, value: ObjectValue) -> str:
         base = collections.OrderedDict if issubclass(value.cls, collections.OrderedDict) else dict
-        new = self.constant((object if value.entries is None else base).__new__)
+        plain = types.SimpleNamespace if value.cls is types.SimpleNamespace else object
+        new = self.constant((plain if value.entries is None else base).__new__)
         name = self._names[id(value)] = self._name(f"{new}({self.constant(value.cls)})")
         if value.entries is not None:
             setter = self.constant(base.__setitem__)
@@ -238,7 +263,7 @@ class Code:
     def _make_exception(self, value: ExceptionValue) -> str:
         cls = self.constant(value.cls)
         name = self._names[id(value)] = self._name(f"{cls}.__new__({cls})")
-        self.lines.append(f"{name}.args = ({self._values(value.args)}{',' if value.args else ''})")
+        self.lines.append(f"{name}.args = ({self.values(value.args)}{',' if value.args else ''})")
         for attribute, v in value.attributes.items():
             self.lines.append(f"{name}.{attribute} = {self.value(v)}")
         for attribute, v in (("__cause__", value.cause), ("__context__", value.context)):
@@ -256,7 +281,7 @@ class Code:
                 continue
             target = self.read(value.source)
             if isinstance(value, SequenceValue):
-                writes.append(f"{target}[:] = [{self._values(value.items)}]")
+                writes.append(f"{target}[:] = [{self.values(value.items)}]")
             elif isinstance(value, DictValue):
                 entries = list(value.items.values())
                 if value.is_rebuilt:
@@ -264,15 +289,18 @@ class Code:
                     writes += [f"{target}.clear()", f"{target}.update([{pairs}])"]
                 else:
                     writes += [f"{target}[{self.value(k)}] = {self.value(v)}" for k, v in entries if not self._is_original(k, v, value)]
+            elif isinstance(value, DequeValue):
+                writes += [f"{target}.clear()", f"{target}.extend([{self.values(value.items)}])"]
             elif isinstance(value, SetValue):
-                writes += [f"{target}.clear()", f"{target}.update([{self._values(list(value.items.values()))}])"]
+                writes += [f"{target}.clear()", f"{target}.update([{self.values(list(value.items.values()))}])"]
             elif isinstance(value, CellValue):
                 writes.append(f"{target}.cell_contents = {self.value(value.content)}")
             elif isinstance(value, ObjectValue):
                 for attribute, v in {**value.attributes, **value.slots}.items():
-                    if v is DELETED:
-                        writes.append(f"object.__delattr__({target}, {attribute!r})")
-                    else:
+                    if v is DELETED or attribute in value.moved:  # it may be one that the function has written before
+                        own = f"object.__getattribute__({target}, '__dict__')"
+                        writes.append(f"if {attribute!r} in {own}: object.__delattr__({target}, {attribute!r})")
+                    if v is not DELETED:
                         writes.append(f"object.__setattr__({target}, {attribute!r}, {self.value(v)})")
             else:
                 raise Break(f"a {type(value).__name__} is written")
@@ -301,5 +329,3 @@ class Code:
         text = "def compiled(S, I):\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(text, f"<compiled {name}>", "exec"), self.namespace)  # noqa: S102 - the source was made here
         return self.namespace["compiled"], text
-
-

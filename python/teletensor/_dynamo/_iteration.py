@@ -6,10 +6,12 @@ import types
 from collections.abc import Callable
 from typing import Any
 
+from . import _deques
 from ._attributes import _MISSING, raise_
 from ._values import (
     Break,
     Constant,
+    DequeValue,
     DictValue,
     DictView,
     ExceptionValue,
@@ -25,6 +27,19 @@ from ._values import (
 )  # fmt: skip
 
 _MAX_STEPS = 100_000
+_SequenceIterator = type(iter(type("", (), {"__getitem__": None})()))
+
+
+def _by_index(sequence):
+    """The iterator of an object that has `__getitem__` alone."""
+    index = 0
+    while True:
+        try:
+            element = sequence[index]
+        except (IndexError, StopIteration):
+            return
+        yield element
+        index += 1
 
 
 def stop(value: Value | None = None) -> Any:
@@ -73,6 +88,8 @@ class Iteration:
             return self.over_changing(value, lambda: list(value.items.values()), "Set changed size during iteration")
         if isinstance(value, (IteratorValue, GeneratorValue)):
             return value
+        if isinstance(value, DequeValue):
+            return _deques.iterate(self, value)
         if isinstance(value, TensorValue):
             self.check_tensor_method(value, "__iter__")
             if value.example.dim() == 0:
@@ -82,12 +99,17 @@ class Iteration:
             found = self.class_attribute(value.cls, "__iter__")
             if isinstance(found, types.FunctionType):
                 return self.real(self.call(self.wrap_class_function(found), [value], {}))
-            if found is _MISSING and self.class_attribute(value.cls, "__getitem__") is _MISSING:
-                return raise_(TypeError, f"'{value.cls.__name__}' object is not iterable")
+            if found is _MISSING:
+                if self.class_attribute(value.cls, "__getitem__") is _MISSING:
+                    return raise_(TypeError, f"'{value.cls.__name__}' object is not iterable")
+                generator = self.real(self.call(self.wrap_class_function(_by_index), [value], {}))
+                return IteratorValue(lambda: self.advance(generator), None, _SequenceIterator)
         if isinstance(value, Constant) and isinstance(value.value, (int, float, complex, type(None))):
             return raise_(TypeError, f"'{type(value.value).__name__}' object is not iterable")
         if isinstance(value, Constant) and isinstance(value.value, type) and hasattr(value.value, "__members__"):
             return self.over([Constant(m) for m in value.value])
+        if isinstance(value, Constant) and self.is_flag(value, "__iter__"):
+            return self.over([Constant(m) for m in value.value], type(iter([])))
         raise Break(f"iteration over a {type(value).__name__}")
 
     def over_changing(self, value: Value, items: Callable[[], list[Value]], message: str) -> IteratorValue:
@@ -100,7 +122,9 @@ class Iteration:
                 return raise_(RuntimeError, message)
             return inner.advance()
 
-        return IteratorValue(advance, inner.rest)
+        result = IteratorValue(advance, inner.rest)
+        result.remake = lambda code: f"changing_iterator({code.value(value)}, {size}, [{code.values(inner.rest())}])"
+        return result
 
     def advance(self, value: Value) -> Value:
         """next(value); raises Raised(StopIteration) at the end."""

@@ -6,14 +6,17 @@ import collections
 import types
 from typing import Any
 
+from . import _deques
 from ._attributes import raise_
 from ._builtin_containers import update_dict
 from ._builtin_iteration import sort
-from ._operators import BINARY, COMPARE, fold
+from ._comparisons import COMPARE, fold
+from ._operators import BINARY
 from ._values import (
     DELETED,
     Break,
     Constant,
+    DequeValue,
     DictValue,
     DictView,
     ExceptionValue,
@@ -27,7 +30,7 @@ from ._values import (
     TensorValue,
     Value,
 )  # fmt: skip
-from ._wrap import hash_key, is_namedtuple
+from ._wrap import is_namedtuple
 
 _SIGNS = {f"__{name}__": sign for sign, (name, _) in BINARY.items()} | {f"__{n}__": sign for sign, (n, _, _) in COMPARE.items()}
 _SPECIAL = {
@@ -63,6 +66,8 @@ class Methods:
             return self.compare(sign, value, args[0]) if sign in COMPARE else self.binary(sign, value, args[0])
         if isinstance(value, SequenceValue):
             return self._sequence_method(value, name, args, kwargs)
+        if isinstance(value, DequeValue):
+            return _deques.call_method(self, value, name, args, kwargs)
         if isinstance(value, DictValue):
             return self._dict_method(value, name, args, kwargs)
         if isinstance(value, SetValue):
@@ -127,11 +132,11 @@ class Methods:
         items = value.items
         if name == "index" and len(args) == 1:
             for i, item in enumerate(items):
-                if self.real(item) is self.real(args[0]) or self.truth(self.compare("==", item, args[0])):
+                if self.is_or_equals(item, args[0]):
                     return Constant(i)
             raise Break("index() of a value that is missing")
         if name == "count" and len(args) == 1:
-            return Constant(sum(self.real(i) is self.real(args[0]) or self.truth(self.compare("==", i, args[0])) for i in items))
+            return Constant(sum(self.is_or_equals(i, args[0]) for i in list(items)))
         if name == "numel" and not args:
             return fold(value.cls(self.python_value(i) for i in items).numel)
         if is_namedtuple(value.cls) and name in ("_replace", "_asdict") and not args:
@@ -161,7 +166,7 @@ class Methods:
                 return raise_(IndexError, str(e))
         elif name == "remove" and len(args) == 1:
             for i, item in enumerate(items):
-                if self.real(item) is self.real(args[0]) or self.truth(self.compare("==", item, args[0])):
+                if self.is_or_equals(item, args[0]):
                     del items[i]
                     return Constant(None)
             return raise_(ValueError, "list.remove(x): x not in list")
@@ -180,7 +185,7 @@ class Methods:
 
     def _dict_method(self, value: DictValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if name == "get" and args:
-            found = value.items.get(hash_key(self.real(args[0])))
+            found = value.items.get(self.key_of(args[0]))
             return found[1] if found else (args[1] if len(args) > 1 else Constant(None))
         if name == "keys" and not args:
             return self._view(value, lambda: [k for k, _ in value.items.values()])
@@ -193,7 +198,7 @@ class Methods:
             copied.default_factory = value.default_factory
             return copied
         if name == "setdefault" and args:
-            key = hash_key(self.real(args[0]))
+            key = self.key_of(args[0])
             if key not in value.items:
                 self.write_entry(value, key, args[0], args[1] if len(args) > 1 else Constant(None))
             return value.items[key][1]
@@ -204,7 +209,7 @@ class Methods:
             update_dict(self, value, args, kwargs)
             return Constant(None)
         if name == "pop" and args:
-            key = hash_key(self.real(args[0]))
+            key = self.key_of(args[0])
             if key not in value.items:
                 if len(args) > 1:
                     return args[1]
@@ -215,16 +220,38 @@ class Methods:
             return value.items.pop(key)[1]
         if name in ("popitem", "clear"):
             self._check_owner(value)
-        if name == "popitem" and not args and not kwargs and value.items:
+        is_ordered = value.cls is collections.OrderedDict
+        if name == "move_to_end" and is_ordered:
+            return self._move_to_end(value, *args, **kwargs)
+        if name == "popitem" and (is_ordered or not args and not kwargs) and value.items:
             self.note_write(value)
             value.is_rebuilt = True
-            return SequenceValue(list(value.items.popitem()[1]), tuple)
+            is_last = not args and not kwargs or self.truth(*args, *kwargs.values())
+            key = next(reversed(value.items) if is_last else iter(value.items))
+            return SequenceValue(list(value.items.pop(key)), tuple)
         if name == "clear" and not args:
             self.note_write(value)
             value.is_rebuilt = True
             value.items.clear()
             return Constant(None)
         raise Break(f"dict.{name}()")
+
+    def _move_to_end(self, value: DictValue, key: Value, last: Value | None = None) -> Value:
+        """OrderedDict.move_to_end()"""
+        wanted = self.key_of(key)
+        if wanted not in value.items:
+            raise Raised(ExceptionValue(KeyError, [key]))
+        self._check_owner(value)
+        self.note_write(value)
+        value.is_rebuilt = True
+        moved = {wanted: value.items.pop(wanted)}
+        if last is None or self.truth(last):
+            value.items.update(moved)
+        else:
+            moved.update(value.items)
+            value.items.clear()
+            value.items.update(moved)
+        return Constant(None)
 
     @staticmethod
     def _check_owner(value: DictValue) -> None:
@@ -237,7 +264,7 @@ class Methods:
 
     def _set_method(self, value: SetValue, name: str, args: list[Value]) -> Value:
         if name in ("union", "intersection", "difference", "symmetric_difference", "update", "issubset", "issuperset", "isdisjoint"):
-            others = [SetValue({hash_key(self.real(i)): i for i in self.unordered(a)}) for a in args]
+            others = [SetValue({self.key_of(i): i for i in self.unordered(a)}) for a in args]
             if name in ("issubset", "issuperset", "isdisjoint"):
                 return Constant(getattr(set(value.items), name)(set(others[0].items)))
             result = SetValue(dict(value.items), value.cls)
@@ -252,7 +279,7 @@ class Methods:
         if name == "copy":
             return SetValue(dict(value.items), value.cls)
         if value.cls is set and name in ("add", "discard", "remove") and len(args) == 1:
-            key = hash_key(self.real(args[0]))
+            key = self.key_of(args[0])
             if name == "remove" and key not in value.items:
                 raise Raised(ExceptionValue(KeyError, [args[0]]))
             self.note_write(value)
@@ -261,6 +288,11 @@ class Methods:
             else:
                 value.items.pop(key, None)
             return Constant(None)
+        if value.cls is set and name == "pop" and not args and len(value.items) < 2:  # the order of several is not known
+            if not value.items:
+                return raise_(KeyError, "pop from an empty set")
+            self.note_write(value)
+            return value.items.popitem()[1]
         if value.cls is set and name == "clear" and not args:
             self.note_write(value)
             value.items = {}
@@ -274,19 +306,23 @@ class Methods:
         if isinstance(obj, type):
             if name == "fromkeys" and obj is dict:
                 default = args[1] if len(args) > 1 else Constant(None)
-                return DictValue({hash_key(self.real(k)): (k, default) for k in self.elements(args[0])})
+                return DictValue({self.key_of(k): (k, default) for k in self.elements(args[0])})
             if name == "__new__" and obj is object and args:
                 cls = self.python_value(args[0])
                 return ObjectValue(cls) if self.can_be_created(cls) else self._refuse(cls)
+            if name == "__new__" and obj is tuple and args and not kwargs:
+                cls = self.python_value(args[0])
+                if cls is tuple or is_namedtuple(cls):
+                    return SequenceValue(self.elements(args[1]) if len(args) > 1 else [], cls)
             if name in ("__subclasses__", "mro"):
                 raise Break(f"type.{name}()")
-        if not self.is_folded(value) or isinstance(obj, (type, types.ModuleType)):
+        if not self.is_folded(value, name) or isinstance(obj, (type, types.ModuleType)):
             raise Break(f"{name}() of a {type(obj).__name__}")
         if isinstance(obj, (str, bytes)) and name in ("format", "encode", "format_map"):
             constants = [self.python_value(a) for a in args]
             if any(not isinstance(c, (int, float, str, bytes, type(None), tuple)) for c in constants):
                 raise Break("the text of an object")
-        positional, keywords = [self.python_value(a) for a in args], {k: self.python_value(v) for k, v in kwargs.items()}
+        positional, keywords = ([self.python_value(a) for a in args], {k: self.python_value(v) for k, v in kwargs.items()})
         result = fold(lambda: getattr(obj, name)(*positional, **keywords))
         if result.value is NotImplemented:
             return result

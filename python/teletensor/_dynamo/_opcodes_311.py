@@ -31,7 +31,6 @@ from ._values import (
     SliceValue,
     Value,
 )  # fmt: skip
-from ._wrap import hash_key
 
 _MATCH_SELF = (bool, bytearray, bytes, dict, float, frozenset, int, list, set, str, tuple)  # `case int(n)` binds the object itself
 
@@ -334,7 +333,7 @@ def _build_list(f, i):
 def _build_set(f, i):
     items: dict[Any, Value] = {}
     for item in f.pop_many(i.arg):
-        items.setdefault(hash_key(f.ex.real(item)), item)
+        items.setdefault(f.ex.key_of(item), item)
     f.push(SetValue(items))
 
 
@@ -343,7 +342,7 @@ def _build_map(f, i):
     values = f.pop_many(2 * i.arg)
     result = DictValue({})
     for k, v in zip(values[::2], values[1::2]):
-        f.ex.write_entry(result, hash_key(f.ex.real(k)), k, v)
+        f.ex.write_entry(result, f.ex.key_of(k), k, v)
     f.push(result)
 
 
@@ -351,7 +350,7 @@ def _build_map(f, i):
 def _build_const_key_map(f, i):
     keys = f.ex.elements(f.pop())
     values = f.pop_many(i.arg)
-    f.push(DictValue({hash_key(f.ex.real(k)): (k, v) for k, v in zip(keys, values)}))
+    f.push(DictValue({f.ex.key_of(k): (k, v) for k, v in zip(keys, values)}))
 
 
 @_op("BUILD_STRING")
@@ -374,13 +373,13 @@ def _list_append(f, i):
 @_op("SET_ADD")
 def _set_add(f, i):
     item = f.pop()
-    f.stack[-i.arg].items.setdefault(hash_key(f.ex.real(item)), item)
+    f.stack[-i.arg].items.setdefault(f.ex.key_of(item), item)
 
 
 @_op("MAP_ADD")
 def _map_add(f, i):
     value, key = f.pop(), f.pop()
-    f.ex.write_entry(f.stack[-i.arg], hash_key(f.ex.real(key)), key, value)
+    f.ex.write_entry(f.stack[-i.arg], f.ex.key_of(key), key, value)
 
 
 @_op("LIST_EXTEND")
@@ -393,7 +392,7 @@ def _list_extend(f, i):
 def _set_update(f, i):
     other = f.pop()
     for item in f.ex.unordered(other):
-        f.stack[-i.arg].items.setdefault(hash_key(f.ex.real(item)), item)
+        f.stack[-i.arg].items.setdefault(f.ex.key_of(item), item)
 
 
 @_op("DICT_UPDATE", "DICT_MERGE")
@@ -436,10 +435,12 @@ def _format_value(f, i):
     conversion = i.arg & 3
     if conversion:
         value = text_of(f.ex, value, (None, str, repr, ascii)[conversion])
-    if isinstance(value, Constant) and isinstance(value.value, (int, float, complex, str, bool)) or f.ex.is_numpy_scalar(
-        getattr(value, "value", None)
+    if (
+        isinstance(value, Constant)
+        and isinstance(value.value, (int, float, complex, str, bool))
+        or f.ex.is_numpy_scalar(getattr(value, "value", None))
     ):
-        from ._operators import fold
+        from ._comparisons import fold
 
         f.push(fold(format, value.value, spec))
         return
@@ -623,7 +624,7 @@ def _match_keys(f, i):
     keys, value = f.stack[-1], f.ex.real(f.stack[-2])
     if not isinstance(value, DictValue):
         raise Break("a pattern of an object")
-    wanted = [hash_key(f.ex.real(k)) for k in keys.items]
+    wanted = [f.ex.key_of(k) for k in keys.items]
     if all(k in value.items for k in wanted):
         f.push(SequenceValue([value.items[k][1] for k in wanted], tuple))
     else:

@@ -6,34 +6,33 @@ import collections
 import enum
 import operator
 import types
-from collections.abc import Callable
 from typing import Any
 
 from .. import _C
-from .._C import Tensor
 from ..utils._pytree import TreeSpec
-from ._attributes import _MISSING, raise_
-from ._source import CHECK_IS
+from . import _deques
+from ._attributes import _MISSING, lookup, raise_
+from ._comparisons import fold
 from ._symbols import is_symbolic_operand
 from ._values import (
     Break,
     BuiltinMethod,
+    BuiltValue,
     ComputedFloat,
     ConditionValue,
     Constant,
+    DequeValue,
     DictValue,
     DictView,
     ExceptionValue,
     FloatOperand,
     FloatValue,
     FunctionValue,
-    IdValue,
     ItemValue,
     IteratorValue,
     MethodValue,
     ModuleSlice,
     ObjectValue,
-    Opaque,
     PartialValue,
     Raised,
     SequenceValue,
@@ -43,7 +42,6 @@ from ._values import (
     TensorValue,
     Value,
 )  # fmt: skip
-from ._wrap import hash_key
 
 # The functions of the operators, with their special methods.
 BINARY = {
@@ -53,26 +51,11 @@ BINARY = {
     "^": ("xor", operator.xor),
 }  # fmt: skip
 IN_PLACE = {sign + "=": (f"i{name}", getattr(operator, f"i{name}")) for sign, (name, _) in BINARY.items()}
-COMPARE = {
-    "<": ("lt", "gt", operator.lt), "<=": ("le", "ge", operator.le), "==": ("eq", "eq", operator.eq), "!=": ("ne", "ne", operator.ne),
-    ">": ("gt", "lt", operator.gt), ">=": ("ge", "le", operator.ge),
-}  # fmt: skip
 UNARY = {
     "UNARY_NEGATIVE": ("__neg__", operator.neg), "UNARY_POSITIVE": ("__pos__", operator.pos),
     "UNARY_INVERT": ("__invert__", operator.invert),
 }  # fmt: skip
 _MAX_TEXT = 1 << 20
-
-
-def fold(function: Callable, *args: Any) -> Value:
-    """A constant computed from constants; raises Raised as the function raises."""
-    try:
-        result = function(*args)
-    except Exception as e:  # noqa: BLE001 - the function's exception
-        if type(e) in (TypeError, ValueError, ZeroDivisionError, OverflowError, IndexError, KeyError, AttributeError):
-            raise Raised(ExceptionValue(type(e), [Constant(a) for a in e.args])) from None
-        raise Break(f"{getattr(function, '__name__', function)} raises {type(e).__name__}") from None
-    return Constant(result)
 
 
 class Operators:
@@ -98,7 +81,8 @@ class Operators:
             if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
                 a, b = self.plain(a), self.plain(b)
         if isinstance(a, Constant) and isinstance(b, Constant):
-            if self.is_folded(a) and self.is_folded(b):
+            methods = f"__{name}__", f"__{name.removeprefix('i')}__", f"__r{name.removeprefix('i')}__"
+            if self.is_folded(a, *methods) and self.is_folded(b, *methods):
                 self._check_size(sign, a.value, b.value)
                 return fold(function, a.value, b.value)
             raise Break(f"{sign} of a {type(a.value).__name__} and a {type(b.value).__name__}")
@@ -134,14 +118,20 @@ class Operators:
                                            for x, y in ((a, b), (b, a))):  # fmt: skip
             raise Break("a very long string")
 
-    def is_folded(self, value: Constant) -> bool:
-        """Whether operators of the constant run no code of the user's."""
-        if isinstance(value.value, enum.Enum) and isinstance(value.value, (str, int)):
-            base = str if isinstance(value.value, str) else int
-            return self.class_attribute(type(value.value), "__eq__") is base.__eq__
-        return type(value.value).__module__ in ("builtins", "numpy", "enum") or isinstance(
-            value.value, (_C.dtype, _C.device, TreeSpec)
-        )
+    def is_folded(self, value: Constant, *methods: str) -> bool:
+        """Whether operators of the constant run no code of the user's; of an Enum: those by these special methods."""
+        if isinstance(value.value, enum.Enum):
+            return all(self._is_of_library(type(value.value), name) for name in ("__eq__", *methods))
+        return type(value.value).__module__ in ("builtins", "numpy") or isinstance(value.value, (_C.dtype, _C.device, TreeSpec))
+
+    def _is_of_library(self, cls: type, name: str) -> bool:
+        """Whether a special method of an Enum is missing, in C, or one that the module enum defines."""
+        found = self.class_attribute(cls, name)
+        return not isinstance(found, types.FunctionType) or found.__module__ == "enum"
+
+    def is_flag(self, value: Constant, method: str) -> bool:
+        """Whether the constant is an enum.Flag that does not define the method itself."""
+        return isinstance(value.value, enum.Flag) and self._is_of_library(type(value.value), method)
 
     def _in_place(self, sign: str, a: Value, b: Value) -> Value | None:
         if isinstance(a, SequenceValue) and a.cls is list and sign in ("+=", "*="):
@@ -153,6 +143,9 @@ class Operators:
                 self.note_write(a)
                 a.items[:] = a.items * b.value
                 return a
+        if isinstance(a, DequeValue) and sign == "+=":
+            _deques.extend(self, a, b)
+            return a
         if isinstance(a, SetValue) and isinstance(b, SetValue) and a.cls is set and sign in ("|=", "&=", "-=", "^="):
             self.note_write(a)
             a.items = self._set_operation(sign[0], a, b).items
@@ -226,7 +219,7 @@ class Operators:
         if isinstance(a, SymbolValue) and opcode != "UNARY_INVERT":
             return self.operation("neg", a) if opcode == "UNARY_NEGATIVE" else a
         a = self.plain(a)
-        if isinstance(a, Constant) and self.is_folded(a):
+        if isinstance(a, Constant) and self.is_folded(a, method):
             return fold(function, a.value)
         if isinstance(a, TensorValue):
             return self.call_in_graph("call_function", function, [a])
@@ -234,120 +227,6 @@ class Operators:
         if result is None:
             raise Break(f"{method} of a {type(a).__name__}")
         return result
-
-    def compare(self, sign: str, a: Value, b: Value) -> Value:
-        """a < b and the like."""
-        a, b = self.real(a), self.real(b)
-        name, reflected, function = COMPARE[sign]
-        a, b = (self.plain(v) if isinstance(v, FloatValue) else v for v in (a, b))
-        if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
-            a, b = self.as_number(a), self.as_number(b)
-        if is_symbolic_operand(a) and is_symbolic_operand(b):
-            if self.has_unbacked([a, b]):
-                return self.condition(sign, a, b)
-            operands = [v.example if isinstance(v, SymbolValue) else v.value for v in (a, b)]
-            return Constant(function(*operands))
-        if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
-            a, b = self.plain(a), self.plain(b)
-        if isinstance(a, Constant) and isinstance(b, Constant):
-            if self.is_folded(a) and self.is_folded(b) or sign in ("==", "!=") and _compares_by_identity(a.value, b.value):
-                return fold(function, a.value, b.value)
-            raise Break(f"{sign} of a {type(a.value).__name__}")
-        if isinstance(a, TensorValue) or isinstance(b, TensorValue):
-            other = b if isinstance(a, TensorValue) else a
-            if isinstance(other, (TensorValue, Constant, SymbolValue)):
-                return self.call_in_graph("call_function", function, [a, b])
-            raise Break(f"{sign} of a tensor and a {type(other).__name__}")
-        if isinstance(a, SequenceValue) and isinstance(b, SequenceValue):
-            if (a.cls is list) != (b.cls is list):
-                if sign in ("==", "!="):
-                    return Constant(sign == "!=")
-                raise Break("sequences of different types are compared")
-            return self._compare_sequences(sign, a, b)
-        if sign in ("==", "!="):
-            return self._equality(sign, a, b)
-        if isinstance(a, SetValue) and isinstance(b, SetValue):
-            return Constant(function(set(a.items), set(b.items)))
-        for x, method, y in ((a, f"__{name}__", b), (b, f"__{reflected}__", a)):
-            result = self.call_method_named(x, method, [y])
-            if result is not None and not self.is_not_implemented(result):
-                return result
-        raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
-
-    def _compare_sequences(self, sign: str, a: SequenceValue, b: SequenceValue) -> Value:
-        if sign in ("==", "!=") and len(a.items) != len(b.items):
-            return Constant(sign == "!=")
-        for x, y in zip(a.items, b.items):
-            x, y = self.real(x), self.real(y)
-            if x is y:
-                continue
-            if not self.truth(self.compare("==", x, y)):
-                return Constant(sign == "!=") if sign in ("==", "!=") else self.compare(sign, x, y)
-        return fold(COMPARE[sign][2], len(a.items), len(b.items))
-
-    def _equality(self, sign: str, a: Value, b: Value) -> Value:
-        equal: bool | None = None
-        if isinstance(a, IdValue) and isinstance(b, IdValue):
-            return Constant((a.of is b.of) == (sign == "=="))
-        if isinstance(a, DictValue) and isinstance(b, DictValue):
-            equal = a.items.keys() == b.items.keys() and all(
-                self.truth(self.compare("==", v, b.items[k][1])) for k, (_, v) in list(a.items.items())
-            )
-        elif isinstance(a, SetValue) and isinstance(b, SetValue):
-            equal = a.items.keys() == b.items.keys()
-        elif isinstance(a, (ObjectValue, ExceptionValue)) or isinstance(b, (ObjectValue, ExceptionValue)):
-            for x, y in ((a, b), (b, a)):
-                if sign == "!=":
-                    result = self.call_method_named(x, "__ne__", [y])
-                    if result is not None and not self.is_not_implemented(result):
-                        return result
-                result = self.call_method_named(x, "__eq__", [y])
-                if result is not None and not self.is_not_implemented(result):
-                    return result if sign == "==" else Constant(not self.truth(result))
-            equal = a is b
-        elif isinstance(a, SliceValue) and isinstance(b, SliceValue):
-            equal = all(self.truth(self.compare("==", x, y)) for x, y in zip(a.parts, b.parts))
-        elif type(a) is not type(b) and isinstance(a, (Constant, SequenceValue, DictValue, SetValue, FunctionValue)) and isinstance(
-            b, (Constant, SequenceValue, DictValue, SetValue, FunctionValue)
-        ):
-            equal = False
-        elif isinstance(a, FunctionValue) and isinstance(b, FunctionValue):
-            equal = a is b
-        if equal is None:
-            raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
-        return Constant(equal == (sign == "=="))
-
-    def is_same(self, a: Value, b: Value) -> bool:
-        """a is b"""
-        a, b = self.real(a), self.real(b)
-        if a is b:
-            return True
-        if isinstance(a, TensorValue) and isinstance(b, TensorValue) and (a.may_exist or b.may_exist):
-            raise Break("whether a gradient is another tensor")
-        a, b = self.plain(a), self.plain(b)
-        if isinstance(a, Opaque) and isinstance(b, Opaque):
-            for value in (a, b):
-                self.guards.check(CHECK_IS, value.source, value.obj)
-            return a.obj is b.obj
-        if isinstance(a, Constant) and isinstance(b, Constant):
-            if a.value is b.value:
-                return True
-            singletons = (type(None), bool, type(Ellipsis), type, type(NotImplemented), _C.dtype)
-            if isinstance(a.value, singletons) or isinstance(b.value, singletons) or type(a.value) is not type(b.value):
-                return False
-            if self.is_folded(a) and a.value != b.value:
-                return False
-            raise Break("the identity of immutable objects")
-        if isinstance(a, Constant) or isinstance(b, Constant):
-            other = b if isinstance(a, Constant) else a
-            if isinstance(other, (BuiltinMethod, MethodValue)):
-                return False
-            return False
-        if isinstance(a, (BuiltinMethod, MethodValue)) or isinstance(b, (BuiltinMethod, MethodValue)):
-            return False
-        if a.source is not None and b.source is not None:
-            self.compares_identity = True
-        return False
 
     def truth(self, value: Value) -> bool:
         """bool(value)"""
@@ -362,11 +241,15 @@ class Operators:
         if isinstance(value, FloatValue):
             value = self.plain(value)
         if isinstance(value, Constant):
-            if isinstance(value.value, type) or self.is_folded(value) or type(value.value).__bool__ is _MISSING:
+            if isinstance(value.value, type):
+                if type(value.value) is enum.EnumMeta or all(lookup(type(value.value), n) is _MISSING for n in ("__bool__", "__len__")):
+                    return True
+                raise Break("a metaclass with __bool__ or __len__")
+            if self.is_folded(value, "__bool__", "__len__"):
                 return bool(value.value)
             if callable(value.value):
                 return True
-        if isinstance(value, (SequenceValue, DictValue, SetValue)):
+        if isinstance(value, (SequenceValue, DictValue, SetValue, DequeValue)):
             return len(value.items) > 0
         if isinstance(value, TensorValue):
             raise Break("data-dependent control flow: the truth of a tensor")
@@ -381,7 +264,9 @@ class Operators:
             result = self.real(result)
             if isinstance(result, Constant) and isinstance(result.value, (bool, int)):
                 return bool(result.value)
-        if isinstance(value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue, IteratorValue, ExceptionValue, SliceValue)):
+        if isinstance(
+            value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue, IteratorValue, ExceptionValue, SliceValue, BuiltValue)
+        ):
             return True
         raise Break(f"the truth of a {type(value).__name__}")
 
@@ -389,11 +274,13 @@ class Operators:
         """len(value)"""
         value = self.real(value)
         value = self.entries_of(value, "__len__") or value
-        if isinstance(value, (SequenceValue, DictValue, SetValue)):
+        if isinstance(value, (SequenceValue, DictValue, SetValue, DequeValue)):
             return Constant(len(value.items))
         if isinstance(value, DictView):
             return Constant(len(value.read()))
-        if isinstance(value, Constant) and isinstance(value.value, (str, bytes, range)):
+        if isinstance(value, Constant) and (isinstance(value.value, (str, bytes, range)) or self.is_flag(value, "__len__")):
+            return Constant(len(value.value))
+        if isinstance(value, Constant) and type(value.value) is enum.EnumMeta:
             return Constant(len(value.value))
         if isinstance(value, TensorValue):
             self.check_tensor_method(value, "__len__")
@@ -412,20 +299,22 @@ class Operators:
         if isinstance(container, Constant):
             item = self.plain(item)
         if isinstance(container, (DictValue, SetValue)):
-            return hash_key(item) in container.items
+            return self.key_of(item) in container.items
         if isinstance(container, DictView):
             container = SequenceValue(container.read(), tuple)
         if isinstance(container, Constant) and isinstance(container.value, (str, bytes, range)) and isinstance(item, Constant):
             return fold(lambda: item.value in container.value).value
-        if isinstance(container, SequenceValue):
-            return any(self.real(x) is item or self.truth(self.compare("==", x, item)) for x in list(container.items))
+        if isinstance(container, Constant) and self.is_flag(container, "__contains__") and isinstance(item, Constant):
+            return fold(lambda: item.value in container.value).value
+        if isinstance(container, (SequenceValue, DequeValue)):
+            return any(self.is_or_equals(x, item) for x in list(container.items))
         result = self.call_method_named(container, "__contains__", [item])
         if result is not None:
             return self.truth(result)
         if isinstance(container, (IteratorValue, ObjectValue)):
             iterator = self.iterate(container)
             while (x := self.next_or_none(iterator)) is not None:
-                if self.real(x) is item or self.truth(self.compare("==", x, item)):
+                if self.is_or_equals(x, item):
                     return True
             return False
         raise Break(f"in of a {type(container).__name__}")
@@ -441,7 +330,7 @@ class Operators:
 
     def entry_of(self, value: ObjectValue, index: Value) -> Value:
         """dict.__getitem__(value, index) of an object of a subclass, which may define __missing__()."""
-        if hash_key(self.real(index)) not in value.entries.items:
+        if self.key_of(index) not in value.entries.items:
             missing = self.class_attribute(value.cls, "__missing__")
             if isinstance(missing, types.FunctionType):
                 return self.call(self.wrap_class_function(missing), [value, index], {})
@@ -458,8 +347,10 @@ class Operators:
             return self.call_in_graph("call_function", operator.getitem, [value, index])
         if isinstance(value, SequenceValue):
             return self._item_of_sequence(value, index)
+        if isinstance(value, DequeValue):
+            return _deques.get_item(self, value, index)
         if isinstance(value, DictValue):
-            key = hash_key(index)
+            key = self.key_of(index)
             if key in value.items:
                 return value.items[key][1]
             if value.cls is collections.defaultdict and not (
@@ -470,6 +361,8 @@ class Operators:
                 return made
             raise Raised(ExceptionValue(KeyError, [index]))
         if isinstance(value, Constant) and isinstance(value.value, (str, bytes, range)):
+            return fold(operator.getitem, value.value, self.python_value(index))
+        if isinstance(value, Constant) and type(value.value) is enum.EnumMeta:
             return fold(operator.getitem, value.value, self.python_value(index))
         if isinstance(value, Constant) and isinstance(value.value, type):
             raise Break("a class with parameters")
@@ -537,8 +430,10 @@ class Operators:
                 raise Break("an index that is not a number") from None
             return
         if isinstance(value, DictValue):
-            self.write_entry(value, hash_key(index), index, new)
+            self.write_entry(value, self.key_of(index), index, new)
             return
+        if isinstance(value, DequeValue):
+            return _deques.set_item(self, value, index, new)
         if self.call_method_named(value, "__setitem__", [index, new]) is None:
             raise Break(f"an item of a {type(value).__name__} is written")
 
@@ -546,7 +441,7 @@ class Operators:
         """Sets an entry of a dict."""
         self.note_write(value)
         old = value.items.get(key)
-        value.items[key] = (old[0] if old else index, new)
+        value.items[self.stored_key(key)] = (old[0] if old else index, new)
         if value.owner is not None:
             value.owner.attributes[self.python_value(index)] = new
             self.note_write(value.owner)
@@ -564,7 +459,7 @@ class Operators:
                 raise_(IndexError, "list assignment index out of range")
             return
         if isinstance(value, DictValue):
-            key = hash_key(index)
+            key = self.key_of(index)
             if key not in value.items:
                 raise Raised(ExceptionValue(KeyError, [index]))
             self._check_owner(value)
@@ -572,6 +467,8 @@ class Operators:
             value.is_rebuilt = True
             del value.items[key]
             return
+        if isinstance(value, DequeValue):
+            return _deques.set_item(self, value, index, None)
         if self.call_method_named(value, "__delitem__", [index]) is None:
             raise Break(f"an item of a {type(value).__name__} is deleted")
 
@@ -598,9 +495,3 @@ class Operators:
 
 def _sum_type(a: type) -> type:
     return _C.Size if a is _C.Size else tuple
-
-
-def _compares_by_identity(a: Any, b: Any) -> bool:
-    return any(type(x).__eq__ is object.__eq__ and not isinstance(x, Tensor) for x in (a, b))
-
-

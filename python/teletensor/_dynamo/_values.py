@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import itertools
 import types
 from collections.abc import Callable, Iterator
@@ -215,6 +216,34 @@ class SetValue(Value):
         return self._cls
 
 
+class DequeValue(Value):
+    """A collections.deque. `changes` counts its changes, which iterators do not permit."""
+
+    cls = collections.deque
+
+    def __init__(self, items: list[Value], maxlen: int | None = None, source: Source | None = None) -> None:
+        self.items, self.maxlen, self.source = items, maxlen, source
+        self.original: Any = None
+        self.changes = 0
+
+
+class BuiltValue(Value):
+    """An object in C that can be called, such as operator.itemgetter(1), made by `make(*args, **kwargs)`.
+
+    Args:
+        call: the result of a call, of the executor, positional and keyword arguments.
+    """
+
+    def __init__(self, make: Callable, args: list[Value], kwargs: dict[str, Value], call: Callable, source: Source | None = None) -> None:
+        self.make, self.args, self.kwargs, self.call, self.source = make, args, kwargs, call, source
+
+    @property
+    def cls(self) -> type:
+        if not isinstance(self.make, type):
+            raise Break(f"the type of {self.make.__name__}()")
+        return self.make
+
+
 class SliceValue(Value):
     """A slice with parts that are not constant."""
 
@@ -258,6 +287,7 @@ class MethodValue(Value):
 
     def __init__(self, function: Value, self_: Value, source: Source | None = None) -> None:
         self.function, self.self, self.source = function, self_, source
+        self.original: Any = None
 
 
 class BuiltinMethod(Value):
@@ -274,6 +304,7 @@ class PartialValue(Value):
 
     def __init__(self, function: Value, args: list[Value], kwargs: dict[str, Value], source: Source | None = None) -> None:
         self.function, self.args, self.kwargs, self.source = function, args, kwargs, source
+        self.original: Any = None
 
     @property
     def cls(self) -> type:
@@ -333,6 +364,7 @@ class ObjectValue(Value):
     def __init__(self, cls: type, original: Any = None, source: Source | None = None) -> None:
         self._cls, self.original, self.source = cls, original, source
         self.attributes: dict[str, Value] = {}
+        self.moved: set[str] = set()  # attributes that were deleted and written again
         self.slots: dict[str, Value] = {}
 
     @property
@@ -362,7 +394,12 @@ class IteratorValue(Value):
     Args:
         advance: returns the next value; raises StopIteration.
         rest: returns the remaining values without advancing, or raises Break.
+
+    Attributes:
+        remake: returns the text of generated code that makes an equal iterator, if it reads others or an object that may change.
     """
+
+    remake: Callable[[Any], str] | None = None
 
     def __init__(self, advance: Callable[[], Value], rest: Callable[[], list[Value]] | None = None, cls: type = Iterator) -> None:
         self.advance, self.rest, self._cls = advance, rest, cls

@@ -6,15 +6,18 @@ import collections
 import enum
 import functools
 import types
+import weakref
 from typing import Any
 
 from .. import _C
 from .._C import Tensor
 from .._library.custom_op import is_operator
 from ..nn import Buffer, Module, Parameter
+from ._getters import KINDS_OF_GETTERS
 from ._resume import call_first
 from ._source import (
     ATTRIBUTE,
+    CALL,
     CELL,
     CHECK_DYNAMIC_TENSOR,
     CHECK_EMPTY_CELL,
@@ -43,11 +46,12 @@ from ._source import (
 )  # fmt: skip
 from ._values import (
     Break,
+    BuiltValue,
     CellValue,
     Constant,
+    DequeValue,
     DictValue,
     FunctionValue,
-    IdValue,
     Lazy,
     MethodValue,
     Null,
@@ -57,7 +61,6 @@ from ._values import (
     SequenceValue,
     SetValue,
     SliceValue,
-    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
@@ -85,21 +88,6 @@ def is_namedtuple(cls: type) -> bool:
     return issubclass(cls, tuple) and cls.__bases__ == (tuple,) and isinstance(getattr(cls, "_fields", None), tuple)
 
 
-def hash_key(value: Value) -> Any:
-    """What identifies a value as a key of dicts and sets."""
-    if isinstance(value, (Constant, SymbolValue)):
-        return value.value
-    if isinstance(value, SequenceValue) and issubclass(value.cls, tuple):
-        return (tuple, *[hash_key(item) for item in value.items])
-    if isinstance(value, (TensorValue, FunctionValue)):
-        return _ById(value)
-    if isinstance(value, IdValue):
-        return (IdValue, _ById(value.of))
-    if isinstance(value, ObjectValue) and value.cls.__hash__ is object.__hash__ and value.cls.__eq__ is object.__eq__:
-        return _ById(value)
-    raise Break(f"a {type(value).__name__} as a key")
-
-
 def entries_of_results(entries: dict[Any, Value]) -> dict[Any, tuple[Value, Value]]:
     """The items of a DictValue whose keys are constants."""
     if any(isinstance(key, tuple) for key in entries):
@@ -107,17 +95,12 @@ def entries_of_results(entries: dict[Any, Value]) -> dict[Any, tuple[Value, Valu
     return {key: (Constant(key), value) for key, value in entries.items()}
 
 
-class _ById:
-    __slots__ = ("value",)
-
-    def __init__(self, value: Value) -> None:
-        self.value = value
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, _ById) and self.value is other.value
-
-    def __hash__(self) -> int:
-        return id(self.value)
+def _elements(ref: weakref.ref) -> list:
+    """The elements of a deque; raises ReferenceError if it was freed."""
+    found = ref()
+    if found is None:
+        raise ReferenceError("a deque that was freed")
+    return list(found)
 
 
 class Wrapping:
@@ -185,6 +168,13 @@ class Wrapping:
             return self._wrap_proxy(obj, source)
         if cls in (set, frozenset):
             return self._wrap_set(obj, cls, source)
+        if cls is collections.deque:
+            return self._wrap_deque(obj, source)
+        if cls in KINDS_OF_GETTERS:
+            return self._wrap_getter(obj, cls, source)
+        if cls is types.SimpleNamespace:
+            check(CHECK_TYPE, source, cls)
+            return ObjectValue(cls, obj, source)
         if cls is slice:
             check(CHECK_TYPE, source, cls)
             return SliceValue([self.wrap(getattr(obj, n), source.attribute(n)) for n in ("start", "stop", "step")])
@@ -193,7 +183,9 @@ class Wrapping:
         if cls is types.MethodType:
             check(CHECK_TYPE, source, cls)
             function = self.wrap(obj.__func__, source.then(METHOD_FUNCTION))
-            return MethodValue(function, self.wrap(obj.__self__, source.then(METHOD_SELF)), source)
+            method = MethodValue(function, self.wrap(obj.__self__, source.then(METHOD_SELF)), source)
+            method.original = obj
+            return method
         if cls is types.CellType:
             return self.wrap_cell(obj, source)
         if cls is functools.partial:
@@ -203,13 +195,19 @@ class Wrapping:
             function = self.wrap(obj.func, source.attribute("func"))
             args = self.wrap(obj.args, source.attribute("args"))
             kwargs = self.wrap(obj.keywords, source.attribute("keywords"))
-            return PartialValue(function, list(args.items), {k: v for k, (_, v) in kwargs.items.items()}, source)
+            partial = PartialValue(function, list(args.items), {k: v for k, (_, v) in kwargs.items.items()}, source)
+            partial.original = obj
+            return partial
         if isinstance(obj, _IDENTITY_TYPES):
             check(CHECK_IS, source, obj)
             return Constant(obj, source)
         if cls is types.BuiltinFunctionType:
-            if obj.__self__ is not None and not isinstance(obj.__self__, (types.ModuleType, type)) and (
-                type(obj.__self__).__name__ != "PyCapsule"  # a function of the bindings
+            if (
+                obj.__self__ is not None
+                and not isinstance(obj.__self__, (types.ModuleType, type))
+                and (
+                    type(obj.__self__).__name__ != "PyCapsule"  # a function of the bindings
+                )
             ):
                 return Opaque(obj, source)
             check(CHECK_IS, source, obj)
@@ -228,7 +226,7 @@ class Wrapping:
             check(CHECK_TYPE, source, cls)
             return Opaque(obj, source)
         if issubclass(cls, (list, dict, set, str, int, float, tuple)) and not issubclass(cls, Module):
-            if issubclass(cls, dict) and not issubclass(cls, (collections.defaultdict, collections.Counter)):
+            if issubclass(cls, dict) and not issubclass(cls, collections.defaultdict):
                 entries = self._wrap_dict(obj, cls, source)
                 if isinstance(entries, DictValue):
                     entries.is_of_object = True
@@ -276,6 +274,28 @@ class Wrapping:
         value = SetValue({e: Constant(e) for e in elements}, cls, source)
         value.original = obj
         return value
+
+    def _wrap_deque(self, obj: collections.deque, source: Source) -> Value:
+        """A deque: guards have no access to its elements, so that they read those of the deque of this call, which must be the same."""
+        if len(obj) > _MAX_ITEMS:
+            raise Break(f"a deque of more than {_MAX_ITEMS} elements")
+        ref = weakref.ref(obj)
+        self.guards.check(CHECK_SAME, source, None, self.guards.node(constant(ref).then(CALL)))
+        elements = constant(functools.partial(_elements, ref)).then(CALL)
+        self.guards.check(CHECK_LENGTH, elements, None, len(obj))
+        value = DequeValue([Lazy(item, elements.then(LIST_ITEM, None, i)) for i, item in enumerate(obj)], obj.maxlen, source)
+        value.original = obj
+        return value
+
+    def _wrap_getter(self, obj: Any, cls: type, source: Source) -> Value:
+        """An itemgetter, attrgetter or methodcaller, which is immutable."""
+        self.guards.check(CHECK_IS, source, obj)
+        make, args = obj.__reduce__()
+        kwargs = {}
+        if make is not cls:  # a partial, of a methodcaller with keyword arguments
+            args, kwargs = (*make.args, *args), make.keywords
+        values = [self.wrap(a, constant(a)) for a in args]
+        return BuiltValue(cls, values, {k: self.wrap(v, constant(v)) for k, v in kwargs.items()}, KINDS_OF_GETTERS[cls], source)
 
     def wrap_function(self, obj: types.FunctionType, source: Source, is_stable: bool = False) -> FunctionValue:
         """A function; what its body reads is guarded when it runs."""

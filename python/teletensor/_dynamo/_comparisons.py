@@ -1,0 +1,189 @@
+"""Comparisons of values: operators, equality as containers use it, and identity."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+from typing import Any
+
+from .. import _C
+from .._C import Tensor
+from ._source import CHECK_IS
+from ._symbols import is_symbolic_operand
+from ._values import (
+    Break,
+    BuiltinMethod,
+    Constant,
+    DequeValue,
+    DictValue,
+    ExceptionValue,
+    FloatValue,
+    FunctionValue,
+    IdValue,
+    MethodValue,
+    ObjectValue,
+    Opaque,
+    Raised,
+    SequenceValue,
+    SetValue,
+    SliceValue,
+    SymbolValue,
+    TensorValue,
+    Value,
+)  # fmt: skip
+
+COMPARE = {
+    "<": ("lt", "gt", operator.lt), "<=": ("le", "ge", operator.le), "==": ("eq", "eq", operator.eq), "!=": ("ne", "ne", operator.ne),
+    ">": ("gt", "lt", operator.gt), ">=": ("ge", "le", operator.ge),
+}  # fmt: skip
+_WITHOUT_METHODS = (Constant, SequenceValue, DictValue, SetValue, FunctionValue, DequeValue)  # that equal no value of another kind
+
+
+def fold(function: Callable, *args: Any) -> Value:
+    """A constant computed from constants; raises Raised as the function raises."""
+    try:
+        result = function(*args)
+    except Exception as e:  # noqa: BLE001 - the function's exception
+        if type(e) in (TypeError, ValueError, ZeroDivisionError, OverflowError, IndexError, KeyError, AttributeError):
+            raise Raised(ExceptionValue(type(e), [Constant(a) for a in e.args])) from None
+        raise Break(f"{getattr(function, '__name__', function)} raises {type(e).__name__}") from None
+    return Constant(result)
+
+
+class Comparisons:
+    """A part of Executor."""
+
+    def compare(self, sign: str, a: Value, b: Value) -> Value:
+        """a < b and the like."""
+        a, b = self.real(a), self.real(b)
+        name, reflected, function = COMPARE[sign]
+        a, b = (self.plain(v) if isinstance(v, FloatValue) else v for v in (a, b))
+        if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
+            a, b = self.as_number(a), self.as_number(b)
+        if is_symbolic_operand(a) and is_symbolic_operand(b):
+            if self.has_unbacked([a, b]):
+                return self.condition(sign, a, b)
+            operands = [v.example if isinstance(v, SymbolValue) else v.value for v in (a, b)]
+            return Constant(function(*operands))
+        if not isinstance(a, TensorValue) and not isinstance(b, TensorValue):
+            a, b = self.plain(a), self.plain(b)
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            methods = f"__{name}__", f"__{reflected}__"
+            is_folded = self.is_folded(a, *methods) and self.is_folded(b, *methods)
+            if is_folded or sign in ("==", "!=") and _compares_by_identity(a.value, b.value):
+                return fold(function, a.value, b.value)
+            raise Break(f"{sign} of a {type(a.value).__name__}")
+        if isinstance(a, TensorValue) or isinstance(b, TensorValue):
+            other = b if isinstance(a, TensorValue) else a
+            if isinstance(other, (TensorValue, Constant, SymbolValue)):
+                return self.call_in_graph("call_function", function, [a, b])
+            raise Break(f"{sign} of a tensor and a {type(other).__name__}")
+        if isinstance(a, SequenceValue) and isinstance(b, SequenceValue):
+            if (a.cls is list) != (b.cls is list):
+                if sign in ("==", "!="):
+                    return Constant(sign == "!=")
+                raise Break("sequences of different types are compared")
+            return self._compare_sequences(sign, a, b)
+        if isinstance(a, DequeValue) and isinstance(b, DequeValue):
+            return self._compare_sequences(sign, a, b)
+        if sign in ("==", "!="):
+            return self._equality(sign, a, b)
+        if isinstance(a, SetValue) and isinstance(b, SetValue):
+            return Constant(function(set(a.items), set(b.items)))
+        for x, method, y in ((a, f"__{name}__", b), (b, f"__{reflected}__", a)):
+            result = self.call_method_named(x, method, [y])
+            if result is not None and not self.is_not_implemented(result):
+                return result
+        raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
+
+    def _compare_sequences(self, sign: str, a: SequenceValue, b: SequenceValue) -> Value:
+        if sign in ("==", "!=") and len(a.items) != len(b.items):
+            return Constant(sign == "!=")
+        for x, y in zip(a.items, b.items):
+            x, y = self.real(x), self.real(y)
+            if not self.is_or_equals(x, y):
+                return Constant(sign == "!=") if sign in ("==", "!=") else self.compare(sign, x, y)
+        return fold(COMPARE[sign][2], len(a.items), len(b.items))
+
+    def _equality(self, sign: str, a: Value, b: Value) -> Value:
+        equal: bool | None = None
+        if isinstance(a, IdValue) and isinstance(b, IdValue):
+            return Constant((a.of is b.of) == (sign == "=="))
+        if isinstance(a, DictValue) and isinstance(b, DictValue):
+            equal = a.items.keys() == b.items.keys() and all(self.is_or_equals(v, b.items[k][1]) for k, (_, v) in list(a.items.items()))
+        elif isinstance(a, SetValue) and isinstance(b, SetValue):
+            equal = a.items.keys() == b.items.keys()
+        elif isinstance(a, (ObjectValue, ExceptionValue)) or isinstance(b, (ObjectValue, ExceptionValue)):
+            for x, y in ((a, b), (b, a)):
+                if sign == "!=":
+                    result = self.call_method_named(x, "__ne__", [y])
+                    if result is not None and not self.is_not_implemented(result):
+                        return result
+                result = self.call_method_named(x, "__eq__", [y])
+                if result is not None and not self.is_not_implemented(result):
+                    return result if sign == "==" else Constant(not self.truth(result))
+            equal = a is b
+            self.note_identity(a, b)
+        elif isinstance(a, SliceValue) and isinstance(b, SliceValue):
+            equal = all(self.truth(self.compare("==", x, y)) for x, y in zip(a.parts, b.parts))
+        elif type(a) is not type(b) and isinstance(a, _WITHOUT_METHODS) and isinstance(b, _WITHOUT_METHODS):
+            equal = False
+        elif isinstance(a, FunctionValue) and isinstance(b, FunctionValue):
+            equal = a is b
+            self.note_identity(a, b)
+        if equal is None:
+            raise Break(f"{sign} of a {type(a).__name__} and a {type(b).__name__}")
+        return Constant(equal == (sign == "=="))
+
+    def is_same(self, a: Value, b: Value) -> bool:
+        """a is b"""
+        a, b = self.real(a), self.real(b)
+        if a is b:
+            return True
+        if isinstance(a, TensorValue) and isinstance(b, TensorValue) and (a.may_exist or b.may_exist):
+            raise Break("whether a gradient is another tensor")
+        a, b = self.plain(a), self.plain(b)
+        if isinstance(a, Opaque) and isinstance(b, Opaque):
+            for value in (a, b):
+                self.guards.check(CHECK_IS, value.source, value.obj)
+            return a.obj is b.obj
+        if isinstance(a, Constant) and isinstance(b, Constant):
+            if a.value is b.value:
+                return True
+            singletons = (type(None), bool, type(Ellipsis), type, type(NotImplemented), _C.dtype)
+            if isinstance(a.value, singletons) or isinstance(b.value, singletons) or type(a.value) is not type(b.value):
+                return False
+            if self.is_folded(a) and a.value != b.value:
+                return False
+            raise Break("the identity of immutable objects")
+        if isinstance(a, Constant) or isinstance(b, Constant):
+            other = b if isinstance(a, Constant) else a
+            if isinstance(other, (BuiltinMethod, MethodValue)):
+                return False
+            return False
+        if isinstance(a, (BuiltinMethod, MethodValue)) or isinstance(b, (BuiltinMethod, MethodValue)):
+            return False
+        if isinstance(a, SliceValue) or isinstance(b, SliceValue):
+            raise Break("the identity of a slice")
+        self.note_identity(a, b)
+        return False
+
+    def note_identity(self, *values: Value) -> None:
+        """Existing objects whose identity decides: different ones must not be one object in a later call."""
+        if all(v.source is not None and not isinstance(v, (Constant, SymbolValue, FloatValue)) for v in values):
+            self.compared.update((id(v), v) for v in values)
+
+    def is_or_equals(self, a: Value, b: Value) -> bool:
+        """a is b or a == b, as containers compare their elements."""
+        a, b = self.real(a), self.real(b)
+        if a is b:
+            return True
+        self.note_identity(a, b)
+        a, b = (self.plain(v) if isinstance(v, FloatValue) else v for v in (a, b))
+        if all(isinstance(v, Constant) and isinstance(v.value, (float, complex)) and v.value != v.value for v in (a, b)):
+            raise Break("whether two NaN are one object")
+        return self.truth(self.compare("==", a, b))
+
+
+def _compares_by_identity(a: Any, b: Any) -> bool:
+    return any(type(x).__eq__ is object.__eq__ and not isinstance(x, Tensor) for x in (a, b))
