@@ -6,6 +6,7 @@ import contextlib
 import dataclasses
 import itertools
 import math
+import os
 from collections.abc import Callable, Iterator, Sequence
 
 from .. import _C
@@ -48,12 +49,15 @@ class DeviceMesh:
         mesh_dim_names: names of the dimensions.
     """
 
-    def __init__(self, device_type: str, mesh, *, mesh_dim_names: Sequence[str] | None = None, _groups=None):
+    def __init__(self, device_type: str, mesh, *, mesh_dim_names: Sequence[str] | None = None, _groups=None, _strides=None):
         nested = mesh.tolist() if hasattr(mesh, "tolist") else [mesh] if isinstance(mesh, int) else list(mesh)
         self.device_type = device_type
         self.mesh_dim_names = None if mesh_dim_names is None else tuple(mesh_dim_names)
         self._nested, self.shape = nested, _shape_of(nested)
         self._ranks = list(_flat(nested))
+        # By dimension: the distance of neighbours in the mesh of which this is a part; several after _flatten(), none
+        # for one rank.
+        self._strides: tuple[tuple[int, ...], ...] = _strides or contiguous_strides(self.shape)
         if len(self._ranks) != math.prod(self.shape):
             raise ValueError(f"[DeviceMesh] expected lists of equal length, got {nested}")
         if len(set(self._ranks)) != len(self._ranks):
@@ -108,7 +112,7 @@ class DeviceMesh:
     @property
     def mesh(self) -> _C.Tensor:
         """The global ranks in a tensor on the CPU."""
-        return _C.tensor(self._nested, device="cpu")
+        return _C.tensor(self._nested, dtype=_C.int32, device="cpu")
 
     @property
     def ndim(self) -> int:
@@ -180,8 +184,8 @@ class DeviceMesh:
             dim = dims[depth]
             return [part(depth + 1, [*position[:dim], k, *position[dim + 1 :]]) for k in range(self.shape[dim])]
 
-        groups = [self._groups[dim] for dim in dims]
-        result = DeviceMesh(self.device_type, part(0, own), mesh_dim_names=names, _groups=groups)
+        groups, strides = [self._groups[dim] for dim in dims], tuple(self._strides[dim] for dim in dims)
+        result = DeviceMesh(self.device_type, part(0, own), mesh_dim_names=names, _groups=groups, _strides=strides)
         result._parent = self if self._parent is None else self._parent
         return result
 
@@ -189,10 +193,12 @@ class DeviceMesh:
         """Returns a mesh of one dimension with the same ranks. All ranks of the default group must call it."""
         name = mesh_dim_name or "_".join(self.mesh_dim_names or ["flat"])
         if self.ndim == 1:
-            return DeviceMesh(self.device_type, self._ranks, mesh_dim_names=[name], _groups=self._groups)
+            return DeviceMesh(self.device_type, self._ranks, mesh_dim_names=[name], _groups=self._groups, _strides=self._strides)
         group = new_group(self._ranks, group_desc=f"mesh_{name}", sort_ranks=False, use_local_synchronization=True)
         groups = [None if _rank_not_in_group(group) else group]
-        return DeviceMesh(self.device_type, self._ranks, mesh_dim_names=[name], _groups=groups)
+        sizes_and_strides = [(n, s[0]) for n, s in zip(self.shape, self._strides, strict=True) if s]
+        strides = (_coalesced(sizes_and_strides),)
+        return DeviceMesh(self.device_type, self._ranks, mesh_dim_names=[name], _groups=groups, _strides=strides)
 
     @staticmethod
     def from_group(
@@ -230,9 +236,29 @@ class DeviceMesh:
         return self.device_type, self.shape, tuple(self._ranks), self.mesh_dim_names
 
     def __repr__(self) -> str:
-        names = self.mesh_dim_names or range(self.ndim)
-        shape = ", ".join(f"{name}={n}" for name, n in zip(names, self.shape, strict=True))
-        return f"DeviceMesh(({shape}), device: '{self.device_type}', ranks: {self._ranks})"
+        names = self.mesh_dim_names
+        shape = f"({', '.join(f'{name}={n}' for name, n in zip(names, self.shape, strict=True))})" if names else self.shape
+        strides = tuple(s[0] if len(s) == 1 else s for s in self._strides)
+        mesh = f", Mesh: {self._nested}" if os.environ.get("TORCH_DISTRIBUTED_DEBUG") == "DETAIL" else ""
+        return f"DeviceMesh({shape}, '{self.device_type}', stride={strides}{mesh})"
+
+
+def contiguous_strides(shape: tuple[int, ...]) -> tuple[tuple[int, ...], ...]:
+    """The strides of a mesh that is part of no other."""
+    return tuple(_coalesced([(n, math.prod(shape[dim + 1 :]))]) for dim, n in enumerate(shape))
+
+
+def _coalesced(sizes_and_strides: list[tuple[int, int]]) -> tuple[int, ...]:
+    """The strides of one dimension that visits the given ones in order, with as few as possible."""
+    result: list[tuple[int, int]] = []
+    for size, stride in sizes_and_strides:
+        if size == 1:
+            continue
+        if result and result[-1][1] == size * stride:
+            result[-1] = (result[-1][0] * size, stride)
+        else:
+            result.append((size, stride))
+    return tuple(stride for _, stride in result)
 
 
 def _flat(nested) -> Iterator[int]:

@@ -12,7 +12,7 @@ from urllib.parse import urlsplit
 
 from .. import _C, _connection
 from . import _serving
-from ._device_mesh import DeviceMesh, Member, check_names
+from ._device_mesh import DeviceMesh, Member, check_names, contiguous_strides
 from ._world import default_pg_timeout
 
 _numbers = itertools.count(1)  # of the groups that this process formed
@@ -58,6 +58,7 @@ class EngineMesh(DeviceMesh):
         self._engines = engines
         self._ranks = list(range(math.prod(shape)))
         self._nested = self._nest(self._ranks, self.shape)
+        self._strides = contiguous_strides(self.shape)
         self._groups = []
         self._own_members = self._form_members()
 

@@ -23,6 +23,14 @@ def two_dimensions(rank: int, size: int) -> dict:
     assert tp.get_group() is mesh.get_group("tp") and mesh["dp", "tp"] is mesh
     assert mesh["tp", "dp"].mesh.tolist() == [[0, 2], [1, 3]]
     flat = mesh._flatten("all")
+    assert mesh.mesh.dtype == torch.int32
+    assert [repr(m) for m in (mesh, tp, mesh["dp"], mesh["tp", "dp"], flat)] == [
+        "DeviceMesh((dp=2, tp=2), 'cpu', stride=(2, 1))",
+        "DeviceMesh((tp=2), 'cpu', stride=(1,))",
+        "DeviceMesh((dp=2), 'cpu', stride=(2,))",
+        "DeviceMesh((tp=2, dp=2), 'cpu', stride=(1, 2))",
+        "DeviceMesh((all=4), 'cpu', stride=(1,))",
+    ]
     try:
         mesh.get_group()
     except RuntimeError as error:
