@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Callable, Dict, Final, List, Optional, Tuple, Union  # noqa: UP035 - TorchScript's names
 
 from .jit import _overload, _overload_method, export, ignore, is_scripting, unused
 from .jit import isinstance as _isinstance
 from .jit.annotations import BroadcastingList1, BroadcastingList2, BroadcastingList3
 
 __all__ = [
-    "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Final", "boolean_dispatch", "export", "ignore", "is_scripting",
-    "unused",
+    "Any", "BroadcastingList1", "BroadcastingList2", "BroadcastingList3", "Callable", "Dict", "Final", "List", "Optional", "Tuple",
+    "Union", "boolean_dispatch", "export", "ignore", "is_scripting", "unused",
 ]  # fmt: skip
 
 _copy_to_script_wrapper = _drop = export

@@ -318,6 +318,12 @@ def detach_(self: Tensor) -> Tensor:
 
 
 @_method
+def _is_view(self: Tensor) -> bool:
+    """Whether the tensor is a view of another one for autograd: whether it has a ``_base``."""
+    return self._base is not None
+
+
+@_method
 def retain_grad(self: Tensor) -> None:
     """Makes backward passes store ``.grad`` for this tensor although it is not a leaf."""
     _C.retain_grad(self)

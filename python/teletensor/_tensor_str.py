@@ -113,19 +113,16 @@ def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) ->
     return "[" + ("," + "\n" * (len(shape) - 1) + " " * (indent + 1)).join(parts) + "]"
 
 
-def _names(tensor: _C.Tensor) -> tuple[str, str, str]:
-    """The text before the values, its last line, and the text after the values, for parameters and users' subclasses.
-    """
+def _names(tensor: _C.Tensor) -> tuple[str, str]:
+    """The text before and after the values, for parameters and users' subclasses."""
     kind = type(tensor)
     if kind.__name__ == "Parameter":
-        return "Parameter containing:\n", "tensor(", ")"
+        return "tensor(", ")"
     if kind is _C.Tensor or kind.__module__.partition(".")[0] == "teletensor":  # as_torch changes Tensor's module
-        return "", "tensor(", ")"
-    if "_parameter_type" in tensor.__dict__:
-        return "", f"Parameter({kind.__name__}(", "))"
-    if any(base.__name__ == "Parameter" for base in kind.__mro__):
-        return "Parameter containing:\n", f"Parameter({kind.__name__}(", "))"
-    return "", f"{kind.__name__}(", ")"
+        return "tensor(", ")"
+    if "_parameter_type" in tensor.__dict__ or any(base.__name__ == "Parameter" for base in kind.__mro__):
+        return f"Parameter({kind.__name__}(", "))"
+    return f"{kind.__name__}(", ")"
 
 
 def read(tensor: _C.Tensor, *, summarize: bool) -> Any:
@@ -191,7 +188,7 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
 
     If ``contents`` is given, it replaces the values, which are then not read.
     """
-    prefix, name, end = _names(tensor)
+    name, end = _names(tensor)
     indent = len(name)
     suffixes = []
     if tensor.device.type != "cpu":
@@ -215,7 +212,7 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    return prefix + name + ", ".join([body, *suffixes]) + end
+    return name + ", ".join([body, *suffixes]) + end
 
 
 def _str_intern(inp: _C.Tensor, *, tensor_contents: str | None = None) -> str:

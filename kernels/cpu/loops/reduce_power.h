@@ -45,7 +45,8 @@ struct ExpTotal {
     if (!(to > largest) && to == to) return;
     const T before = shift();
     largest = to;
-    sum *= std::exp(static_cast<double>(before) - static_cast<double>(shift()));
+    // Before the first element, the exponential may be infinite.
+    if (sum != 0) sum *= std::exp(static_cast<double>(before) - static_cast<double>(shift()));
   }
 };
 

@@ -124,6 +124,8 @@ class Function:
             else:
                 with _active_profile.operator_range(cls.__name__):
                     result = cls._run_forward(ctx, args)
+        for output in result if isinstance(result, (tuple, list)) else (result,):
+            cls._drop_history(ctx, output, args)
         ctx._finish_forward()
         if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
             return result, ctx
@@ -155,6 +157,17 @@ class Function:
     @staticmethod
     def _is_differentiable(ctx: FunctionCtx, output) -> bool:
         return isinstance(output, Tensor) and (output.is_floating_point() or output.is_complex()) and output._handle not in ctx._constant
+
+    @staticmethod
+    def _drop_history(ctx: FunctionCtx, output, args) -> None:
+        """Detaches an output that forward recorded under enable_grad(): its gradient is computed by backward alone.
+
+        The object stays the same, so that one that forward has saved is the recorded output, as in PyTorch.
+        """
+        if not isinstance(output, Tensor) or not output.requires_grad or any(output is a for a in args):
+            return
+        if output._handle not in ctx._constant or output._base is None:
+            _C.detach_in_place(output)
 
     @staticmethod
     def _detach_if_input(ctx: FunctionCtx, value, args):

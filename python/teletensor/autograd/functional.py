@@ -32,6 +32,51 @@ def _several(function: str, outputs) -> tuple[tuple[Tensor, ...], bool]:
     return found, many
 
 
+def _as_tuple(inp, arg_name: str, fn_name: str) -> tuple[bool, tuple]:
+    """Whether an argument is a tuple, and its tensors as a tuple."""
+    many = isinstance(inp, tuple)
+    given = inp if many else (inp,)
+    for i, each in enumerate(given):
+        if not isinstance(each, Tensor):
+            place = f"value at index {i}" if many else f"given {arg_name}"
+            raise TypeError(
+                f"The {arg_name} given to {fn_name} must be either a Tensor or a tuple of Tensors but the {place} has type {type(each)}."
+            )
+    return many, given
+
+
+def _tuple_postprocess(res, to_unpack):
+    """The result without the tuples around it, and around its elements, for which `to_unpack` has False."""
+    outer, inner = to_unpack if isinstance(to_unpack, tuple) else (to_unpack, True)
+    res = res if inner else tuple(each[0] for each in res)
+    return res if outer else res[0]
+
+
+def _grad_postprocess(inputs, create_graph: bool):
+    """The tensors, detached unless the graph is kept."""
+    if isinstance(inputs, Tensor):
+        return inputs if create_graph else inputs.detach()
+    return tuple(_grad_postprocess(each, create_graph) for each in inputs)
+
+
+def _construct_standard_basis_for(tensors: tuple[Tensor, ...], tensor_numels: tuple[int, ...]) -> tuple[Tensor, ...]:
+    """The identity matrix of sum(tensor_numels) rows as blocks of columns, one per tensor, with its dtype and device.
+
+    Libraries import it to compute Jacobians of several outputs.
+    """
+    if len(tensors) != len(tensor_numels) or not tensors:
+        raise AssertionError(
+            f"[_construct_standard_basis_for] expected one size per tensor, and a tensor, got {len(tensors)} tensors and "
+            f"{len(tensor_numels)} sizes"
+        )
+    blocks = tuple(t.new_zeros(sum(tensor_numels), n) for t, n in zip(tensors, tensor_numels))
+    row = 0
+    for block, n in zip(blocks, tensor_numels):
+        block.diagonal(-row).fill_(1)
+        row += n
+    return blocks
+
+
 def _reject_strict(name: str, strict: bool) -> None:
     """Refuses `strict` where it would ask whether a gradient depends on an input: a gradient with create_graph=True always
     requires grad, and its derivative is zero if it does not.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import weakref
 from typing import Any, Callable
 
@@ -53,7 +54,7 @@ class Node:
     @classmethod
     def _of(cls, node: Any, tensor: Tensor | None = None) -> Node:
         """The object of a node of the client's graph, which the tensor's graph contains."""
-        self = cls.__new__(cls)
+        self = _node_class(node.name()).__new__(_node_class(node.name()))
         self._node = node
         self._tensor = (lambda: None) if tensor is None else weakref.ref(tensor)
         return self
@@ -137,6 +138,12 @@ class Node:
 
     def __repr__(self) -> str:
         return f"<{self.name()} object at {self._node.key():#x}>"
+
+
+@functools.cache
+def _node_class(name: str) -> type[Node]:
+    """The class of the nodes of an operation, whose name programs that draw graphs read."""
+    return type(name, (Node,), {})
 
 
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:

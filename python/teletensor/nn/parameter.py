@@ -49,6 +49,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
     def __init__(self, *args, **kwargs):
         pass
 
+    def __repr__(self) -> str:
+        return "Parameter containing:\n" + super().__repr__()
+
     def __deepcopy__(self, memo: dict) -> Parameter:
         if id(self) not in memo:
             memo[id(self)] = type(self)(self.detach().clone(), self.requires_grad)

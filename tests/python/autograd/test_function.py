@@ -110,3 +110,54 @@ def test_a_once_differentiable_function_is_not_differentiated_twice(torch):
     assert torch.autograd.grad(first.sum(), x)[0].tolist() == [4]
     (Double.apply(x) ** 2).sum().backward()
     assert x.grad.tolist() == [8]
+
+
+def test_outputs_that_forward_has_recorded_get_their_gradients_from_backward_alone(torch):
+    received = []
+
+    def forward(ctx, x, y):
+        with torch.enable_grad():
+            recorded, leaf = y * 5, x.detach().requires_grad_()
+            of_leaf = leaf * leaf
+        constant = of_leaf.exp()
+        ctx.mark_non_differentiable(constant)
+        return (x * 2).detach().requires_grad_(), y * 3, recorded, leaf, of_leaf, constant
+
+    def backward(ctx, *gradients):
+        received.extend(g.tolist() for g in gradients)
+        return sum(gradients[:5]), gradients[1]
+
+    x, y = (torch.tensor(v, requires_grad=True) for v in ([1.0, 2.0], [3.0, 4.0]))
+    outputs = make(torch, forward, backward).apply(x, y)
+    assert [(o.requires_grad, o.is_leaf) for o in outputs] == [(True, False)] * 5 + [(False, True)]
+    sum((i * o).sum() for i, o in enumerate(outputs, 1)).backward()
+    assert received == [[1, 1], [2, 2], [3, 3], [4, 4], [5, 5], [0, 0]]
+    assert x.grad.tolist() == [15, 15] and y.grad.tolist() == [2, 2]
+
+
+@pytest.mark.parametrize("enabled", [True, False])
+def test_outputs_that_forward_has_recorded_require_no_gradient_if_nothing_is_recorded(torch, enabled):
+    weight = torch.ones(2, requires_grad=True)
+
+    def forward(ctx, x):
+        with torch.enable_grad():
+            return weight * x
+
+    x = torch.ones(2, requires_grad=not enabled)
+    with torch.set_grad_enabled(enabled):
+        output = make(torch, forward, lambda ctx, g: g).apply(x)
+    assert not output.requires_grad and output.grad_fn is None
+
+
+def test_a_saved_output_that_forward_has_recorded_is_differentiated_through_the_function(torch):
+    def forward(ctx, x):
+        with torch.enable_grad():
+            output = x.detach().requires_grad_().exp()
+        ctx.save_for_backward(output)
+        return output
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    function = make(torch, forward, lambda ctx, g: g * ctx.saved_tensors[0])
+    (first,) = torch.autograd.grad(function.apply(x).sum(), x, create_graph=True)
+    (second,) = torch.autograd.grad(first.sum(), x)
+    assert torch.allclose(second, x.exp())

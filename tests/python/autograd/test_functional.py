@@ -95,3 +95,28 @@ def test_refused_vectors_and_functions(torch):
         functional.jacobian(lambda a: 3.0, a)
     with pytest.raises(TypeError):
         functional.vjp(torch.sin, a, 3.0)
+
+
+def test_standard_basis_for_several_tensors(torch):
+    from teletensor.autograd.functional import _construct_standard_basis_for
+
+    tensors = torch.zeros(1), torch.zeros(2, dtype=torch.float64), torch.zeros(1)
+    blocks = _construct_standard_basis_for(tensors, (1, 2, 1))
+    assert [b.dtype for b in blocks] == [t.dtype for t in tensors]
+    assert torch.cat([b.double() for b in blocks], 1).tolist() == torch.eye(4).tolist()
+    with pytest.raises(AssertionError, match="expected one size per tensor"):
+        _construct_standard_basis_for(tensors, (1,))
+
+
+def test_helpers_that_libraries_import(torch):
+    from teletensor.autograd.functional import _as_tuple, _grad_postprocess, _tuple_postprocess
+
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    assert _as_tuple(x, "inputs", "vjp")[0] is False and _as_tuple((x, y), "inputs", "vjp")[0] is True
+    assert _as_tuple(x, "inputs", "vjp")[1][0] is x
+    assert [_tuple_postprocess(((1,), (2,)), u) for u in (True, False, (True, False), (False, False))] == [((1,), (2,)), (1,), (1, 2), 1]
+    with pytest.raises(TypeError, match="The inputs given to vjp must be either a Tensor or a tuple of Tensors"):
+        _as_tuple((x, 1), "inputs", "vjp")
+    kept, detached = _grad_postprocess((y, (y,)), True), _grad_postprocess((y, (y,)), False)
+    assert kept[1][0] is y and not detached[0].requires_grad and not detached[1][0].requires_grad

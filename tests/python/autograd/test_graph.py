@@ -64,3 +64,15 @@ def test_hooks_of_nodes(torch):
 def test_output_numbers(torch):
     x = torch.ones(3, requires_grad=True)
     assert [t.output_nr for t in (x, torch.ones(1), *torch.unbind(x * 1))] == [0, 0, 0, 1, 2]
+
+
+def test_the_class_of_a_node_has_the_name_of_the_operation(torch):
+    x = torch.ones(3, requires_grad=True)
+    node = (x * 2).grad_fn
+    assert type(node).__name__ == "MulBackward0" and type(node) is type((x * 3).grad_fn)
+    assert isinstance(node, torch.autograd.graph.Node) and type(node.next_functions[0][0]).__name__ == "AccumulateGrad"
+
+
+def test_views_of_tensors(torch):
+    x = torch.ones(3, 2)
+    assert [t._is_view() for t in (x, x[0], x.t().reshape(2, 3), x.detach(), x * 2)] == [False, True, True, False, False]

@@ -493,3 +493,15 @@ def test_errors_name_dimensions_of_an_entry(torch):
         torch.vmap(lambda r: r, out_dims=2)(x)
     with pytest.raises((RuntimeError, ValueError)):
         torch.vmap(lambda r: r @ torch.ones(4))(x)
+
+
+def test_the_older_name_of_vmap_passes_none_through(torch):
+    from teletensor._vmap_internals import _vmap, vmap
+
+    x = torch.arange(6.0).view(2, 3)
+    assert _vmap(lambda row: row.sum())(x).tolist() == [3, 12]
+    none, doubled = _vmap(lambda row: (None, row * 2), allow_none_pass_through=True)(x)
+    assert none is None and doubled.tolist() == (2 * x).tolist()
+    assert _vmap(lambda row: (None,), allow_none_pass_through=True)(x) == (None,)
+    with pytest.warns(FutureWarning, match="Please use `torch.vmap`"):
+        assert vmap(lambda row: row.sum())(x).tolist() == [3, 12]

@@ -243,3 +243,14 @@ def test_view_as_dtype_of_incompatible_size(torch):
         torch.ones(4, 6)[:, 1:5].view(torch.float64)
     with pytest.raises(RuntimeError, match=r"self.dim\(\) cannot be 0"):
         torch.tensor(1.0).view(torch.uint8)
+
+
+def test_text_of_parameters(torch):
+    class Weight(torch.nn.Parameter):
+        pass
+
+    p, w = torch.nn.Parameter(torch.ones(1)), Weight(torch.ones(1))
+    assert repr(p) == "Parameter containing:\ntensor([1.], requires_grad=True)"
+    assert torch.Tensor.__repr__(p) == "tensor([1.], requires_grad=True)"
+    assert repr(w) == "Parameter containing:\nParameter(Weight([1.], requires_grad=True))"
+    assert torch.Tensor.__repr__(w) == "Parameter(Weight([1.], requires_grad=True))"
