@@ -107,6 +107,10 @@ Tensor Tensor::to(const TensorOptions& options) const {
 
 Tensor Tensor::copy_(const Operand& source) const {
   const tt::Arg& arg = source.arg();
+  if (arg.kind == tt::Arg::Kind::kTensor && arg.tensor->sizes.size() > meta().sizes.size()) {
+    throw RuntimeError("[copy_] output with shape " + tt::to_string(meta().sizes) +
+                       " doesn't match the shape of the source, " + tt::to_string(arg.tensor->sizes));
+  }
   if (arg.kind == tt::Arg::Kind::kTensor && arg.tensor->device != meta().device) {
     const auto* handle = static_cast<const tt::client::Handle*>(arg.tensor);
     const Tensor given(tt::client::Tensor(const_cast<tt::client::Handle*>(handle)));

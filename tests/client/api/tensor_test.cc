@@ -107,6 +107,15 @@ TEST_F(Api, Indexing) {
   EXPECT_EQ(numbers[2][1], 9);
 }
 
+TEST_F(Api, CopiesKeepTheShape) {
+  const Tensor x = zeros(3);
+  x.copy_(tensor({1., 2., 3.}));
+  EXPECT_THAT(floats(x), ElementsAre(1, 2, 3));
+  EXPECT_THAT(message_of<RuntimeError>([&] { x.copy_(ones({1, 3})); }), HasSubstr("output with shape [3]"));
+  x.index_put_({Slice()}, ones({1, 3}));  // drops leading dimensions of size 1
+  EXPECT_THAT(floats(x), ElementsAre(1, 1, 1));
+}
+
 TEST_F(Api, Gradients) {
   const Tensor w = tensor({2., 3.}, requires_grad()), x = tensor({5., 7.});
   (w * w * x).sum().backward();

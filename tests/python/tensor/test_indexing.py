@@ -130,3 +130,20 @@ def test_a_second_ellipsis(torch):
             x[index]
         with pytest.raises(IndexError):
             x[index] = 1
+
+
+def test_copies_keep_the_shape(torch):
+    """`copy_()` and in-place operators refuse sources with more dimensions; assignments drop leading ones of size 1."""
+    x = torch.zeros(3)
+    for write in (
+        lambda: x.copy_(torch.ones(1, 3)),
+        lambda: x.eq_(torch.ones(1, 3)),
+        lambda: x[0].copy_(torch.ones(1)),
+        lambda: torch.zeros((), dtype=torch.bool).logical_or_(torch.ones(1, dtype=torch.bool)),
+    ):
+        with pytest.raises(RuntimeError, match=r"output with shape \[3?\] doesn't match the broadcast shape \[1(, 3)?\]"):
+            write()
+    with pytest.raises(RuntimeError, match=r"shape \[1, 3\] doesn't match the broadcast shape \[2, 5, 3\]"):
+        torch.zeros(1, 3).copy_(torch.ones(2, 5, 3))
+    x[:] = torch.ones(1, 1, 3)
+    assert x.tolist() == [1, 1, 1]
