@@ -12,6 +12,7 @@ namespace {
 constexpr std::chrono::milliseconds kPoll{50};
 // How often the holder of a turn compares itself with those that wait, which takes a lock of the engine.
 constexpr std::chrono::microseconds kOfferInterval{100};
+constexpr auto kShortNanoseconds = static_cast<uint64_t>(std::chrono::nanoseconds(FairQueue::kShort).count());
 
 void raise(std::atomic<uint64_t>& value, uint64_t to) {
   uint64_t before = value.load(std::memory_order_relaxed);
@@ -30,30 +31,33 @@ bool FairQueue::try_take() {
 }
 
 // Sequentially consistent with take(): either this thread sees the waiting one, or that one the free turn.
-void FairQueue::give() {
-  free_.fetch_add(1);
-  if (waiting_.load() == 0) return;
+void FairQueue::give(TurnKind turn) {
+  if (turn == TurnKind::kCore) {
+    free_.fetch_add(1);
+    if (waiting_.load() == 0) return;
+  }
   MutexLock lock(mutex_);
+  if (turn == TurnKind::kExtra) extra_is_taken_ = false;
   grant();
 }
 
-bool FairQueue::take(const Share& share, const Flow& flow, uint64_t start) {
-  if (waiting_.load(std::memory_order_relaxed) == 0 && try_take()) return true;
+FairQueue::TurnKind FairQueue::take(const Share& share, const Flow& flow, uint64_t start) {
+  if (waiting_.load(std::memory_order_relaxed) == 0 && try_take()) return TurnKind::kCore;
   Waiter waiter{&flow, &share, start, Clock::now()};
   MutexLock lock(mutex_);
   waiters_.push_back(&waiter);
   waiting_.fetch_add(1);
   publish();
   grant();
-  while (!waiter.has_turn && !cancel_requested()) {
+  while (waiter.turn == TurnKind::kNone && !cancel_requested()) {
     waiter.granted.wait_for(mutex_, kPoll);
     grant();
   }
-  if (waiter.has_turn) return true;
+  if (waiter.turn != TurnKind::kNone) return waiter.turn;
   waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
   waiting_.fetch_sub(1);
   publish();
-  return false;
+  return TurnKind::kNone;
 }
 
 // A batch share that has waited for long counts as interactive.
@@ -79,11 +83,11 @@ FairQueue::Waiter* FairQueue::first(Clock::time_point now) const {
 
 // Of the share that is next, so that short frames do not take more than its part.
 FairQueue::Waiter* FairQueue::first_short(Clock::time_point now) const {
-  constexpr auto kLimit = static_cast<uint64_t>(std::chrono::nanoseconds(kShort).count());
   const Waiter* const next = first(now);
   Waiter* found = nullptr;
   for (Waiter* const waiter : waiters_) {
-    if (waiter->share != next->share || waiter->flow->last_.load(std::memory_order_relaxed) >= kLimit) continue;
+    if (waiter->share != next->share || waiter->flow->last_.load(std::memory_order_relaxed) >= kShortNanoseconds)
+      continue;
     if (found == nullptr || precedes(*waiter, *found, now)) found = waiter;
   }
   return found;
@@ -91,16 +95,18 @@ FairQueue::Waiter* FairQueue::first_short(Clock::time_point now) const {
 
 // Gives free turns to waiting threads.
 void FairQueue::grant() {
-  const auto give_to = [this](Waiter* next) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  const auto give_to = [this](Waiter* next, TurnKind turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
     waiters_.erase(std::find(waiters_.begin(), waiters_.end(), next));
     waiting_.fetch_sub(1);
-    next->has_turn = true;
+    next->turn = turn;
     next->granted.notify_one();
   };
-  while (!waiters_.empty() && try_take()) give_to(first(Clock::now()));
-  if (int64_t none = 0; !waiters_.empty() && free_.load() == none) {
-    Waiter* const next = first_short(Clock::now());
-    if (next != nullptr && free_.compare_exchange_strong(none, -1)) give_to(next);
+  while (!waiters_.empty() && try_take()) give_to(first(Clock::now()), TurnKind::kCore);
+  if (!waiters_.empty() && !extra_is_taken_) {
+    if (Waiter* const next = first_short(Clock::now())) {
+      extra_is_taken_ = true;
+      give_to(next, TurnKind::kExtra);
+    }
   }
   publish();
 }
@@ -138,9 +144,8 @@ Turn::Turn(FairQueue* queue, Share* share, Flow* flow) : queue_(queue), share_(s
 
 Turn::~Turn() {
   if (queue_ == nullptr) return;
-  const bool had_turn = has_turn_;
   end();
-  if (had_turn) flow_->last_.store(charged_ns_, std::memory_order_relaxed);
+  if (had_turn_) flow_->last_.store(charged_ns_, std::memory_order_relaxed);
 }
 
 void Turn::begin() {
@@ -150,15 +155,16 @@ void Turn::begin() {
   start_ = share_->finish_.load(std::memory_order_relaxed);
   const uint64_t start_of_flow = flow_->finish_.load(std::memory_order_relaxed);
   if (queue_->waiting() == 0 && queue_->try_take()) {
-    has_turn_ = true;
+    turn_ = FairQueue::TurnKind::kCore;
     began_ = FairQueue::Clock::now();
   } else {
     const Cancellation::Pause pause;  // does not count towards the frame's time limit
     const auto asked = FairQueue::Clock::now();
-    has_turn_ = queue_->take(*share_, *flow_, start_of_flow);
+    turn_ = queue_->take(*share_, *flow_, start_of_flow);
     began_ = FairQueue::Clock::now();
     waited_ += began_ - asked;
   }
+  had_turn_ |= turn_ != FairQueue::TurnKind::kNone;
   charged_ = began_;
   raise(queue_->virtual_now_, start_);
   raise(share_->virtual_now_, start_of_flow);
@@ -169,7 +175,8 @@ void Turn::end() {
   if (queue_ == nullptr) return;
   charge(FairQueue::Clock::now());
   current_ = outer_;
-  if (std::exchange(has_turn_, false)) queue_->give();
+  const FairQueue::TurnKind turn = std::exchange(turn_, FairQueue::TurnKind::kNone);
+  if (turn != FairQueue::TurnKind::kNone) queue_->give(turn);
 }
 
 uint64_t Turn::charge(FairQueue::Clock::time_point now) {
@@ -178,6 +185,7 @@ uint64_t Turn::charge(FairQueue::Clock::time_point now) {
   charged_ = now;
   share_->used_.fetch_add(time, std::memory_order_relaxed);
   charged_ns_ += time;
+  if (charged_ns_ >= kShortNanoseconds) flow_->last_.store(charged_ns_, std::memory_order_relaxed);
   share_->finish_.fetch_add(time / std::max<uint32_t>(share_->weight(), 1), std::memory_order_relaxed);
   return flow_->finish_.fetch_add(time, std::memory_order_relaxed) + time;
 }

@@ -8,10 +8,10 @@
 //
 // The holder of a turn offers it to the waiting threads before each kernel and between blocks of long loops
 // (check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share. Kernels that
-// cannot offer it hold all turns for tens of milliseconds. Therefore one turn more than there are cores exists, for a
-// flow of the share that is next whose last frame was short (kShort).
+// cannot offer it may hold every turn for tens of milliseconds. Therefore there is one turn beside those of the cores,
+// for a flow of the share that is next whose last frame was short (kShort).
 //
-// While nobody waits, a turn costs two atomic operations and two readings of the clock per frame, and a check one load.
+// While nobody waits, a turn takes no lock, and reads the clock twice per frame; a check is one load.
 #pragma once
 
 #include <atomic>
@@ -90,19 +90,20 @@ class FairQueue {
 
  private:
   friend class Turn;
+  enum class TurnKind : uint8_t { kNone, kCore, kExtra };
   struct Waiter {
     const Flow* flow;
     const Share* share;
     uint64_t start;  // virtual time of the flow
     Clock::time_point since;
     CondVar granted;
-    bool has_turn = false;
+    TurnKind turn = TurnKind::kNone;
   };
 
   bool try_take();
-  // Waits for a turn, or until the thread's work is cancelled. Returns whether there is a turn to return.
-  bool take(const Share& share, const Flow& flow, uint64_t start);
-  void give();
+  // Waits for a turn, or until the thread's work is cancelled, and returns which one is to be returned.
+  TurnKind take(const Share& share, const Flow& flow, uint64_t start);
+  void give(TurnKind turn);
   // Whether a waiting thread should have the turn instead of its holder, a flow of `share` whose virtual time is
   // `finish`. `lasted`: how long the turn has.
   bool is_due(const Share& share, uint64_t finish, Clock::duration lasted) const;
@@ -110,17 +111,18 @@ class FairQueue {
   static uint64_t start(const Waiter& w);  // virtual time of the share
   static bool precedes(const Waiter& a, const Waiter& b, Clock::time_point now);
   Waiter* first(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The thread that should have a turn beyond those of the cores; null if there is none.
+  // The thread that should have the extra turn; null if there is none.
   Waiter* first_short(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::atomic<int64_t> free_;             // turns; -1 while there is one more than cores
+  std::atomic<int64_t> free_;             // turns of the cores
   std::atomic<uint64_t> virtual_now_{0};  // the latest start of a turn
   std::atomic<size_t> waiting_{0};
   std::atomic<uint64_t> least_start_{UINT64_MAX};  // of the waiting threads
   mutable Mutex mutex_;
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mutex_);
+  bool extra_is_taken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // The turn of this thread while the object exists. `queue` may be null: then it has no effect.
@@ -173,7 +175,8 @@ class Turn {
   Share* const share_;
   Flow* const flow_;
   Turn* const outer_;
-  bool has_turn_ = false;
+  FairQueue::TurnKind turn_ = FairQueue::TurnKind::kNone;
+  bool had_turn_ = false;
   uint64_t start_ = 0;                   // virtual time of the share
   uint64_t extra_ = 0, charged_ns_ = 0;  // nanoseconds
   FairQueue::Clock::time_point began_, charged_, next_offer_;

@@ -284,10 +284,9 @@ def copy_(self: Tensor, other, non_blocking: bool = False) -> Tensor:
     check_flags("copy_", non_blocking=non_blocking)
     if not isinstance(other, Tensor):
         other = _C.tensor(other, dtype=self.dtype)
-    if (more := other.dim() - self.dim()) > 0:  # accepted by assignments to indices
-        sizes = zip(self.shape, other.shape[more:], strict=True)
-        shape = [*other.shape[:more], *(its if own == 1 else own for own, its in sizes)]
-        raise RuntimeError(f"[copy_] output with shape {list(self.shape)} doesn't match the broadcast shape {shape}")
+    if other.dim() > self.dim():  # x[index] = y uses assign() directly, and accepts them
+        both = _C.torch.empty(self.shape, device="meta") + _C.torch.empty(other.shape, device="meta")
+        raise RuntimeError(f"[copy_] output with shape {list(self.shape)} doesn't match the broadcast shape {list(both.shape)}")
     return _C.ops.assign(self, other.to(self.device), out=self)
 
 

@@ -40,7 +40,16 @@ def _vmap(func: Callable, in_dims: Any = 0, out_dims: Any = 0, allow_none_pass_t
             places[:] = [None if r is None else next(numbers) for r in result]
             return tuple(kept)
 
-        results = _map(present, in_dims, out_dims)(*args)
-        return tuple(None if place is None else results[place] for place in places) if isinstance(results, tuple) else results
+        if not isinstance(out_dims, tuple):
+            results = _map(present, in_dims, out_dims)(*args)
+            return tuple(None if place is None else results[place] for place in places) if isinstance(results, tuple) else results
+        results = _map(present, in_dims, 0)(*args)
+        outputs = len(places) if isinstance(results, tuple) else 1
+        if len(out_dims) != outputs:
+            raise ValueError(f"vmap: `out_dims` must have one dim per output (got {outputs} outputs), got {out_dims}")
+        if not isinstance(results, tuple):
+            return results.movedim(0, out_dims[0])
+        pairs = zip(places, out_dims, strict=True)
+        return tuple(None if place is None else results[place].movedim(0, dim) for place, dim in pairs)
 
     return mapped

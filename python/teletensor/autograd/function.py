@@ -166,8 +166,11 @@ class Function:
         """
         if not isinstance(output, Tensor) or not output.requires_grad or any(output is a for a in args):
             return
-        if output._handle not in ctx._constant or output._base is None:
+        is_constant = output._handle in ctx._constant
+        if not is_constant or output._base is None:
             _C.detach_in_place(output)
+        if is_constant:
+            ctx._constant.add(output._handle)  # a detached tensor has another one
 
     @staticmethod
     def _detach_if_input(ctx: FunctionCtx, value, args):

@@ -32,8 +32,10 @@ def _several(function: str, outputs) -> tuple[tuple[Tensor, ...], bool]:
     return found, many
 
 
-def _as_tuple(inp, arg_name: str, fn_name: str) -> tuple[bool, tuple]:
-    """Whether an argument is a tuple, and its tensors as a tuple."""
+def _as_tuple(inp, arg_name: str | None = None, fn_name: str | None = None):
+    """Whether an argument is a tuple, and its tensors as a tuple. Without names only the tuple, unchecked."""
+    if arg_name is None and fn_name is None:
+        return tuple(inp) if isinstance(inp, (tuple, list)) else (inp,)
     many = isinstance(inp, tuple)
     given = inp if many else (inp,)
     for i, each in enumerate(given):

@@ -54,7 +54,8 @@ class Node:
     @classmethod
     def _of(cls, node: Any, tensor: Tensor | None = None) -> Node:
         """The object of a node of the client's graph, which the tensor's graph contains."""
-        self = _node_class(node.name()).__new__(_node_class(node.name()))
+        named = _node_class(node.name())
+        self = named.__new__(named)
         self._node = node
         self._tensor = (lambda: None) if tensor is None else weakref.ref(tensor)
         return self

@@ -348,5 +348,30 @@ TEST(FairQueueTest, ShortFramesDoNotWaitForLongKernels) {
   last.join();
 }
 
+// Short frames that always wait have the extra turn, not those of the cores, too.
+TEST(FairQueueTest, ShortFramesDoNotStarveOthers) {
+  FairQueue queue(1);
+  Share share("alice");
+  std::atomic<bool> done{false};
+  std::vector<std::thread> threads;
+  for (int t = 0; t < 4; ++t) {
+    threads.emplace_back([&] {
+      Flow flow;
+      while (!done) {
+        Turn turn(&queue, &share, &flow);
+        turn.add(milliseconds(4));
+        while (!done && queue.waiting() < 2) std::this_thread::yield();
+      }
+    });
+  }
+  wait_for_waiting(queue, 2);
+  {
+    Flow flow;
+    const Turn turn(&queue, &share, &flow);  // is not reached if it waits for ever
+    done = true;
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
 }  // namespace
 }  // namespace tt

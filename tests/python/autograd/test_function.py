@@ -119,7 +119,7 @@ def test_outputs_that_forward_has_recorded_get_their_gradients_from_backward_alo
         with torch.enable_grad():
             recorded, leaf = y * 5, x.detach().requires_grad_()
             of_leaf = leaf * leaf
-        constant = of_leaf.exp()
+            constant = of_leaf.exp()
         ctx.mark_non_differentiable(constant)
         return (x * 2).detach().requires_grad_(), y * 3, recorded, leaf, of_leaf, constant
 

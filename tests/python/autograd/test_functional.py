@@ -114,7 +114,7 @@ def test_helpers_that_libraries_import(torch):
     x = torch.ones(2, requires_grad=True)
     y = x * 2
     assert _as_tuple(x, "inputs", "vjp")[0] is False and _as_tuple((x, y), "inputs", "vjp")[0] is True
-    assert _as_tuple(x, "inputs", "vjp")[1][0] is x
+    assert _as_tuple(x, "inputs", "vjp")[1][0] is x and _as_tuple(x)[0] is x and _as_tuple([1, 2]) == (1, 2)
     assert [_tuple_postprocess(((1,), (2,)), u) for u in (True, False, (True, False), (False, False))] == [((1,), (2,)), (1,), (1, 2), 1]
     with pytest.raises(TypeError, match="The inputs given to vjp must be either a Tensor or a tuple of Tensors"):
         _as_tuple((x, 1), "inputs", "vjp")

@@ -502,6 +502,10 @@ def test_the_older_name_of_vmap_passes_none_through(torch):
     assert _vmap(lambda row: row.sum())(x).tolist() == [3, 12]
     none, doubled = _vmap(lambda row: (None, row * 2), allow_none_pass_through=True)(x)
     assert none is None and doubled.tolist() == (2 * x).tolist()
+    one, none, two = _vmap(lambda row: (row, None, row * 2), 0, (0, 0, 1), allow_none_pass_through=True)(x)
+    assert one.shape == x.shape and none is None and two.shape == x.shape[::-1] and two.tolist() == (x * 2).T.tolist()
+    with pytest.raises(ValueError, match="one dim per output"):
+        _vmap(lambda row: (row, None), 0, (0, 0, 1), allow_none_pass_through=True)(x)
     assert _vmap(lambda row: (None,), allow_none_pass_through=True)(x) == (None,)
     with pytest.warns(FutureWarning, match="Please use `torch.vmap`"):
         assert vmap(lambda row: row.sum())(x).tolist() == [3, 12]
