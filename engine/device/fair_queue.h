@@ -78,7 +78,7 @@ class FairQueue {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kQuantum{1}, kStarvation{100};
   // A frame that takes less is short.
-  static constexpr std::chrono::milliseconds kShort{10};
+  static constexpr std::chrono::milliseconds kShort{2};
 
   explicit FairQueue(size_t turns) : free_(static_cast<int64_t>(turns)) {}
   FairQueue(const FairQueue&) = delete;

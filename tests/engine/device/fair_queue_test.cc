@@ -359,7 +359,7 @@ TEST(FairQueueTest, ShortFramesDoNotStarveOthers) {
       Flow flow;
       while (!done) {
         Turn turn(&queue, &share, &flow);
-        turn.add(milliseconds(4));
+        turn.add(milliseconds(1));
         while (!done && queue.waiting() < 2) std::this_thread::yield();
       }
     });
