@@ -496,6 +496,21 @@ def sum_of_strings(compiled):
     return compiled(f)(ones())
 
 
+class Hashed:
+    def __init__(self, hash_):
+        self.hash = hash_
+
+    def __hash__(self):
+        return self.hash
+
+
+@scenario
+def hashes_of_methods(compiled):
+    numbers = [-1, 2**61 - 1, 2**61, -(2**62) - 5, -(2**63), 2**63 - 1, 2**70 + 3, hash((1.5, 2))]
+    f = compiled(lambda x, o: (x + 1, hash(o), hash((o, 1))))
+    return [f(ones(), Hashed(n)) for n in numbers]
+
+
 def seen_by(value):
     """What a scenario has seen, to compare."""
     if isinstance(value, torch.Tensor):
