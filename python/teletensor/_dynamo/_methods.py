@@ -322,7 +322,7 @@ class Methods:
             constants = [self.python_value(a) for a in args]
             if any(not isinstance(c, (int, float, str, bytes, type(None), tuple)) for c in constants):
                 raise Break("the text of an object")
-        positional, keywords = ([self.python_value(a) for a in args], {k: self.python_value(v) for k, v in kwargs.items()})
+        positional, keywords = [self.python_value(a) for a in args], {k: self.python_value(v) for k, v in kwargs.items()}
         result = fold(lambda: getattr(obj, name)(*positional, **keywords))
         if result.value is NotImplemented:
             return result

@@ -1,4 +1,4 @@
-"""Functions whose results depend on which objects are one: later calls with one object, or with two, see it as plain Python does."""
+"""Compiled functions must give the results of plain Python when arguments are one object or two equal ones."""
 
 from __future__ import annotations
 
