@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import collections
-import enum
 import functools
 import types
 from typing import Any
@@ -45,6 +44,7 @@ from ._values import (
 from ._wrap import is_namedtuple
 
 _LITERALS = (int, str, bool, bytes, type(None))
+_WITH_IDENTITY = (int, float, complex, str, bytes, range)  # of which equal objects may be different ones
 
 
 def list_iterator(items: list, position: int) -> Any:
@@ -123,8 +123,8 @@ class Code:
     def value(self, value: Value) -> str:
         """An expression for a value."""
         if isinstance(value, Constant):
-            if isinstance(value.value, enum.Enum) or type(value.value) not in _LITERALS:
-                return self.constant(value.value)
+            if value.source is not None and type(value.value) in _WITH_IDENTITY:
+                return self.read(value.source)
             return self.constant(value.value)
         if isinstance(value, Null):
             return "call_first"

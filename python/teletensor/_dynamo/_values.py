@@ -249,8 +249,9 @@ class SliceValue(Value):
 
     cls = slice
 
-    def __init__(self, parts: list[Value]) -> None:
-        self.parts = parts
+    def __init__(self, parts: list[Value], source: Source | None = None) -> None:
+        self.parts, self.source = parts, source
+        self.original: Any = None
 
 
 class CellValue(Value):

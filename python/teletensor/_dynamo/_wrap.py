@@ -177,7 +177,9 @@ class Wrapping:
             return ObjectValue(cls, obj, source)
         if cls is slice:
             check(CHECK_TYPE, source, cls)
-            return SliceValue([self.wrap(getattr(obj, n), source.attribute(n)) for n in ("start", "stop", "step")])
+            value = SliceValue([self.wrap(getattr(obj, n), source.attribute(n)) for n in ("start", "stop", "step")], source)
+            value.original = obj
+            return value
         if cls is types.FunctionType:
             return self.wrap_function(obj, source)
         if cls is types.MethodType:
