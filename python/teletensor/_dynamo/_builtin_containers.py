@@ -199,7 +199,7 @@ def _deep(ex: Any, value: Value, memo: dict[int, Value]) -> Value:
 
 
 def _count_elements(mapping, iterable):
-    """What collections.Counter calls, in Python."""
+    """collections._count_elements() in Python; Counter calls it."""
     get = mapping.get
     for element in iterable:
         mapping[element] = get(element, 0) + 1

@@ -74,6 +74,7 @@ from ._values import (
     Raised,
     SequenceValue,
     SetValue,
+    SliceValue,
     SymbolValue,
     TensorValue,
     Value,
@@ -81,6 +82,7 @@ from ._values import (
 from ._wrap import Wrapping
 
 TABLES = {(3, 11): _opcodes_311.TABLE}  # the instructions, by version of Python
+_IMMUTABLE = (FunctionValue, MethodValue, PartialValue, SliceValue)
 _MAX_STEPS = 400_000
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
@@ -283,10 +285,8 @@ class Executor(
         existing = [v for v in self.by_id.values() if v.source is not None and getattr(v, "original", None) is not None]
         groups: dict[Any, list[Source]] = {}
         for value in existing:
-            can_change = writes and not isinstance(value, (FunctionValue, MethodValue, PartialValue))
-            if not can_change and id(value) not in self.compared:
-                continue
-            if isinstance(value, SequenceValue) and value.cls is not list:
+            is_immutable = isinstance(value, _IMMUTABLE) or isinstance(value, SequenceValue) and value.cls is not list
+            if (is_immutable or not writes) and id(value) not in self.compared:
                 continue
             groups.setdefault(TensorValue if isinstance(value, TensorValue) else value.cls, []).append(value.source)
         if dict in groups:

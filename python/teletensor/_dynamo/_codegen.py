@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import collections
-import enum
 import functools
+import itertools
 import types
 from typing import Any
 
@@ -45,6 +45,7 @@ from ._values import (
 from ._wrap import is_namedtuple
 
 _LITERALS = (int, str, bool, bytes, type(None))
+_WITH_IDENTITY = (int, float, complex, str, bytes, range)  # of which equal objects may be different ones
 
 
 def list_iterator(items: list, position: int) -> Any:
@@ -54,15 +55,25 @@ def list_iterator(items: list, position: int) -> Any:
     return iterator
 
 
-def changing_iterator(container: Any, size: int, rest: list) -> Any:
-    """An iterator of the rest of a dict or set, which must not change its size meanwhile."""
-    for element in rest:
-        if len(container) != size:
-            break
-        yield element
+def message_of_change(cls: type) -> str:
+    """What iterators of a dict or set say when its size has changed."""
+    if issubclass(cls, collections.OrderedDict):
+        return "OrderedDict mutated during iteration"
+    return f"{'dictionary' if issubclass(cls, dict) else 'Set'} changed size during iteration"
+
+
+def changing_iterator(container: Any, method: str | None, size: int, keys: list, position: int) -> Any:
+    """An iterator of a set, or a view of a dict that `method` returns, which must not change its size meanwhile.
+
+    Args:
+        size, keys: those at the start of the iteration.
+        position: the number of elements that were returned.
+    """
     if len(container) != size:
-        kind = "Set" if isinstance(container, set) else "dictionary"
-        raise RuntimeError(f"{kind} changed size during iteration")
+        raise RuntimeError(message_of_change(type(container)))
+    if list(container) != keys:
+        raise RuntimeError(message_of_change(type(container)).replace("changed size", "keys changed"))
+    yield from itertools.islice(container if method is None else getattr(container, method)(), position, None)
 
 
 class Code:
@@ -123,8 +134,8 @@ class Code:
     def value(self, value: Value) -> str:
         """An expression for a value."""
         if isinstance(value, Constant):
-            if isinstance(value.value, enum.Enum) or type(value.value) not in _LITERALS:
-                return self.constant(value.value)
+            if value.source is not None and type(value.value) in _WITH_IDENTITY:
+                return self.read(value.source)
             return self.constant(value.value)
         if isinstance(value, Null):
             return "call_first"

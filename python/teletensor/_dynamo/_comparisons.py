@@ -12,7 +12,7 @@ from ._source import CHECK_IS
 from ._symbols import is_symbolic_operand
 from ._values import (
     Break,
-    BuiltinMethod,
+    BuiltValue,
     Constant,
     DequeValue,
     DictValue,
@@ -20,7 +20,6 @@ from ._values import (
     FloatValue,
     FunctionValue,
     IdValue,
-    MethodValue,
     ObjectValue,
     Opaque,
     Raised,
@@ -149,6 +148,9 @@ class Comparisons:
             return a.obj is b.obj
         if isinstance(a, Constant) and isinstance(b, Constant):
             if a.value is b.value:
+                for value in (a, b):
+                    if value.source is not None:
+                        self.guards.check(CHECK_IS, value.source, value.value)
                 return True
             singletons = (type(None), bool, type(Ellipsis), type, type(NotImplemented), _C.dtype)
             if isinstance(a.value, singletons) or isinstance(b.value, singletons) or type(a.value) is not type(b.value):
@@ -157,14 +159,13 @@ class Comparisons:
                 return False
             raise Break("the identity of immutable objects")
         if isinstance(a, Constant) or isinstance(b, Constant):
-            other = b if isinstance(a, Constant) else a
-            if isinstance(other, (BuiltinMethod, MethodValue)):
-                return False
             return False
-        if isinstance(a, (BuiltinMethod, MethodValue)) or isinstance(b, (BuiltinMethod, MethodValue)):
-            return False
-        if isinstance(a, SliceValue) or isinstance(b, SliceValue):
-            raise Break("the identity of a slice")
+        exist = [getattr(v, "original", None) is not None and v.source is not None for v in (a, b)]
+        if type(a) is type(b) and not all(exist):
+            if isinstance(a, (SequenceValue, SetValue)) and a.cls is b.cls and a.cls not in (list, set) and len(a.items) == len(b.items):
+                raise Break(f"the identity of a {a.cls.__name__} that the function makes")  # which may be an existing one
+            if any(v.source is not None and not e for v, e in zip((a, b), exist)) and not isinstance(a, BuiltValue):
+                raise Break(f"the identity of a {type(a).__name__}")
         self.note_identity(a, b)
         return False
 

@@ -59,7 +59,7 @@ for _cls in KINDS_OF_GETTERS:
 
 
 class Compared:
-    """What functools.cmp_to_key(function)(obj) returns, in Python."""
+    """The result of functools.cmp_to_key(function)(obj), in Python."""
 
     __slots__ = ("function", "obj")
     __hash__ = None  # type: ignore[assignment]

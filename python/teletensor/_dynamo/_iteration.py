@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import operator
 import types
-from collections.abc import Callable
 from typing import Any
 
 from . import _deques
 from ._attributes import _MISSING, raise_
+from ._codegen import message_of_change
 from ._values import (
     Break,
     Constant,
@@ -79,13 +80,13 @@ class Iteration:
                 raise Break("a range of many numbers")
             return self.over([Constant(c) for c in value.value], type(iter(value.value)))
         if isinstance(value, DictValue):
-            return self.over_changing(value, lambda: [k for k, _ in value.items.values()], "dictionary changed size during iteration")
+            return self.over_changing(value, DictView(value, "keys"))
         if isinstance(value, DictView):
-            return self.over_changing(value.of, value.read, "dictionary changed size during iteration")
+            return self.over_changing(value.of, value)
         if isinstance(value, SetValue) and len(value.items) > 1:
             raise Break("the order of a set")
         if isinstance(value, SetValue):
-            return self.over_changing(value, lambda: list(value.items.values()), "Set changed size during iteration")
+            return self.over_changing(value)
         if isinstance(value, (IteratorValue, GeneratorValue)):
             return value
         if isinstance(value, DequeValue):
@@ -112,18 +113,44 @@ class Iteration:
             return self.over([Constant(m) for m in value.value], type(iter([])))
         raise Break(f"iteration over a {type(value).__name__}")
 
-    def over_changing(self, value: Value, items: Callable[[], list[Value]], message: str) -> IteratorValue:
-        """An iterator over a dict or set, which must not change its size meanwhile."""
-        start, size = items(), len(value.items)
-        inner = self.over(start)
+    def over_changing(self, value: DictValue | SetValue, view: DictView | None = None) -> IteratorValue:
+        """An iterator over a set, or a view of a dict, which must not change its size meanwhile."""
+        keys, size, position = list(value.items), len(value.items), 0
+
+        def check_keys() -> None:
+            if not all(map(operator.is_, keys, value.items)):
+                raise Break("other keys of a dict or set during iteration")
 
         def advance() -> Value:
+            nonlocal size, position
+            if result.is_finished:
+                return stop()
             if len(value.items) != size:
-                return raise_(RuntimeError, message)
-            return inner.advance()
+                size = -1  # all further calls raise
+                return raise_(RuntimeError, message_of_change(value.cls))
+            check_keys()
+            if position == size:
+                result.is_finished = True
+                return stop()
+            position += 1
+            return element(keys[position - 1])
 
-        result = IteratorValue(advance, inner.rest)
-        result.remake = lambda code: f"changing_iterator({code.value(value)}, {size}, [{code.values(inner.rest())}])"
+        def element(key: Any) -> Value:
+            return value.items[key] if view is None else view.element(key)
+
+        def rest() -> list[Value]:
+            return [] if result.is_finished else [element(key) for key in keys[position:]]
+
+        def remake(code: Any) -> str:
+            names: list[Value] = []
+            if len(value.items) == size:
+                check_keys()
+                names = [value.items[key] if view is None else value.items[key][0] for key in keys]
+            method = None if view is None else view.method
+            return f"changing_iterator({code.value(value)}, {method!r}, {size}, [{code.values(names)}], {position})"
+
+        result = IteratorValue(advance, rest)
+        result.remake = remake
         return result
 
     def advance(self, value: Value) -> Value:

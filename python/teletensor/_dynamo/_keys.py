@@ -1,4 +1,4 @@
-"""Keys of dicts and sets: what identifies a value as a key, with `__hash__` and `__eq__` of classes in Python."""
+"""Keys of dicts and sets, with `__hash__` and `__eq__` of classes in Python."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ class Keys:
         return key.stored or key if isinstance(key, _ByMethods) else key
 
     def key_of(self, value: Value) -> Any:
-        """What identifies a value as a key."""
+        """Returns the key under which a value is stored in `items`."""
         value = self.real(value)
         if isinstance(value, (Constant, SymbolValue)):
             return value.value
@@ -112,5 +112,5 @@ class Keys:
             if found is not _MISSING and isinstance(found, types.FunctionType):
                 result = self.real(self.call(self.wrap_class_function(found), [value], {}))
                 if isinstance(result, Constant) and isinstance(result.value, int):
-                    return hash(operator.index(result.value))
+                    return hash(_OfHash(operator.index(result.value)))
         raise Break(f"hash() of a {type(value).__name__}")

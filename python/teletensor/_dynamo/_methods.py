@@ -187,12 +187,8 @@ class Methods:
         if name == "get" and args:
             found = value.items.get(self.key_of(args[0]))
             return found[1] if found else (args[1] if len(args) > 1 else Constant(None))
-        if name == "keys" and not args:
-            return self._view(value, lambda: [k for k, _ in value.items.values()])
-        if name == "values" and not args:
-            return self._view(value, lambda: [v for _, v in value.items.values()])
-        if name == "items" and not args:
-            return self._view(value, lambda: [SequenceValue([k, v], tuple) for k, v in value.items.values()])
+        if name in ("keys", "values", "items") and not args:
+            return DictView(value, name)
         if name == "copy" and not args:
             copied = DictValue(dict(value.items), value.cls)
             copied.default_factory = value.default_factory
@@ -258,10 +254,6 @@ class Methods:
         if value.owner is not None:
             raise Break("an entry of the __dict__ of an object is removed")
 
-    def _view(self, value: DictValue, items: Any) -> Value:
-        """keys(), values() or items(). Views follow the dict, so that they only live while it does not change."""
-        return DictView(value, items)
-
     def _set_method(self, value: SetValue, name: str, args: list[Value]) -> Value:
         if name in ("union", "intersection", "difference", "symmetric_difference", "update", "issubset", "issuperset", "isdisjoint"):
             others = [SetValue({self.key_of(i): i for i in self.unordered(a)}) for a in args]
@@ -322,7 +314,7 @@ class Methods:
             constants = [self.python_value(a) for a in args]
             if any(not isinstance(c, (int, float, str, bytes, type(None), tuple)) for c in constants):
                 raise Break("the text of an object")
-        positional, keywords = ([self.python_value(a) for a in args], {k: self.python_value(v) for k, v in kwargs.items()})
+        positional, keywords = [self.python_value(a) for a in args], {k: self.python_value(v) for k, v in kwargs.items()}
         result = fold(lambda: getattr(obj, name)(*positional, **keywords))
         if result.value is NotImplemented:
             return result

@@ -198,10 +198,19 @@ class ModuleSlice(SequenceValue):
 
 
 class DictView(Value):
-    """keys(), values() or items() of a dict; `read` returns the elements that the dict has then."""
+    """A view of a dict, which `method` returns: keys, values or items."""
 
-    def __init__(self, of: DictValue, read: Callable[[], list[Value]]) -> None:
-        self.of, self.read = of, read
+    def __init__(self, of: DictValue, method: str) -> None:
+        self.of, self.method = of, method
+
+    def element(self, key: Any) -> Value:
+        """The element of an entry that the dict has now."""
+        name, value = self.of.items[key]
+        return name if self.method == "keys" else value if self.method == "values" else SequenceValue([name, value], tuple)
+
+    def read(self) -> list[Value]:
+        """The elements of the entries that the dict has now."""
+        return [self.element(key) for key in self.of.items]
 
 
 class SetValue(Value):
@@ -249,8 +258,9 @@ class SliceValue(Value):
 
     cls = slice
 
-    def __init__(self, parts: list[Value]) -> None:
-        self.parts = parts
+    def __init__(self, parts: list[Value], source: Source | None = None) -> None:
+        self.parts, self.source = parts, source
+        self.original: Any = None
 
 
 class CellValue(Value):

@@ -177,7 +177,9 @@ class Wrapping:
             return ObjectValue(cls, obj, source)
         if cls is slice:
             check(CHECK_TYPE, source, cls)
-            return SliceValue([self.wrap(getattr(obj, n), source.attribute(n)) for n in ("start", "stop", "step")])
+            value = SliceValue([self.wrap(getattr(obj, n), source.attribute(n)) for n in ("start", "stop", "step")], source)
+            value.original = obj
+            return value
         if cls is types.FunctionType:
             return self.wrap_function(obj, source)
         if cls is types.MethodType:
@@ -202,13 +204,8 @@ class Wrapping:
             check(CHECK_IS, source, obj)
             return Constant(obj, source)
         if cls is types.BuiltinFunctionType:
-            if (
-                obj.__self__ is not None
-                and not isinstance(obj.__self__, (types.ModuleType, type))
-                and (
-                    type(obj.__self__).__name__ != "PyCapsule"  # a function of the bindings
-                )
-            ):
+            is_function = obj.__self__ is None or isinstance(obj.__self__, (types.ModuleType, type))
+            if not is_function and type(obj.__self__).__name__ != "PyCapsule":  # the bindings' functions have a capsule
                 return Opaque(obj, source)
             check(CHECK_IS, source, obj)
             return Constant(obj, source)

@@ -496,6 +496,87 @@ def sum_of_strings(compiled):
     return compiled(f)(ones())
 
 
+def _loop_over(method, change, breaks):
+    def f(x, d):
+        seen = []
+        try:
+            for e in getattr(d, method)():
+                change(d)
+                if breaks:
+                    torch._dynamo.graph_break()
+                seen.append(e)
+                if len(seen) > 10:
+                    break
+        except RuntimeError as e:
+            seen.append(str(e))
+        return x + 1, seen, list(d.items())
+
+    return f
+
+
+def _increase(d):
+    for k in list(d):
+        d[k] += 1
+
+
+def _add(d):
+    d[len(d) + 1] = 0
+
+
+def _exchange(d):
+    if 2 in d:
+        del d[2]
+        d[4] = 9
+
+
+def _append_last(d):
+    if 9 not in d:
+        d[9] = d.pop(3)
+
+
+@scenario
+def loops_that_change_a_dict(compiled):
+    seen = []
+    for method in ("keys", "values", "items", "__iter__"):
+        for change in (_increase, _add, _exchange, _append_last):
+            for breaks in (False, True):
+                torch._dynamo.reset()
+                f = compiled(_loop_over(method, change, breaks))
+                seen += [f(ones(), {1: 1, 2: 2, 3: 3}), f(ones(), collections.OrderedDict({1: 1, 2: 2, 3: 3}))]
+    return seen
+
+
+@scenario
+def iterators_of_a_dict_that_changes(compiled):
+    d = {1: 1, 2: 2, 3: 3}
+
+    def f(x):
+        items, values = iter(d.items()), iter(d.values())
+        first = next(items), next(values)
+        d[2] = 7
+        torch._dynamo.graph_break()
+        second = next(items), next(values)
+        d[3] = 8
+        return x + 1, first, second, list(items), list(values), list(items)
+
+    return compiled(f)(ones())
+
+
+class Hashed:
+    def __init__(self, hash_):
+        self.hash = hash_
+
+    def __hash__(self):
+        return self.hash
+
+
+@scenario
+def hashes_of_methods(compiled):
+    numbers = [-1, 2**61 - 1, 2**61, -(2**62) - 5, -(2**63), 2**63 - 1, 2**70 + 3, hash((1.5, 2))]
+    f = compiled(lambda x, o: (x + 1, hash(o), hash((o, 1))))
+    return [f(ones(), Hashed(n)) for n in numbers]
+
+
 def seen_by(value):
     """What a scenario has seen, to compare."""
     if isinstance(value, torch.Tensor):
