@@ -81,16 +81,18 @@ FairQueue::Waiter* FairQueue::first(Clock::time_point now) const {
   return least == waiters_.end() ? nullptr : *least;
 }
 
-// Of the share that is next, so that short frames do not take more than its part.
+// Of the share that is next, and only past other flows of it: between shares, every turn is a core's.
 FairQueue::Waiter* FairQueue::first_short(Clock::time_point now) const {
   const Waiter* const next = first(now);
   Waiter* found = nullptr;
+  size_t of_share = 0;
   for (Waiter* const waiter : waiters_) {
-    if (waiter->share != next->share || waiter->flow->last_.load(std::memory_order_relaxed) >= kShortNanoseconds)
-      continue;
+    if (waiter->share != next->share) continue;
+    ++of_share;
+    if (waiter->flow->last_.load(std::memory_order_relaxed) >= kShortNanoseconds) continue;
     if (found == nullptr || precedes(*waiter, *found, now)) found = waiter;
   }
-  return found;
+  return of_share > 1 ? found : nullptr;
 }
 
 // Gives free turns to waiting threads.

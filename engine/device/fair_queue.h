@@ -9,7 +9,7 @@
 // The holder of a turn offers it to the waiting threads before each kernel and between blocks of long loops
 // (check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share. Kernels that
 // cannot offer it may hold every turn for tens of milliseconds. Therefore there is one turn beside those of the cores,
-// for a flow of the share that is next whose last frame was short (kShort).
+// for a flow of the share that is next whose last frame was short (kShort), if other flows of this share wait, too.
 //
 // While nobody waits, a turn takes no lock, and reads the clock twice per frame; a check is one load.
 #pragma once

@@ -320,11 +320,13 @@ TEST(FairQueueTest, FlowsThatHadLessPrecedeOthersOfTheirShare) {
 TEST(FairQueueTest, ShortFramesDoNotWaitForLongKernels) {
   FairQueue queue(1);
   Share busy("busy"), other("other");
-  Flow long_flow, short_flow, second_short_flow, new_flow;
+  Flow long_flow, other_long_flow, short_flow, second_short_flow, new_flow;
   Turn(&queue, &busy, &long_flow).add(milliseconds(100));
   Turn(&queue, &busy, &short_flow);
   Turn(&queue, &busy, &second_short_flow);
   const Turn kernel(&queue, &busy, &long_flow);  // offers its turn to nobody
+  std::thread long_work([&] { const Turn waits(&queue, &busy, &other_long_flow); });
+  wait_for_waiting(queue, 1);
   std::atomic<bool> done{false};
   std::thread second;
   std::thread([&] {
@@ -333,19 +335,20 @@ TEST(FairQueueTest, ShortFramesDoNotWaitForLongKernels) {
       const Turn waits(&queue, &busy, &second_short_flow);
       EXPECT_TRUE(done);
     });
-    wait_for_waiting(queue, 1);
+    wait_for_waiting(queue, 2);
     done = true;
   }).join();
   second.join();
   // A flow without a past may be long, and a share that has had more than its part gets no more.
   std::thread waiting([&] { const Turn its(&queue, &other, &new_flow); });
-  wait_for_waiting(queue, 1);
-  std::thread last([&] { const Turn its(&queue, &busy, &short_flow); });
   wait_for_waiting(queue, 2);
+  std::thread last([&] { const Turn its(&queue, &busy, &short_flow); });
+  wait_for_waiting(queue, 3);
   EXPECT_EQ(queue.position(new_flow), 0);
   while (queue.waiting() != 0) Turn::current()->offer();
   waiting.join();
   last.join();
+  long_work.join();
 }
 
 // Short frames that always wait have the extra turn, not those of the cores, too.
