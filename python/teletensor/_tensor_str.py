@@ -143,7 +143,7 @@ def formatter_of(tensor: _C.Tensor, values: list) -> _Formatter | _ComplexFormat
 def contents(tensor: _C.Tensor, nested: Any) -> str:
     """The values that `read` returned, as in the text of the tensor."""
     formatter = formatter_of(tensor, _flatten(nested))
-    return _body(nested, len(_names(tensor)[1]), formatter, is_summarized(tensor), list(tensor.shape))
+    return _body(nested, len(_names(tensor)[0]), formatter, is_summarized(tensor), list(tensor.shape))
 
 
 def is_read(tensor: _C.Tensor) -> bool:

@@ -14,7 +14,7 @@ import pytest
 from tests.adversary.wire import Peer
 from tests.conftest import BUILD, IN_PROCESS, client_environment
 from tests.python.session.test_metrics import await_listener, get
-from tests.python.session.test_principals import Engine, run, user
+from tests.python.session.test_principals import Engine, eventually, run, user
 from tests.python.session.test_tls import free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
@@ -62,6 +62,7 @@ def test_nothing_that_is_written_or_shown_has_a_secret(tmp_path, make_engine):
     await_listener(place)
     admin = engine.token("admin-token")
     shown = []
+    eventually(lambda: "sha256:" in engine.text())  # logged after the sockets are open
     fingerprint = next(word for word in engine.text().split() if word.startswith("sha256:"))
     for address in (engine.address, f"teletensors://{options[1]}"):
         done = subprocess.run(
