@@ -49,8 +49,8 @@ class Parameter(Tensor, metaclass=_ParameterType):
     def __init__(self, *args, **kwargs):
         pass
 
-    def __repr__(self) -> str:
-        return "Parameter containing:\n" + super().__repr__()
+    def __repr__(self, *, tensor_contents: str | None = None) -> str:
+        return "Parameter containing:\n" + super().__repr__(tensor_contents=tensor_contents)
 
     def __deepcopy__(self, memo: dict) -> Parameter:
         if id(self) not in memo:
