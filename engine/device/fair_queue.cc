@@ -12,7 +12,6 @@ namespace {
 constexpr std::chrono::milliseconds kPoll{50};
 // How often the holder of a turn compares itself with those that wait, which takes a lock of the engine.
 constexpr std::chrono::microseconds kOfferInterval{100};
-constexpr auto kShortNanoseconds = static_cast<uint64_t>(std::chrono::nanoseconds(FairQueue::kShort).count());
 
 void raise(std::atomic<uint64_t>& value, uint64_t to) {
   uint64_t before = value.load(std::memory_order_relaxed);
@@ -31,33 +30,28 @@ bool FairQueue::try_take() {
 }
 
 // Sequentially consistent with take(): either this thread sees the waiting one, or that one the free turn.
-void FairQueue::give(TurnKind turn) {
-  if (turn == TurnKind::kCore) {
-    free_.fetch_add(1);
-    if (waiting_.load() == 0) return;
-  }
+void FairQueue::give() {
+  free_.fetch_add(1);
+  if (waiting_.load() == 0) return;
   MutexLock lock(mutex_);
-  if (turn == TurnKind::kExtra) extra_is_taken_ = false;
   grant();
 }
 
-FairQueue::TurnKind FairQueue::take(const Share& share, const Flow& flow, uint64_t start) {
-  if (waiting_.load(std::memory_order_relaxed) == 0 && try_take()) return TurnKind::kCore;
+bool FairQueue::take(const Share& share, const Flow& flow, uint64_t start) {
+  if (waiting_.load(std::memory_order_relaxed) == 0 && try_take()) return true;
   Waiter waiter{&flow, &share, start, Clock::now()};
   MutexLock lock(mutex_);
   waiters_.push_back(&waiter);
   waiting_.fetch_add(1);
-  publish();
   grant();
-  while (waiter.turn == TurnKind::kNone && !cancel_requested()) {
+  while (!waiter.has_turn && !cancel_requested()) {
     waiter.granted.wait_for(mutex_, kPoll);
     grant();
   }
-  if (waiter.turn != TurnKind::kNone) return waiter.turn;
+  if (waiter.has_turn) return true;
   waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
   waiting_.fetch_sub(1);
-  publish();
-  return TurnKind::kNone;
+  return false;
 }
 
 // A batch share that has waited for long counts as interactive.
@@ -81,42 +75,15 @@ FairQueue::Waiter* FairQueue::first(Clock::time_point now) const {
   return least == waiters_.end() ? nullptr : *least;
 }
 
-// Of the share that is next, and only past other flows of it: between shares, every turn is a core's.
-FairQueue::Waiter* FairQueue::first_short(Clock::time_point now) const {
-  const Waiter* const next = first(now);
-  Waiter* found = nullptr;
-  size_t of_share = 0;
-  for (Waiter* const waiter : waiters_) {
-    if (waiter->share != next->share) continue;
-    ++of_share;
-    if (waiter->flow->last_.load(std::memory_order_relaxed) >= kShortNanoseconds) continue;
-    if (found == nullptr || precedes(*waiter, *found, now)) found = waiter;
-  }
-  return of_share > 1 ? found : nullptr;
-}
-
 // Gives free turns to waiting threads.
 void FairQueue::grant() {
-  const auto give_to = [this](Waiter* next, TurnKind turn) ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) {
+  while (!waiters_.empty() && try_take()) {
+    Waiter* const next = first(Clock::now());
     waiters_.erase(std::find(waiters_.begin(), waiters_.end(), next));
     waiting_.fetch_sub(1);
-    next->turn = turn;
+    next->has_turn = true;
     next->granted.notify_one();
-  };
-  while (!waiters_.empty() && try_take()) give_to(first(Clock::now()), TurnKind::kCore);
-  if (!waiters_.empty() && !extra_is_taken_) {
-    if (Waiter* const next = first_short(Clock::now())) {
-      extra_is_taken_ = true;
-      give_to(next, TurnKind::kExtra);
-    }
   }
-  publish();
-}
-
-void FairQueue::publish() {
-  uint64_t least = UINT64_MAX;
-  for (const Waiter* waiter : waiters_) least = std::min(least, start(*waiter));
-  least_start_.store(least, std::memory_order_relaxed);
 }
 
 bool FairQueue::is_due(const Share& share, uint64_t finish, Clock::duration lasted) const {
@@ -145,40 +112,37 @@ Turn::Turn(FairQueue* queue, Share* share, Flow* flow) : queue_(queue), share_(s
 }
 
 Turn::~Turn() {
-  if (queue_ == nullptr) return;
-  end();
-  if (had_turn_) flow_->last_.store(charged_ns_, std::memory_order_relaxed);
+  if (queue_) end();
 }
 
 void Turn::begin() {
   if (queue_ == nullptr) return;
   raise(share_->finish_, queue_->virtual_now_.load(std::memory_order_relaxed));
   raise(flow_->finish_, share_->virtual_now_.load(std::memory_order_relaxed));
-  start_ = share_->finish_.load(std::memory_order_relaxed);
+  const uint64_t start = share_->finish_.load(std::memory_order_relaxed);
   const uint64_t start_of_flow = flow_->finish_.load(std::memory_order_relaxed);
   if (queue_->waiting() == 0 && queue_->try_take()) {
-    turn_ = FairQueue::TurnKind::kCore;
+    has_turn_ = true;
     began_ = FairQueue::Clock::now();
   } else {
     const Cancellation::Pause pause;  // does not count towards the frame's time limit
     const auto asked = FairQueue::Clock::now();
-    turn_ = queue_->take(*share_, *flow_, start_of_flow);
+    has_turn_ = queue_->take(*share_, *flow_, start_of_flow);
     began_ = FairQueue::Clock::now();
     waited_ += began_ - asked;
   }
-  had_turn_ |= turn_ != FairQueue::TurnKind::kNone;
   charged_ = began_;
-  raise(queue_->virtual_now_, start_);
-  raise(share_->virtual_now_, start_of_flow);
   current_ = this;
+  if (!has_turn_) return;  // cancelled; others may precede it
+  raise(queue_->virtual_now_, start);
+  raise(share_->virtual_now_, start_of_flow);
 }
 
 void Turn::end() {
   if (queue_ == nullptr) return;
   charge(FairQueue::Clock::now());
   current_ = outer_;
-  const FairQueue::TurnKind turn = std::exchange(turn_, FairQueue::TurnKind::kNone);
-  if (turn != FairQueue::TurnKind::kNone) queue_->give(turn);
+  if (std::exchange(has_turn_, false)) queue_->give();
 }
 
 uint64_t Turn::charge(FairQueue::Clock::time_point now) {
@@ -186,8 +150,6 @@ uint64_t Turn::charge(FairQueue::Clock::time_point now) {
       static_cast<uint64_t>((now - charged_) / std::chrono::nanoseconds(1)) + std::exchange(extra_, 0);
   charged_ = now;
   share_->used_.fetch_add(time, std::memory_order_relaxed);
-  charged_ns_ += time;
-  if (charged_ns_ >= kShortNanoseconds) flow_->last_.store(charged_ns_, std::memory_order_relaxed);
   share_->finish_.fetch_add(time / std::max<uint32_t>(share_->weight(), 1), std::memory_order_relaxed);
   return flow_->finish_.fetch_add(time, std::memory_order_relaxed) + time;
 }

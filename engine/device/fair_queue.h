@@ -7,11 +7,8 @@
 // shares precede batch shares, except those that have waited for kStarvation.
 //
 // The holder of a turn offers it to the waiting threads before each kernel and between blocks of long loops
-// (check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share. Kernels that
-// cannot offer it may hold every turn for tens of milliseconds. Therefore there is one turn beside those of the cores,
-// for a flow of the share that is next whose last frame was short (kShort), if other flows of this share wait, too.
-//
-// While nobody waits, a turn takes no lock, and reads the clock twice per frame; a check is one load.
+// (check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share. While nobody
+// waits, a turn takes no lock, and reads the clock twice per frame; a check is one load.
 #pragma once
 
 #include <atomic>
@@ -67,8 +64,7 @@ class Flow {
  private:
   friend class FairQueue;
   friend class Turn;
-  std::atomic<uint64_t> finish_{0};         // virtual time at the end of its last turn
-  std::atomic<uint64_t> last_{UINT64_MAX};  // nanoseconds of its last frame
+  std::atomic<uint64_t> finish_{0};  // virtual time at the end of its last turn
 };
 
 class Turn;
@@ -77,8 +73,6 @@ class FairQueue {
  public:
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kQuantum{1}, kStarvation{100};
-  // A frame that takes less is short.
-  static constexpr std::chrono::milliseconds kShort{2};
 
   explicit FairQueue(size_t turns) : free_(static_cast<int64_t>(turns)) {}
   FairQueue(const FairQueue&) = delete;
@@ -90,20 +84,19 @@ class FairQueue {
 
  private:
   friend class Turn;
-  enum class TurnKind : uint8_t { kNone, kCore, kExtra };
   struct Waiter {
     const Flow* flow;
     const Share* share;
     uint64_t start;  // virtual time of the flow
     Clock::time_point since;
     CondVar granted;
-    TurnKind turn = TurnKind::kNone;
+    bool has_turn = false;
   };
 
   bool try_take();
-  // Waits for a turn, or until the thread's work is cancelled, and returns which one is to be returned.
-  TurnKind take(const Share& share, const Flow& flow, uint64_t start);
-  void give(TurnKind turn);
+  // Waits for a turn, or until the thread's work is cancelled. Returns whether there is a turn to return.
+  bool take(const Share& share, const Flow& flow, uint64_t start);
+  void give();
   // Whether a waiting thread should have the turn instead of its holder, a flow of `share` whose virtual time is
   // `finish`. `lasted`: how long the turn has.
   bool is_due(const Share& share, uint64_t finish, Clock::duration lasted) const;
@@ -111,18 +104,13 @@ class FairQueue {
   static uint64_t start(const Waiter& w);  // virtual time of the share
   static bool precedes(const Waiter& a, const Waiter& b, Clock::time_point now);
   Waiter* first(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  // The thread that should have the extra turn; null if there is none.
-  Waiter* first_short(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
-  void publish() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
-  std::atomic<int64_t> free_;             // turns of the cores
+  std::atomic<int64_t> free_;             // turns
   std::atomic<uint64_t> virtual_now_{0};  // the latest start of a turn
   std::atomic<size_t> waiting_{0};
-  std::atomic<uint64_t> least_start_{UINT64_MAX};  // of the waiting threads
   mutable Mutex mutex_;
   std::vector<Waiter*> waiters_ ABSL_GUARDED_BY(mutex_);
-  bool extra_is_taken_ ABSL_GUARDED_BY(mutex_) = false;
 };
 
 // The turn of this thread while the object exists. `queue` may be null: then it has no effect.
@@ -154,10 +142,9 @@ class Turn {
     if (queue_->waiting() != 0) [[unlikely]]
       yield();
   }
-  // Whether the thread may use further cores: nobody waits, or nobody who waits has had less time.
-  bool may_widen() const {
-    return queue_->waiting() == 0 || start_ <= queue_->least_start_.load(std::memory_order_relaxed);
-  }
+  // Whether the thread may use further cores: not all have a turn. Threads of OpenMP that share a core wait for each
+  // other in loops, so that kernels take many times as long.
+  bool may_widen() const { return queue_->free_.load(std::memory_order_relaxed) > 0; }
   // Charges for further cores that were used.
   void add(std::chrono::nanoseconds time) { extra_ += static_cast<uint64_t>(time.count()); }
   // Time for which it has waited.
@@ -175,10 +162,8 @@ class Turn {
   Share* const share_;
   Flow* const flow_;
   Turn* const outer_;
-  FairQueue::TurnKind turn_ = FairQueue::TurnKind::kNone;
-  bool had_turn_ = false;
-  uint64_t start_ = 0;                   // virtual time of the share
-  uint64_t extra_ = 0, charged_ns_ = 0;  // nanoseconds
+  bool has_turn_ = false;
+  uint64_t extra_ = 0;  // nanoseconds
   FairQueue::Clock::time_point began_, charged_, next_offer_;
   std::chrono::nanoseconds waited_{0};
 };

@@ -8,6 +8,7 @@
 #include "absl/cleanup/cleanup.h"
 #include "engine/device/cancellation.h"
 #include "engine/device/failed_check.h"
+#include "engine/device/fair_queue.h"
 #include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/dispatch/partial_writes.h"
@@ -278,8 +279,11 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
   if (call.into || row.writes) check_writable(call);
   if (scope.observes_kernels()) [[unlikely]]
     scope.before_kernel(call);
-  if (!row.suspends && cancel_requested()) [[unlikely]]
-    stop_before(call, row.writes);
+  if (!row.suspends) {
+    if (Turn* const turn = Turn::current()) turn->offer();
+    if (cancel_requested()) [[unlikely]]
+      stop_before(call, row.writes);
+  }
   const auto observe = [&] {
     if (scope.observes_kernels()) [[unlikely]]
       scope.after_kernel(call);

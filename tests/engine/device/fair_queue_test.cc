@@ -37,6 +37,7 @@ TEST(FairQueueTest, TurnsWithoutWaitersAreFree) {
       Flow other;
       Turn second(&queue, &share, &other);
       second.add(milliseconds(5));
+      EXPECT_FALSE(second.may_widen());  // both cores have a turn
       EXPECT_EQ(second.waited().count(), 0);
     }).join();
     first.offer();
@@ -296,7 +297,7 @@ TEST(FairQueueTest, FlowsThatHadLessPrecedeOthersOfTheirShare) {
   for (int i = 0; i < 2; ++i) {
     for (Flow& flow : flows) Turn(&queue, &share, &flow).add(milliseconds(100));
   }
-  Turn(&queue, &share, &small_flow).add(milliseconds(20));  // not short
+  Turn(&queue, &share, &small_flow).add(milliseconds(20));
   {
     const Turn held(&queue, &share, &held_flow);
     for (Flow& flow : flows) {
@@ -317,61 +318,28 @@ TEST(FairQueueTest, FlowsThatHadLessPrecedeOthersOfTheirShare) {
   EXPECT_EQ(order, "slllll");
 }
 
-TEST(FairQueueTest, ShortFramesDoNotWaitForLongKernels) {
-  FairQueue queue(1);
-  Share busy("busy"), other("other");
-  Flow long_flow, other_long_flow, short_flow, second_short_flow, new_flow;
-  Turn(&queue, &busy, &long_flow).add(milliseconds(100));
-  Turn(&queue, &busy, &short_flow);
-  Turn(&queue, &busy, &second_short_flow);
-  const Turn kernel(&queue, &busy, &long_flow);  // offers its turn to nobody
-  std::thread long_work([&] { const Turn waits(&queue, &busy, &other_long_flow); });
-  wait_for_waiting(queue, 1);
-  std::atomic<bool> done{false};
-  std::thread second;
-  std::thread([&] {
-    const Turn its(&queue, &busy, &short_flow);  // is not reached if it waits for `kernel`
-    second = std::thread([&] {                   // one at a time
-      const Turn waits(&queue, &busy, &second_short_flow);
-      EXPECT_TRUE(done);
-    });
-    wait_for_waiting(queue, 2);
-    done = true;
-  }).join();
-  second.join();
-  // A flow without a past may be long, and a share that has had more than its part gets no more.
-  std::thread waiting([&] { const Turn its(&queue, &other, &new_flow); });
-  wait_for_waiting(queue, 2);
-  std::thread last([&] { const Turn its(&queue, &busy, &short_flow); });
-  wait_for_waiting(queue, 3);
-  EXPECT_EQ(queue.position(new_flow), 0);
-  while (queue.waiting() != 0) Turn::current()->offer();
-  waiting.join();
-  last.join();
-  long_work.join();
-}
-
-// Short frames that always wait have the extra turn, not those of the cores, too.
-TEST(FairQueueTest, ShortFramesDoNotStarveOthers) {
+// Otherwise the end of a session would send flows that had little behind all others.
+TEST(FairQueueTest, CancelledWorkDoesNotAdvanceVirtualTime) {
   FairQueue queue(1);
   Share share("alice");
-  std::atomic<bool> done{false};
+  Flow held_flow, ahead, behind, small;
+  Turn(&queue, &share, &ahead).add(std::chrono::seconds(10));
+  Turn(&queue, &share, &behind).add(milliseconds(100));
   std::vector<std::thread> threads;
-  for (int t = 0; t < 4; ++t) {
-    threads.emplace_back([&] {
-      Flow flow;
-      while (!done) {
-        Turn turn(&queue, &share, &flow);
-        turn.add(milliseconds(1));
-        while (!done && queue.waiting() < 2) std::this_thread::yield();
-      }
-    });
-  }
-  wait_for_waiting(queue, 2);
   {
-    Flow flow;
-    const Turn turn(&queue, &share, &flow);  // is not reached if it waits for ever
-    done = true;
+    const Turn held(&queue, &share, &held_flow);
+    std::thread([&] {
+      Cancellation cancellation;
+      cancellation.request(CancelReason::kEnded);
+      const CancellationScope scope(&cancellation);
+      const Turn none(&queue, &share, &ahead);
+    }).join();
+    for (Flow* const flow : {&behind, &small}) {
+      threads.emplace_back([&, flow] { const Turn turn(&queue, &share, flow); });
+      wait_for_waiting(queue, threads.size());
+    }
+    EXPECT_EQ(queue.position(small), 0);
+    EXPECT_EQ(queue.position(behind), 1);
   }
   for (std::thread& thread : threads) thread.join();
 }

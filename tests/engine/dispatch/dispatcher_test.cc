@@ -3,10 +3,14 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <atomic>
+#include <chrono>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "engine/device/cancellation.h"
+#include "engine/device/fair_queue.h"
 #include "engine/schema/error.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
@@ -179,6 +183,29 @@ TEST_F(DispatcherTest, OnlySuspendingOperatorsRunInACancelledFrame) {
   dispatcher.set_suspending(op_id::kAdd);
   run_add(x, x);
   EXPECT_THAT(path(), ElementsAre("compute 4"));
+}
+
+TEST_F(DispatcherTest, ATurnIsOfferedBeforeEachKernel) {
+  dispatcher.set(op_id::kAdd, Key::kCPU, &compute<Key::kCPU>);
+  Tensor x = make({2});
+  FairQueue queue(1);
+  Share share("alice");
+  Flow flow, other;
+  std::atomic<bool> had_turn{false};
+  std::thread waiting;
+  {
+    Turn turn(&queue, &share, &flow);
+    turn.add(std::chrono::seconds(1));
+    waiting = std::thread([&] {
+      const Turn its(&queue, &share, &other);
+      had_turn = true;
+    });
+    while (queue.waiting() == 0) std::this_thread::yield();
+    std::this_thread::sleep_for(2 * FairQueue::kQuantum);  // not offered earlier
+    run_add(x, x);
+    EXPECT_TRUE(had_turn);
+  }
+  waiting.join();
 }
 
 TEST_F(DispatcherTest, MissingKernelIsNotImplemented) {
