@@ -22,9 +22,10 @@ TEST(OpenBlasCallTest, WaitsWithoutTurn) {
   for (int i = 0; i < kMaxCalls; ++i) calls.push_back(std::make_unique<OpenBlasCall>());
   FairQueue queue(1);
   Share share("alice");
+  Flow flow, holders_flow;
   std::atomic<bool> has_turn{false}, is_allowed{false};
   std::thread waiting([&] {
-    const Turn turn(&queue, &share, nullptr);
+    const Turn turn(&queue, &share, &flow);
     has_turn = true;
     const OpenBlasCall call;
     EXPECT_TRUE(call);
@@ -37,7 +38,7 @@ TEST(OpenBlasCallTest, WaitsWithoutTurn) {
   std::atomic<bool> got_turn{false};
   std::thread holder([&] {
     const CancellationScope scope(&cancellation);
-    const Turn turn(&queue, &share, nullptr);
+    const Turn turn(&queue, &share, &holders_flow);
     got_turn = !cancel_requested();
   });
   for (int i = 0; i < 1000 && !got_turn; ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
