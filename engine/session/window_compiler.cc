@@ -62,7 +62,7 @@ void WindowCompiler::run() {
 std::shared_ptr<WindowCompiler> make_window_compiler() {
   const char* const setting = std::getenv("TELETENSOR_WINDOWS");
   const std::string_view mode = setting == nullptr ? "" : setting;
-  return mode == "1" || mode == "test" ? std::make_shared<WindowCompiler>(mode == "test") : nullptr;
+  return mode == "0" ? nullptr : std::make_shared<WindowCompiler>(/*at_once=*/mode == "test");
 }
 
 }  // namespace tt

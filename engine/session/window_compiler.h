@@ -46,7 +46,7 @@ class WindowCompiler {
   std::thread thread_ ABSL_GUARDED_BY(mutex_);
 };
 
-// As the environment's TELETENSOR_WINDOWS requires: null unless it is "1", or "test", which compiles windows at once.
+// As the environment's TELETENSOR_WINDOWS requires: null if it is "0"; if it is "test", windows are compiled at once.
 std::shared_ptr<WindowCompiler> make_window_compiler();
 
 }  // namespace tt

@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <bit>
+#include <chrono>
 #include <limits>
 #include <utility>
 
+#include "engine/device/fair_queue.h"
 #include "engine/dispatch/dispatcher.h"
 #include "engine/program/passes/renamed_args.h"
 #include "engine/program/passes/writes.h"
@@ -337,6 +339,7 @@ bool Windows::bind(const Match& match, const Program& program) {
 // Returns the version for the inputs' metadata, which may be waiting for the compiler; null if there is none, because
 // inputs are not compiled or the compiler has no room.
 std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTable& slots) {
+  if (!uncharged_.empty()) charge_compiled();
   std::vector<const TensorMeta*> metas;
   metas.reserve(inputs_.size());
   for (Slot slot : inputs_) {
@@ -355,13 +358,14 @@ std::shared_ptr<WindowVersion> Windows::version_for(Window* window, const SlotTa
       return version;
     }
   }
-  if (window->versions.size() >= kMaxVersions) return nullptr;
+  if (window->versions.size() >= kMaxVersions || uncharged_.size() >= kMaxUncharged) return nullptr;
   std::vector<TensorMeta> inputs;
   inputs.reserve(metas.size());
   for (const TensorMeta* meta : metas) inputs.push_back(*meta);
   auto version = std::make_shared<WindowVersion>(std::move(inputs));
   if (!compiler_->add(window->program, version)) return nullptr;
   if (compiler_->at_once()) compiler_->wait();
+  uncharged_.push_back(version);
   window->versions.push_back(version);
   window->used.push_back(false);
   const uint64_t bytes = sizeof(WindowVersion) + metas.size() * sizeof(TensorMeta);
@@ -390,6 +394,16 @@ bool Windows::replace(const Match& match, const Program& program, absl::Span<con
     return true;
   }
   return false;  // names in use: an error, which the instructions report
+}
+
+void Windows::charge_compiled() {
+  const auto is_done = [](const auto& version) { return version->state() != WindowVersion::State::kWaiting; };
+  for (const auto& version : uncharged_) {
+    if (Turn* const turn = Turn::current(); turn != nullptr && is_done(version)) {
+      turn->add(std::chrono::microseconds(version->microseconds()));
+    }
+  }
+  uncharged_.erase(std::remove_if(uncharged_.begin(), uncharged_.end(), is_done), uncharged_.end());
 }
 
 void Windows::count_run(const WindowVersion& version, Window* window) {

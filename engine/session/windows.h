@@ -99,6 +99,7 @@ class Windows final : public SessionService {
   };
 
   static constexpr uint64_t kCandidateBytes = 64;
+  static constexpr size_t kMaxUncharged = 16;  // versions that wait for the passes, or whose time is not charged
 
   bool is_paused();
   void hash(const Program& program);
@@ -110,13 +111,15 @@ class Windows final : public SessionService {
   bool find_alive(const Program& program, absl::Span<const ReadPoint> reads, size_t first, size_t length);
   bool bind(const Match& match, const Program& program);
   std::shared_ptr<WindowVersion> version_for(Window* window, const SlotTable& slots);
+  // Charges the turn for the time of passes that have ended.
+  void charge_compiled();
   void count_run(const WindowVersion& version, Window* window);
   void write(const WindowVersion& version, const Window& window, const Instruction* original, size_t length,
              Replacement* made);
   void forget();
 
   const std::shared_ptr<WindowCompiler> compiler_;
-  const int occurrences_;  // that a window requires
+  const int occurrences_;                                       // that a window requires
   absl::flat_hash_map<uint64_t, Candidate> candidates_;         // by range and results
   absl::flat_hash_set<uint64_t> ranges_;                        // of windows
   absl::flat_hash_map<uint64_t, std::vector<size_t>> lengths_;  // of windows, descending, by their first calls
@@ -124,6 +127,7 @@ class Windows final : public SessionService {
   std::vector<uint64_t> sums_;    // of the hashes of the instructions before each
   std::vector<uint64_t> powers_;  // of the hash's base
   std::vector<bool> eligible_;    // by instruction of the frame
+  std::vector<std::shared_ptr<const WindowVersion>> uncharged_;
   // Of the window that is considered:
   std::vector<Slot> names_;  // results, ascending
   std::vector<bool> alive_;

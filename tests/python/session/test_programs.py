@@ -510,7 +510,7 @@ def test_stats():
     assert row.peak_bytes == 4  # one loop, of which only the sum is stored
     table = str(torch.compiler.stats()).splitlines()
     assert table[0].split() == ["program", "instructions", "compiled", "runs", "signatures", "compiling", "memory"]
-    assert table[-1].split()[:5] == ["counted", "5", "1", "3", "2"]
+    assert ["counted", "5", "1", "3", "2"] in [line.split()[:5] for line in table]  # windows may follow
     del program
     assert len(torch.compiler.stats()) == known
 

@@ -2,7 +2,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <chrono>
 #include <cmath>
+#include <cstring>
 #include <memory>
 #include <string>
 #include <vector>
@@ -107,6 +109,32 @@ TEST_F(WindowsTest, RepeatedCallsAreReplacedAndKeepTheirBits) {
   EXPECT_EQ(session_->status().windows(), 1);
   EXPECT_EQ(session_->status().window_instructions(), 4 * 5);
   EXPECT_EQ(session_->status().handles(), 2 + 8);
+}
+
+TEST_F(WindowsTest, TheTimeOfThePassesIsCharged) {
+  const auto share = std::make_shared<Share>("alice");
+  session_ = std::make_unique<Session>(Session::Options{.queue = std::make_shared<FairQueue>(1), .share = share});
+  session_->compile_windows(compiler_);
+  v1::Frame frame;
+  literal(&frame, 1, {kSize}, std::vector<float>(kSize, 0.5F));
+  run(frame);
+  std::chrono::nanoseconds before{0};
+  for (uint64_t i = 1; i <= 5; ++i) {
+    before = share->used();
+    frame.Clear();
+    add_calls(&frame, 100 * i);
+    run(frame);  // the fourth one queues the window, the fifth one finds it compiled
+  }
+  EXPECT_EQ(runs(), 1);
+  const auto charged = (share->used() - before) / std::chrono::microseconds(1);
+  frame.Clear();
+  Instruction(&frame, "window_counters").result(1000);
+  read(&frame, 1, 1000);
+  const std::string counters = run(frame).reads(0).data();
+  WindowCounters row;
+  ASSERT_EQ(counters.size(), sizeof(row));
+  std::memcpy(&row, counters.data(), sizeof(row));
+  EXPECT_GE(charged, row.microseconds);
 }
 
 TEST_F(WindowsTest, AWindowIsFoundWhereverItBegins) {
