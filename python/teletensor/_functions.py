@@ -9,7 +9,7 @@ from . import _C, _connection
 from ._C import Tensor
 from ._options import check_flags, check_kind, check_optional_flags
 from ._storage import UntypedStorage
-from ._tensor_types import dtype_and_kind, tensor_types
+from ._tensor_types import PYTHON_DTYPES, dtype_and_kind, tensor_types
 
 __all__ = [
     "tensor", "as_tensor", "from_numpy",  "asarray", "is_tensor", "is_floating_point", "is_complex", "numel",
@@ -95,6 +95,8 @@ def get_default_dtype():
 
 def set_default_dtype(d) -> None:
     """Sets the dtype of floating-point tensors created without a dtype, and of results computed from integers, in all threads."""
+    if not isinstance(d, _C.dtype):
+        raise TypeError("invalid dtype object: only floating-point types are supported as the default type")
     _C.set_default_dtype(d)
 
 
@@ -170,6 +172,8 @@ def _meta_operand(x):
 
 
 def _checked_dtype(name: str, dtype):
+    if isinstance(dtype, type):
+        dtype = PYTHON_DTYPES.get(dtype, dtype)
     if not isinstance(dtype, _C.dtype):
         raise TypeError(f"{name}(): argument 'type' (position 1) must be torch.dtype, not {type(dtype).__name__}")
     return dtype
@@ -216,7 +220,9 @@ class iinfo:  # noqa: N801 - PyTorch's name
 
     def __init__(self, type):
         dtype = _checked_dtype("iinfo", type)
-        if dtype.is_floating_point or dtype.is_complex or dtype is _C.bool:
+        if dtype is _C.bool:
+            raise TypeError("torch.bool is not supported by torch.iinfo")
+        if dtype.is_floating_point or dtype.is_complex:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
         self.dtype, self.bits = dtype, 8 * dtype.itemsize
         signed = dtype.is_signed
@@ -224,7 +230,7 @@ class iinfo:  # noqa: N801 - PyTorch's name
         self.max = 2 ** (self.bits - signed) - 1
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min}, max={self.max}, dtype={str(self.dtype).removeprefix('torch.')})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={str(self.dtype).removeprefix('torch.')})"
 
 
 def broadcast_shapes(*shapes) -> _C.Size:

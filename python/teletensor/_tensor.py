@@ -246,6 +246,10 @@ def _type(self: Tensor, dtype=None, non_blocking: bool = False):
         return type_name(self)
     if isinstance(dtype, _C.dtype):
         return self.to(dtype=dtype, non_blocking=non_blocking)
+    if not isinstance(dtype, (str, type)):
+        raise TypeError("dtype must be a type, str, or dtype object")
+    if not isinstance(dtype, str) and not hasattr(dtype, "kind"):
+        raise ValueError(f"invalid type: {dtype.__name__!r}")
     dtype, kind = dtype_and_kind(dtype) if isinstance(dtype, str) else (dtype.dtype, dtype.kind)
     return self.to(dtype=dtype, device=self.device if self.device.type == kind else kind)
 

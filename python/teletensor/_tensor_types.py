@@ -14,6 +14,8 @@ _NAMES = {
 }  # fmt: skip
 _MODULES = {"cpu": "torch", "cuda": "torch.cuda"}
 _TYPED = list(_NAMES)[:10]
+# Types of Python that PyTorch accepts as dtypes.
+PYTHON_DTYPES = {bool: _C.bool, int: _C.int64, float: _C.float64, complex: _C.complex128}
 
 
 class _TensorType(type):

@@ -42,8 +42,11 @@ def _contracted(equation: str, operands: Sequence[Tensor]) -> Tensor:
         if other is None:
             values.append(getattr(value, method)(*args))
         else:
-            values.append(value @ values[other])
-            values[other] = None
+            factor, values[other] = values[other], None
+            if value.dtype != factor.dtype and value.shape[-1] == 1:  # an outer product, for which PyTorch calls mul()
+                dtype = _C.promote_types(value.dtype, factor.dtype)
+                value, factor = value.to(dtype), factor.to(dtype)
+            values.append(value @ factor)
     return values[result]
 
 

@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 from .. import _active_profile
-from .._C import Tensor
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._lazy import lazy_attributes
 from . import _tensor_methods, graph, variable  # noqa: F401
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .function import Function, once_differentiable
 from .gradients import backward, grad
+from .variable import Variable
 
 __all__ = [  # noqa: F822 - some are imported at their first use
     "Function", "Variable", "backward", "detect_anomaly", "enable_grad", "functional", "grad", "gradcheck",
     "gradgradcheck", "graph", "inference_mode", "no_grad", "once_differentiable", "set_detect_anomaly",
     "set_grad_enabled",
 ]  # fmt: skip
-
-
-class Variable(Tensor):
-    """PyTorch's deprecated wrapper. Returns the tensor itself or, with requires_grad, a leaf that shares its bytes."""
-
-    def __new__(cls, data: Tensor, requires_grad: bool = False, volatile: bool = False):
-        return data.detach().requires_grad_() if requires_grad else data
 
 
 def _profiler_enabled() -> bool:

@@ -115,3 +115,22 @@ def test_classes(torch):
                 return torch.is_grad_enabled()
 
     assert DecoratedClass().made is False and DecoratedClass().later() is True
+
+
+def test_variable_is_a_leaf(torch):
+    """Gradients end at a Variable, which shares the tensor's bytes; it was the tensor itself."""
+    x = torch.ones(2, requires_grad=True)
+    y = x * 2
+    kept = torch.autograd.Variable(y)
+    leaf = torch.autograd.Variable(y, requires_grad=True)
+    assert (kept.requires_grad, leaf.requires_grad, leaf.is_leaf) == (False, True, True)
+    assert type(torch.autograd.Variable(torch.nn.Parameter(x))) is torch.Tensor
+    (kept * x + leaf * x).sum().backward()
+    assert x.grad.tolist() == [4, 4] and leaf.grad.tolist() == [1, 1]
+    kept.add_(1)
+    assert y.tolist() == [3, 3]
+    assert isinstance(x, torch.autograd.Variable) and not isinstance(3, torch.autograd.Variable)
+    assert torch.autograd.Variable().shape == (0,)
+    assert torch.autograd.variable.Variable is torch.autograd.Variable
+    with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
+        torch.autograd.Variable([1.0])

@@ -40,6 +40,35 @@ def test_einsum(torch, equation, shapes):
     close(torch.einsum(equation, *operands), np.einsum(equation, *(t.numpy() for t in operands)))
 
 
+def test_einsum_promotes_outer_products(torch):
+    """Pairs without a summed dimension are multiplied as by mul(); pairs with one require equal dtypes, as in PyTorch."""
+    a, b = torch.ones(3, 4, dtype=torch.complex64) * 1j, torch.arange(6, dtype=torch.float32).reshape(2, 3)
+    close(torch.einsum("hn,bh->bhn", a, b), np.einsum("hn,bh->bhn", a.numpy(), b.numpy()))
+    assert torch.einsum("i,j->ij", torch.ones(2), torch.arange(3)).dtype is torch.float32
+    assert torch.einsum("hn,h->hn", torch.ones(3, 4), b[0].double()).dtype is torch.float64
+    with pytest.raises(RuntimeError, match="same dtype"):
+        torch.einsum("hn,bh->bn", a, b).numpy()
+
+
+def test_python_types_as_dtypes(torch):
+    assert torch.finfo(float).eps == 2**-52 and torch.finfo(complex).dtype is torch.float64
+    assert torch.iinfo(int).max == 2**63 - 1
+    assert repr(torch.iinfo(int)) == "iinfo(min=-9.22337e+18, max=9.22337e+18, dtype=int64)"
+    with pytest.raises(TypeError, match="requires a floating point input type"):
+        torch.finfo(int)
+    with pytest.raises(TypeError, match="torch.bool is not supported by torch.iinfo"):
+        torch.iinfo(bool)
+    with pytest.raises(TypeError, match="only floating-point types are supported as the default type"):
+        torch.set_default_dtype(float)
+    with pytest.raises(ValueError, match="invalid type: 'float'"):
+        torch.ones(2).type(float)
+    module = torch.nn.Linear(2, 2)
+    assert module.to(float).weight.dtype is torch.float64
+    assert module.to("cpu", dtype=complex).weight.dtype is torch.complex128
+    with pytest.raises(TypeError, match="got desired dtype=torch.int64"):
+        module.to(int)
+
+
 def test_einsum_plans_are_reused_per_shape(torch):
     from teletensor._ops import einsum
 

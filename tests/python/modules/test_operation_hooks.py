@@ -43,6 +43,29 @@ def test_replaced_gradients_and_errors(torch):
             call()
 
 
+def test_operations_with_other_inputs(torch):
+    """The hooks receive the gradients of the node of the first result, as in PyTorch."""
+
+    class Loss(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = torch.nn.Parameter(torch.ones(3))
+
+        def forward(self, x):
+            return (x * self.weight).exp().mean(), x
+
+    x, rows = torch.zeros(2, 3), []
+    for module in (Loss(), torch.nn.LayerNorm(3), torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh())):
+        module.register_backward_hook(lambda m, inputs, outputs: rows.append(([g if g is None else tuple(g.shape) for g in inputs], total(outputs))))
+        result = module(x)
+        (result[0] if isinstance(result, tuple) else result).sum().backward()
+    assert rows == [([(2, 3)], [1]), ([None, (3,), (3,)], [6]), ([(2, 3)], [6])]
+    scaled = Loss()
+    scaled.register_backward_hook(lambda m, inputs, outputs: (inputs[0] * 10,))
+    scaled(x + 1)[0].backward()
+    assert scaled.weight.grad.tolist() == pytest.approx([10 / 3 * 2.7182817] * 3)
+
+
 def test_hooks_of_all_modules(torch, monkeypatch):
     from teletensor.nn.modules import _calls
 

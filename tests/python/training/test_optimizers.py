@@ -1,5 +1,6 @@
 """Optimizers, compared with their formulas in NumPy, step by step."""
 
+import copy
 import math
 
 import numpy as np
@@ -116,6 +117,34 @@ def test_lbfgs_minimises_rosenbrock(torch, search):
     last = closure().item()
     assert first == pytest.approx(24.2)
     assert last < (1e-10 if search else 0.5)
+
+
+def test_line_search_of_lbfgs(torch):
+    """Libraries import the line search, which LBFGS uses; the numbers are those of PyTorch 2.15."""
+    from teletensor.optim.lbfgs import _cubic_interpolate, _strong_wolfe
+
+    assert _cubic_interpolate(0.0, 1.0, -2.0, 1.0, 0.5, 0.3) == pytest.approx(2 / 3)
+    assert _cubic_interpolate(1.0, torch.tensor(0.5), torch.tensor(0.3), 0.0, 1.0, -2.0, bounds=(0.1, 0.6)) == 0.6
+    assert _cubic_interpolate(0.0, 1.0, 1.0, 2.0, 0.5, 1.0) == pytest.approx(1.68313005)
+    x = torch.tensor([1.0, -2.0, 0.3], dtype=torch.float64)
+    steps = []
+
+    def objective(x, t, d):
+        steps.append(t)
+        y = (x + t * d).detach().requires_grad_()
+        loss = (y**4).sum() + (1.5 - y).cos().sum()
+        loss.backward()
+        return float(loss), y.grad
+
+    loss, grad = objective(x, 0.0, x)
+    loss, gradient, t, count = _strong_wolfe(objective, x, 30.0, -grad, loss, grad, -grad.dot(grad), c2=0.001)
+    assert count == len(steps) - 1 == 10
+    assert (loss, t) == pytest.approx((1.1212891, 0.046300496))
+    np.testing.assert_allclose(gradient.numpy(), objective(x, t, -grad)[1].numpy())
+    p = torch.zeros(2, requires_grad=True)
+    optimizer = torch.optim.LBFGS([p], line_search_fn="strong_wolfe")
+    again = copy.deepcopy(optimizer)
+    assert again._params is again.param_groups[0]["params"]
 
 
 def test_schedules(torch):

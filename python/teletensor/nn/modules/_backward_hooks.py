@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import warnings
 from typing import Any, Callable
 
@@ -41,7 +42,9 @@ class BackwardHook:
     def setup_input_hook(self, args: tuple) -> tuple:
         """The arguments, whose gradients pass through the hooks."""
         wrapped, self.places = self._wrapped(args, self._on_inputs)
-        constant = [isinstance(a, Tensor) and self.places is not None and i not in self.places for i, a in enumerate(args)]
+        constant = [
+            isinstance(a, Tensor) and self.places is not None and i not in self.places for i, a in enumerate(args)
+        ]
         self.args = tuple(a.detach() if keep else None for a, keep in zip(args, constant))
         return wrapped
 
@@ -88,7 +91,9 @@ class BackwardHook:
     def _on_inputs(self, gradients: tuple) -> tuple | None:
         if self.grad_outputs is None:  # no gradient reached the outputs
             return None
-        full = [None if a is None else _C.torch.zeros_like(a) for a in self.args]  # for tensors that require no grad, as in PyTorch
+        full = [
+            None if a is None else _C.torch.zeros_like(a) for a in self.args
+        ]  # for tensors that require no grad, as in PyTorch
         for place, gradient in zip(self.places, gradients):
             full[place] = gradient
         grad_inputs = tuple(full)
@@ -100,17 +105,27 @@ class BackwardHook:
         return tuple(grad_inputs[i] for i in self.places)
 
 
-class OperationHook:
-    """Calls the hooks of register_backward_hook: they receive the gradients of the module's last operation.
+# Nodes whose gradients are those of PyTorch's node of the same name, in the same order. Others, such as that of nn.Linear, have
+# other inputs in PyTorch.
+_SAME_GRADIENTS = frozenset(
+    name + "Backward0"
+    for name in (
+        "Add Sub Mul Exp Log Sqrt Tanh Sigmoid Relu Gelu Silu Elu LeakyRelu Softplus Softmax LogSoftmax Mean Sum Cat Stack Mm Bmm "
+        "Transpose Permute View Select Slice Squeeze Unsqueeze Clone LayerNorm BatchNorm Embedding"
+    ).split()
+) | {"MeanBackward1", "SumBackward1", "SqueezeBackward1"}  # fmt: skip
 
-    Only modules whose result one operation computes from their positional arguments are supported.
-    """
+
+class OperationHook:
+    """Calls the hooks of register_backward_hook: they receive the gradients of the module's last operation."""
 
     def __init__(self, module: Any, hooks: list[Callable], pre_hooks: list[Callable]):
         if pre_hooks:
             raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module.")
         self.module, self.hooks = module, hooks
-        self.next: list[int | None] = []  # for each gradient of the operation's inputs, its place among the arguments' gradients
+        self.next: list[
+            int | None
+        ] = []  # for each gradient of the operation's inputs, its place among the arguments' gradients
         self.grad_output: Tensor | None = None
         self.own: Any = None  # the node that the wrapped arguments come from
 
@@ -122,7 +137,7 @@ class OperationHook:
         return wrapped
 
     def setup_output_hook(self, result: Any) -> Any:
-        """The result. Raises NotImplementedError unless one operation has computed it from the arguments."""
+        """The result. If its operation has other inputs than the arguments, the hooks are those of its node."""
         value = result
         while not isinstance(value, Tensor):
             value = next(iter(value.values() if isinstance(value, dict) else value))
@@ -130,11 +145,15 @@ class OperationHook:
         if node is None or node == self.own:
             return result
         if any(n is not None and n != self.own for n, _ in node.next_functions):
-            raise NotImplementedError(
-                f"[register_backward_hook] expected a module whose result is one operation on its arguments, got "
-                f"{type(self.module).__name__}, which computes {node.name()} from other tensors too: use "
-                "register_full_backward_hook, whose hook receives the gradients of the module's arguments"
-            )
+            if node.name() not in _SAME_GRADIENTS:
+                raise NotImplementedError(
+                    f"[register_backward_hook] expected a module whose result is one operation on its arguments, got "
+                    f"{type(self.module).__name__}, which computes {node.name()} from other tensors too: use "
+                    "register_full_backward_hook, whose hook receives the gradients of the module's arguments"
+                )
+            for hook in self.hooks:
+                node.register_hook(functools.partial(hook, self.module))
+            return result
         self.next = [None if n is None else i for n, i in node.next_functions]
 
         def keep(gradient: Tensor) -> None:

@@ -11,6 +11,7 @@ from ..._C import Tensor
 from ..._C import device as _device
 from ..._C import dtype as _dtype
 from ..._grad_mode import no_grad
+from ..._tensor_types import PYTHON_DTYPES
 from ..parameter import Buffer, Parameter
 from . import _calls
 from ._calls import *  # noqa: F403 - PyTorch defines the registration of hooks here
@@ -436,9 +437,11 @@ def _destination(args: tuple, device, dtype) -> tuple:
             dtype = arg
         elif i == 0 and isinstance(arg, (str, _device, int)) and not isinstance(arg, bool):
             device = arg
+        elif isinstance(arg, type) and arg in PYTHON_DTYPES:
+            dtype = arg
         elif arg is not None:
             raise TypeError(f"to() received an invalid combination of arguments - got {tuple(type(a).__name__ for a in args)}")
-    return device, dtype
+    return device, PYTHON_DTYPES.get(dtype, dtype)
 
 
 def _typename(value: Any) -> str:
