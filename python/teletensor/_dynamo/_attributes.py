@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import collections
+import dis
 import enum
+import functools
 import os
 import types
 from typing import Any
@@ -79,6 +81,11 @@ def raise_(cls: type, *args: Any) -> Any:
 
 
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+
+
+def _imports(code: types.CodeType) -> bool:
+    """Whether a function imports modules, as `__getattr__` of modules that are imported at their first use does."""
+    return "import_module" in code.co_names or any(i.opname == "IMPORT_NAME" for i in dis.get_instructions(code))
 
 
 class Attributes:
@@ -257,6 +264,8 @@ class Attributes:
             if isinstance(found, types.BuiltinFunctionType):
                 return Constant(found)
             return BuiltinMethod(value, name)
+        if type(found) is functools._lru_cache_wrapper:
+            return MethodValue(self.wrap(found, constant(found)), value)
         if getter is not _MISSING:
             if isinstance(getter, types.FunctionType):
                 descriptor = self.wrap(found, constant(found))
@@ -368,6 +377,8 @@ class Attributes:
         if name in value.attributes:
             return value.attributes[name]
         if name in ("__name__", "__qualname__"):
+            if value.original is not None:
+                return self.wrap(getattr(value.original, name), value.source.attribute(name))
             return Constant(value.name if name == "__name__" else value.qualname)
         if name == "__code__":
             return Constant(value.code)
@@ -512,16 +523,23 @@ class Attributes:
         written = self.written_globals(vars(module))
         if name in written:
             return written[name]
+        hook = vars(module).get("__getattr__")
+        is_own = (getattr(module, "__file__", None) or "").startswith(_PACKAGE)
         if name not in vars(module):
+            if isinstance(hook, types.FunctionType) and type(module) is types.ModuleType and not (is_own or _imports(hook.__code__)):
+                self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
+                return self.call(self.wrap(hook, source.instance_item("__getattr__")), [Constant(name)], {})
             try:
                 getattr(module, name)  # imported at its first use
             except AttributeError as e:
+                if not is_own and (hook is not None or type(module) is not types.ModuleType):
+                    raise Break(f"attribute {name}, which a module with __getattr__ lacks") from None
                 self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
                 return raise_(AttributeError, str(e))
         if module is ops:  # a namespace of operators
             return Constant(getattr(module, name), source.attribute(name))
         if name not in vars(module):
-            if not (getattr(module, "__file__", None) or "").startswith(_PACKAGE):
+            if not is_own:
                 raise Break(f"attribute {name} of a module with __getattr__")
             self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
             found = getattr(module, name)

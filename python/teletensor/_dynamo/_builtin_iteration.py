@@ -58,6 +58,8 @@ def _extreme(sign: str) -> Callable:
         key, default = kwargs.get("key"), kwargs.get("default")
         if set(kwargs) - {"key", "default"}:
             raise Break("min() or max() with other keyword arguments")
+        if not args:
+            return raise_(TypeError, f"{'min' if sign == '<' else 'max'} expected at least 1 argument, got 0")
         items = ex.elements(args[0]) if len(args) == 1 else list(args)
         if not items:
             return default if default is not None else raise_(ValueError, f"{'min' if sign == '<' else 'max'}() arg is an empty sequence")

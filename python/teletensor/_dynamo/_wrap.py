@@ -311,6 +311,7 @@ class Wrapping:
             source, obj,
         )  # fmt: skip
         value.globals_source = source.then(FUNCTION_GLOBALS)
+        value.qualname = obj.__qualname__
         return value
 
     def check_defaults(self, function: FunctionValue) -> None:
