@@ -39,6 +39,8 @@ from ._values import (
 from ._wrap import is_namedtuple
 
 _MAX_DEPTH = 40
+_dispatcher = functools.singledispatch(lambda _: None)
+_DISPATCH = (_dispatcher.__code__, _dispatcher.dispatch.__code__)
 
 
 class Calls:
@@ -85,7 +87,7 @@ class Calls:
         if not any(isinstance(leaf, TensorValue) for v in [*args, *kwargs.values()] for leaf in self.leaves(v)):
             objects = [self._key_of_cache(v) for v in args]
             keywords = {name: self._key_of_cache(v) for name, v in kwargs.items()}
-            if self.globals or any(v.source is not None for v in self.written.values()):
+            if self.globals or self.classes or any(v.source is not None for v in self.written.values()):
                 raise Break("a call of a function with a cache, which may read what was written before")
             call = functools.partial(function.original, *objects, **keywords)
             try:
@@ -133,11 +135,28 @@ class Calls:
             handler = self.handlers_of_functions.get(original)
             if handler is not None:
                 return handler(self, args, kwargs)
+            if original.__code__ in _DISPATCH:
+                return self._dispatched(function, args, kwargs)
             replacement = _marks.inner_function(original)
             if replacement is not None:
                 return self.call(self.wrap(replacement, constant(replacement)), args, kwargs)
         found = self.transform_of(function, args, kwargs)
         return self.inline(function, args, kwargs) if found is None else found
+
+    def _dispatched(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call of a functools.singledispatch function, or of its dispatch(cls)."""
+        original = function.original
+        is_call = original.__code__ is _DISPATCH[0]
+        dispatch = original.dispatch if is_call else original
+        cls = self.real(args[0]) if args else None
+        if cls is None or not is_call and not (isinstance(cls, Constant) and isinstance(cls.value, type)):
+            raise Break(f"{function.qualname}() gets wrong arguments")
+        of = cls.cls if is_call else cls.value
+        self.guards.check(CHECK_IS, function.source, original)
+        found = functools.partial(dispatch, of)
+        implementation = self.wrap(found(), constant(found).then(CALL))
+        self.guards.check(CHECK_IS, constant(found).then(CALL), found())
+        return self.call(implementation, args, kwargs) if is_call else implementation
 
     def inline(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Executes the body of a function."""
@@ -177,9 +196,9 @@ class Calls:
         elif extra:
             given = f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
             least = count - len(function.defaults)
-            takes = f"{count} positional argument{'s' * (count != 1)}" if not function.defaults else (
-                f"from {least} to {count} positional arguments"
-            )
+            takes = f"{count} positional argument{'s' * (count != 1)}"
+            if function.defaults:
+                takes = f"from {least} to {count} positional arguments"
             if any(k in names[count : count + code.co_kwonlyargcount] for k in kwargs):
                 raise Break(f"{name}() gets too many arguments")
             return raise_(TypeError, f"{name}() takes {takes} but {given}")

@@ -318,6 +318,9 @@ class Operators:
             container = SequenceValue(container.read(), tuple)
         if isinstance(container, Constant) and isinstance(container.value, (str, bytes, range)) and isinstance(item, Constant):
             return fold(lambda: item.value in container.value).value
+        if isinstance(container, Constant) and type(container.value) is enum.EnumMeta and isinstance(item, Constant):
+            if isinstance(item.value, enum.Enum):
+                return item.value in container.value
         if isinstance(container, Constant) and self.is_flag(container, "__contains__") and isinstance(item, Constant):
             return fold(lambda: item.value in container.value).value
         if isinstance(container, (SequenceValue, DequeValue)):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import threading
 import types
 import weakref
 from typing import Any
@@ -46,6 +47,7 @@ from ._source import (
 )  # fmt: skip
 from ._values import (
     Break,
+    BuiltinMethod,
     BuiltValue,
     CellValue,
     Constant,
@@ -75,6 +77,7 @@ _IDENTITY_TYPES = (
     types.UnionType,
 )  # fmt: skip
 _MAX_ITEMS = 4096
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
 TENSOR_TYPES = (Tensor, Parameter, Buffer)
 
 
@@ -205,6 +208,10 @@ class Wrapping:
             return Constant(obj, source)
         if cls is types.BuiltinFunctionType:
             is_function = obj.__self__ is None or isinstance(obj.__self__, (types.ModuleType, type))
+            if type(obj.__self__) in LOCKS:  # which graphs may release
+                check(CHECK_TYPE, source, cls)
+                check(CHECK_EQUAL, source.attribute("__name__"), obj.__name__)
+                return BuiltinMethod(self.wrap(obj.__self__, source.attribute("__self__")), obj.__name__)
             if not is_function and type(obj.__self__).__name__ != "PyCapsule":  # the bindings' functions have a capsule
                 return Opaque(obj, source)
             check(CHECK_IS, source, obj)
@@ -226,7 +233,7 @@ class Wrapping:
             if issubclass(cls, dict) and not issubclass(cls, collections.defaultdict):
                 entries = self._wrap_dict(obj, cls, source)
                 if isinstance(entries, DictValue):
-                    entries.is_of_object = True
+                    entries.of_subclass = collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
                     made = ObjectValue(cls, obj, source)
                     made.entries = entries
                     return made
