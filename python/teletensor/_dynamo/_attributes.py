@@ -683,7 +683,8 @@ class Attributes:
         if isinstance(value, Constant) and isinstance(value.value, type) and new is not DELETED:
             return self._set_class_attribute(value.value, name, new)
         if isinstance(value, Constant) and type(value.value) is types.ModuleType and new is not DELETED and not name.startswith("__"):
-            if not (vars(value.value).get("__file__") or "").startswith((_PACKAGE, *_STDLIB)):
+            own = vars(value.value)
+            if not own["__file__"].startswith((_PACKAGE, *_STDLIB)) if own.get("__file__") else own.get("__spec__") is None:
                 self.write_global(vars(value.value), name, new)
                 return None
         if isinstance(value, CellValue) and name == "cell_contents" and new is not DELETED:

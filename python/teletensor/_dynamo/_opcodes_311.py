@@ -402,10 +402,14 @@ def _set_update(f, i):
 def _dict_update(f, i):
     other = f.ex.real(f.pop())
     target = f.stack[-i.arg]
-    if i.name == "DICT_MERGE" and isinstance(other, DictValue) and any(k in target.items for k in other.items):
-        raise Break("a keyword argument is given twice")
-    if isinstance(other, Constant) and i.name == "DICT_UPDATE":
+    is_merge = i.name == "DICT_MERGE"
+    if not isinstance(other, (DictValue, ObjectValue)):
+        if is_merge:
+            raise Break("an argument after ** that is no mapping")  # the call raises its message
         raise_(TypeError, f"'{other.cls.__name__}' object is not a mapping")
+    entries = other if isinstance(other, DictValue) else other.entries
+    if is_merge and (entries is None or any(k in target.items for k in entries.items)):
+        raise Break("a keyword argument is given twice, or by an object with keys()")
     update_dict(f.ex, target, [other], {})
 
 
@@ -486,7 +490,10 @@ def _call_function_ex(f, i):
         if not isinstance(mapping, DictValue) or not all(isinstance(k, str) for k in mapping.items):
             raise Break("keyword arguments that are not in a dict")
         kwargs = {k: v for k, (_, v) in mapping.items.items()}
-    args = f.ex.elements(f.pop())
+    given = f.ex.real(f.pop())
+    if isinstance(given, Constant) and isinstance(given.value, (int, float, complex, type(None))):
+        raise Break("an argument after * that is no iterable")  # the call raises its message
+    args = f.ex.elements(given)
     function = f.pop()
     f.pop()  # NULL
     f.push(f.ex.real(f.ex.call(function, args, kwargs)))

@@ -77,6 +77,7 @@ _IDENTITY_TYPES = (
     types.UnionType,
 )  # fmt: skip
 _MAX_ITEMS = 4096
+_REGISTRIES = frozenset(vars(Module()))  # attributes of modules, in which only additions and removals change the order
 LOCKS = (type(threading.Lock()), type(threading.RLock()))
 TENSOR_TYPES = (Tensor, Parameter, Buffer)
 
@@ -246,19 +247,32 @@ class Wrapping:
         if len(obj) > _MAX_ITEMS:
             raise Break(f"a dict of more than {_MAX_ITEMS} entries")
         items = {}
+        is_ordered = issubclass(cls, collections.OrderedDict)
+        keys = list(collections.OrderedDict.__iter__(obj) if is_ordered else dict.__iter__(obj))
         index = 0 if cls in (dict, collections.OrderedDict, collections.defaultdict) else OF_SUBCLASS
-        for key in dict.__iter__(obj):
+        for key in keys:
             is_type = isinstance(key, (type, enum.Enum, types.UnionType)) or type(key).__module__ == "typing"
             if type(key) not in EQUAL_TYPES and not is_type:
                 return Opaque(obj, source)
             items[key] = (Constant(key), Lazy(dict.__getitem__(obj, key), source.then(DICT_ITEM, key, index)))
         self.guards.check(CHECK_TYPE, source, cls)
-        self.guards.check(CHECK_KEYS, source, tuple(dict.__iter__(obj)))
+        self.guards.check(CHECK_KEYS, source, tuple(keys))
+        if is_ordered and len(keys) > 1 and not (source.is_static and source.object in _REGISTRIES):
+            self._guard_order(cls, keys, source)
         value = DictValue(items, cls, source)
         value.original = obj
         if cls is collections.defaultdict:
             value.default_factory = self.wrap(obj.default_factory, source.attribute("default_factory"))
         return value
+
+    def _guard_order(self, cls: type, keys: list, source: Source) -> None:
+        """Guards on the order of an OrderedDict, which move_to_end() changes although the dict counts as unchanged."""
+        if self.class_attribute(cls, "__reversed__") is not collections.OrderedDict.__reversed__:
+            raise Break(f"a {cls.__name__} with another __reversed__")
+        advance = source.attribute("__reversed__").then(CALL).attribute("__next__")
+        for i, key in enumerate(reversed(keys)):
+            is_same = type(key) not in EQUAL_TYPES or key is None or type(key) is bool
+            self.guards.check(CHECK_IS if is_same else CHECK_EQUAL, advance.then(CALL, None, i), key)  # each call advances
 
     def _wrap_proxy(self, obj: types.MappingProxyType, source: Source) -> Value:
         """A mapping of an immutable object of the standard library."""
@@ -274,7 +288,9 @@ class Wrapping:
         if any(type(e) not in EQUAL_TYPES for e in elements) or len(elements) > 256:
             return Opaque(obj, source)
         self.guards.check(CHECK_TYPE, source, cls)
-        self.guards.check(CHECK_EQUAL, source, cls(elements))
+        # An unchanged dict, in which guards find a set, does not show that the set is unchanged: a copy is compared.
+        found = source.attribute("copy").then(CALL) if cls is set else source
+        self.guards.check(CHECK_EQUAL, found, cls(elements))
         value = SetValue({e: Constant(e) for e in elements}, cls, source)
         value.original = obj
         return value
