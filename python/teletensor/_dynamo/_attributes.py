@@ -424,9 +424,11 @@ class Attributes:
         mro = of.__mro__
         if any(name in names for names in self.classes.values()):
             raise Break(f"super().{name}, which the function has written")
+        self.guards.check(CHECK_IS, constant(of).attribute("__mro__"), mro)
         for base in mro[mro.index(value.owner) + 1 :]:
             found = base.__dict__.get(name, _MISSING)
             if found is _MISSING:
+                self.class_attribute(base, name)  # with a guard: it may define the name later
                 continue
             if is_python_class(base):
                 self.guards.check(CHECK_IS, constant(base).then(TYPE_ATTRIBUTE, name), found)
