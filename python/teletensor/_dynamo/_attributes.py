@@ -3,8 +3,13 @@
 from __future__ import annotations
 
 import collections
+import dis
 import enum
+import functools
 import os
+import sys
+import sysconfig
+import threading
 import types
 from typing import Any
 
@@ -12,6 +17,7 @@ from .. import ops
 from .._library.operators import OpOverloadPacket
 from ..nn import Module
 from ._source import (
+    CALL,
     CHECK_IS,
     CHECK_MISSING,
     CHECK_NO_DICT,
@@ -20,6 +26,7 @@ from ._source import (
     FUNCTION_DEFAULTS,
     FUNCTION_KEYWORD_DEFAULTS,
     INSTANCE_DICT,
+    TUPLE_ITEM,
     TYPE_ATTRIBUTE,
     Source,
     constant,
@@ -33,6 +40,7 @@ from ._values import (
     DequeValue,
     DictValue,
     ExceptionValue,
+    FloatValue,
     FunctionValue,
     GeneratorValue,
     HandleValue,
@@ -47,6 +55,7 @@ from ._values import (
     SetValue,
     SliceValue,
     SuperValue,
+    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
@@ -56,6 +65,7 @@ _MISSING = object()
 _MODULE_HOOKS = {name: vars(Module)[name] for name in ("__getattr__", "__setattr__", "__delattr__")}  # unless the user replaces them
 _METHODS_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
 _PLAIN_GETTERS = tuple(c.__getattribute__ for c in (object, dict, collections.OrderedDict, types.SimpleNamespace))
+_DATA = (SequenceValue, DictValue, SetValue, DequeValue, SymbolValue, FloatValue)
 _TYPE_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__doc__", "__base__"))
 
 
@@ -78,7 +88,13 @@ def raise_(cls: type, *args: Any) -> Any:
     raise Raised(ExceptionValue(cls, [Constant(a) for a in args]))
 
 
+_STDLIB = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
 _PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+
+
+def _imports(code: types.CodeType) -> bool:
+    """Whether a function imports modules, as `__getattr__` of modules that are imported at their first use does."""
+    return "import_module" in code.co_names or any(i.opname == "IMPORT_NAME" for i in dis.get_instructions(code))
 
 
 class Attributes:
@@ -86,6 +102,8 @@ class Attributes:
 
     def class_attribute(self, cls: type, name: str) -> Any:
         """What a class defines under a name, with a guard."""
+        if self.classes and self._is_written(cls, name):
+            raise Break(f"{cls.__name__}.{name}, which the function has written")
         found = lookup(cls, name)
         if is_python_class(cls):
             if found is _MISSING:
@@ -93,6 +111,31 @@ class Attributes:
             else:
                 self.guards.check(CHECK_IS, constant(cls).then(TYPE_ATTRIBUTE, name), found)
         return found
+
+    def _is_written(self, cls: type, name: str) -> bool:
+        return self.written_attribute(cls, name) is not None
+
+    def written_attribute(self, cls: type, name: str) -> Value | None:
+        """What the function has written to an attribute of a class; None if nothing."""
+        for base in cls.__mro__:
+            found = self.classes.get(base, {}).get(name)
+            if found is not None or name in vars(base):
+                return found
+        return None
+
+    def _set_class_attribute(self, cls: type, name: str, new: Value) -> None:
+        new = self.real(new)
+        is_plain = isinstance(new, (*_DATA, TensorValue)) or isinstance(new, Constant) and type(new.value) in EQUAL_TYPES
+        if isinstance(new, ObjectValue):
+            is_plain = all(self.class_attribute(new.cls, n) is _MISSING for n in ("__get__", "__set__", "__delete__", "__set_name__"))
+        is_own = cls.__module__.partition(".")[0] == "teletensor"
+        if not is_plain or is_own or not is_python_class(cls) or issubclass(cls, (tuple, BaseException, enum.Enum)):
+            raise Break(f"{cls.__name__}.{name} is written")
+        if name.startswith("__") or lookup(type(cls), "__setattr__") is not type.__setattr__ or lookup(type(cls), name) is not _MISSING:
+            raise Break(f"{cls.__name__}.{name} is written")
+        if any(not body.may_write for body in self._bodies):
+            raise Break("a write to a class in a function that an operator calls")
+        self.classes.setdefault(cls, {})[name] = new
 
     def get_attribute(self, value: Value, name: str) -> Value:
         """value.name; raises Raised(AttributeError) if there is none."""
@@ -192,6 +235,8 @@ class Attributes:
     def object_attribute(self, value: ObjectValue, name: str) -> Value:
         """An attribute of an object of a class in Python."""
         found = self.class_attribute(value.cls, "__getattribute__")
+        if found is threading.local.__getattribute__:
+            return self._thread_local_attribute(value, name)
         if found in _PLAIN_GETTERS:
             return self.plain_attribute(value, name)
         if not isinstance(found, types.FunctionType):
@@ -203,12 +248,27 @@ class Attributes:
                 raise
         return self._missing_attribute(value, name)
 
+    def _thread_local_attribute(self, value: ObjectValue, name: str) -> Value:
+        """An attribute of a threading.local: an entry of the `__dict__` that it has in this thread."""
+        if value.original is None or name == "__dict__" or self.class_attribute(value.cls, name) is not _MISSING:
+            raise Break(f"{value.cls.__name__}.{name} of a threading.local")
+        if name in value.attributes:
+            return value.attributes[name]
+        own, content = value.source.attribute("__dict__"), value.original.__dict__
+        if name in content:
+            return self.wrap(content[name], own.then(DICT_ITEM, name))
+        self.guards.check(CHECK_MISSING, own, name)
+        cls = "_thread._local" if value.cls is threading.local else value.cls.__name__
+        return raise_(AttributeError, f"'{cls}' object has no attribute '{name}'")
+
     def plain_attribute(self, value: ObjectValue, name: str, has_hook: bool = True) -> Value:
         """An attribute as object.__getattribute__ finds it; then as __getattr__ does if `has_hook`."""
         cls = value.cls
         if name == "__class__":
             return self.type_constant(cls)
         self.check_stepped(value, name)
+        if self.classes and (written := self.written_attribute(cls, name)) is not None:
+            return self.instance_attribute(value, name) or written
         found = self.class_attribute(cls, name)
         if isinstance(found, property):
             self._check_accessor(found.fget)
@@ -217,9 +277,9 @@ class Attributes:
             try:
                 return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
             except Raised as e:
-                if issubclass(e.value.cls, AttributeError) and lookup(cls, "__getattr__") is not _MISSING:
-                    raise Break("a property that raises AttributeError") from None
-                raise
+                if not has_hook or not issubclass(e.value.cls, AttributeError) or lookup(cls, "__getattr__") is _MISSING:
+                    raise
+            return self._missing_attribute(value, name)
         if isinstance(found, types.MemberDescriptorType):
             if name == "__dict__":  # of types.SimpleNamespace
                 return self._dict_of(value)
@@ -257,12 +317,29 @@ class Attributes:
             if isinstance(found, types.BuiltinFunctionType):
                 return Constant(found)
             return BuiltinMethod(value, name)
+        if type(found) is functools.partialmethod and isinstance(found.func, types.FunctionType):
+            at = constant(found)
+            args, keywords = self.wrap(found.args, at.attribute("args")), self.wrap(found.keywords, at.attribute("keywords"))
+            method = MethodValue(self.wrap_class_function(found.func), value)
+            return PartialValue(method, list(args.items), {k: v for k, (_, v) in keywords.items.items()})
+        if type(found) is functools._lru_cache_wrapper:
+            return MethodValue(self.wrap(found, constant(found)), value)
+        if type(found) is functools.cached_property and isinstance(value, ObjectValue):
+            return self._cached(found, value)
         if getter is not _MISSING:
             if isinstance(getter, types.FunctionType):
                 descriptor = self.wrap(found, constant(found))
                 return self.call(self.wrap_class_function(getter), [descriptor, value, self.type_constant(cls)], {})
             raise Break(f"a descriptor of the class {type(found).__name__}")
         return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name))
+
+    def _cached(self, found: functools.cached_property, value: ObjectValue) -> Value:
+        """A functools.cached_property that the object's __dict__ lacks."""
+        if found.attrname is None or not value.cls.__dictoffset__:
+            raise Break("a cached_property without a name, or of an object without __dict__")
+        result = self.call(self.wrap(found.func, constant(found.func)), [value], {})
+        self._write_instance(value, found.attrname, result)
+        return result
 
     def _slot(self, value: ObjectValue, name: str, found: Any) -> Value:
         if name in value.slots:
@@ -345,9 +422,13 @@ class Attributes:
         """An attribute of super(): the next definition after the owner's."""
         of = value.self.value if isinstance(value.self, Constant) and isinstance(value.self.value, type) else value.self.cls
         mro = of.__mro__
+        if any(name in names for names in self.classes.values()):
+            raise Break(f"super().{name}, which the function has written")
+        self.guards.check(CHECK_IS, constant(of).attribute("__mro__"), mro)
         for base in mro[mro.index(value.owner) + 1 :]:
             found = base.__dict__.get(name, _MISSING)
             if found is _MISSING:
+                self.class_attribute(base, name)  # with a guard: it may define the name later
                 continue
             if is_python_class(base):
                 self.guards.check(CHECK_IS, constant(base).then(TYPE_ATTRIBUTE, name), found)
@@ -368,9 +449,13 @@ class Attributes:
         if name in value.attributes:
             return value.attributes[name]
         if name in ("__name__", "__qualname__"):
+            if value.original is not None:
+                return self.wrap(getattr(value.original, name), value.source.attribute(name))
             return Constant(value.name if name == "__name__" else value.qualname)
         if name == "__code__":
             return Constant(value.code)
+        if name == "__get__":
+            return BuiltinMethod(value, name)
         if value.original is not None:
             if name in value.original.__dict__:
                 return self.wrap(value.original.__dict__[name], value.source.attribute("__dict__").then(DICT_ITEM, name))
@@ -396,6 +481,22 @@ class Attributes:
             found.is_of_object = True
         return found
 
+    def handled_exception(self) -> Value | None:
+        """The exception that is handled: sys.exc_info()[1]."""
+        frame = self.frame
+        while frame is not None:
+            if frame.handled:
+                return frame.handled[-1]
+            frame = frame.caller
+        self._check_callers()
+        return None
+
+    def _check_callers(self) -> None:
+        """Adds a guard that the function's callers handle no exception, which is the context of others."""
+        if self.handled_outside is not None:
+            raise Break("the exception that a caller handles")
+        self.guards.check(CHECK_IS, constant(sys.exc_info).then(CALL).then(TUPLE_ITEM, None, 1), None)
+
     def exception_attribute(self, value: ExceptionValue, name: str) -> Value:
         """An attribute of an exception."""
         if name in value.attributes:
@@ -406,6 +507,10 @@ class Attributes:
             return value.args[0] if value.args else Constant(None)
         if name == "__cause__":
             return value.cause or Constant(None)
+        if name == "__context__" and value.source is None:
+            if value.context is None:
+                self._check_callers()
+            return value.context or Constant(None)
         if name in ("__context__", "__traceback__", "__suppress_context__", "__notes__", "add_note"):
             if name == "__suppress_context__":
                 return Constant(value.suppresses)
@@ -486,6 +591,8 @@ class Attributes:
             return self.type_constant(type(cls))
         if name == "__dict__":
             raise Break("__dict__ of a class")
+        if self.classes and (written := self.written_attribute(cls, name)) is not None:
+            return written
         found = self.class_attribute(cls, name)
         if found is _MISSING:
             if lookup(type(cls), name) is not _MISSING or lookup(type(cls), "__getattr__") is not _MISSING:
@@ -497,11 +604,15 @@ class Attributes:
             return self.wrap(found.__func__, constant(found.__func__))
         if isinstance(found, classmethod):
             return MethodValue(self.wrap(found.__func__, constant(found.__func__)), self.type_constant(cls))
-        if isinstance(found, (property, types.MemberDescriptorType, types.GetSetDescriptorType)):
+        if isinstance(found, (property, types.MemberDescriptorType, types.GetSetDescriptorType, functools.cached_property)):
             return Constant(found)
         if isinstance(found, types.ClassMethodDescriptorType):
             return BuiltinMethod(self.type_constant(cls), name)
-        if lookup(type(found), "__get__") is not _MISSING and not isinstance(found, _METHODS_IN_C) and not callable(found):
+        getter = lookup(type(found), "__get__")
+        if isinstance(getter, types.FunctionType):
+            args = [self.wrap(found, constant(found)), Constant(None), self.type_constant(cls)]
+            return self.call(self.wrap_class_function(getter), args, {})
+        if getter is not _MISSING and not isinstance(found, _METHODS_IN_C) and not callable(found):
             raise Break(f"a descriptor of the class {type(found).__name__}")
         return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name))
 
@@ -512,16 +623,23 @@ class Attributes:
         written = self.written_globals(vars(module))
         if name in written:
             return written[name]
+        hook = vars(module).get("__getattr__")
+        is_own = (vars(module).get("__file__") or "").startswith(_PACKAGE)
         if name not in vars(module):
+            if isinstance(hook, types.FunctionType) and type(module) is types.ModuleType and not (is_own or _imports(hook.__code__)):
+                self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
+                return self.call(self.wrap(hook, source.instance_item("__getattr__")), [Constant(name)], {})
             try:
                 getattr(module, name)  # imported at its first use
             except AttributeError as e:
+                if not is_own and (hook is not None or type(module) is not types.ModuleType):
+                    raise Break(f"attribute {name}, which a module with __getattr__ lacks") from None
                 self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
                 return raise_(AttributeError, str(e))
         if module is ops:  # a namespace of operators
             return Constant(getattr(module, name), source.attribute(name))
         if name not in vars(module):
-            if not (getattr(module, "__file__", None) or "").startswith(_PACKAGE):
+            if not is_own:
                 raise Break(f"attribute {name} of a module with __getattr__")
             self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
             found = getattr(module, name)
@@ -538,6 +656,12 @@ class Attributes:
         if isinstance(value, TensorValue) and name == "grad" and new is not DELETED:
             return self.set_grad(value, new)
         if isinstance(value, ExceptionValue):
+            if name == "__context__" and value.source is None and new is not DELETED:
+                new = self.real(new)
+                value.context = new if isinstance(new, ExceptionValue) else None
+                return None
+            if name == "__traceback__" and value.source is None and new is not DELETED:
+                return None  # the capture has none
             if new is DELETED or name.startswith("__"):
                 raise Break(f"exception.{name} is written")
             value.attributes[name] = new
@@ -552,6 +676,19 @@ class Attributes:
             if name in ("__module__", "__doc__"):
                 value.attributes[name] = new
                 return None
+        if isinstance(value, FunctionValue) and new is not DELETED and not hasattr(types.FunctionType, name):
+            if value.source is None or name in ("__wrapped__", "__signature__"):
+                raise Break(f"attribute {name} of a function is written")
+            value.attributes[name] = new
+            self.note_write(value)
+            return None
+        if isinstance(value, Constant) and isinstance(value.value, type) and new is not DELETED:
+            return self._set_class_attribute(value.value, name, new)
+        if isinstance(value, Constant) and type(value.value) is types.ModuleType and new is not DELETED and not name.startswith("__"):
+            own = vars(value.value)
+            if not own["__file__"].startswith((_PACKAGE, *_STDLIB)) if own.get("__file__") else own.get("__spec__") is None:
+                self.write_global(vars(value.value), name, new)
+                return None
         if isinstance(value, CellValue) and name == "cell_contents" and new is not DELETED:
             value.content = new
             self.note_write(value)
@@ -564,6 +701,12 @@ class Attributes:
         setter = self.class_attribute(cls, hook)
         if setter is _MODULE_HOOKS[hook] and isinstance(value.original, Module):
             return self._set_module_attribute(value, name, new)
+        if setter is threading.local.__setattr__ and value.original is not None and new is not DELETED:
+            if self.class_attribute(cls, name) is not _MISSING:
+                raise Break(f"{cls.__name__}.{name} of a threading.local is written")
+            value.attributes[name] = new
+            self.note_write(value)
+            return None
         if setter not in (getattr(object, hook), getattr(collections.OrderedDict, hook), getattr(types.SimpleNamespace, hook)):
             if not isinstance(setter, types.FunctionType):
                 raise Break(f"{cls.__name__}.{hook}")
@@ -596,12 +739,21 @@ class Attributes:
                 descriptor = self.wrap(found, constant(found))
                 self.call(self.wrap_class_function(setter), [descriptor, value, new], {})
                 return None
-            if setter is not _MISSING or lookup(type(found), "__delete__") is not _MISSING:
+            deleter = lookup(type(found), "__delete__")
+            if isinstance(deleter, types.FunctionType) and new is DELETED:
+                self.call(self.wrap_class_function(deleter), [self.wrap(found, constant(found)), value], {})
+                return None
+            if setter is not _MISSING or deleter is not _MISSING:
                 raise Break(f"a descriptor of the class {type(found).__name__}")
         if not cls.__dictoffset__:
             return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
         if new is DELETED and self.instance_attribute(value, name) is None:
             return raise_(AttributeError, name)
+        self._write_instance(value, name, new)
+        return None
+
+    def _write_instance(self, value: ObjectValue, name: str, new: Value) -> None:
+        """Writes an entry of the object's __dict__."""
         if value.instance_dict is not None:
             value.instance_dict.items.pop(name, None) if new is DELETED else value.instance_dict.items.update({name: (Constant(name), new)})
         if value.attributes.get(name) is DELETED:  # it becomes the last one
@@ -609,7 +761,6 @@ class Attributes:
             value.moved.add(name)
         value.attributes[name] = new
         self.note_write(value)
-        return None
 
     def _set_module_attribute(self, value: ObjectValue, name: str, new: Value) -> None:
         new = new if new is DELETED else self.real(new)

@@ -5,7 +5,9 @@ from __future__ import annotations
 import abc
 import functools
 import inspect
+import sys
 import types
+import typing
 from typing import Any
 
 from .._ops.assertions import _assert, _assert_true
@@ -49,6 +51,8 @@ def _classes(ex: Any, value: Value) -> tuple:
     value = ex.real(value)
     if isinstance(value, Constant) and isinstance(value.value, (type, types.UnionType)):
         found: tuple = (value.value,)
+    elif isinstance(value, Constant) and type(value.value) is type(typing.Iterable):
+        found = (value.value.__origin__,)
     elif isinstance(value, SequenceValue) and issubclass(value.cls, tuple):
         found = tuple(c for item in value.items for c in _classes(ex, item))
     else:
@@ -161,6 +165,12 @@ def _super(ex, args, kwargs):
     if cell.source is not None:
         ex.guards.check(CHECK_IS, owner.source or cell.source, owner.value)
     return SuperValue(owner.value, ex.real(first))
+
+
+@handles(sys.exc_info)
+def _exc_info(ex, args, kwargs):
+    raised = ex.handled_exception()
+    return SequenceValue([Constant(None)] * 3 if raised is None else [ex.type_constant(raised.cls), raised, Constant(None)], tuple)
 
 
 @handles(types.SimpleNamespace)

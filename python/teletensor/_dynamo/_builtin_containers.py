@@ -13,7 +13,7 @@ from typing import Any
 from .. import _C
 from ..nn import Module
 from . import _deques
-from ._attributes import _MISSING
+from ._attributes import _MISSING, raise_
 from ._handlers import constructors, handles
 from ._source import CHECK_KEYS, INSTANCE_DICT, constant
 from ._values import (
@@ -98,7 +98,11 @@ def update_dict(ex: Any, value: DictValue, args: list[Value], kwargs: dict[str, 
             else:
                 pairs = [tuple(ex.elements(p)) for p in ex.elements(other)]
         else:
-            pairs = [tuple(ex.elements(p)) for p in ex.elements(other)]
+            elements = ex.elements(other)
+            for at, pair in enumerate(elements):
+                if isinstance(ex.real(pair), Constant) and isinstance(ex.real(pair).value, (int, float, complex, type(None))):
+                    return raise_(TypeError, f"cannot convert dictionary update sequence element #{at} to a sequence")
+            pairs = [tuple(ex.elements(p)) for p in elements]
         for pair in pairs:
             if len(pair) != 2:
                 raise Break("dict() of elements that are not pairs")

@@ -16,8 +16,22 @@ from ._values import Break, Constant, DequeValue, DictValue, IteratorValue, Sequ
 
 @handles(iter)
 def _iter(ex, args, kwargs):
+    if len(args) == 2 and not kwargs:
+
+        def advance():
+            if result.is_finished:
+                return raise_(StopIteration)
+            found = ex.call(args[0], [], {})
+            if ex.is_or_equals(found, args[1]):
+                result.is_finished = True
+                return raise_(StopIteration)
+            return found
+
+        result = IteratorValue(advance, None, type(iter(int, 1)))
+        result.remake = lambda code: f"{code.constant(iter)}({code.values(args)})"
+        return result
     if len(args) != 1:
-        raise Break("iter() with a sentinel")
+        raise Break("iter() gets wrong arguments")
     return ex.iterate(args[0])
 
 
@@ -58,6 +72,8 @@ def _extreme(sign: str) -> Callable:
         key, default = kwargs.get("key"), kwargs.get("default")
         if set(kwargs) - {"key", "default"}:
             raise Break("min() or max() with other keyword arguments")
+        if not args:
+            return raise_(TypeError, f"{'min' if sign == '<' else 'max'} expected at least 1 argument, got 0")
         items = ex.elements(args[0]) if len(args) == 1 else list(args)
         if not items:
             return default if default is not None else raise_(ValueError, f"{'min' if sign == '<' else 'max'}() arg is an empty sequence")

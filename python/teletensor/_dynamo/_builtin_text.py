@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
-from ._attributes import lookup
+from ._attributes import lookup, raise_
 from ._comparisons import fold
 from ._handlers import handles
 from ._values import Break, Constant, ExceptionValue, ObjectValue, Value
@@ -26,7 +26,7 @@ def text_of(ex: Any, value: Value, function: Callable) -> Value:
         for name in ("__str__", "__repr__") if function is str else ("__repr__",):
             found = ex.call_method_named(value, name, [])
             if found is not None:
-                return found
+                return _checked(ex, name, found)
         raise Break("the text of an object")
     if isinstance(value, ExceptionValue):
         if function is str and lookup(value.cls, "__str__") is BaseException.__str__:
@@ -35,12 +35,20 @@ def text_of(ex: Any, value: Value, function: Callable) -> Value:
             return Constant(str(tuple(ex.python_value(a) for a in value.args))) if value.args else Constant("")
         found = ex.call_method_named(value, "__str__", [])
         if found is not None:
-            return found
+            return _checked(ex, "__str__", found)
         raise Break("the text of an exception")
     obj = ex.python_value(value)
     if not _has_plain_text(obj) and not ex.is_numpy_scalar(obj):
         raise Break(f"the text of a {type(obj).__name__}")
     return fold(function, obj)
+
+
+def _checked(ex: Any, method: str, found: Value) -> Value:
+    """The result of a method in Python, which must be a string."""
+    found = ex.real(found)
+    if not issubclass(found.cls, str):
+        return raise_(TypeError, f"{method} returned non-string (type {found.cls.__name__})")
+    return found
 
 
 def _has_plain_text(obj: Any) -> bool:

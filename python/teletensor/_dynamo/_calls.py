@@ -10,6 +10,7 @@ import inspect
 import types
 from typing import Any
 
+from .. import _C
 from .._C import Tensor
 from ..nn import Module
 from . import _marks
@@ -38,6 +39,8 @@ from ._values import (
 from ._wrap import is_namedtuple
 
 _MAX_DEPTH = 40
+_dispatcher = functools.singledispatch(lambda _: None)
+_DISPATCH = (_dispatcher.__code__, _dispatcher.dispatch.__code__)
 
 
 class Calls:
@@ -80,16 +83,34 @@ class Calls:
 
     def call_cached(self, function: ObjectValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A call of a function with functools.cache: that of its cache, with a guard, for constants; else its body is executed."""
-        values = [self.real(v) for v in [*args, *kwargs.values()]]
-        if all(isinstance(v, Constant) and type(v.value) in (int, str, bool, float, type(None)) for v in values):
-            count = len(args)
-            keywords = dict(zip(kwargs, (v.value for v in values[count:])))
-            call = functools.partial(function.original, *(v.value for v in values[:count]), **keywords)
-            self.guards.check(CHECK_IS, function.source, function.original)
-            return self.wrap(call(), constant(call).then(CALL))
-        wrapped = function.original.__wrapped__
         self.guards.check(CHECK_IS, function.source, function.original)
+        if not any(isinstance(leaf, TensorValue) for v in [*args, *kwargs.values()] for leaf in self.leaves(v)):
+            objects = [self._key_of_cache(v) for v in args]
+            keywords = {name: self._key_of_cache(v) for name, v in kwargs.items()}
+            if self.globals or self.classes or any(v.source is not None for v in self.written.values()):
+                raise Break("a call of a function with a cache, which may read what was written before")
+            call = functools.partial(function.original, *objects, **keywords)
+            try:
+                with _C.TracePause():  # tensors that it makes have values
+                    found = call()
+            except Exception as e:  # noqa: BLE001 - the user's exception
+                raise Break(f"a function with a cache raises {type(e).__name__}") from None
+            return self.wrap(found, constant(call).then(CALL))
+        wrapped = function.original.__wrapped__
         return self.call(self.wrap(wrapped, constant(wrapped)), args, kwargs)
+
+    def _key_of_cache(self, value: Value) -> Any:
+        """The object that a cached function receives: immutable, or an existing one, with a guard on its identity."""
+        value = self.plain(self.real(value))
+        if isinstance(value, Constant):
+            return value.value
+        if isinstance(value, SequenceValue) and value.cls is tuple:
+            return tuple(self._key_of_cache(item) for item in value.items)
+        original = getattr(value, "original", None)
+        if original is None or value.source is None:
+            raise Break("a call of a function with a cache with an object that the function makes")
+        self.guards.check(CHECK_IS, value.source, original)
+        return original
 
     def check_callable(self, function: Value) -> None:
         """Ends the graph if the function is marked as one that is not compiled."""
@@ -114,11 +135,28 @@ class Calls:
             handler = self.handlers_of_functions.get(original)
             if handler is not None:
                 return handler(self, args, kwargs)
+            if original.__code__ in _DISPATCH:
+                return self._dispatched(function, args, kwargs)
             replacement = _marks.inner_function(original)
             if replacement is not None:
                 return self.call(self.wrap(replacement, constant(replacement)), args, kwargs)
         found = self.transform_of(function, args, kwargs)
         return self.inline(function, args, kwargs) if found is None else found
+
+    def _dispatched(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
+        """A call of a functools.singledispatch function, or of its dispatch(cls)."""
+        original = function.original
+        is_call = original.__code__ is _DISPATCH[0]
+        dispatch = original.dispatch if is_call else original
+        cls = self.real(args[0]) if args else None
+        if cls is None or not is_call and not (isinstance(cls, Constant) and isinstance(cls.value, type)):
+            raise Break(f"{function.qualname}() gets wrong arguments")
+        of = cls.cls if is_call else cls.value
+        self.guards.check(CHECK_IS, function.source, original)
+        found = functools.partial(dispatch, of)
+        implementation = self.wrap(found(), constant(found).then(CALL))
+        self.guards.check(CHECK_IS, constant(found).then(CALL), found())
+        return self.call(implementation, args, kwargs) if is_call else implementation
 
     def inline(self, function: FunctionValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Executes the body of a function."""
@@ -156,7 +194,14 @@ class Calls:
             bound[names[position]] = SequenceValue(list(extra), tuple)
             position += 1
         elif extra:
-            return raise_(TypeError, f"{name}() takes {count} positional argument{'s' * (count != 1)} but {len(args)} were given")
+            given = f"{len(args)} {'was' if len(args) == 1 else 'were'} given"
+            least = count - len(function.defaults)
+            takes = f"{count} positional argument{'s' * (count != 1)}"
+            if function.defaults:
+                takes = f"from {least} to {count} positional arguments"
+            if any(k in names[count : count + code.co_kwonlyargcount] for k in kwargs):
+                raise Break(f"{name}() gets too many arguments")
+            return raise_(TypeError, f"{name}() takes {takes} but {given}")
         rest: dict[str, Value] = {}
         for key, value in kwargs.items():
             if key in names[code.co_posonlyargcount : count + code.co_kwonlyargcount]:
@@ -260,6 +305,7 @@ class Calls:
         elif new is object.__new__ or new is _MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
             if getattr(cls, "__abstractmethods__", None):
                 raise Break("an abstract class")
+            self._check_finalizer(cls)
             value = ObjectValue(cls)
             if lookup(cls, "__init__") is object.__init__ and (args or kwargs):
                 return raise_(TypeError, f"{cls.__name__}() takes no arguments")
@@ -272,12 +318,19 @@ class Calls:
                 return value
         init = self.class_attribute(cls, "__init__")
         if isinstance(init, types.FunctionType):
-            self.call(self.wrap_class_function(init), [value, *args], kwargs)
+            result = self.real(self.call(self.wrap_class_function(init), [value, *args], kwargs))
+            if not (isinstance(result, Constant) and result.value is None):
+                return raise_(TypeError, f"__init__() should return None, not '{result.cls.__name__}'")
         elif getattr(value, "entries", None) is not None and init in (dict.__init__, collections.OrderedDict.__init__):
             self.call_method(value, "__init__", args, kwargs)
         elif init is not object.__init__:
             raise Break(f"{cls.__name__}.__init__")
         return value
+
+    def _check_finalizer(self, cls: type) -> None:
+        """Ends the graph where an object is created whose end has effects."""
+        if self.class_attribute(cls, "__del__") is not _MISSING:
+            raise Break(f"a {cls.__name__}, which has __del__(), is created")
 
     def _create_exception(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if self.class_attribute(cls, "__new__") not in (BaseException.__new__, Exception.__new__) and is_python_class(cls):

@@ -159,12 +159,15 @@ class Executor(
         self.keep: list[Any] = []
         self.written: dict[int, Value] = {}
         self.globals: dict[int, tuple[dict, dict[str, Value]]] = {}
+        self.classes: dict[type, dict[str, Value]] = {}  # attributes that the function has written
+        self.releases: list[Value] = []  # locks that are released at the end, in this order
         self.frame: Frame | None = None
         self.frames: list[Frame] = []
         self.steps = 0
         self.compared: dict[int, Value] = {}  # whose identity decides, by id of the value
         self.generators: list[GeneratorValue] = []
         self.numpy = sys.modules.get("numpy")
+        self.handled_outside = sys.exc_info()[1]
         self._last_input: fx.Node | None = None
 
     def count_step(self) -> None:
@@ -245,7 +248,7 @@ class Executor(
 
     @staticmethod
     def _has_source_for_writes(value: Value) -> bool:
-        return isinstance(value, (SequenceValue, DictValue, CellValue, ObjectValue, SetValue, DequeValue))
+        return isinstance(value, (SequenceValue, DictValue, CellValue, ObjectValue, SetValue, DequeValue, FunctionValue))
 
     def written_globals(self, values: dict) -> dict[str, Value]:
         """The global variables that the function has written."""
@@ -282,10 +285,12 @@ class Executor(
     def add_alias_guards(self) -> None:
         """If the function writes or compares objects that were different, they must not be one object in a later call."""
         writes = self.mutates or any(v.source is not None for v in self.written.values())
+        writes_functions = any(isinstance(v, FunctionValue) for v in self.written.values())
+        immutable = tuple(c for c in _IMMUTABLE if not (writes_functions and c is FunctionValue))
         existing = [v for v in self.by_id.values() if v.source is not None and getattr(v, "original", None) is not None]
         groups: dict[Any, list[Source]] = {}
         for value in existing:
-            is_immutable = isinstance(value, _IMMUTABLE) or isinstance(value, SequenceValue) and value.cls is not list
+            is_immutable = isinstance(value, immutable) or isinstance(value, SequenceValue) and value.cls is not list
             if (is_immutable or not writes) and id(value) not in self.compared:
                 continue
             groups.setdefault(TensorValue if isinstance(value, TensorValue) else value.cls, []).append(value.source)
@@ -491,7 +496,8 @@ class Capture:
         suspended = [g.frame.code for g in ex.generators if g.frame.is_started and not g.is_finished and g.frame.is_in_handler]
         suspended = [code for code in suspended if code is not collections.abc.Sequence.__iter__.__code__]  # has nothing to close
         if suspended:
-            raise Failed(f"the generator {suspended[0].co_qualname} is suspended at the end of a graph")
+            why = f", which ends by: {broken.reason}" if broken is not None else ""
+            raise Failed(f"the generator {suspended[0].co_qualname} is suspended at the end of a graph{why}")
         if result is not None:
             text = code.value(result)
         else:
@@ -517,7 +523,8 @@ class Capture:
         code.namespace["set_modes"] = change_modes
         changed = (*modes[:-1], modes[-1] - before[-1]) if modes != before else None  # regions relative to the call's
         function, source = code.compile(graph, text, changed, self.entry.code.co_name)
-        if result is None and self.entry.target >= 0 and graph is None and not ex.written and not ex.globals and self.group <= 1:
+        has_effects = bool(ex.written or ex.globals or ex.classes or ex.releases)
+        if result is None and self.entry.target >= 0 and graph is None and not has_effects and self.group <= 1:
             raise Failed(broken.reason if broken else "")
         nodes_of_inputs = [ex.guards.node(v.source) for v in ex.inputs] if graph is not None else []
         return Captured(ex.guards, nodes_of_inputs, function, source, module, broken)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import collections
 import functools
+import inspect
 import itertools
+import threading
 import types
 from typing import Any
 
@@ -25,6 +27,7 @@ from ._values import (
     DictValue,
     ExceptionValue,
     FunctionValue,
+    GeneratorValue,
     HandleValue,
     ItemValue,
     IteratorValue,
@@ -88,6 +91,7 @@ class Code:
         }  # fmt: skip
         self.reads: list[str] = []  # before the graph
         self.lines: list[str] = []  # after it
+        self.releases: list[str] = []  # after them, also if the graph raises
         self.outputs: list[TensorValue | HandleValue] = []
         self._names: dict[int, str] = {}
         self._constants: dict[int, str] = {}
@@ -220,7 +224,21 @@ class Code:
             if live is not None and not value.is_finished:
                 return self._name(f"list_iterator({self.value(live)}, {value.position[0]})")
             return self._name(f"iter([{self.values(value.rest())}])")
+        if isinstance(value, GeneratorValue) and not value.frame.is_started and not value.is_finished:
+            return self._make_generator(value)
         raise Break(f"a {type(value).__name__} cannot be kept beyond a graph")
+
+    def _make_generator(self, value: GeneratorValue) -> str:
+        """A generator that has not started: a call of its function."""
+        frame, code = value.frame, value.frame.code
+        names, count = code.co_varnames, code.co_argcount + code.co_kwonlyargcount
+        parts = [self.value(frame.locals[name]) for name in names[: code.co_argcount]]
+        if code.co_flags & inspect.CO_VARARGS:
+            parts.append(f"*{self.value(frame.locals[names[count]])}")
+        parts += [f"{name}={self.value(frame.locals[name])}" for name in names[code.co_argcount : count]]
+        if code.co_flags & inspect.CO_VARKEYWORDS:
+            parts.append(f"**{self.value(frame.locals[names[count + bool(code.co_flags & inspect.CO_VARARGS)]])}")
+        return self._name(f"{self.value(frame.function)}({', '.join(parts)})")
 
     def _make_sequence(self, value: SequenceValue) -> str:
         if isinstance(value, ModuleSlice):
@@ -295,7 +313,14 @@ class Code:
                 writes.append(f"{target}[:] = [{self.values(value.items)}]")
             elif isinstance(value, DictValue):
                 entries = list(value.items.values())
-                if value.is_rebuilt:
+                if value.of_subclass is not None:  # whose methods the function has executed already
+                    base = self.constant(value.of_subclass)
+                    writes += [f"{base}.clear({target})"] * value.is_rebuilt
+                    writes += [
+                        f"{base}.__setitem__({target}, {self.value(k)}, {self.value(v)})"
+                        for k, v in entries if value.is_rebuilt or not self._is_original(k, v, value)
+                    ]
+                elif value.is_rebuilt:
                     pairs = ", ".join(f"({self.value(k)}, {self.value(v)})" for k, v in entries)
                     writes += [f"{target}.clear()", f"{target}.update([{pairs}])"]
                 else:
@@ -306,24 +331,30 @@ class Code:
                 writes += [f"{target}.clear()", f"{target}.update([{self.values(list(value.items.values()))}])"]
             elif isinstance(value, CellValue):
                 writes.append(f"{target}.cell_contents = {self.value(value.content)}")
+            elif isinstance(value, FunctionValue):
+                writes += [f"{target}.{attribute} = {self.value(v)}" for attribute, v in value.attributes.items()]
             elif isinstance(value, ObjectValue):
                 for attribute, v in {**value.attributes, **value.slots}.items():
                     if v is DELETED or attribute in value.moved:  # it may be one that the function has written before
                         own = f"object.__getattribute__({target}, '__dict__')"
                         writes.append(f"if {attribute!r} in {own}: object.__delattr__({target}, {attribute!r})")
                     if v is not DELETED:
-                        writes.append(f"object.__setattr__({target}, {attribute!r}, {self.value(v)})")
+                        setter = "setattr" if issubclass(value.cls, threading.local) else "object.__setattr__"
+                        writes.append(f"{setter}({target}, {attribute!r}, {self.value(v)})")
             else:
                 raise Break(f"a {type(value).__name__} is written")
         for values, names in self.ex.globals.values():
             writes += [f"{self.constant(values)}[{name!r}] = {self.value(v)}" for name, v in names.items()]
+        for cls, names in self.ex.classes.items():
+            writes += [f"setattr({self.constant(cls)}, {name!r}, {self.value(v)})" for name, v in names.items()]
         self.lines += writes
+        self.releases = [f"{self.read(lock.source)}.release()" for lock in self.ex.releases]
 
     @staticmethod
     def _is_original(key: Value, value: Value, of: DictValue) -> bool:
         if not isinstance(value, Lazy) or of.original is None or not isinstance(key, Constant):
             return False
-        return key.value in of.original and of.original[key.value] is value.obj
+        return dict.__contains__(of.original, key.value) and dict.__getitem__(of.original, key.value) is value.obj
 
     def compile(self, graph: Any, result: str, modes: tuple | None, name: str) -> Any:
         """The function of the slots `S` and the inputs `I` of the graph."""
@@ -332,8 +363,11 @@ class Code:
             self.namespace["graph"] = graph
             floats = [self.value(number) for number in self.ex.computed]  # may add reads
             lines = list(self.reads)
-            lines.append(f"g = graph((*I, {', '.join(floats)}))" if floats else "g = graph(I)")
-        lines += self.lines
+            self.lines.insert(0, f"g = graph((*I, {', '.join(floats)}))" if floats else "g = graph(I)")
+        if self.releases:
+            lines += ["try:", *(f"    {line}" for line in self.lines), "    pass", "finally:", *(f"    {line}" for line in self.releases)]
+        else:
+            lines += self.lines
         if modes is not None:
             lines.append(f"set_modes({self.constant(modes)})")
         lines.append(f"return {result}")

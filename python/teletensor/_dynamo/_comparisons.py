@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import operator
 from collections.abc import Callable
 from typing import Any
@@ -109,7 +110,9 @@ class Comparisons:
         if isinstance(a, IdValue) and isinstance(b, IdValue):
             return Constant((a.of is b.of) == (sign == "=="))
         if isinstance(a, DictValue) and isinstance(b, DictValue):
-            equal = a.items.keys() == b.items.keys() and all(self.is_or_equals(v, b.items[k][1]) for k, (_, v) in list(a.items.items()))
+            has_order = a.cls is b.cls is collections.OrderedDict
+            same_keys = list(a.items) == list(b.items) if has_order else a.items.keys() == b.items.keys()
+            equal = same_keys and all(self.is_or_equals(v, b.items[k][1]) for k, (_, v) in list(a.items.items()))
         elif isinstance(a, SetValue) and isinstance(b, SetValue):
             equal = a.items.keys() == b.items.keys()
         elif isinstance(a, (ObjectValue, ExceptionValue)) or isinstance(b, (ObjectValue, ExceptionValue)):
@@ -121,6 +124,11 @@ class Comparisons:
                 result = self.call_method_named(x, "__eq__", [y])
                 if result is not None and not self.is_not_implemented(result):
                     return result if sign == "==" else Constant(not self.truth(result))
+            entries = [v if isinstance(v, DictValue) else getattr(v, "entries", None) for v in (a, b)]
+            if a is not b and None not in entries:  # dict.__eq__
+                if all(issubclass(v.cls, collections.OrderedDict) for v in (a, b)):
+                    raise Break("== of OrderedDicts")
+                return self._equality(sign, *(DictValue(dict(e.items)) for e in entries))
             equal = a is b
             self.note_identity(a, b)
         elif isinstance(a, SliceValue) and isinstance(b, SliceValue):

@@ -24,6 +24,11 @@ def sees_frames_of_callers(code: types.CodeType) -> bool:
     return bool(_ATTRIBUTES & set(code.co_names)) and not code.co_filename.startswith(_STDLIB)
 
 
+def names_lines_of_callers(code: types.CodeType) -> bool:
+    """Whether a function may pass `stacklevel` to warnings.warn() or a logger, which then name a line of its caller."""
+    return any(isinstance(names, tuple) and "stacklevel" in names for names in code.co_consts)
+
+
 def reason_to_run_plainly(code: types.CodeType, values: dict[str, Any]) -> str:
     """Why a function with these global variables must have its own frame; empty if it need not."""
     found = _ATTRIBUTES & set(code.co_names)

@@ -9,6 +9,7 @@ from typing import Any
 from . import _deques
 from ._attributes import _MISSING, raise_
 from ._codegen import message_of_change
+from ._source import CALL, CHECK_EQUAL, LIST_ITEM, TUPLE_ITEM
 from ._values import (
     Break,
     Constant,
@@ -83,6 +84,12 @@ class Iteration:
             return self.over_changing(value, DictView(value, "keys"))
         if isinstance(value, DictView):
             return self.over_changing(value.of, value)
+        if isinstance(value, SetValue) and len(value.items) > 1 and value.source is not None and id(value) not in self.written:
+            # The elements in their order, which equal sets need not share.
+            elements = value.source.attribute("__reduce__").then(CALL).then(TUPLE_ITEM, None, 1).then(TUPLE_ITEM, None, 0)
+            for i, item in enumerate(value.items.values()):
+                self.guards.check(CHECK_EQUAL, elements.then(LIST_ITEM, None, i), item.value)
+            return self.over_changing(value)
         if isinstance(value, SetValue) and len(value.items) > 1:
             raise Break("the order of a set")
         if isinstance(value, SetValue):

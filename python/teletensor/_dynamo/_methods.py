@@ -12,6 +12,7 @@ from ._builtin_containers import update_dict
 from ._builtin_iteration import sort
 from ._comparisons import COMPARE, fold
 from ._operators import BINARY
+from ._source import CALL, CHECK_IS
 from ._values import (
     DELETED,
     Break,
@@ -20,9 +21,11 @@ from ._values import (
     DictValue,
     DictView,
     ExceptionValue,
+    FunctionValue,
     GeneratorValue,
     HandleValue,
     IteratorValue,
+    MethodValue,
     ObjectValue,
     Raised,
     SequenceValue,
@@ -30,7 +33,7 @@ from ._values import (
     TensorValue,
     Value,
 )  # fmt: skip
-from ._wrap import is_namedtuple
+from ._wrap import LOCKS, is_namedtuple
 
 _SIGNS = {f"__{name}__": sign for sign, (name, _) in BINARY.items()} | {f"__{n}__": sign for sign, (n, _, _) in COMPARE.items()}
 _SPECIAL = {
@@ -55,6 +58,9 @@ class Methods:
             return self.call_tensor_method(value, name, args, kwargs)
         if isinstance(value, ObjectValue) or owner is object:
             return self._object_method(value, name, args, kwargs)
+        if isinstance(value, FunctionValue) and name == "__get__" and args and not kwargs:
+            of = self.real(args[0])
+            return value if isinstance(of, Constant) and of.value is None else MethodValue(value, of)
         if isinstance(value, HandleValue):
             return self.call_handle(value, name, args)
         if isinstance(value, GeneratorValue):
@@ -113,6 +119,15 @@ class Methods:
     def _object_method(self, value: Value, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if isinstance(value, ObjectValue) and value.entries is not None and name in _DICT_METHODS:
             return self._entries_method(value, name, args, kwargs)
+        if isinstance(value, ObjectValue) and value.cls in LOCKS and name in ("__exit__", "release") and value.source is not None:
+            if self._bodies or value in self.releases:
+                raise Break("a lock is released in a function that an operator calls, or twice")
+            is_held = value.source.attribute("locked" if hasattr(value.original, "locked") else "_is_owned").then(CALL)
+            if not getattr(value.original, is_held.parent.object)():
+                raise Break("a lock that is not held is released")
+            self.guards.check(CHECK_IS, is_held, True)
+            self.releases.append(value)  # it was acquired before the graph: guards are checked while it is held
+            return Constant(None)
         if name == "__setattr__" and isinstance(value, ObjectValue):
             self.set_plain_attribute(value, self.python_value(args[0]), args[1])
             return Constant(None)

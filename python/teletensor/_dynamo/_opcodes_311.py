@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import abc
 import builtins
 import dis
 from collections.abc import Callable
@@ -12,7 +13,7 @@ from ._builtin_containers import update_dict
 from ._builtin_text import text_of
 from ._bytecode import Instruction
 from ._frames import Frame, Returned, Yielded
-from ._source import constant
+from ._source import CALL, CHECK_EQUAL, constant
 from ._values import (
     DELETED,
     Break,
@@ -384,7 +385,9 @@ def _map_add(f, i):
 
 @_op("LIST_EXTEND")
 def _list_extend(f, i):
-    other = f.pop()
+    other = f.ex.real(f.pop())
+    if isinstance(other, Constant) and isinstance(other.value, (int, float, complex, type(None))):
+        raise_(TypeError, f"Value after * must be an iterable, not {other.cls.__name__}")
     f.stack[-i.arg].items.extend(f.ex.elements(other))
 
 
@@ -399,8 +402,14 @@ def _set_update(f, i):
 def _dict_update(f, i):
     other = f.ex.real(f.pop())
     target = f.stack[-i.arg]
-    if i.name == "DICT_MERGE" and isinstance(other, DictValue) and any(k in target.items for k in other.items):
-        raise Break("a keyword argument is given twice")
+    is_merge = i.name == "DICT_MERGE"
+    if not isinstance(other, (DictValue, ObjectValue)):
+        if is_merge:
+            raise Break("an argument after ** that is no mapping")  # the call raises its message
+        raise_(TypeError, f"'{other.cls.__name__}' object is not a mapping")
+    entries = other if isinstance(other, DictValue) else other.entries
+    if is_merge and (entries is None or any(k in target.items for k in entries.items)):
+        raise Break("a keyword argument is given twice, or by an object with keys()")
     update_dict(f.ex, target, [other], {})
 
 
@@ -481,7 +490,10 @@ def _call_function_ex(f, i):
         if not isinstance(mapping, DictValue) or not all(isinstance(k, str) for k in mapping.items):
             raise Break("keyword arguments that are not in a dict")
         kwargs = {k: v for k, (_, v) in mapping.items.items()}
-    args = f.ex.elements(f.pop())
+    given = f.ex.real(f.pop())
+    if isinstance(given, Constant) and isinstance(given.value, (int, float, complex, type(None))):
+        raise Break("an argument after * that is no iterable")  # the call raises its message
+    args = f.ex.elements(given)
     function = f.pop()
     f.pop()  # NULL
     f.push(f.ex.real(f.ex.call(function, args, kwargs)))
@@ -605,25 +617,30 @@ def _get_len(f, i):
 
 @_op("MATCH_SEQUENCE")
 def _match_sequence(f, i):
-    value = f.ex.real(f.stack[-1])
-    if isinstance(value, ObjectValue):
-        raise Break("a pattern of an object")
-    f.push(Constant(isinstance(value, SequenceValue) or isinstance(value, Constant) and isinstance(value.value, range)))
+    f.push(Constant(_has_flag(f.ex, f.ex.real(f.stack[-1]), 5)))
+
+
+def _has_flag(ex: Any, value: Value, bit: int) -> bool:
+    """Whether the value's class is one of sequences (bit 5) or mappings (bit 6), or was registered as one."""
+    cls = value.cls
+    if cls.__flags__ & 1 << 9:  # not one in C
+        ex.guards.check(CHECK_EQUAL, constant(abc.get_cache_token).then(CALL), abc.get_cache_token())
+    return bool(cls.__flags__ & 1 << bit)
 
 
 @_op("MATCH_MAPPING")
 def _match_mapping(f, i):
-    value = f.ex.real(f.stack[-1])
-    if isinstance(value, ObjectValue):
-        raise Break("a pattern of an object")
-    f.push(Constant(isinstance(value, DictValue)))
+    f.push(Constant(_has_flag(f.ex, f.ex.real(f.stack[-1]), 6)))
 
 
 @_op("MATCH_KEYS")
 def _match_keys(f, i):
     keys, value = f.stack[-1], f.ex.real(f.stack[-2])
     if not isinstance(value, DictValue):
-        raise Break("a pattern of an object")
+        get, missing = f.ex.get_attribute(value, "get"), ObjectValue(object)
+        found = [f.ex.real(f.ex.call(get, [k, missing], {})) for k in keys.items]
+        f.push(Constant(None) if missing in found else SequenceValue(found, tuple))
+        return
     wanted = [f.ex.key_of(k) for k in keys.items]
     if all(k in value.items for k in wanted):
         f.push(SequenceValue([value.items[k][1] for k in wanted], tuple))

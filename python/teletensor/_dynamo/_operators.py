@@ -255,10 +255,14 @@ class Operators:
             raise Break("data-dependent control flow: the truth of a tensor")
         if isinstance(value, ObjectValue):
             result = self.call_method_named(value, "__bool__", [])
+            if result is not None:
+                result = self.real(result)
+                if not (isinstance(result, Constant) and isinstance(result.value, bool)) and not isinstance(result, ConditionValue):
+                    return raise_(TypeError, f"__bool__ should return bool, returned {result.cls.__name__}")
             if result is None and (entries := self.entries_of(value, "__len__")) is not None:
                 return len(entries.items) > 0
             if result is None:
-                result = self.call_method_named(value, "__len__", [])
+                result = self._checked_length(self.call_method_named(value, "__len__", []))
             if result is None:
                 return True
             result = self.real(result)
@@ -287,9 +291,19 @@ class Operators:
             if value.example.dim() == 0:
                 return raise_(TypeError, "len() of a 0-d tensor")
             return self.size_at(value, 0)
-        result = self.call_method_named(value, "__len__", [])
+        result = self._checked_length(self.call_method_named(value, "__len__", []))
         if result is None:
             raise Break(f"the length of a {type(value).__name__}")
+        return result
+
+    def _checked_length(self, result: Value | None) -> Value | None:
+        """The result of `__len__()` of a class in Python, unless len() raises."""
+        result = result if result is None else self.real(result)
+        if isinstance(result, Constant):
+            if not isinstance(result.value, int):
+                return raise_(TypeError, f"'{result.cls.__name__}' object cannot be interpreted as an integer")
+            if result.value < 0:
+                return raise_(ValueError, "__len__() should return >= 0")
         return result
 
     def contains(self, container: Value, item: Value) -> bool:
@@ -304,6 +318,9 @@ class Operators:
             container = SequenceValue(container.read(), tuple)
         if isinstance(container, Constant) and isinstance(container.value, (str, bytes, range)) and isinstance(item, Constant):
             return fold(lambda: item.value in container.value).value
+        if isinstance(container, Constant) and type(container.value) is enum.EnumMeta and isinstance(item, Constant):
+            if isinstance(item.value, enum.Enum):
+                return item.value in container.value
         if isinstance(container, Constant) and self.is_flag(container, "__contains__") and isinstance(item, Constant):
             return fold(lambda: item.value in container.value).value
         if isinstance(container, (SequenceValue, DequeValue)):
@@ -401,7 +418,10 @@ class Operators:
             return value.value
         if isinstance(value, ObjectValue):
             result = self.call_method_named(value, "__index__", [])
+            result = result if result is None else self.real(result)
             if isinstance(result, Constant):
+                if not isinstance(result.value, int):
+                    return raise_(TypeError, f"__index__ returned non-int (type {result.cls.__name__})")
                 return result.value
         raise Break(f"a {type(value).__name__} as an index")
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import abc
+import enum
 import functools
+import types
 from collections.abc import Callable
 from typing import Any
 
@@ -130,6 +133,12 @@ class Guards:
         shown = obj
         if kind == CHECK_IS and hasattr(type(obj), "untyped_storage"):
             shown = "the same tensor"  # whose text would contain its values
+        elif kind == CHECK_IS and isinstance(obj, dict):
+            shown = "the same dict"
+        elif isinstance(obj, types.ModuleType):
+            shown = vars(obj).get("__name__")  # its text would call a `__getattr__` of the user's
+        elif kind != CHECK_EQUAL and type(obj).__flags__ & 1 << 9 and not isinstance(obj, (abc.ABCMeta, enum.Enum, enum.EnumMeta)):
+            shown = object.__repr__(obj)  # without a `__repr__` of the user's
         elif kind == CHECK_TENSOR:
             shown = f"{obj.dtype} {list(obj.shape)}"
         elif kind == CHECK_DYNAMIC_TENSOR:

@@ -178,6 +178,7 @@ class DictValue(Value):
         self.default_factory: Value | None = None  # of a defaultdict
         self.is_rebuilt = False  # an entry was removed: the order of all may have changed
         self.is_of_object = False  # it is the __dict__ of an object
+        self.of_subclass: type | None = None  # dict or OrderedDict: these are the entries of an object of a subclass of it
         self.owner: Any = None  # the object that the function has made and whose __dict__ it is
 
     @property

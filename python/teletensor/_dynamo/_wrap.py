@@ -5,6 +5,7 @@ from __future__ import annotations
 import collections
 import enum
 import functools
+import threading
 import types
 import weakref
 from typing import Any
@@ -46,6 +47,7 @@ from ._source import (
 )  # fmt: skip
 from ._values import (
     Break,
+    BuiltinMethod,
     BuiltValue,
     CellValue,
     Constant,
@@ -75,6 +77,8 @@ _IDENTITY_TYPES = (
     types.UnionType,
 )  # fmt: skip
 _MAX_ITEMS = 4096
+_REGISTRIES = frozenset(vars(Module()))  # attributes of modules, in which only additions and removals change the order
+LOCKS = (type(threading.Lock()), type(threading.RLock()))
 TENSOR_TYPES = (Tensor, Parameter, Buffer)
 
 
@@ -205,6 +209,10 @@ class Wrapping:
             return Constant(obj, source)
         if cls is types.BuiltinFunctionType:
             is_function = obj.__self__ is None or isinstance(obj.__self__, (types.ModuleType, type))
+            if type(obj.__self__) in LOCKS:  # which graphs may release
+                check(CHECK_TYPE, source, cls)
+                check(CHECK_EQUAL, source.attribute("__name__"), obj.__name__)
+                return BuiltinMethod(self.wrap(obj.__self__, source.attribute("__self__")), obj.__name__)
             if not is_function and type(obj.__self__).__name__ != "PyCapsule":  # the bindings' functions have a capsule
                 return Opaque(obj, source)
             check(CHECK_IS, source, obj)
@@ -226,7 +234,7 @@ class Wrapping:
             if issubclass(cls, dict) and not issubclass(cls, collections.defaultdict):
                 entries = self._wrap_dict(obj, cls, source)
                 if isinstance(entries, DictValue):
-                    entries.is_of_object = True
+                    entries.of_subclass = collections.OrderedDict if issubclass(cls, collections.OrderedDict) else dict
                     made = ObjectValue(cls, obj, source)
                     made.entries = entries
                     return made
@@ -239,19 +247,32 @@ class Wrapping:
         if len(obj) > _MAX_ITEMS:
             raise Break(f"a dict of more than {_MAX_ITEMS} entries")
         items = {}
+        is_ordered = issubclass(cls, collections.OrderedDict)
+        keys = list(collections.OrderedDict.__iter__(obj) if is_ordered else dict.__iter__(obj))
         index = 0 if cls in (dict, collections.OrderedDict, collections.defaultdict) else OF_SUBCLASS
-        for key in dict.__iter__(obj):
+        for key in keys:
             is_type = isinstance(key, (type, enum.Enum, types.UnionType)) or type(key).__module__ == "typing"
             if type(key) not in EQUAL_TYPES and not is_type:
                 return Opaque(obj, source)
             items[key] = (Constant(key), Lazy(dict.__getitem__(obj, key), source.then(DICT_ITEM, key, index)))
         self.guards.check(CHECK_TYPE, source, cls)
-        self.guards.check(CHECK_KEYS, source, tuple(dict.__iter__(obj)))
+        self.guards.check(CHECK_KEYS, source, tuple(keys))
+        if is_ordered and len(keys) > 1 and not (source.is_static and source.object in _REGISTRIES):
+            self._guard_order(cls, keys, source)
         value = DictValue(items, cls, source)
         value.original = obj
         if cls is collections.defaultdict:
             value.default_factory = self.wrap(obj.default_factory, source.attribute("default_factory"))
         return value
+
+    def _guard_order(self, cls: type, keys: list, source: Source) -> None:
+        """Guards on the order of an OrderedDict, which move_to_end() changes although the dict counts as unchanged."""
+        if self.class_attribute(cls, "__reversed__") is not collections.OrderedDict.__reversed__:
+            raise Break(f"a {cls.__name__} with another __reversed__")
+        advance = source.attribute("__reversed__").then(CALL).attribute("__next__")
+        for i, key in enumerate(reversed(keys)):
+            is_same = type(key) not in EQUAL_TYPES or key is None or type(key) is bool
+            self.guards.check(CHECK_IS if is_same else CHECK_EQUAL, advance.then(CALL, None, i), key)  # each call advances
 
     def _wrap_proxy(self, obj: types.MappingProxyType, source: Source) -> Value:
         """A mapping of an immutable object of the standard library."""
@@ -267,7 +288,9 @@ class Wrapping:
         if any(type(e) not in EQUAL_TYPES for e in elements) or len(elements) > 256:
             return Opaque(obj, source)
         self.guards.check(CHECK_TYPE, source, cls)
-        self.guards.check(CHECK_EQUAL, source, cls(elements))
+        # An unchanged dict, in which guards find a set, does not show that the set is unchanged: a copy is compared.
+        found = source.attribute("copy").then(CALL) if cls is set else source
+        self.guards.check(CHECK_EQUAL, found, cls(elements))
         value = SetValue({e: Constant(e) for e in elements}, cls, source)
         value.original = obj
         return value
@@ -311,6 +334,7 @@ class Wrapping:
             source, obj,
         )  # fmt: skip
         value.globals_source = source.then(FUNCTION_GLOBALS)
+        value.qualname = obj.__qualname__
         return value
 
     def check_defaults(self, function: FunctionValue) -> None:

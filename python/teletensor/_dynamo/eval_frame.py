@@ -25,7 +25,7 @@ from ..nn import Module
 from . import _marks, config
 from ._backends import lookup_backend
 from ._capture import Capture, Entry, Failed, GraphBreak, can_compile, plain_rest
-from ._introspection import reason_to_run_plainly
+from ._introspection import names_lines_of_callers, reason_to_run_plainly
 from ._logs import counters, log
 from ._sizes import SizeHistory
 from ._source import CHECK_MODES, Guards
@@ -126,7 +126,7 @@ class Compiler:
             self_, called = (function,), type(function).__call__
         if not isinstance(called, types.FunctionType) or _is_skipped(called) or _marks.reason_not_to_compile(called):
             return function
-        if reason_to_run_plainly(called.__code__, called.__globals__):
+        if reason_to_run_plainly(called.__code__, called.__globals__) or names_lines_of_callers(called.__code__):
             return function  # called from the frame of its caller
         if self_ and _marks.reason_not_to_compile(self_[0]):
             return function

@@ -134,6 +134,22 @@ def test_warnings_and_logs_have_the_users_line(compiled, caplog):
     assert record.funcName == "logs" and record.lineno == logs.__code__.co_firstlineno + 2 and record.pathname == __file__
 
 
+def test_warnings_of_called_functions_have_the_users_line(compiled):
+    def checked(x):
+        warnings.warn("about x", stacklevel=2)
+        return x + 1
+
+    def f(x):
+        y = x * 2
+        return checked(y) * 2
+
+    g = compiled(f)
+    for _ in range(2):
+        with pytest.warns(UserWarning, match="about x") as caught:
+            assert g(X).tolist() == [6] * 3
+        assert caught[0].filename == __file__ and caught[0].lineno == f.__code__.co_firstlineno + 2
+
+
 def with_cause(x):
     try:
         {}["k"]

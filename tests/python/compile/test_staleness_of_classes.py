@@ -131,10 +131,31 @@ def getattribute():
     return function, [lambda: setattr(cls, "__getattribute__", lambda self, name: 50.0)]
 
 
+def super_of_classes_between():
+    first = type("First", (Plain,), {"scale": lambda self: 2.0})
+    second = type("Second", (first,), {})
+
+    class Third(second):
+        def scale(self):
+            return super().scale() * 10
+
+    value = Third()
+    other = type("Other", (Plain,), {"scale": lambda self: 7.0})
+    return lambda x: x * value.scale(), [
+        lambda: setattr(second, "scale", lambda self: 3.0),
+        lambda: delattr(second, "scale"),
+        lambda: setattr(first, "scale", lambda self: 5.0),
+        lambda: setattr(Third, "__bases__", (other,)),
+    ]
+
+
 CASES = {
     f.__name__: f
-    for f in (signature_of_defaults, signature_of_wrapped, signature_of_annotations, signature_of_method, missing, getattribute)
-}
+    for f in (
+        signature_of_defaults, signature_of_wrapped, signature_of_annotations, signature_of_method, missing, getattribute,
+        super_of_classes_between,
+    )
+}  # fmt: skip
 CASES |= {
     "__copy__": copies(copy.copy, "__copy__", lambda self: types.SimpleNamespace(factor=100.0)),
     "__deepcopy__": copies(copy.deepcopy, "__deepcopy__", lambda self, memo: types.SimpleNamespace(factor=100.0)),
