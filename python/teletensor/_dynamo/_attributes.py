@@ -622,7 +622,7 @@ class Attributes:
         source = value.source or constant(module)
         written = self.written_globals(vars(module))
         if name in written:
-            return written[name]
+            return written[name] if written[name] is not DELETED else self._refuse_deleted(name)
         hook = vars(module).get("__getattr__")
         is_own = (vars(module).get("__file__") or "").startswith(_PACKAGE)
         if name not in vars(module):
@@ -645,6 +645,10 @@ class Attributes:
             found = getattr(module, name)
             return self.wrap(found, constant(found))
         return self.wrap(vars(module)[name], source.instance_item(name))
+
+    @staticmethod
+    def _refuse_deleted(name: str) -> Any:
+        raise Break(f"the global variable {name}, which the function has deleted")
 
     # -- writes
 

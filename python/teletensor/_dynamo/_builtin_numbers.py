@@ -10,11 +10,22 @@ from collections.abc import Callable
 from typing import Any
 
 from .. import _C
+from ._builtin_text import has_plain_text, text_of
 from ._comparisons import COMPARE, fold
 from ._handlers import constructors, handlers, handles
 from ._operators import BINARY, IN_PLACE
 from ._symbols import is_symbolic_operand
-from ._values import Break, Constant, DictValue, ObjectValue, SequenceValue, SymbolValue, TensorValue, Value
+from ._values import (
+    Break,
+    Constant,
+    DictValue,
+    ExceptionValue,
+    ObjectValue,
+    SequenceValue,
+    SymbolValue,
+    TensorValue,
+    Value,
+)
 
 # Functions of numbers and strings without effects, computed where all arguments are constants.
 _PURE = [
@@ -38,6 +49,8 @@ def _pure(function: Callable) -> Callable:
             if function is operator.truth:
                 return Constant(ex.truth(values[0]))
             raise Break(f"{function.__name__} of a tensor")
+        if function is repr and len(values) == 1 and isinstance(values[0], ExceptionValue):
+            return text_of(ex, values[0], repr)
         if function in (repr, ascii, format) and not all(isinstance(v, (Constant, SequenceValue, DictValue)) for v in values):
             if function is repr:
                 found = ex.call_method_named(values[0], "__repr__", [])
@@ -53,6 +66,8 @@ def _pure(function: Callable) -> Callable:
             if not isinstance(c, (int, float, complex, str, bytes, tuple, list, dict, type(None), range, _C.dtype, _C.device)) and not (
                 ex.is_numpy_scalar(c)
             ):
+                raise Break(f"{function.__name__} of a {type(c).__name__}")
+            if function in (repr, ascii, format) and not (has_plain_text(c) or ex.is_numpy_scalar(c)):
                 raise Break(f"{function.__name__} of a {type(c).__name__}")
         keywords = {k: ex.python_value(v) for k, v in kwargs.items()}
         result = fold(functools.partial(function, **keywords) if keywords else function, *constants)

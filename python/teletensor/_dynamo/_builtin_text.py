@@ -22,28 +22,36 @@ def _str(ex, args, kwargs):
 def text_of(ex: Any, value: Value, function: Callable) -> Value:
     """str(value) or repr(value)."""
     value = ex.real(value)
+    if function is ascii and isinstance(value, (ObjectValue, ExceptionValue)):
+        text = ex.python_value(text_of(ex, value, repr))
+        return Constant(text.encode("ascii", "backslashreplace").decode())
     if isinstance(value, ObjectValue):
         for name in ("__str__", "__repr__") if function is str else ("__repr__",):
             found = ex.call_method_named(value, name, [])
             if found is not None:
-                return _checked(ex, name, found)
+                return checked_text(ex, name, found)
         raise Break("the text of an object")
     if isinstance(value, ExceptionValue):
-        if function is str and lookup(value.cls, "__str__") is BaseException.__str__:
+        text = lookup(value.cls, "__str__")
+        if function is str and text in (BaseException.__str__, KeyError.__str__):
             if len(value.args) == 1:
-                return text_of(ex, value.args[0], str)
+                return text_of(ex, value.args[0], repr if text is KeyError.__str__ else str)
             return Constant(str(tuple(ex.python_value(a) for a in value.args))) if value.args else Constant("")
-        found = ex.call_method_named(value, "__str__", [])
+        if function is repr and lookup(value.cls, "__repr__") is BaseException.__repr__:
+            parts = [ex.python_value(text_of(ex, a, repr)) for a in value.args]
+            return Constant(f"{value.cls.__name__}({', '.join(parts)})")
+        method = "__repr__" if function is repr else "__str__"
+        found = ex.call_method_named(value, method, [])
         if found is not None:
-            return _checked(ex, "__str__", found)
+            return checked_text(ex, method, found)
         raise Break("the text of an exception")
     obj = ex.python_value(value)
-    if not _has_plain_text(obj) and not ex.is_numpy_scalar(obj):
+    if not has_plain_text(obj) and not ex.is_numpy_scalar(obj):
         raise Break(f"the text of a {type(obj).__name__}")
     return fold(function, obj)
 
 
-def _checked(ex: Any, method: str, found: Value) -> Value:
+def checked_text(ex: Any, method: str, found: Value) -> Value:
     """The result of a method in Python, which must be a string."""
     found = ex.real(found)
     if not issubclass(found.cls, str):
@@ -51,9 +59,12 @@ def _checked(ex: Any, method: str, found: Value) -> Value:
     return found
 
 
-def _has_plain_text(obj: Any) -> bool:
+def has_plain_text(obj: Any) -> bool:
+    """Whether equal objects have the same text, which no method in Python makes."""
+    if isinstance(obj, (set, frozenset)) and len(obj) > 1:
+        return False  # equal sets may have other orders
     if isinstance(obj, (list, tuple, set, frozenset)):
-        return all(_has_plain_text(o) for o in obj)
+        return all(has_plain_text(o) for o in obj)
     if isinstance(obj, dict):
-        return all(_has_plain_text(o) for pair in obj.items() for o in pair)
+        return all(has_plain_text(o) for pair in obj.items() for o in pair)
     return isinstance(obj, (int, float, complex, str, bytes, type(None), type, range, type(Ellipsis), _C.dtype, _C.device))

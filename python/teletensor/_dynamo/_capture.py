@@ -503,7 +503,7 @@ class Capture:
         else:
             if self.options.breaks_are_errors:
                 self.options.raise_break(broken)
-            text = self._break_code(code)
+            text = self._break_code(code, broken)
         code.effects()
         ex.check_regions()
         ex.add_alias_guards()
@@ -531,11 +531,11 @@ class Capture:
 
     # -- graph breaks
 
-    def _break_code(self, code: Code) -> str:
+    def _break_code(self, code: Code, broken: GraphBreak | None) -> str:
         """The expression that continues in code which executes the instruction at the break itself."""
         frame = self.frame
         if frame.handled:
-            raise Failed("a graph break in an except block")
+            raise Failed(f"a graph break in an except block: {broken.reason if broken else ''}")
         first = frame.at
         last = first
         while frame.instructions[last].name in ("KW_NAMES", "PRECALL"):

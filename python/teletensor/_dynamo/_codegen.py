@@ -330,7 +330,8 @@ class Code:
             elif isinstance(value, SetValue):
                 writes += [f"{target}.clear()", f"{target}.update([{self.values(list(value.items.values()))}])"]
             elif isinstance(value, CellValue):
-                writes.append(f"{target}.cell_contents = {self.value(value.content)}")
+                is_empty = value.content is None
+                writes.append(f"del {target}.cell_contents" if is_empty else f"{target}.cell_contents = {self.value(value.content)}")
             elif isinstance(value, FunctionValue):
                 writes += [f"{target}.{attribute} = {self.value(v)}" for attribute, v in value.attributes.items()]
             elif isinstance(value, ObjectValue):
@@ -344,7 +345,10 @@ class Code:
             else:
                 raise Break(f"a {type(value).__name__} is written")
         for values, names in self.ex.globals.values():
-            writes += [f"{self.constant(values)}[{name!r}] = {self.value(v)}" for name, v in names.items()]
+            at = self.constant(values)
+            writes += [
+                f"{at}.pop({name!r}, None)" if v is DELETED else f"{at}[{name!r}] = {self.value(v)}" for name, v in names.items()
+            ]
         for cls, names in self.ex.classes.items():
             writes += [f"setattr({self.constant(cls)}, {name!r}, {self.value(v)})" for name, v in names.items()]
         self.lines += writes

@@ -12,7 +12,7 @@ from typing import Any
 from ._bytecode import Instruction, decode
 from ._resume import locals_plus
 from ._source import CHECK_IS, CHECK_MISSING, DICT_ITEM, Source, constant
-from ._values import Break, CellValue, Constant, ExceptionValue, FunctionValue, Raised, Value
+from ._values import DELETED, Break, CellValue, Constant, ExceptionValue, FunctionValue, Raised, Value
 
 _decoded: dict[int, tuple[types.CodeType, list[Instruction], dict[int, int]]] = {}
 
@@ -191,12 +191,14 @@ class Frame:
         """A global variable or a builtin."""
         ex, values = self.ex, self.function.globals
         written = ex.written_globals(values)
-        if name in written:
+        is_deleted = name in written and written[name] is DELETED
+        if name in written and not is_deleted:
             return written[name]
         source = self.globals_source()
-        if name in values:
+        if name in values and not is_deleted:
             return ex.wrap(values[name], source.then(DICT_ITEM, name))
-        ex.guards.check(CHECK_MISSING, source, name)
+        if not is_deleted:
+            ex.guards.check(CHECK_MISSING, source, name)
         of = values.get("__builtins__", builtins)
         of = of if isinstance(of, dict) else vars(of)
         if name not in of:

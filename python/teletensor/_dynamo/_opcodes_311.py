@@ -10,10 +10,10 @@ from typing import Any
 
 from ._attributes import raise_
 from ._builtin_containers import update_dict
-from ._builtin_text import text_of
+from ._builtin_text import checked_text, text_of
 from ._bytecode import Instruction
 from ._frames import Frame, Returned, Yielded
-from ._source import CALL, CHECK_EQUAL, constant
+from ._source import CALL, CHECK_EQUAL, CHECK_MISSING, constant
 from ._values import (
     DELETED,
     Break,
@@ -135,11 +135,10 @@ def _store_deref(f, i):
 
 @_op("DELETE_DEREF")
 def _delete_deref(f, i):
-    f.load_cell(f.names[i.arg])
+    f.ex.real(f.load_cell(f.names[i.arg]))  # with a guard that it is bound
     cell = f.cells[f.names[i.arg]]
-    if cell.source is not None:
-        raise Break("a variable of an enclosing function is deleted")
     cell.content = None
+    f.ex.note_write(cell)
 
 
 @_op("LOAD_GLOBAL")
@@ -155,7 +154,18 @@ def _store_global(f, i):
     f.ex.write_global(f.function.globals, f.code.co_names[i.arg], f.pop())
 
 
-@_op("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "DELETE_GLOBAL", "LOAD_CLASSDEREF", "LOAD_BUILD_CLASS", "SETUP_ANNOTATIONS", "IMPORT_STAR",
+@_op("DELETE_GLOBAL")
+def _delete_global(f, i):
+    name, values = f.code.co_names[i.arg], f.function.globals
+    written = f.ex.written_globals(values)
+    if name not in written:
+        f.ex.guards.check(CHECK_MISSING, f.globals_source(), name) if name not in values else f.load_global(name)
+    if (written.get(name, DELETED) if name in written else values.get(name, DELETED)) is DELETED:
+        raise_(NameError, f"name '{name}' is not defined")
+    f.ex.write_global(values, name, DELETED)
+
+
+@_op("LOAD_NAME", "STORE_NAME", "DELETE_NAME", "LOAD_CLASSDEREF", "LOAD_BUILD_CLASS", "SETUP_ANNOTATIONS", "IMPORT_STAR",
      "PRINT_EXPR", "GET_AWAITABLE", "GET_AITER", "GET_ANEXT", "END_ASYNC_FOR", "BEFORE_ASYNC_WITH", "PREP_RERAISE_STAR",
      "CHECK_EG_MATCH")  # fmt: skip
 def _refused(f, i):
@@ -453,9 +463,10 @@ def _format_value(f, i):
 
         f.push(fold(format, value.value, spec))
         return
-    if spec or isinstance(value, ObjectValue) and f.ex.call_method_named(value, "__format__", [Constant(spec)]) is not None:
+    found = f.ex.call_method_named(value, "__format__", [Constant(spec)]) if isinstance(value, ObjectValue) else None
+    if found is None and spec:
         raise Break("the text of an object")
-    f.push(text_of(f.ex, value, str))
+    f.push(text_of(f.ex, value, str) if found is None else checked_text(f.ex, "__format__", found))
 
 
 # -- calls

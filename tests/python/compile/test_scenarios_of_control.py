@@ -848,6 +848,170 @@ def nested_func_except(compiled):
     return out
 
 
+@captured
+def exc_texts(compiled):
+    class E(Exception):
+        pass
+
+    class F(KeyError):
+        pass
+
+    class G(ValueError):
+        def __str__(self):
+            return "mine"
+
+    class H(ValueError):
+        def __repr__(self):
+            return "H!"
+
+    def f(x):
+        out = []
+        for e in (
+            ValueError(),
+            ValueError("a"),
+            ValueError("a", 1),
+            KeyError("k"),
+            KeyError("a", "b"),
+            KeyError(),
+            E("q", [1]),
+            F("z"),
+            G("a"),
+            IndexError(3),
+            H("t"),
+        ):
+            try:
+                raise e
+            except Exception as q:
+                out += [str(q), repr(q), f"{q}", f"{q!r}", "%s" % (str(q),)]
+        return x, out
+
+    return [outcome(compiled(f), ones())]
+
+
+@scenario
+def formats(compiled):
+    class A:
+        def __init__(s, n):
+            s.n = n
+
+        def __format__(s, spec):
+            return f"<{s.n}:{spec}>"
+
+    class B:
+        def __str__(s):
+            return "B"
+
+    class C0:
+        def __format__(s, spec):
+            return 3
+
+    a = A(1)
+
+    def f(x):
+        return x, f"{a} {a:>5} {a!r:.3}"[:9], f"{B()} {B()!s:>4}", format(a, "q")
+
+    r = [outcome(compiled(f), ones())]
+    a.n = 2
+    return r + [
+        outcome(compiled(f), ones()),
+        outcome(compiled(lambda x: f"{B():>4}"), ones()),
+        outcome(compiled(lambda x: f"{C0()}"), ones()),
+    ]
+
+
+@scenario
+def del_globals(compiled):
+    globals().pop("DG", None)
+
+    def f(x, k):
+        global DG
+        if k == 0:
+            DG = x
+            y = DG * 2
+            del DG
+            return y
+        if k == 1:
+            del DG
+            return x
+        if k == 2:
+            DG = 5
+            return x
+        if k == 3:
+            v = DG
+            del DG
+            return x * v
+        if k == 4:
+            try:
+                return x * DG
+            except NameError as e:
+                return x - 1, str(e)
+        if k == 5:
+            DG = 1
+            del DG
+            try:
+                return DG
+            except NameError:
+                DG = 7
+                return x * DG
+        if k == 6:
+            del DG
+            return len([DG] if False else []) + x
+
+    g = compiled(f)
+    out = []
+    for k in (0, 1, 2, 3, 4, 2, 4, 3, 3, 5, 4, 6, 4):
+        out += [outcome(g, ones(), k), globals().get("DG", "none")]
+    globals().pop("DG", None)
+    return out
+
+
+@scenario
+def del_shadowing_builtin(compiled):
+    def f(x):
+        global len
+        len = lambda v: 50  # noqa: E731
+        a = len([])
+        del len
+        return x * a + len([1])  # noqa: F821
+
+    return [outcome(compiled(f), ones()), "len" in globals()]
+
+
+@scenario
+def del_cells(compiled):
+    n = 1
+
+    def get():
+        return n
+
+    def f(x, k):
+        nonlocal n
+        if k == 0:
+            del n
+            return x
+        if k == 1:
+            n = 5
+            return x * n
+        if k == 2:
+            try:
+                return x * get()
+            except NameError as e:
+                return x, str(e)
+        if k == 3:
+            n = 2
+            del n
+            n = 3
+            return x * get()
+        if k == 4:
+            del n
+            torch._dynamo.graph_break()
+            n = 8
+            return x * n
+
+    g = compiled(f)
+    return [outcome(g, ones(), k) for k in (2, 0, 2, 0, 1, 2, 3, 2, 4, 2, 0, 0)]
+
+
 @pytest.mark.parametrize("name", SCENARIOS.functions)
 def test_scenario(name):
     SCENARIOS.check(name)

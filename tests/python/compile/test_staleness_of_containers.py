@@ -116,3 +116,19 @@ def test_texts_of_guards_call_no_methods_of_users():
         return x * cached(functions["key"])
 
     assert f(torch.ones(1)).item() == 2 and not calls
+
+
+def test_texts_of_sets_have_their_order():
+    a, b = set(), set()
+    for n in (0, 8, 16):
+        a.add(n)
+    for n in (16, 8, 0):
+        b.add(n)
+    assert a == b and str(a) != str(b)
+
+    def f(x, s):
+        return x + 1, f"{s}", str([s]), repr((s,)), "%s" % (s,)  # noqa: UP031
+
+    compiled = torch.compile(f, backend="eager")
+    for s in (a, b, a):
+        assert compiled(torch.ones(1), s)[1:] == f(torch.ones(1), s)[1:]
