@@ -7,7 +7,6 @@ from typing import Any
 
 from . import _C, _html, _tensor_str
 from ._layouts import strided
-from .nn.parameter import Parameter
 
 _ROWS = 20  # rows and columns that are shown in full
 
@@ -64,7 +63,7 @@ def _is_plain(kind: type) -> bool:
     """Whether a class leaves the text to Tensor."""
     override, own = kind.__torch_function__, _C.Tensor.__torch_function__
     overrides = override is not _C._disabled_torch_function_impl and getattr(override, "__func__", None) is not own.__func__
-    return kind.__repr__ in (_C.Tensor.__repr__, Parameter.__repr__) and not overrides and not hasattr(kind, "_repr_pretty_")
+    return kind.__repr__ in {_C.Tensor.__repr__, *_tensor_str.other_reprs} and not overrides and not hasattr(kind, "_repr_pretty_")
 
 
 def tensor_html(tensor: _C.Tensor) -> str | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from . import _C
@@ -111,6 +111,9 @@ def _body(nested, indent: int, formatter: _Formatter, summarize: bool, shape) ->
     if cut:
         parts.insert(edge, "...")
     return "[" + ("," + "\n" * (len(shape) - 1) + " " * (indent + 1)).join(parts) + "]"
+
+
+other_reprs: set[Callable] = set()  # methods of subclasses of Tensor that return the text of a tensor, after a heading
 
 
 def _names(tensor: _C.Tensor) -> tuple[str, str]:

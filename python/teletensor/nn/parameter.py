@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from .. import _C
+from .. import _C, _tensor_str
 from .._C import Tensor
 
 
@@ -59,6 +59,9 @@ class Parameter(Tensor, metaclass=_ParameterType):
 
 
 _C._set_parameter_type(Parameter)
+
+
+_tensor_str.other_reprs.add(Parameter.__repr__)
 
 
 class Buffer(Tensor, metaclass=_ParameterType):
