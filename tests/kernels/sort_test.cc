@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <numeric>
+#include <set>
 
 #include "engine/schema/error.h"
 #include "kernels/cpu/kernels.h"
+#include "kernels/cpu/loops/sorter.h"
 #include "tests/kernels/samples.h"
 
 namespace tt::cpu {
@@ -126,6 +128,21 @@ TEST(Sort, HandlesEmptyAndZeroDimTensors) {
   sort(tensor_of({}, {4}), -1, false, values, indices);
   EXPECT_EQ(values_of(values)[0], 4);
   EXPECT_EQ(values_of(indices)[0], 0);
+}
+
+// A thread calls the body of a loop once per block, and makes a sorter in each.
+TEST(Sort, BlocksOfALoopUseTheSameBuffers) {
+  const float row[] = {3, 1, 2};
+  KeyBuffers<float> buffers(2, 3);
+  const auto keys_of = [&](RowSorter<float>& sorter) {
+    return sorter.sort(row, 1, 3, false, [](const auto* keys) { return static_cast<const void*>(keys); });
+  };
+  std::set<const void*> found;
+  for (int block = 0; block < 10; ++block) {
+    RowSorter<float> sorter = buffers.make_sorter();
+    found.insert(keys_of(sorter));
+  }
+  EXPECT_EQ(found.size(), 1);
 }
 
 TEST(TopK, AgreesWithSortForFewAndMany) {

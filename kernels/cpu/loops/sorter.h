@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
@@ -96,8 +97,12 @@ class RowSorter {
  public:
   using K = Keyed<SortKey<T>>;
 
-  // `keys` has space for the elements of a row, fewer than 2^32 if keys have 32 bits.
-  explicit RowSorter(K* keys) : keys_(keys) {}
+  // `keys` has space for the elements of a row, fewer than 2^32 if keys have 32 bits. It is in use until the sorter's
+  // end, which clears `taken`.
+  RowSorter(K* keys, std::atomic<bool>* taken) : keys_(keys), taken_(taken) {}
+  ~RowSorter() { taken_->store(false, std::memory_order_release); }
+  RowSorter(const RowSorter&) = delete;
+  RowSorter& operator=(const RowSorter&) = delete;
 
   // Returns f(keys), where `keys` are the row's elements in order. Keys have type K, or uint64_t for integers within a
   // range of 2^32.
@@ -128,7 +133,8 @@ class RowSorter {
     return keys;
   }
 
-  K* keys_;
+  K* const keys_;
+  std::atomic<bool>* const taken_;
   hwy::Sorter sorter_;
 };
 
@@ -221,15 +227,22 @@ class KeyBuffers {
   // Allocates buffers for sorting `rows` rows of at most `length` elements.
   KeyBuffers(int64_t rows, int64_t length)
       : length_(length),
-        memory_(empty({std::min<int64_t>(rows, num_threads()) * length * static_cast<int64_t>(sizeof(K) / 8)},
-                      DType::kInt64, Device{})) {}
-  // Each thread of the loop calls this once.
-  RowSorter<T> make_sorter() { return RowSorter<T>(memory_.template data_as<K>() + next_row_.fetch_add(1) * length_); }
+        count_(std::min<int64_t>(rows, num_threads())),
+        taken_(std::make_unique<std::atomic<bool>[]>(static_cast<size_t>(count_))),
+        memory_(empty({count_ * length * static_cast<int64_t>(sizeof(K) / 8)}, DType::kInt64, Device{})) {}
+
+  // Each call of the loop's body makes one, in which it sorts its rows. A thread calls the body once per block
+  // (parallel.h), so that buffers are used again.
+  RowSorter<T> make_sorter() {
+    int64_t i = 0;
+    while (taken_[i].exchange(true, std::memory_order_acquire)) i = i + 1 < count_ ? i + 1 : 0;
+    return RowSorter<T>(memory_.template data_as<K>() + i * length_, &taken_[i]);
+  }
 
  private:
-  int64_t length_;
+  const int64_t length_, count_;
+  const std::unique_ptr<std::atomic<bool>[]> taken_;
   Tensor memory_;
-  std::atomic<int64_t> next_row_{0};
 };
 
 }  // namespace tt::cpu
