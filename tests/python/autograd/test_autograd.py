@@ -201,6 +201,15 @@ def test_errors_equal_pytorchs(torch):
         x.grad.tolist()
 
 
+def test_quotients_may_be_changed_in_place(torch):
+    """Backward needs the operands only, as in PyTorch."""
+    x, y = torch.tensor([3.0, 4.0], requires_grad=True), torch.tensor([2.0, 8.0], requires_grad=True)
+    quotient = x / y
+    quotient += 1
+    quotient.sum().backward()
+    assert x.grad.tolist() == [0.5, 0.125] and y.grad.tolist() == [-0.75, -0.0625]
+
+
 def test_in_place_on_a_view_updates_the_base(torch):
     x = torch.ones(2, 2, requires_grad=True)
     y = x * 1
