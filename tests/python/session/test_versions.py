@@ -69,14 +69,14 @@ def test_session_of_a_client_without_version(daemon):
     """The Hello of an older client; its operators are a part of the engine's."""
     peer = Peer(daemon.address, "")
     call = peer.channel.unary_unary(ENGINE + "Hello", None, message("HelloReply").FromString)
-    reply = call(OLDER_HELLO, metadata=[("authorization", "Bearer ")], timeout=20)
-    table = dict(zip(reply.operators.ids, reply.operators.parameters))
-    assert set(recorded()) <= set(table) and max(table) == reply.max_op_id
-    assert not peer.hello(schema_digest=reply.schema_digest).HasField("operators")
     frame = message("Frame")(sequence=1)
     instruction(frame, "full", [2, 2], 3.0, result=1)
     frame.reads.add(request=5, handle=1)
-    (answer,) = next(iter(peer.session(reply.session_key, iter([frame])))).reads
+    reply = call(OLDER_HELLO, metadata=[("authorization", "Bearer ")], timeout=20)
+    (answer,) = next(iter(peer.session(reply.session_key, iter([frame])))).reads  # at once: the lease is a second
+    table = dict(zip(reply.operators.ids, reply.operators.parameters))
+    assert set(recorded()) <= set(table) and max(table) == reply.max_op_id
+    assert not peer.hello(schema_digest=reply.schema_digest).HasField("operators")
     assert np.frombuffer(answer.data, np.float32).tolist() == [3.0] * 4
     peer.close()
 
