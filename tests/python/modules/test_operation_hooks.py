@@ -56,7 +56,9 @@ def test_operations_with_other_inputs(torch):
 
     x, rows = torch.zeros(2, 3), []
     for module in (Loss(), torch.nn.LayerNorm(3), torch.nn.Sequential(torch.nn.Linear(3, 3), torch.nn.Tanh())):
-        module.register_backward_hook(lambda m, inputs, outputs: rows.append(([g if g is None else tuple(g.shape) for g in inputs], total(outputs))))
+        module.register_backward_hook(
+            lambda m, inputs, outputs: rows.append(([g if g is None else tuple(g.shape) for g in inputs], total(outputs)))
+        )
         result = module(x)
         (result[0] if isinstance(result, tuple) else result).sum().backward()
     assert rows == [([(2, 3)], [1]), ([None, (3,), (3,)], [6]), ([(2, 3)], [6])]
