@@ -42,9 +42,7 @@ class BackwardHook:
     def setup_input_hook(self, args: tuple) -> tuple:
         """The arguments, whose gradients pass through the hooks."""
         wrapped, self.places = self._wrapped(args, self._on_inputs)
-        constant = [
-            isinstance(a, Tensor) and self.places is not None and i not in self.places for i, a in enumerate(args)
-        ]
+        constant = [isinstance(a, Tensor) and self.places is not None and i not in self.places for i, a in enumerate(args)]
         self.args = tuple(a.detach() if keep else None for a, keep in zip(args, constant))
         return wrapped
 
@@ -91,9 +89,7 @@ class BackwardHook:
     def _on_inputs(self, gradients: tuple) -> tuple | None:
         if self.grad_outputs is None:  # no gradient reached the outputs
             return None
-        full = [
-            None if a is None else _C.torch.zeros_like(a) for a in self.args
-        ]  # for tensors that require no grad, as in PyTorch
+        full = [None if a is None else _C.torch.zeros_like(a) for a in self.args]  # for tensors that require no grad, as in PyTorch
         for place, gradient in zip(self.places, gradients):
             full[place] = gradient
         grad_inputs = tuple(full)
@@ -123,9 +119,7 @@ class OperationHook:
         if pre_hooks:
             raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module.")
         self.module, self.hooks = module, hooks
-        self.next: list[
-            int | None
-        ] = []  # for each gradient of the operation's inputs, its place among the arguments' gradients
+        self.next: list[int | None] = []  # for each gradient of the operation's inputs, its place among the arguments' gradients
         self.grad_output: Tensor | None = None
         self.own: Any = None  # the node that the wrapped arguments come from
 
