@@ -379,7 +379,7 @@ UNUSED = {
     ("library.py", "atol"), ("library.py", "lib"), ("library.py", "rtol"), ("library.py", "tags"),
     ("_storage.py", "device"), ("_tensor.py", "context"), ("_tensor.py", "protocol"), ("_tensor.py", "return_scalar"),
     ("accelerator.py", "check_available"),
-    ("as_torch.py", "path"), ("as_torch.py", "target"), ("autograd/__init__.py", "volatile"),
+    ("as_torch.py", "path"), ("as_torch.py", "target"),
     # The engine copies saved tensors from and to its own page-locked memory.
     ("autograd/_saved_tensors.py", "pin_memory"), ("autograd/_graph_names.py", "enabled"),
     ("_active_profile.py", "is_operator"), ("_active_profile.py", "name"), ("_library/registrations.py", "lib"),
