@@ -7,8 +7,8 @@
 // shares precede batch shares, except those that have waited for kStarvation.
 //
 // The holder of a turn offers it to the waiting threads before each kernel and between blocks of long loops
-// (check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share. While nobody
-// waits, a turn takes no lock, and reads the clock twice per frame; a check is one load.
+// (Dispatcher, check_cancelled(), parallel_for()), after kQuantum at the earliest, or at once to an interactive share.
+// While nobody waits, a turn takes no lock, and reads the clock twice per frame; a check is one load.
 #pragma once
 
 #include <atomic>

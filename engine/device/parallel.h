@@ -17,8 +17,9 @@ int set_thread_limit(int limit);
 
 // Runs body(begin, end) over [0, n), in pieces of at least `grain` iterations, on this thread and the pool's threads.
 // One caller uses the pool; other callers run on their own thread, and so does a thread with a Turn (fair_queue.h)
-// while all cores have one. Throws Cancelled (cancellation.h), checked after each block of a piece: a body may return
-// early on cancel_requested(). Rethrows a body's exception. A loop nested in a body runs serially.
+// while all cores have one. A thread may call the body many times, once per block of its piece. Throws Cancelled
+// (cancellation.h), checked after each block: a body may return early on cancel_requested(). Rethrows a body's
+// exception. A loop nested in a body runs serially.
 void parallel_for(int64_t n, int64_t grain, absl::FunctionRef<void(int64_t, int64_t)> body);
 
 // Whether the calling thread holds the pool.

@@ -24,8 +24,8 @@ class DimIterator {
   int64_t length(int k) const { return length_[k]; }
   int64_t stride(int k) const { return stride_[k]; }
 
-  // Calls body(each) in parallel, once per thread. each(f) calls f(offsets, index) for every slice assigned to the
-  // thread. A body can thus create buffers that its slices reuse.
+  // Calls body(each) in parallel, once per block of a thread's slices (parallel.h). each(f) calls f(offsets, index) for
+  // every slice of the block. A body can thus create buffers that its slices reuse, but not one per thread.
   template <typename Body>
   void run(Body body) const {
     int64_t work = std::max<int64_t>(length_[0], 1);

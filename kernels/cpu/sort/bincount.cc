@@ -27,7 +27,7 @@ TT_CLONES std::pair<int64_t, int64_t> bounds(const int64_t* values, int64_t n) {
 }
 
 std::pair<int64_t, int64_t> bounds_of_all(const int64_t* values, int64_t n) {
-  Mutex mutex;  // locked once per thread
+  Mutex mutex;  // locked once per block
   std::pair<int64_t, int64_t> all(0, -1);
   parallel_for(n, kCountGrain, [&](int64_t begin, int64_t end) {
     const auto [least, most] = bounds(values + begin, end - begin);
