@@ -42,9 +42,10 @@ Tensor not_less_equal(const Operand& input, const Operand& other) {
   return ops::logical_not(less_equal_or_nan(input, other));
 }
 
-// exp(input - result) is NaN if both are infinite. The sigmoid of complex numbers overflows.
-Tensor logaddexp_share(const Operand& input, const Operand& other, const Tensor& result) {
-  return is_complex(result.dtype()) ? ops::exp(ops::sub(input, result)) : ops::sigmoid(ops::sub(input, other));
+// exp(input - logaddexp) is NaN if both are infinite. The sigmoid of complex numbers overflows.
+Tensor logaddexp_share(const Operand& input, const Operand& other) {
+  const bool is_real = !is_complex(dtype_of(input)) && !is_complex(dtype_of(other));
+  return is_real ? ops::sigmoid(ops::sub(input, other)) : ops::exp(ops::sub(input, ops::logaddexp(input, other)));
 }
 
 Tensor mish_grad(const Tensor& g, const Operand& input) {

@@ -96,11 +96,11 @@ Tensor spherical_j0_derivative(const Operand& input, const Tensor& result) {
                              [&](const Tensor& x) { return ops::true_divide(ops::sub(ops::cos(x), result), x); });
 }
 
-Tensor sinc_derivative(const Operand& input, const Tensor& result) {
+Tensor sinc_derivative(const Operand& input) {
   constexpr double kPi = 3.14159265358979323846;
   return by_series_near_zero(
       input, 0.5 / kPi, [](const Tensor& x) { return ops::mul(sine_quotient_slope(ops::mul(x, kPi)), kPi); },
-      [&](const Tensor& x) { return ops::true_divide(ops::sub(ops::cos(ops::mul(x, kPi)), result), x); });
+      [&](const Tensor& x) { return ops::true_divide(ops::sub(ops::cos(ops::mul(x, kPi)), ops::sinc(x)), x); });
 }
 
 Tensor log_odds_grad(const Tensor& g, const Operand& input) {

@@ -19,7 +19,7 @@ Tensor y1_derivative(const Operand& input, const Tensor& result);
 Tensor k0e_derivative(const Operand& input, const Tensor& result);
 Tensor k1e_derivative(const Operand& input, const Tensor& result);
 Tensor spherical_j0_derivative(const Operand& input, const Tensor& result);
-Tensor sinc_derivative(const Operand& input, const Tensor& result);
+Tensor sinc_derivative(const Operand& input);
 
 // Gradient of log_odds: NaN outside of [0, 1].
 Tensor log_odds_grad(const Tensor& g, const Operand& input);

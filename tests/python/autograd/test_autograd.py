@@ -201,13 +201,20 @@ def test_errors_equal_pytorchs(torch):
         x.grad.tolist()
 
 
-def test_quotients_may_be_changed_in_place(torch):
-    """Backward needs the operands only, as in PyTorch."""
-    x, y = torch.tensor([3.0, 4.0], requires_grad=True), torch.tensor([2.0, 8.0], requires_grad=True)
-    quotient = x / y
-    quotient += 1
-    quotient.sum().backward()
-    assert x.grad.tolist() == [0.5, 0.125] and y.grad.tolist() == [-0.75, -0.0625]
+@pytest.mark.parametrize("name", ["div", "erfinv", "logaddexp", "sinc"])
+def test_results_that_backward_does_not_need_may_be_changed_in_place(torch, name):
+    """Their gradients need the operands only, as in PyTorch."""
+    values = [torch.tensor([0.5, -0.25]), torch.tensor([0.75, 0.125])][: 2 if name in ("div", "logaddexp") else 1]
+
+    def gradients(change):
+        leaves = [value.clone().requires_grad_() for value in values]
+        result = getattr(torch, name)(*leaves)
+        if change:
+            result += 1
+        result.sum().backward()
+        return [leaf.grad.tolist() for leaf in leaves]
+
+    assert gradients(change=True) == gradients(change=False)
 
 
 def test_in_place_on_a_view_updates_the_base(torch):
