@@ -209,6 +209,8 @@ void transform_real(const Tensor& x, int64_t dim, R scale, Tensor& out) {
       const Split<R> result = buffers.other(z);
       fft_passes<R>().spectra_of_reals(z, plan->roots(), half, block.count, result);
       z = result;
+    } else {
+      std::fill_n(z.im, block.count, R(0));  // sums of real numbers, without rounding errors
     }
     scatter_pairs(to, block, z, scale, spectrum);
   });

@@ -117,6 +117,7 @@ void transform_long_real(const Tensor& from, const Tensor& to, int64_t dim, R sc
         }
       });
       transform.run(pairs, pairs, true, scale);
+      pairs[1] = 0;  // a sum of real numbers, without rounding errors
       std::copy_n(pairs, 2 * (half + 1), spectra + 2 * l * (half + 1));
     }
   });

@@ -40,7 +40,8 @@ struct FftTarget {
     if (end == FftPointFormat::kReal) {
       static_cast<R*>(data)[start + i * stride] = value.re * scale;
     } else if (end == FftPointFormat::kComplex || 2 * i <= points) {
-      static_cast<Complex<R>*>(data)[start + i * stride] = {value.re * scale, value.im * scale};
+      const bool is_real = end == FftPointFormat::kHalf && (i == 0 || 2 * i == points);  // without rounding errors
+      static_cast<Complex<R>*>(data)[start + i * stride] = {value.re * scale, is_real ? R(0) : value.im * scale};
     }
   }
 };

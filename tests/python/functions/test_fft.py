@@ -172,3 +172,10 @@ def test_stft_and_istft(torch):
         torch.stft(torch.tensor(x[0]), 64)
     with pytest.raises(RuntimeError, match="istft requires a complex-valued input"):
         torch.istft(real, 64)
+
+
+@pytest.mark.parametrize("n", [37, 127, 1009, 262147])
+def test_the_first_element_of_a_real_spectrum_is_real(torch, n):
+    x = torch.tensor(signal(2, n, dtype="float32"))
+    assert (torch.fft.rfft(x)[:, 0].imag == 0).all()
+    assert (torch.fft.rfft(x.T, dim=0)[0].imag == 0).all()
