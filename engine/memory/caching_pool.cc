@@ -6,7 +6,6 @@
 
 #include "absl/container/flat_hash_set.h"
 #include "engine/device/stream.h"
-#include "engine/memory/asan.h"
 #include "engine/memory/room_maker.h"
 #include "engine/schema/error.h"
 
@@ -66,7 +65,7 @@ CachingPool::~CachingPool() {
 size_t CachingPool::rounded(size_t bytes) const {
   // Limits the size before rounding, so that rounding does not overflow to a small size.
   constexpr size_t kMaxRequest = std::numeric_limits<size_t>::max() / 4;
-  bytes = std::min(bytes, kMaxRequest);
+  bytes = std::min(bytes, kMaxRequest) + sizes_.red_zone;
   if (rounds_) [[unlikely]]
     return conf_.rounded(bytes, sizes_.granule);
   return (bytes + sizes_.granule - 1) & ~(sizes_.granule - 1);

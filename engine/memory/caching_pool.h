@@ -18,6 +18,7 @@
 #include "engine/device/segment_source.h"
 #include "engine/memory/alloc_conf.h"
 #include "engine/memory/allocator.h"
+#include "engine/memory/asan.h"
 #include "engine/memory/deferred_frees.h"
 #include "engine/memory/expandable_segments.h"
 #include "engine/memory/heap.h"
@@ -30,6 +31,7 @@ namespace tt {
 // Sizes in bytes. The defaults are for the CPU. Devices with slower system calls use larger segments.
 struct PoolSizes {
   size_t granule = 64;                           // a power of two; block sizes are rounded up to a multiple of it
+  size_t red_zone = kRedZone;                    // added to each request, so that blocks are not neighbours
   size_t page = size_t{4} << 10;                 // segment granule when memory is short
   size_t size_class_limit = size_t{64} << 10;    // larger blocks are merged as soon as they are freed
   size_t size_class_capacity = size_t{8} << 20;  // maximum bytes of unmerged blocks

@@ -30,7 +30,12 @@ struct Pool {
   explicit Pool(PoolSizes sizes = merge_at_once(), size_t capacity = SIZE_MAX)
       : Pool(std::make_unique<BoundedMemory>(capacity), sizes) {}
   Pool(std::unique_ptr<BoundedMemory> source, PoolSizes sizes)
-      : system(source.get()), pool(Device{}, std::move(source), sizes) {}
+      : system(source.get()), pool(Device{}, std::move(source), without_red_zones(sizes)) {}
+  // These tests state sizes of blocks, which are the same with AddressSanitizer.
+  static PoolSizes without_red_zones(PoolSizes sizes) {
+    sizes.red_zone = 0;
+    return sizes;
+  }
   char* allocate(size_t bytes) { return static_cast<char*>(pool.allocate(bytes)); }
   void deallocate(void* p, size_t bytes) { pool.deallocate(p, bytes); }
   std::string error_of(size_t bytes) {
@@ -155,6 +160,20 @@ TEST(CachingPoolTest, UsesBestFitWithLowestAddress) {
   EXPECT_EQ(pool.allocate(1000), holes[3].first);
   EXPECT_EQ(pool.allocate(1000), holes[2].first);
   EXPECT_EQ(pool.allocate(3000), holes[0].first);
+}
+
+// AddressSanitizer does not know the blocks of a pool, so the pool tells it.
+TEST(CachingPoolDeathTest, MemoryBesideABlockAndAfterItsEndIsForbidden) {
+  if (kRedZone == 0) GTEST_SKIP() << "needs AddressSanitizer";
+  CachingPool pool(Device{}, std::make_unique<BoundedMemory>(SIZE_MAX), PoolSizes());
+  auto* p = static_cast<volatile char*>(pool.allocate(128));
+  auto* neighbour = static_cast<volatile char*>(pool.allocate(128));
+  p[127] = neighbour[0] = 1;
+  EXPECT_DEATH(p[128] = 1, "use-after-poison");
+  EXPECT_DEATH(neighbour[-1] = 1, "use-after-poison");
+  pool.deallocate(const_cast<char*>(p), 128);
+  EXPECT_DEATH(p[0] = 1, "use-after-poison");
+  pool.deallocate(const_cast<char*>(neighbour), 128);
 }
 
 TEST(CachingPoolTest, WarmStepMakesNoSystemCalls) {

@@ -58,6 +58,7 @@ struct DevicePool {
   static PoolSizes sizes() {
     PoolSizes sizes;
     sizes.granule = 512;
+    sizes.red_zone = 0;
     sizes.page = 2 * kMiB;
     return sizes;
   }
