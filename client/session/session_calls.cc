@@ -255,9 +255,12 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
       for (Tensor& view : results) {
         if (op.differentiable) view->base = root_of(viewed);
         if (!op.differentiable) view->is_data = is_data(*viewed);
+        view->is_inference = viewed->is_inference;
         view->viewed_storage = viewed->storage_number();
         view->viewed_storage_bytes = viewed->storage_bytes();
       }
+    } else if (options.inference) {
+      for (Tensor& result : results) result->is_inference = true;
     }
   } else {
     results = check_into(op, inference, grad, options.into);
@@ -292,7 +295,10 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]]
     return trace->call_with_metas(op, args, options);
   Tensors results;
-  for (const TensorMeta& meta : metas) results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
+  for (const TensorMeta& meta : metas) {
+    results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
+    results.back()->is_inference = options.inference;
+  }
   Tensors kept;
   impl_->queue(this, op, args, results, options, &kept);
   return results;

@@ -40,6 +40,8 @@ struct Handle final : public RefCounted, public TensorMeta {
   // Whether writes to this tensor and its views do not count as changes of the tensor whose `.data` it is. Ends when a
   // recorded operation uses it.
   bool is_data = false;
+  // Whether the tensor was created in inference mode, or is a view of such a tensor.
+  bool is_inference = false;
 
   // The user's object that had this handle has another one now. Set by a user of the client.
   bool is_replaced = false;

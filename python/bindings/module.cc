@@ -369,7 +369,7 @@ void bind(py::module_& m) {
           to_string(sizes), " of ", std::string(name(t)), " does not match ", bytes.size(), " bytes");
     client::Session& session = current_session();
     return py::reinterpret_steal<py::object>(
-        throw_if_null(wrap(session.upload(bytes, t, sizes, device_or_default(device), current_site(session)))));
+        throw_if_null(wrap(upload(session, bytes, t, sizes, device_or_default(device)))));
   });
   m.def("promote_types", [](py::object a, py::object b) {
     return py::reinterpret_borrow<py::object>(dtype_object(promote(dtype_from(a.ptr()), dtype_from(b.ptr()))));

@@ -108,7 +108,7 @@ client::Tensor from_buffer(PyObject* data, std::optional<DType> dtype, Device de
     if (PyBuffer_ToContiguous(packed.data(), &view, view.len, 'C') < 0) throw PythonErrorSet();
     bytes = packed;
   }
-  return cast(session.upload(bytes, *own, sizes, device, current_site(session)), dtype);
+  return cast(upload(session, bytes, *own, sizes, device), dtype);
 }
 
 // The flattened entries of nested sequences, and the properties that determine the tensor's dtype.
@@ -317,7 +317,7 @@ client::Tensor tensor_from(PyObject* data, std::optional<DType> dtype, Device de
         "Overflow when unpacking long, got a number larger than int64's maximum");
   check(ErrorKind::kType, flat.category != Category::kComplex || is_complex(result) || flat.typed,
         "must be real number, not complex");
-  return session.upload(pack_as(result, flat.values), result, flat.sizes, device, current_site(session));
+  return upload(session, pack_as(result, flat.values), result, flat.sizes, device);
 }
 
 void read_into(const client::Tensor& tensor, PyObject* buffer) {

@@ -115,6 +115,13 @@ Device checked_device(Device device, client::Session* session) {
        ", the number of the engine's GPUs, got ", device);
 }
 
+client::Tensor upload(client::Session& session, absl::Span<const char> bytes, DType dtype, SizesView sizes,
+                      Device device) {
+  client::Tensor result = session.upload(bytes, dtype, sizes, device, current_site(session));
+  result->is_inference = Mode::current().inference;
+  return result;
+}
+
 uint32_t current_site(client::Session& session) {
   struct Cached {
     uint64_t session = 0;  // serial number, because a later session may reuse the address

@@ -37,6 +37,10 @@ Device checked_device(Device device, client::Session* session);
 // of Python's standard library, else 0.
 uint32_t current_site(client::Session& session);
 
+// Creates a tensor from bytes (Session::upload), at this thread's line and in its inference mode.
+client::Tensor upload(client::Session& session, absl::Span<const char> bytes, DType dtype, SizesView sizes,
+                      Device device);
+
 // Returns the options of an operator call from this thread.
 inline client::CallOptions call_options(client::Session& session) {
   const Mode& mode = Mode::current();

@@ -84,6 +84,7 @@ PyObject* get_dtype(PyObject* o, void*) { return Py_NewRef(dtype_object(handle_o
 PyObject* get_device(PyObject* o, void*) { return device_object(handle_of(o)->device); }
 PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLongLong(handle_of(o)->dim()); }
 PyObject* get_requires_grad(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->requires_grad); }
+PyObject* get_is_inference(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_inference); }
 PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_leaf()); }
 PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(handle_of(o)->version()); }
 PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
@@ -364,6 +365,7 @@ PyGetSetDef getset[] = {
      const_cast<char*>("last two")},
     {"_version", checked_get<"_version", get_version>, nullptr, "The number of in-place writes so far.", nullptr},
     {"_base", checked_get<"_base", get_base>, nullptr, "The tensor that this tensor is a view of, or None.", nullptr},
+    {"_is_inference", get_is_inference, nullptr, "Whether the tensor was created in inference mode.", nullptr},
     {"_handle", get_handle, nullptr, "The tensor's handle in the engine.", nullptr},
     {"_storage", get_storage, nullptr, "The (number, bytes) of the tensor's storage.", nullptr},
     {"_session", get_session, nullptr, "A number that identifies the tensor's session as long as the tensor exists.",

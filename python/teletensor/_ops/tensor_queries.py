@@ -42,8 +42,8 @@ def is_signed(input: Tensor) -> bool:
 
 @_method
 def is_inference(input: Tensor) -> bool:
-    """Returns False: results of inference_mode are ordinary tensors (docs/differences.md)."""
-    return False
+    """Whether the tensor was created in inference mode, or is a view of such a tensor."""
+    return input._is_inference
 
 
 @_method

@@ -134,3 +134,17 @@ def test_variable_is_a_leaf(torch):
     assert torch.autograd.variable.Variable is torch.autograd.Variable
     with pytest.raises(TypeError, match="Variable data has to be a tensor, but got list"):
         torch.autograd.Variable([1.0])
+
+
+def test_tensors_know_that_they_were_created_in_inference_mode(torch):
+    """Views are what their base is, as in PyTorch."""
+    x = torch.ones(3)
+    with torch.inference_mode():
+        made = [x + 1, torch.tensor([1.0]), torch.empty(2), x.clone(), x.to(torch.float64), x.sum(), torch.ones(2)[0], x.max(0)[0]]
+        others = [x[1:], x.detach(), x.add_(1), x.to(torch.float32)]
+        with torch.inference_mode(False):
+            others.append(torch.ones(2))
+    made += [made[0][1:], made[0].detach(), made[0].view(3, 1), made[0].data]
+    others += [made[0] + 1, made[0].clone(), x.data]
+    assert [t.is_inference() for t in made] == [True] * len(made)
+    assert [torch.is_inference(t) for t in others] == [False] * len(others)
