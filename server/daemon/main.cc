@@ -18,25 +18,22 @@
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
-#include "absl/strings/str_split.h"
-#include "base/mutex.h"
 #include "distributed/peers/peer_policy.h"
-#include "distributed/store/peer_tls.h"
 #include "engine/device/devices.h"
 #include "engine/device/failed_check.h"
 #include "engine/device/parallel.h"
 #include "engine/dispatch/dispatcher.h"
 #include "proto/certificate.h"
-#include "proto/credentials.h"
 #include "server/admin/sampler.h"
 #include "server/admin/status.h"
 #include "server/audit.h"
-#include "server/checkpoint/root.h"
 #include "server/daemon/backends.h"
 #include "server/daemon/environment.h"
 #include "server/daemon/flags.h"
+#include "server/daemon/grace_period.h"
 #include "server/daemon/listener.h"
 #include "server/daemon/operator_folder.h"
+#include "server/daemon/parts.h"
 #include "server/daemon/private_folder.h"
 #include "server/daemon/served_models.h"
 #include "server/daemon/service_manager.h"
@@ -53,7 +50,6 @@
 #include "server/rpc/inherited_sockets.h"
 #include "server/rpc/peer_gate.h"
 #include "server/rpc/principals.h"
-#include "server/serving/generation/generation_model.h"
 #include "server/serving/inference_server.h"
 #include "server/serving/publish_model.h"
 #include "server/serving/repository.h"
@@ -62,7 +58,6 @@
 #include "server/version.h"
 #include "server/workers/containment.h"
 #include "server/workers/remote_engines.h"
-#include "server/workers/syscall_filter.h"
 #include "server/workers/workers.h"
 #include "spdlog/spdlog.h"
 
@@ -70,6 +65,7 @@ namespace tt::server {
 namespace {
 
 constexpr std::chrono::milliseconds kPrincipalsInterval{500};
+constexpr double kOffloadAfterSeconds = 60;
 // Maximum time for exporting the remaining spans at the end, and after the end of a private engine's client.
 constexpr std::chrono::milliseconds kMaxFlush{2'000}, kFlushAfterClient{1'000};
 // For frames and collectives in progress at an upgrade by SIGUSR2.
@@ -86,41 +82,6 @@ constexpr std::chrono::milliseconds kFinishTime{60'000}, kHttpIdle{1'000};
 int print_error(const absl::Status& status) {
   std::cerr << "teletensord: " << status.message() << std::endl;
   return 1;
-}
-
-absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::string>& texts) {
-  std::vector<Address> addresses;
-  for (const std::string& text : texts) {
-    absl::StatusOr<Address> address = parse_address(text);
-    if (!address.ok()) return address.status();
-    addresses.push_back(*address);
-  }
-  return addresses;
-}
-
-absl::StatusOr<Auth> make_auth(const Flags& flags, const std::shared_ptr<Principals>& principals) {
-  if (flags.is_worker()) return Auth::closed();
-  // A private engine's socket is in a folder that only its owner can enter.
-  if (flags.no_auth || flags.private_engine) return Auth::disabled();
-  return Auth::from_files(flags.token_file, flags.admin_token_file, principals);
-}
-
-// Credentials of TCP connections; null without TLS.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& flags) {
-  if (flags.tls_self_signed) {
-    absl::Status created = create_self_signed(flags.tls.certificate, flags.tls.key);
-    if (!created.ok()) return created;
-  }
-  if (flags.tls.certificate.empty()) return nullptr;
-  if (!flags.tls_peer_ca.empty()) {
-    const TlsFiles files{flags.tls.certificate, flags.tls.key, flags.tls_peer_ca};
-    if (absl::Status status = distributed::use_peer_tls(files); !status.ok()) return status;
-  }
-  struct stat key {};  // a group may share it, as Debian's ssl-cert does
-  if (!flags.is_worker() && stat(flags.tls.key.c_str(), &key) == 0 && (key.st_mode & S_IRWXO) != 0) {
-    spdlog::warn("the private key {} is accessible to all users of this host; use 'chmod o-rwx'", flags.tls.key);
-  }
-  return server_credentials(flags.tls);
 }
 
 // Logs the addresses and returns them as text.
@@ -153,159 +114,6 @@ std::string log_addresses(const Flags& flags, const Listener& listener) {
                                               ", the admin token in ", flags.admin_token_file.native()));
   }
   return all;
-}
-
-std::chrono::milliseconds milliseconds(double seconds) {
-  return std::chrono::milliseconds(static_cast<int64_t>(seconds * 1000));
-}
-
-// Returns the folder for each principal's checkpoints.
-std::function<std::shared_ptr<const CheckpointRoot>(const Principal&)> checkpoint_roots(const Flags& flags) {
-  if (!flags.checkpoint_root.empty()) {
-    const std::string folder = std::filesystem::absolute(flags.checkpoint_root).lexically_normal();
-    const bool is_shared = !flags.private_engine && !flags.no_auth;
-    return [=](const Principal& principal) {
-      return std::make_shared<const CheckpointRoot>(folder, is_shared ? principal.name : "", principal.quota);
-    };
-  }
-  if (!flags.private_engine) return {};
-  // a private engine runs as the user of its only client
-  return [](const Principal&) { return CheckpointRoot::unrestricted(); };
-}
-
-// Gives up what a worker does not need, before it serves a client.
-absl::Status contain_worker(const Flags& flags) {
-  if (flags.worker_memory != 0) {
-    Devices::instance().allocator(Device()).set_limit(flags.worker_memory);
-    if (absl::Status status = limit_memory(flags.worker_memory); !status.ok()) return status;
-  }
-  return install_syscall_filter();
-}
-
-// Returns the engines with which sessions may communicate.
-absl::StatusOr<distributed::PeerPolicy> peer_policy(const Flags& flags) {
-  if (flags.private_engine && flags.peer_networks.empty()) return distributed::PeerPolicy::any();
-  return distributed::PeerPolicy::parse(flags.peer_networks, flags.peer_ports);
-}
-
-absl::StatusOr<std::unique_ptr<RemoteEngines>> start_engines(const Flags& flags) {
-  RemoteEngines::Options options;
-  for (const std::string& each : flags.engines) {
-    absl::StatusOr<RemoteEngines::Engine> engine = RemoteEngines::parse(each);
-    if (!engine.ok()) return engine.status();
-    options.engines.push_back(*std::move(engine));
-  }
-  absl::StatusOr<std::string> token = read_token_file(flags.engines_token_file);
-  if (!token.ok()) return token.status();
-  options.token = *std::move(token);
-  options.authorities = flags.engines_ca;
-  return RemoteEngines::start(std::move(options));
-}
-
-constexpr double kOffloadAfterSeconds = 60;
-
-// Returns null if tensors of idle sessions stay in their memory, or if workers serve the sessions.
-absl::StatusOr<std::shared_ptr<OffloadPlace>> make_offload(const Flags& flags) {
-  if (!flags.offloads() || flags.isolates()) return nullptr;
-  if (flags.offload_dir.empty()) return std::make_shared<OffloadPlace>(nullptr);
-  auto folder = OffloadFolder::open(flags.offload_dir, {flags.offload_limit, flags.offload_principal_limit});
-  if (!folder.ok()) return folder.status();
-  return std::make_shared<OffloadPlace>(*std::move(folder));
-}
-
-// Returns null if the engine exports no spans.
-std::shared_ptr<Tracer> make_tracer(const Flags& flags) {
-  if (flags.otlp.empty()) return nullptr;
-  const std::chrono::duration<double> slow(flags.otlp_slow_seconds);
-  return std::make_shared<Tracer>(
-      Tracer::Options{flags.otlp_ratio, std::chrono::duration_cast<std::chrono::nanoseconds>(slow)});
-}
-
-// Returns null without a tracer.
-absl::StatusOr<std::unique_ptr<OtlpExporter>> make_exporter(const Flags& flags, Tracer* tracer) {
-  if (tracer == nullptr) return nullptr;
-  absl::StatusOr<OtlpEndpoint> endpoint = parse_otlp_endpoint(flags.otlp);
-  if (!endpoint.ok()) return endpoint.status();
-  endpoint->authorities = flags.otlp_ca;
-  auto exporter = OtlpExporter::start(*endpoint, *tracer);
-  if (exporter.ok() && !flags.is_worker()) {
-    spdlog::info("exporting spans to {}{}", endpoint->target, endpoint->tls ? " with TLS" : ", unencrypted");
-  }
-  return exporter;
-}
-
-// The models of --models, and what they share.
-struct ServedModels {
-  std::shared_ptr<Quota> quota;
-  std::shared_ptr<Share> share;
-  std::unique_ptr<ModelRepository> repository;  // null: there are none
-};
-
-ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_ptr<FairQueue>& queue,
-                         const std::shared_ptr<Principals>& principals) {
-  ServedModels models;
-  if (!flags.serves_models()) return models;
-  models.quota = std::make_shared<Quota>("models", QuotaLimits{.memory = flags.model_memory});
-  models.share = std::make_shared<Share>("models");
-  ModelRepository::Options options;
-  options.folder = std::filesystem::absolute(flags.models);
-  options.poll = milliseconds(flags.model_poll_seconds);
-  options.converter.command = absl::StrSplit(flags.model_converter, ' ', absl::SkipEmpty());
-  options.converter.cache = flags.model_cache;
-  options.converter.cache_bytes = flags.model_cache_limit;
-  options.resources = {.quota = models.quota,
-                       .quota_of =
-                           [principals](const std::string& name) {
-                             const auto found = principals ? principals->by_name(name) : absl::NotFoundError("");
-                             return found.ok() ? found->quota : nullptr;
-                           },
-                       .queue = queue,
-                       .share = models.share,
-                       .make_streaming = &generation::GenerationModel::make};
-  options.audit = audit;
-  models.repository = std::make_unique<ModelRepository>(std::move(options));
-  models.repository->start();
-  return models;
-}
-
-// Exits the process after `grace`, even if work (a library call, a device) is still running; the system frees its
-// memory.
-class GracePeriod {
- public:
-  GracePeriod(std::chrono::milliseconds grace, std::function<void()> remove_files)
-      : thread_([this, grace, remove_files] {
-          MutexLock lock(mutex_);
-          if (over_.wait_for(mutex_, grace, [this]() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_) { return done_; })) return;
-          spdlog::warn("work was still running at the end of the grace period; exiting without waiting for it");
-          remove_files();
-          _exit(0);
-        }) {}
-  ~GracePeriod() {
-    {
-      MutexLock lock(mutex_);
-      done_ = true;
-      over_.notify_all();
-    }
-    thread_.join();
-  }
-  GracePeriod(const GracePeriod&) = delete;
-  GracePeriod& operator=(const GracePeriod&) = delete;
-
- private:
-  Mutex mutex_;
-  CondVar over_;
-  bool done_ ABSL_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
-};
-
-std::string why_not_upgraded(const Flags& flags) {
-  if (flags.private_engine) return "a private engine ends with its client and cannot be replaced";
-  if (flags.is_worker()) return "this is a worker; upgrade its engine";
-  if (flags.isolates()) return "an engine with --isolate=principal cannot be replaced without ending its sessions";
-  if (!flags.devices.empty()) return "an engine with --devices cannot be replaced without ending its sessions";
-  if (!flags.engines.empty()) return "an engine with --engines cannot be replaced; upgrade each of its engines";
-  if (!flags.placed_by.empty()) return "an engine with --placed-by cannot be replaced without ending its sessions";
-  return "";
 }
 
 // Runs the daemon until it is shut down and returns the exit code. `folder` may be null. If the process exits inside
