@@ -11,6 +11,7 @@
 
 #include "engine/schema/error.h"
 #include "tests/engine/memory/bounded_memory.h"
+#include "tests/engine/memory/exact_sizes.h"
 #include "tests/engine/memory/pool_model.h"
 
 namespace tt {
@@ -30,12 +31,7 @@ struct Pool {
   explicit Pool(PoolSizes sizes = merge_at_once(), size_t capacity = SIZE_MAX)
       : Pool(std::make_unique<BoundedMemory>(capacity), sizes) {}
   Pool(std::unique_ptr<BoundedMemory> source, PoolSizes sizes)
-      : system(source.get()), pool(Device{}, std::move(source), without_red_zones(sizes)) {}
-  // These tests state sizes of blocks, which are the same with AddressSanitizer.
-  static PoolSizes without_red_zones(PoolSizes sizes) {
-    sizes.red_zone = 0;
-    return sizes;
-  }
+      : system(source.get()), pool(Device{}, std::move(source), exact_sizes(sizes)) {}
   char* allocate(size_t bytes) { return static_cast<char*>(pool.allocate(bytes)); }
   void deallocate(void* p, size_t bytes) { pool.deallocate(p, bytes); }
   std::string error_of(size_t bytes) {

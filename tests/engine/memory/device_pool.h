@@ -8,6 +8,7 @@
 #include "engine/memory/caching_pool.h"
 #include "engine/schema/error.h"
 #include "tests/engine/memory/bounded_memory.h"
+#include "tests/engine/memory/exact_sizes.h"
 #include "tests/engine/memory/test_streams.h"
 
 namespace tt {
@@ -56,9 +57,8 @@ struct DevicePool {
     return parts;
   }
   static PoolSizes sizes() {
-    PoolSizes sizes;
+    PoolSizes sizes = exact_sizes();
     sizes.granule = 512;
-    sizes.red_zone = 0;
     sizes.page = 2 * kMiB;
     return sizes;
   }

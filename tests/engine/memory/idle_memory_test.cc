@@ -7,6 +7,7 @@
 #include "engine/memory/asan.h"
 #include "engine/memory/caching_pool.h"
 #include "tests/engine/memory/bounded_memory.h"
+#include "tests/engine/memory/exact_sizes.h"
 
 namespace tt {
 namespace {
@@ -35,7 +36,7 @@ class IdleMemoryTest : public testing::Test {
 
   CachingPool::Clock::time_point now_ = CachingPool::Clock::now();
   BoundedMemory* memory_ = new BoundedMemory;
-  CachingPool pool_{Device{}, std::unique_ptr<SegmentSource>(memory_)};
+  CachingPool pool_{Device{}, std::unique_ptr<SegmentSource>(memory_), exact_sizes()};
 };
 
 TEST_F(IdleMemoryTest, UnusedSegmentsAreReleasedAfterTenSeconds) {

@@ -10,6 +10,7 @@
 #include "engine/memory/caching_pool.h"
 #include "engine/session/context.h"
 #include "tests/engine/memory/device_pool.h"
+#include "tests/engine/memory/exact_sizes.h"
 
 namespace tt {
 namespace {
@@ -21,7 +22,7 @@ bool is_zero(const char* p, size_t bytes) {
 }
 
 struct HostPool {
-  CachingPool pool{Device{}, std::make_unique<SystemMemory>()};
+  CachingPool pool{Device{}, std::make_unique<SystemMemory>(), exact_sizes()};
   char* allocate(size_t bytes, Tenant tenant) { return static_cast<char*>(pool.allocate(bytes, {nullptr, tenant})); }
   // Leaves free blocks of `bytes` that are filled with `tenant`'s marks.
   char* use(size_t bytes, Tenant tenant) {
@@ -140,8 +141,8 @@ TEST(TenantTest, EndedTenantReleasesSegments) {
   EXPECT_EQ(pool.pool.stats().all.reserved.now, 32u << 20);
 }
 
-// Returns the first byte that is neither 0 nor `mark`, or null. Compares chunks, most of which have one value: a loop over
-// bytes takes minutes in a test, which is compiled without optimisation, under a sanitizer.
+// Returns the first byte that is neither 0 nor `mark`, or null. Compares chunks, most of which have one value: a loop
+// over bytes takes minutes in a test, which is compiled without optimisation, under a sanitizer.
 const char* find_foreign(const char* p, size_t bytes, char mark) {
   const std::string zeros(4096, '\0'), marks(zeros.size(), mark);
   const auto is_foreign = [mark](char byte) { return byte != 0 && byte != mark; };
