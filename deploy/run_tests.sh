@@ -14,6 +14,7 @@ failed=0
 # die_after_fork: a test forks a writer of checkpoints from a program with threads, and kills it.
 export TSAN_OPTIONS="die_after_fork=0 ignore_noninstrumented_modules=1 suppressions=$root/deploy/tsan.suppressions ${TSAN_OPTIONS:-}"
 export ASAN_OPTIONS="detect_leaks=1 ${ASAN_OPTIONS:-}"
+export LSAN_OPTIONS="suppressions=$root/deploy/lsan.suppressions ${LSAN_OPTIONS:-}"
 
 export GTEST_OUTPUT="xml:$root/$results/gtest/"
 echo "== C++ ($build)"
