@@ -624,7 +624,7 @@ class Attributes:
         if name in written:
             return written[name] if written[name] is not DELETED else self._refuse_deleted(name)
         hook = vars(module).get("__getattr__")
-        is_own = (vars(module).get("__file__") or "").startswith(_PACKAGE)
+        is_own = (vars(module).get("__file__") or "").startswith(_PACKAGE) or vars(module).get("_is_teletensor") is True  # torch
         if name not in vars(module):
             if isinstance(hook, types.FunctionType) and type(module) is types.ModuleType and not (is_own or _imports(hook.__code__)):
                 self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)

@@ -38,10 +38,22 @@ assert nn is teletensor.nn and torch.ones is teletensor.ones and torch.__version
 print("right")
 """
 
+# The first use of functions is in compiled code, for which torch's hook is not traced.
+COMPILED = """
+import teletensor.as_torch, torch, sys, tempfile, pathlib
+assert "hstack" not in vars(torch)
+path = pathlib.Path(tempfile.mkdtemp()) / "compiled_code.py"
+path.write_text("import torch\\ndef f(x): return torch.hstack([x, torch.zeros(3)]).sum() * torch.pi\\n")
+sys.path.insert(0, str(path.parent))
+from compiled_code import f
+found = torch.compile(f, fullgraph=True, backend="eager")(torch.ones(3)).item()
+print("right" if abs(found - 9.42478) < 1e-4 else found)
+"""
+
 
 @pytest.mark.parametrize(
     "code, said",
-    [(ASKS, "right"), (PACKAGE, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")],
+    [(ASKS, "right"), (PACKAGE, "right"), (COMPILED, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")],
 )
 def test_import_in_a_new_process(torch, code, said):
     path = [*sys.path, str(ROOT / "python/teletensor/_torch_path")] if code is PACKAGE else sys.path
