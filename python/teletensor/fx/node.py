@@ -30,6 +30,9 @@ _RANDOM = frozenset(
     "manual_seed seed set_rng_state".split()
 )
 
+# Operators that raise an error if a condition does not hold.
+_CHECKS = frozenset("_assert_async _assert_tensor_metadata sym_constrain_range sym_constrain_range_for_size".split())
+
 
 def has_side_effect(fn: Callable) -> Callable:
     """Registers a function whose calls eliminate_dead_code() keeps; returns it."""
@@ -44,7 +47,7 @@ def _function_is_impure(target: Callable, impure_random: bool) -> bool:
     name = getattr(target, "__name__", "").partition(".")[0]  # without an overload's
     module = getattr(target, "__module__", None) or ""
     ours = module.startswith(("teletensor", "torch", "_operator"))
-    return ours and (_mutates(name) or impure_random and name in _RANDOM)
+    return ours and (_mutates(name) or name in _CHECKS or impure_random and name in _RANDOM)
 
 
 def _format_arg(arg: Any, max_list_len: float = float("inf")) -> str:

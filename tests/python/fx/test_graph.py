@@ -386,3 +386,14 @@ def test_references_that_do_not_exist_are_warned_of():
     module.graph.erase_node(node)
     with pytest.warns(UserWarning, match="already erased"):
         module.graph.erase_node(node)
+
+
+def test_checks_are_not_dead_code(torch):
+    graph = torch.fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(torch.ops.aten._assert_async.msg, (x, "x is zero"))
+    graph.call_function(torch.ops.aten._assert_tensor_metadata.default, (x,))
+    graph.call_function(torch.ops.aten.sin.default, (x,))
+    graph.output(graph.call_function(torch.ops.aten.relu.default, (x,)))
+    assert graph.eliminate_dead_code()
+    assert [n.name for n in graph.nodes] == ["x", "_assert_async_msg", "_assert_tensor_metadata_default", "relu_default", "output"]
