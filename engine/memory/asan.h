@@ -16,7 +16,8 @@
 
 namespace tt {
 
-inline constexpr size_t kRedZone = TT_RED_ZONE;  // bytes after each block of a pool, which nobody may access
+inline constexpr size_t kRedZone = TT_RED_ZONE;  // inaccessible bytes after each block of a pool
+#undef TT_RED_ZONE
 
 inline void allow_access(void* p, size_t bytes) { ASAN_UNPOISON_MEMORY_REGION(p, bytes); }
 inline void forbid_access(void* p, size_t bytes) { ASAN_POISON_MEMORY_REGION(p, bytes); }

@@ -158,7 +158,7 @@ TEST(CachingPoolTest, UsesBestFitWithLowestAddress) {
   EXPECT_EQ(pool.allocate(3000), holes[0].first);
 }
 
-// AddressSanitizer does not know the blocks of a pool, so the pool tells it.
+// The pool poisons memory outside of its blocks.
 TEST(CachingPoolDeathTest, MemoryBesideABlockAndAfterItsEndIsForbidden) {
   if (kRedZone == 0) GTEST_SKIP() << "needs AddressSanitizer";
   CachingPool pool(Device{}, std::make_unique<BoundedMemory>(SIZE_MAX), PoolSizes());

@@ -136,8 +136,8 @@ def test_variable_is_a_leaf(torch):
         torch.autograd.Variable([1.0])
 
 
-def test_tensors_know_that_they_were_created_in_inference_mode(torch):
-    """Views are what their base is, as in PyTorch."""
+def test_is_inference_of_results_and_views(torch):
+    """A view is what its base is, as in PyTorch."""
     x = torch.ones(3)
     with torch.inference_mode():
         made = [x + 1, torch.tensor([1.0]), torch.empty(2), x.clone(), x.to(torch.float64), x.sum(), torch.ones(2)[0], x.max(0)[0]]
