@@ -53,7 +53,10 @@ print("right" if abs(found - 9.42478) < 1e-4 else found)
 
 @pytest.mark.parametrize(
     "code, said",
-    [(ASKS, "right"), (PACKAGE, "right"), (COMPILED, "right"), ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already")],
+    [
+        *((code, "right") for code in (ASKS, PACKAGE, COMPILED)),
+        ("import sys; sys.modules['torch'] = sys\nimport teletensor.as_torch", "already"),
+    ],
 )
 def test_import_in_a_new_process(torch, code, said):
     path = [*sys.path, str(ROOT / "python/teletensor/_torch_path")] if code is PACKAGE else sys.path
