@@ -33,7 +33,9 @@ _NEVER_PREFIXES = ("_", "set_", "is_autocast_", "is_anomaly_", "is_warn_", "clea
 # Functions that read values from any object: only modes override them.
 _ONLY_MODES = frozenset(("tensor", "as_tensor", "asarray", "from_numpy", "frombuffer", "from_file"))
 # Attributes of Tensor that PyTorch's Tensor does not have, or that nothing overrides.
-PLAIN_ATTRIBUTES = frozenset(("__class__", "__cuda_array_interface__", "__dict__", "__weakref__", "_handle", "_session", "_storage"))
+PLAIN_ATTRIBUTES = frozenset(
+    "__class__ __cuda_array_interface__ __dict__ __weakref__ _handle _is_inference _session _storage".split()
+)  # fmt: skip
 # The functions of nn.init that PyTorch makes overridable; the others call them.
 _INIT = frozenset(("uniform_", "normal_", "constant_", "kaiming_uniform_"))
 _NEVER_METHODS = frozenset((
