@@ -93,9 +93,7 @@ class Engine:
         )  # fmt: skip
 
 
-def run(
-    engine: Engine, clients: list[subprocess.Popen], seconds: float = SECONDS
-) -> tuple[dict[str, float], list[list[float]]]:
+def run(engine: Engine, clients: list[subprocess.Popen], seconds: float = SECONDS) -> tuple[dict[str, float], list[list[float]]]:
     """Starts the clients' work at once. Returns the time of each principal in the middle of it, and what each client prints."""
     for each in clients:
         each.stdout.readline()
@@ -117,11 +115,7 @@ def weights() -> list[tuple[str, ...]]:
         for name, weight in wanted.items():
             engine.add(name, "--weight", str(weight))
         with engine:
-            clients = [
-                engine.client(name, "work", SECONDS, work)
-                for name in wanted
-                for work in ("matmul", "pointwise", "sort")
-            ]
+            clients = [engine.client(name, "work", SECONDS, work) for name in wanted for work in ("matmul", "pointwise", "sort")]
             used, _ = run(engine, clients)
     total = sum(used[name] for name in wanted)
     return [(f"weight {weight} of 7, 3 clients", f"{used[name] / total:.3f}", f"{weight / 7:.3f}", f"{used[name] / total * 7 / weight:.2f}")
@@ -136,7 +130,7 @@ def equal(count: int = 64) -> list[tuple[str, ...]]:
             engine.add(name)
         with engine:
             kinds = list(WORK)
-            seconds = 3 * SECONDS  # each has half a second, and a kernel takes up to 75 ms beside all these processes
+            seconds = 3 * SECONDS  # so that one kernel is a small part of a client's time
             clients = [engine.client(name, "work", seconds, kinds[i % len(kinds)]) for i, name in enumerate(names)]
             used, _ = run(engine, clients, seconds)
     shares = sorted(used[name] for name in names)
@@ -147,11 +141,7 @@ def equal(count: int = 64) -> list[tuple[str, ...]]:
 
 def small() -> list[tuple[str, ...]]:
     rows, alone = [], []
-    for title, busy in (
-        ("alone", 0),
-        ("beside a client that saturates the engine", 1),
-        ("beside four such clients", 4),
-    ):
+    for title, busy in (("alone", 0), ("beside a client that saturates the engine", 1), ("beside four such clients", 4)):
         with tempfile.TemporaryDirectory() as folder:
             engine = Engine(Path(folder))
             engine.add("small")

@@ -31,7 +31,7 @@ namespace tt {
 // Sizes in bytes. The defaults are for the CPU. Devices with slower system calls use larger segments.
 struct PoolSizes {
   size_t granule = 64;                           // a power of two; block sizes are rounded up to a multiple of it
-  size_t red_zone = kRedZone;                    // added to each request, so that blocks are not neighbours
+  size_t red_zone = kRedZone;                    // inaccessible bytes after each block
   size_t page = size_t{4} << 10;                 // segment granule when memory is short
   size_t size_class_limit = size_t{64} << 10;    // larger blocks are merged as soon as they are freed
   size_t size_class_capacity = size_t{8} << 20;  // maximum bytes of unmerged blocks

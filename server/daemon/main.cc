@@ -7,8 +7,6 @@
 #include <atomic>
 #include <chrono>
 #include <csignal>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <functional>
 #include <iostream>
@@ -19,7 +17,6 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "distributed/peers/peer_policy.h"
-#include "engine/device/devices.h"
 #include "engine/device/failed_check.h"
 #include "engine/device/parallel.h"
 #include "engine/dispatch/dispatcher.h"
