@@ -227,7 +227,7 @@ class ChainRun {
     scope.site = steps_[first].site;
     try {
       if (scope.observes_kernels()) [[unlikely]]
-        observe(chain, Tensor());
+        observe(chain, first, Tensor());
       for (size_t i = first; i < last; ++i) {
         if (!is_read_after(i, last + 1)) continue;
         results_[i] = new_result(inferred_[i].outputs[0]);
@@ -237,11 +237,11 @@ class ChainRun {
       try {
         Dispatcher::instance().chain_kernel(inferred_[first].backend)(chain, out);
       } catch (const std::exception&) {
-        if (scope.observes_kernels()) observe(chain, out);
+        if (scope.observes_kernels()) observe(chain, first, out);
         throw;
       }
       if (scope.observes_kernels()) [[unlikely]]
-        observe(chain, out);
+        observe(chain, first, out);
       results_[last] = std::move(out);
       std::move(forget).Cancel();
       if (planned_ != nullptr && first == 0) plan(chain);
@@ -273,13 +273,14 @@ class ChainRun {
     }
   }
 
-  // Calls the kernel observer for each step: before_kernel() if `out` is undefined, else after_kernel() with `out`.
-  // before_kernel() may throw to prevent the loop.
-  static void observe(absl::Span<const ChainStep> chain, const Tensor& out) {
-    for (const ChainStep& step : chain) {
+  // Calls the kernel observer for each step of the chain that begins with step `first`: before_kernel() if `out` is
+  // undefined, else after_kernel() with `out`. before_kernel() may throw to prevent the loop.
+  void observe(absl::Span<const ChainStep> chain, size_t first, const Tensor& out) {
+    for (size_t i = 0; i < chain.size(); ++i) {
       Call call;
-      call.op = step.op;
-      call.args = step.args;
+      call.op = chain[i].op;
+      call.args = chain[i].args;
+      call.inferred = inferred_[first + i];
       call.chain_length = static_cast<uint32_t>(chain.size());
       if (out) {
         call.outputs = {out};

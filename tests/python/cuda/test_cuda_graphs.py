@@ -99,3 +99,20 @@ def test_graphed_callables_compute_the_same(torch):
     assert torch.equal(graphed(x), expected)
     with pytest.raises(ValueError, match="for each of 2 callables, got 1"):
         torch.cuda.make_graphed_callables((linear, linear), ((x,),))
+
+
+def test_fused_operators_are_captured(own_daemon):
+    """Pointwise operators of large tensors, which run as one loop."""
+    script = """
+import teletensor as torch
+a, b = torch.randn(2, 4, 2, 600, 64, device="cuda")
+cos, sin = torch.randn(2, 600, 64, device="cuda")
+expected = a * cos - b * sin
+graph = torch.cuda.CUDAGraph()
+with torch.cuda.graph(graph):
+    y = a * cos - b * sin
+graph.replay()
+assert torch.equal(y, expected)
+"""
+    run = run_script(script, own_daemon())
+    assert run.returncode == 0, run.stderr
