@@ -161,7 +161,7 @@ std::vector<ModelRequirement> requirements_of(const v1::Entry& wire) {
   return all;
 }
 
-ModelEntry entry_of(v1::Entry* wire) {
+ModelEntry entry_of(v1::Entry* wire, Device device) {
   ModelEntry entry;
   entry.name = wire->name();
   entry.inputs = ports_of(wire->inputs(), "inputs");
@@ -174,7 +174,7 @@ ModelEntry entry_of(v1::Entry* wire) {
   const size_t in_place = entry.states_in_place();
   const size_t inputs = entry.inputs.size() + entry.weights.size() + entry.states.size();
   entry.program = decode_definition(Limits(), std::move(*wire->mutable_program()),
-                                    {inputs - in_place, in_place, wire->exact()}, ModelFile::kMaxVariants);
+                                    {inputs - in_place, in_place, wire->exact()}, ModelFile::kMaxVariants, device);
   const size_t outputs = entry.program->program().outputs().size();
   const size_t expected = entry.outputs.size() + entry.states.size() - in_place;
   require(outputs == expected, "expected ", expected, " outputs of the Program (", entry.outputs.size(),
@@ -230,7 +230,7 @@ const ModelEntry* ModelFile::find(std::string_view entry) const {
   return found == entries.end() ? nullptr : &*found;
 }
 
-ModelFile parse_model(const std::string& bytes) {
+ModelFile parse_model(const std::string& bytes, Device device) {
   require(bytes.size() <= ModelFile::kMaxBytes, "expected a description of at most ", ModelFile::kMaxBytes,
           " bytes, got ", bytes.size());
   size_t fields = 0;
@@ -255,7 +255,7 @@ ModelFile parse_model(const std::string& bytes) {
   for (v1::Entry& entry : *wire.mutable_entries()) {
     require(entry.name().size() <= ModelFile::kMaxName && file.find(entry.name()) == nullptr,
             "expected distinct short names of entries, got '", entry.name().substr(0, ModelFile::kMaxName), "'");
-    file.entries.push_back(entry_of(&entry));
+    file.entries.push_back(entry_of(&entry, device));
   }
   return file;
 }

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "absl/types/span.h"
+#include "engine/schema/device.h"
 #include "engine/schema/dtype.h"
 #include "engine/schema/meta.h"
 #include "engine/schema/size_expression.h"
@@ -85,7 +86,7 @@ struct ModelFile {
   const ModelEntry* find(std::string_view entry) const;
 };
 
-// Parses a serialized v1::Model.
-ModelFile parse_model(const std::string& bytes);
+// Parses a serialized v1::Model, to be run on `device`.
+ModelFile parse_model(const std::string& bytes, Device device = {});
 
 }  // namespace tt::server

@@ -14,6 +14,7 @@
 #include "base/file_descriptor.h"
 #include "engine/device/devices.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/dispatch/ops.h"
 #include "engine/program/poison.h"
 #include "formats/safetensors.h"
 
@@ -43,11 +44,8 @@ std::string read_all(const std::filesystem::path& path, uint64_t max_bytes) {
   return bytes;
 }
 
-Tensor on_device(Tensor host, Device device) {
-  if (device.type == DeviceType::kCPU) return host;
-  Tensor moved = empty(host.sizes(), host.dtype(), device);
-  copy_into(moved, host);
-  return moved;
+Tensor on_device(const Tensor& tensor, Device device) {
+  return tensor.device() == device ? tensor : ops::to_device(tensor, device);
 }
 
 // Identifies an entry and the sizes of its inputs. Inputs of one signature meet the entry's requirements, or none do.
@@ -71,7 +69,7 @@ ServedModel::ServedModel(ModelFile file, Options options)
 std::shared_ptr<const ServedModel> ServedModel::load(const std::filesystem::path& folder, Options options) {
   check(ErrorKind::kValue, Devices::instance().has(options.device), "[model] expected a device of this engine, got ",
         options.device);
-  ModelFile file = parse_model(read_all(folder / kDescription, ModelFile::kMaxBytes));
+  ModelFile file = parse_model(read_all(folder / kDescription, ModelFile::kMaxBytes), options.device);
   const std::shared_ptr<ServedModel> model(new ServedModel(std::move(file), std::move(options)));
   model->load_weights(folder / kWeights);
   return model;
@@ -190,7 +188,7 @@ std::vector<Tensor> ModelInstance::to_host(std::vector<Tensor> values, bool copi
       continue;
     }
     host.push_back(empty(value.sizes(), value.dtype(), Device()));
-    copy_into(host.back(), value);
+    copy_into(host.back(), on_device(value, Device()));
   }
   if (waits) context_.finish_device_work();
   if (context_.has_async_errors()) {

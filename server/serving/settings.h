@@ -23,7 +23,7 @@ struct ModelSettings {
 
   // Instances on one device.
   struct Group {
-    std::optional<Device> device;  // none: where the model was made for, or the CPU
+    std::optional<Device> device;  // none: the CPU
     size_t count = 1;
   };
 

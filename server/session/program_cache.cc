@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 #include "engine/memory/workspace_charge.h"
+#include "engine/program/passes/set_device.h"
 #include "engine/schema/op_ids.h"
 #include "engine/session/context.h"
 #include "google/protobuf/io/zero_copy_stream_impl_lite.h"
@@ -79,7 +80,7 @@ void define_program(Call& call) {
 }  // namespace
 
 Programs::Entry decode_definition(const Limits& limits, std::string text, const ProgramInterface& interface,
-                                  size_t max_variants) {
+                                  size_t max_variants, std::optional<Device> device) {
   const v1::Frame frame = parse(text, limits);
   Program program;
   try {
@@ -90,6 +91,7 @@ Programs::Entry decode_definition(const Limits& limits, std::string text, const 
     error.append(absl::StrCat(" (instruction ", fault.instruction, " of a Program)"));
     throw error;
   }
+  if (device) set_device(&program, *device);
   return std::make_shared<DefinedProgram>(std::move(program), interface, sites_of(frame), std::move(text),
                                           max_variants);
 }

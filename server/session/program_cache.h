@@ -8,11 +8,13 @@
 #include <cstdint>
 #include <list>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include "absl/container/flat_hash_map.h"
 #include "base/mutex.h"
 #include "engine/dispatch/dispatcher.h"
+#include "engine/schema/device.h"
 #include "engine/session/programs.h"
 #include "server/limits.h"
 
@@ -53,10 +55,12 @@ class ProgramCache {
   uint64_t bytes_ ABSL_GUARDED_BY(mutex_) = 0;
 };
 
-// Returns the Program that `text`, a serialized v1::Frame, defines. Throws Error.
+// Returns the Program that `text`, a serialized v1::Frame, defines; its calls name `device`, if given, instead of the
+// devices of the text. Throws Error.
 std::shared_ptr<const DefinedProgram> decode_definition(const Limits& limits, std::string text,
                                                         const ProgramInterface& interface,
-                                                        size_t max_variants = DefinedProgram::kMaxVariants);
+                                                        size_t max_variants = DefinedProgram::kMaxVariants,
+                                                        std::optional<Device> device = std::nullopt);
 
 // Defines Programs for one session. Attached to its Context.
 class ProgramDefiner final : public SessionService {

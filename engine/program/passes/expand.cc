@@ -11,6 +11,7 @@
 #include "engine/dispatch/call_recorder.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/program/passes/recompute.h"
+#include "engine/program/passes/set_device.h"
 #include "engine/program/passes/shared_memory.h"
 #include "engine/program/passes/writes.h"
 #include "engine/schema/default_float.h"
@@ -27,31 +28,6 @@ Tensor without_data(const Tensor& input) {
   TensorMeta meta = input.meta();
   meta.device = kMeta;
   return Tensor(new TensorImpl(meta, Ref<Storage>(new Storage(kMeta, input->storage->bytes()))));
-}
-
-// The Program with calls that name `device` changed to name `replacement`.
-Program on_device(const Program& program, Device device, Device replacement) {
-  Program changed = program;
-  for (Instruction& instruction : changed.mutable_instructions()) {
-    const auto& params = instruction.op->params;
-    const auto names_device = [&](size_t i) { return params[i].type == ParamType::kDevice; };
-    std::vector<Arg> args(instruction.args.begin(), instruction.args.end());
-    bool is_changed = false;
-    for (size_t i = 0; i < params.size(); ++i) {
-      if (!names_device(i)) continue;
-      while (args.size() <= i) args.push_back(params[args.size()].default_value);
-      // Without a device, a new tensor is on that of the arguments, or on the CPU if there are none.
-      const bool is_new = std::none_of(params.begin(), params.end(), [](const Param& param) {
-        return param.type == ParamType::kTensor || param.type == ParamType::kTensors;
-      });
-      if (args[i].is_none() && !is_new) continue;
-      if ((args[i].is_none() ? Device{} : decode_device(args[i].integer)) != device) continue;
-      args[i] = Arg(replacement);
-      is_changed = true;
-    }
-    if (is_changed) instruction.args = changed.copy_args(args);
-  }
-  return changed;
 }
 
 // Makes instructions of executed calls. A value is known by its place in a storage, because the tape saves values as
@@ -191,8 +167,9 @@ std::optional<Program> expand(const Program& program, const ProgramInputs& input
   try {
     const auto all = absl::MakeConstSpan(tensors);
     const ProgramInputs without_data{all.first(inputs.read.size()), all.subspan(inputs.read.size())};
-    const Tensors outputs =
-        run_program(on_device(program, device, kMeta), without_data, [](uint32_t) { return std::string(); });
+    Program on_meta = program;
+    set_device(&on_meta, kMeta, device);
+    const Tensors outputs = run_program(on_meta, without_data, [](uint32_t) { return std::string(); });
     std::vector<Slot> names;
     for (const Tensor& output : outputs) {
       check(!output.requires_grad(), "an output requires grad");

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import json
+import time
+import urllib.error
+import urllib.request
+
 import pytest
 
 from tests.conftest import IN_PROCESS
+from tests.python.distributed.ranks import free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="the engine in this process has no GPU")
 
@@ -167,3 +173,38 @@ def test_autocast_lowers_the_loss(torch, model, dtype):
         losses.append(loss.detach())
     losses = torch.stack(losses).tolist()
     assert losses[-1] < losses[0], losses
+
+
+def test_served_model_on_a_gpu(torch, model, own_daemon, tmp_path):
+    """A model with an instance on the GPU answers with the numbers of the session that saved it."""
+    module, inputs = model("cpu")
+    module.eval()
+    (tmp_path / "net").mkdir()
+    torch.serving.save(module, tmp_path / "net" / "1", *inputs)
+    (tmp_path / "net" / "config.json").write_text(json.dumps({"instance_group": [{"kind": "KIND_GPU", "gpus": [0]}]}))
+    place = f"127.0.0.1:{free_port()}"
+    engine = own_daemon("--models", str(tmp_path), "--http", place)
+    until = time.monotonic() + 30
+    while True:
+        try:
+            urllib.request.urlopen(f"http://{place}/v2/models/net/ready").read()
+            break
+        except urllib.error.URLError as error:
+            if time.monotonic() > until:
+                engine.log.seek(0)
+                raise AssertionError(f"the model is not ready: {error}, {engine.log.read()}") from error
+            time.sleep(0.05)
+    described = json.load(urllib.request.urlopen(f"http://{place}/v2/models/net"))
+    request = {"inputs": [
+        {"name": port["name"], "shape": list(x.shape), "datatype": port["datatype"], "data": x.flatten().tolist()}
+        for port, x in zip(described["inputs"], inputs, strict=True)
+    ]}  # fmt: skip
+    asked = urllib.request.Request(f"http://{place}/v2/models/net/infer", json.dumps(request).encode())
+    try:
+        (output,) = json.load(urllib.request.urlopen(asked))["outputs"]
+    except urllib.error.HTTPError as error:
+        raise AssertionError(error.read().decode()) from error
+    with torch.no_grad():
+        expected = module(*inputs)
+    got = torch.tensor(output["data"]).view(output["shape"])
+    torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import queue
 import threading
 import time
@@ -22,8 +23,8 @@ pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in anothe
 SYMBOLS, LENGTH, SLOTS = 17, 48, 4
 
 
-@pytest.fixture(scope="module")
-def served(_engine, tmp_path_factory):
+@pytest.fixture(scope="module", params=["KIND_CPU", "KIND_GPU"])
+def served(_engine, tmp_path_factory, request):
     folder = tmp_path_factory.mktemp("generation")
     (folder / "models/llama").mkdir(parents=True)
     torch.manual_seed(0)
@@ -33,6 +34,7 @@ def served(_engine, tmp_path_factory):
     serving.save(
         serving.Decoder(model.prefill, model.step, model.cache(SLOTS), SLOTS, LENGTH), folder / "models/llama/1"
     )
+    (folder / "models/llama/config.json").write_text(json.dumps({"instance_group": [{"kind": request.param}]}))
     server = Served(folder, folder / "models")
     server.model = model
     yield server
