@@ -10,7 +10,12 @@ import contextlib
 import importlib
 import json
 import os
+import sys
 import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+from benchmarks import decoding, gpt, vision  # noqa: E402
 
 torch = importlib.import_module(os.environ.get("BENCH_TORCH", "teletensor"))
 nn, F = torch.nn, torch.nn.functional
@@ -164,12 +169,105 @@ def attention_step(backend: str) -> float:
     return seconds(step, 20) * 1e6
 
 
+def resnet_images(batch: int, dtype) -> float:
+    """Images per second of ResNet-18's inference."""
+    model = vision.resnet18(torch).to(DEVICE).to(dtype).eval()
+    size = 32 if SMALL else 224
+    x = torch.randn(batch, 3, size, size, device=DEVICE).to(dtype)
+
+    def run():
+        with torch.no_grad():
+            model(x)
+
+    return batch / seconds(run, 20)
+
+
+def resnet_step(batch: int = 32) -> float:
+    """Microseconds of a training step of ResNet-18 in mixed precision."""
+    model = vision.resnet18(torch).to(DEVICE)
+    size = 32 if SMALL else 224
+    x, y = torch.randn(batch, 3, size, size, device=DEVICE), torch.randint(0, 1000, (batch,), device=DEVICE)
+    optimizer = torch.optim.SGD(model.parameters(), 0.01, momentum=0.9)
+
+    def step():
+        optimizer.zero_grad()
+        with torch.autocast(DEVICE, torch.bfloat16):
+            loss = F.cross_entropy(model(x), y)
+        loss.backward()
+        optimizer.step()
+
+    return seconds(step, 10) * 1e6
+
+
+def gpt_step() -> float:
+    """Microseconds of a training step of the character GPT: 64 texts of 64 characters, float32, AdamW."""
+    model = gpt.make_gpt(torch, 65).to(DEVICE)
+    optimizer = torch.optim.AdamW(model.parameters(), 1e-3)
+    x = torch.randint(0, 65, (64, 64), device=DEVICE)
+    y = x.flatten()
+
+    def step():
+        optimizer.zero_grad()
+        F.cross_entropy(model(x), y).backward()
+        optimizer.step()
+
+    return seconds(step, 50) * 1e6
+
+
+def tokens(compiled: bool) -> float:
+    """Tokens per second of a small Llama with a cache, for one sequence."""
+    layers, *sizes = next(iter(decoding.SIZES.values()))
+    model = decoding.make_decoder(torch, 1 if SMALL else layers, *sizes).to(DEVICE)
+    positions = [torch.tensor([i], device=DEVICE) for i in range(8 if SMALL else 128)]
+    with torch.no_grad():
+        token = torch.tensor([1], device=DEVICE)
+        step = torch.compiler.trace(model, token, positions[0]) if compiled else model
+
+        def write():
+            last = token
+            for position in positions:
+                last = step(last, position)
+            return last.item()
+
+        return len(positions) / seconds(write, 1)
+
+
+def round_trip() -> float:
+    """Microseconds from a call on a small tensor to the number that it returns."""
+    x = torch.ones(8, device=DEVICE)
+    return seconds(lambda: x.sum().item(), 200) * 1e6
+
+
+def calls() -> float:
+    """Microseconds of a small operator in a long sequence, of which nothing is read."""
+    x = torch.ones(1000, device=DEVICE)
+
+    def work():
+        y = x
+        for _ in range(100):
+            y = y * 1.0001 + 0.5
+            y = y.view(10, 100).transpose(0, 1).reshape(1000)
+
+    return seconds(work, 10) * 1e6 / 500
+
+
 def main() -> None:
     rows = [{"what": f"matmul 8192 {n}", "value": matmul(getattr(torch, n), 8192), "unit": "TFLOP/s"}
             for n in ("bfloat16", "float16", "float32")]  # fmt: skip
     rows += [{"what": k, "value": v, "unit": "GB/s"} for k, v in (memory_bound() | transfers()).items()]
     rows.append({"what": "MLP 784-512-256-10, batch 128, Adam step", "value": mlp_step(), "unit": "us"})
     rows.append({"what": "GPT block 1024, 8 x 1024 tokens, bfloat16 step", "value": block_step(), "unit": "us"})
+    rows += [
+        {"what": f"ResNet-18 inference, batch {n}, {dtype}", "value": resnet_images(n, getattr(torch, dtype)), "unit": "images/s"}
+        for n, dtype in ((1, "float32"), (16, "float32"), (16, "bfloat16"))
+    ]
+    rows.append({"what": "ResNet-18, batch 32, autocast step", "value": resnet_step(), "unit": "us"})
+    rows.append({"what": "character GPT, 64 x 64, AdamW step", "value": gpt_step(), "unit": "us"})
+    rows.append({"what": "Llama 15 million, one sequence", "value": tokens(False), "unit": "tokens/s"})
+    if torch.__name__ != "torch":
+        rows.append({"what": "Llama 15 million, one sequence, as a Program", "value": tokens(True), "unit": "tokens/s"})
+    rows.append({"what": "sum of 8 elements, read", "value": round_trip(), "unit": "us"})
+    rows.append({"what": "small operators in sequence", "value": calls(), "unit": "us"})
     for name, backend in (("FlashAttention", "FLASH_ATTENTION"), ("cuDNN", "CUDNN_ATTENTION")):
         what = f"attention 8 x 16 x 2048 x 64 bfloat16, causal, with gradients, {name}"
         with contextlib.suppress(RuntimeError):  # PyTorch without this implementation
