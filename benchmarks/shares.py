@@ -1,4 +1,5 @@
 """How an engine divides the processors: `python -m benchmarks.shares` prints shares of principals, and a small client's times.
+With `--device cuda` it divides a GPU: shares of the work that clients with equal work have done, and a small client's times.
 
 Every client is a process with a token of its principal. The shares are of the processor time that the engine reports, in
 seconds in which all clients have work: a client reads a result when the engine already has more of its work to do.
@@ -6,6 +7,8 @@ seconds in which all clients have work: a client reads a result when the engine 
 
 from __future__ import annotations
 
+import argparse
+import functools
 import json
 import os
 import subprocess
@@ -15,19 +18,22 @@ import time
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
-COMMAND = ROOT / ".venv/bin/teletensor"
+COMMAND = [sys.executable, "-m", "teletensor.cli"]
+DAEMON = os.environ.get("TELETENSOR_DAEMON", str(ROOT / "build/bin/teletensord"))
+PATH = os.pathsep.join(filter(None, [str(ROOT / "build/python"), os.environ.get("PYTHONPATH")]))
 SECONDS = 10.0
 WORK = {  # a few milliseconds each
     "matmul": "(a @ a).sum()",
     "pointwise": "((a * 2).exp() + a).tanh().sum()",
     "small": "sum((b + i for i in range(200)), b).sum()",
     "sort": "a[:96].flatten().sort().values[0]",
+    "large": "(a.repeat(8, 8) @ a.repeat(8, 8)).sum()",  # for a GPU
 }
 CLIENT = """
 import collections, json, sys, time
 import teletensor as torch
-a, b = torch.rand(384, 384), torch.rand(8)
-kind, seconds = sys.argv[1], float(sys.argv[2])
+kind, seconds, device = sys.argv[1], float(sys.argv[2]), sys.argv[4]
+a, b = torch.rand(384, 384, device=device), torch.rand(8, device=device)
 work = eval("lambda: " + sys.argv[3])
 work().item()
 print("ready", flush=True)
@@ -60,12 +66,15 @@ class Engine:
         self.tokens: dict[str, str] = {}
 
     def add(self, name: str, *options: str) -> None:
-        command = [COMMAND, "user", "--file", self.file, "add", name, *options]
-        self.tokens[name] = subprocess.run(command, capture_output=True, text=True, check=True).stdout.strip()
+        command = [*COMMAND, "user", "--file", self.file, "add", name, *options]
+        self.tokens[name] = self.output(command).strip()
+
+    def output(self, command: list) -> str:
+        return subprocess.run(command, capture_output=True, text=True, check=True, env={**os.environ, "PYTHONPATH": PATH}).stdout
 
     def __enter__(self) -> Engine:
         self.add("root", "--role", "operator")
-        command = [ROOT / "build/bin/teletensord", "--listen", f"unix:{self.socket}", "--token-file", self.folder / "token",
+        command = [DAEMON, "--listen", f"unix:{self.socket}", "--token-file", self.folder / "token",
                    "--principals", self.file, *self.options]  # fmt: skip
         self.process = subprocess.Popen(command, stderr=(self.folder / "log").open("w"))
         while not self.socket.exists():
@@ -80,15 +89,15 @@ class Engine:
 
     def seconds(self) -> dict[str, float]:
         """Processor time by principal."""
-        command = [COMMAND, "--address", f"unix:{self.socket}", "--token", self.tokens["root"], "status", "--json"]
-        status = json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout)
+        command = [*COMMAND, "--address", f"unix:{self.socket}", "--token", self.tokens["root"], "status", "--json"]
+        status = json.loads(self.output(command))
         return {each["name"]: each["cpu_seconds"] for each in status["principals"]}
 
-    def client(self, name: str, kind: str, seconds: float, work: str) -> subprocess.Popen:
+    def client(self, name: str, kind: str, seconds: float, work: str, device: str = "cpu") -> subprocess.Popen:
         environment = {**os.environ, "TELETENSOR_ADDRESS": f"unix:{self.socket}", "TELETENSOR_TOKEN": self.tokens[name],
-                       "PYTHONPATH": str(ROOT / "build/python")}  # fmt: skip
+                       "PYTHONPATH": PATH}  # fmt: skip
         return subprocess.Popen(
-            [sys.executable, "-c", CLIENT, kind, str(seconds), WORK[work]], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", CLIENT, kind, str(seconds), WORK[work], device], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, env=environment,
         )  # fmt: skip
 
@@ -139,7 +148,22 @@ def equal(count: int = 64) -> list[tuple[str, ...]]:
             for which, value in (("least", shares[0]), ("median", shares[count // 2]), ("most", shares[-1]))]  # fmt: skip
 
 
-def small() -> list[tuple[str, ...]]:
+def weights_on(device: str) -> list[tuple[str, ...]]:
+    with tempfile.TemporaryDirectory() as folder:
+        engine = Engine(Path(folder))
+        wanted = {"one": 1, "two": 2, "four": 4}
+        for name, weight in wanted.items():
+            engine.add(name, "--weight", str(weight))
+        with engine:
+            clients = [engine.client(name, "work", SECONDS, "large", device) for name in wanted]
+            _, printed = run(engine, clients)
+    counts = dict(zip(wanted, (count for count, *_ in printed), strict=True))
+    total = sum(counts.values())
+    return [(f"weight {weight} of 7, {counts[name]} products", f"{counts[name] / total:.3f}", f"{weight / 7:.3f}",
+             f"{counts[name] / total * 7 / weight:.2f}") for name, weight in wanted.items()]  # fmt: skip
+
+
+def small(device: str = "cpu", load: str = "pointwise") -> list[tuple[str, ...]]:
     rows, alone = [], []
     for title, busy in (("alone", 0), ("beside a client that saturates the engine", 1), ("beside four such clients", 4)):
         with tempfile.TemporaryDirectory() as folder:
@@ -147,8 +171,8 @@ def small() -> list[tuple[str, ...]]:
             engine.add("small")
             engine.add("busy")
             with engine:
-                clients = [engine.client("small", "reads", SECONDS, "small")]
-                clients += [engine.client("busy", "work", SECONDS, "pointwise") for _ in range(busy)]
+                clients = [engine.client("small", "reads", SECONDS, "small", device)]
+                clients += [engine.client("busy", "work", SECONDS, load, device) for _ in range(busy)]
                 _, printed = run(engine, clients)
         _, median, p99 = printed[0]
         alone = alone or [median, p99]
@@ -161,12 +185,18 @@ def main() -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table(title="shares of the processors", title_justify="left")
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", help="cpu (default) or cuda")
+    device = parser.parse_args().device
+    measures = {"weights": weights, "equal clients": equal, "a small client": small}
+    if device != "cpu":
+        measures = {"weights": functools.partial(weights_on, device), "a small client": functools.partial(small, device, "large")}
+    table = Table(title=f"shares of {'the processors' if device == 'cpu' else device}", title_justify="left")
     for column, side in (("what", "left"), ("measured", "right"), ("wanted", "right"), ("ratio", "right")):
         table.add_column(column, justify=side)
     console = Console(width=100)
-    for measure in (weights, equal, small):
-        with console.status(f"{measure.__name__}: about {SECONDS * 3:.0f} s"):
+    for name, measure in measures.items():
+        with console.status(f"{name}: about {SECONDS * 3:.0f} s"):
             for row in measure():
                 table.add_row(*row)
     console.print(table)

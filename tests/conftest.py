@@ -104,6 +104,8 @@ def _engine(tmp_path_factory):
         return
     engine = Daemon(tmp_path_factory.mktemp("engine"))
     teletensor.connect(engine.address)
+    if not SIMULATED:  # results are compared with the CPU's
+        teletensor.backends.cudnn.allow_tf32 = False
     yield teletensor
     teletensor.disconnect()
     assert engine.stop() == 0

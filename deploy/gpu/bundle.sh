@@ -42,7 +42,7 @@ strip -o "$bundle/bin/allocator_bench" build-cuda/bin/allocator_bench
 ldd build-cuda/bin/allocator_bench | awk '$1 ~ /^libbenchmark/ {print $3}' | xargs -I{} cp -L {} "$bundle/python/lib/"
 
 # Tests read the declarations, and the sources to find which operators a backend has.
-git ls-files tests benchmarks examples engine autograd server kernels pyproject.toml | tar -c -T - | tar -C "$bundle" -x
+git ls-files tests benchmarks examples engine autograd server kernels distributed pyproject.toml | tar -c -T - | tar -C "$bundle" -x
 .venv/bin/python deploy/gpu/shorten_data.py /usr/share/datasets/fashion-mnist "$bundle/data"
 cp deploy/gpu/check "$bundle/check"
 find "$bundle" -name __pycache__ -prune -exec rm -rf {} +

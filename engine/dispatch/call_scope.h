@@ -73,7 +73,8 @@ class CallScope : public AllocScope {
   Autocast autocast;
   SavedTensors saved_tensors = SavedTensors::kShared;
   uint64_t first_result = 0;  // the name of the running instruction's first result, or of the tensor it writes; 0: none
-  bool allow_tf32 = false;    // float32 products may use TF32 on devices that support it
+  // Whether float32 products and convolutions may use TF32 on devices that support it. PyTorch's defaults.
+  bool allow_tf32 = false, allow_convolution_tf32 = true;
   CallRecorder* recorder = nullptr;  // receives every call that a backend executes; null: none
   Activity activity;
   uint64_t fused = 0;  // calls executed inside another call's loop, since the executor last reset this

@@ -368,6 +368,8 @@ void write_dtype(const std::optional<DType>& dtype, ImageOutput* out) {
   out->number(dtype ? static_cast<uint64_t>(*dtype) + 1 : 0);
 }
 
+constexpr uint64_t kProductTf32 = 1, kNoConvolutionTf32 = 2;
+
 std::optional<DType> read_dtype(ImageInput* in) {
   const uint64_t number = in->number(kNumDTypes);
   if (number == 0) return std::nullopt;
@@ -381,7 +383,8 @@ void write_context(const Context& context, ImageTensors* tensors, ImageOutput* o
   out->number(context.generator.offset);
   out->signed_number(context.max_threads);
   out->flag(context.detect_anomaly);
-  out->flag(context.allow_tf32);
+  // One number, as older engines write it; they cannot read an image whose convolutions may not use TF32.
+  out->number((context.allow_tf32 ? kProductTf32 : 0) | (context.allow_convolution_tf32 ? 0 : kNoConvolutionTf32));
   const AutocastState& autocast = context.autocast.state;
   write_dtype(autocast.cpu, out);
   write_dtype(autocast.cuda, out);
@@ -401,7 +404,9 @@ void read_context(ImageInput* in, const ImageObjects& objects, Context* context)
   require(threads >= 0 && threads <= std::numeric_limits<int>::max(), "a number of threads");
   context->max_threads = static_cast<int>(threads);
   context->detect_anomaly = in->flag();
-  context->allow_tf32 = in->flag();
+  const uint64_t tf32 = in->number(kProductTf32 | kNoConvolutionTf32);
+  context->allow_tf32 = (tf32 & kProductTf32) != 0;
+  context->allow_convolution_tf32 = (tf32 & kNoConvolutionTf32) == 0;
   context->autocast.state.cpu = read_dtype(in);
   context->autocast.state.cuda = read_dtype(in);
   context->autocast.state.cache = in->flag();

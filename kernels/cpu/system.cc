@@ -103,6 +103,8 @@ void set_float32_matmul_precision(std::string_view precision) {
   Context::current().allow_tf32 = precision != "highest";
 }
 
+void set_convolution_tf32(bool allowed) { Context::current().allow_convolution_tf32 = allowed; }
+
 void set_num_threads(int64_t n) {
   check(ErrorKind::kRuntime, n > 0 && n <= std::numeric_limits<int>::max(),
         "[set_num_threads] expected a positive number of threads, got ", n);

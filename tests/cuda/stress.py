@@ -40,7 +40,7 @@ def main() -> None:
                 torch.empty(total, device="cuda").fill_(0).sum().item()
             except torch.cuda.OutOfMemoryError as e:
                 refused += 1
-                assert "asked" in str(e), e
+                assert "requested" in str(e), e
     check(live)
     live.clear()
     del t

@@ -179,8 +179,10 @@ class Problem {
     const bool in_double = is_double(p_.dtype);
     const void *alpha = in_double ? static_cast<const void*>(one) : one_f,
                *beta = in_double ? static_cast<const void*>(kept) : kept_f;
+    // The library refuses c in the place of d with another dtype, which an 8-bit result has; it does not read c then.
+    const void* const c = is_float8(result_type(p_)) ? nullptr : p_.c;
     lt_.must("cublasLtMatmul", lt_.matmul(handle, mutable_desc(), alpha, p_.b.data, layout(b_), p_.a.data, layout(a_),
-                                          beta, p_.c, layout(c_), p_.c, layout(d_), &chosen.algo, workspace,
+                                          beta, c, layout(c_), p_.c, layout(d_), &chosen.algo, workspace,
                                           chosen.workspaceSize, static_cast<cudaStream_t>(stream)));
   }
 

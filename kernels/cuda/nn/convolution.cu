@@ -142,7 +142,7 @@ bool convolve_by_library(ConvolutionPass wanted, const Queue& queue, const Convo
                          const Tensor& b, const Tensor& out) {
   Dnn* library = is_floating(out.dtype()) ? dnn() : nullptr;
   if (!library) return false;
-  DnnConvolution c{out.dtype(), shape, a.data(), b.data(), out.data(), Context::current().allow_tf32};
+  DnnConvolution c{out.dtype(), shape, a.data(), b.data(), out.data(), Context::current().allow_convolution_tf32};
   switch (wanted) {
     case ConvolutionPass::kForward: return library->forward(queue, c);
     case ConvolutionPass::kInput: return library->input(queue, c);

@@ -147,7 +147,7 @@ class Executor(
         self.guards = Guards(names)
         self.guards.check(CHECK_MODES, None)
         # Settings that functions which become nodes read.
-        for module, names in ((_functions, ("_deterministic",)), (dot_product_attention, ("allowed", "cudnn_selected"))):
+        for module, names in ((_functions, ("_deterministic",)), (dot_product_attention, ("allowed",))):
             for setting in names:
                 value = vars(module)[setting]
                 self.guards.check(CHECK_EQUAL, constant(vars(module)).then(DICT_ITEM, setting), value)

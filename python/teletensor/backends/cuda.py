@@ -71,17 +71,14 @@ enable_cudnn_sdp, cudnn_sdp_enabled = _attention_setting("cudnn", "CUDNN_ATTENTI
 def sdp_kernel(
     enable_flash: bool = True, enable_math: bool = True, enable_mem_efficient: bool = True, enable_cudnn: bool = True
 ) -> Iterator[dict]:
-    """The older form of torch.nn.attention.sdpa_kernel. Selects cuDNN's attention only if nothing else is enabled."""
-    from ..nn import dot_product_attention as attention
+    """The older form of torch.nn.attention.sdpa_kernel."""
     from ..nn.attention import SDPBackend, sdpa_kernel
 
     wanted = {
-        SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.MATH: enable_math, SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
-        SDPBackend.CUDNN_ATTENTION: enable_cudnn,
+        SDPBackend.CUDNN_ATTENTION: enable_cudnn, SDPBackend.FLASH_ATTENTION: enable_flash, SDPBackend.MATH: enable_math,
+        SDPBackend.EFFICIENT_ATTENTION: enable_mem_efficient,
     }  # fmt: skip
-    chosen = [backend for backend, enabled in wanted.items() if enabled]
-    with sdpa_kernel(chosen) as context:
-        attention.cudnn_selected = chosen == [SDPBackend.CUDNN_ATTENTION]
+    with sdpa_kernel([backend for backend, enabled in wanted.items() if enabled]) as context:
         yield context
 
 

@@ -33,11 +33,9 @@ SDPBackend.__module__ = __name__.rpartition(".")[0] + ".attention"
 
 # The implementations that may be used, the preferred ones first: sdpa_kernel and torch.backends.cuda change them.
 _ORDER = (
-    SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.CUDNN_ATTENTION, SDPBackend.OVERRIDEABLE, SDPBackend.MATH,
+    SDPBackend.CUDNN_ATTENTION, SDPBackend.FLASH_ATTENTION, SDPBackend.EFFICIENT_ATTENTION, SDPBackend.OVERRIDEABLE, SDPBackend.MATH,
 )  # fmt: skip
 allowed: tuple[SDPBackend, ...] = _ORDER
-# Whether sdpa_kernel named CUDNN_ATTENTION. Otherwise GPUs use the engine's own kernels in its place.
-cudnn_selected = False
 
 
 def allow(backend: SDPBackend, enabled: bool) -> None:
@@ -75,7 +73,7 @@ def scaled_dot_product_attention(
         return over_ranks(query, key, value, attn_mask, dropout_p, is_causal, scale)
     if dropout_p == 0.0:
         backend = _backend(query)
-        if backend is SDPBackend.CUDNN_ATTENTION and cudnn_selected:
+        if backend is SDPBackend.CUDNN_ATTENTION:
             return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale, allow_cudnn=True)
         if backend is not SDPBackend.MATH:
             return _ops.attention(query, key, value, attn_mask, is_causal, scale=scale)

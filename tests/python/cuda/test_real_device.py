@@ -34,7 +34,7 @@ def test_libraries_are_found(own_daemon):
     engine = own_daemon()
     script = """
 import teletensor as torch, teletensor.nn.functional as F
-x = torch.randn(64, 64, device="cuda")
+x = torch.randn(512, 512, device="cuda")
 (x @ x).sum().item()
 F.conv2d(torch.ones(2, 4, 8, 8, device="cuda"), torch.ones(4, 4, 3, 3, device="cuda")).sum().item()
 torch.fft.fft(x).abs().sum().item()
@@ -80,6 +80,18 @@ def test_activations_of_products_keep_nan(torch):
         assert torch.isnan(fused[0]).all().item() and not torch.isnan(fused[1:]).any().item(), gelu
 
 
+def test_convolutions_use_tf32_if_allowed(torch):
+    """Its products have about three decimal digits."""
+    x, w = torch.randn(8, 64, 32, 32, device="cuda"), torch.randn(64, 64, 3, 3, device="cuda") / 24
+    exact = torch.nn.functional.conv2d(x.double(), w.double())
+    errors = {}
+    for allowed in (True, False):
+        with torch.backends.cudnn.flags(allow_tf32=allowed):
+            errors[allowed] = (torch.nn.functional.conv2d(x, w) - exact).abs().max().item()
+    print(errors)
+    assert errors[False] < 1e-5 < errors[True] < 1e-2
+
+
 @pytest.mark.parametrize("conf", ["", "expandable_segments:True", "max_split_size_mb:256,garbage_collection_threshold:0.8"])
 def test_memory_under_pressure(own_daemon, conf):
     """Tensors of random sizes that fill nine tenths of the memory, released and replaced; values, and one refusal."""
@@ -102,7 +114,7 @@ try:
     torch.empty(total, device="cuda", dtype=torch.float32).fill_(0).sum().item()
 except torch.cuda.OutOfMemoryError as e:
     refused = str(e)
-assert "asked" in refused
+assert "requested" in refused
 kept.clear()
 del t
 torch.cuda.synchronize()

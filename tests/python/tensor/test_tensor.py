@@ -208,6 +208,25 @@ def test_float32_matmul_precision_is_set_under_both_names(torch):
         torch.set_float32_matmul_precision("highest")
 
 
+def test_precision_of_convolutions(torch):
+    cudnn = torch.backends.cudnn
+    before = cudnn.allow_tf32
+    try:
+        cudnn.fp32_precision = "tf32"
+        assert cudnn.allow_tf32 and cudnn.fp32_precision == "tf32"
+        with cudnn.flags(allow_tf32=False):
+            assert not cudnn.allow_tf32
+            assert torch.nn.functional.conv1d(torch.ones(1, 1, 3), torch.ones(1, 1, 2)).tolist() == [[[2.0, 2.0]]]
+        assert cudnn.allow_tf32
+        cudnn.fp32_precision = "ieee"
+        assert not cudnn.allow_tf32
+        with pytest.raises(RuntimeError, match="expected fp32_precision to be tf32, ieee or none, got 'half'"):
+            cudnn.fp32_precision = "half"
+    finally:
+        cudnn.fp32_precision = "none"
+        cudnn.allow_tf32 = before
+
+
 def test_constructors_by_sizes_and_by_data(torch):
     assert torch.Tensor([[1, 2.5]]).tolist() == [[1, 2.5]] and torch.Tensor([1]).dtype is torch.float32
     assert torch.Tensor(2, 3).shape == torch.Tensor(torch.Size([2, 3])).shape == (2, 3) and torch.Tensor().shape == (0,)

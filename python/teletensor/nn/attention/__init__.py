@@ -38,21 +38,20 @@ def sdpa_kernel(backends: list[SDPBackend] | SDPBackend, set_priority: bool = Fa
 
     MATH stores all scores; FLASH_ATTENTION and EFFICIENT_ATTENTION are the engine's fused operator. CUDNN_ATTENTION, for
     16-bit numbers on GPUs, is cuDNN's attention and its gradient where the engine can use it (docs/gpu.md), otherwise the
-    engine's own. It is used only if ``backends`` names it before the other fused implementations. A fused implementation
-    is preferred to MATH, unless ``set_priority`` gives the list's order precedence.
+    engine's own. Fused implementations are preferred in the order of ``backends``, and to MATH, unless ``set_priority``
+    gives the list's order precedence.
     """
     if not isinstance(backends, (list, SDPBackend)):
         raise AssertionError(
             f"Backend must be an instance of SDPBackend or a list of SDPBackend instances, got {type(backends).__name__}"
         )
     chosen = [backends] if isinstance(backends, SDPBackend) else list(dict.fromkeys(backends))
-    before = _attention.allowed, _attention.cudnn_selected
+    before = _attention.allowed
     _attention.allowed = tuple(chosen if set_priority else sorted(chosen, key=lambda b: b is SDPBackend.MATH))
-    _attention.cudnn_selected = SDPBackend.CUDNN_ATTENTION in chosen
     try:
         yield {}
     finally:
-        _attention.allowed, _attention.cudnn_selected = before
+        _attention.allowed = before
 
 
 __getattr__, __dir__ = lazy_attributes(globals(), ("bias", "flex_attention"))
