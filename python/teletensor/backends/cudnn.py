@@ -36,7 +36,7 @@ class _Settings(ModuleType):
 
     @property
     def fp32_precision(self) -> str:
-        """The value that was set last: "tf32", "ieee", or "none", which is allow_tf32's default."""
+        """The value that was set last: "tf32", "ieee", or "none", which leaves the precision to allow_tf32."""
         return _precision
 
     @fp32_precision.setter
@@ -44,7 +44,8 @@ class _Settings(ModuleType):
         global _precision
         if precision not in ("tf32", "ieee", "none"):
             raise RuntimeError(f"[cudnn] expected fp32_precision to be tf32, ieee or none, got {precision!r}")
-        self.allow_tf32 = precision != "ieee"
+        if precision != _precision:
+            self.allow_tf32 = precision != "ieee"
         _precision = precision
 
 
@@ -57,7 +58,7 @@ flags = temporary_settings(
 
 def set_flags(
     _enabled: bool | None = None, _benchmark: bool | None = None, _benchmark_limit: int | None = None, _deterministic: bool | None = None,
-    _allow_tf32: bool | None = None, _fp32_precision: str | None = None,
+    _allow_tf32: bool | None = None, _fp32_precision: str = "none",
 ) -> tuple:  # fmt: skip
     """Sets the variables of this module that are not None; returns their previous values."""
     given = {

@@ -175,15 +175,13 @@ def test_autocast_lowers_the_loss(torch, model, dtype):
     assert losses[-1] < losses[0], losses
 
 
-def test_served_model_on_a_gpu(torch, model, own_daemon, tmp_path):
-    """A model with an instance on the GPU answers with the numbers of the session that saved it."""
-    module, inputs = model("cpu")
-    module.eval()
-    (tmp_path / "net").mkdir()
-    torch.serving.save(module, tmp_path / "net" / "1", *inputs)
-    (tmp_path / "net" / "config.json").write_text(json.dumps({"instance_group": [{"kind": "KIND_GPU", "gpus": [0]}]}))
+def serve(torch, module, inputs, own_daemon, folder):
+    """A function of the model's inputs that a daemon answers with an instance on its GPU; raises AssertionError with its errors."""
+    (folder / "net").mkdir()
+    torch.serving.save(module.eval(), folder / "net" / "1", *inputs)
+    (folder / "net" / "config.json").write_text(json.dumps({"instance_group": [{"kind": "KIND_GPU", "gpus": [0]}]}))
     place = f"127.0.0.1:{free_port()}"
-    engine = own_daemon("--models", str(tmp_path), "--http", place)
+    engine = own_daemon("--models", str(folder), "--http", place)
     until = time.monotonic() + 30
     while True:
         try:
@@ -195,16 +193,37 @@ def test_served_model_on_a_gpu(torch, model, own_daemon, tmp_path):
                 raise AssertionError(f"the model is not ready: {error}, {engine.log.read()}") from error
             time.sleep(0.05)
     described = json.load(urllib.request.urlopen(f"http://{place}/v2/models/net"))
-    request = {"inputs": [
-        {"name": port["name"], "shape": list(x.shape), "datatype": port["datatype"], "data": x.flatten().tolist()}
-        for port, x in zip(described["inputs"], inputs, strict=True)
-    ]}  # fmt: skip
-    asked = urllib.request.Request(f"http://{place}/v2/models/net/infer", json.dumps(request).encode())
-    try:
-        (output,) = json.load(urllib.request.urlopen(asked))["outputs"]
-    except urllib.error.HTTPError as error:
-        raise AssertionError(error.read().decode()) from error
+
+    def infer(*values):
+        request = {"inputs": [
+            {"name": port["name"], "shape": list(x.shape), "datatype": port["datatype"], "data": x.flatten().tolist()}
+            for port, x in zip(described["inputs"], values, strict=True)
+        ]}  # fmt: skip
+        asked = urllib.request.Request(f"http://{place}/v2/models/net/infer", json.dumps(request).encode())
+        try:
+            (output,) = json.load(urllib.request.urlopen(asked))["outputs"]
+        except urllib.error.HTTPError as error:
+            raise AssertionError(error.read().decode()) from error
+        return torch.tensor(output["data"]).view(output["shape"])
+
+    return infer
+
+
+def test_served_model(torch, model, own_daemon, tmp_path):
+    """A model with an instance on the GPU answers with the numbers of the session that saved it."""
+    module, inputs = model("cpu")
+    got = serve(torch, module, inputs, own_daemon, tmp_path)(*inputs)
     with torch.no_grad():
-        expected = module(*inputs)
-    got = torch.tensor(output["data"]).view(output["shape"])
-    torch.testing.assert_close(got, expected, rtol=1e-3, atol=1e-4)
+        torch.testing.assert_close(got, module(*inputs), rtol=1e-3, atol=1e-4)
+
+
+def test_error_of_a_served_model(torch, own_daemon, tmp_path):
+    """An index that the GPU finds to be out of range is an error of its request only."""
+    torch.manual_seed(0)
+    module, (tokens,) = transformer(torch)
+    infer = serve(torch, module, (tokens,), own_daemon, tmp_path)
+    expected = infer(tokens)
+    for _ in range(2):
+        with pytest.raises(AssertionError, match="index out of range in self"):
+            infer(torch.full_like(tokens, 99))
+        torch.testing.assert_close(infer(tokens), expected, rtol=1e-4, atol=1e-5)

@@ -214,7 +214,7 @@ def test_precision_of_convolutions(torch):
     try:
         cudnn.fp32_precision = "tf32"
         assert cudnn.allow_tf32 and cudnn.fp32_precision == "tf32"
-        with cudnn.flags(allow_tf32=False):
+        with cudnn.flags(allow_tf32=False, fp32_precision="tf32"):
             assert not cudnn.allow_tf32
             assert torch.nn.functional.conv1d(torch.ones(1, 1, 3), torch.ones(1, 1, 2)).tolist() == [[[2.0, 2.0]]]
         assert cudnn.allow_tf32
