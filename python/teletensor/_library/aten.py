@@ -57,6 +57,11 @@ def _unique_dim(self: Tensor, dim: int, sorted=True, return_inverse=False, retur
     return _public("unique")(self, sorted, True, True, dim)
 
 
+def _unique_consecutive(self: Tensor, return_inverse=False, return_counts=False, dim=None) -> tuple:
+    """Always returns the first values of runs, the inverse indices and the counts."""
+    return _public("unique_consecutive")(self, True, True, dim)
+
+
 def _functional(name: str) -> Callable:
     return getattr(importlib.import_module("teletensor.nn.functional"), name)
 
@@ -103,6 +108,14 @@ def _upsample_vector(mode: str, aligned: bool = True) -> Callable:
         return _functional("interpolate")(input, size, factors, mode=mode, **options)
 
     return call
+
+
+def _assert_scalar(self: Any, assert_msg: str) -> None:
+    """Raises RuntimeError with a message unless a number or comparison is true."""
+    if getattr(type(self), "is_condition", False):  # a recording of the graph
+        self.require(assert_msg)
+    elif not self:
+        raise RuntimeError(assert_msg)
 
 
 def _assert_tensor_metadata(a: Tensor, size=None, stride=None, dtype=None, *, device=None, layout=None) -> None:
@@ -163,7 +176,7 @@ _OWN: dict[str, Callable] = {
     "_sparse_addmm": _sparse("_sparse_addmm"),
     "_sparse_mm_reduce_impl": _sparse("_sparse_mm_reduce_impl"),
     "alias": _C.ops.alias,
-    "unique_dim": _unique_dim,
+    "unique_consecutive": _unique_consecutive, "unique_dim": _unique_dim,
     "max_pool2d_with_indices": _max_pool2d_with_indices,
     "_adaptive_avg_pool2d": lambda self, output_size: _functional("adaptive_avg_pool2d")(self, output_size),
     "_native_batch_norm_legit_functional": _batch_norm_functional,
@@ -172,6 +185,7 @@ _OWN: dict[str, Callable] = {
     **{f"upsample_{m}{n}d": _upsample_vector(m) for m, n in (("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3))},
     **{f"upsample_nearest{n}d": _upsample_vector("nearest", False) for n in (1, 3)},
     **{f"_upsample_nearest_exact{n}d": _upsample_vector("nearest-exact", False) for n in (1, 2, 3)},
+    "_assert_scalar": _assert_scalar,
     "_assert_tensor_metadata": _assert_tensor_metadata,
     "adaptive_max_pool2d": _adaptive_max_pool("adaptive_max_pool2d"),
     "adaptive_max_pool3d": _adaptive_max_pool("adaptive_max_pool3d"),

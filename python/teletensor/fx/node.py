@@ -31,7 +31,7 @@ _RANDOM = frozenset(
 )
 
 # Operators that raise an error if a condition does not hold.
-_CHECKS = frozenset("_assert_async _assert_tensor_metadata sym_constrain_range sym_constrain_range_for_size".split())
+_CHECKS = frozenset("_assert_async _assert_scalar _assert_tensor_metadata sym_constrain_range sym_constrain_range_for_size".split())
 
 
 def has_side_effect(fn: Callable) -> Callable:
