@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import numbers
 import warnings
 
@@ -27,14 +28,32 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
     ``pin_memory`` has no effect: the client holds no bytes to pin.
     """
     check_flags("tensor", pin_memory=pin_memory)
+    if _C._len_torch_dispatch_stack() and (made := _of_recorded_numbers(data, dtype, device)) is not None:
+        return made.requires_grad_() if requires_grad else made
     return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+
+
+def _of_recorded_numbers(data, dtype, device) -> Tensor | None:
+    """A tensor of numbers of which one depends on values of a tensor whose computation is recorded; None for other data."""
+    if isinstance(data, (list, tuple)):
+        rows = [_of_recorded_numbers(v, dtype, device) for v in data]
+        if all(r is None for r in rows):
+            return None
+        rows = [_C.tensor(v, dtype=dtype, device=device) if r is None else r for r, v in zip(rows, data)]
+        common = functools.reduce(_C.promote_types, [r.dtype for r in rows])
+        return _C.torch.stack([r.to(common) for r in rows])
+    if not getattr(type(data), "is_unbacked", False):
+        return None
+    if dtype is None:
+        dtype = get_default_dtype() if isinstance(data, float) else _C.int64
+    return _C.torch.full([], data, dtype=dtype, device=device)
 
 
 def as_tensor(data, dtype=None, device=None) -> Tensor:
     """Returns `data` itself if it is a Tensor with that dtype and device, otherwise a new tensor."""
     if isinstance(data, Tensor):
         return data.to(dtype=dtype, device=device)
-    return _C.tensor(data, dtype=dtype, device=device)
+    return tensor(data, dtype=dtype, device=device)
 
 
 def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_grad: bool | None = None) -> Tensor:

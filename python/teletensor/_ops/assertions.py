@@ -24,12 +24,14 @@ def _assert_true(condition: Any, message: str) -> None:
 _assert = _C.overridable(_assert_true, "teletensor", "_assert")
 
 
-def _check_with(error_type: type[Exception], cond: bool, message: Callable[[], object] | str | None) -> None:
+def _check_with(error_type: type[Exception], cond: Any, message: Callable[[], object] | str | None) -> None:
     """Raises an exception of a type, with the message or its result as text, unless the condition holds.
 
     Raises:
         TypeError: the condition is not a bool, or the message is not callable.
     """
+    if getattr(type(cond), "is_condition", False):  # of numbers that depend on values of a tensor whose computation is recorded
+        return cond.require(message)
     if not isinstance(cond, bool):
         raise TypeError(f"cond must be a bool, but got {type(cond)}")
     if cond:
@@ -56,7 +58,9 @@ _check_not_implemented = _of_type(NotImplementedError, "_check_not_implemented")
 
 def _check_is_size(i: int, message: Callable[[], object] | None = None, *, max: int | None = None) -> None:  # noqa: A002
     """Raises RuntimeError unless 0 <= i, and i <= max if it is given."""
-    _check(i >= 0 and (max is None or i <= max), message)
+    _check(i >= 0, message)
+    if max is not None:
+        _check(i <= max, message)
 
 
 def _check_tensor_all_with(error_type: type[Exception], cond: Tensor, message: Callable[[], object] | None = None) -> None:

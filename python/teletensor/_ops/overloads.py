@@ -10,6 +10,7 @@ from .. import _C
 from .._C import Tensor
 from .._integers import is_int
 from .._options import check_flags, check_memory_format
+from . import assertions
 from .out_variant import exact_out_variant, out_variant
 
 __all__ = [
@@ -178,6 +179,8 @@ def repeat_interleave(
                 f"repeats must have the same size as input along dim, but got repeats.size(0) = {repeats.numel()} "
                 f"and input.size({dim}) = {size}"
             )
+    if getattr(repeats, "has_no_values", False):
+        return _repeated_without_values(input, repeats.to(input.device, _C.int64).reshape(-1).expand(size), dim, output_size)
     times = repeats.tolist()
     times = [times] * size if isinstance(times, int) else times * size if len(times) == 1 else times
     if any(n < 0 for n in times):
@@ -187,6 +190,19 @@ def repeat_interleave(
     ends = repeats.to(input.device, _C.int64).reshape(-1).expand(size).cumsum(0)
     places = _torch.arange(count, device=input.device)
     return input.index_select(dim, _torch.searchsorted(ends, places, right=True))
+
+
+def _repeated_without_values(input: Tensor, repeats: Tensor, dim: int, output_size: int | None) -> Tensor:
+    """repeat_interleave() in a recording, which checks the counts when it runs."""
+    check = assertions._check
+    check((repeats < 0).sum().item() == 0, "repeats can not be negative")
+    count = repeats.sum().item()
+    check(count >= 0)
+    if output_size is not None:
+        check(count == output_size, "repeat_interleave: output_size does not match the sum of repeats")
+        count = output_size
+    places = _torch.arange(count, device=input.device)
+    return input.index_select(dim, _torch.searchsorted(repeats.cumsum(0), places, right=True))
 
 
 repeat_interleave.__overloads__ = ("input, repeats, dim=None, *, output_size=None", "repeats, *, output_size=None")

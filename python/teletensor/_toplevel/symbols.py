@@ -42,22 +42,30 @@ Tag = enum.Enum(
 Tag.__doc__ = "Properties of operators, for torch.library."
 
 
+def _is_unbacked(a: Any) -> bool:
+    """Whether a number depends on values of a tensor whose computation is recorded (fx/experimental/_sizes.py)."""
+    return getattr(type(a), "is_unbacked", False)
+
+
 def sym_int(a: Any) -> int:
-    """int(a); a SymInt itself."""
-    return a if isinstance(a, SymInt) else builtins.int(a)
+    """int(a); an int that a recording computes itself."""
+    return a if isinstance(a, SymInt) or isinstance(a, int) and _is_unbacked(a) else builtins.int(a)
 
 
 def sym_float(a: Any) -> float:
     """float(a)."""
-    return builtins.float(a)
+    return a.as_float() if _is_unbacked(a) else builtins.float(a)
 
 
 def sym_not(a: Any) -> bool:
     """not a."""
-    return not a
+    return a.negated() if getattr(type(a), "is_condition", False) else not a
 
 
 def _extremum(function: Any, a: float, b: float) -> float:
+    if (_is_unbacked(a) or _is_unbacked(b)) and isinstance(a, (int, float)) and isinstance(b, (int, float)):
+        number = a if _is_unbacked(a) else b
+        return number.extremum("sym_max" if function is builtins.max else "sym_min", a, b)
     if isinstance(a, SymInt) and isinstance(b, (int, SymInt)):
         return a.__sym_max__(b) if function is builtins.max else a.__sym_min__(b)
     if isinstance(b, SymInt) and isinstance(a, int):
@@ -107,6 +115,14 @@ def sym_fresh_size(expr: Any) -> int:
 
 def sym_constrain_range(size: Any, *, min: int | None = None, max: int | None = None) -> None:
     """Raises RuntimeError unless min <= size <= max; None is no limit."""
+    if _is_unbacked(size):
+        from .._ops.assertions import _check
+
+        if min is not None:
+            _check(size >= min)
+        if max is not None:
+            _check(size <= max)
+        return
     low, high = -(2**63) if min is None else min, 2**63 - 1 if max is None else max
     if high < low:
         raise RuntimeError(f"Max must be greater than or equal to min. Got min={low}, max={high}")

@@ -138,6 +138,16 @@ def _adaptive_max_pool_indices(_node: Node, a: dict[str, Any]) -> list[Call] | N
     return _call("adaptive_max_pool2d", a["input"], list(a["output_size"]))
 
 
+def _unique(_node: Node, a: dict[str, Any]) -> list[Call] | None:
+    return _call("_unique2", a["input"], True, True, True)
+
+
+def _unique_rows(_node: Node, a: dict[str, Any]) -> list[Call] | None:
+    if a["consecutive"]:
+        return _call("unique_consecutive", a["input"], True, True, 0)
+    return _call("unique_dim", a["input"], 0, True, True, True)
+
+
 def normalization(scale: float, count: int) -> int | None:
     """PyTorch's number of a normalization of Fourier transforms, whose factor is `scale` for `count` elements."""
     factors = (1.0, 1 / math.sqrt(count), 1 / count)
@@ -163,6 +173,7 @@ _FORMS: dict[str, Callable[[Node, dict[str, Any]], list[Call] | None]] = {
     "fft_r2c": _transform("_fft_r2c", lambda a: True, True),
     "grid_sample": _grid_sample, "im2col": _im2col, "interpolate": _interpolate, "kl_div": _kl_div, "norm_named": _norm,
     "normalize": _normalize, "prod": _prod, "rnn": _rnn, "tensor_split": _tensor_split,
+    "unique_rows": _unique_rows, "unique_values": _unique,
 }  # fmt: skip
 
 

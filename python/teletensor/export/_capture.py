@@ -5,7 +5,6 @@ from __future__ import annotations
 import contextlib
 import inspect
 import linecache
-import os
 import re
 import sys
 from collections.abc import Callable, Iterator
@@ -15,6 +14,7 @@ from typing import Any
 from .._C import Tensor
 from .._higher_order_ops._operator import set_recorder
 from ..fx.experimental import _merge
+from ..fx.experimental._numbers import PACKAGES, Condition, is_number
 from ..fx.experimental._recorded import GradientsRequestedError, RecordedTensor
 from ..fx.experimental._recording import Recording
 from ..fx.experimental._regions import record_operator
@@ -114,10 +114,6 @@ class _Constants:
         return node
 
 
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__))) + os.sep
-_PACKAGES = (_PACKAGE, os.path.realpath(_PACKAGE) + os.sep)
-
-
 def _store_lines(until: FrameType) -> Callable[[Node], None]:
     """A function that stores in a node's metadata the lines of the user's code that call the operator, as in a traceback."""
 
@@ -126,7 +122,7 @@ def _store_lines(until: FrameType) -> Callable[[Node], None]:
         lines: list[str] = []
         while frame is not None and frame is not until:
             file = frame.f_code.co_filename
-            if not file.startswith(_PACKAGES):
+            if not file.startswith(PACKAGES):
                 code = linecache.getline(file, frame.f_lineno).strip()
                 lines.append(f'  File "{file}", line {frame.f_lineno}, in {frame.f_code.co_name}\n' + (f"    {code}\n" if code else ""))
             frame = frame.f_back
@@ -181,8 +177,10 @@ def capture(
         raise NotImplementedError(f"[export] gradients within forward: {e}") from e
     finally:
         set_recorder(former)
+    recording.check_refused()
     leaves, made.out_spec = pytree.tree_flatten(result)
-    made.outputs = [recording.own(v)._node if isinstance(v, Tensor) else v for v in leaves]
+    leaves = [bool(v) if type(v) is Condition else v for v in leaves]
+    made.outputs = [recording.own(v)._node if isinstance(v, Tensor) else recording.argument(v) if is_number(v) else v for v in leaves]
     return made
 
 

@@ -8,7 +8,11 @@ from typing import Any
 from .._C import Tensor
 from ..fx.experimental._functional import Functionaliser
 from ..fx.experimental._merge import StructureError, Symbol, merge, sample_points
+from ..fx.experimental._recording import DynamicSizesError
 from ..fx.experimental._sizes import RecordedSize, SizeLog
+from ..fx.experimental._unbacked import Values
+from ..fx.experimental._unbacked_plan import Plan
+from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ._capture import Captured
@@ -20,6 +24,8 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymFloatArgument,
+    SymIntArgument,
     TensorArgument,
 )
 
@@ -56,8 +62,10 @@ def _hints(program: Any) -> dict[str, int]:
     return found
 
 
-def _recorded(program: Any, table: dict[Any, Callable], point: dict[str, int]) -> tuple[Captured, list[str]]:
-    log = SizeLog()
+def _recorded(
+    program: Any, table: dict[Any, Callable], point: dict[str, int], values: Values | None = None
+) -> tuple[Captured, list[str]]:  # fmt: skip
+    log = SizeLog(values)
     made = Functionaliser(program.graph_module, table, _sizes(program, point), point, log)
     module, written = made.run()
     found = Captured()
@@ -79,10 +87,22 @@ def _remains(size: Any, nodes: set[Node]) -> bool:
 
 def _functional(program: Any, table: dict[Any, Callable]) -> tuple[GraphModule, list[str]]:
     """The module without writes, whose numbers serve all sizes of the program's ranges, and the names of the inputs it writes."""
-    if not program.range_constraints:
-        return Functionaliser(program.graph_module, table).run()
     hints = _hints(program)
-    symbols = [Symbol(n, hints[n], r.lower, r.upper, "named") for n, r in program.range_constraints.items()]
+    symbols = [Symbol(n, hints[n], r.lower, r.upper, "named") for n, r in program.range_constraints.items() if n in hints]
+    try:
+        return _functional_backed(program, table, symbols)
+    except (GuardOnDataDependentSymNode, DynamicSizesError):  # numbers depend on values
+        plan = Plan(not symbols)
+        try:
+            return plan.run(lambda: _functional_unbacked(program, table, symbols, plan))
+        except GuardOnDataDependentSymNode as e:
+            raise NotImplementedError(f"[run_decompositions] a decomposition that depends on numbers of the program: {e}") from e
+
+
+def _functional_backed(program: Any, table: dict[Any, Callable], symbols: list[Symbol]) -> tuple[GraphModule, list[str]]:
+    """_functional() of a program without numbers that depend on values of tensors."""
+    if not symbols:
+        return Functionaliser(program.graph_module, table).run()
     points = sample_points(symbols, 2)
     small = [{s.name: k if s.low <= k and (s.high is None or k <= s.high) else s.hint for s in symbols} for k in (0, 1)]
     try:
@@ -94,8 +114,31 @@ def _functional(program: Any, table: dict[Any, Callable]) -> tuple[GraphModule, 
             if [(n.op, str(n.target)) for n in other.recording.graph.nodes] != calls:
                 raise StructureError(f"the operators differ for the sizes {point}")
         merge([c for c, _ in captures], points)
+    except (GuardOnDataDependentSymNode, DynamicSizesError):
+        raise
     except (RuntimeError, ValueError, IndexError) as e:
         raise NotImplementedError(f"[run_decompositions] a decomposition that depends on dynamic sizes: {e}") from e
+    graph = first.recording.graph
+    next(n for n in reversed(graph.nodes) if n.op == "output").args = (tuple(first.outputs),)
+    return GraphModule(first.recording.root, graph), written
+
+
+def _functional_unbacked(program: Any, table: dict[Any, Callable], symbols: list[Symbol], plan: Plan) -> tuple[GraphModule, list[str]]:
+    """_functional() of a program with numbers that depend on values of tensors."""
+    points = sample_points(symbols, 2)
+    plan.check(lambda v: _recorded(program, table, points[0], v)[0])
+    (first, written), values = plan.first(lambda v: _recorded(program, table, points[0], v))
+    captures = [first]
+    try:
+        for i, point in enumerate(points[1:] if symbols else []):
+            captures.append(plan.recorded(lambda v, point=point: _recorded(program, table, point, v)[0], i + 1)[0])
+        if symbols:
+            merge(captures, points)
+    except GuardOnDataDependentSymNode:
+        raise
+    except (RuntimeError, ValueError, IndexError) as e:
+        raise NotImplementedError(f"[run_decompositions] a decomposition that depends on dynamic sizes: {e}") from e
+    values.describe()
     graph = first.recording.graph
     next(n for n in reversed(graph.nodes) if n.op == "output").args = (tuple(first.outputs),)
     return GraphModule(first.recording.root, graph), written
@@ -144,7 +187,8 @@ def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
         target = spec.target if spec.kind != InputKind.USER_INPUT else name
         outputs.append(OutputSpec(_WRITTEN[spec.kind], TensorArgument(value.name), target))
     for old, value in zip(signature.output_specs, returned[len(written) :], strict=True):
-        arg = TensorArgument(value.name) if isinstance(value, Node) else ConstantArgument(old.arg.name, value)
+        kind = type(old.arg) if isinstance(old.arg, (SymIntArgument, SymFloatArgument)) else TensorArgument
+        arg = kind(value.name) if isinstance(value, Node) else ConstantArgument(old.arg.name, value)
         outputs.append(OutputSpec(old.kind, arg, old.target))
     return type(program)(
         module, module.graph, ExportGraphSignature(inputs, outputs), program.state_dict, program.range_constraints,

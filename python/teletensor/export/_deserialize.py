@@ -29,6 +29,7 @@ from .graph_signature import (
     InputSpec,
     OutputKind,
     OutputSpec,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
@@ -143,6 +144,10 @@ class _GraphReader:
             expression = _expression(value)
             node.meta["val"] = number_of(value)
             node.meta["symbolic_value"] = expression.text() if expression not in (None, True) else None
+        elif name in self.data.get("sym_float_values", {}):
+            node.meta["val"], node.meta["symbolic_value"] = 0.5, _symbol_of(self.data["sym_float_values"][name])
+        elif name in self.data.get("sym_bool_values", {}):
+            node.meta["val"], node.meta["symbolic_value"] = True, None
 
     def _call(self, call: dict) -> None:
         modules = _modules_of(call.get("metadata") or {})
@@ -188,7 +193,7 @@ class _GraphReader:
             return [self.argument(t) for t in content]
         if key == "as_optional_tensor":
             return self.argument(content)
-        if key in ("as_sym_int", "as_sym_bool"):
+        if key in ("as_sym_int", "as_sym_bool", "as_sym_float"):
             return self._size(content)
         if key == "as_sym_ints":
             return [self._size(n) for n in content]
@@ -214,12 +219,20 @@ class _GraphReader:
         key, content = _union(value)
         if key == "as_name":
             return self._known(content)
-        return plain("as_bool" if type(content) is bool else "as_int", content)
+        return plain("as_bool" if type(content) is bool else "as_float" if type(content) is float else "as_int", content)
 
     def _known(self, name: str) -> Node:
         if text(name, "the name of a value") not in self.known:
             raise RuntimeError(f"[export.load] expected {name!r} to be computed before its use")
         return self.known[name]
+
+
+def _symbol_of(number: dict) -> str | None:
+    """The symbol that a float is; None for other expressions."""
+    key, content = _union(number)
+    expression = expression_of(content["expr_str"]) if key == "as_expr" else None
+    names = list(expression.terms) if expression is not None else []
+    return names[0][0] if len(names) == 1 and len(names[0]) == 1 and expression.terms == {names[0]: 1} else None
 
 
 def _expression(size: dict) -> Any:
@@ -268,8 +281,9 @@ def _output_spec(data: dict, i: int) -> OutputSpec:
     key, value = _union(content["arg"])
     if key == "as_tensor":
         return OutputSpec(OutputKind.USER_OUTPUT, TensorArgument(node_name(value["name"])), None)
-    if key == "as_sym_int" and "as_name" in value:
-        return OutputSpec(OutputKind.USER_OUTPUT, SymIntArgument(node_name(value["as_name"])), None)
+    if key in ("as_sym_int", "as_sym_float") and "as_name" in value:
+        argument = (SymIntArgument if key == "as_sym_int" else SymFloatArgument)(node_name(value["as_name"]))
+        return OutputSpec(OutputKind.USER_OUTPUT, argument, None)
     constant = None if key == "as_none" else plain("as_int", value["as_int"]) if key == "as_sym_int" else plain(key, value)
     return OutputSpec(OutputKind.USER_OUTPUT, ConstantArgument(f"output_{i}", constant), None)
 
@@ -297,10 +311,13 @@ def _check(signature: ExportGraphSignature, tensors: dict[str, dict], in_spec: A
     return InputCheck(in_spec, leaves, ranges)
 
 
-def _range(name: str, data: dict) -> tuple[str, tuple[int, int | None]]:
+def _range(name: str, data: dict) -> tuple[str, tuple[int | None, int | None]]:
     low, high = data["min_val"], data["max_val"]
-    low = 0 if low is None else integer(low, f"the smallest {name}")
-    high = None if high is None else integer(high, f"the largest {name}", low)
+    if re.fullmatch(r"z?uf?\d+", name):  # depends on values, and may be negative
+        low = None if low is None else integer(low, f"the smallest {name}")
+    else:
+        low = 0 if low is None else integer(low, f"the smallest {name}")
+    high = None if high is None else integer(high, f"the largest {name}", *([] if low is None else [low]))
     return identifier(name, "a symbol"), (low, high)
 
 
@@ -329,8 +346,8 @@ def _call_argument(value: dict) -> Any:
     key, content = _union(value)
     if key == "as_tensor":
         return TensorArgument(node_name(content["name"]))
-    if key == "as_sym_int":
-        return SymIntArgument(node_name(content["as_name"]))
+    if key in ("as_sym_int", "as_sym_float"):
+        return (SymIntArgument if key == "as_sym_int" else SymFloatArgument)(node_name(content["as_name"]))
     return ConstantArgument("", None if key == "as_none" else plain(key, content))
 
 

@@ -16,8 +16,11 @@ from ..fx.experimental._merge import (
     sample_points,
     violated_guards,
 )
+from ..fx.experimental._recording import DynamicSizesError
 from ..fx.experimental._regions import without_mode_changes
 from ..fx.experimental._sizes import RecordedSize, SizeLog, value_of
+from ..fx.experimental._unbacked import Values
+from ..fx.experimental._unbacked_plan import Plan
 from ..fx.experimental.proxy_tensor import remove_unused_items
 from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..fx.node import Node
@@ -38,6 +41,7 @@ from .graph_signature import (
     InputKind,
     OutputKind,
     OutputSpec,
+    SymFloatArgument,
     SymIntArgument,
     TensorArgument,
 )
@@ -69,8 +73,8 @@ class Attempt:
                 sizes[dim] = factor * point[symbol.name] + offset
         return {i: tuple(s) for i, s in found.items()}
 
-    def _capture(self, point: dict[str, int], stores_lines: bool = False) -> Captured:
-        return capture(self.module, self.args, self.kwargs, self._sizes(point), SizeLog(), stores_lines, self.preserved)
+    def _capture(self, point: dict[str, int], stores_lines: bool = False, values: Values | None = None) -> Captured:
+        return capture(self.module, self.args, self.kwargs, self._sizes(point), SizeLog(values), stores_lines, self.preserved)
 
     def run(self) -> tuple[Captured, dict[str, tuple[int, int | None]]]:
         """The recording for all declared sizes, and the ranges of the symbols.
@@ -78,6 +82,14 @@ class Attempt:
         Raises:
             UserError: it does not serve all of them.
         """
+        try:
+            return self._run()
+        except (GuardOnDataDependentSymNode, DynamicSizesError):  # numbers may depend on values
+            plan = Plan(not self.symbols)
+            return plan.run(lambda: self._run_unbacked(plan))
+
+    def _run(self) -> tuple[Captured, dict[str, tuple[int, int | None]]]:
+        """run() of a module without numbers that depend on values of tensors."""
         if not self.symbols:
             return self._capture({}, True), {}
         names = ", ".join(s.name for s in self.symbols)
@@ -105,6 +117,31 @@ class Attempt:
         except StructureError as e:
             raise ViolatedError(names, [str(e)]) from e
         return first, ranges
+
+    def _run_unbacked(self, plan: Plan) -> tuple[Captured, dict[str, tuple[Any, Any]]]:
+        """run() of a module with numbers that depend on values of tensors."""
+        points = sample_points(self.symbols, 2)
+        names = ", ".join(s.name for s in self.symbols)
+        plan.check(lambda v: self._capture(points[0], False, v))
+        first, values = plan.first(lambda v: self._capture(points[0], True, v))
+        captures = [first]
+        for i, point in enumerate(points[1:] if self.symbols else []):
+            try:
+                captures.append(plan.recorded(lambda v, point=point: self._capture(point, False, v), i + 1)[0])
+            except (GuardOnDataDependentSymNode, NotImplementedError):
+                raise
+            except Exception as e:  # noqa: BLE001 - whatever the module raises for other sizes
+                raise ViolatedError(names, [f"the module fails for the sizes {point}: {type(e).__name__}: {e}"]) from e
+        ranges: dict[str, tuple[Any, Any]] = {s.name: (max(s.low, 2), s.high) for s in self.symbols}
+        if self.symbols:
+            if guards := violated_guards(captures, points, ranges):
+                raise ViolatedError(names, [], guards)
+            try:
+                merge(captures, points)
+            except StructureError as e:
+                raise ViolatedError(names, [str(e)]) from e
+        extra = values.describe()
+        return first, {**ranges, **plan.ranges(values), **dict.fromkeys(extra, (0, None))}
 
     def _serves_small_sizes(self, first: Captured, ranges: dict[str, tuple[int, int | None]], low: int) -> bool:
         """Whether the module calls the same operators for sizes of 0 and 1, as far as they are declared."""
@@ -175,7 +212,8 @@ def _outputs(captured: Captured) -> list[OutputSpec]:
     specs = []
     for i, value in enumerate(captured.outputs):
         if isinstance(value, Node):
-            made = SymIntArgument(value.name) if not isinstance(value.meta.get("val"), Tensor) else TensorArgument(value.name)
+            kind = SymFloatArgument if isinstance(value.meta.get("val"), float) else SymIntArgument
+            made = kind(value.name) if not isinstance(value.meta.get("val"), Tensor) else TensorArgument(value.name)
         else:
             if isinstance(value, RecordedSize):
                 value = captured.outputs[i] = value_of(value)

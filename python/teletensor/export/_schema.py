@@ -39,7 +39,8 @@ def expression_text(text: str) -> str:
 
 def _stored(node: ast.expr) -> str:
     if isinstance(node, ast.Name):
-        return f"Symbol('{node.id}', positive=True, integer=True)"
+        depends_on_values = node.id.startswith("u") and node.id[1:].isdigit()
+        return f"Symbol('{node.id}', {'' if depends_on_values else 'positive=True, '}integer=True)"
     if isinstance(node, ast.Constant):
         return f"Integer({node.value})"
     if isinstance(node, ast.UnaryOp):

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib
 import json
 import operator
+import re
 from typing import Any
 
 from .. import _C
@@ -18,10 +20,30 @@ from ..utils import _pytree as pytree
 from . import _aten_forms
 from ._schema import DTYPES, MEMORY_FORMATS, STRIDED, dtype_number, expression_text
 from .exported_program import ExportedProgram
-from .graph_signature import ConstantArgument, InputKind, InputSpec, OutputKind, OutputSpec, SymIntArgument
+from .graph_signature import (
+    ConstantArgument,
+    InputKind,
+    InputSpec,
+    OutputKind,
+    OutputSpec,
+    SymFloatArgument,
+    SymIntArgument,
+)
 
 SCHEMA_VERSION = {"major": 8, "minor": 20}
-_ARITHMETIC = (operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg)
+_ARITHMETIC = (
+    operator.add, operator.sub, operator.mul, operator.floordiv, operator.mod, operator.neg, operator.truediv, operator.eq, operator.ne,
+    operator.lt, operator.le, operator.gt, operator.ge, operator.and_, operator.or_,
+)  # fmt: skip
+_SYMBOLIC = ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not")  # of torch
+_NUMBERS = {bool: "as_sym_bool", int: "as_sym_int", float: "as_sym_float"}
+
+
+def _stored_number(text: str, value: Any) -> dict:
+    """A number that the graph computes. The format has the example of one that depends on sizes of arguments only."""
+    depends_on_values = re.search(r"\bu\d+\b", text) is not None
+    hint = None if depends_on_values else {"as_int": value}
+    return {"as_expr": {"expr_str": expression_text(text), "hint": hint}}
 
 
 def tensor_meta(tensor: Tensor, symbolic: dict[int, str | None] | None = None, requires_grad: bool | None = None) -> dict:
@@ -30,7 +52,7 @@ def tensor_meta(tensor: Tensor, symbolic: dict[int, str | None] | None = None, r
     for dim, text in (symbolic or {}).items():
         if text is None:
             raise NotImplementedError("[export.save] a size that is no known expression of the dynamic sizes")
-        sizes[dim] = {"as_expr": {"expr_str": expression_text(text), "hint": sizes[dim]}}
+        sizes[dim] = _stored_number(text, sizes[dim]["as_int"])
     return {
         "dtype": dtype_number(tensor.dtype), "sizes": sizes,
         "requires_grad": tensor.requires_grad if requires_grad is None else requires_grad,
@@ -54,6 +76,8 @@ class _GraphWriter:
         self.module, self.requires_grad = module, requires_grad
         self.tensors: dict[str, dict] = {}
         self.ints: dict[str, dict] = {}
+        self.floats: dict[str, dict] = {}
+        self.bools: dict[str, dict] = {}
         self.nodes: list[dict] = []
 
     def write(self) -> dict:
@@ -76,7 +100,7 @@ class _GraphWriter:
                     self._in_aten(node, calls)
         return {
             "inputs": inputs, "outputs": outputs, "nodes": self.nodes, "tensor_values": self.tensors, "sym_int_values": self.ints,
-            "sym_bool_values": {}, "is_single_tensor_return": single, "custom_obj_values": {}, "sym_float_values": {},
+            "sym_bool_values": self.bools, "is_single_tensor_return": single, "custom_obj_values": {}, "sym_float_values": self.floats,
         }  # fmt: skip
 
     def _describe(self, node: Node) -> None:
@@ -87,8 +111,12 @@ class _GraphWriter:
         elif type(value) is int and "symbolic_value" in node.meta:
             text = node.meta["symbolic_value"]
             if text is None:
-                raise NotImplementedError("[export.save] a number that is no known expression of the dynamic sizes")
-            self.ints[node.name] = {"as_expr": {"expr_str": expression_text(text), "hint": {"as_int": value}}}
+                self.ints[node.name] = {"as_expr": {"expr_str": number_text(node), "hint": None}}
+                return
+            self.ints[node.name] = _stored_number(text, value)
+        elif type(value) in (bool, float) and "symbolic_value" in node.meta:
+            numbers = self.bools if type(value) is bool else self.floats
+            numbers[node.name] = {"as_expr": {"expr_str": number_text(node), "hint": None}}
 
     def _in_aten(self, node: Node, calls: list[_aten_forms.Call]) -> None:
         """Writes a call of an operator that PyTorch lacks as calls of PyTorch's."""
@@ -127,6 +155,8 @@ class _GraphWriter:
             name, names = f"torch.ops.higher_order.{target}", [""] * len(node.args)
         elif target in _ARITHMETIC:
             name, names = f"_operator.{target.__name__}", ["a", "b"]
+        elif is_symbolic(target):
+            name, names = f"torch.{target.__name__}", ["b", "t", "f"] if target.__name__ == "sym_ite" else ["a", "b"]
         else:
             raise NotImplementedError(f"[export.save] a call of {target}")
         inputs = [{"name": n, "arg": self.argument(v), "kind": 1} for n, v in zip(names, node.args)]
@@ -154,9 +184,9 @@ class _GraphWriter:
             if isinstance(node.target, OpOverload) and node.target._schema.returns.endswith("[]"):
                 return [{"as_tensors": [{"name": n} for n in names]}]
             return [{"as_tensor": {"name": n}} for n in names]
-        if type(value) is int:
+        if type(value) in _NUMBERS:
             self._describe(node)
-            return [{"as_sym_int": {"as_name": node.name}}]
+            return [{_NUMBERS[type(value)]: {"as_name": node.name}}]
         return []
 
     def argument(self, value: Any) -> dict:
@@ -171,7 +201,7 @@ class _GraphWriter:
                 return {"as_graph": {"name": value.target, "graph": _GraphWriter(part, {}).write()}}
             if isinstance(value.meta.get("val"), Tensor):
                 return {"as_tensor": {"name": value.name}}
-            return {"as_sym_int": {"as_name": value.name}}
+            return {_NUMBERS.get(type(value.meta.get("val")), "as_sym_int"): {"as_name": value.name}}
         if isinstance(value, (list, tuple)):
             return self._list(list(value))
         for kind, key, convert in (
@@ -197,6 +227,39 @@ class _GraphWriter:
             if all(isinstance(v, kind) and (kind is bool or not isinstance(v, bool)) for v in values):
                 return {key: [float(v) for v in values] if key == "as_floats" else values}
         raise NotImplementedError(f"[export.save] a list of {[type(v).__name__ for v in values]} as an argument")
+
+
+def is_symbolic(target: Any) -> bool:
+    """Whether a function is torch.sym_max or the like."""
+    return getattr(target, "__name__", "") in _SYMBOLIC and target is getattr(importlib.import_module("teletensor"), target.__name__)
+
+
+def number_text(node: Node) -> str:
+    """A number or bool of the graph as the format stores it: the call that computes it."""
+    names = {
+        "truediv": "FloatTrueDiv", "add": "Add", "mul": "Mul", "sym_float": "ToFloat", "sym_max": "Max", "sym_min": "Min",
+        "eq": "Equality", "ne": "Unequality", "lt": "StrictLessThan", "le": "LessThan", "gt": "StrictGreaterThan",
+        "ge": "GreaterThan", "floordiv": "FloorDiv", "mod": "Mod", "and_": "And", "or_": "Or", "sym_not": "Not",
+    }  # fmt: skip
+
+    def text(value: Any) -> str:
+        if not isinstance(value, Node):
+            return f"Float('{value!r}', precision=53)" if isinstance(value, float) else f"Integer({value})"
+        symbol = value.meta.get("symbolic_value")
+        if type(value.meta.get("val")) is int and symbol is not None:
+            return expression_text(symbol)
+        called = getattr(value.target, "__name__", "") if value.target in _ARITHMETIC or is_symbolic(value.target) else ""
+        if called in names:
+            return f"{names[called]}({', '.join(map(text, value.args))})"
+        if value.target is operator.sub:
+            return f"Add({text(value.args[0])}, Mul(Integer(-1), {text(value.args[1])}))"
+        if value.target is operator.neg:
+            return f"Mul(Integer(-1), {text(value.args[0])})"
+        if symbol is None or not symbol.isidentifier():
+            raise NotImplementedError(f"[export.save] the number {value.name}, which is no known expression")
+        return f"Symbol('{symbol}')"
+
+    return text(node)
 
 
 def _constant(value: Any) -> dict:
@@ -230,6 +293,8 @@ def _call_argument(argument: Any) -> dict:
     """A value of a submodule's call."""
     if isinstance(argument, ConstantArgument):
         return _constant(argument.value)
+    if isinstance(argument, SymFloatArgument):
+        return {"as_sym_float": {"as_name": argument.name}}
     return {"as_sym_int": {"as_name": argument.name}} if isinstance(argument, SymIntArgument) else {"as_tensor": {"name": argument.name}}
 
 
@@ -256,8 +321,7 @@ def _output_spec(spec: OutputSpec) -> dict:
         return {"user_input_mutation": {"arg": arg, "user_input_name": spec.target}}
     if isinstance(spec.arg, ConstantArgument):
         return {"user_output": {"arg": _constant(spec.arg.value)}}
-    key = {"as_sym_int": {"as_name": spec.arg.name}} if isinstance(spec.arg, SymIntArgument) else {"as_tensor": arg}
-    return {"user_output": {"arg": key}}
+    return {"user_output": {"arg": _call_argument(spec.arg)}}
 
 
 def program_json(program: ExportedProgram) -> dict:
@@ -268,7 +332,8 @@ def program_json(program: ExportedProgram) -> dict:
     """
     signature = program.graph_signature
     inputs = [n for n in program.graph.nodes if n.op == "placeholder"]
-    if program.range_constraints and not any(n.meta.get("symbolic_sizes") for n in inputs):
+    dynamic = [n for n in program.range_constraints if re.fullmatch(r"z?uf?\d+", n) is None]
+    if dynamic and not any(n.meta.get("symbolic_sizes") for n in inputs):
         raise NotImplementedError(
             "[export.save] a program with dynamic sizes after run_decompositions(), which does not know the sizes of its results: "
             "save the program before run_decompositions(), and decompose what is loaded"

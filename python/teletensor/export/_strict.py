@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+from .._dynamo import config
 from .._dynamo.eval_frame import Compiler, OptimizedModule
 from .._dynamo.exc import Unsupported
 from .._grad_mode import no_grad
@@ -22,7 +23,7 @@ def _stop(_module: Any, _inputs: Any) -> Callable:
 def check_whole(module: Module, args: tuple, kwargs: dict[str, Any]) -> None:
     """Raises Unsupported, with the line, if forward does what a graph cannot contain: prints, or code outside of Python's reach."""
     try:
-        with no_grad():
+        with no_grad(), config.patch(capture_scalar_outputs=True, capture_dynamic_output_shape_ops=True):
             OptimizedModule(module, Compiler(_stop, True, None, None, False))(*args, **kwargs)
     except _Captured:
         pass

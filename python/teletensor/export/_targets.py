@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import operator
 from typing import Any
 
@@ -12,8 +13,9 @@ from .._library.operators import OpOverload
 from ._file_names import identifier, text
 
 _ARITHMETIC = {
-    f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg eq ne lt le gt ge".split()
+    f"_operator.{name}": getattr(operator, name) for name in "add sub mul floordiv mod neg truediv eq ne lt le gt ge and_ or_".split()
 }  # fmt: skip
+_SYMBOLIC = {f"torch.{name}": name for name in ("sym_float", "sym_ite", "sym_max", "sym_min", "sym_not")}
 _HIGHER_ORDER = frozenset("cond while_loop scan map_impl wrap_with_set_grad_enabled".split())
 _SPECIAL = frozenset("__and__ __or__ __xor__ __lshift__ __rshift__".split())  # operators of aten with such names
 _OUTSIDE = frozenset(["from_file"])  # operators of aten that open files
@@ -53,6 +55,8 @@ def target_of(target: Any) -> Any:
     name = text(target, "the target of a call")
     if name in _ARITHMETIC:
         return _ARITHMETIC[name]
+    if name in _SYMBOLIC:
+        return getattr(importlib.import_module("teletensor"), _SYMBOLIC[name])
     path = name.split(".")
     if path[:2] == ["torch", "ops"] and len(path) in (4, 5):
         for part in path[2:] if path[3] not in _SPECIAL else path[4:]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from collections.abc import Callable
 from fractions import Fraction
 from typing import Any, NoReturn
@@ -54,6 +55,8 @@ class Dim:
             raise AssertionError(f"Cannot create Dim with inconsistent min={min}, max={max}")
         if not name.isidentifier():
             raise AssertionError(f"Dim name must be a valid identifier, got {name}")
+        if re.fullmatch(r"(u|zuf)\d+", name):
+            raise ValueError(f"[Dim] expected a name other than u0, u1, ..., which are numbers that depend on values, got {name!r}")
         self.__name__, self.min, self.max = name, low, high
         self.root, self.factor, self.offset = self, 1, 0
 

@@ -41,13 +41,13 @@ class ModuleCallEntry:
 
 @dataclasses.dataclass
 class ValueRange:
-    """The range of a size: `upper` is None if it is unbounded."""
+    """The range of a size: `lower` and `upper` are None if it is unbounded."""
 
-    lower: int
+    lower: int | None
     upper: int | None
 
     def __repr__(self) -> str:
-        return f"VR[{self.lower}, {'int_oo' if self.upper is None else self.upper}]"
+        return f"VR[{'-int_oo' if self.lower is None else self.lower}, {'int_oo' if self.upper is None else self.upper}]"
 
 
 class ExportedProgram:
@@ -201,8 +201,8 @@ def default_decompositions() -> dict[Any, Callable]:
     from .._decomp import core_aten_decompositions
     from .._library import aten
     from ..fx.experimental._composites import COMPOSITES
+    from ..fx.experimental._numbers import is_number, value_of
     from ..fx.experimental._recording import call_one
-    from ..fx.experimental._sizes import value_of
 
     def batch_norm(x: Tensor, weight: Any, bias: Any, mean: Any, var: Any, training: bool, momentum: float, eps: float, *_: Any) -> Any:
         if training or mean is None:
@@ -210,8 +210,8 @@ def default_decompositions() -> dict[Any, Callable]:
         return call_one("_native_batch_norm_legit_no_training.default", x, weight, bias, mean, var, momentum, eps)[0]
 
     def split(self: Tensor, split_size: int, dim: int = 0) -> Any:
-        size = value_of(self.size(dim))
-        if not split_size or not size:
+        size = self.size(dim)
+        if is_number(size) or is_number(split_size) or not split_size or not (size := value_of(size)):
             return NotImplemented
         sizes = [min(split_size, size - start) for start in range(0, size, split_size)]
         return call_one("split_with_sizes.default", self, sizes, dim)

@@ -32,6 +32,8 @@ _FILES = {
     "profiler/_execution_trace.py": "types",
     "profiler/_flops.py": "inputs outputs",  # parameters of functions that share a signature
     "profiler/profiler.py": "use_python_export",  # traces are always written by Python
+    "fx/experimental/_number_mode.py": "args func kwargs types",  # of a mode that receives calls and does nothing
+    "fx/experimental/_numbers.py": "memo",
     "utils/_python_dispatch.py": "types",  # of abstract methods
 }
 UNUSED_NAMES = {(file, name) for file, names in _FILES.items() for name in names.split()}

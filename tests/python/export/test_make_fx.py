@@ -89,8 +89,6 @@ def test_values_cannot_be_read(torch, make_fx):
         make_fx(lambda x: x if x.sum() > 0 else -x)(torch.randn(3))
     with pytest.raises(GuardOnDataDependentSymNode, match="item reads the value"):
         make_fx(lambda x: x * x.sum().item())(torch.randn(3))
-    with pytest.raises(NotImplementedError, match="depend on values"):
-        make_fx(lambda x: x.nonzero(), tracing_mode="fake")(torch.randn(3))
     with pytest.raises(GuardOnDataDependentSymNode, match="data-dependent"):
         make_fx(lambda x: x if x.sum() > 0 else -x, tracing_mode="symbolic")(torch.randn(3))
     with pytest.raises(ValueError, match="tracing_mode"):

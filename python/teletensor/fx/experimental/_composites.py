@@ -8,8 +8,8 @@ from typing import Any
 from ..._C import Tensor
 from ..._layouts import contiguous_format
 from ..._library import aten
+from ._numbers import is_number, value_of
 from ._recording import call_one, can_view
-from ._sizes import value_of
 
 COMPOSITES: dict[Any, Callable] = {}
 
@@ -94,8 +94,10 @@ for _n in (2, 3):
 
 @_rule("chunk.default")
 def _chunk(self: Tensor, chunks: int, dim: int = 0) -> Any:
-    size = value_of(self.size(dim))
-    return call_one("split.Tensor", self, -(-size // chunks), dim) if size else NotImplemented
+    size = self.size(dim)
+    if is_number(size) or is_number(chunks) or not (size := value_of(size)):
+        return NotImplemented
+    return call_one("split.Tensor", self, -(-size // chunks), dim)
 
 
 @_rule("softmax.int")

@@ -17,8 +17,10 @@ from ..._torch_c_compat import _set_grad_enabled
 from ...utils._pytree import tree_map
 from ..graph_module import GraphModule
 from ..node import Node, map_arg
+from ._numbers import is_number, same_sizes
 from ._recording import Recording, call_one
 from ._sizes import SizeLog
+from ._unbacked import DYNAMIC
 
 # How the value of a view's tensor follows from a new value of the view: (the tensor's value, the view's value, arguments).
 _INVERSES: dict[str, Callable] = {
@@ -35,6 +37,10 @@ _INVERSES: dict[str, Callable] = {
 _RESHAPES = ("view", "reshape", "unsqueeze", "squeeze", "flatten", "unflatten", "view_as", "_unsafe_view", "reshape_as", "ravel")
 # Results that may be views of the argument, or copies: of contiguous tensors they are views.
 _MAYBE_COPIES = ("reshape", "flatten", "reshape_as", "ravel", "contiguous", "to")
+
+
+# Operators whose results may have other sizes for other values, and checks of numbers: they are recorded as they are called.
+_CALLED = frozenset((*DYNAMIC, "_assert_scalar", "_unique2", "index", "repeat_interleave", "unique_consecutive", "unique_dim"))
 
 
 class _Memory:
@@ -170,7 +176,10 @@ class Functionaliser:
 
     def _finish(self, node: Node) -> tuple[GraphModule, list[str]]:
         changed = [m for m in self.memories if m.placeholder is not None and m.version]
-        outputs = tree_map(lambda v: self.recording.own(v)._node if isinstance(v, Tensor) else v, self._read(node.args[0]))
+        outputs = tree_map(
+            lambda v: self.recording.own(v)._node if isinstance(v, Tensor) else self.recording.argument(v) if is_number(v) else v,
+            self._read(node.args[0]),
+        )
         new = [self.recording.own(m.current)._node for m in changed]
         graph = self.recording.graph
         rest = outputs if isinstance(outputs, (list, tuple)) else (outputs,)
@@ -203,6 +212,8 @@ class Functionaliser:
         if getattr(target, "_opname", "") in ("sym_size", "sym_numel"):
             tensor = self.values[args[0]].read()
             return tensor.size(*args[1:]) if target._opname == "sym_size" else tensor.numel()
+        if getattr(target, "_opname", "") in ("item", "_local_scalar_dense"):
+            return self.values[args[0]].read().item()
         if isinstance(target, HigherOrderOperator):
             return self._higher_order(node)
         if not written:
@@ -217,7 +228,7 @@ class Functionaliser:
             value = self.values[argument]
             old = value.read()
             new = new if new.dtype == old.dtype else new.to(old.dtype)
-            new = new if tuple(new.shape) == tuple(old.shape) else new.expand(old.shape)
+            new = new if same_sizes(new.shape, old.shape) else new.expand(old.shape)
             if getattr(target, "_opname", "") == "copy_":
                 new = call_one("clone.default", new)
                 self.copies.append(self.recording.own(new)._node)
@@ -264,7 +275,8 @@ class Functionaliser:
 
     def _pure(self, target: Any, args: tuple, kwargs: dict) -> Any:
         positional, keyword = self._read(args), self._read(kwargs)
-        result = self.recording.one(target, positional, keyword) if isinstance(target, OpOverload) else target(*positional, **keyword)
+        called = isinstance(target, OpOverload) and getattr(target, "_opname", "") not in _CALLED
+        result = self.recording.one(target, positional, keyword) if called else target(*positional, **keyword)
         if not is_view(target) or not isinstance(args[0], Node):
             return self._wrapped(result)
         base = self.values[args[0]]

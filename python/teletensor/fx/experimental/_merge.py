@@ -98,6 +98,8 @@ class _Merger:
             raise StructureError(f"the result of {nodes[0]} has other dimensions or another dtype for other sizes")
         symbolic = {}
         for dim, values in enumerate(shapes):
+            if dim in nodes[0].meta.get("unbacked_dims", ()):  # the graph computes it, where it is used
+                continue
             if len(set(values)) > 1:
                 self.pool.setdefault(values, ("size", nodes[0], dim))
                 expression = self.expression(values)
@@ -246,14 +248,14 @@ def check_constants(captures: list[Captured]) -> None:
         raise StructureError("the module uses other constant tensors for other sizes")
     for items in zip(*rows):
         name, first = items[0]
-        if any(other._handle != first._handle and not _same(first, other) for _, other in items[1:]):
+        if any(other._handle != first._handle and not same_tensor(first, other) for _, other in items[1:]):
             raise StructureError(
                 f"the constant tensor {name}, such as torch.tensor(x.shape[0]) makes, has other values for other sizes; "
                 "torch.full((), x.shape[0]) is computed by the program"
             )
 
 
-def _same(a: Tensor, b: Tensor) -> bool:
+def same_tensor(a: Tensor, b: Tensor) -> bool:
     """Whether two tensors have the same dtype, sizes and bytes."""
     if (a.dtype, tuple(a.shape), a.device) != (b.dtype, tuple(b.shape), b.device):
         return False

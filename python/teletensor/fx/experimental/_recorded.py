@@ -9,6 +9,7 @@ from typing import Any
 from ... import _C
 from ..._C import Tensor
 from ..node import Node
+from ._numbers import guard_error, is_number
 from ._sizes import RecordedSize
 from .symbolic_shapes import GuardOnDataDependentSymNode
 
@@ -17,11 +18,19 @@ class GradientsRequestedError(NotImplementedError):
     """The function calls autograd.grad() or backward(), whose operators run in the engine."""
 
 
+def _values_of(tensor: RecordedTensor) -> Any:
+    """The numbers that depend on values, if the recording of a tensor permits them (_unbacked.Values); else None."""
+    recording = tensor._recording
+    return recording.log.unbacked if recording.log is not None and recording.outer is None and recording.fake else None
+
+
 def _refuse_values(name: str):
     def refuse(self: RecordedTensor, *args: Any, **kwargs: Any):
-        raise GuardOnDataDependentSymNode(
-            f"Could not guard on data-dependent expression: {name} reads the value of a tensor ({self._node}) whose computation is "
-            "recorded, so that a branch or a number would depend on data. Use torch.cond() for branches, or torch.where()"
+        raise self._recording.failed(
+            GuardOnDataDependentSymNode(
+                f"Could not guard on data-dependent expression: {name} reads the value of a tensor ({self._node}) whose computation is "
+                "recorded, so that a branch or a number would depend on data. Use torch.cond() for branches, or torch.where()"
+            )
         )
 
     return refuse
@@ -29,6 +38,8 @@ def _refuse_values(name: str):
 
 class RecordedTensor(Tensor):
     """A tensor of a recording: its node in the graph, and a tensor with its values or, in fake mode, without values."""
+
+    has_no_values = True  # functions that would read values compute in another way (_ops/overloads.py)
 
     _value: Tensor
     _node: Node
@@ -48,9 +59,44 @@ class RecordedTensor(Tensor):
         raise RuntimeError(f"[{func}] received a tensor of a recording outside of it, or within a mode that suspends it")
 
     def _sizes(self) -> list:
-        plain = Tensor.size(self)
-        recording = self._recording
-        return [RecordedSize.of(n, ("size", self._node, i), recording.log) for i, n in enumerate(plain)] if recording.log else list(plain)
+        return [self._size(i) for i in range(self.dim())] if self._recording.log else list(Tensor.size(self))
+
+    def _size(self, dim: int) -> Any:
+        """The size of a dimension, which the graph computes."""
+        log, value = self._recording.log, Tensor.size(self, dim)
+        if log.unbacked is not None and dim in log.unbacked.dims_of(self._node):
+            return log.unbacked.size(self._node, dim, value)
+        return RecordedSize.of(value, ("size", self._node, dim), log)
+
+    def depends_on_values(self) -> bool:
+        """Whether sizes may depend on values of tensors."""
+        log = self._recording.log
+        return log is not None and log.unbacked is not None and bool(log.unbacked.dims_of(self._node))
+
+    def _refuse_if_dependent(self, name: str) -> None:
+        if self.depends_on_values():
+            raise self._recording.log.unbacked.failed(guard_error(f"{name}() of {self._node}, whose sizes depend on values"))
+
+    def stride(self, *args: Any, **kwargs: Any) -> Any:
+        self._refuse_if_dependent("stride")
+        return Tensor.stride(self, *args, **kwargs)
+
+    def storage_offset(self) -> int:
+        self._refuse_if_dependent("storage_offset")
+        return Tensor.storage_offset(self)
+
+    def is_contiguous(self, *args: Any, **kwargs: Any) -> bool:
+        found = Tensor.is_contiguous(self, *args, **kwargs)
+        if not found:  # it is for sizes of 0 and 1
+            self._refuse_if_dependent("is_contiguous")
+        return found
+
+    def is_same_size(self, other: Any) -> bool:
+        return bool(self.shape == other.shape)
+
+    @property
+    def nbytes(self) -> Any:
+        return self.numel() * self.element_size()
 
     @property
     def shape(self) -> Any:
@@ -59,10 +105,12 @@ class RecordedTensor(Tensor):
     def size(self, dim: int | None = None) -> Any:
         if dim is None:
             return self.shape
-        plain = Tensor.size(self, dim)
         if self._recording.log is None:
-            return plain
-        return RecordedSize.of(plain, ("size", self._node, dim % self.dim()), self._recording.log)
+            return Tensor.size(self, dim)
+        if is_number(dim):
+            dim.refuse()
+        Tensor.size(self, dim)  # checks it
+        return self._size(dim % self.dim())
 
     def numel(self) -> int:
         if self._recording.log is None:
@@ -115,6 +163,34 @@ class RecordedTensor(Tensor):
         """autograd.grad() within a recording."""
         raise GradientsRequestedError("[grad] the operators of a backward pass are not recorded one by one")
 
+    def item(self) -> Any:
+        """The value as a number that the graph computes, if the recording permits it."""
+        unbacked = _values_of(self)
+        found = None if unbacked is None else unbacked.item(self._recording, self)
+        return _refuse_values("item")(self) if found is None else found
+
+    def tolist(self) -> Any:
+        """The values as numbers that the graph computes, if the recording permits them and the sizes are known."""
+        if _values_of(self) is None or self.depends_on_values():
+            return _refuse_values("tolist")(self)
+        return [part.tolist() for part in self.unbind(0)] if self.dim() else self.item()
+
+    def __getitem__(self, index: Any) -> Any:
+        index = _with_items(self, index)
+        if _has_number(index) or self.depends_on_values() and not _is_advanced(index):
+            return indexed(self, index)
+        return Tensor.__getitem__(self, index)
+
+    def __setitem__(self, index: Any, value: Any) -> None:
+        if is_number(value):
+            value = _C.torch.full([], value, dtype=self.dtype, device=self.device)
+        index = _with_items(self, index)
+        if _has_number(index) or self.depends_on_values() and not _is_advanced(index):
+            view = indexed(self, index)
+            _ = view.copy_(value) if isinstance(value, Tensor) else view.fill_(value)
+        else:
+            Tensor.__setitem__(self, index, value)
+
     def __repr__(self, *, tensor_contents: Any = None) -> str:
         return f"RecordedTensor({self._node}, size={tuple(Tensor.size(self))}, dtype={self.dtype})"
 
@@ -137,11 +213,65 @@ class RecordedShape(tuple):
         return RecordedShape(found) if isinstance(key, slice) else found
 
     def __repr__(self) -> str:
-        return f"torch.Size({[int.__add__(n, 0) for n in self]})"
+        return f"torch.Size({[n.refuse() if is_number(n) else int.__add__(n, 0) for n in self]})"
 
 
 for _name in (
-    "item", "tolist", "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "__contains__",
+    "numpy", "__bool__", "__int__", "__float__", "__index__", "__complex__", "__array__", "__contains__",
     "untyped_storage", "data_ptr",
 ):  # fmt: skip
     setattr(RecordedTensor, _name, _refuse_values(_name))
+
+
+def _with_items(tensor: RecordedTensor, index: Any) -> Any:
+    """An index whose slices have numbers instead of tensors as bounds, if the recording permits them."""
+    if _values_of(tensor) is None:
+        return index
+    if type(index) is tuple:
+        return tuple(_with_items(tensor, part) for part in index)
+    if isinstance(index, slice):
+        return slice(*(n.item() if isinstance(n, Tensor) else n for n in (index.start, index.stop, index.step)))
+    return index
+
+
+def _parts(index: Any) -> tuple:
+    return index if type(index) is tuple else (index,)
+
+
+def _has_number(index: Any) -> bool:
+    """Whether an index contains a number that depends on values."""
+    return any(is_number(n) for p in _parts(index) for n in ((p.start, p.stop, p.step) if isinstance(p, slice) else (p,)))
+
+
+def _is_advanced(index: Any) -> bool:
+    """Whether an index has tensors or lists, and no parts whose meaning depends on the sizes."""
+    parts = _parts(index)
+    if not any(isinstance(p, (list, Tensor)) or type(p) is bool for p in parts):
+        return False
+    if any(isinstance(p, slice) and p != slice(None) or type(p) is int and p < 0 for p in parts):
+        raise NotImplementedError("[index] slices or negative numbers together with tensors, for sizes that depend on values")
+    return True
+
+
+def indexed(tensor: Any, index: Any) -> Any:
+    """tensor[index] as one call for each part: calls with bounds of slices and numbers as they are, which are not known."""
+    call = tensor._recording.call
+    parts = list(_parts(index))
+    if any(isinstance(p, (list, Tensor)) or type(p) is bool for p in parts):
+        raise NotImplementedError("[index] a number that depends on values together with tensors or bools as indices")
+    count = sum(p is not None and p is not Ellipsis for p in parts)
+    if not any(p is Ellipsis for p in parts):
+        parts.append(Ellipsis)
+    at = next(i for i, p in enumerate(parts) if p is Ellipsis)
+    parts[at : at + 1] = [slice(None)] * (tensor.dim() - count)
+    dim = 0
+    for part in parts:
+        if part is None:
+            tensor, dim = tensor.unsqueeze(dim), dim + 1
+        elif isinstance(part, slice):
+            if not (part.start is None and part.stop is None and part.step is None):
+                tensor = call("slice.Tensor", tensor, dim, part.start, part.stop, 1 if part.step is None else part.step)
+            dim += 1
+        else:
+            tensor = call("select.int", tensor, dim, part)
+    return tensor

@@ -23,8 +23,15 @@ from ...utils._pytree import tree_map
 from ..graph import Graph
 from ..node import Node
 from ._aten_names import in_aten
+from ._number_mode import number_mode
+from ._numbers import Condition, is_number, value_of
 from ._recorded import RecordedTensor
-from ._sizes import RecordedSize, SizeLog, value_of
+from ._sizes import RecordedSize, SizeLog
+from ._unbacked import DYNAMIC
+
+
+class DynamicSizesError(NotImplementedError):
+    """The sizes of an operator's results depend on values, which the recording does not have."""
 
 
 class Recording(TorchDispatchMode):
@@ -52,14 +59,50 @@ class Recording(TorchDispatchMode):
         self.captured: dict[int, tuple[RecordedTensor, RecordedTensor]] = {}  # tensors of outer recordings, and ours
         self.on_constant: Callable[[Tensor], Node] | None = None
         self.lifts_constants = False  # whether on_constant also receives tensors that the function creates from numbers
+        self.unbacked = log.unbacked if log is not None else None
+        if self.unbacked is not None and outer is None:
+            self.unbacked.recording = self
+        elif self.unbacked is not None:
+            self.graph.part_name = f"{id(self)}."  # distinguishes its nodes in texts of numbers
         self.divided: list[Any] = []  # overloads whose decompositions are running
         self.module_stack: list[tuple[str, type]] = []
         self.origin: Node | None = None  # the node of another graph that is being recorded again
         self.on_node: Callable[[Node], None] | None = outer.on_node if outer else None  # receives each new call
         self.keeps_mode_changes, self.is_grad_enabled = keeps_mode_changes, _C.is_grad_enabled()
+        self.refused: Exception | None = None  # the last error of code that read a value
+        self._number_modes: list[AbstractContextManager[None]] = []
         self._first_new = _C.torch.empty(0, device="meta")._handle
 
+    def __enter__(self) -> Recording:
+        super().__enter__()
+        self._number_modes.append(number_mode(self.unbacked))
+        self._number_modes[-1].__enter__()
+        return self
+
+    def __exit__(self, *exc: object) -> None:
+        self._number_modes.pop().__exit__(None, None, None)
+        super().__exit__(*exc)
+
     # ---- Values
+
+    def failed(self, error: Exception) -> Exception:
+        """Notes the error of code that reads a value; returns it."""
+        self.refused = error
+        return error
+
+    def check_refused(self) -> None:
+        """Raises the error of code that read a value, if the function has caught it."""
+        if self.refused is not None:
+            raise self.refused
+
+    def is_suspended(self) -> bool:
+        """Whether another recording is active."""
+        return active() not in (None, self)
+
+    @staticmethod
+    def call(name: str, *args: Any) -> Any:
+        """call_one() of the active recording."""
+        return call_one(name, *args)
 
     def unrecorded(self) -> AbstractContextManager[None]:
         """A context in which this recording is not active."""
@@ -67,6 +110,7 @@ class Recording(TorchDispatchMode):
 
     def without_values(self, tensor: Tensor, sizes: Any = None) -> Tensor:
         """A tensor on the meta device like another one, perhaps of other sizes with the same order of strides."""
+        sizes = None if sizes is None else [value_of(n) for n in sizes]
         with self.unrecorded(), _C.DisableTorchFunction():
             strides = list(tensor.stride())
             if sizes is not None and tuple(sizes) != tuple(tensor.shape):
@@ -96,7 +140,9 @@ class Recording(TorchDispatchMode):
             value = tensor._value
         else:
             value = self.without_values(tensor, sizes) if self.fake else tensor
-        return self.wrap(value, self.graph.placeholder(name), tensor.device)
+        node = self.graph.placeholder(name)
+        node.meta["is_part"] = self.outer is not None
+        return self.wrap(value, node, tensor.device)
 
     def number(self, name: str, value: Any) -> Any:
         """Adds an input for an argument that is no tensor, whose value is constant in the graph; returns the value."""
@@ -176,6 +222,9 @@ class Recording(TorchDispatchMode):
             self.is_grad_enabled = _C.is_grad_enabled()
             self.graph.call_function(_set_grad_enabled, (self.is_grad_enabled,))
         node = self.graph.create_node("call_function", target, args, kwargs, getattr(target, "_opname", None))
+        if self.unbacked is not None:
+            self.unbacked.check_reads()
+            self.unbacked.check_count(node)
         if self.module_stack:
             node.meta["nn_module_stack"] = {name: (name, kind) for name, kind in self.module_stack}
         if self.origin is not None:
@@ -191,6 +240,10 @@ class Recording(TorchDispatchMode):
         if isinstance(value, (list, tuple)):
             items = [self.argument(v) for v in value]
             return items if isinstance(value, list) or type(value) is not tuple else tuple(items)
+        if type(value) is Condition:
+            return bool(value)
+        if is_number(value):
+            return value.owner.node_of(self, value)
         return value_of(value)
 
     def result(self, node: Node, values: Any, device: Any) -> Any:
@@ -228,6 +281,10 @@ class Recording(TorchDispatchMode):
         if _C.autocast_dtype("cpu") is not None or _C.autocast_dtype("cuda") is not None:
             raise NotImplementedError("[make_fx] autocast while operators are recorded: convert with .to() instead")
         kwargs, call = kwargs or {}, engine_call(args)
+        if self.unbacked is not None:
+            args, kwargs = tuple(map(self.unbacked.of_tokens, args)), {k: self.unbacked.of_tokens(v) for k, v in kwargs.items()}
+            call = call and (call[0], [self.unbacked.of_tokens(v) for v in call[1]], *call[2:])
+            self.unbacked.before_call(func, args)
         if call is not None and (renamed := in_aten(func, call, operator_named(call[0]).names)):
             func, args, kwargs = renamed
         rule = self.rule_of(func)
@@ -244,6 +301,8 @@ class Recording(TorchDispatchMode):
 
     def one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         """Calls an overload and adds one node for it, even if it calls several operators here."""
+        if self.unbacked is not None:
+            self.unbacked.before_call(overload, args)
         rule = self.rule_of(overload)
         if rule is not None and active() is self:
             with self.within(overload):
@@ -259,8 +318,14 @@ class Recording(TorchDispatchMode):
             requested = keyword.get("device")
             if self.fake and ("device" in keyword or (not leaves and any(a.name == "device" for a in overload._schema.arguments))):
                 keyword["device"] = _C.device("meta")
+            if any(a.is_write for a in overload._schema.arguments):
+                self._note_write()
             values = overload(*positional, **keyword)
-            return self.result(node, values, _device_of(leaves, requested))
+            made = self.result(node, values, _device_of(leaves, requested))
+            if self.unbacked is not None:
+                names = [a.name for a in overload._schema.arguments]
+                self.unbacked.note_sizes(self, overload._opname, names, list(args), made)
+            return made
 
     def _record(self, node: Node, func: Any, args: tuple, kwargs: dict, call: Any, leaves: list[Tensor]) -> Any:
         if call is None:  # an operator whose kernel is a Python function
@@ -271,6 +336,8 @@ class Recording(TorchDispatchMode):
             else:
                 values = func(*positional, **keyword)
             written = [v for a, v in zip(func._schema.arguments, args) if a.is_write]
+            if written:
+                self._note_write()
             if written and values is None:
                 return None
             return self.result(node, values, _device_of(leaves, None))
@@ -278,9 +345,13 @@ class Recording(TorchDispatchMode):
         operator = operator_named(name)
         requested = next((a for n, a in zip(operator.names, arguments) if n == "device" and a is not None), None)
         values = self._compute(operator, arguments, into)
+        if into is not None or any(operator.written):
+            self._note_write()
         if into is not None:
             for target, item in zip(into, self._nodes(node, len(into))):
                 recorded = self.own(target)
+                if self.unbacked is not None:
+                    self.unbacked.note_write(operator.name, func, recorded._node, item)
                 recorded._node = item
                 self._follow(recorded, target)
                 self.set_meta(recorded)
@@ -288,7 +359,10 @@ class Recording(TorchDispatchMode):
         count = operator.num_outputs
         if count == 0:
             return None
-        return self.result(node, values[0] if count == 1 else tuple(values), _device_of(leaves, requested))
+        made = self.result(node, values[0] if count == 1 else tuple(values), _device_of(leaves, requested))
+        if self.unbacked is not None:
+            self.unbacked.note_sizes(self, operator.name, operator.names, arguments, made)
+        return made
 
     def _nodes(self, node: Node, count: int) -> list[Node]:
         import operator
@@ -309,10 +383,17 @@ class Recording(TorchDispatchMode):
             if "device" in operator.names and not any(True for _ in _tensors(values)):
                 values[operator.names.index("device")] = _C.device("meta")
             if into is None and operator.num_outputs != 0 and operator.result_sizes(values) is None:
-                raise NotImplementedError(
+                if operator.name in DYNAMIC and self.unbacked is not None and self.outer is None:
+                    return self.unbacked.results(self, operator.name, arguments, values)
+                raise DynamicSizesError(
                     f"[{operator.name}] the sizes of its results depend on values, which a recording without values does not have"
                 )
         return operator.call(values, None if into is None else [self._unwrapped(t) for t in into])
+
+    def _note_write(self) -> None:
+        """What depends on values of tensors may differ from what it was before."""
+        if self.unbacked is not None:
+            self.unbacked.writes += 1
 
     def _unwrapped(self, value: Any) -> Any:
         if isinstance(value, Tensor):

@@ -21,11 +21,16 @@ class Guard(NamedTuple):
 
 
 class SizeLog:
-    """The sizes that one recording has computed, and the guards, in the order of their creation."""
+    """The sizes that one recording has computed, and the guards, in the order of their creation.
 
-    def __init__(self) -> None:
+    Args:
+        unbacked: the numbers that depend on values of tensors (_unbacked.Values); None if they are not permitted.
+    """
+
+    def __init__(self, unbacked: Any = None) -> None:
         self.expressions: list[RecordedSize] = []
         self.guards: list[Guard] = []
+        self.unbacked = unbacked
 
 
 class RecordedSize(int):
@@ -66,8 +71,8 @@ class RecordedSize(int):
     def __hash__(self) -> int:  # a set or dict compares no others than those with an equal hash
         return hash(self._specialised())
 
-    def __divmod__(self, other: Any) -> tuple:
-        return self // other, self % other
+    def __divmod__(self, other: Any) -> Any:
+        return NotImplemented if _is_unbacked(other) else (self // other, self % other)
 
     def __bool__(self) -> bool:
         return _compared("!=", self, 0)
@@ -90,6 +95,8 @@ class RecordedSize(int):
         return self
 
     def __truediv__(self, other: Any) -> float:
+        if _is_unbacked(other):
+            return NotImplemented
         return self._specialised() / _plain(other)
 
     def __rtruediv__(self, other: Any) -> float:
@@ -100,6 +107,11 @@ class RecordedSize(int):
 
     def __rpow__(self, other: Any) -> Any:
         return other ** self._specialised()
+
+
+def _is_unbacked(value: Any) -> bool:
+    """Whether a number depends on values of tensors (_numbers.py). It computes with sizes itself."""
+    return getattr(type(value), "is_unbacked", False)
 
 
 def _plain(value: Any) -> Any:
@@ -134,6 +146,8 @@ ARITHMETIC: dict[str, Callable] = {
 
 
 def _compared(relation: str, left: RecordedSize, right: Any) -> Any:
+    if _is_unbacked(right):
+        return NotImplemented
     if not isinstance(right, int):
         if isinstance(right, float):
             return getattr(float, _RELATIONS[relation].__name__)(left.__float__(), right)
@@ -149,6 +163,8 @@ def _arithmetic(symbol: str, reflected: bool) -> Callable:
     function = ARITHMETIC[symbol]
 
     def compute(self: RecordedSize, other: Any) -> Any:
+        if _is_unbacked(other):
+            return NotImplemented
         if isinstance(other, bool) or not isinstance(other, int):
             if isinstance(other, float):
                 number = self.__float__()

@@ -16,10 +16,13 @@ from ..graph_module import GraphModule
 from ..node import Node
 from ._composites import COMPOSITES
 from ._expanded import expanded_graph
-from ._merge import Captured, StructureError, Symbol, merge
+from ._merge import Captured, StructureError, Symbol, merge, same_tensor
+from ._numbers import Condition, is_number
 from ._recorded import GradientsRequestedError
-from ._recording import Recording
+from ._recording import DynamicSizesError, Recording
 from ._sizes import RecordedSize, SizeLog
+from ._unbacked import Values
+from ._unbacked_plan import Plan
 from .symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
 
 Point = dict[str, int]
@@ -116,13 +119,22 @@ class Family:
             if len(captures) <= wanted and (made := self._compatible(symbols, point)) is not None:
                 captures.append(made)
                 points.append(point)
-        if len(captures) < 5:
+        if len(captures) < 5 or self._has_constants_of_sizes(captures):
             return None
         try:
             merge(captures, points)
         except StructureError:
             return None
         return first
+
+    def _has_constants_of_sizes(self, captures: list[Captured]) -> bool:
+        """Whether a constant tensor contains sizes: it has other values at other points, and the same ones in two recordings at one."""
+        rows = list(zip(*([getattr(c.recording.root, n.target) for n in c.recording.graph.nodes if n.op == "get_attr"] for c in captures)))
+        again = [getattr(self.first.recording.root, n.target) for n in self.first.recording.graph.nodes if n.op == "get_attr"]
+        if len(again) != len(rows):
+            return False
+        tensors = [(a, row) for a, row in zip(again, rows) if isinstance(a, Tensor) and all(isinstance(v, Tensor) for v in row)]
+        return any(same_tensor(a, row[0]) and not all(same_tensor(row[0], v) for v in row[1:]) for a, row in tensors)
 
     def run(self) -> tuple[Captured, list[Symbol]]:
         """The merged recording, and the symbols that are left."""
@@ -139,21 +151,46 @@ class Family:
 
 
 def symbolic_graph(
-    recording: Callable[[], Recording], call: Callable[[Recording, tuple], Any], args: tuple, names: list[str]
-) -> GraphModule:
-    """The graph of a function for many sizes of its arguments.
+    recording: Callable[[SizeLog], Recording], call: Callable[[Recording, tuple], Any], args: tuple, names: list[str],
+    dynamic: bool = True,
+) -> GraphModule:  # fmt: skip
+    """The graph of a function for many sizes of its arguments, and for all values of their elements.
 
     Args:
-        recording: makes a recording that logs sizes.
+        recording: makes a recording with a log.
         call: calls the function with recorded arguments, and returns its result.
         names: of the placeholders, for each leaf of the arguments.
+        dynamic: whether sizes of the arguments may differ.
     """
+    what = recording, call, args, names, dynamic
+    if dynamic:
+        try:
+            return _symbolic_graph(what, None)
+        except (GuardOnDataDependentSymNode, DynamicSizesError):  # numbers may depend on values
+            pass
+    plan = Plan(not dynamic)
+    return plan.run(lambda: _symbolic_graph(what, plan))
+
+
+def _symbolic_graph(what: tuple, plan: Plan | None) -> GraphModule:
+    """symbolic_graph().
+
+    Args:
+        plan: of numbers that depend on values; None if the function uses none.
+    """
+    recording, call, args, names, dynamic = what
     leaves, spec = pytree.tree_flatten(args)
 
     def record(symbols: list[Symbol], point: Point) -> Captured:
+        if plan is None:
+            return record_values(symbols, point, None)
+        at_example = all(point[s.name] == s.hint for s in symbols)
+        return (plan.first if at_example else plan.recorded)(lambda v: record_values(symbols, point, v))[0]
+
+    def record_values(symbols: list[Symbol], point: Point, values: Values | None) -> Captured:
         sizes = sizes_at(leaves, symbols, point)
         made = Captured()
-        made.recording, made.constants = recording(), {}
+        made.recording, made.constants = recording(SizeLog(values)), {}
         given: list[Any] = []
         for i, (name, leaf) in enumerate(zip(names, leaves)):
             if isinstance(leaf, Tensor):
@@ -163,10 +200,17 @@ def symbolic_graph(
             else:
                 given.append(made.recording.number(name, leaf))
         result, made.out_spec = pytree.tree_flatten(call(made.recording, pytree.tree_unflatten(given, spec)))
+        made.recording.check_refused()
+        result = [bool(v) if type(v) is Condition else made.recording.argument(v) if is_number(v) else v for v in result]
         made.outputs = [made.recording.own(v)._node if isinstance(v, Tensor) else v for v in result]
         return made
 
-    made, symbols = Family(record, symbols_of_example(leaves)).run()
+    made, symbols = Family(record, symbols_of_example(leaves) if dynamic else []).run()
+    if plan is not None:
+        plan.check(lambda v: record_values(symbols, {s.name: s.hint for s in symbols}, v))
+        values = made.recording.unbacked
+        values.describe()
+        symbols = [*symbols, *(Symbol(plan.name(k), v, *plan.ranges()[f"u{k}"], "unbacked") for k, v in enumerate(values.values))]
     outputs = [o.plain() if isinstance(o, RecordedSize) else o for o in made.outputs]
     made.recording.graph.output(pytree.tree_unflatten(outputs, made.out_spec))
     return _module(made.recording.root, made.recording, args, symbols, leaves)
@@ -266,8 +310,8 @@ def remove_unused_items(graph: Graph, kept: Collection[Node] = ()) -> None:
 
 
 def is_size(node: Node) -> bool:
-    """Whether a node computes an int from sizes."""
-    return node.op == "call_function" and isinstance(node.meta.get("val"), int) and "symbolic_value" in node.meta
+    """Whether a node computes a number from sizes, or from values of tensors."""
+    return node.op == "call_function" and isinstance(node.meta.get("val"), (int, float)) and "symbolic_value" in node.meta
 
 
 def set_arguments(graph: Graph, args: tuple) -> None:

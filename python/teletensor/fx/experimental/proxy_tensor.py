@@ -14,9 +14,10 @@ from ..graph_module import GraphModule
 from ._composites import COMPOSITES
 from ._expanded import expanded_graph, nested_gradients_error
 from ._recorded import GradientsRequestedError, RecordedTensor
-from ._recording import Recording, active, suspended
+from ._recording import DynamicSizesError, Recording, active, suspended
 from ._sizes import SizeLog
 from ._symbolic import remove_unused_items, set_arguments, symbolic_expansion, symbolic_graph
+from .symbolic_shapes import GuardOnDataDependentSymNode
 
 __all__ = ["disable_proxy_modes_tracing", "get_proxy_mode", "make_fx"]
 
@@ -73,16 +74,29 @@ def make_fx(
         with stack, recording:
             return f(*given)
 
+    def symbolic(args: tuple, names: list[str], table: dict, dynamic: bool) -> GraphModule:
+        def recording(log: SizeLog) -> Recording:
+            return Recording(True, table, log, keeps_mode_changes=pre_dispatch)
+
+        return symbolic_graph(recording, call, args, names, dynamic)
+
     def record(*args: Any) -> GraphModule:
         names = [f"{name}_1" for name in _input_names(f, args)]
         table = {**({} if pre_dispatch else COMPOSITES), **_by_overload(decomposition_table)}
         try:
             if tracing_mode == "symbolic":
-                return symbolic_graph(lambda: Recording(True, table, SizeLog(), keeps_mode_changes=pre_dispatch), call, args, names)
+                return symbolic(args, names, table, True)
             recording = Recording(tracing_mode == "fake", table, keeps_mode_changes=pre_dispatch)
             leaves, spec = pytree.tree_flatten(args)
             made = [recording.placeholder(n, x) if isinstance(x, Tensor) else recording.number(n, x) for n, x in zip(names, leaves)]
-            return finished(recording, call(recording, pytree.tree_unflatten(made, spec)), args)
+            try:
+                result = call(recording, pytree.tree_unflatten(made, spec))
+                recording.check_refused()
+                return finished(recording, result, args)
+            except (GuardOnDataDependentSymNode, DynamicSizesError):
+                if tracing_mode == "real":
+                    raise
+                return symbolic(args, names, table, False)  # numbers depend on values
         except GradientsRequestedError:
             if tracing_mode == "symbolic":
                 return symbolic_expansion(f, args, table)
