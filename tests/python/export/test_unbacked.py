@@ -306,8 +306,13 @@ def test_counts_do_not_exceed_the_size_of_the_mask(torch):
         return y * 2 if y.shape[0] <= x.shape[0] else y * 3
 
     size = torch.export.Dim("n")
-    found = torch.export.export(_module(torch, function), (torch.ones(5),), dynamic_shapes={"x": {0: size}}).module()
-    _check(torch, function, found, [(X,), ([1.0] * 900,)])
+    def selected(torch, x):
+        y = x.masked_select(x > 0)
+        return y * 2 if y.shape[0] <= x.shape[0] else y * 3
+
+    for counted in (function, selected):
+        found = torch.export.export(_module(torch, counted), (torch.ones(5),), dynamic_shapes={"x": {0: size}}).module()
+        _check(torch, counted, found, [(X,), ([1.0] * 900,)])
     with pytest.raises(RuntimeError, match="data-dependent"):
         torch.export.export(_module(torch, lambda torch, x: x if x[x > 0].shape[0] <= 5 else -x), (torch.ones(5),),
                             dynamic_shapes={"x": {0: size}})  # fmt: skip
@@ -352,6 +357,19 @@ def test_real_mode_calls_a_function_once(torch):
     x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     assert make_fx(function)(x, torch.tensor([0, 1]))(x, torch.tensor([1, 0])).tolist() == [2.0, 3.0]
     assert len(calls) == 1
+
+
+def test_real_mode_records_functions_that_catch_the_error_of_a_value(torch):
+    from teletensor.fx.experimental.proxy_tensor import make_fx
+
+    def function(x):
+        try:
+            k = x.sum().item()
+        except RuntimeError:
+            k = 3.0
+        return x * k
+
+    assert make_fx(function, tracing_mode="real")(torch.ones(2))(torch.ones(2)).tolist() == [3.0, 3.0]
 
 
 def test_random_constants_do_not_fix_sizes(torch):

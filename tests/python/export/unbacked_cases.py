@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 
 X, Y = [1.0, -1.0, 3.0], [2.0, 2.0, 2.0]
@@ -133,6 +134,11 @@ def empty_checks(torch, n, x):
 
 
 # By name: the function, and the arguments of the example and of other calls.
+def nonzero_of_selected(torch, x):
+    y = x[x > -2]
+    return (y > 0).nonzero().squeeze(1), (y[:, None] > 0).nonzero()
+
+
 CASES = {
     "item_arithmetic": (lambda torch, n, x: x * n.item() + 1, (3, X), [(5, X), (0, Y), (-2, X)]),
     "float_item": (lambda torch, s, x: x * s.item(), (2.5, X), [(-1.5, X), (0.0, Y)]),
@@ -145,6 +151,7 @@ CASES = {
     "expand": (lambda torch, n, x: x[None].expand(_sized(torch, n), 3) * 2, (2, X), [(4, X), (0, X), (1, Y)]),
     "select": (lambda torch, n, x: x[n.item()] * 2, (1, X), [(2, X), (0, Y), (-1, X)]),
     "filled": (filled, (1, X), [(2, X), (0, Y)]),
+    "nonzero_of_selected": (nonzero_of_selected, (X,), [(Y,), ([-3.0, -4.0, -5.0],), ([-1.0, -1.0, 1.0],)]),
     "nonzero": (lambda torch, x: (x.nonzero() + 1, x[(x > 0).nonzero().squeeze(1)] * 10), (X,), [(Y,), ([0.0, 0.0, 5.0],)]),
     "nonzero_tuple": (lambda torch, m: m[(m > 0).nonzero(as_tuple=True)], (M,), [([[1.0, 1.0]] * 3,), ([[0.0, -1.0]] * 3,)]),
     "masked_mean": (lambda torch, x: torch.masked_select(x, x > 0).mean(), (X,), [(Y,), ([-1.0, 5.0, -1.0],)]),
@@ -228,6 +235,54 @@ def caught(torch, n, x):
     return x * k
 
 
+def caught_view(torch, n, x):
+    k = n.item()
+    try:
+        return x.view(k, -1).sum(0).sum() * 2
+    except RuntimeError:
+        return x.sum()
+
+
+def caught_split(torch, n, x):
+    k = n.item()
+    with contextlib.suppress(RuntimeError):
+        return x.split([k, 1])[0].sum() * 2
+    return x.sum()
+
+
+def caught_index(torch, n, x):
+    k = n.item()
+    try:
+        return x[k] * 2
+    except IndexError:
+        return x.sum()
+
+
+def caught_sum(torch, n, x):
+    try:
+        return x[x > n] + x
+    except RuntimeError:
+        return x * 2
+
+
+def caught_square(torch, n, x):
+    k = n.item()
+    try:
+        return torch.arange(16.0).view(k, k).sum(0)
+    except RuntimeError:
+        return x * 2
+
+
+def broadcast_select(torch, n, x):
+    y = x.masked_select(x.expand(4, 3) > n)
+    return y * 2 if y.shape[0] <= x.shape[0] else y * 3
+
+
+def select_of_one(torch, n, x):
+    y = x[:1].masked_select(x > n)
+    return y * 2 if y.shape[0] <= 1 else y * 3
+
+
 def called_as_others(torch, n, x):
     k = n.item()
     for function in (math.isqrt, torch.zeros):
@@ -291,6 +346,13 @@ REFUSED = {
     "percent": (lambda torch, n, x: x * 0 if "%d" % n.item() == "3" else x, (3, X)),  # noqa: UP031
     "text_of_shape": (first_of_text, (0, X)),
     "caught": (caught, (3, X)),
+    "caught_view": (caught_view, (2, [1.0] * 10)),
+    "caught_split": (caught_split, (2, X)),
+    "caught_index": (caught_index, (1, X)),
+    "caught_sum": (caught_sum, (0, X)),
+    "caught_square": (caught_square, (3, X)),
+    "broadcast_select": (broadcast_select, (2, X)),
+    "select_of_one": (select_of_one, (2, X)),
     "called_as_others": (called_as_others, (3, X)),
     "repeated_list": (lambda torch, n, x: x * len([0] * n.item()), (3, X)),
     "range_without_operators": (lambda torch, n, x: x * sum(1 for _ in range(n.item())), (3, X)),

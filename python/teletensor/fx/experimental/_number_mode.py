@@ -51,8 +51,13 @@ class NumberMode(TorchFunctionMode):
         self.owner = owner
 
     def __torch_function__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
-        owner, kwargs = self.owner, kwargs or {}
+        kwargs = kwargs or {}
         numbers = [n for n in _leaves([*args, *kwargs.values()]) if type(n) in (Number, Condition)]
+        with self.owner.noting(getattr(func, "__name__", str(func)), numbers) if numbers else contextlib.nullcontext():
+            return self._record(func, args, kwargs, numbers, sys._getframe(1))
+
+    def _record(self, func: Any, args: tuple, kwargs: dict, numbers: list, frame: Any) -> Any:
+        owner = self.owner
         is_python = type(func) is _C.OverridableFunction
         if is_python and _C._len_torch_function_stack():  # other modes receive the call, too
             owner.check_reads()
@@ -60,7 +65,7 @@ class NumberMode(TorchFunctionMode):
                 raise owner.failed(guard_error(f"{func.__name__}() of a number, within a function mode"))
             return func(*args, **kwargs)
         if numbers and not is_python:
-            owner.excuse_reads(sys._getframe(1), numbers, self._reads(func, args, kwargs))
+            owner.excuse_reads(frame, numbers, self._reads(func, args, kwargs))
         else:
             owner.check_reads()
         if (

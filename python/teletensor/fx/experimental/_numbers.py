@@ -224,7 +224,6 @@ class Condition:
     def __getattr__(self, name: str) -> Any:
         return getattr(bool(self), name)
 
-
     def __eq__(self, other: Any) -> Any:
         if type(other) in (bool, int) and other in (0, 1):
             self.owner.unused.pop(id(self), None)

@@ -278,6 +278,13 @@ class Recording(TorchDispatchMode):
             self.divided.pop()
 
     def __torch_dispatch__(self, func: Any, types: tuple, args: tuple = (), kwargs: dict | None = None) -> Any:
+        if self.unbacked is None:
+            return self._dispatch(func, args, kwargs)
+        call = engine_call(args)
+        with self.unbacked.noting(str(func), [*args, *(kwargs or {}).values()], call is not None and call[0] in DYNAMIC):
+            return self._dispatch(func, args, kwargs)
+
+    def _dispatch(self, func: Any, args: tuple, kwargs: dict | None) -> Any:
         if _C.autocast_dtype("cpu") is not None or _C.autocast_dtype("cuda") is not None:
             raise NotImplementedError("[make_fx] autocast while operators are recorded: convert with .to() instead")
         kwargs, call = kwargs or {}, engine_call(args)
@@ -301,6 +308,12 @@ class Recording(TorchDispatchMode):
 
     def one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         """Calls an overload and adds one node for it, even if it calls several operators here."""
+        if self.unbacked is None:
+            return self._one(overload, args, kwargs)
+        with self.unbacked.noting(str(overload), [*args, *kwargs.values()]):
+            return self._one(overload, args, kwargs)
+
+    def _one(self, overload: Any, args: tuple, kwargs: dict) -> Any:
         if self.unbacked is not None:
             self.unbacked.before_call(overload, args)
         rule = self.rule_of(overload)
@@ -385,9 +398,8 @@ class Recording(TorchDispatchMode):
             if into is None and operator.num_outputs != 0 and operator.result_sizes(values) is None:
                 if operator.name in DYNAMIC and self.unbacked is not None and self.outer is None:
                     return self.unbacked.results(self, operator.name, arguments, values)
-                raise DynamicSizesError(
-                    f"[{operator.name}] the sizes of its results depend on values, which a recording without values does not have"
-                )
+                text = f"[{operator.name}] the sizes of its results depend on values, which a recording without values does not have"
+                raise self.failed(DynamicSizesError(text))
         return operator.call(values, None if into is None else [self._unwrapped(t) for t in into])
 
     def _note_write(self) -> None:

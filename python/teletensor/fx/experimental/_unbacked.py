@@ -7,11 +7,12 @@ whose size was read, or arithmetic. torch._check() becomes a node that raises at
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import operator
 import random
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from ... import _C
@@ -106,6 +107,7 @@ class Values:
         self.nodes: dict[str, tuple[Any, Any]] = {}  # that compute numbers, with the number, by text
         self.sizes: dict[tuple, Number] = {}  # by node and dimension
         self.error: Exception | None = None
+        self.call_error: tuple[str, Exception] | None = None  # the first error of a call with numbers, with the operator
         self.reads: list[tuple[Number, Any, int]] = []  # of values by functions in C: the caller's frame and instruction
         self.counted: int | None = None
         self.calls: list[tuple[dict, set]] = []  # running calls: numbers by token, and tokens that no operator has received yet
@@ -119,6 +121,29 @@ class Values:
         self.error = self.error or error
         return error
 
+    @contextlib.contextmanager
+    def noting(self, name: str, arguments: list[Any], depends: bool = False) -> Iterator[None]:
+        """A context that notes the error of a call whose arguments depend on values: it may not occur for other values."""
+        try:
+            yield
+        except Exception as e:
+            if self.call_error is None and (depends or self._depend(arguments)):
+                self.call_error = name, e
+            raise
+
+    def _depend(self, arguments: Any) -> bool:
+        """Whether there is a number that depends on values, or a tensor with such a size."""
+        for value in arguments:
+            if type(value) in (Number, Condition):
+                return True
+            if isinstance(value, Tensor):
+                node = getattr(value, "_node", None)
+                if node is not None and self.dims_of(node):
+                    return True
+            elif isinstance(value, (list, tuple)) and self._depend(value):
+                return True
+        return False
+
     def finish(self) -> None:
         """Raises an error if the function has used a number in a way that is not recorded."""
         self.is_closed = True
@@ -127,6 +152,10 @@ class Values:
             raise self.retry
         if self.error is not None:
             raise self.error
+        if self.call_error is not None:
+            name, error = self.call_error
+            text = f"whether {name} raises {type(error).__name__} ({error}), which the function catches"
+            raise guard_error(text) from error
         for condition in self.unused.values():
             raise guard_error(condition.text())
 
@@ -294,17 +323,14 @@ class Values:
         first = inputs[0]
         nodes = [recording.own(a)._node for v in arguments for a in (v if isinstance(v, list) else [v]) if isinstance(a, Tensor)]
         is_known = not any(self.dims_of(n) for n in nodes)  # whether sizes of the arguments do not depend on values
+        is_limited = name in ("nonzero", "unique_values")  # whether there are at most as many results as elements of the first argument
+        if name == "masked_select":  # which may broadcast it
+            is_limited = tuple(inputs[1].shape) == tuple(first.shape)
 
         def new(high: Any, key: tuple | None = None, low: int = 0) -> int:
             k = self.new("size", low, high, key)
             self.highs[k] = self.highs[k] if is_known else None
-            if (
-                high is not None
-                and is_known
-                and first.dim() == 1
-                and name != "index_masked"
-                and isinstance(arguments[0], Tensor)
-            ):
+            if is_known and first.dim() == 1 and is_limited:
                 self.most[k] = self._known_size(recording.own(arguments[0]))
             self.pending.append((0, 0, k))
             return self.values[k]
@@ -378,7 +404,7 @@ class Values:
             for place, dim, k in pending:
                 tensor = result[place] if isinstance(result, (list, tuple)) else result
                 known = not any(self.dims_of(t._node) for t in tensors)
-                tensor._node.meta["unbacked_dims"] = (dim,) if known else tuple(range(tensor.dim()))
+                tensor._node.meta["unbacked_dims"] = (dim,) if known or name == "nonzero" else tuple(range(tensor.dim()))
                 self.number(k, ("size", tensor._node, dim))
             return
         if isinstance(result, Tensor) and name in _SIZED and self._note_given(name, names, arguments, result):

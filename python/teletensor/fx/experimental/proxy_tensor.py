@@ -91,7 +91,8 @@ def make_fx(
             made = [recording.placeholder(n, x) if isinstance(x, Tensor) else recording.number(n, x) for n, x in zip(names, leaves)]
             try:
                 result = call(recording, pytree.tree_unflatten(made, spec))
-                recording.check_refused()
+                if tracing_mode != "real":
+                    recording.check_refused()
                 return finished(recording, result, args)
             except (GuardOnDataDependentSymNode, DynamicSizesError):
                 if tracing_mode == "real":
