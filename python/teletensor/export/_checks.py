@@ -2,11 +2,23 @@
 
 from __future__ import annotations
 
+import dataclasses
 from fractions import Fraction
 from typing import Any
 
 from .._C import Tensor
 from ..utils import _pytree as pytree
+
+
+@dataclasses.dataclass
+class ValueRange:
+    """The range of a size: `lower` and `upper` are None if it is unbounded."""
+
+    lower: int | None
+    upper: int | None
+
+    def __repr__(self) -> str:
+        return f"VR[{'-int_oo' if self.lower is None else self.lower}, {'int_oo' if self.upper is None else self.upper}]"
 
 
 class InputCheck:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Any
 
@@ -16,7 +17,7 @@ from ..fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode
 from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ._capture import Captured
-from ._checks import TensorInput
+from ._checks import TensorInput, ValueRange
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,
@@ -28,6 +29,9 @@ from .graph_signature import (
     SymIntArgument,
     TensorArgument,
 )
+
+# A module without writes, the names of the inputs that it writes, and the ranges of its numbers that depend on values of tensors.
+Functional = tuple[GraphModule, list[str], dict[str, tuple[Any, Any]]]
 
 _WRITTEN = {
     InputKind.PARAMETER: OutputKind.PARAMETER_MUTATION, InputKind.BUFFER: OutputKind.BUFFER_MUTATION,
@@ -85,8 +89,8 @@ def _remains(size: Any, nodes: set[Node]) -> bool:
     return operands[0] in nodes if kind == "size" else all(_remains(o, nodes) for o in operands)
 
 
-def _functional(program: Any, table: dict[Any, Callable]) -> tuple[GraphModule, list[str]]:
-    """The module without writes, whose numbers serve all sizes of the program's ranges, and the names of the inputs it writes."""
+def _functional(program: Any, table: dict[Any, Callable]) -> Functional:
+    """The module, whose numbers serve all sizes of the program's ranges."""
     hints = _hints(program)
     symbols = [Symbol(n, hints[n], r.lower, r.upper, "named") for n, r in program.range_constraints.items() if n in hints]
     try:
@@ -99,10 +103,10 @@ def _functional(program: Any, table: dict[Any, Callable]) -> tuple[GraphModule, 
             raise NotImplementedError(f"[run_decompositions] a decomposition that depends on numbers of the program: {e}") from e
 
 
-def _functional_backed(program: Any, table: dict[Any, Callable], symbols: list[Symbol]) -> tuple[GraphModule, list[str]]:
+def _functional_backed(program: Any, table: dict[Any, Callable], symbols: list[Symbol]) -> Functional:
     """_functional() of a program without numbers that depend on values of tensors."""
     if not symbols:
-        return Functionaliser(program.graph_module, table).run()
+        return *Functionaliser(program.graph_module, table).run(), {}
     points = sample_points(symbols, 2)
     small = [{s.name: k if s.low <= k and (s.high is None or k <= s.high) else s.hint for s in symbols} for k in (0, 1)]
     try:
@@ -120,10 +124,10 @@ def _functional_backed(program: Any, table: dict[Any, Callable], symbols: list[S
         raise NotImplementedError(f"[run_decompositions] a decomposition that depends on dynamic sizes: {e}") from e
     graph = first.recording.graph
     next(n for n in reversed(graph.nodes) if n.op == "output").args = (tuple(first.outputs),)
-    return GraphModule(first.recording.root, graph), written
+    return GraphModule(first.recording.root, graph), written, {}
 
 
-def _functional_unbacked(program: Any, table: dict[Any, Callable], symbols: list[Symbol], plan: Plan) -> tuple[GraphModule, list[str]]:
+def _functional_unbacked(program: Any, table: dict[Any, Callable], symbols: list[Symbol], plan: Plan) -> Functional:
     """_functional() of a program with numbers that depend on values of tensors."""
     points = sample_points(symbols, 2)
     plan.check(lambda v: _recorded(program, table, points[0], v)[0])
@@ -138,10 +142,11 @@ def _functional_unbacked(program: Any, table: dict[Any, Callable], symbols: list
         raise
     except (RuntimeError, ValueError, IndexError) as e:
         raise NotImplementedError(f"[run_decompositions] a decomposition that depends on dynamic sizes: {e}") from e
-    values.describe()
+    extra = values.describe()
+    ranges = {**plan.ranges(values), **dict.fromkeys(extra, (0, None))}
     graph = first.recording.graph
     next(n for n in reversed(graph.nodes) if n.op == "output").args = (tuple(first.outputs),)
-    return GraphModule(first.recording.root, graph), written
+    return GraphModule(first.recording.root, graph), written, ranges
 
 
 def _lifted(module: GraphModule, inputs: list[InputSpec], known: dict[str, Tensor]) -> dict[str, Tensor]:
@@ -170,7 +175,10 @@ def _lifted(module: GraphModule, inputs: list[InputSpec], known: dict[str, Tenso
 
 def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
     """An ExportedProgram in functional form, with the table's functions in place of operators."""
-    module, written = _functional(program, table)
+    module, written, ranges = _functional(program, table)
+    if ranges:  # the recording has other symbols than the program
+        sizes = {n: r for n, r in program.range_constraints.items() if re.fullmatch(r"z?uf?\d+", n) is None}
+        ranges = {**sizes, **{n: ValueRange(*r) for n, r in ranges.items()}}
     signature = program.graph_signature
     specs = {s.arg.name: s for s in signature.input_specs}
     inputs: list[InputSpec] = []
@@ -191,6 +199,6 @@ def decomposed(program: Any, table: dict[Any, Callable]) -> Any:
         arg = kind(value.name) if isinstance(value, Node) else ConstantArgument(old.arg.name, value)
         outputs.append(OutputSpec(old.kind, arg, old.target))
     return type(program)(
-        module, module.graph, ExportGraphSignature(inputs, outputs), program.state_dict, program.range_constraints,
+        module, module.graph, ExportGraphSignature(inputs, outputs), program.state_dict, ranges or program.range_constraints,
         program.module_call_graph, program.example_inputs, constants, input_check=program._input_check, verifier="ATEN",
     )  # fmt: skip

@@ -17,11 +17,11 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..nn import Module
 from ..utils import _pytree as pytree
-from ._checks import InputCheck, TensorInput
+from ._checks import InputCheck, TensorInput, ValueRange
 from ._file_names import identifier, integer, module_name, node_name, path, text
 from ._schema import MEMORY_FORMATS, dtype_of, expression_of
 from ._targets import check_arguments, target_of
-from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature, ValueRange
+from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,

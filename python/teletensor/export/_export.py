@@ -27,14 +27,14 @@ from ..fx.node import Node
 from ..nn import Module
 from ..utils import _pytree as pytree
 from ._capture import Captured, capture
-from ._checks import InputCheck, TensorInput
+from ._checks import InputCheck, TensorInput, ValueRange
 from ._errors import UserError
 from ._fixes import ViolatedError, suggested_fixes
 from ._module_calls import entries
 from ._preserved import check_names
 from ._strict import check_whole
 from .dynamic_shapes import combined_args, symbols_of
-from .exported_program import ExportedProgram, ModuleCallSignature, ValueRange
+from .exported_program import ExportedProgram, ModuleCallSignature
 from .graph_signature import (
     ConstantArgument,
     ExportGraphSignature,

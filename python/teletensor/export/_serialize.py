@@ -259,6 +259,9 @@ def number_text(node: Node) -> str:
             raise NotImplementedError(f"[export.save] the number {value.name}, which is no known expression")
         return f"Symbol('{symbol}')"
 
+    symbol = node.meta.get("symbolic_value")
+    if type(node.meta.get("val")) is bool and symbol is not None and symbol.isidentifier():
+        return f"Equality(Symbol('{symbol}'), Integer(1))"
     return text(node)
 
 

@@ -14,7 +14,7 @@ from ..fx.graph_module import GraphModule
 from ..nn import Module, Parameter
 from ..utils import _pytree as pytree
 from . import _decompose
-from ._checks import InputCheck
+from ._checks import InputCheck, ValueRange
 from .graph_signature import ExportGraphSignature, InputKind, OutputKind
 
 __all__ = ["CustomDecompTable", "ExportedProgram", "ModuleCallEntry", "ModuleCallSignature", "default_decompositions"]
@@ -37,17 +37,6 @@ class ModuleCallEntry:
 
     fqn: str
     signature: ModuleCallSignature | None = None
-
-
-@dataclasses.dataclass
-class ValueRange:
-    """The range of a size: `lower` and `upper` are None if it is unbounded."""
-
-    lower: int | None
-    upper: int | None
-
-    def __repr__(self) -> str:
-        return f"VR[{'-int_oo' if self.lower is None else self.lower}, {'int_oo' if self.upper is None else self.upper}]"
 
 
 class ExportedProgram:

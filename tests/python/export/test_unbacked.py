@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import inspect
 import io
+import json
+import re
 
 import pytest
 
@@ -158,6 +160,26 @@ def test_ranges_of_symbols(torch):
     assert {ranges("split_by")[u] for u in ("u0", "u1")} == {"VR[0, int_oo]"}
     assert {k: v for k, v in ranges("floats").items() if "f" in k} == {"zuf0": "VR[-int_oo, int_oo]"}
     assert ranges("slice_without_check")["u0"] == "VR[-int_oo, int_oo]"
+
+
+def test_files_have_ranges_of_all_symbols(torch):
+    """PyTorch does not load a file with other symbols."""
+    from teletensor.export._serialize import program_json
+
+    def function(torch, x):
+        torch._check((x > -9).all().item())
+        y = x.clone()
+        y[x > 0] = y[x > 0] * 2
+        y[~(x > 0)] -= 1
+        return y, x[y > 0].shape[0]
+
+    program = torch.export.export(_module(torch, function), (torch.tensor(X),))
+    assert repr(program.range_constraints["u0"]) == "VR[0, 1]"
+    for found in (program, program.run_decompositions()):
+        text = json.dumps(program_json(found))
+        assert set(re.findall(r"Symbol\('(\w+)'", text)) <= set(found.range_constraints)
+        assert "Equality(Symbol('u0'), Integer(1))" in text
+        _check(torch, function, found.module(), [(X,), (Y,), ([-1.0, -2.0, -3.0],)])
 
 
 def test_signatures_name_numbers(torch):

@@ -60,11 +60,11 @@ class Plan:
         return f"zuf{k}" if self.kinds[k] == "float" else f"u{k}"
 
     def ranges(self, values: Values | None = None) -> dict[str, tuple[Any, Any]]:
-        """The bounds by symbol, without those of bools, and with those that the operators of a recording have."""
+        """The bounds by symbol, with those that the operators of a recording have."""
         found = {}
         for k, (low, high) in enumerate(self.bounds):
-            if values is not None and self.kinds[k] in ("float", "bool"):
-                found |= {self.name(k): (None, None)} if self.kinds[k] == "float" else {}
+            if values is not None and self.kinds[k] == "float":
+                found[self.name(k)] = (None, None)
                 continue
             least = self.least.get(k)
             if values is not None and (most := values.highs[k]) is not None:
