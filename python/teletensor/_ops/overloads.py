@@ -10,7 +10,6 @@ from .. import _C
 from .._C import Tensor
 from .._integers import is_int
 from .._options import check_flags, check_memory_format
-from . import assertions
 from .out_variant import exact_out_variant, out_variant
 
 __all__ = [
@@ -194,7 +193,8 @@ def repeat_interleave(
 
 def _repeated_without_values(input: Tensor, repeats: Tensor, dim: int, output_size: int | None) -> Tensor:
     """repeat_interleave() in a recording, which checks the counts when it runs."""
-    check = assertions._check
+    from .assertions import _check as check
+
     check((repeats < 0).sum().item() == 0, "repeats can not be negative")
     count = repeats.sum().item()
     check(count >= 0)
