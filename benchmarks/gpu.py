@@ -155,15 +155,6 @@ def block_step() -> float:
     return seconds(step, 20) * 1e6
 
 
-def first_call(function) -> float:
-    """Milliseconds of a call whose kernels have to be chosen or compiled."""
-    torch.cuda.synchronize()
-    start = time.perf_counter()
-    function()
-    torch.cuda.synchronize()
-    return (time.perf_counter() - start) * 1e3
-
-
 def attention_step(backend: str) -> float:
     """Microseconds of causal attention and its gradient. FLASH_ATTENTION is teletensor's own kernels."""
     attention = importlib.import_module(f"{torch.__name__}.nn.attention")

@@ -117,18 +117,25 @@ def run(engine: Engine, clients: list[subprocess.Popen], seconds: float = SECOND
     return {name: after[name] - before.get(name, 0) for name in after}, printed
 
 
+WEIGHTS = {"one": 1, "two": 2, "four": 4}
+
+
+def weighted(folder: str) -> Engine:
+    """An engine with a principal of each weight."""
+    engine = Engine(Path(folder))
+    for name, weight in WEIGHTS.items():
+        engine.add(name, "--weight", str(weight))
+    return engine
+
+
 def weights() -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
-        engine = Engine(Path(folder))
-        wanted = {"one": 1, "two": 2, "four": 4}
-        for name, weight in wanted.items():
-            engine.add(name, "--weight", str(weight))
-        with engine:
-            clients = [engine.client(name, "work", SECONDS, work) for name in wanted for work in ("matmul", "pointwise", "sort")]
+        with weighted(folder) as engine:
+            clients = [engine.client(name, "work", SECONDS, work) for name in WEIGHTS for work in ("matmul", "pointwise", "sort")]
             used, _ = run(engine, clients)
-    total = sum(used[name] for name in wanted)
+    total = sum(used[name] for name in WEIGHTS)
     return [(f"weight {weight} of 7, 3 clients", f"{used[name] / total:.3f}", f"{weight / 7:.3f}", f"{used[name] / total * 7 / weight:.2f}")
-            for name, weight in wanted.items()]  # fmt: skip
+            for name, weight in WEIGHTS.items()]  # fmt: skip
 
 
 def equal(count: int = 64) -> list[tuple[str, ...]]:
@@ -150,17 +157,13 @@ def equal(count: int = 64) -> list[tuple[str, ...]]:
 
 def weights_on(device: str) -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
-        engine = Engine(Path(folder))
-        wanted = {"one": 1, "two": 2, "four": 4}
-        for name, weight in wanted.items():
-            engine.add(name, "--weight", str(weight))
-        with engine:
-            clients = [engine.client(name, "work", SECONDS, "large", device) for name in wanted]
+        with weighted(folder) as engine:
+            clients = [engine.client(name, "work", SECONDS, "large", device) for name in WEIGHTS]
             _, printed = run(engine, clients)
-    counts = dict(zip(wanted, (count for count, *_ in printed), strict=True))
+    counts = dict(zip(WEIGHTS, (count for count, *_ in printed), strict=True))
     total = sum(counts.values())
     return [(f"weight {weight} of 7, {counts[name]} products", f"{counts[name] / total:.3f}", f"{weight / 7:.3f}",
-             f"{counts[name] / total * 7 / weight:.2f}") for name, weight in wanted.items()]  # fmt: skip
+             f"{counts[name] / total * 7 / weight:.2f}") for name, weight in WEIGHTS.items()]  # fmt: skip
 
 
 def small(device: str = "cpu", load: str = "pointwise") -> list[tuple[str, ...]]:
