@@ -1,4 +1,4 @@
-"""Attributes of values: reading, writing and deleting them."""
+"""Attributes of values: reading them. Writing and deleting them: _attribute_writes.py."""
 
 from __future__ import annotations
 
@@ -40,7 +40,6 @@ from ._values import (
     DequeValue,
     DictValue,
     ExceptionValue,
-    FloatValue,
     FunctionValue,
     GeneratorValue,
     HandleValue,
@@ -55,27 +54,25 @@ from ._values import (
     SetValue,
     SliceValue,
     SuperValue,
-    SymbolValue,
     TensorValue,
     Value,
 )  # fmt: skip
 from ._wrap import EQUAL_TYPES, is_namedtuple, is_structseq
 
-_MISSING = object()
-_MODULE_HOOKS = {name: vars(Module)[name] for name in ("__getattr__", "__setattr__", "__delattr__")}  # unless the user replaces them
+MISSING = object()
+MODULE_HOOKS = {name: vars(Module)[name] for name in ("__getattr__", "__setattr__", "__delattr__")}  # unless the user replaces them
 _METHODS_IN_C = (types.WrapperDescriptorType, types.MethodDescriptorType, types.BuiltinFunctionType)
 _PLAIN_GETTERS = tuple(c.__getattribute__ for c in (object, dict, collections.OrderedDict, types.SimpleNamespace))
-_DATA = (SequenceValue, DictValue, SetValue, DequeValue, SymbolValue, FloatValue)
 _TYPE_ATTRIBUTES = frozenset(("__name__", "__qualname__", "__module__", "__mro__", "__bases__", "__doc__", "__base__"))
 
 
 def lookup(cls: type, name: str) -> Any:
-    """What a class or its bases define under a name; _MISSING if nothing."""
+    """What a class or its bases define under a name; MISSING if nothing."""
     for base in cls.__mro__:
-        found = base.__dict__.get(name, _MISSING)
-        if found is not _MISSING:
+        found = base.__dict__.get(name, MISSING)
+        if found is not MISSING:
             return found
-    return _MISSING
+    return MISSING
 
 
 def is_python_class(cls: type) -> bool:
@@ -88,8 +85,8 @@ def raise_(cls: type, *args: Any) -> Any:
     raise Raised(ExceptionValue(cls, [Constant(a) for a in args]))
 
 
-_STDLIB = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
-_PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
+STDLIB = tuple({sysconfig.get_path("stdlib"), sysconfig.get_path("platstdlib")})
+PACKAGE = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))  # noqa: PTH100, PTH120
 
 
 def _imports(code: types.CodeType) -> bool:
@@ -106,7 +103,7 @@ class Attributes:
             raise Break(f"{cls.__name__}.{name}, which the function has written")
         found = lookup(cls, name)
         if is_python_class(cls):
-            if found is _MISSING:
+            if found is MISSING:
                 self.guards.check(CHECK_TYPE_MISSING, constant(cls), name)
             else:
                 self.guards.check(CHECK_IS, constant(cls).then(TYPE_ATTRIBUTE, name), found)
@@ -122,20 +119,6 @@ class Attributes:
             if found is not None or name in vars(base):
                 return found
         return None
-
-    def _set_class_attribute(self, cls: type, name: str, new: Value) -> None:
-        new = self.real(new)
-        is_plain = isinstance(new, (*_DATA, TensorValue)) or isinstance(new, Constant) and type(new.value) in EQUAL_TYPES
-        if isinstance(new, ObjectValue):
-            is_plain = all(self.class_attribute(new.cls, n) is _MISSING for n in ("__get__", "__set__", "__delete__", "__set_name__"))
-        is_own = cls.__module__.partition(".")[0] == "teletensor"
-        if not is_plain or is_own or not is_python_class(cls) or issubclass(cls, (tuple, BaseException, enum.Enum)):
-            raise Break(f"{cls.__name__}.{name} is written")
-        if name.startswith("__") or lookup(type(cls), "__setattr__") is not type.__setattr__ or lookup(type(cls), name) is not _MISSING:
-            raise Break(f"{cls.__name__}.{name} is written")
-        if any(not body.may_write for body in self._bodies):
-            raise Break("a write to a class in a function that an operator calls")
-        self.classes.setdefault(cls, {})[name] = new
 
     def get_attribute(self, value: Value, name: str) -> Value:
         """value.name; raises Raised(AttributeError) if there is none."""
@@ -187,7 +170,7 @@ class Attributes:
             return Constant(value.maxlen)
         if isinstance(value, (SequenceValue, DictValue, SetValue, DequeValue)):
             found = lookup(value.cls, name)
-            if found is _MISSING:
+            if found is MISSING:
                 return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
             if isinstance(found, _METHODS_IN_C):
                 return BuiltinMethod(value, name)
@@ -211,7 +194,7 @@ class Attributes:
             return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
         if isinstance(found, classmethod):
             return MethodValue(self.wrap(found.__func__, constant(found.__func__)), self.type_constant(cls))
-        if found is _MISSING:
+        if found is MISSING:
             return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
         if isinstance(found, _METHODS_IN_C):
             return BuiltinMethod(value, name)
@@ -244,13 +227,13 @@ class Attributes:
         try:
             return self.call(self.wrap_class_function(found), [value, Constant(name)], {})
         except Raised as e:
-            if not issubclass(e.value.cls, AttributeError) or lookup(value.cls, "__getattr__") is _MISSING:
+            if not issubclass(e.value.cls, AttributeError) or lookup(value.cls, "__getattr__") is MISSING:
                 raise
         return self._missing_attribute(value, name)
 
     def _thread_local_attribute(self, value: ObjectValue, name: str) -> Value:
         """An attribute of a threading.local: an entry of the `__dict__` that it has in this thread."""
-        if value.original is None or name == "__dict__" or self.class_attribute(value.cls, name) is not _MISSING:
+        if value.original is None or name == "__dict__" or self.class_attribute(value.cls, name) is not MISSING:
             raise Break(f"{value.cls.__name__}.{name} of a threading.local")
         if name in value.attributes:
             return value.attributes[name]
@@ -271,13 +254,13 @@ class Attributes:
             return self.instance_attribute(value, name) or written
         found = self.class_attribute(cls, name)
         if isinstance(found, property):
-            self._check_accessor(found.fget)
+            self.check_accessor(found.fget)
             if found.fget is None:
                 return raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no getter")
             try:
                 return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
             except Raised as e:
-                if not has_hook or not issubclass(e.value.cls, AttributeError) or lookup(cls, "__getattr__") is _MISSING:
+                if not has_hook or not issubclass(e.value.cls, AttributeError) or lookup(cls, "__getattr__") is MISSING:
                     raise
             return self._missing_attribute(value, name)
         if isinstance(found, types.MemberDescriptorType):
@@ -288,20 +271,20 @@ class Attributes:
             if name == "__dict__":
                 return self._dict_of(value)
             raise Break(f"attribute {name} of a {cls.__name__}")
-        getter = _MISSING if found is _MISSING else lookup(type(found), "__get__")
-        is_data = getter is not _MISSING and lookup(type(found), "__set__") is not _MISSING
+        getter = MISSING if found is MISSING else lookup(type(found), "__get__")
+        is_data = getter is not MISSING and lookup(type(found), "__set__") is not MISSING
         if not is_data:
             own = self.instance_attribute(value, name)
             if own is not None:
                 return own
-        if found is _MISSING:
+        if found is MISSING:
             if not has_hook:
                 return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
             return self._missing_attribute(value, name)
         return self.bind(found, value, cls, name, getter)
 
     @staticmethod
-    def _check_accessor(accessor: Any) -> None:
+    def check_accessor(accessor: Any) -> None:
         if accessor is not None and not isinstance(accessor, types.FunctionType):
             raise Break("a property whose accessor is not a function in Python")
 
@@ -326,7 +309,7 @@ class Attributes:
             return MethodValue(self.wrap(found, constant(found)), value)
         if type(found) is functools.cached_property and isinstance(value, ObjectValue):
             return self._cached(found, value)
-        if getter is not _MISSING:
+        if getter is not MISSING:
             if isinstance(getter, types.FunctionType):
                 descriptor = self.wrap(found, constant(found))
                 return self.call(self.wrap_class_function(getter), [descriptor, value, self.type_constant(cls)], {})
@@ -390,9 +373,9 @@ class Attributes:
 
     def _missing_attribute(self, value: ObjectValue, name: str) -> Value:
         hook = self.class_attribute(value.cls, "__getattr__")
-        if hook is _MISSING:
+        if hook is MISSING:
             return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
-        if hook is _MODULE_HOOKS["__getattr__"] and value.original is not None:
+        if hook is MODULE_HOOKS["__getattr__"] and value.original is not None:
             found = self.module_member(value, name)
             return found if found is not None else raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
         if not isinstance(hook, types.FunctionType):
@@ -426,14 +409,14 @@ class Attributes:
             raise Break(f"super().{name}, which the function has written")
         self.guards.check(CHECK_IS, constant(of).attribute("__mro__"), mro)
         for base in mro[mro.index(value.owner) + 1 :]:
-            found = base.__dict__.get(name, _MISSING)
-            if found is _MISSING:
+            found = base.__dict__.get(name, MISSING)
+            if found is MISSING:
                 self.class_attribute(base, name)  # with a guard: it may define the name later
                 continue
             if is_python_class(base):
                 self.guards.check(CHECK_IS, constant(base).then(TYPE_ATTRIBUTE, name), found)
             if isinstance(found, property):
-                self._check_accessor(found.fget)
+                self.check_accessor(found.fget)
                 return self.call(self.wrap(found.fget, constant(found.fget)), [value.self], {})
             if isinstance(found, _METHODS_IN_C):
                 if name == "__new__":
@@ -518,7 +501,7 @@ class Attributes:
         if name == "with_traceback":
             raise Break("with_traceback()")
         found = self.class_attribute(value.cls, name)
-        if found is _MISSING:
+        if found is MISSING:
             return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
         if isinstance(found, types.FunctionType):
             return MethodValue(self.wrap_class_function(found), value)
@@ -556,12 +539,12 @@ class Attributes:
                 return self.call(self.wrap(found.fget, constant(found.fget)), [value], {})
             if name in vars(obj) and not isinstance(found, types.GetSetDescriptorType):
                 return self.wrap(vars(obj)[name], constant(obj).instance_item(name))
-            if found is not _MISSING and lookup(type(found), "__get__") is _MISSING:
+            if found is not MISSING and lookup(type(found), "__get__") is MISSING:
                 return self.wrap(self.class_attribute(type(obj), name), constant(type(obj)).then(TYPE_ATTRIBUTE, name))
             raise Break(f"attribute {name} of an Enum")
         if type(obj) in EQUAL_TYPES or self.is_numpy_scalar(obj):
             found = lookup(type(obj), name)
-            if found is _MISSING:
+            if found is MISSING:
                 return raise_(AttributeError, f"'{type(obj).__name__}' object has no attribute '{name}'")
             if isinstance(found, _METHODS_IN_C):
                 return BuiltinMethod(value, name)
@@ -594,8 +577,8 @@ class Attributes:
         if self.classes and (written := self.written_attribute(cls, name)) is not None:
             return written
         found = self.class_attribute(cls, name)
-        if found is _MISSING:
-            if lookup(type(cls), name) is not _MISSING or lookup(type(cls), "__getattr__") is not _MISSING:
+        if found is MISSING:
+            if lookup(type(cls), name) is not MISSING or lookup(type(cls), "__getattr__") is not MISSING:
                 raise Break(f"{cls.__name__}.{name} of the metaclass")
             return raise_(AttributeError, f"type object '{cls.__name__}' has no attribute '{name}'")
         if isinstance(found, types.FunctionType):
@@ -612,7 +595,7 @@ class Attributes:
         if isinstance(getter, types.FunctionType):
             args = [self.wrap(found, constant(found)), Constant(None), self.type_constant(cls)]
             return self.call(self.wrap_class_function(getter), args, {})
-        if getter is not _MISSING and not isinstance(found, _METHODS_IN_C) and not callable(found):
+        if getter is not MISSING and not isinstance(found, _METHODS_IN_C) and not callable(found):
             raise Break(f"a descriptor of the class {type(found).__name__}")
         return self.wrap(found, constant(cls).then(TYPE_ATTRIBUTE, name))
 
@@ -624,7 +607,7 @@ class Attributes:
         if name in written:
             return written[name] if written[name] is not DELETED else self._refuse_deleted(name)
         hook = vars(module).get("__getattr__")
-        is_own = (vars(module).get("__file__") or "").startswith(_PACKAGE) or vars(module).get("_is_teletensor") is True  # torch
+        is_own = (vars(module).get("__file__") or "").startswith(PACKAGE) or vars(module).get("_is_teletensor") is True  # torch
         if name not in vars(module):
             if isinstance(hook, types.FunctionType) and type(module) is types.ModuleType and not (is_own or _imports(hook.__code__)):
                 self.guards.check(CHECK_MISSING, source.then(INSTANCE_DICT), name)
@@ -649,142 +632,6 @@ class Attributes:
     @staticmethod
     def _refuse_deleted(name: str) -> Any:
         raise Break(f"the global variable {name}, which the function has deleted")
-
-    # -- writes
-
-    def set_attribute(self, value: Value, name: str, new: Value) -> None:
-        """value.name = new; DELETED deletes."""
-        value = self.real(value)
-        if isinstance(value, ObjectValue):
-            return self._set_object_attribute(value, name, new)
-        if isinstance(value, TensorValue) and name == "grad" and new is not DELETED:
-            return self.set_grad(value, new)
-        if isinstance(value, ExceptionValue):
-            if name == "__context__" and value.source is None and new is not DELETED:
-                new = self.real(new)
-                value.context = new if isinstance(new, ExceptionValue) else None
-                return None
-            if name == "__traceback__" and value.source is None and new is not DELETED:
-                return None  # the capture has none
-            if new is DELETED or name.startswith("__"):
-                raise Break(f"exception.{name} is written")
-            value.attributes[name] = new
-            return None
-        if isinstance(value, FunctionValue) and value.original is None and new is not DELETED:
-            if not hasattr(types.FunctionType, name):
-                value.attributes[name] = new
-                return None
-            if name in ("__name__", "__qualname__") and isinstance(new, Constant):
-                setattr(value, "name" if name == "__name__" else "qualname", new.value)
-                return None
-            if name in ("__module__", "__doc__"):
-                value.attributes[name] = new
-                return None
-        if isinstance(value, FunctionValue) and new is not DELETED and not hasattr(types.FunctionType, name):
-            if value.source is None or name in ("__wrapped__", "__signature__"):
-                raise Break(f"attribute {name} of a function is written")
-            value.attributes[name] = new
-            self.note_write(value)
-            return None
-        if isinstance(value, Constant) and isinstance(value.value, type) and new is not DELETED:
-            return self._set_class_attribute(value.value, name, new)
-        if isinstance(value, Constant) and type(value.value) is types.ModuleType and new is not DELETED and not name.startswith("__"):
-            own = vars(value.value)
-            if not own["__file__"].startswith((_PACKAGE, *_STDLIB)) if own.get("__file__") else own.get("__spec__") is None:
-                self.write_global(vars(value.value), name, new)
-                return None
-        if isinstance(value, CellValue) and name == "cell_contents" and new is not DELETED:
-            value.content = new
-            self.note_write(value)
-            return None
-        raise Break(f"attribute {name} of a {type(value).__name__} is written")
-
-    def _set_object_attribute(self, value: ObjectValue, name: str, new: Value) -> None:
-        cls = value.cls
-        hook = "__delattr__" if new is DELETED else "__setattr__"
-        setter = self.class_attribute(cls, hook)
-        if setter is _MODULE_HOOKS[hook] and isinstance(value.original, Module):
-            return self._set_module_attribute(value, name, new)
-        if setter is threading.local.__setattr__ and value.original is not None and new is not DELETED:
-            if self.class_attribute(cls, name) is not _MISSING:
-                raise Break(f"{cls.__name__}.{name} of a threading.local is written")
-            value.attributes[name] = new
-            self.note_write(value)
-            return None
-        if setter not in (getattr(object, hook), getattr(collections.OrderedDict, hook), getattr(types.SimpleNamespace, hook)):
-            if not isinstance(setter, types.FunctionType):
-                raise Break(f"{cls.__name__}.{hook}")
-            args = [value, Constant(name)] if new is DELETED else [value, Constant(name), new]
-            self.call(self.wrap_class_function(setter), args, {})
-            return None
-        return self.set_plain_attribute(value, name, new)
-
-    def set_plain_attribute(self, value: ObjectValue, name: str, new: Value) -> None:
-        """object.__setattr__ and object.__delattr__."""
-        cls = value.cls
-        found = self.class_attribute(cls, name)
-        if isinstance(found, property):
-            accessor = found.fdel if new is DELETED else found.fset
-            self._check_accessor(accessor)
-            if accessor is None:
-                kind = "deleter" if new is DELETED else "setter"
-                return raise_(AttributeError, f"property '{name}' of '{cls.__name__}' object has no {kind}")
-            self.call(self.wrap(accessor, constant(accessor)), [value] if new is DELETED else [value, new], {})
-            return None
-        if isinstance(found, types.MemberDescriptorType):
-            if new is DELETED:
-                raise Break("a slot is deleted")
-            value.slots[name] = new
-            self.note_write(value)
-            return None
-        if found is not _MISSING:
-            setter = lookup(type(found), "__set__")
-            if isinstance(setter, types.FunctionType) and new is not DELETED:
-                descriptor = self.wrap(found, constant(found))
-                self.call(self.wrap_class_function(setter), [descriptor, value, new], {})
-                return None
-            deleter = lookup(type(found), "__delete__")
-            if isinstance(deleter, types.FunctionType) and new is DELETED:
-                self.call(self.wrap_class_function(deleter), [self.wrap(found, constant(found)), value], {})
-                return None
-            if setter is not _MISSING or deleter is not _MISSING:
-                raise Break(f"a descriptor of the class {type(found).__name__}")
-        if not cls.__dictoffset__:
-            return raise_(AttributeError, f"'{cls.__name__}' object has no attribute '{name}'")
-        if new is DELETED and self.instance_attribute(value, name) is None:
-            return raise_(AttributeError, name)
-        self._write_instance(value, name, new)
-        return None
-
-    def _write_instance(self, value: ObjectValue, name: str, new: Value) -> None:
-        """Writes an entry of the object's __dict__."""
-        if value.instance_dict is not None:
-            value.instance_dict.items.pop(name, None) if new is DELETED else value.instance_dict.items.update({name: (Constant(name), new)})
-        if value.attributes.get(name) is DELETED:  # it becomes the last one
-            del value.attributes[name]
-            value.moved.add(name)
-        value.attributes[name] = new
-        self.note_write(value)
-
-    def _set_module_attribute(self, value: ObjectValue, name: str, new: Value) -> None:
-        new = new if new is DELETED else self.real(new)
-        if isinstance(new, TensorValue) and new.cls.__name__ in ("Parameter", "Buffer"):
-            raise Break("a parameter or buffer is registered")
-        if isinstance(new, ObjectValue) and issubclass(new.cls, Module):
-            raise Break("a submodule is registered")
-        if "_buffers" not in vars(value.original) or new is DELETED:
-            raise Break("an attribute of a Module is deleted")
-        for registry in ("_parameters", "_modules", "_buffers"):
-            entries = vars(value.original)[registry]
-            if name not in entries:
-                self.guards.check(CHECK_MISSING, value.source.instance_item(registry), name)
-                continue
-            if registry != "_buffers" or not isinstance(new, TensorValue):
-                raise Break(f"{registry} of a Module are written")
-            registered = self.wrap(entries, value.source.instance_item(registry))
-            self.set_item(registered, Constant(name), new)
-            return None
-        return self.set_plain_attribute(value, name, new)
 
     def has_attribute(self, value: Value, name: str) -> bool:
         """hasattr()."""

@@ -11,7 +11,7 @@ import typing
 from typing import Any
 
 from .._ops.assertions import _assert, _assert_true
-from ._attributes import _MISSING, lookup
+from ._attributes import MISSING, lookup
 from ._handlers import handlers, handles
 from ._source import (
     CALL,
@@ -105,7 +105,7 @@ def _callable(ex, args, kwargs):
         return Constant(callable(value.value))
     if isinstance(value, (FunctionValue, MethodValue, BuiltinMethod, PartialValue, BuiltValue)):
         return Constant(True)
-    return Constant(lookup(value.cls, "__call__") is not _MISSING)
+    return Constant(lookup(value.cls, "__call__") is not MISSING)
 
 
 def _name(ex: Any, value: Value) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 from .. import _C
 from ..nn import Module
 from . import _deques
-from ._attributes import _MISSING, raise_
+from ._attributes import MISSING, raise_
 from ._handlers import constructors, handles
 from ._source import CHECK_KEYS, INSTANCE_DICT, constant
 from ._values import (
@@ -159,7 +159,7 @@ _COPYING = (
 def _copied_object(ex: Any, value: ObjectValue, of: Callable[[Value], Value]) -> ObjectValue:
     """A copy of an object whose class does not define how it is copied; `of` copies an attribute."""
     cls = value.cls
-    defined = [n for n in _COPYING if ex.class_attribute(cls, n) not in (_MISSING, getattr(object, n, _MISSING))]
+    defined = [n for n in _COPYING if ex.class_attribute(cls, n) not in (MISSING, getattr(object, n, MISSING))]
     has_slots = any(isinstance(v, types.MemberDescriptorType) for base in cls.__mro__ for v in vars(base).values())
     is_special = issubclass(cls, Module) or cls in copyreg.dispatch_table or not cls.__dictoffset__
     if defined or has_slots or is_special or value.entries is not None:

@@ -14,7 +14,7 @@ from .. import _C
 from .._C import Tensor
 from ..nn import Module
 from . import _marks
-from ._attributes import _MISSING, is_python_class, lookup, raise_
+from ._attributes import MISSING, is_python_class, lookup, raise_
 from ._introspection import reason_to_run_plainly, sees_frames_of_callers
 from ._source import CALL, CHECK_IS, constant
 from ._tensors import MODE_FUNCTIONS, MODE_QUERIES, is_graph_function
@@ -77,7 +77,7 @@ class Calls:
                 if isinstance(function.original, Module):
                     self.check_callable(function)
                 return self.call(self.wrap_class_function(found), [function, *args], kwargs)
-            if found is _MISSING:
+            if found is MISSING:
                 return raise_(TypeError, f"'{function.cls.__name__}' object is not callable")
         raise Break(f"a call of a {type(function).__name__}")
 
@@ -302,7 +302,7 @@ class Calls:
         if issubclass(cls, dict) and new in (dict.__new__, collections.OrderedDict.__new__):
             value: Value = ObjectValue(cls)
             value.entries = DictValue({}, dict)
-        elif new is object.__new__ or new is _MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
+        elif new is object.__new__ or new is MISSING or isinstance(new, types.BuiltinFunctionType) and new is object.__new__:
             if getattr(cls, "__abstractmethods__", None):
                 raise Break("an abstract class")
             self._check_finalizer(cls)
@@ -329,7 +329,7 @@ class Calls:
 
     def _check_finalizer(self, cls: type) -> None:
         """Ends the graph where an object is created whose end has effects."""
-        if self.class_attribute(cls, "__del__") is not _MISSING:
+        if self.class_attribute(cls, "__del__") is not MISSING:
             raise Break(f"a {cls.__name__}, which has __del__(), is created")
 
     def _create_exception(self, cls: type, args: list[Value], kwargs: dict[str, Value]) -> Value:
@@ -366,7 +366,7 @@ class Calls:
         if not isinstance(value, (ObjectValue, ExceptionValue)):
             return None
         found = self.class_attribute(value.cls, name)
-        if found is _MISSING or found is None:
+        if found is MISSING or found is None:
             return None
         if not isinstance(found, types.FunctionType):
             if getattr(found, "__objclass__", None) is object or isinstance(found, types.BuiltinFunctionType):

@@ -19,6 +19,7 @@ from .. import _C, _functions, fx
 from ..fx.graph_module import GraphModule
 from ..nn import Module, dot_product_attention
 from . import _builtin_containers, _builtin_trees, _builtins, _handlers, _loaded_operators, _opcodes_311
+from ._attribute_writes import AttributeWrites
 from ._attributes import Attributes
 from ._bodies import Bodies
 from ._bytecode import Instruction
@@ -125,8 +126,8 @@ class Captured(NamedTuple):
 
 
 class Executor(
-    Wrapping, Attributes, Calls, Operators, Comparisons, Methods, Keys, Iteration, Symbols, Steps, Tensors, Bodies, Control, Transforms,
-    Unbacked,
+    Wrapping, Attributes, AttributeWrites, Calls, Operators, Comparisons, Methods, Keys, Iteration, Symbols, Steps, Tensors, Bodies,
+    Control, Transforms, Unbacked,
 ):
     """The state of a capture: values of existing objects, guards, graph, and writes that the code will replay."""
 

@@ -7,7 +7,7 @@ import types
 from typing import Any
 
 from . import _deques
-from ._attributes import _MISSING, raise_
+from ._attributes import MISSING, raise_
 from ._codegen import message_of_change
 from ._source import CALL, CHECK_EQUAL, LIST_ITEM, TUPLE_ITEM
 from ._values import (
@@ -107,8 +107,8 @@ class Iteration:
             found = self.class_attribute(value.cls, "__iter__")
             if isinstance(found, types.FunctionType):
                 return self.real(self.call(self.wrap_class_function(found), [value], {}))
-            if found is _MISSING:
-                if self.class_attribute(value.cls, "__getitem__") is _MISSING:
+            if found is MISSING:
+                if self.class_attribute(value.cls, "__getitem__") is MISSING:
                     return raise_(TypeError, f"'{value.cls.__name__}' object is not iterable")
                 generator = self.real(self.call(self.wrap_class_function(_by_index), [value], {}))
                 return IteratorValue(lambda: self.advance(generator), None, _SequenceIterator)

@@ -6,7 +6,7 @@ import operator
 import types
 from typing import Any
 
-from ._attributes import _MISSING, raise_
+from ._attributes import MISSING, raise_
 from ._values import (
     Break,
     Constant,
@@ -109,7 +109,7 @@ class Keys:
             found = self.class_attribute(value.cls, "__hash__")
             if found is None:
                 return raise_(TypeError, f"unhashable type: '{value.cls.__name__}'")
-            if found is not _MISSING and isinstance(found, types.FunctionType):
+            if found is not MISSING and isinstance(found, types.FunctionType):
                 result = self.real(self.call(self.wrap_class_function(found), [value], {}))
                 if isinstance(result, Constant) and isinstance(result.value, int):
                     return hash(_OfHash(operator.index(result.value)))

@@ -11,7 +11,7 @@ from typing import Any
 from .. import _C
 from ..utils._pytree import TreeSpec
 from . import _deques
-from ._attributes import _MISSING, lookup, raise_
+from ._attributes import MISSING, lookup, raise_
 from ._comparisons import fold
 from ._symbols import is_symbolic_operand
 from ._values import (
@@ -242,7 +242,7 @@ class Operators:
             value = self.plain(value)
         if isinstance(value, Constant):
             if isinstance(value.value, type):
-                if type(value.value) is enum.EnumMeta or all(lookup(type(value.value), n) is _MISSING for n in ("__bool__", "__len__")):
+                if type(value.value) is enum.EnumMeta or all(lookup(type(value.value), n) is MISSING for n in ("__bool__", "__len__")):
                     return True
                 raise Break("a metaclass with __bool__ or __len__")
             if self.is_folded(value, "__bool__", "__len__"):
@@ -351,7 +351,7 @@ class Operators:
             missing = self.class_attribute(value.cls, "__missing__")
             if isinstance(missing, types.FunctionType):
                 return self.call(self.wrap_class_function(missing), [value, index], {})
-            if missing is not _MISSING:
+            if missing is not MISSING:
                 raise Break(f"{value.cls.__name__}.__missing__")
         return self.get_item(value.entries, index)
 

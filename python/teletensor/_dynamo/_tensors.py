@@ -14,7 +14,7 @@ from .._library.custom_op import consists_of_engine_operators, is_operator, over
 from ..fx._mutation import _mutates
 from ..utils import _pytree as pytree
 from . import config
-from ._attributes import _MISSING as MISSING
+from ._attributes import MISSING as MISSING
 from ._attributes import is_python_class, lookup
 from ._source import CHECK_IS, CHECK_MISSING, CHECK_TYPE_MISSING, INSTANCE_DICT, TYPE_ATTRIBUTE, Source, constant
 from ._symbols import NeedsConstantSizes

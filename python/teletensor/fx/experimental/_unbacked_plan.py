@@ -13,15 +13,8 @@ from ..._C import Tensor
 from ..node import Node
 from ._merge import StructureError, check_constants, same_tensor
 from ._numbers import Number
-from ._unbacked import (
-    RANGES,
-    NotPermittedError,
-    NotRecordedError,
-    PlanChangedError,
-    RetryError,
-    Values,
-    not_recorded_error,
-)
+from ._unbacked import RANGES, NotRecordedError, PlanChangedError, Values, not_recorded_error
+from ._unbacked_checks import NotPermittedError, RetryError
 from .symbolic_shapes import GuardOnDataDependentSymNode
 
 _MOST_TRIES = 60  # recordings for one set of values
