@@ -34,6 +34,8 @@ from .graph_signature import (
     TensorArgument,
 )
 
+_IS_ONE = re.compile(r"Equality\(Symbol\('([A-Za-z_]\w*)'(?:, \w+=\w+)*\), Integer\(1\)\)")
+
 
 def _union(value: dict) -> tuple[str, Any]:
     found = [(k, v) for k, v in value.items() if v is not None]
@@ -147,7 +149,7 @@ class _GraphReader:
         elif name in self.data.get("sym_float_values", {}):
             node.meta["val"], node.meta["symbolic_value"] = 0.5, _symbol_of(self.data["sym_float_values"][name])
         elif name in self.data.get("sym_bool_values", {}):
-            node.meta["val"], node.meta["symbolic_value"] = True, None
+            node.meta["val"], node.meta["symbolic_value"] = True, _symbol_of_bool(self.data["sym_bool_values"][name])
 
     def _call(self, call: dict) -> None:
         modules = _modules_of(call.get("metadata") or {})
@@ -233,6 +235,13 @@ def _symbol_of(number: dict) -> str | None:
     expression = expression_of(content["expr_str"]) if key == "as_expr" else None
     names = list(expression.terms) if expression is not None else []
     return names[0][0] if len(names) == 1 and len(names[0]) == 1 and expression.terms == {names[0]: 1} else None
+
+
+def _symbol_of_bool(value: dict) -> str | None:
+    """The symbol whose value of 1 a bool is; None for other expressions."""
+    key, content = _union(value)
+    found = _IS_ONE.fullmatch(text(content["expr_str"], "an expression")) if key == "as_expr" else None
+    return None if found is None else found[1]
 
 
 def _expression(size: dict) -> Any:
