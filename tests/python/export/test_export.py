@@ -268,6 +268,34 @@ def test_control_flow(torch):
         check_equal(torch, program.module()(x), net(x))
 
 
+def test_branches_that_catch_the_error_of_a_read_value(torch):
+    def reads(x):
+        return x * x.sum().item()
+
+    def selects(x):
+        return x * x[x > 1].sum()
+
+    for read in (reads, selects):
+
+        def catches(x, read=read):
+            try:
+                return read(x)
+            except Exception:  # noqa: BLE001 - as a user may write
+                return x + 1
+
+        module = torch.nn.Module()
+        module.forward = lambda x, catches=catches: torch.cond(x.sum() > 0, catches, lambda x: x - 1, (x,))
+        with pytest.raises(RuntimeError, match="data-dependent|depend on values"):
+            torch.export.export(module, (torch.ones(3),))
+
+
+def test_branches_add_nothing_to_the_graph(torch):
+    module = torch.nn.Module()
+    module.forward = lambda x: torch.cond(x.sum() > 0, lambda x: x * 2, lambda x: x - 1, (x,))
+    program = torch.export.export(module, (torch.ones(3),))
+    assert [getattr(n.target, "_opname", "") for n in program.graph.nodes if n.op == "call_function"] == ["sum", "gt", "cond", ""]
+
+
 def test_draft_export(torch):
     module = torch.nn.Module()
     module.forward = lambda x: x.view(3, 4)

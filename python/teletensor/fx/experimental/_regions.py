@@ -21,7 +21,8 @@ class _Part:
     """The graph of a function that an operator receives."""
 
     def __init__(self, outer: Recording, function: Callable, operands: list[Any], name: str) -> None:
-        self.recording = Recording(True, outer.decompositions, outer.log, outer)
+        with outer.unrecorded():
+            self.recording = Recording(True, outer.decompositions, outer.log, outer)
         self.recording.is_grad_enabled = outer.is_grad_enabled
         given = []
         for i, value in enumerate(operands):
@@ -29,6 +30,7 @@ class _Part:
                 given.append(self.recording.placeholder(f"arg{i}_1", value) if isinstance(value, Tensor) else value)
         with outer.unrecorded(), self.recording:
             result = function(*given)
+        self.recording.check_refused()
         leaves, self.spec = pytree.tree_flatten(result)
         if not all(isinstance(v, Tensor) for v in leaves):
             raise RuntimeError(f"[{name}] expected the function to return tensors, got {[type(v).__name__ for v in leaves]}")
