@@ -73,11 +73,11 @@ def test_a_gpu_is_divided(engine, clients):  # noqa: F811
     engine.start(env={**os.environ, "TELETENSOR_CUDA_PLUGIN": SIMULATED})
     heavy, small = clients(engine, night), clients(engine, alice)
     assert small("x = torch.ones(3, device='cuda'); x.sum().item()") is None
-    heavy(START.replace("512, 512", "96, 96, device='cuda'"))
+    heavy(START.replace("512, 512", "64, 64, device='cuda'"))
     assert small("[(x + i).sum().item() for i in range(20)][-1]") == 60
     of = {each["principal"]: each for each in status(engine, root)["sessions"]}
     assert of["night"]["waited_seconds"] > 0  # for Alice's turns
-    assert heavy("z.sum().item()") == 300 * 96.0**3
+    assert heavy("z.sum().item()") == 300 * 64.0**3
 
 
 @pytest.mark.parametrize(
