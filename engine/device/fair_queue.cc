@@ -10,6 +10,9 @@ namespace {
 
 // How often a waiting thread looks whether its work was cancelled.
 constexpr std::chrono::milliseconds kPoll{50};
+// How often the first waiting thread looks whether a turn can be reclaimed. Its holder need not signal that it could,
+// so that the end of its work costs nothing.
+constexpr std::chrono::microseconds kReclaimPoll{100};
 // How often the holder of a turn compares itself with those that wait, which takes a lock of the engine.
 constexpr std::chrono::microseconds kOfferInterval{100};
 
@@ -20,6 +23,27 @@ void raise(std::atomic<uint64_t>& value, uint64_t to) {
 }
 
 }  // namespace
+
+FairQueue::Start FairQueue::arrive(Share& share, Flow& flow, bool was_idle) {
+  Share::Times& times = share.times_[resource_];
+  if (was_idle) {
+    raise(times.finish, virtual_now_.load(std::memory_order_relaxed));
+    raise(flow.finish_[resource_], times.virtual_now.load(std::memory_order_relaxed));
+  }
+  return {times.finish.load(std::memory_order_relaxed), flow.finish_[resource_].load(std::memory_order_relaxed)};
+}
+
+void FairQueue::begin(Share& share, const Start& start) {
+  raise(virtual_now_, start.share);
+  raise(share.times_[resource_].virtual_now, start.flow);
+}
+
+void FairQueue::charge(Share& share, Flow& flow, uint64_t nanoseconds) {
+  Share::Times& times = share.times_[resource_];
+  times.used.fetch_add(nanoseconds, std::memory_order_relaxed);
+  times.finish.fetch_add(nanoseconds / std::max<uint32_t>(share.weight(), 1), std::memory_order_relaxed);
+  flow.finish_[resource_].fetch_add(nanoseconds, std::memory_order_relaxed);
+}
 
 bool FairQueue::try_take() {
   int64_t free = free_.load();
@@ -37,21 +61,31 @@ void FairQueue::give() {
   grant();
 }
 
-bool FairQueue::take(const Share& share, const Flow& flow, uint64_t start) {
-  if (waiting_.load(std::memory_order_relaxed) == 0 && try_take()) return true;
+uint64_t FairQueue::take(const Share& share, const Flow& flow, uint64_t start,
+                         const absl::FunctionRef<void()>* reclaim) {
+  if (waiting_.load(std::memory_order_relaxed) == 0 && try_take()) return number_.fetch_add(1) + 1;
   Waiter waiter{&flow, &share, start, Clock::now()};
   MutexLock lock(mutex_);
   waiters_.push_back(&waiter);
   waiting_.fetch_add(1);
   grant();
-  while (!waiter.has_turn && !cancel_requested()) {
-    waiter.granted.wait_for(mutex_, kPoll);
+  while (waiter.turn == 0 && !cancel_requested()) {
+    const bool reclaims = reclaim != nullptr && first(Clock::now()) == &waiter;
+    if (reclaims) {
+      MutexUnlock unlocked(mutex_);
+      (*reclaim)();
+    }
+    if (waiter.turn != 0) break;
+    if (reclaim != nullptr && !reclaims) first(Clock::now())->granted.notify_one();  // that thread reclaims
+    waiter.granted.wait_for(mutex_, reclaims ? std::chrono::microseconds(kReclaimPoll) : kPoll);
     grant();
   }
-  if (waiter.has_turn) return true;
-  waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
-  waiting_.fetch_sub(1);
-  return false;
+  if (waiter.turn == 0) {
+    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), &waiter));
+    waiting_.fetch_sub(1);
+  }
+  if (reclaim != nullptr && !waiters_.empty()) first(Clock::now())->granted.notify_one();  // reclaims from now on
+  return waiter.turn;
 }
 
 // A batch share that has waited for long counts as interactive.
@@ -60,10 +94,12 @@ Share::Priority FairQueue::rank(const Waiter& w, Clock::time_point now) {
 }
 
 // Other turns of the share may have ended since it began to wait. It is not less than the virtual time when it began:
-// Turn::begin() raises it.
-uint64_t FairQueue::start(const Waiter& w) { return w.share->finish_.load(std::memory_order_relaxed); }
+// arrive() has raised it.
+uint64_t FairQueue::start(const Waiter& w) const {
+  return w.share->times_[resource_].finish.load(std::memory_order_relaxed);
+}
 
-bool FairQueue::precedes(const Waiter& a, const Waiter& b, Clock::time_point now) {
+bool FairQueue::precedes(const Waiter& a, const Waiter& b, Clock::time_point now) const {
   if (const Share::Priority first = rank(a, now), second = rank(b, now); first != second) return first < second;
   const uint64_t first = start(a), second = start(b);
   return first != second ? first < second : a.start < b.start;
@@ -71,18 +107,23 @@ bool FairQueue::precedes(const Waiter& a, const Waiter& b, Clock::time_point now
 
 FairQueue::Waiter* FairQueue::first(Clock::time_point now) const {
   const auto least = std::min_element(waiters_.begin(), waiters_.end(),
-                                      [now](const Waiter* a, const Waiter* b) { return precedes(*a, *b, now); });
+                                      [&](const Waiter* a, const Waiter* b) { return precedes(*a, *b, now); });
   return least == waiters_.end() ? nullptr : *least;
 }
 
 // Gives free turns to waiting threads.
 void FairQueue::grant() {
   while (!waiters_.empty() && try_take()) {
-    Waiter* const next = first(Clock::now());
-    waiters_.erase(std::find(waiters_.begin(), waiters_.end(), next));
-    waiting_.fetch_sub(1);
-    next->has_turn = true;
-    next->granted.notify_one();
+    const Waiter* const next = first(Clock::now());
+    const Share* const share = next->share;
+    const uint64_t number = number_.fetch_add(1) + 1;
+    std::erase_if(waiters_, [&](Waiter* w) {
+      if (w != next && (resource_ == 0 || w->share != share)) return false;
+      waiting_.fetch_sub(1);
+      w->turn = number;
+      w->granted.notify_one();
+      return true;
+    });
   }
 }
 
@@ -95,7 +136,7 @@ bool FairQueue::is_due(const Share& share, uint64_t finish, Clock::duration last
   if (its != own && next->share->priority() != own) return its < own;
   if (lasted < kQuantum) return false;
   if (next->share == &share) return next->start < finish;
-  return start(*next) < share.finish_.load(std::memory_order_relaxed);
+  return start(*next) < share.times_[resource_].finish.load(std::memory_order_relaxed);
 }
 
 int FairQueue::position(const Flow& flow) const {
@@ -117,25 +158,21 @@ Turn::~Turn() {
 
 void Turn::begin() {
   if (queue_ == nullptr) return;
-  raise(share_->finish_, queue_->virtual_now_.load(std::memory_order_relaxed));
-  raise(flow_->finish_, share_->virtual_now_.load(std::memory_order_relaxed));
-  const uint64_t start = share_->finish_.load(std::memory_order_relaxed);
-  const uint64_t start_of_flow = flow_->finish_.load(std::memory_order_relaxed);
+  const FairQueue::Start start = queue_->arrive(*share_, *flow_);
   if (queue_->waiting() == 0 && queue_->try_take()) {
     has_turn_ = true;
     began_ = FairQueue::Clock::now();
   } else {
     const Cancellation::Pause pause;  // does not count towards the frame's time limit
     const auto asked = FairQueue::Clock::now();
-    has_turn_ = queue_->take(*share_, *flow_, start_of_flow);
+    has_turn_ = queue_->take(*share_, *flow_, start.flow) != 0;
     began_ = FairQueue::Clock::now();
     waited_ += began_ - asked;
   }
   charged_ = began_;
   current_ = this;
   if (!has_turn_) return;  // cancelled; others may precede it
-  raise(queue_->virtual_now_, start);
-  raise(share_->virtual_now_, start_of_flow);
+  queue_->begin(*share_, start);
 }
 
 void Turn::end() {
@@ -145,13 +182,11 @@ void Turn::end() {
   if (std::exchange(has_turn_, false)) queue_->give();
 }
 
-uint64_t Turn::charge(FairQueue::Clock::time_point now) {
+void Turn::charge(FairQueue::Clock::time_point now) {
   const uint64_t time =
       static_cast<uint64_t>((now - charged_) / std::chrono::nanoseconds(1)) + std::exchange(extra_, 0);
   charged_ = now;
-  share_->used_.fetch_add(time, std::memory_order_relaxed);
-  share_->finish_.fetch_add(time / std::max<uint32_t>(share_->weight(), 1), std::memory_order_relaxed);
-  return flow_->finish_.fetch_add(time, std::memory_order_relaxed) + time;
+  queue_->charge(*share_, *flow_, time);
 }
 
 // The pool would be idle while its holder waits.
@@ -162,7 +197,8 @@ void Turn::yield() {
   const auto lasted = now - began_;
   if (lasted < FairQueue::kQuantum && share_->priority() == Share::Priority::kInteractive) return;
   next_offer_ = now + kOfferInterval;
-  if (!queue_->is_due(*share_, charge(now), lasted)) return;
+  charge(now);
+  if (!queue_->is_due(*share_, queue_->finish(*flow_), lasted)) return;
   end();
   begin();
 }

@@ -1,4 +1,5 @@
-// FairQueue: divides the processors' time among principals by weight.
+// FairQueue: divides the processors' time among principals by weight. That of GPUs is divided by DeviceQueue
+// (device_queue.h), which orders its turns with this class.
 //
 // The thread that executes a session's frame holds a Turn. There are as many turns as cores; if all are taken, threads
 // wait, and the next turn goes to the share with the least virtual time: the time that its turns took, divided by its
@@ -11,6 +12,7 @@
 // While nobody waits, a turn takes no lock, and reads the clock twice per frame; a check is one load.
 #pragma once
 
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -19,9 +21,13 @@
 #include <utility>
 #include <vector>
 
+#include "absl/functional/function_ref.h"
 #include "base/mutex.h"
 
 namespace tt {
+
+// What is divided: the processors, which are resource 0, and the GPUs.
+inline constexpr size_t kMaxResources = 17;
 
 // One principal's part of the time. Shared by its sessions; thread-safe. Virtual times are in nanoseconds of a share of
 // weight 1.
@@ -40,17 +46,21 @@ class Share {
   uint32_t weight() const { return weight_.load(std::memory_order_relaxed); }
   Priority priority() const { return priority_.load(std::memory_order_relaxed); }
   // Processor time that its turns took.
-  std::chrono::nanoseconds used() const { return std::chrono::nanoseconds(used_.load(std::memory_order_relaxed)); }
+  std::chrono::nanoseconds used() const {
+    return std::chrono::nanoseconds(times_[0].used.load(std::memory_order_relaxed));
+  }
 
  private:
   friend class FairQueue;
-  friend class Turn;
+  struct Times {
+    std::atomic<uint64_t> used{0};
+    std::atomic<uint64_t> finish{0};       // virtual time at the end of its last turn
+    std::atomic<uint64_t> virtual_now{0};  // of its flows: the latest start of a turn
+  };
   const std::string name_;
   std::atomic<uint32_t> weight_{1};
   std::atomic<Priority> priority_{Priority::kInteractive};
-  std::atomic<uint64_t> used_{0};
-  std::atomic<uint64_t> finish_{0};       // virtual time at the end of its last turn
-  std::atomic<uint64_t> virtual_now_{0};  // of its flows: the latest start of a turn
+  std::array<Times, kMaxResources> times_;  // by resource
 };
 
 // One sequence of frames within a share: those of a session, or of a model's instance. Thread-safe. Its virtual times
@@ -63,8 +73,7 @@ class Flow {
 
  private:
   friend class FairQueue;
-  friend class Turn;
-  std::atomic<uint64_t> finish_{0};  // virtual time at the end of its last turn
+  std::array<std::atomic<uint64_t>, kMaxResources> finish_{};  // virtual time at the end of its last turn, by resource
 };
 
 class Turn;
@@ -74,7 +83,7 @@ class FairQueue {
   using Clock = std::chrono::steady_clock;
   static constexpr std::chrono::milliseconds kQuantum{1}, kStarvation{100};
 
-  explicit FairQueue(size_t turns) : free_(static_cast<int64_t>(turns)) {}
+  explicit FairQueue(size_t turns, size_t resource = 0) : resource_(resource), free_(static_cast<int64_t>(turns)) {}
   FairQueue(const FairQueue&) = delete;
   FairQueue& operator=(const FairQueue&) = delete;
 
@@ -83,6 +92,8 @@ class FairQueue {
   int position(const Flow& flow) const;
 
  private:
+  friend class DeviceQueue;
+  friend class DeviceTurn;
   friend class Turn;
   struct Waiter {
     const Flow* flow;
@@ -90,23 +101,42 @@ class FairQueue {
     uint64_t start;  // virtual time of the flow
     Clock::time_point since;
     CondVar granted;
-    bool has_turn = false;
+    uint64_t turn = 0;  // its number; 0: none
   };
 
+  // Virtual times at which a turn begins.
+  struct Start {
+    uint64_t share, flow;
+  };
+  // Call before a turn is taken. `was_idle`: the flow had no work before, and earns no credit for that time.
+  Start arrive(Share& share, Flow& flow, bool was_idle = true);
+  // Call after it was taken.
+  void begin(Share& share, const Start& start);
+  // Charges for a part of a turn.
+  void charge(Share& share, Flow& flow, uint64_t nanoseconds);
+  // The flow's virtual time.
+  uint64_t finish(const Flow& flow) const { return flow.finish_[resource_].load(std::memory_order_relaxed); }
+
   bool try_take();
-  // Waits for a turn, or until the thread's work is cancelled. Returns whether there is a turn to return.
-  bool take(const Share& share, const Flow& flow, uint64_t start);
+  // Waits for a turn, or until the thread's work is cancelled. Returns the number of the turn, which grows, or 0 if
+  // there is none to return. Calls `reclaim`, if not null, at short intervals while no waiting thread precedes this
+  // one: it may give() a turn whose holder does not. The turn of a GPU goes to all waiting threads of a share, which
+  // return it once.
+  uint64_t take(const Share& share, const Flow& flow, uint64_t start,
+                const absl::FunctionRef<void()>* reclaim = nullptr);
   void give();
   // Whether a waiting thread should have the turn instead of its holder, a flow of `share` whose virtual time is
   // `finish`. `lasted`: how long the turn has.
   bool is_due(const Share& share, uint64_t finish, Clock::duration lasted) const;
   static Share::Priority rank(const Waiter& w, Clock::time_point now);
-  static uint64_t start(const Waiter& w);  // virtual time of the share
-  static bool precedes(const Waiter& a, const Waiter& b, Clock::time_point now);
+  uint64_t start(const Waiter& w) const;  // virtual time of the share
+  bool precedes(const Waiter& a, const Waiter& b, Clock::time_point now) const;
   Waiter* first(Clock::time_point now) const ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
   void grant() ABSL_EXCLUSIVE_LOCKS_REQUIRED(mutex_);
 
+  const size_t resource_;
   std::atomic<int64_t> free_;             // turns
+  std::atomic<uint64_t> number_{0};       // of the last turn
   std::atomic<uint64_t> virtual_now_{0};  // the latest start of a turn
   std::atomic<size_t> waiting_{0};
   mutable Mutex mutex_;
@@ -154,8 +184,8 @@ class Turn {
   void begin();
   void end();
   void yield();
-  // Charges the time since the last call, and returns the flow's virtual time.
-  uint64_t charge(FairQueue::Clock::time_point now);
+  // Charges the time since the last call.
+  void charge(FairQueue::Clock::time_point now);
 
   static inline thread_local constinit Turn* current_ = nullptr;
   FairQueue* const queue_;

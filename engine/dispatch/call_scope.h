@@ -77,10 +77,12 @@ class CallScope : public AllocScope {
   bool allow_tf32 = false, allow_convolution_tf32 = true;
   CallRecorder* recorder = nullptr;  // receives every call that a backend executes; null: none
   Activity activity;
-  uint64_t fused = 0;  // calls executed inside another call's loop, since the executor last reset this
+  bool shares_gpus = false;  // whether before_launch() must be called
+  uint64_t fused = 0;        // calls executed inside another call's loop, since the executor last reset this
 
   // Whether before_kernel(), after_kernel(), before_instruction() and after_instructions() must be called.
   bool observes_kernels() const { return may_observe_kernels_ && observes_now(); }
+  virtual void before_launch(Device) {}       // before a kernel of a GPU, which may have to wait for its turn
   virtual void before_kernel(const Call&) {}  // if it throws Error, the kernel does not run
   virtual void after_kernel(const Call&) {}   // called even if the kernel threw; the outputs may be undefined then
   // Called between two instructions of a Program that runs over `slots`. The next instruction replaces `count` of the

@@ -281,6 +281,7 @@ void Dispatcher::run_backend(Call& call, const Row& row, Key key) const {
     scope.before_kernel(call);
   if (!row.suspends) {
     if (Turn* const turn = Turn::current()) turn->offer();
+    if (scope.shares_gpus && key == Key::kCUDA) scope.before_launch(call.inferred.device);
     if (cancel_requested()) [[unlikely]]
       stop_before(call, row.writes);
   }

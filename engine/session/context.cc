@@ -22,19 +22,58 @@ Context::~Context() {
 }
 
 Stream& Context::stream(Device device) {
-  for (const std::unique_ptr<Stream>& stream : streams_) {
-    if (stream->device() == device) return *stream;
+  if (!account) return Devices::instance().backend(device).stream();
+  return *leased(device).stream;
+}
+
+Context::Leased& Context::leased(Device device) {
+  for (Leased& leased : streams_) {
+    if (leased.stream->device() == device) return leased;
   }
-  Backend& backend = Devices::instance().backend(device);
-  if (!account) return backend.stream();
-  return *streams_.emplace_back(backend.lease_stream());
+  Leased& made = streams_.emplace_back(Leased{Devices::instance().backend(device).lease_stream(), nullptr});
+  DeviceQueue* const queue = queues_ == nullptr ? nullptr : queues_->of(device);
+  if (queue != nullptr) made.turn = std::make_unique<DeviceTurn>(*queue, *share_, *flow_, *made.stream);
+  return made;
+}
+
+void Context::share_gpus(const FairQueues* queues, Share* share, Flow* flow) {
+  queues_ = queues;
+  share_ = share;
+  flow_ = flow;
+  shares_gpus = queues != nullptr && !queues->gpus.empty();
+}
+
+void Context::before_launch(Device device) {
+  // Without a turn of the processors, the thread does not execute a frame: it packs a value that is read.
+  if (capturing() || !account || Turn::current() == nullptr) return;
+  if (DeviceTurn* const turn = leased(device).turn.get()) turn->before_launch();
+}
+
+void Context::rest_turns() {
+  for (const Leased& leased : streams_) {
+    if (leased.turn) leased.turn->rest();
+  }
+}
+
+void Context::release_turn(Device device) {
+  for (const Leased& leased : streams_) {
+    if (leased.turn && leased.stream->device() == device) leased.turn->leave();
+  }
+}
+
+std::chrono::nanoseconds Context::take_waited() {
+  std::chrono::nanoseconds all{0};
+  for (const Leased& leased : streams_) {
+    if (leased.turn) all += leased.turn->take_waited();
+  }
+  return all;
 }
 
 void Context::finish_device_work() {
   if (capturing()) return;
-  for (const std::unique_ptr<Stream>& stream : streams_) {
+  for (const Leased& leased : streams_) {
     try {
-      const std::unique_ptr<Event> event = stream->record();
+      const std::unique_ptr<Event> event = leased.stream->record();
       while (!event->done()) std::this_thread::sleep_for(std::chrono::microseconds(50));
     } catch (const Error&) {  // the device was lost
     }
@@ -43,8 +82,8 @@ void Context::finish_device_work() {
 
 ReplayCounts Context::replays() const {
   ReplayCounts all;
-  for (const std::unique_ptr<Stream>& stream : streams_) {
-    ReplayCounts counts = stream->replays();
+  for (const Leased& leased : streams_) {
+    ReplayCounts counts = leased.stream->replays();
     all.graphs += counts.graphs;
     all.replays += counts.replays;
     all.launches += counts.launches;
@@ -120,6 +159,7 @@ void Context::close() {
   write_observer_ = nullptr;
   may_observe_kernels_ = false;
   streams_.clear();
+  shares_gpus = false;
   services.clear();
   events = Events();
   describe_site = nullptr;

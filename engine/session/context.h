@@ -8,6 +8,7 @@
 #include <string>
 
 #include "absl/container/inlined_vector.h"
+#include "engine/device/device_queue.h"
 #include "engine/device/stream.h"
 #include "engine/dispatch/call_scope.h"
 #include "engine/session/async_errors.h"
@@ -39,6 +40,16 @@ struct Context final : CallScope {
   // The stream for this context's work on a device: leased by the session at first use, or the device's default stream
   // if there is no session. Throws Error if the device does not exist.
   Stream& stream(Device device) override;
+  // Divides the time of GPUs with other contexts from now on. All arguments outlive this context's use. Call before any
+  // stream is used; `queues` may be null: then it has no effect.
+  void share_gpus(const FairQueues* queues, Share* share, Flow* flow);
+  void before_launch(Device device) override;
+  // The thread launches nothing for a time: other contexts may have its turns.
+  void rest_turns();
+  // Gives the turn of a GPU away. Call before a capture.
+  void release_turn(Device device);
+  // Time for which it has waited for GPUs that other contexts used, since the last call.
+  std::chrono::nanoseconds take_waited();
   // Waits until the streams have executed all work so far. Does not throw: errors of the work are reported when a value
   // is read. Does not wait while a graph is captured.
   void finish_device_work();
@@ -88,7 +99,16 @@ struct Context final : CallScope {
  private:
   friend class ContextScope;
 
-  absl::InlinedVector<std::unique_ptr<Stream>, 1> streams_;  // one per device
+  struct Leased {
+    std::unique_ptr<Stream> stream;
+    std::unique_ptr<DeviceTurn> turn;  // null: the device's time is not divided
+  };
+  Leased& leased(Device device);
+
+  absl::InlinedVector<Leased, 1> streams_;  // one per device
+  const FairQueues* queues_ = nullptr;
+  Share* share_ = nullptr;
+  Flow* flow_ = nullptr;
   std::unique_ptr<AsyncErrorTracker> async_errors_;
   std::unique_ptr<Graphs> graphs_;
   std::unique_ptr<Profiler> profiler_;

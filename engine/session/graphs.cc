@@ -34,6 +34,7 @@ void Graphs::begin(int64_t number, Device device) {
   tt::check(ErrorKind::kValue, !exists, "graph ", number, " already exists");
   Context& context = Context::current();
   Stream& stream = context.stream(device);
+  context.release_turn(device);
   Allocator& allocator = Devices::instance().allocator(device);
   // The state is allocated outside the graph's pool, because the graph's kernels may overwrite any memory of the pool.
   Tensor state = tt::empty({2}, DType::kInt64, device);

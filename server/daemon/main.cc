@@ -191,8 +191,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
     log.record({.event = "session.end", .principal = session.principal(), .session = session.id()});
   };
   const bool serves_sessions = !workers && !engines;
-  if (!flags.private_engine && serves_sessions)
-    options.queue = std::make_shared<FairQueue>(static_cast<size_t>(num_threads()));
+  if (!flags.private_engine && serves_sessions) options.queues = make_queues();
   const auto frame_times = std::make_shared<FrameTimes>();
   if (!flags.http.empty()) options.frame_times = frame_times;
   const std::shared_ptr<Tracer> tracer = make_tracer(flags);
@@ -221,7 +220,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   Sessions sessions(options);
   const std::unique_ptr<const GpuMonitor> gpus = flags.http.empty() ? nullptr : GpuMonitor::start();
   const Sampler sampler(sessions, serves_sessions ? flags.profile_rate : 0);
-  const ServedModels models = make_models(flags, audit->get(), options.queue, principals);
+  const ServedModels models = make_models(flags, audit->get(), options.queues, principals);
   const EngineStatus status(sessions, sampler, workers.get(), engines.get(), models.repository.get());
   const Metrics metrics(status, serves_sessions ? frame_times.get() : nullptr, tracer.get(), gpus.get());
   std::unique_ptr<Admissions> admissions;

@@ -4,10 +4,12 @@
 
 #include <filesystem>
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
 #include "distributed/store/peer_tls.h"
 #include "engine/device/devices.h"
+#include "engine/device/parallel.h"
 #include "proto/certificate.h"
 #include "proto/credentials.h"
 #include "server/serving/generation/generation_model.h"
@@ -118,7 +120,13 @@ absl::StatusOr<std::unique_ptr<OtlpExporter>> make_exporter(const Flags& flags, 
   return exporter;
 }
 
-ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_ptr<FairQueue>& queue,
+std::shared_ptr<FairQueues> make_queues() {
+  const std::vector<DeviceInfo> devices = Devices::instance().list();
+  const auto gpus = absl::c_count_if(devices, [](const DeviceInfo& d) { return d.device.type == DeviceType::kCUDA; });
+  return std::make_shared<FairQueues>(static_cast<size_t>(num_threads()), static_cast<size_t>(gpus));
+}
+
+ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_ptr<FairQueues>& queues,
                          const std::shared_ptr<Principals>& principals) {
   ServedModels models;
   if (!flags.serves_models()) return models;
@@ -136,7 +144,7 @@ ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_
                              const auto found = principals ? principals->by_name(name) : absl::NotFoundError("");
                              return found.ok() ? found->quota : nullptr;
                            },
-                       .queue = queue,
+                       .queues = queues,
                        .share = models.share,
                        .make_streaming = &generation::GenerationModel::make};
   options.audit = audit;

@@ -13,7 +13,7 @@
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "distributed/peers/peer_policy.h"
-#include "engine/device/fair_queue.h"
+#include "engine/device/device_queue.h"
 #include "engine/memory/quota.h"
 #include "grpcpp/security/server_credentials.h"
 #include "server/audit.h"
@@ -54,6 +54,9 @@ std::shared_ptr<Tracer> make_tracer(const Flags& flags);
 // Returns null without a tracer.
 absl::StatusOr<std::unique_ptr<OtlpExporter>> make_exporter(const Flags& flags, Tracer* tracer);
 
+// Returns queues for the processors and the GPUs of this engine.
+std::shared_ptr<FairQueues> make_queues();
+
 // The models of --models, and what they share.
 struct ServedModels {
   std::shared_ptr<Quota> quota;
@@ -62,7 +65,7 @@ struct ServedModels {
 };
 
 // Starts to load the models.
-ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_ptr<FairQueue>& queue,
+ServedModels make_models(const Flags& flags, AuditLog* audit, const std::shared_ptr<FairQueues>& queues,
                          const std::shared_ptr<Principals>& principals);
 
 // Returns why another process cannot replace this one; empty if it can.

@@ -75,7 +75,7 @@ std::shared_ptr<ModelVersion> ModelVersion::load(const std::filesystem::path& fo
                                                                        .device = device,
                                                                        .memory_limit = settings.memory_limit,
                                                                        .quota = resources.quota,
-                                                                       .queue = resources.queue,
+                                                                       .queues = resources.queues,
                                                                        .share = resources.share}));
   }
   std::set<const ModelPort*> strings;

@@ -32,8 +32,8 @@ class ModelVersion {
     std::shared_ptr<Quota> quota = nullptr;  // limits the memory of all models together; null: none
     // The quota of the principal that has published a model, which is charged, too; null: it has none. Empty: nobody's.
     std::function<std::shared_ptr<Quota>(const std::string& principal)> quota_of = {};
-    std::shared_ptr<FairQueue> queue = nullptr;
-    std::shared_ptr<Share> share = nullptr;  // required with `queue`
+    std::shared_ptr<FairQueues> queues = nullptr;
+    std::shared_ptr<Share> share = nullptr;  // required with `queues`
     // Makes what answers requests of ModelStreamInfer with several responses, for a model whose attributes ask for it;
     // null: the model is not of that kind. Throws Error. Empty: no model is.
     std::function<std::unique_ptr<StreamingModel>(const std::shared_ptr<const ServedModel>& model,

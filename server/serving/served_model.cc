@@ -115,6 +115,7 @@ void ServedModel::load_weights(const std::filesystem::path& path) {
 ModelInstance::ModelInstance(std::shared_ptr<const ServedModel> model) : model_(std::move(model)) {
   context_.account = model_->account();
   context_.grad_enabled = false;
+  context_.share_gpus(model_->options().queues.get(), model_->options().share.get(), &flow_);
 }
 
 ModelInstance::~ModelInstance() {
@@ -123,10 +124,11 @@ ModelInstance::~ModelInstance() {
 }
 
 ModelInstance::Use::Use(ModelInstance& instance)
-    : context_(&instance.context_),
-      turn_(instance.model_->options().queue.get(), instance.model_->options().share.get(), &instance.flow_) {}
+    : instance_(instance),
+      context_(&instance.context_),
+      turn_(instance.model_->processors(), instance.model_->options().share.get(), &instance.flow_) {}
 
-ModelInstance::Use::~Use() = default;
+ModelInstance::Use::~Use() { instance_.context_.rest_turns(); }
 
 const std::vector<Tensor>& ModelInstance::weights_of(const ModelEntry& entry) {
   const auto [found, is_new] = weights_.try_emplace(entry.name);

@@ -14,7 +14,7 @@
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "base/mutex.h"
-#include "engine/device/fair_queue.h"
+#include "engine/device/device_queue.h"
 #include "engine/memory/account.h"
 #include "engine/program/slot_table.h"
 #include "engine/session/context.h"
@@ -26,12 +26,12 @@ namespace tt::server {
 class ServedModel {
  public:
   struct Options {
-    std::string name;                            // "resnet/3", for messages
-    Device device;                               // of the weights and the computation
-    uint64_t memory_limit = 0;                   // bytes of the version; 0: no limit
-    std::shared_ptr<Quota> quota = nullptr;      // of all models, or of the principal that owns the model; null: none
-    std::shared_ptr<FairQueue> queue = nullptr;  // divides the processors' time; null: it is not divided
-    std::shared_ptr<Share> share = nullptr;      // the models' part of it; required with `queue`
+    std::string name;                              // "resnet/3", for messages
+    Device device;                                 // of the weights and the computation
+    uint64_t memory_limit = 0;                     // bytes of the version; 0: no limit
+    std::shared_ptr<Quota> quota = nullptr;        // of all models, or of the principal that owns the model; null: none
+    std::shared_ptr<FairQueues> queues = nullptr;  // divide processors and GPUs; null: they are not divided
+    std::shared_ptr<Share> share = nullptr;        // the models' part of it; required with `queues`
   };
   static constexpr const char* kDescription = "program.pb";
   static constexpr const char* kWeights = "model.safetensors";
@@ -44,6 +44,7 @@ class ServedModel {
   const Options& options() const { return options_; }
   const std::shared_ptr<Account>& account() const { return account_; }
   uint64_t weight_bytes() const { return weight_bytes_; }
+  FairQueue* processors() const { return options_.queues ? &options_.queues->processors : nullptr; }
   // In the order of the entry's weights. `entry` is one of file().entries.
   const std::vector<Tensor>& weights_of(const ModelEntry& entry) const { return weights_.at(entry.name); }
 
@@ -79,6 +80,7 @@ class ModelInstance {
     Use& operator=(const Use&) = delete;
 
    private:
+    ModelInstance& instance_;
     ContextScope context_;
     Turn turn_;
   };
@@ -98,8 +100,8 @@ class ModelInstance {
   const std::vector<Tensor>& weights_of(const ModelEntry& entry);
 
   const std::shared_ptr<const ServedModel> model_;
+  Flow flow_;  // of its runs' turns
   Context context_;
-  Flow flow_;                                           // of its runs' turns
   std::map<std::string, std::vector<Tensor>> weights_;  // by entry: tensors of this instance over the model's storages
   SlotTable no_slots_;
   // Signatures of inputs that satisfy the requirements of their entry.

@@ -48,6 +48,7 @@ Session::Session(Options options)
   slots_.set_limit(options_.limits.max_handles);
   content_index_->add(contents_);
   context_.account = account_;
+  context_.share_gpus(options_.queues.get(), options_.share.get(), &flow_);
   context_.services.attach(std::make_unique<TransferService>(transfers_));
   context_.services.attach(
       std::make_unique<distributed::GroupService>(wake_up_, options_.peers, options_.open_gate, group_threads_));
@@ -205,7 +206,7 @@ v1::SessionStatus Session::status() const {
   status.set_limit_bytes(account_->limit());
   status.set_group_threads(group_threads_->used());
   status.set_waited_seconds(static_cast<double>(waited_ns_.load(std::memory_order_relaxed)) * 1e-9);
-  const int position = options_.queue ? options_.queue->position(flow_) : -1;
+  const int position = options_.queues ? options_.queues->position(flow_) : -1;
   status.set_queue_position(position + 1);
   status.set_state(position >= 0 ? "queued" : phase_name(activity().phase));
   return status;

@@ -26,7 +26,7 @@
 #include "distributed/peers/peer_policy.h"
 #include "distributed/store/connection_gate.h"
 #include "engine/device/cancellation.h"
-#include "engine/device/fair_queue.h"
+#include "engine/device/device_queue.h"
 #include "engine/program/executor.h"
 #include "engine/program/slot_table.h"
 #include "engine/program/suspension.h"
@@ -123,8 +123,8 @@ class Session {
     distributed::OpenGate open_gate{};                                // listens for them; null: without limits
     std::shared_ptr<FrameTimes> frame_times = nullptr;                // null: frames are not timed
     std::shared_ptr<Quota> quota = nullptr;                           // of the principal; null: none
-    std::shared_ptr<FairQueue> queue = nullptr;                       // of the engine; null: frames run at once
-    std::shared_ptr<Share> share = nullptr;                           // of the principal, in the queue
+    std::shared_ptr<FairQueues> queues = nullptr;                     // of the engine; null: frames run at once
+    std::shared_ptr<Share> share = nullptr;                           // of the principal, in the queues
     std::shared_ptr<Publications> publications = nullptr;             // of the engine; null: creates one
     std::shared_ptr<ProgramCache> programs = nullptr;                 // of the engine; null: creates one
     Role role = Role::kUser;                                          // of the principal

@@ -150,12 +150,16 @@ void Session::run(const v1::Frame& frame, v1::Reply* reply) {
 class Session::RunningTurn {
  public:
   explicit RunningTurn(Session& session)
-      : session_(session), turn_(session.options_.queue.get(), session.options_.share.get(), &session.flow_) {
+      : session_(session),
+        turn_(session.options_.queues ? &session.options_.queues->processors : nullptr, session.options_.share.get(),
+              &session.flow_) {
     session_.turn_ = &turn_;
   }
   ~RunningTurn() {
     session_.turn_ = nullptr;
-    const auto waited = static_cast<uint64_t>(turn_.waited().count());
+    session_.mutex_.assume_held();
+    session_.context_.rest_turns();
+    const auto waited = static_cast<uint64_t>((turn_.waited() + session_.context_.take_waited()).count());
     if (waited != 0) session_.waited_ns_.fetch_add(waited, std::memory_order_relaxed);
   }
   RunningTurn(const RunningTurn&) = delete;
@@ -217,6 +221,7 @@ void Session::wait_for(Suspension& suspension) {
   const Cancellation::Pause pause;  // the pause does not count towards the frame's time limit
   set_phase(SessionActivity::Phase::kSuspended);
   const Turn::Pause without_turn(*turn_);
+  context_.rest_turns();
   MutexUnlock unlocked(mutex_);
   for (;;) {
     const uint64_t seen = wake_up_->notifications();

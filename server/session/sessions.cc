@@ -194,7 +194,7 @@ std::shared_ptr<Session> Sessions::make(const SessionRecord& record, absl::strin
                                          options_.open_gate,
                                          options_.frame_times,
                                          principal.quota,
-                                         options_.queue,
+                                         options_.queues,
                                          usage.share,
                                          publications_,
                                          programs_,

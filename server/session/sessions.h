@@ -58,7 +58,7 @@ class Sessions {
     distributed::PeerPolicy peers;    // the other engines, and where sessions may listen; by default none and nowhere
     distributed::OpenGate open_gate;  // listens there; null: without limits on connections
     std::shared_ptr<FrameTimes> frame_times;  // of all sessions; null: frames are not timed
-    std::shared_ptr<FairQueue> queue;         // divides the processors' time among principals; null: it is not divided
+    std::shared_ptr<FairQueues> queues;       // divide processors and GPUs among principals; null: they are not divided
     std::shared_ptr<Tracer> tracer;           // receives the sessions' spans; null: there are none
     bool is_isolated = false;                 // other principals are served by other processes
     std::shared_ptr<SessionStore> store;      // of sessions that are persistent; null: no session is

@@ -41,7 +41,8 @@ double CudaEvent::elapsed_ms(const Event& since) const {
 CudaStream::~CudaStream() { pool_->release(replayer_); }
 
 void CudaStream::check_not_capturing(std::string_view what) const {
-  check(!capturing_, "operation not permitted when stream is capturing: ", what);
+  // Sessions that share the stream have leases of their own.
+  check(!capturing_ && !runtime().is_capturing(handle()), "operation not permitted when stream is capturing: ", what);
 }
 
 void CudaStream::make_ready(std::string_view what) {

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import json
+import os
 
 import pytest
 
-from tests.conftest import IN_PROCESS
+from tests.conftest import IN_PROCESS, SIMULATED
 from tests.python.session.test_principals import Engine, engine, eventually, run, user  # noqa: F401 - a fixture
 from tests.python.session.test_quotas import clients  # noqa: F401 - a fixture
 
@@ -61,6 +62,22 @@ def test_waiting_sessions_are_shown(engine, clients):  # noqa: F811
     assert all(each("z.sum().item()") == 300 * 512.0**3 for each in sessions)
     eventually(lambda: all(each["state"] == "idle" for each in status(engine, root)["sessions"]))
     assert max(each["waited_seconds"] for each in status(engine, root)["sessions"]) > 0
+
+
+@pytest.mark.skipif(not SIMULATED, reason="the work lasts long enough on a simulated GPU only")
+def test_a_gpu_is_divided(engine, clients):  # noqa: F811
+    night = user(engine.file, "add", "night", "--priority", "batch")
+    alice = user(engine.file, "add", "alice")
+    root = user(engine.file, "add", "root", "--role", "operator")
+    engine.options = ("--threads", "8")  # nobody waits for a processor
+    engine.start(env={**os.environ, "TELETENSOR_CUDA_PLUGIN": SIMULATED})
+    heavy, small = clients(engine, night), clients(engine, alice)
+    assert small("x = torch.ones(3, device='cuda'); x.sum().item()") is None
+    heavy(START.replace("512, 512", "64, 64, device='cuda'"))
+    assert small("[(x + i).sum().item() for i in range(20)][-1]") == 60
+    of = {each["principal"]: each for each in status(engine, root)["sessions"]}
+    assert of["night"]["waited_seconds"] > 0  # for Alice's turns
+    assert heavy("z.sum().item()") == 300 * 64.0**3
 
 
 @pytest.mark.parametrize(

@@ -113,7 +113,7 @@ TEST_F(WindowsTest, RepeatedCallsAreReplacedAndKeepTheirBits) {
 
 TEST_F(WindowsTest, TheTimeOfThePassesIsCharged) {
   const auto share = std::make_shared<Share>("alice");
-  session_ = std::make_unique<Session>(Session::Options{.queue = std::make_shared<FairQueue>(1), .share = share});
+  session_ = std::make_unique<Session>(Session::Options{.queues = std::make_shared<FairQueues>(1), .share = share});
   session_->compile_windows(compiler_);
   v1::Frame frame;
   literal(&frame, 1, {kSize}, std::vector<float>(kSize, 0.5F));
