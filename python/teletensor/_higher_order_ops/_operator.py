@@ -39,8 +39,7 @@ class HigherOrderOperator:
         return self.function(*args)
 
 
-def set_recorder(function: Callable | None) -> Callable | None:
-    """Sets what records calls; returns the former one."""
+def set_recorder(function: Callable) -> None:
+    """Sets what receives calls, on all threads; it records those of threads that record."""
     global recorder
-    former, recorder = recorder, function
-    return former
+    recorder = function

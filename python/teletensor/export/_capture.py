@@ -166,7 +166,8 @@ def capture(
             made.input_specs.append(InputSpec(InputKind.USER_INPUT, ConstantArgument(node.name, leaf), None))
         constants.before = constants.before or node
     given_args, given_kwargs = pytree.tree_unflatten(given, spec)
-    former = set_recorder(record_operator)
+    recording.records_operators = True
+    set_recorder(record_operator)
     try:
         with _swapped(module, values, recording):
             calls = recorded_calls(module, preserved, lambda t: recording.own(t)._node, made.calls)
@@ -175,8 +176,6 @@ def capture(
             _check_attributes(module)
     except GradientsRequestedError as e:
         raise NotImplementedError(f"[export] gradients within forward: {e}") from e
-    finally:
-        set_recorder(former)
     recording.check_refused()
     leaves, made.out_spec = pytree.tree_flatten(result)
     leaves = [bool(v) if type(v) is Condition else v for v in leaves]

@@ -53,6 +53,7 @@ class Recording(TorchDispatchMode):
     ) -> None:  # fmt: skip
         super().__init__()
         self.graph, self.root = Graph(), nn.Module()
+        self.records_operators = outer is not None  # those of torch.ops.higher_order, instead of what their functions call
         self.fake, self.decompositions, self.log, self.outer = fake, decompositions or {}, log, outer
         self.fake_mode = outer.fake_mode if outer else FakeTensorMode(allow_non_fake_inputs=True)
         self.constants: dict[int, tuple[Tensor, RecordedTensor]] = {}  # by handle
@@ -201,7 +202,10 @@ class Recording(TorchDispatchMode):
     def own(self, tensor: Tensor) -> RecordedTensor:
         """The recorded tensor, in this recording, of any tensor."""
         if not isinstance(tensor, RecordedTensor):
-            return self.constant(tensor)
+            if self.outer is None or self.is_new(tensor):
+                return self.constant(tensor)
+            with self.unrecorded():
+                tensor = self.outer.own(tensor)  # becomes an operand
         if tensor._recording is self:
             return tensor
         if self.outer is None:

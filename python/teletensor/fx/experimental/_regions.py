@@ -184,12 +184,18 @@ def _map(outer: Recording, function: Callable, xs: list, additional: tuple) -> A
 _RECORDED = {"cond": _cond, "while_loop": _while_loop, "scan": _scan, "map_impl": _map}
 
 
+class ValuesError(BaseException):
+    """The function is to be recorded again, without values: it calls an operator of torch.ops.higher_order."""
+
+
 def record_operator(operator: HigherOrderOperator, args: tuple) -> Any:
-    """Records a call of an operator of torch.ops.higher_order; computes it if no recording is active."""
+    """Records a call of an operator of torch.ops.higher_order; computes it if no recording of such calls is active."""
     outer = active()
     rule = _RECORDED.get(operator.name())
-    if outer is None or rule is None:
+    if outer is None or rule is None or not outer.records_operators:
         return operator.function(*args)
+    if not outer.fake:
+        raise ValuesError
     return rule(outer, *args)
 
 

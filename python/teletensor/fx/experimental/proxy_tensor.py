@@ -9,12 +9,14 @@ from typing import Any, Callable
 
 from ... import nn
 from ..._C import Tensor
+from ..._higher_order_ops._operator import set_recorder
 from ...utils import _pytree as pytree
 from ..graph_module import GraphModule
 from ._composites import COMPOSITES
 from ._expanded import expanded_graph, nested_gradients_error
 from ._recorded import GradientsRequestedError, RecordedTensor
 from ._recording import DynamicSizesError, Recording, active, suspended
+from ._regions import ValuesError, record_operator
 from ._sizes import SizeLog
 from ._symbolic import remove_unused_items, set_arguments, symbolic_expansion, symbolic_graph
 from .symbolic_shapes import GuardOnDataDependentSymNode
@@ -70,6 +72,7 @@ def make_fx(
         raise NotImplementedError("[make_fx] expected the defaults of the private options and of record_stack_traces")
 
     def call(recording: Recording, given: tuple) -> Any:
+        recording.records_operators = True
         stack = module_stack(f, recording) if record_module_stack and isinstance(f, nn.Module) else contextlib.nullcontext()
         with stack, recording:
             return f(*given)
@@ -80,20 +83,27 @@ def make_fx(
 
         return symbolic_graph(recording, call, args, names, dynamic)
 
+    def once(args: tuple, names: list[str], table: dict, fake: bool) -> GraphModule:
+        recording = Recording(fake, table, keeps_mode_changes=pre_dispatch)
+        leaves, spec = pytree.tree_flatten(args)
+        made = [recording.placeholder(n, x) if isinstance(x, Tensor) else recording.number(n, x) for n, x in zip(names, leaves)]
+        result = call(recording, pytree.tree_unflatten(made, spec))
+        if fake:
+            recording.check_refused()
+        return finished(recording, result, args)
+
     def record(*args: Any) -> GraphModule:
+        set_recorder(record_operator)
         names = [f"{name}_1" for name in _input_names(f, args)]
         table = {**({} if pre_dispatch else COMPOSITES), **_by_overload(decomposition_table)}
         try:
             if tracing_mode == "symbolic":
                 return symbolic(args, names, table, True)
-            recording = Recording(tracing_mode == "fake", table, keeps_mode_changes=pre_dispatch)
-            leaves, spec = pytree.tree_flatten(args)
-            made = [recording.placeholder(n, x) if isinstance(x, Tensor) else recording.number(n, x) for n, x in zip(names, leaves)]
             try:
-                result = call(recording, pytree.tree_unflatten(made, spec))
-                if tracing_mode != "real":
-                    recording.check_refused()
-                return finished(recording, result, args)
+                try:
+                    return once(args, names, table, tracing_mode == "fake")
+                except ValuesError:  # branches are recorded without values
+                    return once(args, names, table, True)
             except (GuardOnDataDependentSymNode, DynamicSizesError):
                 if tracing_mode == "real":
                     raise
