@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import io
+
 import pytest
 
 VALUES = ([1.0, 2.0, 3.0], [-1.0, -2.0, -3.0], [0.5, 0.5, 0.1])
@@ -40,6 +42,23 @@ def functions(torch):
     def mapped(x):
         return map_rows(lambda row, w: row * w, x.expand(4, 3), outside)
 
+    def creates(x):
+        def sums(x):
+            y = torch.tensor([1.0, 2.0, 3.0])
+            y += x
+            return y * x
+
+        return torch.cond(x.sum() > 0, sums, lambda x: torch.cond(x[0] < -1, lambda y: y * torch.tensor(3.0), lambda y: y, (x,)), (x,))
+
+    def loop_creates(x):
+        def body(i, y):
+            k = torch.tensor([1.0, 1.0, 1.0])
+            k *= 2  # each time from 1
+            k += y
+            return i + 1, k
+
+        return while_loop(lambda i, y: i < torch.tensor(3), body, (torch.tensor(0), x))[1]
+
     constant = ["_tensor_constant0"]
     return {
         "cond": (cond, ["sum", "gt", *BRANCHES, "cond", "getitem"]),
@@ -48,6 +67,8 @@ def functions(torch):
         "trees": (trees, ["sum", "gt", *BRANCHES, "cond", "getitem"]),
         "loop": (loop, ["zeros", *LOOPS, "while_loop", "getitem"]),
         "scanned": (scanned, None),
+        "creates": (creates, None),
+        "loop_creates": (loop_creates, None),
         "mapped": (mapped, ["expand", *constant, "select", "body_graph_0", "map_impl", "getitem"]),
     }
 
@@ -58,7 +79,9 @@ def name_of(node) -> str:
 
 
 @pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
-@pytest.mark.parametrize("name", ["cond", "captures", "nested", "trees", "loop", "scanned", "mapped"])
+@pytest.mark.parametrize(
+    "name", ["cond", "captures", "nested", "trees", "loop", "scanned", "mapped", "creates", "loop_creates"]
+)
 def test_graphs_serve_other_values(torch, name, mode):
     from teletensor.fx.experimental.proxy_tensor import make_fx
 
@@ -71,14 +94,28 @@ def test_graphs_serve_other_values(torch, name, mode):
         assert [name_of(n) for n in module.graph.nodes if n.op not in ("placeholder", "output")] == expected
 
 
-def test_tensors_that_a_branch_creates_from_numbers_raise(torch):
+@pytest.mark.parametrize("name", ["captures", "nested", "loop", "scanned", "mapped", "creates", "loop_creates"])
+def test_exported_programs_serve_other_values(torch, name):
+    function, _ = functions(torch)[name]
+    module = torch.nn.Module()
+    module.forward = lambda x: function(x)
+    program = torch.export.export(module, (torch.tensor(VALUES[0]),))
+    stored = io.BytesIO()
+    torch.export.save(program, stored)
+    stored.seek(0)
+    for found in (program.module(), torch.export.load(stored).module()):
+        for values in VALUES:
+            x = torch.tensor(values)
+            assert torch.equal(found(x), function(x))
+
+
+def test_conditions_of_loops_return_one_tensor(torch):
+    """PyTorch refuses to execute others."""
     from teletensor.fx.experimental.proxy_tensor import make_fx
 
-    def function(x):
-        return torch.cond(x.sum() > 0, lambda x: x * torch.tensor([1.0, 2.0, 3.0]), lambda x: x, (x,))
-
-    with pytest.raises(NotImplementedError, match="pass it as an operand"):
-        make_fx(function)(torch.tensor(VALUES[0]))
+    module = make_fx(functions(torch)["loop"][0])(torch.tensor(VALUES[0]))
+    (output,) = (n for n in module.while_loop_cond_graph_0.graph.nodes if n.op == "output")
+    assert isinstance(output.args[0], torch.fx.Node)
 
 
 def test_errors_that_a_branch_catches_raise(torch):

@@ -58,6 +58,7 @@ class Recording(TorchDispatchMode):
         self.fake_mode = outer.fake_mode if outer else FakeTensorMode(allow_non_fake_inputs=True)
         self.constants: dict[int, tuple[Tensor, RecordedTensor]] = {}  # by handle
         self.captured: dict[int, tuple[RecordedTensor, RecordedTensor]] = {}  # tensors of outer recordings, and ours
+        self.copies: dict[int, tuple[Tensor, RecordedTensor]] = {}  # of tensors that a part creates from numbers, by handle
         self.on_constant: Callable[[Tensor], Node] | None = None
         self.lifts_constants = False  # whether on_constant also receives tensors that the function creates from numbers
         self.unbacked = log.unbacked if log is not None else None
@@ -199,13 +200,10 @@ class Recording(TorchDispatchMode):
         """Whether the tensor was created while the function was running."""
         return tensor._handle > self._first_new
 
-    def own(self, tensor: Tensor) -> RecordedTensor:
-        """The recorded tensor, in this recording, of any tensor."""
+    def own(self, tensor: Tensor, fresh: bool | None = None) -> RecordedTensor:
+        """The recorded tensor, in this recording, of any tensor. See constant() for `fresh`."""
         if not isinstance(tensor, RecordedTensor):
-            if self.outer is None or self.is_new(tensor):
-                return self.constant(tensor)
-            with self.unrecorded():
-                tensor = self.outer.own(tensor)  # becomes an operand
+            return self.constant(tensor, fresh) if self.outer is None else self._operand(tensor, fresh)
         if tensor._recording is self:
             return tensor
         if self.outer is None:
@@ -217,6 +215,18 @@ class Recording(TorchDispatchMode):
                 made = self.placeholder(tensor._node.name, tensor)
             found = self.captured[id(tensor)] = (tensor, made)
         return found[1]
+
+    def _operand(self, tensor: Tensor, fresh: bool | None) -> RecordedTensor:
+        """The recorded tensor of one that the function of an operator uses: an operand."""
+        assert self.outer is not None
+        fresh = self.is_new(tensor) if fresh is None else fresh
+        if tensor._handle not in self.copies:
+            with self.unrecorded():
+                operand = self.own(self.outer.own(tensor, False))
+            if not fresh:
+                return operand
+            self.copies[tensor._handle] = (tensor, self.lifted(operand))
+        return self.copies[tensor._handle][1]
 
     # ---- Nodes
 

@@ -45,8 +45,6 @@ class _Part:
             for tensor in captured:
                 recording.own(tensor)
         graph = recording.graph
-        if recording.constants:
-            raise NotImplementedError(f"[{self.name}] a tensor of the module's own in a function: pass it as an operand")
         places = [n for n in graph.nodes if n.op == "placeholder" and n not in {m._node for _, m in recording.captured.values()}]
         wanted = places + [recording.captured[id(t)][1]._node for t in captured]
         last = None
@@ -54,7 +52,8 @@ class _Part:
             if last is not None:
                 last.append(node)
             last = node
-        graph.output(tuple(t._node for t in self.results))
+        results = tuple(t._node for t in self.results)
+        graph.output(results[0] if self.name == "while_loop_cond_graph" and len(results) == 1 else results)
         return GraphModule(recording.root, graph)
 
 
