@@ -71,10 +71,6 @@ def _own_in_outer(outer: Recording, operands: list[Any]) -> list[Any]:
 def _record(outer: Recording, operator: HigherOrderOperator, before: list, functions: list, operands: list, call: Callable) -> Any:
     """Adds a node `operator(*before, graphs, *rest)` and returns the results of `call`, computed without a graph."""
     operands = _own_in_outer(outer, operands)
-    for function, *_ in functions:
-        with outer.unrecorded():
-            for leaf in _closure_tensors(function):
-                outer.own(leaf)
     parts = [_Part(outer, function, inputs, name) for function, inputs, name in functions]
     captured: dict[int, RecordedTensor] = {}
     for part in parts:
@@ -88,18 +84,6 @@ def _record(outer: Recording, operator: HigherOrderOperator, before: list, funct
     with outer.unrecorded():
         node = outer.add(operator, *call(nodes, [outer.argument(v) for v in before], [outer.own(t)._node for t in captured.values()]))
         return parts, node
-
-
-def _closure_tensors(function: Callable) -> list[Tensor]:
-    found = []
-    for cell in getattr(function, "__closure__", None) or ():
-        try:
-            value = cell.cell_contents
-        except ValueError:
-            continue
-        if isinstance(value, Tensor):
-            found.append(value)
-    return found
 
 
 def _metadata(part: _Part) -> list[tuple]:
