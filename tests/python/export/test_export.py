@@ -283,10 +283,17 @@ def test_branches_that_catch_the_error_of_a_read_value(torch):
             except Exception:  # noqa: BLE001 - as a user may write
                 return x + 1
 
+        def catches_outside(x, read=read):
+            try:
+                return torch.cond(x.sum() > 0, read, lambda x: x - 1, (x,))
+            except Exception:  # noqa: BLE001
+                return x + 1
+
         module = torch.nn.Module()
-        module.forward = lambda x, catches=catches: torch.cond(x.sum() > 0, catches, lambda x: x - 1, (x,))
-        with pytest.raises(RuntimeError, match="data-dependent|depend on values"):
-            torch.export.export(module, (torch.ones(3),))
+        for function in (lambda x, catches=catches: torch.cond(x.sum() > 0, catches, lambda x: x - 1, (x,)), catches_outside):
+            module.forward = function
+            with pytest.raises(RuntimeError, match="data-dependent|depend on values"):
+                torch.export.export(module, (torch.ones(3),))
 
 
 def test_branches_add_nothing_to_the_graph(torch):

@@ -90,7 +90,7 @@ class Recording(TorchDispatchMode):
     def failed(self, error: Exception) -> Exception:
         """Notes the error of code that reads a value; returns it."""
         self.refused = error
-        return error
+        return error if self.outer is None else self.outer.failed(error)
 
     def check_refused(self) -> None:
         """Raises the error of code that read a value, if the function has caught it."""
