@@ -43,7 +43,7 @@ std::vector<C> numbers() {
                      C(-3),
                      inf,
                      -inf,
-                     std::nan(""),
+                     std::numeric_limits<C>::quiet_NaN(),
                      least,
                      -least,
                      std::numeric_limits<C>::max(),
