@@ -11,9 +11,9 @@
 // have ended or do something else, and their streams have executed everything. The share is charged for the time in
 // which others waited.
 //
-// A turn ends even if its work does not, after kLongestWait: the work may wait for that of another session that has no
-// turn, such as in a collective. Then the GPU executes work of both, and until the late work is done, the time is
-// charged to its share.
+// A turn ends even if its work does not, after kLongestWait, or a second if that work is behind other late work: it may
+// wait for the work of another session that has no turn, such as in a collective. Then the GPU executes work of both,
+// and until the late work is done, the time is charged to its share.
 //
 // Not divided are copies between host and device, work of NCCL, and a graph or kernel that has been launched.
 #pragma once
@@ -130,7 +130,7 @@ class DeviceTurn {
   // Returns for how long it has launched nothing. Sets whether the stream has executed everything and no launch is
   // expected.
   Clock::duration idle_time(Clock::time_point now, bool* is_over);
-  // The end of what has been launched; null if the device is lost.
+  // Records an event after the launched work. Returns null if the device is lost.
   std::unique_ptr<Event> record();
 
   DeviceQueue& queue_;

@@ -29,8 +29,8 @@ using Clock = FairQueue::Clock;
 // Of threads that wait for a processor for a smaller part of the time, the processors are free.
 constexpr double kCalm = 0.3;
 
-// A GPU that executes the kernels of all streams in the order of their launch. A kernel takes the time that it is given
-// with, whoever waits for it.
+// A GPU that executes the kernels of all streams in the order of their launch. Each kernel takes a given time,
+// whether or not a thread waits for it.
 class Gpu {
  public:
   // Returns when the kernel will have been executed.
@@ -284,21 +284,21 @@ TEST(DeviceQueueTest, SessionsOfAShareHaveTheTurnTogether) {
 }
 
 // Work beyond the longest wait is charged to its owner.
-TEST(DeviceQueueTest, LongKernelsTakeNoMoreThanTheirShare) {
+TEST(DeviceQueueTest, LongKernelsTakeTheirShare) {
   expect_division(
       [] {
         return divide({1, 1}, {milliseconds(130), milliseconds(1)}, /*leaves=*/false);
       },
-      [](const Division& found) { return found.shares[1] > 0.15; });
+      [](const Division& found) { return found.shares[1] > 0.2 && found.shares[1] < 0.7; });
 }
 
 // As before the capture of a graph.
-TEST(DeviceQueueTest, LeavingTakesNoMoreThanTheShare) {
+TEST(DeviceQueueTest, SessionsThatLeaveTakeTheirShare) {
   expect_division(
       [] {
         return divide({1, 1}, {milliseconds(10), milliseconds(1)}, /*leaves=*/true);
       },
-      [](const Division& found) { return found.shares[1] > 0.25; });
+      [](const Division& found) { return found.shares[1] > 0.25 && found.shares[1] < 0.75; });
 }
 
 TEST(DeviceQueueTest, InteractiveSharesPrecedeBatchShares) {

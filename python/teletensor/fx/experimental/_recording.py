@@ -53,7 +53,7 @@ class Recording(TorchDispatchMode):
     ) -> None:  # fmt: skip
         super().__init__()
         self.graph, self.root = Graph(), nn.Module()
-        self.records_operators = outer is not None  # those of torch.ops.higher_order, instead of what their functions call
+        self.records_operators = outer is not None  # calls of torch.ops.higher_order become nodes with graphs
         self.fake, self.decompositions, self.log, self.outer = fake, decompositions or {}, log, outer
         self.fake_mode = outer.fake_mode if outer else FakeTensorMode(allow_non_fake_inputs=True)
         self.constants: dict[int, tuple[Tensor, RecordedTensor]] = {}  # by handle
