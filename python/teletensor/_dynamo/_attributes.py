@@ -521,7 +521,11 @@ class Attributes:
         if isinstance(obj, types.ModuleType):
             return self.attribute_of_module(value, name)
         if isinstance(obj, (ops._Namespace, OpOverloadPacket)):
-            return self.wrap(getattr(obj, name), (value.source or constant(obj)).attribute(name))
+            try:
+                found = getattr(obj, name)
+            except AttributeError:  # an operator may be registered before the next call
+                raise Break(f"{obj!r} has no operator or overload {name}") from None
+            return self.wrap(found, (value.source or constant(obj)).attribute(name))
         if isinstance(obj, enum.Enum) and name in ("name", "value"):
             found = obj.name if name == "name" else obj.value
             if type(found) not in EQUAL_TYPES:

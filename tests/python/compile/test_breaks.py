@@ -82,6 +82,23 @@ def test_fullgraph_raises_with_the_users_line():
     assert torch.compile(lambda x: x + 1, fullgraph=True)(X)[0] == 2
 
 
+def test_operators_that_do_not_exist_yet():
+    def f(x):
+        try:
+            return torch.ops.missing_here.one(x)
+        except AttributeError:
+            return x * 2
+
+    counters.clear()
+    compiled = torch.compile(f)
+    assert compiled(torch.ones(2)).tolist() == [2, 2]
+    assert not counters["internal"]
+    library = torch.library.Library("missing_here", "DEF")
+    library.define("one(Tensor x) -> Tensor")
+    library.impl("one", lambda x: x + 10, "CompositeImplicitAutograd")
+    assert compiled(torch.ones(2)).tolist() == [11, 11]
+
+
 def test_explain():
     def f(x):
         x = x + 1
