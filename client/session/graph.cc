@@ -29,11 +29,6 @@ DeferredDeleter& deferred_deleter() {
   return deleter;
 }
 
-uint64_t next_sequence() {
-  static std::atomic<uint64_t> sequence{0};
-  return sequence.fetch_add(1, std::memory_order_relaxed) + 1;
-}
-
 Tensor handle_of(const TensorMeta* t) { return Tensor(const_cast<Handle*>(static_cast<const Handle*>(t))); }
 
 uint64_t sequence_of_base(const Handle& base) { return base.node ? base.node->sequence() : 0; }
@@ -112,6 +107,11 @@ void rebase(const Op& op, const Tensor& target, const Ref<GraphNode>& node, uint
 }
 
 }  // namespace
+
+uint64_t next_sequence() {
+  static std::atomic<uint64_t> sequence{0};
+  return sequence.fetch_add(1, std::memory_order_relaxed) + 1;
+}
 
 GraphNode::GraphNode(const Op* op, Handle* leaf)
     : op_(op), leaf_(leaf), is_leaf_(leaf != nullptr), sequence_(leaf ? 0 : next_sequence()) {}

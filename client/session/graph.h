@@ -96,6 +96,9 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
   std::unique_ptr<GraphExtras> extras_;
 };
 
+// Returns the next number of GraphNode::sequence(), and counts it as used. Nodes of all threads share the numbers.
+uint64_t next_sequence();
+
 // Records a call and its results. `into` means that the results are existing tensors, which the call wrote to.
 // Session::call() calls this function if gradients are enabled. Returns the call's node, or null.
 Ref<GraphNode> record(const Op& op, Args args, absl::Span<const Tensor> results, bool into);

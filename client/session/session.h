@@ -38,6 +38,8 @@ struct CallOptions {
   DType default_float = default_dtype();
   // Where tensors are saved for backward; null: in the engine, which shares their storages.
   const std::shared_ptr<SavedTensorHooks>* saved = nullptr;
+  // Receives the arguments that require grad, in the order of their use, also repeatedly; null: they are not noted.
+  std::vector<Tensor>* used = nullptr;
 };
 
 // A tensor's metadata and bytes.

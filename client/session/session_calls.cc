@@ -75,6 +75,14 @@ static void keep_tensors(Args args, Tensors* kept) {
   }
 }
 
+static void note_used(Args args, std::vector<Tensor>* used) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [&](const Handle* tensor) {
+      if (tensor->requires_grad) used->push_back(Tensor(const_cast<Handle*>(tensor)));
+    });
+  }
+}
+
 // Names the results, or lists the tensors that receive them.
 static void encode_results(Link::Appending& appending, absl::Span<const Tensor> into, Tensors& results,
                            v1::Instruction* instruction) {
@@ -108,6 +116,8 @@ void Session::Impl::write_call(Link::Appending& appending, Session* self, const 
 void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
                           Tensors* kept, SavedCall* saved) {
   check_tensors(self, op, args, options.into);
+  if (options.used != nullptr) [[unlikely]]
+    note_used(args, options.used);
   if (options.default_float != kDefaultFloat) [[unlikely]]
     require_default_dtypes(op);
   std::optional<Clock::time_point> blocked;

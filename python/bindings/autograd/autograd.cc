@@ -1,9 +1,13 @@
 #include "python/bindings/autograd/autograd.h"
 
 #include <memory>
+#include <utility>
 #include <vector>
 
+#include "absl/cleanup/cleanup.h"
+#include "absl/container/flat_hash_set.h"
 #include "client/autograd/backward.h"
+#include "client/session/graph.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/autograd/gradients.h"
 #include "python/bindings/autograd/graph_nodes.h"
@@ -42,6 +46,25 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
   check(!from.empty(), "grad requires non-empty outputs.");
   return to_python(client::grad(from, gradients_of(gradients, from.size()), handles_of(inputs, "an input"),
                                 retain_graph, create_graph, allow_unused, site_of(from[0])));
+}
+
+// Calls a function. Returns its result, and the tensors that require grad that its operators used in this thread, each
+// once, in the order of their first use, without those that it has recorded itself.
+py::tuple call_noting_tensors(const py::function& function, const py::args& args) {
+  Mode& mode = Mode::current();
+  std::vector<client::Tensor> used;
+  std::vector<client::Tensor>* const outer = std::exchange(mode.used, &used);
+  const absl::Cleanup restore = [&mode, outer] { mode.used = outer; };
+  const uint64_t start = client::next_sequence();
+  py::object result = function(*args);
+  Handles found;
+  absl::flat_hash_set<const client::Handle*> known;
+  for (client::Tensor& tensor : used) {
+    if (tensor->node && tensor->node->sequence() > start) continue;
+    if (known.insert(tensor.get()).second) found.push_back(std::move(tensor));
+  }
+  if (outer != nullptr) outer->insert(outer->end(), found.begin(), found.end());
+  return py::make_tuple(std::move(result), to_python(found));
 }
 
 py::list reached_leaves(py::handle roots) { return to_python(client::reached_leaves(handles_of(roots, "a root"))); }
@@ -133,6 +156,7 @@ void bind_autograd(py::module_& m) {
     const auto last = std::move(hooks.back());  // destroyed after the entry: its destructor may call Python
     hooks.pop_back();
   });
+  m.def("call_noting_tensors", &call_noting_tensors);
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def(
       "custom_function",

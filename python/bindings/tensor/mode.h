@@ -17,6 +17,7 @@ struct Mode {
   bool grad = true;
   bool inference = false;
   std::vector<std::shared_ptr<client::SavedTensorHooks>> saved_hooks;  // the last one applies
+  std::vector<client::Tensor>* used = nullptr;                         // CallOptions::used of this thread's calls
   static Mode& current();                                              // returns the Mode of the calling thread
 };
 
@@ -47,7 +48,8 @@ inline client::CallOptions call_options(client::Session& session) {
   client::CallOptions options{.grad = mode.grad,
                               .inference = mode.inference,
                               .site = current_site(session),
-                              .autocast = client::autocast_settings().state()};
+                              .autocast = client::autocast_settings().state(),
+                              .used = mode.used};
   if (!mode.saved_hooks.empty()) [[unlikely]]
     options.saved = &mode.saved_hooks.back();
   return options;

@@ -8,13 +8,18 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from .. import _C, _active_profile
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
 from ._saved_tensors import PackedTensor, pack_current
+
+
+def _key(tensor: Tensor) -> int:
+    """What identifies a tensor while forward runs: a wrapper has no handle."""
+    return tensor._handle or id(tensor)
 
 
 class FunctionCtx:
@@ -29,6 +34,7 @@ class FunctionCtx:
         self._dirty: set[int] = set()
         self._materialize = True
         self.needs_input_grad: tuple[bool, ...] = ()
+        self._captured: list[Tensor] = []  # further inputs, whose gradients follow those of the arguments
 
     def save_for_backward(self, *tensors) -> None:
         """Saves inputs or outputs for backward."""
@@ -75,11 +81,11 @@ class FunctionCtx:
 
     def mark_non_differentiable(self, *tensors) -> None:
         """Marks outputs that get no gradient."""
-        self._constant.update(t._handle for t in tensors)
+        self._constant.update(map(_key, tensors))
 
     def mark_dirty(self, *tensors) -> None:
         """Marks inputs that forward changed in place."""
-        self._dirty.update(t._handle for t in tensors)
+        self._dirty.update(map(_key, tensors))
 
     def set_materialize_grads(self, value: bool) -> None:
         """Whether backward receives zeros, which is the default, or None for outputs that received no gradient.
@@ -111,14 +117,22 @@ class Function:
         for argument in args:
             if hasattr(argument, "apply_function"):
                 return argument.apply_function(cls, args)
+        depth = _C._len_torch_dispatch_stack()
+        if depth and hasattr(mode := _C._get_dispatch_stack_at(depth - 1), "apply_function"):
+            return mode.apply_function(cls, args)
         return cls._applied(args)[0]
 
     @classmethod
-    def _applied(cls, args: tuple) -> tuple[Any, FunctionCtx]:
-        """Runs forward and records the operation. Returns the result and the state that forward saved."""
+    def _applied(
+        cls, args: tuple, without_gradients: Callable = no_grad, record: Callable = _C.custom_function
+    ) -> tuple[Any, FunctionCtx]:
+        """Runs forward and records the operation. Returns the result and the state that forward saved.
+
+        `without_gradients` makes the context of forward; `record` records the operation.
+        """
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
-        with no_grad():
+        with without_gradients():
             if _active_profile.active is None:
                 result = cls._run_forward(ctx, args)
             else:
@@ -127,9 +141,10 @@ class Function:
         for output in result if isinstance(result, (tuple, list)) else (result,):
             cls._drop_history(ctx, output, args)
         ctx._finish_forward()
-        if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
+        if not (_C.is_grad_enabled() and (any(ctx.needs_input_grad) or ctx._captured)):
             return result, ctx
-        if any(isinstance(a, Tensor) and a._handle in ctx._dirty and a.requires_grad and a.is_leaf for a in args):
+        args = (*args, *ctx._captured)
+        if any(isinstance(a, Tensor) and _key(a) in ctx._dirty and a.requires_grad and a.is_leaf for a in args):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         many = isinstance(result, (tuple, list))
         outputs = [cls._detach_if_input(ctx, r, args) for r in (result if many else [result])]
@@ -141,9 +156,7 @@ class Function:
             }  # fmt: skip
             inputs = [a for a in args if isinstance(a, Tensor)]
             backward = functools.partial(cls._run_backward, ctx, args, len(outputs), indices, constants)
-            _C.custom_function(
-                inputs, [outputs[i] for i in indices], backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize
-            )
+            record(inputs, [outputs[i] for i in indices], backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize)
         return tuple(outputs) if many else outputs[0], ctx
 
     @classmethod
@@ -156,7 +169,7 @@ class Function:
 
     @staticmethod
     def _is_differentiable(ctx: FunctionCtx, output) -> bool:
-        return isinstance(output, Tensor) and (output.is_floating_point() or output.is_complex()) and output._handle not in ctx._constant
+        return isinstance(output, Tensor) and (output.is_floating_point() or output.is_complex()) and _key(output) not in ctx._constant
 
     @staticmethod
     def _drop_history(ctx: FunctionCtx, output, args) -> None:
@@ -166,16 +179,16 @@ class Function:
         """
         if not isinstance(output, Tensor) or not output.requires_grad or any(output is a for a in args):
             return
-        is_constant = output._handle in ctx._constant
+        is_constant = _key(output) in ctx._constant
         if not is_constant or output._base is None:
             _C.detach_in_place(output)
         if is_constant:
-            ctx._constant.add(output._handle)  # a detached tensor has another one
+            ctx._constant.add(_key(output))  # a detached tensor has another one
 
     @staticmethod
     def _detach_if_input(ctx: FunctionCtx, value, args):
         """Detaches an input that is returned unchanged, unless it was marked dirty."""
-        if isinstance(value, Tensor) and any(value is a for a in args) and value._handle not in ctx._dirty:
+        if isinstance(value, Tensor) and any(value is a for a in args) and _key(value) not in ctx._dirty:
             return value.detach()
         return value
 

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 from .. import _C
 from .._C import Tensor
@@ -15,7 +16,21 @@ from ._passes import run_pass
 # Called after each backward pass that accumulates gradients was issued, without arguments. Not after a pass that a function
 # of another pass starts, such as activation checkpointing: the outer pass has more gradients to come.
 after_backward: list[Callable[[], None]] = []
-_passes = threading.local()  # depth: the number of passes in progress in this thread
+_passes = threading.local()  # depth: the number of passes in progress in this thread; selects: see selects_tensors()
+
+
+def selects_tensors() -> bool:
+    """Whether this thread's innermost pass computes gradients of given tensors, not of all leaves."""
+    return getattr(_passes, "selects", False)
+
+
+@contextlib.contextmanager
+def _selecting(selects: bool) -> Iterator[None]:
+    before, _passes.selects = selects_tensors(), selects
+    try:
+        yield
+    finally:
+        _passes.selects = before
 
 
 def _sequence(value) -> list:
@@ -72,7 +87,7 @@ def backward(
     given = _gradients(grad_tensors, len(roots))
     _passes.depth = depth = getattr(_passes, "depth", 0) + 1
     try:
-        with SparsePass(True) as sparse:
+        with _selecting(inputs is not None), SparsePass(True) as sparse:
 
             def accumulated(*args) -> None:
                 run(*args)
@@ -121,7 +136,7 @@ def grad(
     if is_grads_batched:
         return _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize_grads)
     run = getattr(_wrapper([*roots, *targets, *given]), "run_grad", _C.grad)
-    with SparsePass(False) as sparse:
+    with _selecting(True), SparsePass(False) as sparse:
         gradients = run_pass(run, roots, given, targets, retain, create_graph, True)
     if sparse.found:
         sparse.call_hooks()

@@ -3,18 +3,20 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Sequence
 from typing import Callable
 
 from .. import _C
 from .._C import Tensor
 from .._functions import tensor
-from .._grad_mode import enable_grad, no_grad
+from .._grad_mode import enable_grad, is_grad_enabled, no_grad
 from .._layouts import require_strided
 from .._options import check_flags
 from .._random import get_rng_state, set_rng_state
 from ..amp.autocast_mode import restored
-from ..autograd import Function
+from ..autograd import Function, grad
 from ..autograd import backward as run_backward
+from ..autograd.gradients import selects_tensors
 from ._checkpoint_names import (  # noqa: F401 - PyTorch defines them here
     SAC_IGNORED_OPS,
     CheckpointError,
@@ -59,37 +61,139 @@ def set_device_states(devices, states, *, device_type=None) -> None:
     """Has no effect: a session has one generator for all devices."""
 
 
-class CheckpointFunction(Function):
-    """Runs a function without recording its graph, and runs it again with recording in backward."""
+def _save(ctx, args: tuple) -> None:
+    ctx.save_for_backward(*(a for a in args if isinstance(a, Tensor)))
+    ctx.arguments = [Tensor if isinstance(a, Tensor) else a for a in args]
 
-    @staticmethod
-    def forward(ctx, run_function: Callable, preserve_rng_state: bool, *args):
-        check_backward_validity(args)
-        ctx.run_function = run_function
-        ctx.state = get_rng_state() if preserve_rng_state else None
-        ctx.inputs = args
-        ctx.autocast = restored()
-        with no_grad():
-            return run_function(*args)
 
-    @staticmethod
-    def backward(ctx, *grads):
-        inputs = detach_variable(ctx.inputs)
-        now = get_rng_state() if ctx.state is not None else None
-        if ctx.state is not None:
-            set_rng_state(ctx.state)
+def _saved(ctx) -> tuple:
+    """The arguments that were saved. Raises RuntimeError if a tensor was changed in place since."""
+    tensors = iter(ctx.saved_tensors)
+    return tuple(next(tensors) if a is Tensor else a for a in ctx.arguments)
+
+
+def _differentiated(results: Sequence, inputs: Sequence, grads: Sequence, create_graph: bool = False) -> list[Tensor | None]:
+    """The gradient of the results with respect to each input; None if it requires no grad or is not used."""
+    pairs = [(r, g) for r, g in zip(results, grads) if isinstance(r, Tensor) and r.requires_grad and g is not None]
+    wanted = [t for t in inputs if isinstance(t, Tensor) and t.requires_grad]
+    if not pairs or not wanted:
+        return [None] * len(inputs)
+    found = iter(grad([r for r, _ in pairs], wanted, [g for _, g in pairs], create_graph=create_graph, allow_unused=True))
+    return [next(found) if isinstance(t, Tensor) and t.requires_grad else None for t in inputs]
+
+
+class _Run:
+    """A checkpointed function with the random numbers and the autocast of its first run."""
+
+    def __init__(self, function: Callable, preserve_rng_state: bool) -> None:
+        self.function, self.autocast = function, restored()
+        self.state = get_rng_state() if preserve_rng_state else None
+
+    def again(self, args: tuple) -> tuple[tuple, list[Tensor]]:
+        """The results, recorded, and the tensors that require grad and were used."""
+        now = get_rng_state() if self.state is not None else None
+        if self.state is not None:
+            set_rng_state(self.state)
         try:
-            with enable_grad(), ctx.autocast:
-                outputs = ctx.run_function(*inputs)
+            with enable_grad(), self.autocast:
+                outputs, used = _C.call_noting_tensors(self.function, *args)
         finally:
             if now is not None:
                 set_rng_state(now)
-        outputs = outputs if isinstance(outputs, tuple) else (outputs,)
+        return outputs if isinstance(outputs, tuple) else (outputs,), used
+
+    def of_inputs(self, inputs: tuple, count: int) -> tuple:
+        """The results for the first inputs, which are the arguments. The others are the tensors that the first run has used."""
+        outputs, used = self.again(inputs[:count])
+        known = {t._handle for t in inputs if isinstance(t, Tensor)}
+        seen = {t._handle for t in used}
+        unknown = sum(h not in known for h in seen)  # as many as were missed if the function creates tensors and differentiates
+        if unknown > sum(t._handle not in seen for t in inputs[count:]):
+            raise RuntimeError(
+                "[checkpoint] the function uses tensors that it has not used in its first run; autograd.grad(), backward(inputs=) and "
+                "create_graph=True need the same ones"
+            )
+        return outputs
+
+
+class CheckpointFunction(Function):
+    """Runs a function without recording its graph, and runs it again with recording in backward.
+
+    A pass that accumulates the gradients of all leaves runs backward through the new graph, with the hooks of its tensors. One
+    that selects tensors computes the gradients of the arguments, and of the leaves that the function has used.
+    """
+
+    _connects = False  # whether results require grad though no argument does
+
+    @staticmethod
+    def _inline(run_function: Callable, _preserve_rng_state: bool, *args):
+        """The call while operators are recorded as nodes of a graph: nothing is saved."""
+        return run_function(*args)
+
+    @classmethod
+    def _run_forward(cls, ctx, args: tuple):
+        ctx.connects = cls._connects
+        return super()._run_forward(ctx, args)
+
+    @staticmethod
+    def forward(ctx, run_function: Callable, preserve_rng_state: bool, *args):
+        if not ctx.connects:
+            check_backward_validity(args)
+        ctx.run = _Run(run_function, preserve_rng_state)
+        _save(ctx, args)
+        with no_grad():
+            result, used = _C.call_noting_tensors(run_function, *args)
+        if ctx.connects or any(ctx.needs_input_grad):
+            given = {a._handle for a in args if isinstance(a, Tensor)}
+            ctx._captured = [t for t in used if t._handle not in given]
+        if ctx.connects and not ctx._captured and not any(ctx.needs_input_grad):
+            ctx._captured = [tensor(0.0, requires_grad=True)]  # functions may use parameters in backward only, as those of FSDP do
+        return result
+
+    @staticmethod
+    def backward(ctx, *grads):
+        args, captured = _saved(ctx), ctx._captured
+        if is_grad_enabled() or selects_tensors():
+            if not all(t.is_leaf for t in captured):
+                raise RuntimeError(
+                    "[checkpoint] the function uses a tensor with a history that is not one of its arguments; autograd.grad(), "
+                    "backward(inputs=) and create_graph=True need it as an argument"
+                )
+            return None, None, *_Gradients.apply(ctx.run, len(args), len(captured), *args, *captured, *grads)
+        inputs = detach_variable(args)
+        outputs, _ = ctx.run.again(inputs)
         pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
-        if not pairs:
+        if pairs:
+            run_backward([o for o, _ in pairs], [g for _, g in pairs])
+        elif not ctx.connects:
             raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
-        run_backward([o for o, _ in pairs], [g for _, g in pairs])
-        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs))
+        return (None, None, *(x.grad if isinstance(x, Tensor) else None for x in inputs), *(None for _ in captured))
+
+
+class _ConnectingCheckpoint(CheckpointFunction):
+    _connects = True
+
+
+class _Gradients(Function):
+    """The gradients of a checkpointed function with respect to its arguments and the leaves that it uses."""
+
+    @staticmethod
+    def forward(ctx, run: _Run, count: int, captured: int, *args):
+        ctx.run, ctx.counts = run, (count, count + captured)
+        _save(ctx, args)
+        inputs = (*detach_variable(args[:count]), *args[count : count + captured])
+        return tuple(_differentiated(run.of_inputs(inputs, count), inputs, args[count + captured :]))
+
+    @staticmethod
+    def backward(ctx, *grads):
+        if is_grad_enabled():
+            raise NotImplementedError("[checkpoint] third derivatives of a checkpointed function")
+        count, end = ctx.counts
+        args = _saved(ctx)
+        inputs, given = (*detach_variable(args[:count]), *args[count:end]), detach_variable(args[end:])
+        with enable_grad():
+            first = _differentiated(ctx.run.of_inputs(inputs, count), inputs, given, create_graph=True)
+        return None, None, None, *_differentiated(first, (*inputs, *given), grads)
 
 
 def _in_contexts(function: Callable, first, again) -> Callable:
@@ -138,11 +242,8 @@ def checkpoint(
         def function(*positional):
             return inner(*positional, **kwargs)
 
-    if use_reentrant is False and not any(isinstance(x, Tensor) and x.requires_grad for x in args):
-        # Parameters in the function may require gradients even if no input does; an extra input connects the graph.
-        carrier = tensor(0.0, requires_grad=True)
-        return CheckpointFunction.apply(lambda _, *rest: function(*rest), preserve_rng_state, carrier, *args)
-    return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    kind = _ConnectingCheckpoint if use_reentrant is False else CheckpointFunction
+    return kind.apply(function, preserve_rng_state, *args)
 
 
 def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None, **kwargs):
