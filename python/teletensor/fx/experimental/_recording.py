@@ -6,12 +6,14 @@ are stood for by RecordedTensor. In fake mode, operators run on the meta device,
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any
 
 from ... import _C, nn
 from ..._C import Tensor
+from ..._grad_mode import no_grad
 from ..._library.dispatch import engine_call
 from ..._library.engine_operators import operator_named
 from ..._library.loaded import LoadedOverload
@@ -25,7 +27,7 @@ from ..node import Node
 from ._aten_names import in_aten
 from ._number_mode import number_mode
 from ._numbers import Condition, is_number, value_of
-from ._recorded import RecordedTensor
+from ._recorded import GradientsRequestedError, RecordedTensor
 from ._sizes import RecordedSize, SizeLog
 from ._unbacked import DYNAMIC
 
@@ -70,7 +72,7 @@ class Recording(TorchDispatchMode):
         self.module_stack: list[tuple[str, type]] = []
         self.origin: Node | None = None  # the node of another graph that is being recorded again
         self.on_node: Callable[[Node], None] | None = outer.on_node if outer else None  # receives each new call
-        self.keeps_mode_changes, self.is_grad_enabled = keeps_mode_changes, _C.is_grad_enabled()
+        self.keeps_mode_changes, self.is_grad_enabled, self.mode_changes = keeps_mode_changes, _C.is_grad_enabled(), 0
         self.refused: Exception | None = None  # the last error of code that read a value
         self._number_modes: list[AbstractContextManager[None]] = []
         self._first_new = _C.torch.empty(0, device="meta")._handle
@@ -232,9 +234,7 @@ class Recording(TorchDispatchMode):
 
     def add(self, target: Any, args: tuple, kwargs: dict) -> Node:
         """Adds a call to the graph."""
-        if self.keeps_mode_changes and _C.is_grad_enabled() != self.is_grad_enabled:
-            self.is_grad_enabled = _C.is_grad_enabled()
-            self.graph.call_function(_set_grad_enabled, (self.is_grad_enabled,))
+        self._add_mode_change()
         node = self.graph.create_node("call_function", target, args, kwargs, getattr(target, "_opname", None))
         if self.unbacked is not None:
             self.unbacked.check_reads()
@@ -246,6 +246,11 @@ class Recording(TorchDispatchMode):
         if self.on_node is not None:
             self.on_node(node)
         return node
+
+    def _add_mode_change(self) -> None:
+        if self.keeps_mode_changes and _C.is_grad_enabled() != self.is_grad_enabled:
+            self.is_grad_enabled, self.mode_changes = _C.is_grad_enabled(), self.mode_changes + 1
+            self.graph.call_function(_set_grad_enabled, (self.is_grad_enabled,))
 
     def argument(self, value: Any) -> Any:
         """An argument of a call as an argument of a node."""
@@ -275,6 +280,42 @@ class Recording(TorchDispatchMode):
                 node.meta["val"].append(item.meta.get("val"))
             return type(values)(made)
         return values
+
+    # ---- Functions with gradients of their own
+
+    def apply_function(self, function: Any, args: tuple) -> Any:
+        """function.apply(*args) of an autograd.Function: the operators of its forward become nodes, its backward does not.
+
+        Gradients of the graph are those of the operators, as in PyTorch; a warning says so.
+        """
+        inline = getattr(function, "_inline", None)
+        return function._applied(args, self._without_gradients, self._mark_differentiable)[0] if inline is None else inline(*args)
+
+    @contextmanager
+    def _without_gradients(self) -> Iterator[None]:
+        """A context without gradients that adds no node."""
+        self._add_mode_change()
+        before, changes = self.is_grad_enabled, self.mode_changes
+        with no_grad():
+            self.is_grad_enabled = False
+            try:
+                yield
+            finally:
+                if self.mode_changes == changes:
+                    self.is_grad_enabled = before
+
+    def _mark_differentiable(self, inputs: list, outputs: list, _backward: Any, name: str, wants_undefined: bool) -> None:
+        """Gives results of a function the history that they have outside of a recording."""
+        warnings.warn(
+            f"[{name.removesuffix('Backward')}] the graph contains the operators of forward(): gradients of the graph are theirs, not "
+            "those of backward()", stacklevel=2,
+        )  # fmt: skip
+        made = [self.own(t) for t in outputs]
+        with self.unrecorded():
+            of = [self.own(t)._value for t in inputs]
+            _C.custom_function(of, [t._value for t in made], _refuse_backward, name, wants_undefined=wants_undefined)
+        for tensor in made:
+            self.set_meta(tensor)
 
     # ---- Calls
 
@@ -427,6 +468,10 @@ class Recording(TorchDispatchMode):
         if isinstance(value, list):
             return [self._unwrapped(v) for v in value]
         return tuple(map(self._unwrapped, value)) if type(value) is tuple else value_of(value)
+
+
+def _refuse_backward(_gradients: list, _create_graph: bool) -> None:
+    raise GradientsRequestedError("[backward] a recording does not call the backward of an autograd.Function")
 
 
 def _tensors(values: Any) -> Iterator[Tensor]:
