@@ -2,16 +2,19 @@
 
 "First call": capture, the backend's work and one call until its result was read. "Issue": the caller's thread per call,
 while the engine or PyTorch's kernels run or have run; sizes are small, so that it is the cost of guards and of the call.
-"Result": until a number of the result was read. Microseconds, medians; PyTorch runs in a process of its own.
+"Result": until a number of the result was read. "Guards": one check of the guards alone, for teletensor with the call
+from Python. Microseconds, medians; PyTorch runs in a process of its own.
 """
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import os
 import statistics
 import sys
 import time
+import timeit
 from collections.abc import Callable
 
 from rich.console import Console
@@ -20,7 +23,7 @@ from rich.table import Table
 from benchmarks import peers
 from benchmarks.gpt import make_gpt
 
-COLUMNS = ("first call", "issue", "result", "single issue", "single result")
+COLUMNS = ("first call", "guards", "issue", "result", "single issue", "single result")
 
 
 def cases(torch) -> dict[str, tuple[Callable, tuple]]:
@@ -64,6 +67,35 @@ def median(call: Callable[[], object], after: Callable[[], object], seconds: flo
     return statistics.median(times) * 1e6
 
 
+def guards_time(torch, f: Callable, compiled: Callable, args: tuple) -> float:
+    """Microseconds of one check of the guards of compiled(*args), which was called with these arguments."""
+    is_module = isinstance(f, torch.nn.Module)
+    count = 20_000
+    if torch.__name__ == "torch":
+        from torch._C._dynamo.guards import profile_guard_manager
+        from torch._dynamo.eval_frame import _debug_get_cache_entry_list
+
+        forward = type(f).forward if is_module else f
+        code = forward.__code__
+        given = dict(zip(code.co_varnames, (f, *args) if is_module else args))
+        if code.co_flags & inspect.CO_VARARGS:
+            given = {"self": f, code.co_varnames[code.co_argcount]: args}
+        given |= inspect.getclosurevars(forward).nonlocals
+        entries = _debug_get_cache_entry_list(code)
+        if not entries:  # a module of the package itself: the frame is that of a function that calls it
+            return float("nan")
+        assert entries[0].guard_manager.check(given)
+        return profile_guard_manager(entries[0].guard_manager.root, given, count)
+    from teletensor._dynamo import eval_frame
+
+    slots = (compiled._compiled.__wrapped__, (f, *args), {}) if is_module else (f, args, {})
+    caches = (c for compiler in eval_frame._compilers for known in compiler.caches.values() for c, _ in known.values())
+    checks = [guards.check for cache in caches for guards, _ in cache.entries() if guards.check(slots)]
+    assert len(checks) == 1
+    check = checks[0]
+    return min(timeit.repeat(lambda: check(slots), number=count, repeat=5)) / count * 1e6
+
+
 def measure(package: str) -> dict[str, dict[str, float]]:
     """Times of this process by case and column."""
     torch = importlib.import_module(package)
@@ -77,6 +109,7 @@ def measure(package: str) -> dict[str, dict[str, float]]:
             got = compiled(*args).flatten()[0].item()
             row = {"first call": (time.perf_counter() - start) * 1e6}
             assert abs(got - want) <= 1e-4 * abs(want) + 1e-5, name
+            row["guards"] = guards_time(torch, f, compiled, args)
             held: list = []
             for prefix, call in (("", compiled), ("single ", f)):
                 row[prefix + "issue"] = median(lambda c=call, a=args: held.append(c(*a)), lambda: held.pop().flatten()[0].item())
