@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
@@ -22,15 +21,6 @@ _passes = threading.local()  # depth: the number of passes in progress in this t
 def selects_tensors() -> bool:
     """Whether this thread's innermost pass computes gradients of given tensors, not of all leaves."""
     return getattr(_passes, "selects", False)
-
-
-@contextlib.contextmanager
-def _selecting(selects: bool) -> Iterator[None]:
-    before, _passes.selects = selects_tensors(), selects
-    try:
-        yield
-    finally:
-        _passes.selects = before
 
 
 def _sequence(value) -> list:
@@ -86,8 +76,9 @@ def backward(
     run = getattr(_wrapper([*roots, *into]), "run_backward", _C.backward)
     given = _gradients(grad_tensors, len(roots))
     _passes.depth = depth = getattr(_passes, "depth", 0) + 1
+    outer, _passes.selects = selects_tensors(), inputs is not None
     try:
-        with _selecting(inputs is not None), SparsePass(True) as sparse:
+        with SparsePass(True) as sparse:
 
             def accumulated(*args) -> None:
                 run(*args)
@@ -95,7 +86,7 @@ def backward(
 
             run_pass(accumulated, roots, given, retain, create_graph, into)
     finally:
-        _passes.depth = depth - 1
+        _passes.depth, _passes.selects = depth - 1, outer
     if depth == 1:
         for call in list(after_backward):
             call()
@@ -136,8 +127,12 @@ def grad(
     if is_grads_batched:
         return _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize_grads)
     run = getattr(_wrapper([*roots, *targets, *given]), "run_grad", _C.grad)
-    with _selecting(True), SparsePass(False) as sparse:
-        gradients = run_pass(run, roots, given, targets, retain, create_graph, True)
+    outer, _passes.selects = selects_tensors(), True
+    try:
+        with SparsePass(False) as sparse:
+            gradients = run_pass(run, roots, given, targets, retain, create_graph, True)
+    finally:
+        _passes.selects = outer
     if sparse.found:
         sparse.call_hooks()
         gradients = [sparse.of(target, g) for target, g in zip(targets, gradients)]
