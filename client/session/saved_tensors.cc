@@ -1,5 +1,6 @@
 #include "client/session/saved_tensors.h"
 
+#include "client/session/graph.h"
 #include "engine/schema/error.h"
 
 namespace tt::client {
@@ -59,6 +60,13 @@ PackedNode::Value pack(SavedTensorHooks& hooks, const Tensor& tensor) {
 }
 
 }  // namespace
+
+UsedTensors::UsedTensors() : start_(next_sequence()) {}
+
+void UsedTensors::add(const Tensor& tensor) {
+  if (!tensor->requires_grad || (tensor->node && tensor->node->sequence() > start_)) return;
+  if (known_.insert(tensor.get()).second) tensors_.push_back(tensor);
+}
 
 std::vector<Tensor> PackedNode::unpack(bool create_graph) const {
   std::vector<Tensor> tensors;

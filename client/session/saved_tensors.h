@@ -10,6 +10,7 @@
 #include <memory>
 #include <vector>
 
+#include "absl/container/flat_hash_set.h"
 #include "client/session/tensor.h"
 #include "engine/schema/meta.h"
 
@@ -29,6 +30,20 @@ class SavedTensorHooks {
 
  private:
   const Mode mode_;
+};
+
+// The tensors that require grad and that calls of one thread have used, each once, in the order of their first use: those
+// that existed before, and leaves. Not thread-safe.
+class UsedTensors {
+ public:
+  UsedTensors();
+  void add(const Tensor& tensor);
+  const std::vector<Tensor>& tensors() const { return tensors_; }
+
+ private:
+  const uint64_t start_;  // GraphNode::sequence() when the object was made: results of later calls are not noted
+  absl::flat_hash_set<const Handle*> known_;
+  std::vector<Tensor> tensors_;
 };
 
 // The tensors that one node in the engine has saved, in their order.

@@ -27,6 +27,7 @@ namespace tt::client {
 
 class CallLog;
 class SavedTensorHooks;  // client/session/saved_tensors.h
+class UsedTensors;       // client/session/saved_tensors.h
 
 // Options of a call; the defaults suit an ordinary call.
 struct CallOptions {
@@ -38,8 +39,8 @@ struct CallOptions {
   DType default_float = default_dtype();
   // Where tensors are saved for backward; null: in the engine, which shares their storages.
   const std::shared_ptr<SavedTensorHooks>* saved = nullptr;
-  // Receives the arguments that require grad, in the order of their use, also repeatedly; null: they are not noted.
-  std::vector<Tensor>* used = nullptr;
+  // Receives the arguments that require grad; null: they are not noted.
+  UsedTensors* used = nullptr;
 };
 
 // A tensor's metadata and bytes.

@@ -75,11 +75,9 @@ static void keep_tensors(Args args, Tensors* kept) {
   }
 }
 
-static void note_used(Args args, std::vector<Tensor>* used) {
+static void note_used(Args args, UsedTensors* used) {
   for (const Arg& arg : args) {
-    for_each_tensor(arg, [&](const Handle* tensor) {
-      if (tensor->requires_grad) used->push_back(Tensor(const_cast<Handle*>(tensor)));
-    });
+    for_each_tensor(arg, [&](const Handle* tensor) { used->add(Tensor(const_cast<Handle*>(tensor))); });
   }
 }
 

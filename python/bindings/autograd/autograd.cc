@@ -5,7 +5,6 @@
 #include <vector>
 
 #include "absl/cleanup/cleanup.h"
-#include "absl/container/flat_hash_set.h"
 #include "client/autograd/backward.h"
 #include "client/session/graph.h"
 #include "engine/schema/op_ids.h"
@@ -14,6 +13,7 @@
 #include "python/bindings/tensor/mode.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/torch_dispatch.h"
 
 namespace py = pybind11;
 
@@ -48,23 +48,34 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
                                 retain_graph, create_graph, allow_unused, site_of(from[0])));
 }
 
-// Calls a function. Returns its result, and the tensors that require grad that its operators used in this thread, each
-// once, in the order of their first use, without those that it has recorded itself.
+// Calls a function. Returns its result, and the tensors that require grad that its operators used in this thread.
 py::tuple call_noting_tensors(const py::function& function, const py::args& args) {
   Mode& mode = Mode::current();
-  std::vector<client::Tensor> used;
-  std::vector<client::Tensor>* const outer = std::exchange(mode.used, &used);
+  client::UsedTensors used;
+  client::UsedTensors* const outer = std::exchange(mode.used, &used);
   const absl::Cleanup restore = [&mode, outer] { mode.used = outer; };
-  const uint64_t start = client::next_sequence();
   py::object result = function(*args);
-  Handles found;
-  absl::flat_hash_set<const client::Handle*> known;
-  for (client::Tensor& tensor : used) {
-    if (tensor->node && tensor->node->sequence() > start) continue;
-    if (known.insert(tensor.get()).second) found.push_back(std::move(tensor));
+  Handles found(used.tensors().begin(), used.tensors().end());
+  if (outer != nullptr) {
+    for (const client::Tensor& tensor : found) outer->add(tensor);
   }
-  if (outer != nullptr) outer->insert(outer->end(), found.begin(), found.end());
   return py::make_tuple(std::move(result), to_python(found));
+}
+
+// Notes tensors that a Function uses, as call_noting_tensors() notes those of operators.
+void note_tensors(const py::args& tensors) {
+  client::UsedTensors* const used = Mode::current().used;
+  if (used == nullptr) return;
+  for (py::handle o : tensors) {
+    if (is_tensor(o.ptr()) && !is_wrapper(handle_of(o.ptr()).get())) used->add(handle_of(o.ptr()));
+  }
+}
+
+bool has_hooks(py::handle o) {
+  const client::Tensor tensor = tensor_of(o, "tensor");
+  if (!tensor->requires_grad) return false;
+  const client::GraphExtras* const extras = client::edge_of(tensor).node->extras();
+  return extras != nullptr && !extras->hooks.empty();
 }
 
 py::list reached_leaves(py::handle roots) { return to_python(client::reached_leaves(handles_of(roots, "a root"))); }
@@ -157,6 +168,8 @@ void bind_autograd(py::module_& m) {
     hooks.pop_back();
   });
   m.def("call_noting_tensors", &call_noting_tensors);
+  m.def("note_tensors", &note_tensors);
+  m.def("has_hooks", &has_hooks);
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def(
       "custom_function",

@@ -17,7 +17,7 @@ struct Mode {
   bool grad = true;
   bool inference = false;
   std::vector<std::shared_ptr<client::SavedTensorHooks>> saved_hooks;  // the last one applies
-  std::vector<client::Tensor>* used = nullptr;                         // CallOptions::used of this thread's calls
+  client::UsedTensors* used = nullptr;                                 // CallOptions::used of this thread's calls
   static Mode& current();                                              // returns the Mode of the calling thread
 };
 

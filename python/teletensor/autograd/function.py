@@ -124,11 +124,12 @@ class Function:
 
     @classmethod
     def _applied(
-        cls, args: tuple, without_gradients: Callable = no_grad, record: Callable = _C.custom_function
+        cls, args: tuple, without_gradients: Callable = no_grad, record: Callable = _C.custom_function, alias: Callable = Tensor.detach
     ) -> tuple[Any, FunctionCtx]:
         """Runs forward and records the operation. Returns the result and the state that forward saved.
 
-        `without_gradients` makes the context of forward; `record` records the operation.
+        `without_gradients` makes the context of forward; `record` records the operation; `alias` makes the result of an argument
+        that forward returns.
         """
         ctx = FunctionCtx()
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
@@ -142,12 +143,13 @@ class Function:
             cls._drop_history(ctx, output, args)
         ctx._finish_forward()
         if not (_C.is_grad_enabled() and (any(ctx.needs_input_grad) or ctx._captured)):
+            _C.note_tensors(*args)
             return result, ctx
         args = (*args, *ctx._captured)
         if any(isinstance(a, Tensor) and _key(a) in ctx._dirty and a.requires_grad and a.is_leaf for a in args):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         many = isinstance(result, (tuple, list))
-        outputs = [cls._detach_if_input(ctx, r, args) for r in (result if many else [result])]
+        outputs = [cls._alias_if_input(ctx, r, args, alias) for r in (result if many else [result])]
         indices = [i for i, t in enumerate(outputs) if cls._is_differentiable(ctx, t)]
         if indices:
             constants = {
@@ -186,10 +188,10 @@ class Function:
             ctx._constant.add(_key(output))  # a detached tensor has another one
 
     @staticmethod
-    def _detach_if_input(ctx: FunctionCtx, value, args):
-        """Detaches an input that is returned unchanged, unless it was marked dirty."""
+    def _alias_if_input(ctx: FunctionCtx, value, args, alias: Callable):
+        """Another tensor for an input that is returned unchanged, unless it was marked dirty."""
         if isinstance(value, Tensor) and any(value is a for a in args) and _key(value) not in ctx._dirty:
-            return value.detach()
+            return alias(value)
         return value
 
     @classmethod

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
-from typing import Callable
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
@@ -29,6 +30,7 @@ from ._checkpoint_names import (  # noqa: F401 - PyTorch defines them here
     set_checkpoint_debug_enabled,
     set_checkpoint_early_stop,
 )  # fmt: skip
+from ._pytree import tree_flatten, tree_unflatten
 
 __all__ = [
     "CheckpointError", "CheckpointFunction", "CheckpointPolicy", "DefaultDeviceType", "SelectiveCheckpointContext",
@@ -82,6 +84,22 @@ def _differentiated(results: Sequence, inputs: Sequence, grads: Sequence, create
     return [next(found) if isinstance(t, Tensor) and t.requires_grad else None for t in inputs]
 
 
+def _places(args: tuple) -> dict[int, int]:
+    return {a._handle: i for i, a in enumerate(args) if isinstance(a, Tensor) and a.requires_grad}
+
+
+def _add_aside(found: list, args: tuple, aside: Sequence[Tensor], start: int) -> None:
+    """Adds found[start], found[start + 1]...: gradients of arguments that the function uses by another way as well."""
+    places = _places(args)
+    for t, g in zip(aside, found[start:]):
+        place = places[t._handle]
+        found[place] = g if found[place] is None else found[place] if g is None else found[place] + g
+
+
+def _tensors(values: Any) -> Iterator[Tensor]:
+    return (v for v in (values if isinstance(values, (tuple, list)) else (values,)) if isinstance(v, Tensor))
+
+
 class _Run:
     """A checkpointed function with the random numbers and the autocast of its first run."""
 
@@ -89,31 +107,62 @@ class _Run:
         self.function, self.autocast = function, restored()
         self.state = get_rng_state() if preserve_rng_state else None
 
-    def again(self, args: tuple) -> tuple[tuple, list[Tensor]]:
-        """The results, recorded, and the tensors that require grad and were used."""
+    def noting(self, *args) -> tuple[Any, list[Tensor]]:
+        """The result, and the tensors that require grad and that the function uses or returns."""
+
+        def run(*args):
+            result = self.function(*args)
+            _C.note_tensors(*_tensors(result))
+            return result
+
+        return _C.call_noting_tensors(run, *args)
+
+    @contextmanager
+    def again(self) -> Iterator[None]:
+        """A context in which the function runs again, recorded."""
         now = get_rng_state() if self.state is not None else None
         if self.state is not None:
             set_rng_state(self.state)
         try:
             with enable_grad(), self.autocast:
-                outputs, used = _C.call_noting_tensors(self.function, *args)
+                yield
         finally:
             if now is not None:
                 set_rng_state(now)
-        return outputs if isinstance(outputs, tuple) else (outputs,), used
 
-    def of_inputs(self, inputs: tuple, count: int) -> tuple:
-        """The results for the first inputs, which are the arguments. The others are the tensors that the first run has used."""
-        outputs, used = self.again(inputs[:count])
-        known = {t._handle for t in inputs if isinstance(t, Tensor)}
+    def gradients(self, args: tuple, captured: tuple, given: tuple, create_graph: bool) -> tuple[list, list]:
+        """The gradients of the results with respect to the arguments and the captured tensors, for given gradients of the results.
+
+        Also returns the tensors of which they were computed: detached arguments, the captured ones, and those arguments that
+        the function uses by another way as well, whose gradients are added.
+        """
+        detached = detach_variable(args)
+        with self.again():
+            outputs, used = self.noting(*detached)
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
+        places = _places(args)
+        known = {t._handle for t in (*_tensors(detached), *captured)}
+        aside = [t for t in used if t._handle in places]
+        unknown = len([t for t in used if t._handle not in known and t._handle not in places])
         seen = {t._handle for t in used}
-        unknown = sum(h not in known for h in seen)  # as many as were missed if the function creates tensors and differentiates
-        if unknown > sum(t._handle not in seen for t in inputs[count:]):
-            raise RuntimeError(
-                "[checkpoint] the function uses tensors that it has not used in its first run; autograd.grad(), backward(inputs=) and "
-                "create_graph=True need the same ones"
-            )
-        return outputs
+        if unknown > sum(t._handle not in seen for t in captured):  # a function may create tensors and differentiate
+            raise RuntimeError(f"{_SELECTS} need a function that uses the same tensors in each run")
+        _check_captured(aside)
+        inputs = [*detached, *captured, *aside]
+        with enable_grad():
+            found = _differentiated(outputs, inputs, given, create_graph)
+            _add_aside(found, args, aside, len(args) + len(captured))
+        return found[: len(args) + len(captured)], inputs
+
+
+_SELECTS = "[checkpoint] autograd.grad(), backward(inputs=) and create_graph=True"
+
+
+def _check_captured(captured: Sequence[Tensor]) -> None:
+    if not all(t.is_leaf for t in captured):
+        raise RuntimeError(f"{_SELECTS} need tensors with a history as arguments of the function, and used as such only")
+    if any(map(_C.has_hooks, captured)):
+        raise NotImplementedError(f"{_SELECTS} of a function that uses tensors with hooks: the hooks would be called twice")
 
 
 class CheckpointFunction(Function):
@@ -142,26 +191,34 @@ class CheckpointFunction(Function):
         ctx.run = _Run(run_function, preserve_rng_state)
         _save(ctx, args)
         with no_grad():
-            result, used = _C.call_noting_tensors(run_function, *args)
+            result, used = ctx.run.noting(*args)
+        given = {a._handle for a in _tensors(args)}
+        captured = {t._handle: t for t in used if t._handle not in given}
+
+        def apart(value):  # a result that is a tensor of the program is another tensor outside
+            return value.detach() if isinstance(value, Tensor) and value._handle in captured else value
+
+        result = type(result)(map(apart, result)) if type(result) in (tuple, list) else apart(result)
         if ctx.connects or any(ctx.needs_input_grad):
-            given = {a._handle for a in args if isinstance(a, Tensor)}
-            ctx._captured = [t for t in used if t._handle not in given]
+            ctx._captured = list(captured.values())
         if ctx.connects and not ctx._captured and not any(ctx.needs_input_grad):
             ctx._captured = [tensor(0.0, requires_grad=True)]  # functions may use parameters in backward only, as those of FSDP do
         return result
 
     @staticmethod
     def backward(ctx, *grads):
-        args, captured = _saved(ctx), ctx._captured
+        args, captured, needed = _saved(ctx), ctx._captured, ctx.needs_input_grad[2:]
+        if any(needs and not a.requires_grad for a, needs in zip(args, needed) if isinstance(a, Tensor)):  # saved_tensors_hooks
+            if is_grad_enabled():
+                raise NotImplementedError("[checkpoint] create_graph=True of a checkpoint within saved_tensors_hooks")
+            args = tuple(a.detach().requires_grad_() if needs else a for a, needs in zip(args, needed))
         if is_grad_enabled() or selects_tensors():
-            if not all(t.is_leaf for t in captured):
-                raise RuntimeError(
-                    "[checkpoint] the function uses a tensor with a history that is not one of its arguments; autograd.grad(), "
-                    "backward(inputs=) and create_graph=True need it as an argument"
-                )
+            _check_captured(captured)
             return None, None, *_Gradients.apply(ctx.run, len(args), len(captured), *args, *captured, *grads)
         inputs = detach_variable(args)
-        outputs, _ = ctx.run.again(inputs)
+        with ctx.run.again():
+            outputs = ctx.run.function(*inputs)
+        outputs = outputs if isinstance(outputs, (tuple, list)) else (outputs,)
         pairs = [(o, g) for o, g in zip(outputs, grads) if isinstance(o, Tensor) and o.requires_grad]
         if pairs:
             run_backward([o for o, _ in pairs], [g for _, g in pairs])
@@ -181,8 +238,12 @@ class _Gradients(Function):
     def forward(ctx, run: _Run, count: int, captured: int, *args):
         ctx.run, ctx.counts = run, (count, count + captured)
         _save(ctx, args)
-        inputs = (*detach_variable(args[:count]), *args[count : count + captured])
-        return tuple(_differentiated(run.of_inputs(inputs, count), inputs, args[count + captured :]))
+        return tuple(_Gradients._first(ctx, args, create_graph=False)[0])
+
+    @staticmethod
+    def _first(ctx, args: tuple, create_graph: bool) -> tuple[list, list]:
+        count, end = ctx.counts
+        return ctx.run.gradients(args[:count], args[count:end], args[end:], create_graph)
 
     @staticmethod
     def backward(ctx, *grads):
@@ -190,10 +251,27 @@ class _Gradients(Function):
             raise NotImplementedError("[checkpoint] third derivatives of a checkpointed function")
         count, end = ctx.counts
         args = _saved(ctx)
-        inputs, given = (*detach_variable(args[:count]), *args[count:end]), detach_variable(args[end:])
-        with enable_grad():
-            first = _differentiated(ctx.run.of_inputs(inputs, count), inputs, given, create_graph=True)
-        return None, None, None, *_differentiated(first, (*inputs, *given), grads)
+        given = detach_variable(args[end:])
+        first, inputs = _Gradients._first(ctx, (*args[:end], *given), create_graph=True)
+        found = _differentiated(first, (*inputs, *given), grads)
+        _add_aside(found, args[:count], inputs[end:], end)
+        return None, None, None, *found[:end], *found[len(inputs) :]
+
+
+class _Flattened:
+    """A function that returns the parts of the other one's result in a tuple."""
+
+    def __init__(self, function: Callable) -> None:
+        self.function, self.spec = function, None
+
+    def __call__(self, *args) -> tuple:
+        leaves, spec = tree_flatten(self.function(*args))
+        self.spec = spec if self.spec is None else self.spec
+        return tuple(leaves)
+
+    def restored(self, leaves: tuple) -> Any:
+        """The result of the first call with other parts."""
+        return tree_unflatten(list(leaves), self.spec)
 
 
 def _in_contexts(function: Callable, first, again) -> Callable:
@@ -243,7 +321,8 @@ def checkpoint(
             return inner(*positional, **kwargs)
 
     kind = _ConnectingCheckpoint if use_reentrant is False else CheckpointFunction
-    return kind.apply(function, preserve_rng_state, *args)
+    flattened = _Flattened(function)
+    return flattened.restored(kind.apply(flattened, preserve_rng_state, *args))
 
 
 def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None, **kwargs):

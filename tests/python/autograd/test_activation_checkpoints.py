@@ -153,7 +153,7 @@ def test_used_tensors_with_a_history(torch, checkpoint):
     root = w.sin().exp()
     y = checkpoint(lambda t: t * root, x, use_reentrant=False).sum()
     for allow_unused in (False, True):
-        with pytest.raises(RuntimeError, match="not one of its arguments"):
+        with pytest.raises(RuntimeError, match="need tensors with a history as arguments"):
             torch.autograd.grad(y, [w], allow_unused=allow_unused, retain_graph=True)[0].sum().item()
     y = checkpoint(lambda t, r: t * r, x, w.sin().exp(), use_reentrant=False)
     torch.testing.assert_close(torch.autograd.grad(y.sum(), [w])[0], x.detach().sum(0) * w.cos() * w.sin().exp())
@@ -196,3 +196,117 @@ def test_compiled_functions(torch, checkpoint, layer):
         results.append(torch.autograd.grad(call(step, x, use_reentrant=False).sum(), [x, layer.weight]))
     for want, got in zip(*results):
         torch.testing.assert_close(got, want)
+
+
+@REENTRANT
+def test_saved_tensor_hooks(torch, checkpoint, layer, reentrant):
+    x = inputs(torch)
+    want = torch.autograd.grad(layer(x.exp()).sin().sum(), [x, layer.weight])
+    for request in ("grad", "backward"):
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t.detach().clone(), lambda t: t):
+            y = checkpoint(lambda t: layer(t).sin(), x.exp(), use_reentrant=reentrant).sum()
+        if request == "grad":
+            got = torch.autograd.grad(y, [x, layer.weight])
+        else:
+            y.backward()
+            got = (x.grad, layer.weight.grad)
+        torch.testing.assert_close(got, want)
+
+
+@pytest.mark.parametrize("make", [
+    lambda a, b: [a, b], lambda a, b: {"a": a, "b": b}, lambda a, b: (a, (b, None, 3)), lambda a, b: ((a,), [b]),
+])  # fmt: skip
+def test_results_in_containers(torch, checkpoint, layer, make):
+    results = []
+    for call in (plain, checkpoint):
+        x = inputs(torch)
+        value = call(lambda t: make(layer(t).sin(), t * 2), x, use_reentrant=False)
+        leaves = torch.utils._pytree.tree_leaves(value)
+        first, second = (t for t in leaves if isinstance(t, torch.Tensor))
+        results.append((torch.utils._pytree.tree_structure(value), torch.autograd.grad((first * second).sum(), [x, layer.weight])))
+    assert results[0][0] == results[1][0]
+    torch.testing.assert_close(results[1][1], results[0][1])
+
+
+def test_modules_with_states(torch, checkpoint):
+    torch.manual_seed(1)
+    lstm, results = torch.nn.LSTM(3, 2), []
+    for call in (plain, checkpoint):
+        x = inputs(torch)
+        y, (h, c) = call(lstm, x, use_reentrant=False)
+        results.append(torch.autograd.grad((y.sum() + (h * c).sum()), [x, *lstm.parameters()]))
+    torch.testing.assert_close(results[1], results[0])
+
+
+def test_hooks_of_parameters(torch, checkpoint, layer):
+    """A pass that selects tensors would call them in the function's pass and in the outer one."""
+    layer.weight.register_hook(lambda g: g * 2)
+    y = checkpoint(lambda t: layer(t).sin(), inputs(torch), use_reentrant=False).sum()
+    with pytest.raises(NotImplementedError, match="hooks would be called twice"):
+        torch.autograd.grad(y, [layer.bias])[0].sum().item()
+
+
+def test_functions_that_only_save(torch, checkpoint):
+    class Saves(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w):
+            ctx.save_for_backward(x, w)
+            return x.clone()
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w = ctx.saved_tensors
+            return g * w, g * x
+
+    table = torch.nn.Parameter(torch.ones(4, 3))
+    results = []
+    for call in (plain, checkpoint):
+        x, w = inputs(torch), torch.full((2, 3), 3.0, requires_grad=True)
+        y = call(lambda t: Saves.apply(t, w) * torch.nn.functional.embedding(torch.tensor([1, 1]), table), x, use_reentrant=False)
+        results.append(torch.autograd.grad(y.sum(), [x, w, table]))
+    torch.testing.assert_close(results[1], results[0])
+
+
+def test_arguments_that_the_function_also_captures(torch, checkpoint):
+    results = []
+    for call in (plain, checkpoint):
+        x = inputs(torch)
+        y = call(lambda t: t.sin() * x, x, use_reentrant=False)
+        (first,) = torch.autograd.grad(y.sum(), [x], create_graph=True)
+        (second,) = torch.autograd.grad(first.square().sum(), [x])
+        call(lambda t: t.sin() * x, x, use_reentrant=False).sum().backward()
+        results.append((first, second, x.grad))
+    torch.testing.assert_close(results[1], results[0])
+
+
+def test_results_that_are_captured_tensors(torch, checkpoint):
+    results = []
+    for call in (plain, checkpoint):
+        x, w = inputs(torch), torch.full((3,), 2.0, requires_grad=True)
+        for function in (lambda t: (t * w, w), lambda t: (t * 2, w)):
+            a, b = call(function, x, use_reentrant=False)
+            results.append(torch.autograd.grad((a * b).sum(), [x, w], allow_unused=True))
+            a, b = call(function, x, use_reentrant=False)
+            (a * b).sum().backward()
+            assert w.is_leaf
+        results.append((x.grad, w.grad))
+    torch.testing.assert_close(results[3:], results[:3])
+
+
+def test_noted_tensors(torch):
+    """Those from outside, once: results of the function are not kept alive."""
+    from teletensor import _C
+
+    x, w = inputs(torch), torch.ones(3, requires_grad=True)
+
+    def deep(t):
+        for _ in range(5):
+            t = t * w + 1
+        return t
+
+    result, used = _C.call_noting_tensors(deep, x * 2)
+    assert [t.shape for t in used] == [(2, 3), (3,)] and not used[0].is_leaf and used[1].is_leaf
+    with pytest.raises(ZeroDivisionError):
+        _C.call_noting_tensors(lambda t: t / 1 // (1 // 0), x)
+    (outer, inner), used = _C.call_noting_tensors(lambda t: (t * 2, _C.call_noting_tensors(lambda: w + 1)), x)
+    assert len(used) == 2 and len(inner[1]) == 1

@@ -180,3 +180,23 @@ def test_losses_in_parts(torch):
     program = torch.export.export(loss, (x, y))
     assert operators(program.graph).count("cross_entropy_loss") == 3
     torch.testing.assert_close(program.module()(x, y), loss(x, y))
+
+
+def test_forward_that_returns_its_argument(torch):
+    class Reversed(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return -g
+
+    module = module_of(torch, lambda m, x: Reversed.apply(m.layer(x)) * 2)
+    with pytest.warns(UserWarning, match=LOSES_BACKWARD):
+        program = torch.export.export(module, (torch.randn(2, 3),))
+    assert operators(program.graph) == ["linear", "view_as", "mul"]
+    x = torch.randn(2, 3, requires_grad=True)
+    got, want = program.module()(x), module.layer(x) * 2
+    torch.testing.assert_close(got, want)
+    torch.testing.assert_close(torch.autograd.grad(got.sum(), [x]), torch.autograd.grad(want.sum(), [x]))

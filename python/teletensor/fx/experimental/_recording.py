@@ -289,7 +289,16 @@ class Recording(TorchDispatchMode):
         Gradients of the graph are those of the operators, as in PyTorch; a warning says so.
         """
         inline = getattr(function, "_inline", None)
-        return function._applied(args, self._without_gradients, self._mark_differentiable)[0] if inline is None else inline(*args)
+        if inline is not None:
+            return inline(*args)
+        return function._applied(args, self._without_gradients, self._mark_differentiable, self._alias)[0]
+
+    def _alias(self, tensor: RecordedTensor) -> RecordedTensor:
+        """The result of a function that returns its argument: a node that has the argument's gradient, and a value that has none."""
+        made = tensor.view_as(tensor)
+        with self.unrecorded():
+            made._value = made._value.detach()
+        return made
 
     @contextmanager
     def _without_gradients(self) -> Iterator[None]:
