@@ -229,6 +229,8 @@ bool GraphTask::visit(uint32_t index, int64_t stop) {
     const bool reached = is_function || std::any_of(state.gradients.begin(), state.gradients.end(), is_defined);
     if (reached) {
       client_callbacks_[own] = {index, 0};
+      if (!is_function && static_cast<const OperatorNode&>(*state.node).is_recomputed())
+        waiting_states_[own].push_back(index);
       return own == stop;
     }
   }
@@ -285,10 +287,44 @@ int64_t GraphTask::run(uint32_t index) {
     if (Context::current().detect_anomaly) check_finite(node, results);
   }
   state.gradients.clear();
+  state.supplied.clear();
   if (runs && !options_.retain_graph) node.release();
   if (is_held) return hold(index, (*state.hooks)[state.hooks_done].call, std::move(outputs), std::move(results));
   for (size_t i = 0; i < results.size(); ++i) deliver(node.edges[i], std::move(results[i]));
   return 0;
+}
+
+void GraphTask::find_recomputed() {
+  if (!recomputed_states_.empty()) return;
+  for (uint32_t i = 0; i < states_.size(); ++i) {
+    const Node& node = *states_[i].node;
+    if (!states_[i].runs || node.saved_stop() == 0) continue;
+    if (static_cast<const OperatorNode&>(node).is_recomputed()) recomputed_states_[node.saved_stop()].push_back(i);
+  }
+}
+
+// Supplies the nodes of a function that has run again, and continues at those that wait.
+void GraphTask::take_recomputed(int64_t stop) {
+  Recomputations::Values values = Tape::current().recomputations().take(stop);
+  find_recomputed();
+  for (uint32_t i : recomputed_states_[stop]) {
+    State& state = states_[i];
+    if (state.node->is_released()) continue;
+    const auto& node = static_cast<const OperatorNode&>(*state.node);
+    auto found = values.find(node.recomputed_at());
+    check(
+        found != values.end(),
+        "[checkpoint] expected the function to compute the same tensors when it runs again in backward, but it has not "
+        "saved those of ",
+        node.name());
+    state.supplied = std::move(found->second);
+    values.erase(found);
+  }
+  unreached_stops_.erase(stop);
+  client_callbacks_.erase(stop);
+  auto waiting = waiting_states_.extract(stop);
+  if (waiting.empty()) return;
+  for (uint32_t index : waiting.mapped()) make_ready(index);
 }
 
 // Runs the node, with the saved tensors that the client has supplied.
@@ -299,7 +335,6 @@ void GraphTask::run_supplied(State& state, Gradients& results) {
   absl::Cleanup withdraw = [&] { node.withdraw(); };
   node.supply(state.supplied);
   node.run(state.gradients, results);
-  state.supplied.clear();
 }
 
 void GraphTask::check_finite(const Node& node, const Gradients& results) const {
@@ -384,6 +419,7 @@ Tensors GraphTask::run_until(int64_t stop, SizesView shapes) {
 }
 
 void GraphTask::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
+  if (Tape::current().recomputations().contains(stop)) return take_recomputed(stop);
   if (unreached_stops_.erase(stop) > 0) return;
   auto found = client_callbacks_.find(stop);
   check(found != client_callbacks_.end(), "the backward pass is not waiting for function or hook ", stop);
@@ -402,8 +438,11 @@ void GraphTask::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
     return;
   }
   if (state.node->saved_stop() == stop) {
+    check(!waiting_states_.contains(stop), "[checkpoint] expected the function at stop ", stop, " to run again");
     check(gradients.size() > 1, "expected the saved tensors of ", state.node->name(), ", got none");
-    state.supplied.assign(gradients.begin() + 1, gradients.end());
+    for (const Tensor& tensor : gradients.subspan(1)) {
+      state.supplied.push_back({tensor, tensor ? Tape::current().tracked_version(tensor) : 0});
+    }
     return make_ready(pending.state);
   }
   check(gradients.size() == 1, "expected one gradient from a hook, got ", gradients.size());
@@ -414,6 +453,17 @@ void GraphTask::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
     gradient = gradients[0];
   }
   make_ready(pending.state);
+}
+
+Tensor GraphTask::with_history(int64_t stop, int64_t place, const Tensor& tensor) const {
+  auto found = client_callbacks_.find(stop);
+  const Node* node = found == client_callbacks_.end() ? nullptr : states_[found->second.state].node.get();
+  check(node != nullptr && node->client_node_id() == stop, "the backward pass is not waiting for function ", stop);
+  const auto& function = static_cast<const ClientFunctionNode&>(*node);
+  const Edge edge = function.history_at(place, tensor);
+  Tensor view = detach(tensor);
+  if (edge.node) set_history(view, edge.node, edge.output);
+  return view;
 }
 
 bool GraphTask::needs_freed_tensors() const {

@@ -1,7 +1,7 @@
 // GraphTask: one backward pass. Runs to its end, or in steps that stop where the client's code must run.
 //
-// Used by one session's thread. A stop is a client function, a client hook or a node whose saved tensors the client
-// stores, identified by the client's number for it.
+// Used by one session's thread. A stop is a client function, a client hook, a node whose saved tensors the client
+// stores, or all nodes of a client's function whose saved tensors are recomputed; the client's number identifies it.
 // A node runs when all nodes that depend on it have run. Of the ready nodes, leaves run first, then the latest
 // recorded. Nodes that lead to no requested gradient are skipped.
 //
@@ -19,6 +19,7 @@
 #include "absl/types/span.h"
 #include "autograd/nodes/hooked_call.h"
 #include "autograd/nodes/node.h"
+#include "autograd/nodes/operator_node.h"
 #include "autograd/nodes/tape.h"
 #include "engine/schema/arg.h"
 #include "engine/schema/error.h"
@@ -41,14 +42,19 @@ class GraphTask final : public Pass {
 
   // Runs until the stop numbered `stop` is next and returns its gradients: for a function, one per result (zeros if
   // none arrived, or the empty tensor that `shapes` describes as boolean); for a hook, the one that the hook reads; for
-  // saved tensors that the client stores, a false. If the pass does not reach `stop`, returns zeros of `shapes` (dtype,
-  // rank, sizes, ...) and ignores a later resume_with() for `stop`, or throws Error if `shapes` is empty. Clients need
-  // this because they can only guess the graph of recorded gradients.
+  // saved tensors that the client stores or recomputes, a false. If the pass does not reach `stop`, returns zeros of
+  // `shapes` (dtype, rank, sizes, ...) and ignores a later resume_with() for `stop`, or throws Error if `shapes` is
+  // empty. Clients need this because they can only guess the graph of recorded gradients.
   Tensors run_until(int64_t stop, SizesView shapes = {});
   // Passes in the client's result for `stop`: for a function, the gradients of its inputs; for a hook, the gradient
   // that replaces the one that the hook read (undefined if the hook does not replace it); for a node whose saved
-  // tensors the client stores, the result of run_until() and these tensors.
+  // tensors the client stores, the result of run_until() and these tensors. For nodes whose saved tensors are
+  // recomputed, takes what the function's next run has saved (autograd/nodes/recomputations.h), whether or not the pass
+  // has reached one of them.
   void resume_with(int64_t stop, absl::Span<const Tensor> gradients);
+  // Returns a view of the tensor with the history of result `place`, or input ~`place`, of the client's function at
+  // `stop`, which the pass has reached. Throws Error unless the tensor has its sizes and dtype.
+  Tensor with_history(int64_t stop, int64_t place, const Tensor& tensor) const;
   // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.
   Tensors finish(absl::Span<const Tensor> captures);
@@ -63,9 +69,9 @@ class GraphTask final : public Pass {
     uint32_t dependencies = 0;                       // edges that have not delivered a gradient yet
     std::unique_ptr<const std::vector<Hook>> hooks;  // copied at the first visit; null if there are none
     uint32_t hooks_done = 0;
-    Tensors supplied;     // the saved tensors that the client stores, for the next run
-    bool needed = false;  // receives gradients
-    bool runs = false;    // passes gradients on; a tensor that grad() was asked for is differentiated no further
+    std::vector<SuppliedTensor> supplied;  // saved tensors that the client stores or recomputes, for the next run
+    bool needed = false;                   // receives gradients
+    bool runs = false;  // passes gradients on; a tensor that grad() was asked for is differentiated no further
     bool captured = false;
     bool captures_stored = false;
   };
@@ -120,6 +126,8 @@ class GraphTask final : public Pass {
   void resume_after(const ClientCallback& pending, absl::Span<const Tensor> gradients);
   void skip(int64_t stop);
   void run_supplied(State& state, Gradients& results);
+  void find_recomputed();
+  void take_recomputed(int64_t stop);
   void deliver(const Edge& edge, Tensor gradient);
   void check_finite(const Node& node, const Gradients& results) const;
   void make_ready(uint32_t index);
@@ -131,8 +139,10 @@ class GraphTask final : public Pass {
   std::vector<uint32_t> ready_;  // a heap: leaves first, then the latest recorded
   std::vector<Capture> captures_;
   absl::flat_hash_map<int64_t, ClientCallback> client_callbacks_;  // the stops that the pass has reached, by number
-  absl::flat_hash_set<int64_t> unreached_stops_;                   // requested stops that the pass does not reach
-  absl::flat_hash_map<const Node*, uint32_t> nested_states_;       // states of nodes that another pass has marked
+  // Nodes whose saved tensors are recomputed, by stop: all that run, found at the first such stop, and those that wait.
+  absl::flat_hash_map<int64_t, std::vector<uint32_t>> recomputed_states_, waiting_states_;
+  absl::flat_hash_set<int64_t> unreached_stops_;              // requested stops that the pass does not reach
+  absl::flat_hash_map<const Node*, uint32_t> nested_states_;  // states of nodes that another pass has marked
   absl::flat_hash_map<const HookedCall*, std::unique_ptr<HeldCall>> held_calls_;
   bool capture_all_ = false;
 };

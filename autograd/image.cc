@@ -258,6 +258,7 @@ class TapeImage::Writer {
     out.number(node.needed_);
     out.number(node.saved_results_);
     out.signed_number(node.saved_stop_);
+    out.signed_number(node.recomputed_at_);
     out.flag(node.released_);
     out.number(node.args_.size());
     for (const Arg& arg : node.args_) write_arg(arg, &out);
@@ -427,6 +428,7 @@ class TapeImage::Reader {
     node->needed_ = small_number();
     node->saved_results_ = small_number();
     node->saved_stop_ = in_.signed_number();
+    node->recomputed_at_ = in_.signed_number();
     node->released_ = in_.flag();
     const size_t args = in_.count();
     require(args == op->params.size(), "an operator's arguments");
@@ -434,8 +436,7 @@ class TapeImage::Reader {
     bool has_lists = false;
     for (size_t i = 0; i < args; ++i) {
       const Arg arg = read_arg(&in_, &lists);
-      has_lists |=
-          arg.kind == Arg::Kind::kInts || arg.kind == Arg::Kind::kFloats || arg.kind == Arg::Kind::kString;
+      has_lists |= arg.kind == Arg::Kind::kInts || arg.kind == Arg::Kind::kFloats || arg.kind == Arg::Kind::kString;
       node->args_.push_back(arg);
     }
     if (has_lists) node->copy_lists();

@@ -73,6 +73,11 @@ void backward_feed(Call& call) {
   set_step_token(call);
 }
 
+void backward_history(Call& call) {
+  const GraphTask& task = task_of(call);
+  call.outputs.assign(1, task.with_history(call.args[1].integer, call.args[2].integer, call.tensor(3)));
+}
+
 void backward_end(Call& call) { call.outputs = task_of(call).finish(list_of(call.args[1])); }
 
 void backward_drop(Call& call) { Tape::current().drop(call.args[0].integer); }
@@ -182,16 +187,23 @@ void unhook(Call& call) {
 }
 
 void saved_begin(Call& call) {
-  constexpr SavedTensors kModes[] = {SavedTensors::kClient, SavedTensors::kOnCpu, SavedTensors::kCopied};
+  constexpr SavedTensors kModes[] = {SavedTensors::kClient, SavedTensors::kOnCpu, SavedTensors::kCopied,
+                                     SavedTensors::kNowhere, SavedTensors::kTwice};
   const int64_t mode = call.args[0].integer;
-  check(mode >= 0 && mode < static_cast<int64_t>(std::size(kModes)), "expected a mode from 0 to 2, got ", mode);
-  Context::current().saved_tensors = kModes[mode];
-  Tape::current().saved().begin();
+  check(mode >= 0 && mode < static_cast<int64_t>(std::size(kModes)), "expected a mode from 0 to 4, got ", mode);
+  const SavedTensors where = kModes[mode];
+  Tape& tape = Tape::current();
+  tape.recomputations().end();
+  if (where == SavedTensors::kNowhere || where == SavedTensors::kTwice)
+    tape.recomputations().begin(call.args[1].integer, call.args[2].integer, where == SavedTensors::kTwice);
+  tape.saved().begin();
+  Context::current().saved_tensors = where;
 }
 
 void saved_stop(Call&) {
   Context::current().saved_tensors = SavedTensors::kShared;
   Tape::current().saved().cancel();
+  Tape::current().recomputations().end();
 }
 
 void saved_end(Call& call) {
@@ -254,7 +266,10 @@ void graph_hook(Call& call) {
   numbers[1] = sizes.outputs;
 }
 
-void saved_release(Call& call) { Tape::current().saved().release(call.args[0].integer); }
+void saved_release(Call& call) {
+  Tape::current().saved().release(call.args[0].integer);
+  Tape::current().recomputations().drop(call.args[0].integer);
+}
 
 void saved_bytes_watch(Call& call) { Tape::current().saved_bytes().watch(call.args[0].integer, call.tensor(1)); }
 
@@ -281,6 +296,7 @@ void register_autograd(Dispatcher& dispatcher) {
       {op_id::kBackwardBegin, &backward_begin},
       {op_id::kBackwardUntil, &backward_until},
       {op_id::kBackwardFeed, &backward_feed},
+      {op_id::kBackwardHistory, &with_new_results<&backward_history>},
       {op_id::kBackwardEnd, &backward_end},
       {op_id::kBackwardDrop, &backward_drop},
       {op_id::kSavedBegin, &saved_begin},

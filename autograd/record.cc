@@ -19,8 +19,10 @@ Ref<OperatorNode> make_node(const Call& call) {
 
 void save_results(const Call& call, const Ref<OperatorNode>& node) {
   node->save_results(call);
-  if (Context::current().saved_tensors == SavedTensors::kClient) [[unlikely]]
-    Tape::current().saved().add(node);
+  if (Context::current().saved_tensors == SavedTensors::kShared) [[likely]]
+    return;
+  Tape::current().saved().add(node);
+  Tape::current().recomputations().add(*node);
 }
 
 void check_writable(const Tensor& target) {

@@ -41,6 +41,20 @@ Tensor ClientFunctionNode::fit(size_t i, Tensor gradient) const {
   return gradient.dtype() == edges[i].dtype ? gradient : formulas::cast(gradient, edges[i].dtype);
 }
 
+Edge ClientFunctionNode::history_at(int64_t place, const Tensor& tensor) const {
+  const bool is_result = place >= 0;
+  const auto index = static_cast<size_t>(is_result ? place : ~place);
+  const std::vector<TensorMeta>& metas = is_result ? outputs_ : inputs_;
+  check(index < metas.size() && (is_result || index < edges.size()),
+        "expected a result or an input of a function, got ", place);
+  check(tensor.sizes() == metas[index].sizes && tensor.dtype() == metas[index].dtype,
+        "expected a tensor like that of "
+        "the function, ",
+        describe(metas[index]), ", got ", describe(tensor.meta()));
+  if (!is_result) return edges[index];
+  return {Ref<Node>(const_cast<ClientFunctionNode*>(this)), static_cast<uint32_t>(index), tensor.dtype()};
+}
+
 Tensor ClientFunctionNode::zeros(uint32_t output) const {
   const TensorMeta& meta = outputs_.at(output);
   return ops::zeros(meta.sizes, meta.dtype, meta.device);

@@ -21,6 +21,9 @@ class ClientFunctionNode final : public Node {
   // Converts the client's gradient for input `i` to the input's shape and dtype. Throws Error if the shape does not
   // match.
   Tensor fit(size_t i, Tensor gradient) const;
+  // The edge of input ~`place`, or of the uses of result `place`. Throws Error unless the tensor has its sizes and
+  // dtype.
+  Edge history_at(int64_t place, const Tensor& tensor) const;
 
  private:
   friend class TapeImage;

@@ -162,7 +162,7 @@ void OperatorNode::save(const Call& call, int16_t param, int32_t edge, const Ten
     return;
   }
   Tensor tensor = Tensor::from(t);
-  if (is_overwritten(call, tensor)) {
+  if (is_overwritten(call, tensor) && Context::current().saved_tensors != SavedTensors::kNowhere) {
     GradMode off(false);
     tensor = ops::clone(tensor);
   }
@@ -172,7 +172,12 @@ void OperatorNode::save(const Call& call, int16_t param, int32_t edge, const Ten
 // Saves the tensor where the client has selected (saved_begin).
 void OperatorNode::store(Tensor tensor, int16_t at, int32_t edge) {
   const SavedTensors where = Context::current().saved_tensors;
-  if (where == SavedTensors::kShared) {
+  if (where == SavedTensors::kNowhere) {
+    saved_.push_back({Tensor(), 0, at, edge, std::make_unique<const TensorMeta>(tensor.meta())});
+    return;
+  }
+  const bool is_shared = where == SavedTensors::kShared || where == SavedTensors::kTwice;
+  if (is_shared) {
     if (Ref<SharedBytes> bytes = Tape::current().saved_bytes().find(*tensor->storage)) [[unlikely]] {
       auto meta = std::make_unique<TensorMeta>(tensor.meta());
       meta->requires_grad = false;
@@ -181,7 +186,7 @@ void OperatorNode::store(Tensor tensor, int16_t at, int32_t edge) {
       return;
     }
   }
-  if (where == SavedTensors::kShared || where == SavedTensors::kClient) [[likely]] {
+  if (is_shared || where == SavedTensors::kClient) [[likely]] {
     tensor = detach(tensor);
     uint32_t version = Tape::current().tracked_version(tensor);
     saved_.push_back({std::move(tensor), version, at, edge});
@@ -354,23 +359,53 @@ void OperatorNode::leave_saved_to_client(int64_t stop) {
   withdraw();
 }
 
-void OperatorNode::withdraw() {
-  for (Saved& saved : saved_) saved.tensor = Tensor();
+bool OperatorNode::has_saved() const {
+  return std::any_of(saved_.begin(), saved_.end(),
+                     [](const Saved& saved) { return saved.is_stored() || saved.meta != nullptr; });
 }
 
-void OperatorNode::supply(absl::Span<const Tensor> tensors) {
+void OperatorNode::recompute_saved(int64_t stop, int64_t at) {
+  saved_stop_ = stop;
+  recomputed_at_ = at;
+}
+
+std::vector<SuppliedTensor> OperatorNode::share_saved() const {
+  std::vector<SuppliedTensor> tensors;
+  for (const Saved& saved : saved_) {
+    if (!saved.is_stored()) continue;
+    tensors.push_back({saved.tensor, saved.version, saved.bytes, saved.bytes ? *saved.meta : TensorMeta()});
+  }
+  return tensors;
+}
+
+void OperatorNode::withdraw() {
+  for (Saved& saved : saved_) {
+    saved.tensor = Tensor();
+    saved.bytes = {};
+  }
+}
+
+void OperatorNode::supply(absl::Span<const SuppliedTensor> tensors) {
+  const std::string_view expected = is_recomputed() ? "[checkpoint] expected the function to compute the same tensors "
+                                                      "when it runs again in backward, "
+                                                    : "[saved_tensors_hooks] expected unpack_hook to return a tensor "
+                                                      "like the one that pack_hook received, ";
   size_t next = 0;
   for (Saved& saved : saved_) {
     if (!saved.meta) continue;
-    check(next < tensors.size() && tensors[next], "expected a tensor for each of the saved tensors of ", name(),
-          ", got ", tensors.size());
-    const Tensor& tensor = tensors[next++];
-    check(tensor.sizes() == saved.meta->sizes && tensor.dtype() == saved.meta->dtype &&
-              tensor.device() == saved.meta->device,
-          "[saved_tensors_hooks] expected unpack_hook to return a tensor like the one that pack_hook received, ",
-          describe(*saved.meta), ", got ", describe(tensor.meta()));
-    saved.tensor = detach(tensor);
-    saved.version = Tape::current().tracked_version(tensor);
+    check(next < tensors.size() && (tensors[next].tensor || tensors[next].bytes), expected, "a tensor for each of the ",
+          "saved tensors of ", name(), ", got ", tensors.size());
+    const SuppliedTensor& supplied = tensors[next++];
+    const TensorMeta& meta = supplied.bytes ? supplied.meta : supplied.tensor.meta();
+    check(meta.sizes == saved.meta->sizes && meta.dtype == saved.meta->dtype && meta.device == saved.meta->device,
+          expected, describe(*saved.meta), ", got ", describe(meta));
+    if (supplied.bytes) {
+      saved.meta = std::make_unique<const TensorMeta>(meta);
+      saved.bytes = supplied.bytes;
+    } else {
+      saved.tensor = detach(supplied.tensor);
+    }
+    saved.version = supplied.version;
   }
   check(released_ || next == tensors.size(), "expected ", next, " saved tensors of ", name(), ", got ", tensors.size());
 }

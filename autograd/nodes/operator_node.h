@@ -17,17 +17,25 @@ namespace tt::autograd {
 // A tensor saved for backward, and the version of its storage at that time. It is saved without its history, which
 // would create reference cycles: a tensor written to in place may depend on this node.
 struct Saved {
-  Tensor tensor;  // undefined for an absent list entry, and while the client stores the tensor
+  Tensor tensor;  // undefined for an absent list entry, and while the client stores the tensor or it is recomputed
   uint32_t version = 0;
   int16_t at = 0;     // parameter index, or ~i for result i
   int32_t edge = -1;  // index of the edge that gives the tensor's history, or -1
-  // The tensor's metadata when it was saved, if `tensor` is on another device, the client stores it, or `bytes` is set;
-  // else null.
+  // The tensor's metadata when it was saved, if `tensor` is on another device, the client stores it, it is recomputed,
+  // or `bytes` is set; else null.
   std::unique_ptr<const TensorMeta> meta = nullptr;
   // If set, the tensor is `meta` over these bytes, and `tensor` is undefined.
   Ref<SharedBytes> bytes = {};
 
   bool is_stored() const { return tensor || bytes; }
+};
+
+// A saved tensor that a backward pass passes to a node: a tensor, or the layout of a tensor over bytes.
+struct SuppliedTensor {
+  Tensor tensor;
+  uint32_t version = 0;
+  Ref<SharedBytes> bytes = {};
+  TensorMeta meta = {};  // if `bytes` is set
 };
 
 // Metadata of an argument, or of one of several results, whose value is not saved.
@@ -66,8 +74,17 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   std::vector<Tensor> saved_tensors() const;
   // Frees the saved tensors. A pass stops at `stop` until the client supplies them.
   void leave_saved_to_client(int64_t stop);
+  // Whether tensors were saved, or are recomputed.
+  bool has_saved() const;
+  // For a node whose saved tensors are recomputed: a pass stops at `stop` until a run of the node's function has saved
+  // them under `at` (autograd/nodes/recomputations.h).
+  void recompute_saved(int64_t stop, int64_t at);
+  bool is_recomputed() const { return recomputed_at_ >= 0; }
+  int64_t recomputed_at() const { return recomputed_at_; }
+  // The saved tensors, without absent list entries, with their versions.
+  std::vector<SuppliedTensor> share_saved() const;
   // Sets the saved tensors for one run(). Throws Error unless they match those that were saved.
-  void supply(absl::Span<const Tensor> tensors);
+  void supply(absl::Span<const SuppliedTensor> tensors);
   void withdraw();
 
  private:
@@ -105,7 +122,8 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   std::unique_ptr<char[]> bytes_;                   // storage of the lists and strings in args_
   uint32_t needed_ = 0;                             // bit mask of the parameters that need a gradient
   uint32_t saved_results_ = 0;
-  int64_t saved_stop_ = 0;  // the client's number for the saved tensors that it stores; 0: the node stores them
+  int64_t saved_stop_ = 0;      // the client's number for the saved tensors that it supplies; 0: the node stores them
+  int64_t recomputed_at_ = -1;  // place of the saved tensors among those that a run of the function saves, or -1
   bool released_ = false;
 };
 

@@ -37,6 +37,7 @@ void Tape::drop(int64_t number) { passes_.erase(number); }
 
 std::string Tape::unsaved() const {
   if (!passes_.empty()) return "a backward pass waits for a function or hook of the client";
+  if (!recomputations_.empty()) return "a checkpointed function runs again in a backward pass";
   return suspended_ ? "a backward pass is suspended" : "";
 }
 

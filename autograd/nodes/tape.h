@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "absl/container/flat_hash_map.h"
+#include "autograd/nodes/recomputations.h"
 #include "autograd/nodes/saved_bytes.h"
 #include "autograd/nodes/saved_nodes.h"
 #include "engine/session/context.h"
@@ -59,7 +60,7 @@ class Tape final : public SessionService {
   Tape();
   ~Tape() override;
   uint64_t host_bytes() const override {
-    return meter_->bytes() + saved_.host_bytes() + saved_bytes_.host_bytes() +
+    return meter_->bytes() + saved_.host_bytes() + saved_bytes_.host_bytes() + recomputations_.host_bytes() +
            data_writes_.capacity() * sizeof(DataWrites::value_type);
   }
   // Invalidates the gradients that a backward pass which is not executed should have added to.
@@ -97,6 +98,7 @@ class Tape final : public SessionService {
   HistoryList& histories() { return histories_; }
   SavedNodes& saved() { return saved_; }
   SavedBytes& saved_bytes() { return saved_bytes_; }
+  Recomputations& recomputations() { return recomputations_; }
 
  private:
   friend class TapeImage;
@@ -110,6 +112,7 @@ class Tape final : public SessionService {
   HistoryList histories_;
   SavedNodes saved_;
   SavedBytes saved_bytes_;
+  Recomputations recomputations_;
   absl::flat_hash_map<int64_t, std::shared_ptr<Pass>> passes_;
   std::shared_ptr<Pass> suspended_;
   DataWrites data_writes_;

@@ -5,6 +5,7 @@
 #include "client/api/errors.h"
 #include "client/api/session.h"
 #include "client/autograd/backward.h"
+#include "client/autograd/backward_pass.h"
 #include "client/session/call_mode.h"
 #include "client/session/graph.h"
 
@@ -135,7 +136,35 @@ void remove_hook(const Tensor& tensor, int64_t number) {
   teletensor::internal::translated([&] { tt::client::remove_hook(tensor.handle(), number, /*site=*/0); });
 }
 
+std::vector<Tensor> AutogradContext::get_saved_variables() const {
+  std::vector<Tensor> tensors = saved_;
+  for (size_t i = 0; i < places_.size(); ++i) {
+    if (places_[i] < 0) continue;
+    teletensor::internal::translated(
+        [&] { tensors[i] = Tensor(tt::client::BackwardPass::history_in_pass(stop_, places_[i], saved_[i].handle())); });
+  }
+  return tensors;
+}
+
 namespace internal {
+
+// One call of a Function.
+class Application {
+ public:
+  // Replaces saved results by views without history.
+  static void detach_results(AutogradContext& context, const std::vector<Tensor>& results) {
+    context.places_.assign(context.saved_.size(), -1);
+    for (size_t i = 0; i < context.saved_.size(); ++i) {
+      for (size_t j = 0; j < results.size() && context.saved_[i].defined(); ++j) {
+        if (!context.saved_[i].is_same(results[j])) continue;
+        context.saved_[i] = results[j].detach();
+        context.places_[i] = static_cast<int64_t>(j);
+        break;
+      }
+    }
+  }
+  static void set_stop(AutogradContext& context, int64_t stop) { context.stop_ = stop; }
+};
 
 std::vector<Tensor> apply(const std::vector<Tensor>& inputs, const Forward& forward, const Backward& backward) {
   auto context = std::make_shared<AutogradContext>();
@@ -143,18 +172,20 @@ std::vector<Tensor> apply(const std::vector<Tensor>& inputs, const Forward& forw
   {
     NoGradGuard no_grad;
     outputs = forward(*context);
+    Application::detach_results(*context, outputs);
   }
   bool needs_grad = false;
   for (const Tensor& input : inputs) needs_grad |= input.defined() && input.requires_grad();
   if (!is_grad_enabled() || !needs_grad) return outputs;
   teletensor::internal::translated([&] {
-    tt::client::custom_function(
+    const int64_t stop = tt::client::custom_function(
         handles_of(inputs), handles_of(outputs),
         [context, backward](Handles gradients, bool create_graph) {
           RecordMode mode(create_graph);
           return handles_of(backward(*context, tensors_of(std::move(gradients))));
         },
         /*site=*/0);
+    Application::set_stop(*context, stop);
   });
   return outputs;
 }

@@ -1,6 +1,7 @@
 // Reverse-mode differentiation; see docs/autograd.md. Nothing here waits for the engine.
 #pragma once
 
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <vector>
@@ -26,16 +27,24 @@ std::vector<Tensor> grad(const std::vector<Tensor>& outputs, const std::vector<T
 int64_t register_hook(const Tensor& tensor, std::function<Tensor(const Tensor&)> hook);
 void remove_hook(const Tensor& tensor, int64_t number);
 
+namespace internal {
+class Application;
+}
+
 /// What a Function keeps from forward() for backward().
 class AutogradContext {
  public:
   void save_for_backward(std::vector<Tensor> tensors) { saved_ = std::move(tensors); }
-  const std::vector<Tensor>& get_saved_variables() const { return saved_; }
+  /// The saved tensors. In backward() that is recorded, results of the function have their history.
+  std::vector<Tensor> get_saved_variables() const;
   /// Numbers and other tensors.
   std::vector<double> saved_data;
 
  private:
-  std::vector<Tensor> saved_;
+  friend class internal::Application;
+  std::vector<Tensor> saved_;    // without history if they are results, which own this object
+  std::vector<int64_t> places_;  // of each saved tensor: its number among the results, or -1
+  int64_t stop_ = 0;             // identifies the function in a backward pass
 };
 
 namespace internal {

@@ -76,8 +76,8 @@ std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor
   return results;
 }
 
-void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
-                     uint32_t site, std::string name, bool wants_undefined) {
+int64_t custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
+                        uint32_t site, std::string name, bool wants_undefined) {
   check(!outputs.empty(), "expected at least one output of a custom function, got none");
   Ref<GraphNode> node;
   absl::InlinedVector<GraphEdge, 2> edges;
@@ -94,6 +94,7 @@ void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> o
   const Arg args[] = {extras.stop, of.arg(), made.arg()};
   issue(outputs[0], "custom_function", args, site);
   for (uint32_t i = 0; i < outputs.size(); ++i) set_grad_node(*outputs[i], node, i);
+  return extras.stop;
 }
 
 int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site) {

@@ -27,9 +27,10 @@ std::vector<Tensor> grad(absl::Span<const Tensor> roots, absl::Span<const Tensor
 // Records that the caller's code computed `outputs` (floating point, made without recording) from `inputs`. `backward`
 // receives one gradient per output and returns one per input. For outputs that received no gradient it receives zeros
 // or, with `wants_undefined`, null; only then a backward pass waits for the engine at this function. `backward` should
-// not own the outputs, because the outputs own `backward`. `name` is the name of the graph's node.
-void custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
-                     uint32_t site, std::string name = "FunctionBackward", bool wants_undefined = false);
+// not own the outputs, because the outputs own `backward`. `name` is the name of the graph's node. Returns the number
+// of the function's stop (BackwardPass::history_in_pass()).
+int64_t custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor> outputs, BackwardFunction backward,
+                        uint32_t site, std::string name = "FunctionBackward", bool wants_undefined = false);
 
 // `hook` receives each gradient of `tensor` and may replace it. Returns the hook's id.
 int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site);

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <utility>
 
 #include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
@@ -25,6 +26,9 @@ TensorMeta undefined_gradient() {
   none.strides = {1};
   return none;
 }
+
+// The pass that runs client code in this thread, the innermost one.
+thread_local BackwardPass* innermost = nullptr;
 
 constexpr const char* kFreedMessage =
     "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
@@ -298,7 +302,9 @@ std::vector<Tensor> BackwardPass::issue_steps(absl::Span<const Tensor> captures)
   reached_.assign(nodes_.size(), false);
   for (const Tensor& root : roots_) record_arrival(edge_of(root));
   begin(captures);
-  absl::Cleanup drop = [this] {
+  BackwardPass* const outer = std::exchange(innermost, this);
+  absl::Cleanup drop = [this, outer] {
+    innermost = outer;
     const Arg args[] = {task_};
     call("backward_drop", args, {});
   };
@@ -372,12 +378,40 @@ void BackwardPass::run_hook(const GraphHook& hook) {
   pass_gradients(hook.stop, {&result, 1});
 }
 
+std::shared_ptr<void> BackwardPass::recompute(Recomputation& function, bool in_pass) {
+  if (in_pass && innermost != nullptr) return innermost->recompute_for(function, /*is_reached=*/false);
+  absl::Cleanup release = [&] { function.release(); };
+  return function.run_again();
+}
+
+// Runs the function again, unless it was done for this pass, and passes what its calls have saved to the engine's pass.
+// If `is_reached`, the pass runs until it needs it.
+std::shared_ptr<void> BackwardPass::recompute_for(Recomputation& function, bool is_reached) {
+  if (auto done = recomputed_.find(function.shared_from_this()); done != recomputed_.end()) return done->second;
+  std::vector<Tensor> tensors;
+  TensorMeta flag;
+  flag.dtype = DType::kBool;
+  if (is_reached) tensors.push_back(run_until(function.stop(), {&flag, 1})[0]);
+  absl::Cleanup release = [&] { function.release(); };
+  std::shared_ptr<void> kept = function.run_again();
+  recomputed_.emplace(function.shared_from_this(), kept);
+  if (function.num_calls() == 0) return kept;
+  if (Tensor last = function.take_last_result()) tensors.push_back(std::move(last));
+  pass_tensors(function.stop(), tensors);
+  std::move(release).Cancel();
+  return kept;
+}
+
 // Supplies the tensors that the client stores for a call's nodes in the engine, the latest node first.
 void BackwardPass::supply_saved(const GraphNode& node) {
   TensorMeta flag;
   flag.dtype = DType::kBool;
   const std::vector<PackedNode> packed = node.extras()->packed;  // copied, because client code may change the graph
   for (auto i = packed.rbegin(); i != packed.rend(); ++i) {
+    if (Recomputation* const function = i->hooks->recomputation()) {
+      recompute_for(*function, /*is_reached=*/true);
+      continue;
+    }
     // The flag is passed on, so that an error before this stop is the error of the pass.
     std::vector<Tensor> tensors = {run_until(i->stop, {&flag, 1})[0]};
     for (Tensor& tensor : i->unpack(options_.create_graph)) tensors.push_back(std::move(tensor));
@@ -417,7 +451,31 @@ std::vector<Tensor> BackwardPass::run_node_hook(const GraphHook& hook) {
   return replaced;
 }
 
-void BackwardPass::run_function(const GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks) {
+Tensor BackwardPass::history_in_pass(int64_t stop, int64_t place, const Tensor& tensor) {
+  BackwardPass* const pass = innermost;
+  const bool is_recorded = pass != nullptr && pass->options_.create_graph && pass->function_ != nullptr &&
+                           pass->function_->extras()->stop == stop && tensor->session == pass->session_;
+  return is_recorded ? pass->with_history(place, tensor) : tensor;
+}
+
+Tensor BackwardPass::with_history(int64_t place, const Tensor& tensor) {
+  const auto input = static_cast<size_t>(~place);
+  check(place < 0 ? input < function_->edges.size() : static_cast<size_t>(place) < function_->extras()->outputs.size(),
+        "expected a result or an input of a function, got ", place);
+  GraphEdge edge =
+      place < 0 ? function_->edges[input] : GraphEdge{Ref<GraphNode>(function_), static_cast<uint32_t>(place)};
+  if (!edge.node) return tensor;
+  TensorMeta meta = *tensor;
+  meta.requires_grad = true;
+  const Arg args[] = {task_, function_->extras()->stop, place, tensor.get()};
+  Tensor view = call("backward_history", args, {&meta, 1})[0];
+  view->viewed_storage = tensor->storage_number();
+  view->viewed_storage_bytes = tensor->storage_bytes();
+  set_grad_node(*view, std::move(edge.node), edge.output);
+  return view;
+}
+
+void BackwardPass::run_function(GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks) {
   std::vector<TensorMeta> metas;
   metas.reserve(function.outputs.size());
   for (const TensorMeta& output : function.outputs)
@@ -430,6 +488,8 @@ void BackwardPass::run_function(const GraphNode& node, const GraphExtras& functi
   for (const GraphHook& hook : hooks) {
     if (hook.kind == HookKind::kBefore && hook.function) gradients = hook.function(gradients, options_.create_graph);
   }
+  GraphNode* const outer = std::exchange(function_, &node);
+  absl::Cleanup restore = [this, outer] { function_ = outer; };
   std::vector<Tensor> fed = function.function(gradients, options_.create_graph);
   check(fed.size() == node.edges.size(), "a function returned an incorrect number of gradients (expected ",
         node.edges.size(), ", got ", fed.size(), ")");

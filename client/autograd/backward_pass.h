@@ -9,6 +9,7 @@
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
 #include "client/session/graph.h"
+#include "client/session/recomputation.h"
 #include "client/session/session.h"
 
 namespace tt::client {
@@ -29,6 +30,12 @@ class BackwardPass {
   // Returns the reached leaves, and the results that retain their gradient.
   std::vector<Tensor> tensors_with_grad() const;
   bool reaches(const Tensor& tensor) const;
+  // Returns what run_again() has returned for the pass that runs client code in this thread; calls it if it was not
+  // called yet. Without such a pass, or unless `in_pass`, calls it apart from passes.
+  static std::shared_ptr<void> recompute(Recomputation& function, bool in_pass);
+  // In the client-side function at `stop`, of a pass that is recorded, returns a view of a saved tensor with the
+  // history of result `place`, or input ~`place`, of the function. Otherwise returns the tensor.
+  static Tensor history_in_pass(int64_t stop, int64_t place, const Tensor& tensor);
   // Issues the pass. Returns one result per capture; every capture must be reached. A result is null if client-side
   // functions returned no gradient for it. Throws Error if the pass needs saved tensors that were freed.
   std::vector<Tensor> run(absl::Span<const Tensor> captures);
@@ -57,9 +64,11 @@ class BackwardPass {
   void visit_node(GraphNode& node);
   void run_hook(const GraphHook& hook);
   void supply_saved(const GraphNode& node);
+  std::shared_ptr<void> recompute_for(Recomputation& function, bool is_reached);
   bool find_defined(Tensors& found, std::vector<Tensor>& gradients);
   std::vector<Tensor> run_node_hook(const GraphHook& hook);
-  void run_function(const GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks);
+  void run_function(GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks);
+  Tensor with_history(int64_t place, const Tensor& tensor);
   void record_arrival(const GraphEdge& edge);
   Tensors run_until(int64_t stop, absl::Span<const TensorMeta> metas);
   void pass_tensors(int64_t stop, absl::Span<const Tensor> tensors);
@@ -88,6 +97,9 @@ class BackwardPass {
   std::vector<bool> reached_;                  // whether any gradient has arrived at the node
   absl::flat_hash_set<NodeOutput> arrived_;    // (node, output) pairs that received a gradient
   absl::InlinedVector<GraphEdge, 4> history_;  // edges that gradients depend on, with create_graph
+  // Functions that have run again, and what they have returned.
+  absl::flat_hash_map<std::shared_ptr<Recomputation>, std::shared_ptr<void>> recomputed_;
+  GraphNode* function_ = nullptr;  // the client-side function that runs
   int64_t task_ = 0;
   Tensor progress_;
 };

@@ -279,7 +279,7 @@ std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOpti
   static const Op& op = *find_op(op_id::kRunProgram);
   check(ErrorKind::kNotImplemented, !options.autocast.enabled(),
         "[run_program] autocast has no effect on a Program, whose casts are part of it; run it outside autocast");
-  check(ErrorKind::kNotImplemented, options.saved == nullptr,
+  check(ErrorKind::kNotImplemented, options.saved == nullptr || (*options.saved)->recomputation() != nullptr,
         "[run_program] hooks of saved tensors are not called for the tensors that a Program saves");
   check(!ProgramTrace::of(*session_), "[run_program] a Program cannot be run while another one is traced");
   const std::vector<Tensor> ordered = in_order(inputs);

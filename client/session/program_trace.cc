@@ -334,8 +334,8 @@ Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& opt
         "] has effects outside of the session; a Program cannot contain it");
   check(ErrorKind::kNotImplemented, (only_metadata_ && !records_sizes_) || !options.autocast.enabled(), "[", op.name,
         "] a Program cannot be traced under autocast; convert tensors with .to()");
-  check(ErrorKind::kNotImplemented, options.saved == nullptr, "[", op.name,
-        "] a Program cannot be traced with hooks of saved tensors");
+  check(ErrorKind::kNotImplemented, options.saved == nullptr || (*options.saved)->recomputation() != nullptr, "[",
+        op.name, "] a Program cannot be traced with hooks of saved tensors");
   const bool grad = options.grad && !options.inference;
   const DefaultFloat default_float(options.default_float);
   Inference inference;

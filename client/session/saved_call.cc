@@ -6,6 +6,8 @@
 #include "client/session/encode.h"
 #include "client/session/graph.h"
 #include "client/session/operand.h"
+#include "client/session/recomputation.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::client {
 namespace {
@@ -22,17 +24,37 @@ v1::Instruction* add(Link::Appending& appending, std::string_view name, Args arg
 
 }  // namespace
 
-SavedCall::SavedCall(std::shared_ptr<SavedTensorHooks> hooks, Args args) : hooks_(std::move(hooks)) {
+std::optional<SavedCall> SavedCall::begin_call(const std::shared_ptr<SavedTensorHooks>& hooks, const Op& op, Args args,
+                                               absl::Span<const Tensor> results) {
+  const int64_t number = hooks->begin(op, results.empty() ? nullptr : results[0].get());
+  return number < 0 ? std::nullopt : std::optional(SavedCall(hooks, args, number));
+}
+
+void SavedCall::end_call(const Op& op, absl::Span<const Tensor> results) const {
+  hooks_->end(op, results.empty() ? nullptr : results[0].get());
+}
+
+SavedCall::SavedCall(std::shared_ptr<SavedTensorHooks> hooks, Args args, int64_t number)
+    : hooks_(std::move(hooks)), number_(number) {
+  if (const Recomputation* function = hooks_->recomputation()) stop_ = function->stop();
+  if (!is_stored()) return;
   for (const Arg& arg : args) {
     for_each_tensor(arg, [&](const Handle* t) { inputs_.push_back(Tensor(const_cast<Handle*>(t))); });
   }
-  if (is_stored()) stop_ = next_stop(kStopsPerCall);
+  stop_ = next_stop(kStopsPerCall);
 }
 
-void SavedCall::begin(Link::Appending& appending) const {
-  const Arg args[] = {static_cast<int64_t>(hooks_->mode())};
-  add(appending, "saved_begin", args);
+const Op& SavedCall::saved_begin() {
+  static const Op& op = *find_op(op_id::kSavedBegin);
+  return op;
 }
+
+std::array<Arg, 3> SavedCall::begin_args() const {
+  const bool is_recomputed = hooks_->recomputation() != nullptr;
+  return {static_cast<int64_t>(hooks_->mode()), is_recomputed ? stop_ : 0, is_recomputed ? number_ : 0};
+}
+
+void SavedCall::begin(Link::Appending& appending) const { add(appending, "saved_begin", begin_args()); }
 
 void SavedCall::end(Link::Appending& appending, Ref<Session> session, absl::Span<const Tensor> results) {
   if (!is_stored()) return static_cast<void>(add(appending, "saved_stop", {}));
@@ -59,15 +81,19 @@ std::vector<int64_t> SavedCall::read_description(Link& link) {
   return numbers;
 }
 
-std::vector<PackedNode> SavedCall::store(Session& session, absl::Span<const int64_t> description,
-                                         absl::Span<const Tensor> results) const {
-  if (description.empty()) return {};
-  const Arg stop[] = {stop_};
-  const std::vector<TensorMeta> metas = described_others(description);
-  Tensors others;
-  if (!metas.empty()) others = session.call_with_metas(*find_op("saved_values"), stop, metas);
-  session.call_with_metas(*find_op("saved_release"), stop, {});
-  return pack_saved(hooks_, stop_, description, inputs_, results, absl::MakeConstSpan(others));
+void SavedCall::store(Session& session, absl::Span<const int64_t> description, absl::Span<const Tensor> results,
+                      GraphNode* node) const {
+  if (hooks_->mode() == SavedTensorHooks::Mode::kNowhere) node->mutable_extras().packed.push_back({stop_, hooks_, {}});
+  if (!description.empty()) {
+    const Arg stop[] = {stop_};
+    const std::vector<TensorMeta> metas = described_others(description);
+    Tensors others;
+    if (!metas.empty()) others = session.call_with_metas(*find_op("saved_values"), stop, metas);
+    session.call_with_metas(*find_op("saved_release"), stop, {});
+    node->mutable_extras().packed =
+        pack_saved(hooks_, stop_, description, inputs_, results, absl::MakeConstSpan(others));
+  }
+  hooks_->recorded(results);
 }
 
 }  // namespace tt::client

@@ -1,17 +1,20 @@
-// SavedCall: a call whose tensors for backward are stored by the client, by the engine on the CPU, or as copies
-// (client/session/saved_tensors.h). In the frame it is enclosed in saved_begin and saved_end, or in saved_begin and
-// saved_stop (engine/ops/autograd.yaml).
+// SavedCall: a call whose tensors for backward are stored by the client, by the engine on the CPU, as copies, or
+// nowhere (client/session/saved_tensors.h). In the frame it is enclosed in saved_begin and saved_end, or in saved_begin
+// and saved_stop (engine/ops/autograd.yaml).
 //
 // Used by Session::call(), by one thread. Keeps the call's arguments alive.
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "absl/types/span.h"
 #include "client/link/link.h"
+#include "client/session/engine_operators.h"
 #include "client/session/saved_tensors.h"
 #include "client/session/session.h"
 #include "client/session/tensor.h"
@@ -21,8 +24,14 @@ namespace tt::client {
 
 class SavedCall {
  public:
-  SavedCall(std::shared_ptr<SavedTensorHooks> hooks, Args args);
+  // Returns nothing if the call is issued without the hooks.
+  static std::optional<SavedCall> begin_call(const std::shared_ptr<SavedTensorHooks>& hooks, const Op& op, Args args,
+                                             absl::Span<const Tensor> results);
+  // Called after the call was issued.
+  void end_call(const Op& op, absl::Span<const Tensor> results) const;
 
+  // Throws Error (NotImplementedError) if an engine of another version cannot recompute saved tensors.
+  void require(const EngineOperators& operators) const { operators.require(saved_begin(), begin_args()); }
   // Whether the client stores the tensors.
   bool is_stored() const { return hooks_->mode() == SavedTensorHooks::Mode::kClient; }
   // Estimates the size of the instructions that begin() and end() add.
@@ -40,15 +49,21 @@ class SavedCall {
   // Waits for the engine's description of the tensors that it has saved. Requires is_stored() and a call of end().
   // Throws RemoteError if the call failed.
   std::vector<int64_t> read_description(Link& link);
-  // Passes the described tensors to the hooks, and releases them in the engine.
-  std::vector<PackedNode> store(Session& session, absl::Span<const int64_t> description,
-                                absl::Span<const Tensor> results) const;
+  // Sets the saved tensors of the call's node: passes the described tensors to the hooks, and releases them in the
+  // engine, or notes that they are recomputed. May throw, because the hooks do.
+  void store(Session& session, absl::Span<const int64_t> description, absl::Span<const Tensor> results,
+             GraphNode* node) const;
 
  private:
-  const std::shared_ptr<SavedTensorHooks> hooks_;
-  std::vector<Tensor> inputs_;
+  SavedCall(std::shared_ptr<SavedTensorHooks> hooks, Args args, int64_t number);
+  static const Op& saved_begin();
+  std::array<Arg, 3> begin_args() const;
+
+  std::shared_ptr<SavedTensorHooks> hooks_;
+  std::vector<Tensor> inputs_;  // of a call whose tensors the client stores
   Tensor description_;
-  int64_t stop_ = 0;
+  int64_t stop_ = 0;  // of a call whose tensors the client stores, or whose saved tensors are recomputed
+  int64_t number_;    // that begin() of the hooks has returned
 };
 
 }  // namespace tt::client

@@ -61,13 +61,6 @@ PackedNode::Value pack(SavedTensorHooks& hooks, const Tensor& tensor) {
 
 }  // namespace
 
-UsedTensors::UsedTensors() : start_(next_sequence()) {}
-
-void UsedTensors::add(const Tensor& tensor) {
-  if (!tensor->requires_grad || (tensor->node && tensor->node->sequence() > start_)) return;
-  if (known_.insert(tensor.get()).second) tensors_.push_back(tensor);
-}
-
 std::vector<Tensor> PackedNode::unpack(bool create_graph) const {
   std::vector<Tensor> tensors;
   for (const Value& value : values) {

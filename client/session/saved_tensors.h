@@ -1,5 +1,5 @@
 // SavedTensorHooks: where the operations that a thread records save tensors for backward (torch.autograd.graph's
-// saved_tensors_hooks, save_on_cpu and allow_mutation_on_saved_tensors).
+// saved_tensors_hooks, save_on_cpu and allow_mutation_on_saved_tensors, and torch.utils.checkpoint).
 //
 // Passed to Session::call() in CallOptions. A call with client hooks waits for the engine once, which describes the
 // tensors that it has saved; the other modes never wait.
@@ -10,18 +10,31 @@
 #include <memory>
 #include <vector>
 
-#include "absl/container/flat_hash_set.h"
 #include "client/session/tensor.h"
 #include "engine/schema/meta.h"
+#include "engine/schema/op.h"
 
 namespace tt::client {
 
+class Recomputation;
+
 class SavedTensorHooks {
  public:
-  enum class Mode : int64_t { kClient = 0, kOnCpu = 1, kCopied = 2 };  // numbers of saved_begin
+  // Numbers of saved_begin. kNowhere and kTwice are the first and the next runs of a Recomputation's function.
+  enum class Mode : int64_t { kClient = 0, kOnCpu = 1, kCopied = 2, kNowhere = 3, kTwice = 4 };
   explicit SavedTensorHooks(Mode mode) : mode_(mode) {}
   virtual ~SavedTensorHooks() = default;
   Mode mode() const { return mode_; }
+
+  // In kNowhere and kTwice, the function that runs; else null.
+  virtual Recomputation* recomputation() { return nullptr; }
+  // Called before a call is issued whose first result, which may be null, is `result`. Returns the call's number for
+  // saved_begin, or -1 if the call is issued without these hooks. May throw.
+  virtual int64_t begin(const Op&, const TensorMeta* /*result*/) { return 0; }
+  // Called after the call was issued, unless begin() has returned -1.
+  virtual void end(const Op&, const TensorMeta* /*result*/) {}
+  // Called after the call was recorded, unless begin() has returned -1. May throw, so that the call's results are lost.
+  virtual void recorded(absl::Span<const Tensor> /*results*/) {}
 
   // Called in kClient only. pack() stores a tensor and returns what unpack() needs to return it; both may throw, and
   // may issue calls.
@@ -32,21 +45,8 @@ class SavedTensorHooks {
   const Mode mode_;
 };
 
-// The tensors that require grad and that calls of one thread have used, each once, in the order of their first use: those
-// that existed before, and leaves. Not thread-safe.
-class UsedTensors {
- public:
-  UsedTensors();
-  void add(const Tensor& tensor);
-  const std::vector<Tensor>& tensors() const { return tensors_; }
-
- private:
-  const uint64_t start_;  // GraphNode::sequence() when the object was made: results of later calls are not noted
-  absl::flat_hash_set<const Handle*> known_;
-  std::vector<Tensor> tensors_;
-};
-
-// The tensors that one node in the engine has saved, in their order.
+// The tensors that one node in the engine has saved, in their order; or a call of a Recomputation's first run, without
+// values, whose nodes all have the function's stop.
 struct PackedNode {
   struct Value {
     std::shared_ptr<void> packed;

@@ -27,7 +27,6 @@ namespace tt::client {
 
 class CallLog;
 class SavedTensorHooks;  // client/session/saved_tensors.h
-class UsedTensors;       // client/session/saved_tensors.h
 
 // Options of a call; the defaults suit an ordinary call.
 struct CallOptions {
@@ -39,8 +38,6 @@ struct CallOptions {
   DType default_float = default_dtype();
   // Where tensors are saved for backward; null: in the engine, which shares their storages.
   const std::shared_ptr<SavedTensorHooks>* saved = nullptr;
-  // Receives the arguments that require grad; null: they are not noted.
-  UsedTensors* used = nullptr;
 };
 
 // A tensor's metadata and bytes.
@@ -187,6 +184,7 @@ class Session : public RefCounted {
   friend class PendingValue;
   void release(uint64_t handle) noexcept;
   void count_data_writes(const Op& op, Args args, const CallOptions& options);
+  Tensors make_results(absl::Span<const TensorMeta> metas, const CallOptions& options);
   std::unique_ptr<Impl> impl_;
   const uint64_t serial_;
 };

@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include "absl/algorithm/container.h"
 #include "client/session/autocast.h"
 #include "client/session/custom_operators.h"
 #include "client/session/encode.h"
@@ -75,12 +76,6 @@ static void keep_tensors(Args args, Tensors* kept) {
   }
 }
 
-static void note_used(Args args, UsedTensors* used) {
-  for (const Arg& arg : args) {
-    for_each_tensor(arg, [&](const Handle* tensor) { used->add(Tensor(const_cast<Handle*>(tensor))); });
-  }
-}
-
 // Names the results, or lists the tensors that receive them.
 static void encode_results(Link::Appending& appending, absl::Span<const Tensor> into, Tensors& results,
                            v1::Instruction* instruction) {
@@ -114,8 +109,6 @@ void Session::Impl::write_call(Link::Appending& appending, Session* self, const 
 void Session::Impl::queue(Session* self, const Op& op, Args args, Tensors& results, const CallOptions& options,
                           Tensors* kept, SavedCall* saved) {
   check_tensors(self, op, args, options.into);
-  if (options.used != nullptr) [[unlikely]]
-    note_used(args, options.used);
   if (options.default_float != kDefaultFloat) [[unlikely]]
     require_default_dtypes(op);
   std::optional<Clock::time_point> blocked;
@@ -278,10 +271,13 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   Tensors kept;
   std::optional<SavedCall> saved;
   if (options.saved != nullptr && grad && requires_grad) [[unlikely]]
-    saved.emplace(*options.saved, args);
+    saved = SavedCall::begin_call(*options.saved, op, args, absl::MakeConstSpan(results));
+  if (saved) saved->require(impl_->operators);
   if (saved && saved->is_stored()) impl_->check_wait(options.site);
   impl_->queue(this, op, args, results, options, &kept,
                saved ? &*saved : nullptr);  // if interrupted, nothing was written
+  if (saved) [[unlikely]]
+    saved->end_call(op, absl::MakeConstSpan(results));
   mark_written(tracked, options.into);
   bump_written(op, args);
   count_data_writes(op, args, options);
@@ -289,9 +285,10 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   if (!grad) return results;
   Ref<GraphNode> node = record(op, args, absl::MakeConstSpan(results), !options.into.empty());
   if (node) track_data(args);
-  if (saved && saved->is_stored() && node) [[unlikely]] {
-    const std::vector<int64_t> description = impl_->read_description(*saved, options.site);
-    node->mutable_extras().packed = saved->store(*this, description, absl::MakeConstSpan(results));
+  if (saved && node) [[unlikely]] {
+    std::vector<int64_t> description;
+    if (saved->is_stored()) description = impl_->read_description(*saved, options.site);
+    saved->store(*this, description, absl::MakeConstSpan(results), node.get());
   }
   return results;
 }
@@ -302,24 +299,45 @@ Tensors Session::call_with_metas(const Op& op, Args args, absl::Span<const Tenso
   impl_->operators.require(op, args);
   if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]]
     return trace->call_with_metas(op, args, options);
+  Tensors results = make_results(metas, options), kept;
+  impl_->queue(this, op, args, results, options, &kept);
+  return results;
+}
+
+Tensors Session::make_results(absl::Span<const TensorMeta> metas, const CallOptions& options) {
   Tensors results;
   for (const TensorMeta& meta : metas) {
     results.push_back(make_ref<Handle>(meta, Ref<Session>(this), 0));
     results.back()->is_inference = options.inference;
   }
-  Tensors kept;
-  impl_->queue(this, op, args, results, options, &kept);
   return results;
 }
 
 Tensors Session::call_recorded(const Op& op, Args args, Args recorded, absl::Span<const TensorMeta> metas,
                                const CallOptions& options) {
   impl_->read_only.check_call(op, args, {});
-  Tensors results = call_with_metas(op, args, metas, options);
+  op.check_args(args);
+  impl_->operators.require(op, args);
+  if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]]
+    return trace->call_with_metas(op, args, options);
+  const bool grad = options.grad && !options.inference;
+  Tensors results = make_results(metas, options), kept;
+  std::optional<SavedCall> saved;
+  if (options.saved != nullptr && grad && absl::c_any_of(metas, [](const TensorMeta& t) { return t.requires_grad; }))
+    saved = SavedCall::begin_call(*options.saved, op, args, absl::MakeConstSpan(results));
+  if (saved) saved->require(impl_->operators);
+  if (saved && saved->is_stored()) impl_->check_wait(options.site);
+  impl_->queue(this, op, args, results, options, &kept, saved ? &*saved : nullptr);
+  if (saved) saved->end_call(op, absl::MakeConstSpan(results));
   bump_written(op, args);
   count_data_writes(op, args, options);
-  if (options.grad && !options.inference) {
-    if (record(op, recorded, absl::MakeConstSpan(results), /*into=*/false)) track_data(args);
+  if (!grad) return results;
+  Ref<GraphNode> node = record(op, recorded, absl::MakeConstSpan(results), /*into=*/false);
+  if (node) track_data(args);
+  if (saved && node) {
+    std::vector<int64_t> description;
+    if (saved->is_stored()) description = impl_->read_description(*saved, options.site);
+    saved->store(*this, description, absl::MakeConstSpan(results), node.get());
   }
   return results;
 }

@@ -18,6 +18,11 @@ namespace tt::client {
 class Session;
 class GraphNode;
 
+// A tensor's number of in-place writes, for an observer that must not own the tensor.
+struct SharedVersion {
+  uint32_t number;
+};
+
 struct Handle final : public RefCounted, public TensorMeta {
   Handle(TensorMeta meta, Ref<Session> session, uint64_t id);
   ~Handle() override;  // queues the release; never waits, never throws
@@ -55,7 +60,17 @@ struct Handle final : public RefCounted, public TensorMeta {
   }
   // Number of in-place writes, shared with base and its views.
   uint32_t version() const { return base ? base->version_ : version_; }
-  void bump_version() { ++(base ? base->version_ : version_); }
+  void bump_version() {
+    Handle& root = base ? *base : *this;
+    ++root.version_;
+    if (root.shared_version_) root.shared_version_->number = root.version_;
+  }
+  // Returns the version() as it is also after later writes.
+  std::shared_ptr<SharedVersion> shared_version() {
+    Handle& root = base ? *base : *this;
+    if (!root.shared_version_) root.shared_version_ = std::make_shared<SharedVersion>(SharedVersion{root.version_});
+    return root.shared_version_;
+  }
 
   // Every operation creates and destroys Handles, so each thread has a free list.
   static void* operator new(size_t bytes);
@@ -63,6 +78,7 @@ struct Handle final : public RefCounted, public TensorMeta {
 
  private:
   uint32_t version_ = 0;
+  std::shared_ptr<SharedVersion> shared_version_;  // null until it is asked for
 };
 
 using Tensor = Ref<Handle>;

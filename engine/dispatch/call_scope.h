@@ -56,10 +56,12 @@ class Activity {
 
 // Where nodes of the tape save the tensors that their gradients read.
 enum class SavedTensors : uint8_t {
-  kShared,  // in the node, which shares their storages
-  kClient,  // in the node, until the client has stored them
-  kOnCpu,   // in the node, as copies on the CPU
-  kCopied,  // in the node, as copies on their device
+  kShared,   // in the node, which shares their storages
+  kClient,   // in the node, until the client has stored them
+  kOnCpu,    // in the node, as copies on the CPU
+  kCopied,   // in the node, as copies on their device
+  kNowhere,  // nowhere: a function runs again before they are needed (autograd/nodes/recomputations.h)
+  kTwice,    // in the node, and for a pass: the function runs again
 };
 
 class CallScope : public AllocScope {

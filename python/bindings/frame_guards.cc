@@ -147,12 +147,10 @@ bool FrameGuards::Modes::operator==(const Modes& o) const {
 
 FrameGuards::Modes FrameGuards::current_modes() {
   const Mode& mode = Mode::current();
-  Modes modes{mode.grad,
-              mode.inference,
-              threads_with_function_modes != 0 || dispatch_mode_count() != 0 || !mode.saved_hooks.empty(),
-              {},
-              0,
-              {}};
+  const bool has_hooks = !mode.saved_hooks.empty() && mode.saved_hooks.back()->recomputation() == nullptr;
+  Modes modes{
+      mode.grad, mode.inference, threads_with_function_modes != 0 || dispatch_mode_count() != 0 || has_hooks, {}, 0,
+      {}};
   const client::AutocastSettings& cast = client::autocast_settings();
   if (cast.cpu_enabled || cast.cuda_enabled) {
     modes.autocast = {cast.cpu_enabled, cast.cuda_enabled, static_cast<int>(cast.cpu_dtype),

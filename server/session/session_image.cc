@@ -20,7 +20,7 @@ namespace tt::server {
 namespace {
 
 constexpr std::string_view kMagic = "TTIMAGE";
-constexpr char kFormat = 3;
+constexpr char kFormat = 4;
 constexpr uint64_t kMaxRecordBytes = uint64_t{1} << 16;
 
 // unsaved(), for an image that is passed to another process with those of all sessions.

@@ -1,5 +1,8 @@
 // Client functions and hooks: the client's code runs between the parts of a pass.
 
+#include <functional>
+
+#include "autograd/nodes/history.h"
 #include "autograd/nodes/tape.h"
 #include "tests/autograd/fixture.h"
 
@@ -126,6 +129,30 @@ TEST_F(StopTest, PassesNest) {
               ::testing::HasSubstr("backward pass 1 does not exist"));
 }
 
+TEST_F(StopTest, SavedTensorsGetTheHistoryOfTheFunction) {
+  Tensor x = leaf({2}, {1, 2});
+  Tensor doubled = ops::mul(x, 3.0), z = function(51, doubled);
+  const Tensor result = detach(z), input = detach(doubled);
+  Tensors captures{x};
+  ops::backward_begin(1, {ops::sum(z, std::nullopt, false, std::nullopt)}, {}, captures, false, true, true);
+  const Tensor flag = ops::zeros({1}, DType::kBool, Device{});
+  Tensor arrived = ops::backward_until(1, 51, flag, {})[0];
+  const Tensor back = ops::backward_history(1, 51, 0, result), argument = ops::backward_history(1, 51, -1, input);
+  EXPECT_EQ(edge_of(back).node, edge_of(z).node);
+  EXPECT_EQ(edge_of(argument).node, edge_of(doubled).node);
+  EXPECT_EQ(back->storage, result->storage);
+  const std::vector<std::pair<std::function<void()>, std::string>> kWrong = {
+      {[&] { ops::backward_history(1, 51, 1, result); }, "a result or an input"},
+      {[&] { ops::backward_history(1, 51, -2, input); }, "a result or an input"},
+      {[&] { ops::backward_history(1, 51, INT64_MIN, input); }, "a result or an input"},
+      {[&] { ops::backward_history(1, 51, 0, flag); }, "a tensor like that of the function"},
+      {[&] { ops::backward_history(1, 52, 0, result); }, "is not waiting for function 52"},
+      {[&] { ops::backward_history(2, 51, 0, result); }, "backward pass 2 does not exist"},
+  };
+  for (const auto& [call, message] : kWrong) EXPECT_THAT(error_of(call), ::testing::HasSubstr(message));
+  ops::backward_drop(1);
+}
+
 TEST_F(StopTest, OperatorsSetUpLeaves) {
   Tensor x = values({2}, {1, 2}, DType::kFloat64);
   ops::requires_grad(x, true);
@@ -145,7 +172,7 @@ class SavedTest : public StopTest {
  protected:
   // Records x * w, leaves the saved tensors to the client under `stop`, and returns the product.
   static Tensor product(int64_t stop, const Tensor& x, const Tensor& w, std::vector<double>* description = nullptr) {
-    ops::saved_begin(0);
+    ops::saved_begin(0, 0, 0);
     Tensor y = ops::mul(x, w);
     Tensor text = ops::saved_end(stop, {x, w}, {y});
     if (description) *description = read(text);
@@ -188,7 +215,7 @@ TEST_F(SavedTest, RejectsPassesWithoutTheSavedTensors) {
 }
 
 TEST_F(SavedTest, RejectsInvalidInstructions) {
-  EXPECT_THAT(error_of([] { ops::saved_begin(3); }), ::testing::HasSubstr("a mode from 0 to 2"));
+  EXPECT_THAT(error_of([] { ops::saved_begin(5, 0, 0); }), ::testing::HasSubstr("a mode from 0 to 4"));
   EXPECT_THAT(error_of([] { ops::saved_values(77); }), ::testing::HasSubstr("no saved tensors are described under 77"));
   EXPECT_THAT(error_of([] { ops::saved_end(0, {}, {}); }), ::testing::HasSubstr("a new stop"));
   ops::saved_release(77);
@@ -200,7 +227,7 @@ TEST_F(SavedTest, RejectsInvalidInstructions) {
 TEST_F(SavedTest, CopiesMayBeSaved) {
   for (int64_t mode : {1, 2}) {
     Tensor x = leaf({2}, {1, 2}), w = ops::clone(x);
-    ops::saved_begin(mode);
+    ops::saved_begin(mode, 0, 0);
     Tensor y = ops::mul(w, w);
     ops::saved_stop();
     std::fill_n(w.data_as<double>(), 2, 0.0);
@@ -208,6 +235,117 @@ TEST_F(SavedTest, CopiesMayBeSaved) {
     backward(ops::sum(y, std::nullopt, false, std::nullopt));
     EXPECT_EQ(grad_of(x), (V{2, 4}));
   }
+}
+
+// Functions that run again in a backward pass. One returns sum(exp(x * w)), by two calls that save tensors.
+class RecomputationTest : public StopTest {
+ protected:
+  static constexpr int64_t kFirst = 3, kNext = 4;  // modes of saved_begin
+  static Tensor run(int64_t mode, int64_t stop, const Tensor& x, const Tensor& w) {
+    ops::saved_begin(mode, stop, 0);
+    Tensor y = ops::mul(x, w);
+    ops::saved_stop();
+    ops::saved_begin(mode, stop, 1);
+    y = ops::exp(y);
+    ops::saved_stop();
+    return ops::sum(y, std::nullopt, false, std::nullopt);
+  }
+  static bool keeps_none() { return Tape::current().recomputations().host_bytes() == 0; }
+  Tensor x_ = leaf({2}, {1, 2}), w_ = leaf({2}, {0, 0});
+};
+
+TEST_F(RecomputationTest, PassTakesWhatTheNextRunSaves) {
+  Tensor copy = ops::clone(w_), y = run(kFirst, 41, x_, copy);
+  EXPECT_EQ(copy->storage->ref_count(), 1);  // no node refers to it
+  for (int pass = 0; pass < 2; ++pass) {
+    GraphTask task({&y, 1}, {}, {}, {true, pass == 0, false});
+    const Tensor flag = task.run_until(41)[0];
+    run(kNext, 41, x_, copy);
+    EXPECT_FALSE(keeps_none());
+    task.resume_with(41, {&flag, 1});
+    EXPECT_TRUE(keeps_none());
+    task.finish({});
+  }
+  EXPECT_EQ(grad_of(x_), (V{0, 0}));
+  EXPECT_EQ(grad_of(w_), (V{2, 4}));
+  EXPECT_THAT(error_of([&] { backward(y); }), ::testing::HasSubstr("supplied"));
+}
+
+TEST_F(RecomputationTest, RunsBeforeThePassReachesIt) {
+  Tensor y = run(kFirst, 42, x_, w_);
+  GraphTask task({&y, 1}, {}, {}, {});
+  run(kNext, 42, x_, w_);
+  task.resume_with(42, {});
+  task.finish({});
+  EXPECT_EQ(grad_of(w_), (V{1, 2}));
+}
+
+TEST_F(RecomputationTest, SavedTensorsHaveTheHistoryOfTheFirstRun) {
+  Tensor y = run(kFirst, 43, x_, w_);
+  Tensors captures{w_}, none;
+  Tensor gradient;
+  {
+    GraphTask task({&y, 1}, {}, captures, {false, true, true});
+    const Tensor flag = task.run_until(43)[0];
+    run(kNext, 43, x_, w_);
+    task.resume_with(43, {&flag, 1});
+    gradient = task.finish(captures)[0];  // x exp(x w)
+  }
+  EXPECT_EQ(read(gradient), (V{1, 2}));
+  Tensor sum = ops::sum(gradient, std::nullopt, false, std::nullopt);
+  GraphTask task({&sum, 1}, {}, {}, {});
+  const Tensor flag = task.run_until(43)[0];
+  run(kNext, 43, x_, w_);
+  task.resume_with(43, {&flag, 1});
+  task.finish({});
+  EXPECT_EQ(grad_of(w_), (V{1, 4}));  // x^2 exp(x w)
+  EXPECT_EQ(grad_of(x_), (V{1, 1}));  // (1 + x w) exp(x w)
+}
+
+TEST_F(RecomputationTest, WritesAfterSavingAreNoticed) {
+  Tensor y = run(kFirst, 44, x_, w_);
+  GraphTask task({&y, 1}, {}, {}, {});
+  task.run_until(44);
+  Tensor copy = ops::clone(x_);
+  run(kNext, 44, copy, w_);
+  copy->storage->bump_version();
+  task.resume_with(44, {});
+  EXPECT_THAT(error_of([&] { task.finish({}); }), ::testing::HasSubstr("modified by an inplace operation"));
+}
+
+TEST_F(RecomputationTest, RunsThatDifferAreRejected) {
+  const std::vector<std::pair<std::function<void()>, std::string>> kRuns = {
+      {[&] { ops::saved_begin(kNext, 45, 0), ops::saved_stop(); }, "it has not saved those of"},
+      {[&] { run(kNext, 45, leaf({1}, {1}), leaf({1}, {1})); }, "expected the function to compute the same tensors"},
+      {[] {}, "to run again"},
+  };
+  for (const auto& [again, message] : kRuns) {
+    Tensor y = run(kFirst, 45, x_, w_);
+    GraphTask task({&y, 1}, {}, {}, {});
+    const Tensor flag = task.run_until(45)[0];
+    again();
+    EXPECT_THAT(error_of([&] {
+                  task.resume_with(45, {&flag, 1});
+                  task.finish({});
+                }),
+                ::testing::HasSubstr(message));
+    EXPECT_TRUE(keeps_none());
+  }
+}
+
+TEST_F(RecomputationTest, RejectsInvalidInstructions) {
+  EXPECT_THAT(error_of([] { ops::saved_begin(kFirst, 0, 0); }), ::testing::HasSubstr("a stop above 0"));
+  EXPECT_THAT(error_of([] { ops::saved_begin(kNext, 1, -1); }), ::testing::HasSubstr("a call from 0"));
+  EXPECT_THAT(error_of([] { ops::saved_begin(kNext, 1, int64_t{1} << 40); }), ::testing::HasSubstr("a call from 0"));
+  EXPECT_THAT(error_of([] {
+                for (int64_t stop = 100;; ++stop) ops::saved_begin(kNext, stop, 0);
+              }),
+              ::testing::HasSubstr("no backward pass has used"));
+  for (int64_t stop = 100; stop < 100 + 4096; ++stop) ops::saved_release(stop);
+  EXPECT_TRUE(Tape::current().recomputations().empty());
+  run(kNext, 46, x_, w_);  // abandoned
+  ops::saved_release(46);
+  EXPECT_TRUE(keeps_none());
 }
 
 // Saved views of a tensor whose bytes the client releases and restores.

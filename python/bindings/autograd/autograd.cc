@@ -1,12 +1,13 @@
 #include "python/bindings/autograd/autograd.h"
 
 #include <memory>
+#include <string>
 #include <utility>
 #include <vector>
 
-#include "absl/cleanup/cleanup.h"
 #include "client/autograd/backward.h"
-#include "client/session/graph.h"
+#include "client/autograd/backward_pass.h"
+#include "client/session/recomputation.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/autograd/gradients.h"
 #include "python/bindings/autograd/graph_nodes.h"
@@ -46,36 +47,6 @@ py::list run_grad(py::handle roots, py::handle gradients, py::handle inputs, boo
   check(!from.empty(), "grad requires non-empty outputs.");
   return to_python(client::grad(from, gradients_of(gradients, from.size()), handles_of(inputs, "an input"),
                                 retain_graph, create_graph, allow_unused, site_of(from[0])));
-}
-
-// Calls a function. Returns its result, and the tensors that require grad that its operators used in this thread.
-py::tuple call_noting_tensors(const py::function& function, const py::args& args) {
-  Mode& mode = Mode::current();
-  client::UsedTensors used;
-  client::UsedTensors* const outer = std::exchange(mode.used, &used);
-  const absl::Cleanup restore = [&mode, outer] { mode.used = outer; };
-  py::object result = function(*args);
-  Handles found(used.tensors().begin(), used.tensors().end());
-  if (outer != nullptr) {
-    for (const client::Tensor& tensor : found) outer->add(tensor);
-  }
-  return py::make_tuple(std::move(result), to_python(found));
-}
-
-// Notes tensors that a Function uses, as call_noting_tensors() notes those of operators.
-void note_tensors(const py::args& tensors) {
-  client::UsedTensors* const used = Mode::current().used;
-  if (used == nullptr) return;
-  for (py::handle o : tensors) {
-    if (is_tensor(o.ptr()) && !is_wrapper(handle_of(o.ptr()).get())) used->add(handle_of(o.ptr()));
-  }
-}
-
-bool has_hooks(py::handle o) {
-  const client::Tensor tensor = tensor_of(o, "tensor");
-  if (!tensor->requires_grad) return false;
-  const client::GraphExtras* const extras = client::edge_of(tensor).node->extras();
-  return extras != nullptr && !extras->hooks.empty();
 }
 
 py::list reached_leaves(py::handle roots) { return to_python(client::reached_leaves(handles_of(roots, "a root"))); }
@@ -139,6 +110,32 @@ class PythonSavedTensorHooks final : public client::SavedTensorHooks {
   const std::shared_ptr<PyObject> pack_, unpack_;
 };
 
+// A function in Python, by methods of the object `call`: run(recomputation) runs it again and
+// returns what it keeps, and fail(message) raises the error for calls that differ.
+class PythonRecomputation final : public client::Recomputation {
+ public:
+  PythonRecomputation(py::object call, bool checks_calls, bool lists_calls)
+      : Recomputation(checks_calls, lists_calls), call_(share(call.release().ptr())) {}
+
+  std::shared_ptr<void> run_again() override {
+    const py::object self = py::cast(std::static_pointer_cast<PythonRecomputation>(shared_from_this()));
+    return share(throw_if_null(PyObject_CallMethod(call_.get(), "run", "O", self.ptr())));
+  }
+
+ private:
+  void throw_error(const std::string& message) override {
+    steal(PyObject_CallMethod(call_.get(), "fail", "s", message.c_str()));
+    fail(ErrorKind::kRuntime, message);
+  }
+
+  const std::shared_ptr<PyObject> call_;
+};
+
+py::object recompute(PythonRecomputation& function, bool in_pass) {
+  const std::shared_ptr<void> kept = client::BackwardPass::recompute(function, in_pass);
+  return py::reinterpret_borrow<py::object>(static_cast<PyObject*>(kept.get()));
+}
+
 }  // namespace
 
 void bind_autograd(py::module_& m) {
@@ -148,8 +145,9 @@ void bind_autograd(py::module_& m) {
   bind_graph_nodes(m);
   m.def("replace_data", &replace_data);
   m.def("become", &become);
-  m.def("mark_data", [](py::handle o) { const_cast<client::Handle&>(*tensor_of(o, "tensor")).is_data = true; },
-        "Marks the result of detach() as `.data`: backward accepts writes to it.");
+  m.def(
+      "mark_data", [](py::handle o) { const_cast<client::Handle&>(*tensor_of(o, "tensor")).is_data = true; },
+      "Marks the result of detach() as `.data`: backward accepts writes to it.");
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
   m.def("set_grads", [](py::handle leaves, py::handle grads) {
     Handles targets = handles_of(leaves, "a leaf");
@@ -167,17 +165,37 @@ void bind_autograd(py::module_& m) {
     const auto last = std::move(hooks.back());  // destroyed after the entry: its destructor may call Python
     hooks.pop_back();
   });
-  m.def("call_noting_tensors", &call_noting_tensors);
-  m.def("note_tensors", &note_tensors);
-  m.def("has_hooks", &has_hooks);
+  py::class_<client::RecomputationRun, std::shared_ptr<client::RecomputationRun>>(m, "RecomputationRun")
+      .def("push", [](std::shared_ptr<client::RecomputationRun> run) { Mode::current().saved_hooks.push_back(run); })
+      .def("is_complete", &client::RecomputationRun::is_complete)
+      .def("check_complete", &client::RecomputationRun::check_complete);
+  py::class_<PythonRecomputation, std::shared_ptr<PythonRecomputation>>(m, "Recomputation")
+      .def(py::init<py::object, bool, bool>())
+      .def("first_run", &PythonRecomputation::first_run)
+      .def("next_run",
+           [](PythonRecomputation& function, py::object on_complete) {
+             const std::shared_ptr<PyObject> callable = share(on_complete.release().ptr());
+             return function.next_run([callable] { steal(PyObject_CallNoArgs(callable.get())); });
+           })
+      .def("recompute", &recompute);
+  py::class_<client::SharedVersion, std::shared_ptr<client::SharedVersion>>(m, "SharedVersion")
+      .def_readonly("number", &client::SharedVersion::number);
+  m.def(
+      "shared_version", [](py::handle o) { return tensor_of(o, "tensor")->shared_version(); },
+      "The tensor's version, also after later writes, without a reference to the tensor.");
+  m.def("history_in_pass", [](int64_t stop, int64_t place, py::handle o) {
+    const client::Tensor tensor = tensor_of(o, "a saved tensor");
+    const client::Tensor view = client::BackwardPass::history_in_pass(stop, place, tensor);
+    return view == tensor ? py::reinterpret_borrow<py::object>(o) : steal(wrap(view));
+  });
   m.def("retain_grad", [](py::handle o) { client::retain_grad(tensor_of(o, "tensor")); });
   m.def(
       "custom_function",
       [](py::handle inputs, py::handle outputs, py::object callable, std::string name, bool wants_undefined) {
         Handles of = handles_of(inputs, "an input");
         check(ErrorKind::kValue, !of.empty(), "a custom function expects at least one tensor, got none");
-        client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
-                                site_of(of[0]), std::move(name), wants_undefined);
+        return client::custom_function(of, handles_of(outputs, "an output"), backward_function(std::move(callable)),
+                                       site_of(of[0]), std::move(name), wants_undefined);
       },
       py::arg(), py::arg(), py::arg(), py::arg("name") = "FunctionBackward", py::arg("wants_undefined") = false);
   m.def("add_hook", [](py::handle o, py::object callable) {

@@ -17,7 +17,6 @@ struct Mode {
   bool grad = true;
   bool inference = false;
   std::vector<std::shared_ptr<client::SavedTensorHooks>> saved_hooks;  // the last one applies
-  client::UsedTensors* used = nullptr;                                 // CallOptions::used of this thread's calls
   static Mode& current();                                              // returns the Mode of the calling thread
 };
 
@@ -48,8 +47,7 @@ inline client::CallOptions call_options(client::Session& session) {
   client::CallOptions options{.grad = mode.grad,
                               .inference = mode.inference,
                               .site = current_site(session),
-                              .autocast = client::autocast_settings().state(),
-                              .used = mode.used};
+                              .autocast = client::autocast_settings().state()};
   if (!mode.saved_hooks.empty()) [[unlikely]]
     options.saved = &mode.saved_hooks.back();
   return options;

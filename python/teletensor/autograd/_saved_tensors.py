@@ -8,6 +8,7 @@ are modes of the engine and wait for nothing.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any, Callable
@@ -53,8 +54,11 @@ class saved_tensors_hooks:
         for name in ("pack_hook", "unpack_hook"):
             if not callable(getattr(self, name)):
                 raise TypeError(f"[saved_tensors_hooks] expected a callable {name}, got {type(getattr(self, name)).__name__}")
-        _C.push_saved_hooks(self._mode, self.pack_hook, self.unpack_hook)
+        self._push()
         _state.hooks.append(self)
+
+    def _push(self) -> None:
+        _C.push_saved_hooks(self._mode, self.pack_hook, self.unpack_hook)
 
     def __exit__(self, *exc: object) -> None:
         _state.hooks.pop()
@@ -120,42 +124,62 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
 # -- tensors that Function.save_for_backward saves
 
 
-class PackedTensor:
-    """A tensor that the innermost hooks have packed."""
+class SavedTensor:
+    """A tensor that a Function saves and does not keep itself: hooks have packed it, or it is a result, which owns the Function.
 
-    def __init__(self, hooks: saved_tensors_hooks, tensor: Tensor):
-        version = tensor._version
+    Args:
+        tensor: the tensor.
+        place: its number i among the Function's results, ~i for input i, or None. In a backward pass that is recorded, the
+            unpacked tensor has the history of this place.
+    """
+
+    def __init__(self, tensor: Tensor, place: int | None):
+        is_result = place is not None and place >= 0
+        self.place, self.requires_grad = place, tensor.requires_grad or is_result
+        self.hooks = _state.hooks[-1] if _state.hooks else None
+        self.original = weakref.ref(tensor) if is_result and self.hooks is None else None
+        self.version, self.storage = tensor._version, tensor._storage
+        self.versions = _C.shared_version(tensor) if is_result else None  # of a result, whose view has a version of its own
         with no_grad():
-            self.packed = hooks.pack_hook(tensor)
-        if tensor._version != version:
+            kept = tensor.detach() if is_result else tensor
+            version = kept._version
+            self.packed = kept if self.hooks is None else self.hooks.pack_hook(kept)
+        if kept._version != version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
                 "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
                 "to perform in-place operations on the input to a pack hook."
             )
-        self.hooks, self.requires_grad, self.version = hooks, tensor.requires_grad, version
-        self.storage = tensor._storage
 
-    def unpack(self) -> Tensor:
-        """The tensor that unpack_hook returns."""
-        tensor = self.hooks.unpack_hook(self.packed)
+    def unpack(self, stop: int = 0) -> Tensor:
+        """The tensor, as unpack_hook returns it. `stop` identifies the Function in a backward pass."""
+        if self.hooks is None:
+            tensor, origin = self.packed, "a saved tensor"
+        else:
+            tensor, origin = self.hooks.unpack_hook(self.packed), "the tensor that unpack_hook returned"
         if not isinstance(tensor, Tensor):
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
             )
-        if tensor._storage == self.storage and tensor._version != self.version:
+        version = tensor._version if self.versions is None else self.versions.number
+        if tensor._storage == self.storage and version != self.version:
             raise RuntimeError(
-                "one of the variables needed for gradient computation has been modified by an inplace operation: the tensor that "
-                f"unpack_hook returned is at version {tensor._version}; expected version {self.version} instead"
+                f"one of the variables needed for gradient computation has been modified by an inplace operation: {origin} of size "
+                f"{list(tensor.shape)} is at version {version}; expected version {self.version} instead"
             )
-        if self.requires_grad and _C.is_grad_enabled() and not tensor.requires_grad:
+        if not self.requires_grad or not _C.is_grad_enabled() or tensor.requires_grad:
+            return tensor
+        if self.original is not None and (original := self.original()) is not None:
+            return original
+        found = tensor if self.place is None else _C.history_in_pass(stop, self.place, tensor)
+        if found is tensor and self.hooks is not None:
             raise NotImplementedError(
-                "[saved_tensors_hooks] second derivatives through the saved tensors of a custom Function: unpack_hook has "
-                "returned a tensor without the history of the tensor that was saved; call the Function outside of the hooks"
+                "[saved_tensors_hooks] the history of a tensor that a custom Function has saved, which is neither an input nor a "
+                "result, or is used outside of backward: unpack_hook has returned a tensor without it"
             )
-        return tensor
+        return found
 
 
-def pack_current(tensor: Tensor | None) -> Any:
-    """The tensor as the innermost hooks pack it; the tensor itself if there are none."""
-    return PackedTensor(_state.hooks[-1], tensor) if _state.hooks and tensor is not None else tensor
+def is_packing() -> bool:
+    """Whether hooks apply to the tensors that this thread saves."""
+    return bool(_state.hooks)

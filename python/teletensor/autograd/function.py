@@ -14,7 +14,7 @@ from typing import Any
 from .. import _C, _active_profile
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
-from ._saved_tensors import PackedTensor, pack_current
+from ._saved_tensors import SavedTensor, is_packing
 
 
 def _key(tensor: Tensor) -> int:
@@ -33,8 +33,10 @@ class FunctionCtx:
         self._constant: set[int] = set()
         self._dirty: set[int] = set()
         self._materialize = True
+        self._stop = 0  # identifies the Function in a backward pass
+        self._in_backward = False
+        self._unpacked: tuple | None = None  # saved_tensors, while backward runs
         self.needs_input_grad: tuple[bool, ...] = ()
-        self._captured: list[Tensor] = []  # further inputs, whose gradients follow those of the arguments
 
     def save_for_backward(self, *tensors) -> None:
         """Saves inputs or outputs for backward."""
@@ -62,7 +64,21 @@ class FunctionCtx:
     def _finish_forward(self) -> None:
         """Records the versions of the saved tensors: forward may still change a tensor after saving it."""
         self._saved_versions = [None if t is None else t._version for t in self._saved]
-        self._saved = tuple(pack_current(t) for t in self._saved)
+
+    def _pack(self, inputs: list[Tensor], results: list[Tensor]) -> None:
+        """Passes the saved tensors to the current hooks, and drops the history of results: they own this object."""
+        if not self._saved:
+            return
+        places = {id(t): ~i for i, t in enumerate(inputs)} | {id(t): i for i, t in enumerate(results)}
+        packs = is_packing()
+
+        def packed(tensor: Tensor | None) -> Any:
+            if tensor is None or _C._is_wrapper(tensor):
+                return tensor
+            place = places.get(id(tensor))
+            return SavedTensor(tensor, place) if packs or (place is not None and place >= 0) else tensor
+
+        self._saved = tuple(map(packed, self._saved))
 
     @property
     def saved_tensors(self) -> tuple:
@@ -75,7 +91,21 @@ class FunctionCtx:
                     "one of the variables needed for gradient computation has been modified by an inplace operation: a saved "
                     f"tensor of size {list(t.shape)} is at version {t._version}; expected version {version} instead"
                 )
-        return tuple(t.unpack() if isinstance(t, PackedTensor) else t for t in self._saved)
+        if self._unpacked is not None:
+            return self._unpacked
+        unpacked = tuple(t.unpack(self._stop) if isinstance(t, SavedTensor) else t for t in self._saved)
+        if self._in_backward:
+            self._unpacked = unpacked
+        return unpacked
+
+    @contextlib.contextmanager
+    def _backward(self) -> Iterator[None]:
+        """A context in which backward() runs: it may read saved_tensors several times."""
+        self._in_backward = True
+        try:
+            yield
+        finally:
+            self._in_backward, self._unpacked = False, None
 
     saved_variables = saved_tensors
 
@@ -96,6 +126,16 @@ class FunctionCtx:
         self._materialize = bool(value)
 
 
+def recorder_of(args: tuple) -> Any:
+    """The argument or the dispatch mode that records operators as nodes of a graph, or None."""
+    for argument in args:
+        if hasattr(argument, "apply_function"):
+            return argument
+    depth = _C._len_torch_dispatch_stack()
+    mode = _C._get_dispatch_stack_at(depth - 1) if depth else None
+    return mode if hasattr(mode, "apply_function") else None
+
+
 class Function:
     """Subclasses define ``forward(ctx, *args)`` and ``backward(ctx, *grads)``; see torch.autograd.Function."""
 
@@ -114,13 +154,8 @@ class Function:
     @classmethod
     def apply(cls, *args):
         """Runs forward and records the operation."""
-        for argument in args:
-            if hasattr(argument, "apply_function"):
-                return argument.apply_function(cls, args)
-        depth = _C._len_torch_dispatch_stack()
-        if depth and hasattr(mode := _C._get_dispatch_stack_at(depth - 1), "apply_function"):
-            return mode.apply_function(cls, args)
-        return cls._applied(args)[0]
+        recorder = recorder_of(args)
+        return cls._applied(args)[0] if recorder is None else recorder.apply_function(cls, args)
 
     @classmethod
     def _applied(
@@ -142,10 +177,8 @@ class Function:
         for output in result if isinstance(result, (tuple, list)) else (result,):
             cls._drop_history(ctx, output, args)
         ctx._finish_forward()
-        if not (_C.is_grad_enabled() and (any(ctx.needs_input_grad) or ctx._captured)):
-            _C.note_tensors(*args)
+        if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
             return result, ctx
-        args = (*args, *ctx._captured)
         if any(isinstance(a, Tensor) and _key(a) in ctx._dirty and a.requires_grad and a.is_leaf for a in args):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
         many = isinstance(result, (tuple, list))
@@ -156,9 +189,13 @@ class Function:
                 i: {"size": t.shape, "dtype": t.dtype, "device": t.device}
                 for i, t in enumerate(outputs) if isinstance(t, Tensor) and i not in indices
             }  # fmt: skip
-            inputs = [a for a in args if isinstance(a, Tensor)]
-            backward = functools.partial(cls._run_backward, ctx, args, len(outputs), indices, constants)
-            record(inputs, [outputs[i] for i in indices], backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize)
+            inputs, made = [a for a in args if isinstance(a, Tensor)], [outputs[i] for i in indices]
+            if record is _C.custom_function:
+                ctx._pack(inputs, made)
+            real = [isinstance(a, Tensor) and a.requires_grad and not a.is_complex() for a in args]
+            kinds = [(a.dtype if r else False) if isinstance(a, Tensor) else None for a, r in zip(args, real)]  # args are not kept
+            backward = functools.partial(cls._run_backward, ctx, kinds, len(outputs), indices, constants)
+            ctx._stop = record(inputs, made, backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize)
         return tuple(outputs) if many else outputs[0], ctx
 
     @classmethod
@@ -196,9 +233,16 @@ class Function:
 
     @classmethod
     def _run_backward(
-        cls, ctx: FunctionCtx, args, count: int, indices: list[int], constants: dict, gradients: list, create_graph: bool
+        cls, ctx: FunctionCtx, kinds: list, count: int, indices: list[int], constants: dict, gradients: list,
+        create_graph: bool,
     ):  # fmt: skip
-        """Calls the user's backward. Gradients belong to the outputs at `indices`; `constants` describes other tensors."""
+        """Calls the user's backward.
+
+        Args:
+            kinds: for each argument None if it is no tensor, the dtype if it has a real gradient, else False.
+            indices: the outputs to which the gradients belong.
+            constants: descriptions of the other tensors among the outputs.
+        """
         output_gradients = [None] * count
         if ctx._materialize:
             for index, output in constants.items():
@@ -207,33 +251,33 @@ class Function:
             output_gradients[index] = gradient
         name = cls.__name__ + "Backward"
         evaluation = _active_profile.operator_range(f"autograd::engine::evaluate_function: {name}")
-        with set_grad_enabled(create_graph), evaluation, _active_profile.operator_range(name):
+        with set_grad_enabled(create_graph), evaluation, _active_profile.operator_range(name), ctx._backward():
             found = cls.backward(ctx, *output_gradients)
         found = list(found) if isinstance(found, (tuple, list)) else [found]
-        if len(found) < len(args) or any(g is not None for g in found[len(args) :]):
+        if len(found) < len(kinds) or any(g is not None for g in found[len(kinds) :]):
             raise RuntimeError(
                 f"function {cls.__name__}Backward returned an incorrect number of gradients "
-                f"(expected {len(args)}, got {len(found)})"
+                f"(expected {len(kinds)}, got {len(found)})"
             )
-        for i, (g, a) in enumerate(zip(found, args)):
-            cls._check_gradient(i, g, a)
-        return [g for g, a in zip(found, args) if isinstance(a, Tensor)]
+        for i, (g, kind) in enumerate(zip(found, kinds)):
+            cls._check_gradient(i, g, kind)
+        return [g for g, kind in zip(found, kinds) if kind is not None]
 
     @classmethod
-    def _check_gradient(cls, place: int, gradient, argument) -> None:
+    def _check_gradient(cls, place: int, gradient, kind) -> None:
         if gradient is None:
             return
-        if not isinstance(argument, Tensor):
+        if kind is None:
             raise RuntimeError(
                 f"function {cls.__name__}Backward returned a gradient different than None at position {place + 1}, "
                 "but the corresponding forward input was not a Variable"
             )
         if not isinstance(gradient, Tensor):
             raise RuntimeError(f"expected Variable or None (got {type(gradient).__name__})")
-        if gradient.is_complex() and argument.requires_grad and not argument.is_complex():
+        if gradient.is_complex() and kind:
             raise RuntimeError(
                 f"Function {cls.__name__}Backward returned an invalid gradient at index {place} - "
-                f"got {gradient.dtype} but expected a real dtype for an input of {argument.dtype}"
+                f"got {gradient.dtype} but expected a real dtype for an input of {kind}"
             )
 
 

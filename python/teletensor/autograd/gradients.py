@@ -13,14 +13,9 @@ from ._graph_names import GradientEdge, tensor_of
 from ._passes import run_pass
 
 # Called after each backward pass that accumulates gradients was issued, without arguments. Not after a pass that a function
-# of another pass starts, such as activation checkpointing: the outer pass has more gradients to come.
+# of another pass starts: the outer pass has more gradients to come.
 after_backward: list[Callable[[], None]] = []
-_passes = threading.local()  # depth: the number of passes in progress in this thread; selects: see selects_tensors()
-
-
-def selects_tensors() -> bool:
-    """Whether this thread's innermost pass computes gradients of given tensors, not of all leaves."""
-    return getattr(_passes, "selects", False)
+_passes = threading.local()  # depth: the number of passes in progress in this thread
 
 
 def _sequence(value) -> list:
@@ -76,7 +71,6 @@ def backward(
     run = getattr(_wrapper([*roots, *into]), "run_backward", _C.backward)
     given = _gradients(grad_tensors, len(roots))
     _passes.depth = depth = getattr(_passes, "depth", 0) + 1
-    outer, _passes.selects = selects_tensors(), inputs is not None
     try:
         with SparsePass(True) as sparse:
 
@@ -86,7 +80,7 @@ def backward(
 
             run_pass(accumulated, roots, given, retain, create_graph, into)
     finally:
-        _passes.depth, _passes.selects = depth - 1, outer
+        _passes.depth = depth - 1
     if depth == 1:
         for call in list(after_backward):
             call()
@@ -127,12 +121,8 @@ def grad(
     if is_grads_batched:
         return _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize_grads)
     run = getattr(_wrapper([*roots, *targets, *given]), "run_grad", _C.grad)
-    outer, _passes.selects = selects_tensors(), True
-    try:
-        with SparsePass(False) as sparse:
-            gradients = run_pass(run, roots, given, targets, retain, create_graph, True)
-    finally:
-        _passes.selects = outer
+    with SparsePass(False) as sparse:
+        gradients = run_pass(run, roots, given, targets, retain, create_graph, True)
     if sparse.found:
         sparse.call_hooks()
         gradients = [sparse.of(target, g) for target, g in zip(targets, gradients)]

@@ -10,7 +10,7 @@ SAC_IGNORED_OPS: set = set()
 
 
 class CheckpointError(RuntimeError):
-    """A recomputation saved other tensors than the first run. Not raised: backward uses the recomputation alone."""
+    """A checkpointed function made other calls when it ran again in backward."""
 
 
 class CheckpointPolicy(enum.Enum):
@@ -51,18 +51,38 @@ def noop_context_fn():
     return nullcontext(), nullcontext()
 
 
+_early_stop: list[bool] = []  # of set_checkpoint_early_stop, innermost last
+_debug: list[bool | None] = [None]  # of set_checkpoint_debug_enabled, innermost last
+
+
+def stops_early(early_stop: bool) -> bool:
+    """The argument ``early_stop`` of checkpoint, or what replaces it."""
+    return _early_stop[-1] if _early_stop else early_stop
+
+
+def is_debugging(debug: bool) -> bool:
+    """The argument ``debug`` of checkpoint, or what replaces it."""
+    return debug if _debug[-1] is None else _debug[-1]
+
+
 @contextmanager
 def set_checkpoint_early_stop(enable: bool) -> Iterator[None]:
-    """Has no effect: a recomputation always runs to its end, as with enable=False. The gradients do not depend on it."""
-    yield
+    """In the ``with`` block, replaces the argument ``early_stop`` of checkpoint."""
+    _early_stop.append(enable)
+    try:
+        yield
+    finally:
+        _early_stop.pop()
 
 
 @contextmanager
 def set_checkpoint_debug_enabled(enabled: bool | None) -> Iterator[None]:
-    """Raises NotImplementedError if enabled: there is no record of the operations of a recomputation."""
-    if enabled:
-        raise NotImplementedError("set_checkpoint_debug_enabled(True): the operations of a recomputation are not recorded")
-    yield
+    """In the ``with`` block, replaces the argument ``debug`` of checkpoint; None: the argument applies."""
+    _debug.append(enabled)
+    try:
+        yield
+    finally:
+        _debug.pop()
 
 
 class DefaultDeviceType:

@@ -162,6 +162,28 @@ TEST_F(Api, FunctionsWithTheirOwnDerivative) {
   EXPECT_THAT(floats(x.grad()), ElementsAre(12, 27));
 }
 
+struct Exponential : autograd::Function<Exponential> {
+  static std::vector<Tensor> forward(autograd::AutogradContext* context, const std::vector<Tensor>& inputs) {
+    const Tensor result = inputs[0].exp();
+    context->save_for_backward({result, Tensor()});
+    return {result};
+  }
+  static std::vector<Tensor> backward(autograd::AutogradContext* context, const std::vector<Tensor>& gradients) {
+    return {gradients[0] * context->get_saved_variables()[0]};
+  }
+};
+
+TEST_F(Api, FunctionsDoNotOwnTheirSavedResults) {
+  const Tensor x = tensor({0., 0.}, requires_grad());
+  Tensor y = Exponential::apply({x * 2})[0];
+  EXPECT_EQ(y.handle()->ref_count(), 1);  // the node of y owns what backward() reads
+  const Tensor sum = y.sum();
+  y = Tensor();
+  const Tensor first = autograd::grad({sum}, {x}, {}, std::nullopt, /*create_graph=*/true)[0];
+  EXPECT_THAT(floats(first), ElementsAre(2, 2));
+  EXPECT_THAT(floats(autograd::grad({first.sum()}, {x})[0]), ElementsAre(4, 4));
+}
+
 TEST_F(Api, ErrorsHaveTypes) {
   const Tensor x = ones({2, 3});
   EXPECT_THAT(message_of<RuntimeError>([&] { x + ones({4}); }), HasSubstr("[add]"));

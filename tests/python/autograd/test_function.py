@@ -1,5 +1,7 @@
 """autograd.Function: dtypes and gradients of outputs, saved tensors, and checks of the gradients that backward returns."""
 
+import weakref
+
 import pytest
 
 
@@ -161,3 +163,83 @@ def test_a_saved_output_that_forward_has_recorded_is_differentiated_through_the_
     (first,) = torch.autograd.grad(function.apply(x).sum(), x, create_graph=True)
     (second,) = torch.autograd.grad(first.sum(), x)
     assert torch.allclose(second, x.exp())
+
+
+class Owner:
+    pass
+
+
+@pytest.mark.parametrize("use", ["nothing", "backward", "create_graph"])
+def test_saved_results_do_not_own_the_graph(torch, use):
+    """Nor does the graph own arguments that are not saved. Python's collector cannot see cycles through the graph."""
+
+    def forward(ctx, x, owner):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        ctx.owner = owner
+        return y
+
+    def backward(ctx, g):
+        (y,) = ctx.saved_tensors
+        assert y.requires_grad == torch.is_grad_enabled()
+        return g * y, None
+
+    function = make(torch, forward, backward)
+    leaf = torch.zeros(3, requires_grad=True)
+    x, owner = leaf * 2, Owner()
+    argument, mark = weakref.ref(x), weakref.ref(owner)
+    y = function.apply(x, owner)
+    total = y.sum()
+    del x, owner, y
+    assert argument() is None
+    if use != "nothing":
+        (first,) = torch.autograd.grad(total, [leaf], create_graph=use == "create_graph")
+        torch.testing.assert_close(first.detach(), torch.full((3,), 2.0))
+        if use == "create_graph":
+            torch.testing.assert_close(torch.autograd.grad(first.sum(), [leaf])[0], torch.full((3,), 4.0))
+        del first
+    assert mark() is not None
+    del total
+    assert mark() is None
+
+
+def test_saved_results_and_writes(torch):
+    """A result that was changed in place since, one that backward receives again, and one of two results."""
+
+    def forward(ctx, x):
+        y, z = x.exp(), x.sin()
+        ctx.save_for_backward(z, x, y)
+        return y, z
+
+    def backward(ctx, g, h):
+        z, x, y = ctx.saved_tensors
+        return g * y + h * x.cos() + 0 * z
+
+    function = make(torch, forward, backward)
+    x = torch.linspace(0, 1, 3).requires_grad_()
+    y, z = function.apply(x)
+    (first,) = torch.autograd.grad((y * z).sum(), [x], create_graph=True)
+    torch.testing.assert_close(first, x.exp() * (x.sin() + x.cos()))
+    torch.testing.assert_close(torch.autograd.grad(first.sum(), [x])[0], 2 * x.exp() * x.cos())
+    y, z = function.apply(x)
+    y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.sum().backward()
+
+
+def test_results_of_inputs_that_are_changed(torch):
+    def forward(ctx, x):
+        ctx.mark_dirty(x)
+        x.exp_()
+        ctx.save_for_backward(x)
+        return x
+
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+    function = make(torch, forward, backward)
+    x = torch.zeros(3, requires_grad=True)
+    y = function.apply(x * 2)
+    (first,) = torch.autograd.grad(y.sum(), [x], create_graph=True)
+    del y
+    torch.testing.assert_close(torch.autograd.grad(first.sum(), [x])[0], torch.full((3,), 4.0))

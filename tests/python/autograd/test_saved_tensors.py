@@ -2,6 +2,7 @@
 
 import gc
 import weakref
+from contextlib import nullcontext
 
 import numpy as np
 import pytest
@@ -173,10 +174,32 @@ def test_tensors_of_custom_functions(torch):
         w.zero_()
         y.sum().backward()
         assert x.grad.tolist() == [3, 3] and (kind != "hooks" or log == [("pack", (2,)), ("unpack", (2,))])
-    with contexts(torch, [])["hooks"]:
-        y = Cube.apply(x, None)
-    with pytest.raises(NotImplementedError, match="second derivatives"):
-        torch.autograd.grad(y.sum(), x, create_graph=True)
+
+
+def test_second_derivatives_of_functions(torch):
+    """Tensors that unpack_hook returns have the history of the inputs and results that a Function has saved."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, w, keeps_other):
+            y = (x * w).exp()
+            ctx.save_for_backward(x, w, y, x + w if keeps_other else None)
+            return y
+
+        @staticmethod
+        def backward(ctx, g):
+            x, w, y, other = ctx.saved_tensors
+            return g * w * y, g * x * y, None
+
+    for kind in ("hooks", "cpu", "copies"):
+        results = []
+        for context in (nullcontext(), contexts(torch, [])[kind]):
+            x, w = torch.ones(2, requires_grad=True), torch.full((2,), 0.5, requires_grad=True)
+            with context:
+                y = Product.apply(x, w * 2, False).sum()
+            first = torch.autograd.grad(y, [x, w], create_graph=True)
+            results.append((*first, *torch.autograd.grad((first[0] * first[1]).sum(), [x, w])))
+        torch.testing.assert_close(results[1], results[0])
 
 
 def test_packed_objects_are_freed(torch):

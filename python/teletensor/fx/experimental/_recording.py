@@ -288,9 +288,6 @@ class Recording(TorchDispatchMode):
 
         Gradients of the graph are those of the operators, as in PyTorch; a warning says so.
         """
-        inline = getattr(function, "_inline", None)
-        if inline is not None:
-            return inline(*args)
         return function._applied(args, self._without_gradients, self._mark_differentiable, self._alias)[0]
 
     def _alias(self, tensor: RecordedTensor) -> RecordedTensor:

@@ -328,7 +328,7 @@ def wrapped(rank: int, size: int) -> dict:
         cw.apply_activation_checkpointing(
             module, lambda m, options=options: cw.checkpoint_wrapper(m, **options), lambda m: isinstance(m, nn.Linear)
         )
-        module[0]._checkpoint_wrapped_module.register_forward_hook(lambda *_, calls=calls: calls.append(1))
+        module[0]._checkpoint_wrapped_module.register_forward_pre_hook(lambda *_, calls=calls: calls.append(1))
         loss_of(module, x.clone().requires_grad_(), y).backward()
         found[name] = [
             len(calls), type(module[0]).__name__, module[0].in_features, list(module.state_dict()) == list(plain.state_dict()),

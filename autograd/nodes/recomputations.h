@@ -1,0 +1,51 @@
+// Recomputations: the saved tensors of functions that run again in a backward pass (torch.utils.checkpoint).
+//
+// The client numbers a function's instructions, has a stop for all of them, and encloses each in saved_begin and
+// saved_stop. In the first run the nodes keep metadata of what they save. A backward pass stops at the first of these
+// nodes; the client then runs the function again, whose nodes save as usual. What they save is collected here, and the
+// pass takes it over when it continues. Owned by the Tape; used on the session's thread.
+#pragma once
+
+#include <cstdint>
+#include <vector>
+
+#include "absl/container/flat_hash_map.h"
+#include "autograd/nodes/operator_node.h"
+
+namespace tt::autograd {
+
+class Recomputations {
+ public:
+  // What the nodes of one run have saved, by OperatorNode::recomputed_at().
+  using Values = absl::flat_hash_map<int64_t, std::vector<SuppliedTensor>>;
+
+  // Starts instruction `call` of a function. `collects`: of its next run, whose instruction 0 discards what an earlier
+  // run with this stop has collected. Throws Error if a number is out of range, or if too many runs were not taken.
+  void begin(int64_t stop, int64_t call, bool collects);
+  // Adds a node of the instruction, which has saved its tensors, or their metadata.
+  void add(OperatorNode& node);
+  // Ends the instruction. No effect if none has begun.
+  void end() { stop_ = 0; }
+
+  bool contains(int64_t stop) const { return collected_.contains(stop); }
+  bool empty() const { return collected_.empty(); }
+  // Returns and forgets what the next run of a function has saved. Throws Error if there was none.
+  Values take(int64_t stop);
+  // No effect if the stop is unknown.
+  void drop(int64_t stop);
+
+  uint64_t host_bytes() const { return num_tensors_ * kTensorBytes; }
+
+ private:
+  static constexpr size_t kMaxRuns = 4096;
+  static constexpr int64_t kMaxCalls = int64_t{1} << 40, kMaxNodes = int64_t{1} << 20;
+  static constexpr uint64_t kTensorBytes = 256;
+
+  int64_t stop_ = 0;  // of the current instruction's function; 0: none
+  int64_t call_ = 0, nodes_ = 0;
+  bool collects_ = false;
+  absl::flat_hash_map<int64_t, Values> collected_;
+  uint64_t num_tensors_ = 0;
+};
+
+}  // namespace tt::autograd
