@@ -456,9 +456,11 @@ void GraphTask::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
 }
 
 Tensor GraphTask::with_history(int64_t stop, int64_t place, const Tensor& tensor) const {
+  if (unreached_stops_.contains(stop)) return detach(tensor);
   auto found = client_callbacks_.find(stop);
   const Node* node = found == client_callbacks_.end() ? nullptr : states_[found->second.state].node.get();
-  check(node != nullptr && node->client_node_id() == stop, "the backward pass is not waiting for function ", stop);
+  check(stop != 0 && node != nullptr && node->client_node_id() == stop,
+        "the backward pass is not waiting for function ", stop);
   const auto& function = static_cast<const ClientFunctionNode&>(*node);
   const Edge edge = function.history_at(place, tensor);
   Tensor view = detach(tensor);

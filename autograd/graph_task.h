@@ -53,7 +53,8 @@ class GraphTask final : public Pass {
   // has reached one of them.
   void resume_with(int64_t stop, absl::Span<const Tensor> gradients);
   // Returns a view of the tensor with the history of result `place`, or input ~`place`, of the client's function at
-  // `stop`, which the pass has reached. Throws Error unless the tensor has its sizes and dtype.
+  // `stop`, which the pass has reached. Throws Error unless the tensor has its sizes and dtype. Returns a view without
+  // history if run_until() has found that the pass does not reach `stop`.
   Tensor with_history(int64_t stop, int64_t place, const Tensor& tensor) const;
   // Runs to the end. Returns one tensor per capture: the leaf's .grad with `accumulate`, else the gradient that
   // arrived, or zeros. Hooks that the client has not requested leave gradients unchanged.

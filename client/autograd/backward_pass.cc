@@ -381,7 +381,11 @@ void BackwardPass::run_hook(const GraphHook& hook) {
 std::shared_ptr<void> BackwardPass::recompute(Recomputation& function, bool in_pass) {
   if (in_pass && innermost != nullptr) return innermost->recompute_for(function, /*is_reached=*/false);
   absl::Cleanup release = [&] { function.release(); };
-  return function.run_again();
+  std::shared_ptr<void> kept = function.run_again();
+  function.release();
+  std::move(release).Cancel();
+  function.end_run();
+  return kept;
 }
 
 // Runs the function again, unless it was done for this pass, and passes what its calls have saved to the engine's pass.
@@ -394,6 +398,7 @@ std::shared_ptr<void> BackwardPass::recompute_for(Recomputation& function, bool 
   if (is_reached) tensors.push_back(run_until(function.stop(), {&flag, 1})[0]);
   absl::Cleanup release = [&] { function.release(); };
   std::shared_ptr<void> kept = function.run_again();
+  const absl::Cleanup end = [&] { function.end_run(); };
   recomputed_.emplace(function.shared_from_this(), kept);
   if (function.num_calls() == 0) return kept;
   if (Tensor last = function.take_last_result()) tensors.push_back(std::move(last));
@@ -453,9 +458,9 @@ std::vector<Tensor> BackwardPass::run_node_hook(const GraphHook& hook) {
 
 Tensor BackwardPass::history_in_pass(int64_t stop, int64_t place, const Tensor& tensor) {
   BackwardPass* const pass = innermost;
-  const bool is_recorded = pass != nullptr && pass->options_.create_graph && pass->function_ != nullptr &&
-                           pass->function_->extras()->stop == stop && tensor->session == pass->session_;
-  return is_recorded ? pass->with_history(place, tensor) : tensor;
+  const bool runs = pass != nullptr && pass->function_ != nullptr && pass->function_->extras()->stop == stop &&
+                    tensor->session == pass->session_;
+  return runs ? pass->with_history(place, tensor) : tensor;
 }
 
 Tensor BackwardPass::with_history(int64_t place, const Tensor& tensor) {
@@ -471,6 +476,7 @@ Tensor BackwardPass::with_history(int64_t place, const Tensor& tensor) {
   Tensor view = call("backward_history", args, {&meta, 1})[0];
   view->viewed_storage = tensor->storage_number();
   view->viewed_storage_bytes = tensor->storage_bytes();
+  view->share_version(*tensor);
   set_grad_node(*view, std::move(edge.node), edge.output);
   return view;
 }

@@ -4,7 +4,7 @@
 // The calls that may save tensors are numbered, and the engine assigns what a next run saves to the nodes of the first
 // run by these numbers (autograd/nodes/recomputations.h). The calls of a run are made in one thread, with its
 // RecomputationRun in CallOptions::saved. Owned by the nodes of the first run's calls, and by the runs. Used by one
-// thread at a time.
+// thread at a time, for which end_run() is.
 #pragma once
 
 #include <cstdint>
@@ -39,6 +39,9 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
   // Runs the function again with a next_run(). Returns what else the client keeps until the end of the pass, which does
   // not interpret it. May throw.
   virtual std::shared_ptr<void> run_again() = 0;
+  // Called after each run_again() that returned, when a pass has taken what the run has saved, or release() was called.
+  // Runs of several threads exclude each other from run_again() to end_run(). Must not throw.
+  virtual void end_run() = 0;
   // Frees what a next run has saved and no pass has taken.
   void release();
   // Returns and forgets the result of the last call of a next run that saves tensors: if the run has failed in the

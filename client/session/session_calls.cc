@@ -255,7 +255,10 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
       Tensor viewed = first_tensor(args);
       for (Tensor& view : results) {
         if (op.differentiable) view->base = root_of(viewed);
-        if (!op.differentiable) view->is_data = is_data(*viewed);
+        if (!op.differentiable) {
+          view->is_data = is_data(*viewed);
+          view->share_version(*viewed);
+        }
         view->is_inference = viewed->is_inference;
         view->viewed_storage = viewed->storage_number();
         view->viewed_storage_bytes = viewed->storage_bytes();

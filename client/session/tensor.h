@@ -18,11 +18,6 @@ namespace tt::client {
 class Session;
 class GraphNode;
 
-// A tensor's number of in-place writes, for an observer that must not own the tensor.
-struct SharedVersion {
-  uint32_t number;
-};
-
 struct Handle final : public RefCounted, public TensorMeta {
   Handle(TensorMeta meta, Ref<Session> session, uint64_t id);
   ~Handle() override;  // queues the release; never waits, never throws
@@ -58,18 +53,25 @@ struct Handle final : public RefCounted, public TensorMeta {
   uint64_t storage_bytes() const {
     return viewed_storage ? viewed_storage_bytes : static_cast<uint64_t>(numel()) * item_size(dtype);
   }
-  // Number of in-place writes, shared with base and its views.
-  uint32_t version() const { return base ? base->version_ : version_; }
+  // Number of in-place writes, shared with base and its views, and with the results of detach().
+  uint32_t version() const {
+    const Handle& root = base ? *base : *this;
+    return root.shared_version_ ? *root.shared_version_ : root.version_;
+  }
   void bump_version() {
     Handle& root = base ? *base : *this;
-    ++root.version_;
-    if (root.shared_version_) root.shared_version_->number = root.version_;
+    ++(root.shared_version_ ? *root.shared_version_ : root.version_);
   }
-  // Returns the version() as it is also after later writes.
-  std::shared_ptr<SharedVersion> shared_version() {
-    Handle& root = base ? *base : *this;
-    if (!root.shared_version_) root.shared_version_ = std::make_shared<SharedVersion>(SharedVersion{root.version_});
-    return root.shared_version_;
+  // For a tensor that was detached from `other`: shares its version.
+  void share_version(Handle& other) {
+    Handle& root = other.base ? *other.base : other;
+    if (!root.shared_version_) root.shared_version_ = std::make_shared<uint32_t>(root.version_);
+    shared_version_ = root.shared_version_;
+  }
+  // Ends share_version(), for a tensor that is the `.data` of another one.
+  void own_version() {
+    version_ = version();
+    shared_version_ = nullptr;
   }
 
   // Every operation creates and destroys Handles, so each thread has a free list.
@@ -78,7 +80,7 @@ struct Handle final : public RefCounted, public TensorMeta {
 
  private:
   uint32_t version_ = 0;
-  std::shared_ptr<SharedVersion> shared_version_;  // null until it is asked for
+  std::shared_ptr<uint32_t> shared_version_;  // used instead if the tensor was detached
 };
 
 using Tensor = Ref<Handle>;

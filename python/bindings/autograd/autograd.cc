@@ -111,7 +111,7 @@ class PythonSavedTensorHooks final : public client::SavedTensorHooks {
 };
 
 // A function in Python, by methods of the object `call`: run(recomputation) runs it again and
-// returns what it keeps, and fail(message) raises the error for calls that differ.
+// returns what it keeps, end() follows, and fail(message) raises the error for calls that differ.
 class PythonRecomputation final : public client::Recomputation {
  public:
   PythonRecomputation(py::object call, bool checks_calls, bool lists_calls)
@@ -120,6 +120,12 @@ class PythonRecomputation final : public client::Recomputation {
   std::shared_ptr<void> run_again() override {
     const py::object self = py::cast(std::static_pointer_cast<PythonRecomputation>(shared_from_this()));
     return share(throw_if_null(PyObject_CallMethod(call_.get(), "run", "O", self.ptr())));
+  }
+  void end_run() override {
+    const py::error_scope error;  // of the pass
+    PyObject* const result = PyObject_CallMethod(call_.get(), "end", nullptr);
+    if (result == nullptr) PyErr_WriteUnraisable(call_.get());
+    Py_XDECREF(result);
   }
 
  private:
@@ -146,7 +152,12 @@ void bind_autograd(py::module_& m) {
   m.def("replace_data", &replace_data);
   m.def("become", &become);
   m.def(
-      "mark_data", [](py::handle o) { const_cast<client::Handle&>(*tensor_of(o, "tensor")).is_data = true; },
+      "mark_data",
+      [](py::handle o) {
+        auto& tensor = const_cast<client::Handle&>(*tensor_of(o, "tensor"));
+        tensor.is_data = true;
+        tensor.own_version();
+      },
       "Marks the result of detach() as `.data`: backward accepts writes to it.");
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
   m.def("set_grads", [](py::handle leaves, py::handle grads) {
@@ -178,11 +189,6 @@ void bind_autograd(py::module_& m) {
              return function.next_run([callable] { steal(PyObject_CallNoArgs(callable.get())); });
            })
       .def("recompute", &recompute);
-  py::class_<client::SharedVersion, std::shared_ptr<client::SharedVersion>>(m, "SharedVersion")
-      .def_readonly("number", &client::SharedVersion::number);
-  m.def(
-      "shared_version", [](py::handle o) { return tensor_of(o, "tensor")->shared_version(); },
-      "The tensor's version, also after later writes, without a reference to the tensor.");
   m.def("history_in_pass", [](int64_t stop, int64_t place, py::handle o) {
     const client::Tensor tensor = tensor_of(o, "a saved tensor");
     const client::Tensor view = client::BackwardPass::history_in_pass(stop, place, tensor);

@@ -129,8 +129,8 @@ class SavedTensor:
 
     Args:
         tensor: the tensor.
-        place: its number i among the Function's results, ~i for input i, or None. In a backward pass that is recorded, the
-            unpacked tensor has the history of this place.
+        place: its number i among the Function's results, ~i for input i, or None. In the Function's backward, the unpacked
+            tensor has the history of this place.
     """
 
     def __init__(self, tensor: Tensor, place: int | None):
@@ -139,12 +139,10 @@ class SavedTensor:
         self.hooks = _state.hooks[-1] if _state.hooks else None
         self.original = weakref.ref(tensor) if is_result and self.hooks is None else None
         self.version, self.storage = tensor._version, tensor._storage
-        self.versions = _C.shared_version(tensor) if is_result else None  # of a result, whose view has a version of its own
         with no_grad():
             kept = tensor.detach() if is_result else tensor
-            version = kept._version
             self.packed = kept if self.hooks is None else self.hooks.pack_hook(kept)
-        if kept._version != version:
+        if tensor._version != self.version:
             raise RuntimeError(
                 "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
                 "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
@@ -161,23 +159,24 @@ class SavedTensor:
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
             )
-        version = tensor._version if self.versions is None else self.versions.number
-        if tensor._storage == self.storage and version != self.version:
+        if tensor._storage == self.storage and tensor._version != self.version:
             raise RuntimeError(
                 f"one of the variables needed for gradient computation has been modified by an inplace operation: {origin} of size "
-                f"{list(tensor.shape)} is at version {version}; expected version {self.version} instead"
+                f"{list(tensor.shape)} is at version {tensor._version}; expected version {self.version} instead"
             )
-        if not self.requires_grad or not _C.is_grad_enabled() or tensor.requires_grad:
+        if not self.requires_grad or tensor.requires_grad:
             return tensor
+        found = tensor if self.place is None else _C.history_in_pass(stop, self.place, tensor)
+        if found is not tensor:
+            return found
         if self.original is not None and (original := self.original()) is not None:
             return original
-        found = tensor if self.place is None else _C.history_in_pass(stop, self.place, tensor)
-        if found is tensor and self.hooks is not None:
+        if _C.is_grad_enabled():
             raise NotImplementedError(
-                "[saved_tensors_hooks] the history of a tensor that a custom Function has saved, which is neither an input nor a "
-                "result, or is used outside of backward: unpack_hook has returned a tensor without it"
+                "[saved_tensors] the history of a tensor that a custom Function has saved, which is neither its input nor its result, "
+                "or is read elsewhere than in its backward"
             )
-        return found
+        return tensor
 
 
 def is_packing() -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, Callable
@@ -62,6 +63,19 @@ def set_device_states(devices, states, *, device_type=None) -> None:
     """Has no effect: a session has one generator for all devices."""
 
 
+def _check_version(tensor: Tensor, version: int, what: str) -> None:
+    if tensor._version != version:
+        raise RuntimeError(
+            f"one of the variables needed for gradient computation has been modified by an inplace operation: {what} of size "
+            f"{list(tensor.shape)} is at version {tensor._version}; expected version {version} instead"
+        )
+
+
+def _unchanged(saved: tuple[Tensor, int]) -> Tensor:
+    _check_version(*saved, "a tensor that a custom Function or an inner checkpoint has saved,")
+    return saved[0]
+
+
 class _Complete(BaseException):
     """Ends a function that runs again when it has saved all tensors."""
 
@@ -79,7 +93,7 @@ class _FirstRun(saved_tensors_hooks):
     def _push(self) -> None:
         self._recomputation.first_run().push()
 
-    def pack_hook(self, tensor: Tensor) -> int:
+    def pack_hook(self, _tensor: Tensor) -> int:
         self._call.num_kept += 1
         return self._call.num_kept - 1
 
@@ -87,8 +101,8 @@ class _FirstRun(saved_tensors_hooks):
         kept = self._recomputation.recompute(True)
         if number >= len(kept):
             self._call.fail(f"custom Functions have saved {self._call.num_kept} tensors, and {len(kept)} when it runs again")
-        tensor, kept[number] = kept[number], None  # freed when its Function has run
-        return self._recomputation.recompute(False)[number] if tensor is None else tensor
+        saved, kept[number] = kept[number], None  # freed when its Function has run
+        return _unchanged(self._recomputation.recompute(False)[number] if saved is None else saved)
 
 
 class _NextRun(saved_tensors_hooks):
@@ -97,7 +111,7 @@ class _NextRun(saved_tensors_hooks):
     def __init__(self, call: _Call, recomputation: _C.Recomputation):
         self._call = call
         self._run = recomputation.next_run(self._stop)
-        self.kept: list[Tensor | None] = []  # what custom Functions have saved
+        self.kept: list[tuple[Tensor, int] | None] = []  # what custom Functions have saved, with its version then
 
     def _push(self) -> None:
         self._run.push()
@@ -109,18 +123,51 @@ class _NextRun(saved_tensors_hooks):
             run.check_complete()
 
     def pack_hook(self, tensor: Tensor) -> int:
-        self.kept.append(tensor.detach())
+        self.kept.append((tensor.detach(), tensor._version))
         if self._run.is_complete():
             self._stop()
         return len(self.kept) - 1
 
     def unpack_hook(self, number: int) -> Tensor:
-        return self.kept[number]
+        saved = self.kept[number]
+        if saved is None:
+            raise RuntimeError("Trying to read the saved tensors of a checkpoint's second run after backward has used them.")
+        return _unchanged(saved)
 
     def _stop(self) -> None:
         """Ends the run, in which operators have saved all tensors, unless custom Functions have not."""
         if self._call.early_stop and len(self.kept) >= self._call.num_kept:
             raise _Complete
+
+
+class _Argument:
+    """A tensor that a checkpointed function receives; packed if the call is within hooks or another checkpoint."""
+
+    def __init__(self, tensor: Tensor):
+        self.requires_grad, self.version = tensor.requires_grad, tensor._version
+        self.value: Tensor | SavedTensor | None = SavedTensor(tensor, None) if is_packing() else tensor
+
+    def drop_if_changed(self) -> None:
+        if isinstance(self.value, Tensor) and self.value._version != self.version:
+            self.value = None
+
+    def tensor(self) -> Tensor:
+        """The tensor for the next run."""
+        if self.value is None:
+            raise RuntimeError(
+                "one of the variables needed for gradient computation has been modified by an inplace operation: a checkpointed "
+                "function has changed its argument, and cannot run again"
+            )
+        if isinstance(self.value, Tensor):
+            _check_version(self.value, self.version, "an argument of a checkpointed function,")
+            return self.value
+        with no_grad():
+            tensor = self.value.unpack()
+        return tensor if tensor.requires_grad == self.requires_grad else tensor.detach().requires_grad_(self.requires_grad)
+
+
+def _tensor_of(value: Any) -> Any:
+    return value.tensor() if isinstance(value, _Argument) else value
 
 
 class _Call:
@@ -133,27 +180,19 @@ class _Call:
         self, function: Callable, args: tuple, kwargs: dict[str, Any], preserve_rng_state: bool, again: AbstractContextManager,
         early_stop: bool,
     ):  # fmt: skip
-        self.function, self.kwargs, self.again, self.early_stop = function, kwargs, again, early_stop
-        self.args = [SavedTensor(a, None) if isinstance(a, Tensor) and is_packing() else a for a in args]
-        self.inputs = [(a.requires_grad, a._version) if isinstance(a, Tensor) else None for a in args]
+        self.function, self.again, self.early_stop = function, again, early_stop
+        self.args = [_Argument(a) if isinstance(a, Tensor) else a for a in args]
+        self.kwargs = {name: _Argument(a) if isinstance(a, Tensor) else a for name, a in kwargs.items()}
         self.autocast = restored()
         self.random_state = get_rng_state() if preserve_rng_state else None
         self.num_kept = 0  # tensors that custom Functions have saved in the first run
+        self.lock = threading.RLock()  # held from the start of a run until the pass has taken what it has saved
 
-    def _argument(self, value: Any, marks: tuple[bool, int] | None) -> Any:
-        if marks is None:
-            return value
-        requires_grad, version = marks
-        if not isinstance(value, SavedTensor):
-            if value._version != version:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: an argument of a "
-                    f"checkpointed function of size {list(value.shape)} is at version {value._version}; expected version {version} instead"
-                )
-            return value
-        with no_grad():
-            tensor = value.unpack()
-        return tensor if tensor.requires_grad == requires_grad else tensor.detach().requires_grad_(requires_grad)
+    def drop_changed(self) -> None:
+        """Drops arguments that the function has changed in place: their history leads to this call."""
+        for value in (*self.args, *self.kwargs.values()):
+            if isinstance(value, _Argument):
+                value.drop_if_changed()
 
     @contextmanager
     def _random_numbers(self) -> Iterator[None]:
@@ -168,16 +207,25 @@ class _Call:
         finally:
             set_rng_state(now)
 
-    def run(self, recomputation: _C.Recomputation) -> list[Tensor | None]:
-        """Runs the function again. Returns what custom Functions have saved."""
-        args = list(map(self._argument, self.args, self.inputs))
-        hooks = _NextRun(self, recomputation)
+    def run(self, recomputation: _C.Recomputation) -> list[tuple[Tensor, int] | None]:
+        """Runs the function again. Returns what custom Functions have saved. The caller calls end()."""
+        self.lock.acquire()
         try:
-            with self._random_numbers(), enable_grad(), self.autocast, self.again, hooks:
-                self.function(*args, **self.kwargs)
-        except _Complete:
-            pass
-        return hooks.kept
+            args, kwargs = list(map(_tensor_of, self.args)), {name: _tensor_of(a) for name, a in self.kwargs.items()}
+            hooks = _NextRun(self, recomputation)
+            try:
+                with self._random_numbers(), enable_grad(), self.autocast, self.again, hooks:
+                    self.function(*args, **kwargs)
+            except _Complete:
+                pass
+            return hooks.kept
+        except BaseException:
+            self.lock.release()
+            raise
+
+    def end(self) -> None:
+        """The pass has taken what the run has saved."""
+        self.lock.release()
 
     @staticmethod
     def fail(message: str) -> None:
@@ -244,7 +292,9 @@ def checkpoint(
     call = _Call(function, args, kwargs, preserve_rng_state, again, use_reentrant is False and stops_early(early_stop))
     recomputation = _C.Recomputation(call, determinism_check == "default", is_debugging(debug))
     with first, _FirstRun(call, recomputation):
-        return function(*args, **kwargs)
+        result = function(*args, **kwargs)
+    call.drop_changed()
+    return result
 
 
 def checkpoint_sequential(functions, segments: int, input, use_reentrant: bool | None = None, **kwargs):

@@ -437,7 +437,7 @@ UNUSED = {
     ("nn/utils/prune.py", "t"), ("nn/utils/spectral_norm.py", "inputs"), ("nn/utils/weight_norm.py", "inputs"),
     ("nn/utils/parametrizations.py", "rest"), ("nn/utils/stateless.py", "stack_weights"), ("optim/_per_parameter.py", "group"),
     ("optim/adadelta.py", "group"),
-    ("optim/swa_utils.py", "num_averaged"), ("utils/_checkpoint_names.py", "enable"),
+    ("optim/swa_utils.py", "num_averaged"),
     ("serialization/_unpickler.py", "args"), ("serialization/_unpickler.py", "elements"),
     ("serialization/_unpickler.py", "items"), ("serialization/_unpickler.py", "options"), ("storage.py", "device"),
     ("utils/_pytree/_treespec.py", "indent"), ("utils/checkpoint.py", "args"), ("utils/checkpoint.py", "device_type"),

@@ -752,3 +752,104 @@ def test_passes_within_a_pass(torch, checkpoint):
     first = -x.sin().sin() * x.cos()
     torch.testing.assert_close(x.grad, first + x.sin().cos().cos() * first)
     assert calls == [1]
+
+
+def test_passes_of_threads_through_one_checkpoint(torch, checkpoint, layer):
+    """Each runs the function in the autocast of its first run, and none meets what the other has saved."""
+    import sys
+    import threading
+
+    product, x, errors = Scaled(torch), inputs(torch), []
+    with torch.autocast("cpu", torch.bfloat16):
+        y = checkpoint(lambda t: product.apply(layer(t).float(), t).sin(), x, use_reentrant=False).sum()
+    want = torch.autograd.grad(y, [x, layer.weight], retain_graph=True)
+
+    def passes():
+        try:
+            for _ in range(20):
+                torch.testing.assert_close(torch.autograd.grad(y, [x, layer.weight], retain_graph=True), want)
+                assert not torch.is_autocast_enabled("cpu")
+        except BaseException as error:  # noqa: BLE001 - reported by the test
+            errors.append(error)
+
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    try:
+        threads = [threading.Thread(target=passes) for _ in range(3)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+    finally:
+        sys.setswitchinterval(interval)
+    assert not errors
+
+
+def test_tensors_that_change_after_they_were_saved(torch, checkpoint):
+    """In the function: those of custom Functions, and arguments of inner checkpoints. Between the runs: keyword arguments."""
+    product, x = Scaled(torch), inputs(torch)
+
+    def saved(t):
+        h = t * 2
+        y = product.apply(h, t)
+        h.add_(1)
+        return y + h
+
+    def inner(t):
+        h = t * 2
+        y = checkpoint(lambda s: s.sin(), h, use_reentrant=False)
+        h.add_(1)
+        return y + h
+
+    for function, want in ((saved, (2 * x * x).exp() * 4 * x + 2), (inner, 2 * (2 * x).cos() + 2)):
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            checkpoint(function, x, use_reentrant=False, early_stop=False).sum().backward()
+        x.grad = None
+        checkpoint(function, x, use_reentrant=False).sum().backward()  # ends before the change
+        torch.testing.assert_close(x.grad, want.detach())
+    w = torch.ones(3)
+    y = checkpoint(lambda t, w: t * w, x, w=w, use_reentrant=False)
+    w.mul_(2)
+    with pytest.raises(RuntimeError, match="an argument of a checkpointed function, of size"):
+        y.sum().backward()
+    z = x * 1
+    with pytest.raises(RuntimeError, match="has changed its argument"):
+        checkpoint(lambda z: z.mul_(2).sin(), z, use_reentrant=False).sum().backward()
+
+
+def test_functions_that_receive_no_gradient(torch, checkpoint):
+    """A recorded pass calls the backward of Functions that the engine does not reach; they may read what they have saved."""
+
+    class Both(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            return x, y * 2, x
+
+        @staticmethod
+        def backward(ctx, a, b, c):
+            x, y = ctx.saved_tensors
+            return a * x + c * y, b * x
+
+    class Once(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            y = x.exp()
+            ctx.save_for_backward(y)
+            return y
+
+        @staticmethod
+        @torch.autograd.function.once_differentiable
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    results = []
+    for call in (plain, checkpoint):
+        x, w = torch.tensor([1.0, 2.0], requires_grad=True), torch.tensor([3.0, 4.0], requires_grad=True)
+        a, b, c = call(Both.apply, x, w, use_reentrant=False)
+        first = torch.autograd.grad((a * 2 + b * 3 + c).sum(), (x, w), create_graph=True)
+        results.append((*first, *torch.autograd.grad((first[0] * first[1]).sum(), (x, w), create_graph=True)))
+    torch.testing.assert_close(results[1], results[0])
+    torch.testing.assert_close(results[1][2:], (torch.tensor([21.0, 36.0]), torch.tensor([3.0, 6.0])))
+    (first,) = torch.autograd.grad(Once.apply(x).sum(), x, create_graph=True)
+    torch.testing.assert_close(torch.autograd.grad((first * x).sum(), x)[0], x.exp())

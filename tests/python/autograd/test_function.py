@@ -181,7 +181,7 @@ def test_saved_results_do_not_own_the_graph(torch, use):
 
     def backward(ctx, g):
         (y,) = ctx.saved_tensors
-        assert y.requires_grad == torch.is_grad_enabled()
+        assert y.requires_grad and not y.is_leaf
         return g * y, None
 
     function = make(torch, forward, backward)
@@ -243,3 +243,49 @@ def test_results_of_inputs_that_are_changed(torch):
     (first,) = torch.autograd.grad(y.sum(), [x], create_graph=True)
     del y
     torch.testing.assert_close(torch.autograd.grad(first.sum(), [x])[0], torch.full((3,), 4.0))
+
+
+@pytest.mark.parametrize("change", ["nothing", "delete", "detach_", "set_", "no_grad", "detach"])
+def test_history_of_saved_results(torch, change):
+    """Whatever becomes of the result, backward receives what forward has saved."""
+
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    def backward(ctx, g):
+        with torch.set_grad_enabled(torch.is_grad_enabled() and change != "no_grad"):
+            (y,) = ctx.saved_tensors
+        return g * y
+
+    x = torch.zeros(3, requires_grad=True)
+    y = make(torch, forward, backward).apply(x * 2)
+    total = (y * 1).sum()
+    if change == "delete":
+        del y
+    elif change == "detach_":
+        y.detach_()
+    elif change == "set_":
+        with torch.no_grad():
+            y.set_(torch.ones(3))
+    elif change == "detach":
+        y.detach().mul_(2)
+        with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+            total.backward()
+        return
+    (first,) = torch.autograd.grad(total, [x], create_graph=True)
+    torch.testing.assert_close(first, torch.full((3,), 2.0))
+    torch.testing.assert_close(torch.autograd.grad(first.sum(), [x])[0], torch.full((3,), 4.0))
+
+
+def test_detached_tensors_share_the_version(torch):
+    x = torch.zeros(3)
+    d, data = x.detach(), x.data
+    d.add_(1)
+    x.add_(1)
+    d[0] = 5
+    assert x._version == d._version == d.detach()._version == 3
+    version = x._version
+    data.mul_(2)
+    assert x._version == version
