@@ -104,6 +104,42 @@ def test_calls_and_uploads_since_the_image_are_repeated(engine):
     assert output == "done\n", errors
 
 
+CHECKPOINTED = (
+    STEPWISE
+    + """
+from teletensor.utils.checkpoint import checkpoint
+
+class Exponential(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x):
+        y = x.exp()
+        ctx.save_for_backward(y)
+        return y
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * ctx.saved_tensors[0]
+
+layer, x = torch.nn.Linear(3, 3), torch.linspace(0, 1, 6).reshape(2, 3).requires_grad_()
+function = lambda t: Exponential.apply(layer(t).sin()).mean()
+(want,) = torch.autograd.grad(function(x), [x], create_graph=True)
+want = [want.detach(), *torch.autograd.grad(want.square().sum(), [x, layer.weight])]
+y = checkpoint(function, x, use_reentrant=False)
+torch.persist(3600)
+pause("recorded")
+(first,) = torch.autograd.grad(y, [x], create_graph=True)
+second = torch.autograd.grad(first.square().sum(), [x, layer.weight])
+torch.testing.assert_close([first.detach(), *second], want)
+print("done", flush=True)
+"""
+)
+
+
+def test_graphs_of_checkpoints_are_stored(engine):
+    output, errors = killed_between(engine, CHECKPOINTED, "recorded")
+    assert output == "done\n", errors
+
+
 def test_what_cannot_be_repeated_is_an_error(engine, tmp_path):
     code = (
         STEPWISE
