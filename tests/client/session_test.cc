@@ -2,6 +2,7 @@
 #include <atomic>
 #include <thread>
 
+#include "client/session/recomputation.h"
 #include "tests/client/fixture.h"
 
 namespace tt::client::testing {
@@ -104,6 +105,42 @@ TEST_F(SessionTest, RejectsOperatorsAndParametersMissingInEngine) {
   EXPECT_THAT(error_of([&] { session->call(op("mul"), two); }), HasSubstr("does not have this operator"));
   session->synchronize();
   EXPECT_EQ(engine->executed.size(), 2u);
+}
+
+// A function that never runs again.
+class OneRun final : public Recomputation {
+ public:
+  OneRun() : Recomputation(true, false) {}
+  std::shared_ptr<void> run_again() override { return nullptr; }
+  void end_run() override {}
+
+ private:
+  void throw_error(const std::string& message) override { fail(ErrorKind::kRuntime, message); }
+};
+
+TEST_F(SessionTest, RejectsCheckpointsIfTheEngineCannotRecompute) {
+  for (const auto& [id, parameters] :
+       {std::pair(op_id::kFull, op("full").params.size()), std::pair(op_id::kAdd, op("add").params.size()),
+        std::pair(op_id::kExp, op("exp").params.size()), std::pair(op_id::kSavedBegin, size_t{1})}) {
+    engine->operators.add_ids(id);
+    engine->operators.add_parameters(static_cast<uint32_t>(parameters));
+  }
+  connect();
+  const Tensor x = make();
+  x->requires_grad = true;
+  const auto function = std::make_shared<OneRun>();
+  const std::shared_ptr<SavedTensorHooks> run = function->first_run();
+  const Arg args[] = {x.get()};
+  try {
+    session->call(op("exp"), args, {.saved = &run});
+    FAIL();
+  } catch (const Error& e) {
+    EXPECT_EQ(e.kind(), ErrorKind::kNotImplemented);
+    EXPECT_THAT(e.message(), HasSubstr("[saved_begin] the engine (version fake) is older"));
+  }
+  EXPECT_EQ(function->num_calls(), 0u);
+  EXPECT_FALSE(session->call(op("exp"), args).empty());
+  session->synchronize();
 }
 
 TEST_F(SessionTest, RejectsAMalformedTableOfOperators) {
