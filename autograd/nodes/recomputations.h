@@ -1,9 +1,9 @@
 // Recomputations: the saved tensors of functions that run again in a backward pass (torch.utils.checkpoint).
 //
 // The client numbers a function's instructions, has a stop for all of them, and encloses each in saved_begin and
-// saved_stop. In the first run the nodes keep metadata of what they save. A backward pass stops at the first of these
-// nodes; the client then runs the function again, whose nodes save as usual. What they save is collected here, and the
-// pass takes it over when it continues. Owned by the Tape; used on the session's thread.
+// saved_stop. In the first run the nodes keep only metadata of their saved tensors. A backward pass stops at the first
+// of these nodes; the client then runs the function again, whose nodes save as usual. Their saved tensors are collected
+// here, and the pass takes them over when it continues. Owned by the Tape; used on the session's thread.
 #pragma once
 
 #include <cstdint>

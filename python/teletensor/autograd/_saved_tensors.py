@@ -124,6 +124,15 @@ def allow_mutation_on_saved_tensors() -> Iterator[_AllowMutationOnSavedContext]:
 # -- tensors that Function.save_for_backward saves
 
 
+def check_version(tensor: Tensor, version: int, what: str) -> None:
+    """Raises RuntimeError if the tensor was changed in place since it had this version."""
+    if tensor._version != version:
+        raise RuntimeError(
+            f"one of the variables needed for gradient computation has been modified by an inplace operation: {what} of size "
+            f"{list(tensor.shape)} is at version {tensor._version}; expected version {version} instead"
+        )
+
+
 class SavedTensor:
     """A tensor that a Function saves and does not keep itself: hooks have packed it, or it is a result, which owns the Function.
 
@@ -159,11 +168,8 @@ class SavedTensor:
             raise TypeError(
                 f"Output of saved tensor unpack_hook expected to be a Tensor but got result of type {type(tensor).__name__}"
             )
-        if tensor._storage == self.storage and tensor._version != self.version:
-            raise RuntimeError(
-                f"one of the variables needed for gradient computation has been modified by an inplace operation: {origin} of size "
-                f"{list(tensor.shape)} is at version {tensor._version}; expected version {self.version} instead"
-            )
+        if tensor._storage == self.storage:
+            check_version(tensor, self.version, origin)
         if not self.requires_grad or tensor.requires_grad:
             return tensor
         found = tensor if self.place is None else _C.history_in_pass(stop, self.place, tensor)

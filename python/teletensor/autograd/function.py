@@ -14,7 +14,7 @@ from typing import Any
 from .. import _C, _active_profile
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
-from ._saved_tensors import SavedTensor, is_packing
+from ._saved_tensors import SavedTensor, check_version, is_packing
 
 
 def _key(tensor: Tensor) -> int:
@@ -86,17 +86,16 @@ class FunctionCtx:
         if self._in_jvp and self._for_forward is not None:
             return self._for_forward
         for t, version in zip(self._saved, self._saved_versions):
-            if isinstance(t, Tensor) and t._version != version:
-                raise RuntimeError(
-                    "one of the variables needed for gradient computation has been modified by an inplace operation: a saved "
-                    f"tensor of size {list(t.shape)} is at version {t._version}; expected version {version} instead"
-                )
+            if isinstance(t, Tensor):
+                check_version(t, version, "a saved tensor")
         if self._unpacked is not None:
             return self._unpacked
         unpacked = tuple(t.unpack(self._stop) if isinstance(t, SavedTensor) else t for t in self._saved)
         if self._in_backward:
             self._unpacked = unpacked
         return unpacked
+
+    saved_variables = saved_tensors
 
     @contextlib.contextmanager
     def _backward(self) -> Iterator[None]:
@@ -106,8 +105,6 @@ class FunctionCtx:
             yield
         finally:
             self._in_backward, self._unpacked = False, None
-
-    saved_variables = saved_tensors
 
     def mark_non_differentiable(self, *tensors) -> None:
         """Marks outputs that get no gradient."""

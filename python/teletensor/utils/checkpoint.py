@@ -15,7 +15,7 @@ from .._options import check_flags
 from .._random import get_rng_state, set_rng_state
 from ..amp.autocast_mode import restored
 from ..autograd import Function
-from ..autograd._saved_tensors import SavedTensor, is_packing, saved_tensors_hooks
+from ..autograd._saved_tensors import SavedTensor, check_version, is_packing, saved_tensors_hooks
 from ..autograd.function import recorder_of
 from ._checkpoint_names import (  # noqa: F401 - PyTorch defines them here
     SAC_IGNORED_OPS,
@@ -63,16 +63,8 @@ def set_device_states(devices, states, *, device_type=None) -> None:
     """Has no effect: a session has one generator for all devices."""
 
 
-def _check_version(tensor: Tensor, version: int, what: str) -> None:
-    if tensor._version != version:
-        raise RuntimeError(
-            f"one of the variables needed for gradient computation has been modified by an inplace operation: {what} of size "
-            f"{list(tensor.shape)} is at version {tensor._version}; expected version {version} instead"
-        )
-
-
 def _unchanged(saved: tuple[Tensor, int]) -> Tensor:
-    _check_version(*saved, "a tensor that a custom Function or an inner checkpoint has saved,")
+    check_version(*saved, "a tensor that a custom Function or an inner checkpoint has saved,")
     return saved[0]
 
 
@@ -159,7 +151,7 @@ class _Argument:
                 "function has changed its argument, and cannot run again"
             )
         if isinstance(self.value, Tensor):
-            _check_version(self.value, self.version, "an argument of a checkpointed function,")
+            check_version(self.value, self.version, "an argument of a checkpointed function,")
             return self.value
         with no_grad():
             tensor = self.value.unpack()
