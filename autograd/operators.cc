@@ -187,15 +187,17 @@ void unhook(Call& call) {
 }
 
 void saved_begin(Call& call) {
-  constexpr SavedTensors kModes[] = {SavedTensors::kClient, SavedTensors::kOnCpu, SavedTensors::kCopied,
-                                     SavedTensors::kNowhere, SavedTensors::kTwice};
+  constexpr SavedTensors kModes[] = {SavedTensors::kClient,  SavedTensors::kOnCpu, SavedTensors::kCopied,
+                                     SavedTensors::kNowhere, SavedTensors::kTwice, SavedTensors::kNowhere,
+                                     SavedTensors::kTwice};
   const int64_t mode = call.args[0].integer;
-  check(mode >= 0 && mode < static_cast<int64_t>(std::size(kModes)), "expected a mode from 0 to 4, got ", mode);
+  check(mode >= 0 && mode < static_cast<int64_t>(std::size(kModes)), "expected a mode from 0 to 6, got ", mode);
   const SavedTensors where = kModes[mode];
   Tape& tape = Tape::current();
   tape.recomputations().end();
   if (where == SavedTensors::kNowhere || where == SavedTensors::kTwice)
-    tape.recomputations().begin(call.args[1].integer, call.args[2].integer, where == SavedTensors::kTwice);
+    tape.recomputations().begin(call.args[1].integer, call.args[2].integer, where == SavedTensors::kTwice,
+                                /*keeps=*/mode > 4);
   tape.saved().begin();
   Context::current().saved_tensors = where;
 }

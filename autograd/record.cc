@@ -25,6 +25,18 @@ void save_results(const Call& call, const Ref<OperatorNode>& node) {
   Tape::current().recomputations().add(*node);
 }
 
+// Executes the call, unless its function runs again and its first run has kept the results.
+void execute(Call& call, OperatorNode& node) {
+  const SavedTensors where = Context::current().saved_tensors;
+  if (where != SavedTensors::kNowhere && where != SavedTensors::kTwice) [[likely]]
+    return Dispatcher::instance().redispatch(call, Key::kAutograd);
+  Recomputations& recomputations = Tape::current().recomputations();
+  const int64_t at = recomputations.next_results(call);
+  if (recomputations.reuse(at, call)) return;
+  Dispatcher::instance().redispatch(call, Key::kAutograd);
+  recomputations.keep(at, call, node);
+}
+
 void check_writable(const Tensor& target) {
   if (!target->base || !target->base->requires_grad || !target->base->is_leaf()) return;
   fail(ErrorKind::kRuntime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
@@ -74,8 +86,8 @@ void record(Call& call) {
   if (!context.grad_enabled || context.inference) return Dispatcher::instance().redispatch(call, Key::kAutograd);
   if (call.into) return record_in_place(call);
   Ref<OperatorNode> node = make_node(call);
-  Dispatcher::instance().redispatch(call, Key::kAutograd);
-  if (!node) return;
+  if (!node) return Dispatcher::instance().redispatch(call, Key::kAutograd);
+  execute(call, *node);
   save_results(call, node);
   for (uint32_t i = 0; i < call.outputs.size(); ++i) {
     if (has_gradients(call.outputs[i].dtype())) set_history(call.outputs[i], node, i);

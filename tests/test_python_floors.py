@@ -43,7 +43,7 @@ LAYERS = {
     "nn": """
         _checkpoint _torch_c_compat/_nn
         backends/cuda distributions func/_batch_norm functional hub multiprocessing nn optim overrides quasirandom serialization
-        utils/_checkpoint_names utils/backend_registration utils/checkpoint utils/data utils/hooks utils/model_zoo utils/_swap
+        utils/_checkpoint_names utils/_checkpoint_runs utils/backend_registration utils/data utils/hooks utils/model_zoo utils/_swap
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
@@ -54,7 +54,7 @@ LAYERS = {
         _quantized/decomposed _quantized/define _quantized/operators
         library ops profiler
         utils/benchmark utils/bottleneck
-        utils/flop_counter utils/tensorboard
+        utils/_selective_checkpoint utils/checkpoint utils/flop_counter utils/tensorboard
     """,
     # Several processes and engines.
     "distributed": "distributed nn/parallel utils/data/distributed",

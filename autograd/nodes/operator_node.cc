@@ -76,6 +76,7 @@ void OperatorNode::count_host_bytes() {
   for (const Shape* shape = shapes_.get(); shape; shape = shape->next.get()) bytes += kShapeBytes;
   bytes += many_results_.capacity() * sizeof(TensorMeta);
   if (list_sizes_) bytes += list_sizes_->size() * sizeof(Sizes);
+  if (kept_) bytes += kept_->tensors.size() * kSavedBytes;
   for (const Arg& arg : args_) bytes += bytes_ ? bytes_of(arg) : 0;
   set_host_bytes(bytes);
 }
@@ -336,6 +337,7 @@ void OperatorNode::run(Gradients& gradients, Gradients& results) {
 }
 
 void OperatorNode::release() {
+  kept_ = nullptr;
   if (saved_.empty()) return;  // nothing was saved, so the node can run again
   released_ = true;
   saved_.clear();
@@ -367,6 +369,11 @@ bool OperatorNode::has_saved() const {
 void OperatorNode::recompute_saved(int64_t stop, int64_t at) {
   saved_stop_ = stop;
   recomputed_at_ = at;
+}
+
+void OperatorNode::keep_results(std::shared_ptr<const KeptResults> results) {
+  kept_ = std::move(results);
+  count_host_bytes();
 }
 
 std::vector<SuppliedTensor> OperatorNode::share_saved() const {

@@ -38,6 +38,13 @@ struct SuppliedTensor {
   TensorMeta meta = {};  // if `bytes` is set
 };
 
+// The results of a call of a function's first run, which its next runs use (autograd/nodes/recomputations.h).
+struct KeptResults {
+  const Op* op = nullptr;
+  std::vector<Tensor> tensors;     // without histories
+  std::vector<uint32_t> versions;  // of their storages
+};
+
 // Metadata of an argument, or of one of several results, whose value is not saved.
 struct Shape final : TensorMeta, ThreadCached<Shape> {
   int16_t at = 0;  // same meaning as in Saved
@@ -79,6 +86,8 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   // For a node whose saved tensors are recomputed: a pass stops at `stop` until a run of the node's function has saved
   // them under `at` (autograd/nodes/recomputations.h).
   void recompute_saved(int64_t stop, int64_t at);
+  // Owns the results until release().
+  void keep_results(std::shared_ptr<const KeptResults> results);
   bool is_recomputed() const { return recomputed_at_ >= 0; }
   int64_t recomputed_at() const { return recomputed_at_; }
   // The saved tensors, without absent list entries, with their versions.
@@ -124,6 +133,7 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   uint32_t saved_results_ = 0;
   int64_t saved_stop_ = 0;      // the client's number for the saved tensors that it supplies; 0: the node stores them
   int64_t recomputed_at_ = -1;  // place of the saved tensors among those that a run of the function saves, or -1
+  std::shared_ptr<const KeptResults> kept_;
   bool released_ = false;
 };
 

@@ -57,7 +57,7 @@ void RecomputationRun::check_complete() const {
 }
 
 int64_t RecomputationRun::begin(const Op& op, const TensorMeta* result) {
-  if (result == nullptr || !may_save(op)) return -1;
+  if (result == nullptr || !(may_save(op) || keeps_results_)) return -1;
   const std::vector<Recomputation::Call>& calls = function_->calls_;
   if (mode() == Mode::kNowhere) return static_cast<int64_t>(calls.size());
   if (is_complete()) return -1;

@@ -31,7 +31,7 @@ class Recomputation : public std::enable_shared_from_this<Recomputation> {
   virtual ~Recomputation() = default;
 
   int64_t stop() const { return stop_; }
-  size_t num_calls() const { return calls_.size(); }  // those of the first run that may save tensors
+  size_t num_calls() const { return calls_.size(); }  // of the first run, those that may save tensors or keep results
   std::shared_ptr<RecomputationRun> first_run();
   // `on_complete` is called when the run has made all calls of the first one. It may throw, to end the run.
   std::shared_ptr<RecomputationRun> next_run(std::function<void()> on_complete);
@@ -77,6 +77,11 @@ class RecomputationRun final : public SavedTensorHooks {
   // Throws Recomputation::throw_error() unless is_complete().
   void check_complete() const;
 
+  // Whether the engine keeps the results of later calls of the first run, or uses them in a next run, which sets this
+  // for the same calls. The engine computes results again that are random or were changed in place. Initially not.
+  void keep_results(bool keeps) { keeps_results_ = keeps; }
+  bool keeps_results() const override { return keeps_results_; }
+
   Recomputation* recomputation() override { return function_.get(); }
   int64_t begin(const Op& op, const TensorMeta* result) override;
   void end(const Op& op, const TensorMeta* result) override;
@@ -87,6 +92,7 @@ class RecomputationRun final : public SavedTensorHooks {
  private:
   const std::shared_ptr<Recomputation> function_;
   const std::function<void()> on_complete_;
+  bool keeps_results_ = false;
   size_t next_ = 0;  // number of calls that the next run has made
 };
 

@@ -35,7 +35,7 @@ void SavedCall::end_call(const Op& op, absl::Span<const Tensor> results) const {
 }
 
 SavedCall::SavedCall(std::shared_ptr<SavedTensorHooks> hooks, Args args, int64_t number)
-    : hooks_(std::move(hooks)), number_(number) {
+    : hooks_(std::move(hooks)), number_(number), keeps_results_(hooks_->keeps_results()) {
   if (const Recomputation* function = hooks_->recomputation()) stop_ = function->stop();
   if (!is_stored()) return;
   for (const Arg& arg : args) {
@@ -51,7 +51,8 @@ const Op& SavedCall::saved_begin() {
 
 std::array<Arg, 3> SavedCall::begin_args() const {
   const bool is_recomputed = hooks_->recomputation() != nullptr;
-  return {static_cast<int64_t>(hooks_->mode()), is_recomputed ? stop_ : 0, is_recomputed ? number_ : 0};
+  const int64_t mode = static_cast<int64_t>(hooks_->mode()) + (keeps_results_ ? 2 : 0);  // modes 5 and 6 of saved_begin
+  return {mode, is_recomputed ? stop_ : 0, is_recomputed ? number_ : 0};
 }
 
 void SavedCall::begin(Link::Appending& appending) const { add(appending, "saved_begin", begin_args()); }

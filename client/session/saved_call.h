@@ -64,6 +64,7 @@ class SavedCall {
   Tensor description_;
   int64_t stop_ = 0;  // of a call whose tensors the client stores, or whose saved tensors are recomputed
   int64_t number_;    // that begin() of the hooks has returned
+  bool keeps_results_;
 };
 
 }  // namespace tt::client

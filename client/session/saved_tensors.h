@@ -28,6 +28,8 @@ class SavedTensorHooks {
 
   // In kNowhere and kTwice, the function that runs; else null.
   virtual Recomputation* recomputation() { return nullptr; }
+  // Whether the first run keeps the results of calls for the next runs.
+  virtual bool keeps_results() const { return false; }
   // Called before a call is issued whose first result, which may be null, is `result`. Returns the call's number for
   // saved_begin, or -1 if the call is issued without these hooks. May throw.
   virtual int64_t begin(const Op&, const TensorMeta* /*result*/) { return 0; }

@@ -215,7 +215,7 @@ TEST_F(SavedTest, RejectsPassesWithoutTheSavedTensors) {
 }
 
 TEST_F(SavedTest, RejectsInvalidInstructions) {
-  EXPECT_THAT(error_of([] { ops::saved_begin(5, 0, 0); }), ::testing::HasSubstr("a mode from 0 to 4"));
+  EXPECT_THAT(error_of([] { ops::saved_begin(7, 0, 0); }), ::testing::HasSubstr("a mode from 0 to 6"));
   EXPECT_THAT(error_of([] { ops::saved_values(77); }), ::testing::HasSubstr("no saved tensors are described under 77"));
   EXPECT_THAT(error_of([] { ops::saved_end(0, {}, {}); }), ::testing::HasSubstr("a new stop"));
   ops::saved_release(77);
@@ -269,6 +269,64 @@ TEST_F(RecomputationTest, PassTakesWhatTheNextRunSaves) {
   EXPECT_EQ(grad_of(x_), (V{0, 0}));
   EXPECT_EQ(grad_of(w_), (V{2, 4}));
   EXPECT_THAT(error_of([&] { backward(y); }), ::testing::HasSubstr("supplied"));
+}
+
+class KeptResultsTest : public RecomputationTest {
+ protected:
+  static constexpr int64_t kKeeps = 5, kReuses = 6;
+  // Returns the result of one instruction of a function.
+  Tensor call(int64_t mode, Tensor (*function)(const Tensor&), int64_t number = 0) {
+    ops::saved_begin(mode, 43, number);
+    Tensor y = function(x_);
+    ops::saved_stop();
+    return y;
+  }
+  static Tensor exp(const Tensor& x) { return ops::exp(x); }
+  static Tensor sin(const Tensor& x) { return ops::sin(x); }
+  static const Storage* storage_of(const Tensor& t) { return t->storage.get(); }
+};
+
+TEST_F(KeptResultsTest, NextRunsTakeThem) {
+  const Tensor first = call(kKeeps, exp);
+  EXPECT_NE(storage_of(call(kNext, exp)), storage_of(first));
+  const Storage* const storage = storage_of(first);
+  {
+    const Tensor next = call(kReuses, exp);
+    EXPECT_EQ(storage_of(next), storage);
+    EXPECT_FALSE(next->is_leaf());
+  }
+  const Tensor root = ops::sum(first, std::nullopt, false, std::nullopt);
+  GraphTask task({&root, 1}, {}, {}, {});
+  task.resume_with(43, {});
+  task.finish({});
+  EXPECT_EQ(storage->ref_count(), 1);  // that of `first`: the node has been released
+  EXPECT_NE(storage_of(call(kReuses, exp)), storage);
+}
+
+TEST_F(KeptResultsTest, OtherCallsAreExecuted) {
+  const Tensor first = call(kKeeps, exp);
+  EXPECT_NE(storage_of(call(kReuses, sin)), storage_of(first));
+  EXPECT_NE(storage_of(call(kReuses, exp, 1)), storage_of(first));
+  const Tensor other = leaf({3}, {1, 2, 3});
+  ops::saved_begin(kReuses, 43, 0);
+  EXPECT_EQ(ops::exp(other)->sizes, (Sizes{3}));
+  ops::saved_stop();
+  in_place(op_id::kAdd, first, {Arg(1.0), Arg(int64_t{1})});
+  EXPECT_NE(storage_of(call(kReuses, exp)), storage_of(first));
+}
+
+TEST_F(KeptResultsTest, RandomCallsAndViewsAreExecuted) {
+  constexpr auto drop = [](const Tensor& x) { return ops::dropout(x, 0.5, true); };
+  const Tensor dropped = call(kKeeps, drop);
+  EXPECT_NE(storage_of(call(kReuses, drop)), storage_of(dropped));
+  constexpr auto view = [](const Tensor& x) { return ops::unsqueeze(x, 0); };
+  const Tensor first = call(kKeeps, view, 1);
+  EXPECT_EQ(call(kReuses, view, 1)->base, first->base);
+}
+
+TEST_F(KeptResultsTest, EntriesOfFreedNodesAreRemoved) {
+  for (int64_t i = 0; i < 5000; ++i) call(kKeeps, exp, i);
+  EXPECT_LE(Tape::current().recomputations().host_bytes(), 1025u * 256);
 }
 
 TEST_F(RecomputationTest, RunsBeforeThePassReachesIt) {

@@ -176,6 +176,14 @@ void bind_autograd(py::module_& m) {
     const auto last = std::move(hooks.back());  // destroyed after the entry: its destructor may call Python
     hooks.pop_back();
   });
+  // Whether the innermost run of a checkpoint keeps results; returns the former value. Without a run, has no effect.
+  m.def("keep_results", [](bool keeps) {
+    const auto& hooks = Mode::current().saved_hooks;
+    auto* const run = hooks.empty() ? nullptr : dynamic_cast<client::RecomputationRun*>(hooks.back().get());
+    const bool former = run != nullptr && run->keeps_results();
+    if (run != nullptr) run->keep_results(keeps);
+    return former;
+  });
   py::class_<client::RecomputationRun, std::shared_ptr<client::RecomputationRun>>(m, "RecomputationRun")
       .def("push", [](std::shared_ptr<client::RecomputationRun> run) { Mode::current().saved_hooks.push_back(run); })
       .def("is_complete", &client::RecomputationRun::is_complete)

@@ -17,6 +17,7 @@ from .. import _C
 from .._C import Tensor
 from .._layouts import contiguous_format
 from ..overrides import signature_of
+from . import attention
 from .handlers import call_handlers
 from .operators import OpOverload, OpOverloadPacket
 from .schema import Schema, parse
@@ -195,6 +196,7 @@ _OWN: dict[str, Callable] = {
     "_fft_c2r": _fft_c2r,
     "_fft_c2c": _fft_c2c,
     "_to_copy": _to_copy,
+    **attention.OPERATORS,
     "_softmax": _softmax(_C.ops.softmax),
     "_log_softmax": _softmax(_C.ops.log_softmax),
     "_unsafe_view": lambda self, size: self.reshape(size),

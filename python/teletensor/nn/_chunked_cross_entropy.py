@@ -29,7 +29,7 @@ def in_parts(
 
     The backward pass computes each part's logits again.
     """
-    from ..utils.checkpoint import checkpoint
+    from ..utils._checkpoint_runs import checkpoint
 
     rows, size = input.shape[0], options.rows_per_part(input.shape[0], input.shape[1], linear_weight.shape[0])
     kept = {"weight": weight, "reduction": "none" if reduction == "none" else "sum", "ignore_index": ignore_index}

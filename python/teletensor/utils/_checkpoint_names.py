@@ -31,14 +31,6 @@ class SelectiveCheckpointContext:
         self.is_recompute, self.op_output = is_recompute, op_output
 
 
-def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation: bool = False):
-    """Raises NotImplementedError: it would require calls of Python for each operation."""
-    raise NotImplementedError(
-        "create_selective_checkpoint_contexts requires __torch_dispatch__, which is not implemented; call checkpoint() on the parts "
-        "of the model that are to be recomputed"
-    )
-
-
 class GraphExecGroup:
     """Raises NotImplementedError: tensors saved by a recomputation are not shared between backward passes."""
 

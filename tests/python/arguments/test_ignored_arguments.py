@@ -440,8 +440,8 @@ UNUSED = {
     ("optim/swa_utils.py", "num_averaged"),
     ("serialization/_unpickler.py", "args"), ("serialization/_unpickler.py", "elements"),
     ("serialization/_unpickler.py", "items"), ("serialization/_unpickler.py", "options"), ("storage.py", "device"),
-    ("utils/_pytree/_treespec.py", "indent"), ("utils/checkpoint.py", "args"), ("utils/checkpoint.py", "device_type"),
-    ("utils/checkpoint.py", "devices"), ("utils/checkpoint.py", "states"),
+    ("utils/_pytree/_treespec.py", "indent"), ("utils/_checkpoint_runs.py", "args"), ("utils/_checkpoint_runs.py", "device_type"),
+    ("utils/_checkpoint_runs.py", "devices"), ("utils/_checkpoint_runs.py", "states"),
     ("utils/data/collate.py", "collate_fn_map"), ("utils/data/_workers/child.py", "collate_fn_map"),
 }  # fmt: skip
 

@@ -34,6 +34,7 @@ _FILES = {
     "profiler/profiler.py": "use_python_export",  # traces are always written by Python
     "fx/experimental/_number_mode.py": "args func kwargs types",  # of a mode that receives calls and does nothing
     "fx/experimental/_numbers.py": "memo",
+    "utils/_selective_checkpoint.py": "types",  # of modes that receive calls
     "utils/_python_dispatch.py": "types",  # of abstract methods
 }
 UNUSED_NAMES = {(file, name) for file, names in _FILES.items() for name in names.split()}

@@ -23,6 +23,7 @@ cross_entropy_loss(x, i, None, 2, -100, 0.1); binary_cross_entropy_with_logits(x
 tensordot(x, y, [1], [1]); einsum("ij,kj->ik", [x, y]); block_diag([x, y]); broadcast_tensors([x, x[:1]])[1]
 fft_fft(x).real; linalg_inv(m); special_erfinv(x / 10); linalg_det(m); unique_dim(x, 0)[0]; _foreach_add([x, y], 1)
 max_pool2d_with_indices(b, [2, 2], [1, 1]); _adaptive_avg_pool2d(b, [1, 1]); upsample_nearest2d(b[None], [4, 6])
+_scaled_dot_product_flash_attention_for_cpu(b[None], b[None], b[None], 0.0, True, attn_mask=None)[0]
 _native_batch_norm_legit_no_training(b, m[0, :2], m[1, :2], m[0, :2], m[1, :2], 0.1, 1e-5)
 convolution(b, torch.ones(1, 2, 2), None, [1], [0], [1], False, [0], 1); native_group_norm(b, None, None, 2, 2, 3, 1, 1e-5)[0]
 """

@@ -1,0 +1,233 @@
+"""create_selective_checkpoint_contexts: gradients are those without a checkpoint, and chosen results are not computed again."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from functools import partial
+
+import pytest
+
+from tests.conftest import IN_PROCESS, client_environment
+
+
+@pytest.fixture
+def selective(torch):
+    """Calls a function under a checkpoint with a policy."""
+    from teletensor.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+    def run(policy, function, *args, **options):
+        contexts = partial(create_selective_checkpoint_contexts, policy)
+        return checkpoint(function, *args, use_reentrant=False, context_fn=contexts, **options)
+
+    return run
+
+
+@pytest.fixture
+def recomputed(torch, selective):
+    """The gradient of the sum of a function's squares, and that after a write to `.data` that only recomputations read."""
+
+    def gradients(policy, function, x):
+        result = []
+        for value in (None, 0.25):
+            y = selective(policy, function, x)
+            before = x.detach().clone()
+            if value is not None:
+                x.data.fill_(value)
+            result.append(torch.autograd.grad(y.square().sum(), x)[0].tolist())
+            x.data.copy_(before)
+        return result
+
+    return gradients
+
+
+def functions(torch):
+    F = torch.nn.functional  # noqa: N806 - as in programs
+    weight = torch.linspace(-1, 1, 16).reshape(4, 4)
+    return {
+        "products": lambda x: torch.sigmoid(torch.matmul(torch.matmul(x, weight), weight)) * x,
+        "linear": lambda x: F.gelu(F.linear(x, weight, weight[0])).exp(),
+        "attention": lambda x: F.scaled_dot_product_attention(x.sin(), x, x.cos()).sin(),
+        "norm": lambda x: F.layer_norm(x.exp(), (4,)).softmax(-1).sin(),
+        "convolution": lambda x: F.conv1d(x.sin(), weight.reshape(2, 4, 2).repeat(1, 1, 1)[:, :3]).tanh(),
+        "sums": lambda x: ((x.sin() + 1).cumsum(0) * x).sin(),
+        "in place": lambda x: F.linear(x, weight).relu_().sin().add_(1).cos(),
+        "several results": lambda x: torch.stack(x.sin().unbind(0)).sort(-1).values.sin() * x.exp().max(0).values,
+        "random": lambda x: F.dropout(x.sin(), 0.5).sin() * torch.rand_like(x) * F.dropout(x.exp(), 0.3),
+    }
+
+
+POLICIES = {
+    "all": lambda ctx, op, *args, **kwargs: True,
+    "none": lambda ctx, op, *args, **kwargs: False,
+    "every other": lambda counts: lambda ctx, op, *args, **kwargs: counts.append(0) or len(counts) % 2 == 0,
+}
+
+
+@pytest.mark.parametrize("policy", POLICIES)
+@pytest.mark.parametrize(
+    "name", ["products", "linear", "attention", "norm", "convolution", "sums", "in place", "several results", "random"]
+)
+def test_gradients_are_those_of_the_function(torch, selective, name, policy):
+    function = functions(torch)[name]
+    policy = POLICIES[policy]([]) if policy == "every other" else POLICIES[policy]
+
+    def gradients(run):
+        torch.manual_seed(0)
+        x = torch.linspace(-2, 2, 24).reshape(2, 3, 4).requires_grad_()
+        result = run(x)
+        after = torch.rand(2)
+        (first,) = torch.autograd.grad(result.square().sum(), x, create_graph=True)
+        (second,) = torch.autograd.grad(first.sum(), x)
+        return [t.tolist() for t in (result, after, first, second, torch.rand(2))]
+
+    assert gradients(lambda x: selective(policy, function, x)) == gradients(function)
+
+
+@pytest.mark.parametrize("name", ["linear", "matmul", "bmm", "exp", "sum", "attention", "flash", "conv1d", "norm"])
+def test_chosen_operators_run_once(torch, recomputed, name):
+    aten, F = torch.ops.aten, torch.nn.functional  # noqa: N806 - as in programs
+    weight = torch.linspace(-1, 1, 16).reshape(4, 4)
+    operator, function = {
+        "linear": (aten.linear.default, lambda x: F.linear(x, weight)),
+        "matmul": (aten.mm.default, lambda x: x[0] @ weight),
+        "bmm": (aten.bmm.default, lambda x: x @ x.mT),
+        "exp": (aten.exp.default, lambda x: x.exp()),
+        "sum": (aten.sum.dim_IntList, lambda x: x.sum(1)),
+        "attention": (aten._scaled_dot_product_flash_attention_for_cpu.default, lambda x: F.scaled_dot_product_attention(x, x, x)),
+        "flash": (aten._scaled_dot_product_flash_attention.default, lambda x: F.scaled_dot_product_attention(x, x, x)),
+        "conv1d": (aten.convolution.default, lambda x: F.conv1d(x, weight[None, :3])),
+        "norm": (aten.native_layer_norm.default, lambda x: F.layer_norm(x, (4,), weight[0])),
+    }[name]
+    x = torch.linspace(-1, 2, 24).reshape(2, 3, 4).requires_grad_()
+    kept, kept_after = recomputed([operator], lambda x: function(x).sin(), x)  # the gradient of sin reads the result
+    none, none_after = recomputed([], lambda x: function(x).sin(), x)
+    assert kept == none
+    assert kept_after != none_after
+
+
+def test_policies_see_products_and_arguments(torch, selective):
+    from teletensor.utils.checkpoint import CheckpointPolicy
+
+    seen = []
+
+    def policy(ctx, op, *args, **kwargs):
+        assert not ctx.is_recompute
+        seen.append((str(op), [tuple(a.shape) for a in args if isinstance(a, torch.Tensor)]))
+        return CheckpointPolicy.MUST_SAVE if "mm" in str(op) else CheckpointPolicy.MUST_RECOMPUTE
+
+    x = torch.randn(2, 3, 4, requires_grad=True)
+    selective(policy, torch.nn.Linear(4, 5), x).sum().backward()
+    assert seen == [("aten.linear.default", [(2, 3, 4), (5, 4), (5,)]), ("aten.addmm.default", [(5,), (6, 4), (4, 5)])]
+    del seen[:]
+    selective(policy, lambda x: x @ x.mT, x).sum().backward()
+    assert [op for op, _ in seen if "transpose" not in op] == ["aten.matmul.default", "aten.bmm.default"]
+
+
+KEEPING = """
+import json, sys
+from functools import partial
+
+import teletensor as torch
+from teletensor import _C
+from teletensor.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+torch.connect(sys.argv[1])
+SIZE = 1 << 20
+admin = _C.Admin(sys.argv[1])
+contexts = partial(create_selective_checkpoint_contexts, [torch.ops.aten.exp.default])
+
+def function(x):
+    for _ in range(4):
+        x = x.exp().sin().cos()
+    return x
+
+def tensors():
+    torch.synchronize()
+    return round(sum(int(d["memory"]["allocated"]) for d in json.loads(admin.status())["devices"]) / (4 * SIZE))
+
+x = torch.zeros(SIZE, requires_grad=True)
+for _ in range(3):  # a graph that is dropped keeps nothing
+    checkpoint(function, x, use_reentrant=False, context_fn=contexts)
+    y = checkpoint(function, x, use_reentrant=False, context_fn=contexts)
+    counts = [tensors()]
+    torch.autograd.grad(y.sum(), [x], retain_graph=True)
+    counts.append(tensors())
+    torch.autograd.grad(y.sum(), [x])
+    counts.append(tensors())
+    del y
+    print(*counts, tensors())
+"""
+
+
+@pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+def test_results_are_freed_with_the_pass(daemon):
+    found = subprocess.run(
+        [sys.executable, "-c", KEEPING, daemon.address], env=client_environment(), capture_output=True, text=True, timeout=120
+    )
+    # x, the result and four results of exp; after the pass without retain_graph only the first two
+    assert found.stdout.splitlines() == ["6 6 2 1"] * 3, found.stderr
+
+
+def test_passes_with_retain_graph(torch, selective):
+    x = torch.randn(4, requires_grad=True)
+    result = selective([torch.ops.aten.exp.default], lambda x: x.sin().exp().sin(), x)
+    first, second = (torch.autograd.grad(result.sum(), x, retain_graph=True)[0].tolist() for _ in range(2))
+    assert first == second
+    torch.autograd.grad(result.sum(), x)
+    with pytest.raises(RuntimeError, match="a second time"):
+        torch.autograd.grad(result.sum(), x)
+
+
+def test_results_that_were_changed_are_computed_again(torch, selective):
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    result = selective([torch.ops.aten.mul.Tensor], lambda x: (x.sin() * 3).mul_(2).sin(), x)
+    result.sum().backward()
+    y = x.detach().requires_grad_()
+    (y.sin() * 3).mul(2).sin().sum().backward()
+    assert x.grad.tolist() == y.grad.tolist()
+
+
+def test_nested_checkpoints(torch, selective):
+    from teletensor.utils.checkpoint import checkpoint
+
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    inner = lambda x: x.sin().exp().sin()  # noqa: E731
+    saves = [torch.ops.aten.exp.default]
+    expected = torch.autograd.grad(inner(inner(x)).exp().sum(), x)[0].tolist()
+    for run in (
+        lambda x: selective(saves, lambda x: checkpoint(inner, inner(x), use_reentrant=False).exp(), x),
+        lambda x: checkpoint(lambda x: selective(saves, inner, inner(x)).exp(), x, use_reentrant=False),
+        lambda x: selective(saves, lambda x: selective(saves, inner, inner(x)).exp(), x),
+    ):
+        assert torch.autograd.grad(run(x).sum(), x)[0].tolist() == expected
+
+
+def test_calls_that_differ(torch, selective):
+    calls = []
+
+    def function(x):
+        calls.append(0)
+        return x.sin().exp() if len(calls) == 1 else x.cos().exp()
+
+    result = selective([torch.ops.aten.exp.default], function, torch.ones(2, requires_grad=True))
+    with pytest.raises(RuntimeError, match="aten.cos.default invocation index 0 encountered during backward"):
+        result.sum().backward()
+
+
+def test_arguments(torch, selective):
+    from teletensor.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
+
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(TypeError, match="policy_fn_or_list must be either a function or a list of ops"):
+        create_selective_checkpoint_contexts(3)
+    with pytest.raises(ValueError, match=r"Expected op in `op_list` to be an OpOverload.*aten.mm.default"):
+        create_selective_checkpoint_contexts([torch.ops.aten.mm])
+    with pytest.raises(ValueError, match="Expected op in `op_list`"):
+        create_selective_checkpoint_contexts(["mm"])
+    with pytest.raises(TypeError, match="expected the policy to return a CheckpointPolicy or a bool, got int"):
+        selective(lambda *args, **kwargs: 1, torch.exp, x)
+    with pytest.raises(NotImplementedError, match="MUST_CPU_OFFLOAD"):
+        selective(lambda *args, **kwargs: CheckpointPolicy.MUST_CPU_OFFLOAD, torch.exp, x)
+    with pytest.raises(NotImplementedError, match="op_output"):
+        selective(lambda ctx, *args, **kwargs: ctx.op_output is None, torch.exp, x)
