@@ -266,7 +266,9 @@ class ChainRun {
       if (chain[i].kept != nullptr) kept.push_back(inferred_[i].outputs[0]);
     }
     const Tensor like = new_result(out);  // the result of a loop that reduces does not exist
-    std::unique_ptr<PreparedChain> loop = prepare(chain.first(length), inputs_, like);
+    absl::InlinedVector<ChainStep, kShortChain.steps> loop_steps(chain.begin(), chain.begin() + length);
+    loop_steps.back().kept = nullptr;  // of a loop that reduces, the plan keeps the result itself
+    std::unique_ptr<PreparedChain> loop = prepare(loop_steps, inputs_, like);
     if (loop != nullptr) {
       ChainPlans::instance().set(
           *planned_, std::make_shared<ChainPlan>(std::move(loop), code_, inputs_.size(), std::move(kept), out));

@@ -317,6 +317,25 @@ TEST_P(FuseReduction, HasTheBitsOfTheOperators) {
   }
 }
 
+// A Program's chain, which is planned because it runs often.
+TEST_P(FuseReduction, KeepsTheValuesThatItReduces) {
+  const Tensor x = filled({16, 1024});
+  const int64_t dim[] = {1};
+  ChainWriter writer;
+  writer.begin_step(*find_op(op_id::kTanh), 1, 10, 1, /*kept=*/true);
+  writer.add_input(0);
+  writer.begin_step(*find_op(op_id::kSum), 2, 11, 4);
+  writer.add_result(0);
+  for (const Arg& arg : {Arg(absl::MakeConstSpan(dim)), Arg(false), Arg()}) writer.add_value(arg);
+  const Tensor kept = ops::tanh(x), sum = ops::sum(kept, absl::MakeConstSpan(dim), false, std::nullopt);
+  for (int i = 0; i < 6; ++i) {
+    const Tensors results = ops::pointwise_chain({x}, writer.code());
+    ASSERT_EQ(results.size(), 2u);
+    EXPECT_EQ(std::memcmp(results[0].data(), kept.data(), static_cast<size_t>(kept.numel()) * sizeof(float)), 0);
+    EXPECT_EQ(std::memcmp(results[1].data(), sum.data(), static_cast<size_t>(sum.numel()) * sizeof(float)), 0);
+  }
+}
+
 TEST_F(FusePointwise, LeavesShortRowsAndOtherTypesToTheReduction) {
   const int64_t dim[] = {1};
   slots_.put(3, {filled({4096, 16}), nullptr});
