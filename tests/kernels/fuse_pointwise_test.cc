@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "engine/composites/composites.h"
 #include "engine/device/devices.h"
@@ -317,22 +318,77 @@ TEST_P(FuseReduction, HasTheBitsOfTheOperators) {
   }
 }
 
-// A Program's chain, which is planned because it runs often.
-TEST_P(FuseReduction, KeepsTheValuesThatItReduces) {
-  const Tensor x = filled({16, 1024});
-  const int64_t dim[] = {1};
-  ChainWriter writer;
-  writer.begin_step(*find_op(op_id::kTanh), 1, 10, 1, /*kept=*/true);
-  writer.add_input(0);
-  writer.begin_step(*find_op(op_id::kSum), 2, 11, 4);
-  writer.add_result(0);
-  for (const Arg& arg : {Arg(absl::MakeConstSpan(dim)), Arg(false), Arg()}) writer.add_value(arg);
-  const Tensor kept = ops::tanh(x), sum = ops::sum(kept, absl::MakeConstSpan(dim), false, std::nullopt);
-  for (int i = 0; i < 6; ++i) {
-    const Tensors results = ops::pointwise_chain({x}, writer.code());
-    ASSERT_EQ(results.size(), 2u);
-    EXPECT_EQ(std::memcmp(results[0].data(), kept.data(), static_cast<size_t>(kept.numel()) * sizeof(float)), 0);
-    EXPECT_EQ(std::memcmp(results[1].data(), sum.data(), static_cast<size_t>(sum.numel()) * sizeof(float)), 0);
+// Chains as a Program contains them, with any of their results kept, also after they were planned.
+TEST_P(FuseReduction, RandomChainsHaveTheBitsOfTheOperators) {
+  constexpr uint16_t kUnary[] = {op_id::kTanh, op_id::kExp, op_id::kRelu, op_id::kNeg, op_id::kSqrt};
+  constexpr uint16_t kBinary[] = {op_id::kMul, op_id::kSub, op_id::kMaximum};
+  constexpr uint16_t kReductions[] = {op_id::kSum, op_id::kMean, op_id::kNansum};
+  std::minstd_rand random(7);
+  const auto draw = [&](size_t n) { return random() % n; };
+  const int64_t rows[] = {1}, columns[] = {0};
+  const auto run_alone = [](uint16_t op, std::vector<Arg> args) {
+    Call call;
+    call.op = find_op(op);
+    args.resize(call.op->params.size());
+    if (op == op_id::kSub) args[2] = Arg(int64_t{1});
+    call.args = args;
+    Dispatcher::instance().dispatch(call);
+    return call.outputs[0];
+  };
+  for (int round = 0; round < 200; ++round) {
+    SCOPED_TRACE(round);
+    const Sizes sizes = std::vector<Sizes>{{16, 1024}, {8, 64}, {3, 5}, {2, 40000}, {600, 2}}[draw(5)];
+    const DType dtype = draw(4) == 0 ? DType::kFloat64 : DType::kFloat32;
+    Tensors inputs = {filled(sizes, dtype), filled({sizes[1]}, dtype), filled({sizes[1], sizes[0]}, dtype)};
+    inputs[2] = ops::permute(inputs[2], {1, 0});
+    if (draw(4) == 0) inputs[1] = inputs[0];
+    ChainWriter writer;
+    Tensors made, expected;
+    const size_t steps = 1 + draw(7);
+    for (size_t i = 0; i < steps; ++i) {
+      const bool is_unary = draw(2) == 0;
+      const uint16_t op = is_unary ? kUnary[draw(std::size(kUnary))] : kBinary[draw(std::size(kBinary))];
+      const bool is_kept = draw(3) == 0;
+      writer.begin_step(*find_op(op), 1, 10 + i, find_op(op)->params.size(), is_kept);
+      std::vector<Arg> args;
+      for (size_t a = 0; a < (is_unary ? 1u : 2u); ++a) {
+        // The first argument leads to the one before, so that the results have the chain's sizes.
+        if (a == 0 && i > 0) {
+          const size_t from = draw(4) == 0 ? draw(i) : i - 1;
+          writer.add_result(from);
+          args.emplace_back(made[from].get());
+        } else {
+          const size_t from = a == 0 ? 0 : draw(3);
+          writer.add_input(from);
+          args.emplace_back(inputs[from].get());
+        }
+      }
+      if (op == op_id::kSub) writer.add_value(Arg(int64_t{1}));
+      made.push_back(run_alone(op, args));
+      if (is_kept || i + 1 == steps) expected.push_back(made.back());
+      if (i + 1 == steps && draw(2) == 0) {
+        if (!is_kept) expected.pop_back();
+        const uint16_t reduction = kReductions[draw(std::size(kReductions))];
+        const size_t dims = draw(3);
+        std::vector<Arg> more = {dims == 0 ? Arg() : Arg(absl::MakeConstSpan(dims == 1 ? rows : columns)), Arg(false),
+                                 Arg()};
+        writer.begin_step(*find_op(reduction), 1, 10 + steps, more.size() + 1);
+        writer.add_result(steps - 1);
+        for (const Arg& arg : more) writer.add_value(arg);
+        more.insert(more.begin(), Arg(made.back().get()));
+        expected.push_back(run_alone(reduction, more));
+      }
+    }
+    for (int run = 0; run < 6; ++run) {
+      const Tensors results = ops::pointwise_chain(inputs, writer.code());
+      ASSERT_EQ(results.size(), expected.size());
+      for (size_t i = 0; i < results.size(); ++i) {
+        const Tensor got = ops::contiguous(results[i]), want = ops::contiguous(expected[i]);
+        ASSERT_EQ(got.sizes(), want.sizes());
+        const size_t bytes = static_cast<size_t>(want.numel()) * item_size(dtype);
+        ASSERT_EQ(std::memcmp(got.data(), want.data(), bytes), 0) << "run " << run << ", result " << i;
+      }
+    }
   }
 }
 
