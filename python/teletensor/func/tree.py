@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any, Callable
 
 
@@ -16,17 +17,17 @@ def leaves(tree: Any) -> list:
 
 def rebuild(tree: Any, values: list) -> Any:
     """Returns a tree of the same structure with `values` as its leaves."""
-    rest = iter(values)
+    return _rebuild(tree, iter(values))
 
-    def build(branch: Any) -> Any:
-        if isinstance(branch, (tuple, list)):
-            made = [build(b) for b in branch]
-            return type(branch)(*made) if hasattr(branch, "_fields") else type(branch)(made)
-        if isinstance(branch, dict):
-            return {key: build(b) for key, b in branch.items()}
-        return next(rest)
 
-    return build(tree)
+def _rebuild(branch: Any, rest: Iterator) -> Any:
+    # Not a function within rebuild(), whose reference to itself would keep the values until the next garbage collection.
+    if isinstance(branch, (tuple, list)):
+        made = [_rebuild(b, rest) for b in branch]
+        return type(branch)(*made) if hasattr(branch, "_fields") else type(branch)(made)
+    if isinstance(branch, dict):
+        return {key: _rebuild(b, rest) for key, b in branch.items()}
+    return next(rest)
 
 
 def map_leaves(function: Callable, tree: Any) -> Any:

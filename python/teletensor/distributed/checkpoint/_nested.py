@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ..._C import Tensor
@@ -28,22 +28,23 @@ def flatten_state_dict(state_dict: Mapping[str, Any]) -> tuple[dict[str, Any], d
     flat: dict[str, Any] = {}
     paths: dict[str, Path] = {}
 
-    def visit(path: Path, value) -> None:
-        if isinstance(value, Mapping) and value and all(isinstance(key, str | int) for key in value):
-            for key, entry in value.items():
-                visit((*path, key), entry)
-        elif isinstance(value, list | tuple) and _has_tensors(value):
-            for i, entry in enumerate(value):
-                visit((*path, i), entry)
-        else:
-            name = ".".join(map(str, path))
-            if name in flat:
-                raise ValueError(f"[checkpoint] the state dict has two values named '{name}'")
-            flat[name], paths[name] = value, path
-
-    for key, value in state_dict.items():
-        visit((key,), value)
+    for path, value in _leaves((), state_dict):
+        name = ".".join(map(str, path))
+        if name in flat:
+            raise ValueError(f"[checkpoint] the state dict has two values named '{name}'")
+        flat[name], paths[name] = value, path
     return flat, paths
+
+
+def _leaves(path: Path, value: Any) -> Iterator[tuple[Path, Any]]:
+    if isinstance(value, Mapping) and (not path or (value and all(isinstance(key, str | int) for key in value))):
+        for key, entry in value.items():
+            yield from _leaves((*path, key), entry)
+    elif isinstance(value, list | tuple) and _has_tensors(value):
+        for i, entry in enumerate(value):
+            yield from _leaves((*path, i), entry)
+    else:
+        yield path, value
 
 
 def set_element(state_dict, path: Path, value) -> None:

@@ -19,17 +19,17 @@ def tree_is_leaf(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) 
 def tree_flatten(tree: PyTree, is_leaf: Callable[[PyTree], bool] | None = None) -> tuple[list[Any], TreeSpec]:
     """Returns the leaves and the structure."""
     leaves: list[Any] = []
+    return leaves, _flatten(tree, is_leaf, leaves)
 
-    def visit(node: PyTree) -> TreeSpec:
-        if tree_is_leaf(node, is_leaf):
-            leaves.append(node)
-            return treespec_leaf()
-        kind = node_type(node)
-        children, context = SUPPORTED_NODES[kind].flatten_fn(node)
-        return TreeSpec(kind, context, [visit(child) for child in children])
 
-    spec = visit(tree)
-    return leaves, spec
+def _flatten(node: PyTree, is_leaf: Callable[[PyTree], bool] | None, leaves: list[Any]) -> TreeSpec:
+    # Not a function within tree_flatten(), whose reference to itself would keep the leaves until the next garbage collection.
+    if tree_is_leaf(node, is_leaf):
+        leaves.append(node)
+        return treespec_leaf()
+    kind = node_type(node)
+    children, context = SUPPORTED_NODES[kind].flatten_fn(node)
+    return TreeSpec(kind, context, [_flatten(child, is_leaf, leaves) for child in children])
 
 
 def tree_unflatten(leaves: Iterable, treespec: TreeSpec) -> PyTree:

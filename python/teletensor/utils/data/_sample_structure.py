@@ -13,16 +13,16 @@ class Leaf:
 
 def restore(structure, tensors, batch: bool):
     """A sample of the structure with these leaves. In a batch, tuples become lists, as in default_collate."""
-    leaves = iter(tensors)
+    return _restore(structure, iter(tensors), batch)
 
-    def build(part):
-        if isinstance(part, Leaf):
-            return next(leaves)
-        if isinstance(part, Mapping):
-            return like(part, {key: build(part[key]) for key in part})
-        values = [build(entry) for entry in part]
-        if hasattr(part, "_fields"):
-            return type(part)(*values)
-        return values if batch else type(part)(values)
 
-    return build(structure)
+def _restore(part, leaves, batch: bool):
+    # Not a function within restore(), whose reference to itself would keep the leaves until the next garbage collection.
+    if isinstance(part, Leaf):
+        return next(leaves)
+    if isinstance(part, Mapping):
+        return like(part, {key: _restore(part[key], leaves, batch) for key in part})
+    values = [_restore(entry, leaves, batch) for entry in part]
+    if hasattr(part, "_fields"):
+        return type(part)(*values)
+    return values if batch else type(part)(values)
