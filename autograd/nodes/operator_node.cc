@@ -337,7 +337,10 @@ void OperatorNode::run(Gradients& gradients, Gradients& results) {
 }
 
 void OperatorNode::release() {
-  kept_ = nullptr;
+  if (kept_) {
+    kept_ = nullptr;
+    count_host_bytes();
+  }
   if (saved_.empty()) return;  // nothing was saved, so the node can run again
   released_ = true;
   saved_.clear();

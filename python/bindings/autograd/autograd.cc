@@ -176,10 +176,12 @@ void bind_autograd(py::module_& m) {
     const auto last = std::move(hooks.back());  // destroyed after the entry: its destructor may call Python
     hooks.pop_back();
   });
-  // Whether the innermost run of a checkpoint keeps results; returns the former value. Without a run, has no effect.
-  m.def("keep_results", [](bool keeps) {
+  m.def("num_saved_hooks", [] { return Mode::current().saved_hooks.size(); });
+  // Sets whether the run of a checkpoint keeps results that is entry `depth` of the hooks; returns the former value.
+  // Has no effect if there is none.
+  m.def("keep_results", [](size_t depth, bool keeps) {
     const auto& hooks = Mode::current().saved_hooks;
-    auto* const run = hooks.empty() ? nullptr : dynamic_cast<client::RecomputationRun*>(hooks.back().get());
+    auto* const run = depth < hooks.size() ? dynamic_cast<client::RecomputationRun*>(hooks[depth].get()) : nullptr;
     const bool former = run != nullptr && run->keeps_results();
     if (run != nullptr) run->keep_results(keeps);
     return former;

@@ -18,6 +18,7 @@ from ..overrides import named_by_text
 from . import fake_context
 from .compiled import CompiledKernel
 from .handlers import call_function_handlers, call_handlers, flat
+from .kept_results import run_kernel
 from .schema import Schema
 
 _below = threading.local()
@@ -121,9 +122,9 @@ class OpOverload:
             return kernel(*positional, **keyword)
         differentiable = any(t.requires_grad for t in _tensors([*positional, *keyword.values()]))
         if below or not (differentiable and _C.is_grad_enabled()):
-            return self._checked(kernel(*positional, **keyword), positional)
+            return self._checked(run_kernel(kernel, positional, keyword), positional)
         if isinstance(kernel, CompiledKernel) and self.backward is None and not self._schema.is_mutable:
-            return self._checked(kernel(*positional, **keyword), positional)  # the Program's calls are recorded
+            return self._checked(run_kernel(kernel, positional, keyword), positional)  # the Program's calls are recorded
         return _differentiated(self, kernel, positional, keyword)
 
     def _kernel(self, device: str) -> Callable:
@@ -167,7 +168,7 @@ def _differentiated(op: OpOverload, kernel: Callable, positional: list, keyword:
                     values[i] = t
                 else:
                     values[i][j] = t
-            result = op._checked(kernel(*values, **keyword), values)
+            result = op._checked(run_kernel(kernel, values, keyword), values)
             needs = [[False] * len(v) if many else False for v, many in zip(positional, lists)]
             for (i, j), need in zip(places, ctx.needs_input_grad):
                 if j is None:

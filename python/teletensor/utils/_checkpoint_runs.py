@@ -262,6 +262,9 @@ def checkpoint(
             with no_grad():
                 return function(*args, **kwargs)
     first, again = (nullcontext(), nullcontext()) if context_fn is None else context_fn()
+    for context in (first, again):
+        if hasattr(context, "preserves_random_numbers"):  # of a selective checkpoint
+            context.preserves_random_numbers = preserve_rng_state
     call = _Call(function, args, kwargs, preserve_rng_state, again, use_reentrant is False and stops_early(early_stop))
     recomputation = _C.Recomputation(call, determinism_check == "default", is_debugging(debug))
     with first, _FirstRun(call, recomputation):

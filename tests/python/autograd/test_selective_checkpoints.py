@@ -188,19 +188,139 @@ def test_results_that_were_changed_are_computed_again(torch, selective):
     assert x.grad.tolist() == y.grad.tolist()
 
 
-def test_nested_checkpoints(torch, selective):
+@pytest.mark.parametrize("outer", ["none", "add", "exp", "all"])
+@pytest.mark.parametrize("inner", ["no policy", "reentrant", "none", "add", "exp", "all"])
+def test_nested_checkpoints(torch, selective, outer, inner):
     from teletensor.utils.checkpoint import checkpoint
 
+    aten = torch.ops.aten
+    policies = {"none": [], "add": [aten.add.Tensor], "exp": [aten.exp.default], "all": POLICIES["all"]}
     x = torch.tensor([0.5, 1.0], requires_grad=True)
-    inner = lambda x: x.sin().exp().sin()  # noqa: E731
-    saves = [torch.ops.aten.exp.default]
-    expected = torch.autograd.grad(inner(inner(x)).exp().sum(), x)[0].tolist()
-    for run in (
-        lambda x: selective(saves, lambda x: checkpoint(inner, inner(x), use_reentrant=False).exp(), x),
-        lambda x: checkpoint(lambda x: selective(saves, inner, inner(x)).exp(), x, use_reentrant=False),
-        lambda x: selective(saves, lambda x: selective(saves, inner, inner(x)).exp(), x),
-    ):
-        assert torch.autograd.grad(run(x).sum(), x)[0].tolist() == expected
+    block = lambda x: (x.sin() + x).exp() + x  # noqa: E731
+
+    def run_inner(x):
+        if inner in policies:
+            return selective(policies[inner], block, x)
+        return checkpoint(block, x, use_reentrant=inner == "reentrant")
+
+    def gradient(run):
+        return torch.autograd.grad(run(x).sum(), x)[0].tolist()
+
+    expected = gradient(lambda x: block(block(x)).exp() + x)
+    assert gradient(lambda x: selective(policies[outer], lambda x: run_inner(block(x)).exp() + x, x)) == expected
+    assert gradient(lambda x: checkpoint(lambda x: run_inner(block(x)).exp() + x, x, use_reentrant=False)) == expected
+
+
+RANDOM = ["rand", "dropout", "rand_like", "topk", "function", "custom"]
+
+
+@pytest.mark.parametrize("preserve", [False, True])
+@pytest.mark.parametrize("name", RANDOM)
+def test_random_numbers_that_are_saved(torch, selective, name, preserve):
+    """The gradient is that of the values that the first run has drawn, also of those after the saved ones if the state is kept."""
+    aten = torch.ops.aten
+
+    class Draws(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            mask = (torch.rand(x.shape) > 0.5).to(x.dtype)
+            ctx.save_for_backward(mask)
+            return x * mask
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.saved_tensors[0]
+
+    @torch.library.custom_op("selective_test::draw", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def custom_draw(x):
+        return (torch.rand(x.shape) > 0.5).to(x.dtype)
+
+    draw, saved = {
+        "rand": (lambda x: x * (torch.rand(100) > 0.5), [aten.rand.default]),
+        "dropout": (lambda x: torch.nn.functional.dropout(x * 1, 0.5), [aten.native_dropout.default]),
+        "rand_like": (lambda x: x * (torch.rand_like(x) > 0.5), [aten.rand_like.default]),
+        "topk": (lambda x: x * torch.zeros(100).index_fill(0, torch.rand(100).topk(30)[1], 1.0), None),
+        "function": (Draws.apply, [aten.rand.default]),
+        "custom": (lambda x: x * custom_draw(x.detach()), [torch.ops.selective_test.draw.default]),
+    }[name]
+    x = torch.ones(100, requires_grad=True)
+    policy = POLICIES["all"] if saved is None else saved
+
+    def function(x):
+        first = draw(x)
+        return first, (torch.nn.functional.dropout(x, 0.5) if preserve else x)
+
+    first, second = selective(policy, function, x, preserve_rng_state=preserve)
+    (first.square() + second.square() * 3).sum().backward()
+    assert 0 < int((first != 0).sum()) < 100
+    assert x.grad.tolist() == (2 * first * first + 6 * second * second).tolist()  # both are multiples of x, which is 1
+
+
+def test_results_without_a_gradient(torch, selective):
+    """They are kept by the client."""
+    scale, x = torch.ones(3), torch.ones(3, requires_grad=True)
+
+    def function(x):
+        s = scale * 2
+        with torch.no_grad():
+            t = scale * 3
+            scale.mul_(3)
+        return x.sin() * s * t
+
+    y = selective([torch.ops.aten.mul.Tensor], function, x)
+    for _ in range(2):
+        assert torch.autograd.grad(y.sum(), x, retain_graph=True)[0].tolist() == (x.cos() * 6).tolist()
+
+
+@pytest.mark.parametrize("allows", [False, True])
+def test_results_without_a_gradient_that_were_changed(torch, allows):
+    from teletensor.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+    scale, x, made = torch.ones(3), torch.ones(3, requires_grad=True), []
+
+    def function(x):
+        made.append(scale * 2)
+        return x.sin() * made[0]
+
+    contexts = partial(create_selective_checkpoint_contexts, POLICIES["all"], allow_cache_entry_mutation=allows)
+    y = checkpoint(function, x, use_reentrant=False, context_fn=contexts).exp()
+    made[0].mul_(5)
+    if allows:
+        y.sum().backward()
+        assert x.grad.tolist() != (x.cos() * 2 * (x.sin() * 2).exp()).tolist()
+    else:
+        with pytest.raises(RuntimeError, match="Tensor cached during selective activation checkpoint has been mutated"):
+            y.sum().backward()
+
+
+def test_custom_operators_run_once(torch, selective):
+    calls = []
+
+    @torch.library.custom_op("selective_test::scaled", mutates_args=(), schema="(Tensor x) -> Tensor")
+    def scaled(x):
+        calls.append(1)
+        return x.exp() * len(calls)
+
+    scaled.register_autograd(
+        lambda ctx, g: g * ctx.saved_tensors[0], setup_context=lambda ctx, inputs, output: ctx.save_for_backward(output)
+    )
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    function = lambda x: scaled(x.sin()).sin()  # noqa: E731
+    selective([torch.ops.selective_test.scaled.default], function, x).sum().backward()
+    assert len(calls) == 1
+    torch.testing.assert_close(x.grad, x.sin().exp().cos() * x.sin().exp() * x.cos())
+    selective([], function, x).sum().backward()
+    assert len(calls) == 3
+
+
+def test_a_parameter_that_changes_between_passes(torch, selective):
+    w, x = torch.eye(2).requires_grad_(), torch.ones(2, 2, requires_grad=True)
+    y = selective([torch.ops.aten.mm.default], lambda x: (x @ w).sin() @ w.exp(), x).sum()
+    y.backward(retain_graph=True)
+    with torch.no_grad():
+        w.mul_(0.5)
+    with pytest.raises(RuntimeError, match="a parameter of a function under a selective checkpoint"):
+        y.backward()
 
 
 def test_calls_that_differ(torch, selective):
