@@ -92,8 +92,8 @@ class _Choice:
         self.saves = saves
         self.kernels: list[_Kept] = []
         self.result: _Kept | None = None
-        # Of the generator before the call, if it may draw numbers, the engine computes it again, and the next run does not
-        # begin with the state of the first one.
+        # Of the generator before the call, if it may draw numbers, is executed again, and the next run does not begin with the
+        # state of the first one.
         self.random_state: Tensor | None = None
 
 
@@ -207,9 +207,12 @@ class _FirstRun(_Run):
             saves = self._choose(func, args, kwargs)
         choice = self._choices.by_call[call] = _Choice(saves)
         self._choices.note_parameters((args, kwargs))
+        is_random = engine is not None and operator_named(engine[0]).is_random
+        may_draw = is_random or (saves and engine is None)
+        before = get_rng_state() if may_draw and not self.preserves_random_numbers else None
         if not saves:
+            choice.random_state = before  # it may be a part of an operator that the policy names
             return self._call(False, func, args, kwargs)
-        may_draw = engine is None or operator_named(engine[0]).is_random
         writes = func._schema.is_mutable if engine is None else engine[2] is not None
 
         def around(kernel: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
@@ -218,7 +221,6 @@ class _FirstRun(_Run):
                 choice.kernels.append(_Kept(result, self.preserves_random_numbers))
             return result
 
-        before = get_rng_state() if may_draw and not self.preserves_random_numbers else None
         with kernels_run_by(around):
             result = self._call(True, func, args, kwargs)
         if not (writes or choice.kernels or _has_gradient(result)):

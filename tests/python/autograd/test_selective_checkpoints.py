@@ -211,7 +211,7 @@ def test_nested_checkpoints(torch, selective, outer, inner):
     assert gradient(lambda x: checkpoint(lambda x: run_inner(block(x)).exp() + x, x, use_reentrant=False)) == expected
 
 
-RANDOM = ["rand", "dropout", "rand_like", "topk", "function", "custom"]
+RANDOM = ["rand", "dropout", "native_dropout", "rand_like", "topk", "function", "custom"]
 
 
 @pytest.mark.parametrize("preserve", [False, True])
@@ -238,6 +238,7 @@ def test_random_numbers_that_are_saved(torch, selective, name, preserve):
     draw, saved = {
         "rand": (lambda x: x * (torch.rand(100) > 0.5), [aten.rand.default]),
         "dropout": (lambda x: torch.nn.functional.dropout(x * 1, 0.5), [aten.native_dropout.default]),
+        "native_dropout": (lambda x: torch.native_dropout(x * 1, 0.5, True)[0], [aten.native_dropout.default]),
         "rand_like": (lambda x: x * (torch.rand_like(x) > 0.5), [aten.rand_like.default]),
         "topk": (lambda x: x * torch.zeros(100).index_fill(0, torch.rand(100).topk(30)[1], 1.0), None),
         "function": (Draws.apply, [aten.rand.default]),
