@@ -179,6 +179,15 @@ class _FirstRun(_Run):
         super().__init__(choices)
         self._policy = policy
 
+    def __enter__(self) -> _FirstRun:
+        if self._choices.by_call:
+            raise RuntimeError(
+                "[create_selective_checkpoint_contexts] expected new contexts for each checkpoint, got those of another one; pass a "
+                "function that creates them, such as functools.partial(create_selective_checkpoint_contexts, policy)"
+            )
+        super().__enter__()
+        return self
+
     def _saves(self, func: Any, args: tuple, kwargs: dict[str, Any]) -> bool:
         policy = self._policy(_Context(), func, *args, **kwargs)
         if isinstance(policy, bool):

@@ -336,6 +336,16 @@ def test_calls_that_differ(torch, selective):
         result.sum().backward()
 
 
+def test_contexts_belong_to_one_checkpoint(torch):
+    from teletensor.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+    contexts = create_selective_checkpoint_contexts([torch.ops.aten.exp.default])
+    x = torch.ones(2, requires_grad=True)
+    checkpoint(torch.exp, x, use_reentrant=False, context_fn=lambda: contexts)
+    with pytest.raises(RuntimeError, match="expected new contexts for each checkpoint"):
+        checkpoint(torch.exp, x, use_reentrant=False, context_fn=lambda: contexts)
+
+
 def test_arguments(torch, selective):
     from teletensor.utils.checkpoint import CheckpointPolicy, create_selective_checkpoint_contexts
 
