@@ -122,7 +122,10 @@ def main() -> int:
     for row in rows:
         table.add_row(*row)
     console.print(table)
-    write(rows)
+    if failed:
+        console.print(f"{PAGE.name} was not changed, because a program failed; its output is in {FOLDER}")
+    else:
+        write(rows)
     return int(failed)
 
 
