@@ -263,6 +263,10 @@ def to_sparse(
 ) -> SparseTensor:
     """Tensor.to_sparse(): of any tensor, to any sparse layout."""
     kind = sparse_coo if layout is None else layout
+    if kind == strided and not isinstance(tensor, SparseTensor) and blocksize is None and sparse_dim is None:
+        if dense_dim not in (None, 0):
+            raise RuntimeError(f"to_sparse: dense_dim argument must be in [0,0] range, but {dense_dim} is given")
+        return tensor
     if str(kind) not in NAMES or kind == strided:
         raise RuntimeError(f"to_sparse: conversion from {layout_name(tensor)} to {kind} layout is not supported")
     if kind not in BLOCKS and blocksize is not None:
@@ -272,9 +276,15 @@ def to_sparse(
     if kind != sparse_coo and sparse_dim is not None:
         raise RuntimeError(f"to_sparse: sparse_dim argument is not supported for the layout {NAMES[str(kind)]}")
     if kind == sparse_coo:
-        if dense_dim is not None:
+        if dense_dim is None:
+            return _to_coo(tensor, sparse_dim)
+        if isinstance(tensor, SparseTensor) or sparse_dim is not None:
             raise RuntimeError("to_sparse: conversion to Sparse with dense_dim argument given is not supported")
-        return _to_coo(tensor, sparse_dim)
+        if not 0 <= dense_dim <= tensor.dim():
+            raise RuntimeError(f"dense_to_sparse: dense_dim argument must be in [0,{tensor.dim()}] range, but {dense_dim} is given")
+        if dense_dim == tensor.dim() > 0:
+            raise RuntimeError("dense_to_sparse: dense_dim argument must be !=self.dim() when self.dim()>0")
+        return _to_coo(tensor, tensor.dim() - dense_dim)
     if not isinstance(tensor, SparseTensor):
         return dense_to_compressed(tensor, kind, blocksize, dense_dim)
     if dense_dim is not None and dense_dim != tensor.dense_dim():

@@ -446,7 +446,9 @@ def embedding(
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out: Tensor | None = None) -> Tensor:
-    """input / max(norm, eps) along dim."""
+    """input / max(norm, eps) along dim; p and dim as in Tensor.norm()."""
+    if isinstance(p, str) or dim is None:
+        return _ops.div(input, input.norm(p, dim, True).clamp_min(eps), out=out)
     return _ops.normalize(input, p, dim, eps, out=out)
 
 

@@ -43,7 +43,8 @@ def outcome(call: Callable[[], Any], tensor: type | None = None) -> tuple[Any, E
         if tensor is not None:
             for leaf in leaves(result):
                 if isinstance(leaf, tensor) and leaf.device.type != "meta":
-                    leaf.detach().reshape(-1)[:1].tolist()
+                    values = leaf.detach() if str(leaf.layout) == "torch.strided" else leaf.detach().to_dense()
+                    values.reshape(-1)[:1].tolist()
         return result, None
     except Exception as e:  # noqa: BLE001 - types of exceptions are compared
         return None, e

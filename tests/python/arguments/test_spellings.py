@@ -47,6 +47,8 @@ SAME = [
     ("torch.layer_norm(x, (2,), None, None, 1e-5, False)", "F.layer_norm(x, (2,))"),
     ("F.one_hot(input=i)", "torch.eye(2, dtype=torch.int64)"),
     ("F.normalize(x, 2.0, 1, 1e-12, torch.empty(2, 2))", "F.normalize(x)"),
+    ("F.normalize(x, p='fro', dim=None)", "x / x.norm()"),
+    ("F.normalize(x, 'nuc', (0, 1), out=torch.empty(2, 2))", "x / x.norm('nuc')"),
     ("torch.trapz(x, dx=2)", "2 * torch.trapz(x)"),
     ("torch.histogramdd(x, [2, 2], None)[0]", "torch.histogramdd(x, [2, 2])[0]"),
     ("torch.cuda.FloatTensor and x.copy_(other=x)", "x"),

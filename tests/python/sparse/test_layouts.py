@@ -123,3 +123,17 @@ def test_alpha_of_a_kind_that_the_sum_does_not_hold(make: str) -> None:
             torch.add(a, other, alpha=True)
         with pytest.raises(RuntimeError, match="must not be a complex number"):
             torch.add(a, other, alpha=2j)
+
+
+def test_dense_dimensions_of_a_conversion(torch):
+    x = torch.eye(5)
+    assert x.to_sparse(layout=torch.strided) is x
+    made = x.to_sparse(dense_dim=1)
+    assert (made.sparse_dim(), tuple(made.values().shape)) == (1, (5, 5)) and made.to_dense().tolist() == x.tolist()
+    for options, message in (
+        ({"dense_dim": 3}, r"dense_dim argument must be in \[0,2\] range, but 3 is given"),
+        ({"dense_dim": 2}, r"dense_dim argument must be !=self.dim\(\) when self.dim\(\)>0"),
+        ({"dense_dim": 1, "layout": torch.strided}, r"dense_dim argument must be in \[0,0\] range, but 1 is given"),
+    ):
+        with pytest.raises(RuntimeError, match=message):
+            x.to_sparse(**options)
