@@ -6,13 +6,14 @@
 #include "autograd/nodes/tape.h"
 #include "engine/dispatch/view.h"
 #include "engine/schema/error.h"
+#include "engine/schema/op_ids.h"
 
 namespace tt::autograd {
 namespace {
 
 // Calls that are executed in each run: a random one advances the generator, a view refers to its argument, and the
-// sizes of dynamic results are not known.
-bool may_keep(const Op& op) { return !op.is_random && !op.is_view && !op.is_dynamic; }
+// sizes of dynamic results are not known. Conversions cost less than their results take: autocast's, also of weights.
+bool may_keep(const Op& op) { return !op.is_random && !op.is_view && !op.is_dynamic && op.id != op_id::kToDtype; }
 
 }  // namespace
 

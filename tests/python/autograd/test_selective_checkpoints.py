@@ -160,6 +160,39 @@ for _ in range(3):  # a graph that is dropped keeps nothing
 """
 
 
+CONVERTING = """
+import json, sys
+from functools import partial
+
+import teletensor as torch
+from teletensor import _C
+from teletensor.utils.checkpoint import checkpoint, create_selective_checkpoint_contexts
+
+torch.connect(sys.argv[1])
+SIZE = 512
+admin = _C.Admin(sys.argv[1])
+contexts = partial(create_selective_checkpoint_contexts, [torch.ops.aten.mm.default])
+x, w = (torch.zeros(SIZE, SIZE, requires_grad=True) for _ in range(2))
+
+def tensors():
+    torch.synchronize()
+    return sum(int(d["memory"]["allocated"]) for d in json.loads(admin.status())["devices"]) // (2 * SIZE * SIZE)
+
+before = tensors()
+with torch.autocast("cpu", dtype=torch.bfloat16):
+    y = checkpoint(lambda x: torch.nn.functional.linear(x, w).sin(), x, use_reentrant=False, context_fn=contexts)
+print(tensors() - before)
+"""
+
+
+@pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
+def test_conversions_by_autocast_are_not_kept(daemon):
+    found = subprocess.run(
+        [sys.executable, "-c", CONVERTING, daemon.address], env=client_environment(), capture_output=True, text=True, timeout=120
+    )
+    assert found.stdout.split() == ["2"], found.stderr  # the product, and the function's result, in bfloat16
+
+
 @pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 def test_results_are_freed_with_the_pass(daemon):
     found = subprocess.run(
