@@ -124,7 +124,7 @@ class OpOverload:
         if below or not (differentiable and _C.is_grad_enabled()):
             return self._checked(run_kernel(kernel, positional, keyword), positional)
         if isinstance(kernel, CompiledKernel) and self.backward is None and not self._schema.is_mutable:
-            return self._checked(run_kernel(kernel, positional, keyword), positional)  # the Program's calls are recorded
+            return self._checked(kernel(*positional, **keyword), positional)  # the Program's calls are recorded
         return _differentiated(self, kernel, positional, keyword)
 
     def _kernel(self, device: str) -> Callable:

@@ -297,7 +297,7 @@ def create_selective_checkpoint_contexts(
             CheckpointPolicy or a bool, before the operator runs.
         allow_cache_entry_mutation: whether results without a gradient, and those of custom operators, may be changed in place
             before backward, which then uses the changed values. Other results that were changed are computed again, and so are
-            views.
+            views, conversions to another dtype and random numbers.
 
     Raises:
         NotImplementedError: the policy asks for an offload to the CPU, or reads ctx.op_output.

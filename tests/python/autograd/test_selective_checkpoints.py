@@ -347,6 +347,21 @@ def test_custom_operators_run_once(torch, selective):
     assert len(calls) == 3
 
 
+@pytest.mark.parametrize("policy", ["all", "none"])
+def test_compiled_custom_operators(torch, selective, policy):
+    """The calls of their Programs are recorded, as those of the function."""
+
+    @torch.library.custom_op("selective_test::compiled", mutates_args=(), schema="(Tensor x) -> Tensor", compile=True)
+    def compiled(x):
+        return (x.sin() + 1).exp()
+
+    x = torch.tensor([0.5, 1.0], requires_grad=True)
+    selective(POLICIES[policy], lambda x: compiled(x.cos()).sin(), x).sum().backward()
+    y = x.detach().requires_grad_()
+    compiled(y.cos()).sin().sum().backward()
+    assert x.grad.tolist() == y.grad.tolist()
+
+
 def test_a_parameter_that_changes_between_passes(torch, selective):
     w, x = torch.eye(2).requires_grad_(), torch.ones(2, 2, requires_grad=True)
     y = selective([torch.ops.aten.mm.default], lambda x: (x @ w).sin() @ w.exp(), x).sum()
