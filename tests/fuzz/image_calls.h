@@ -1,7 +1,8 @@
-// ImageCalls: calls of image operators, views and in-place writes that bytes describe, none of which fails.
+// ImageCalls: calls of image operators, reductions, views and in-place writes that bytes describe, none of which fails.
 //
-// Each three bytes are a call: its operator, and which earlier values it reads. Every value is a float32 tensor of the
-// images' size, and may be a view of others.
+// The first byte says how many calls follow at most, and whether some write in place: an in-place write prevents much
+// of the work of the passes. Each three others are a call: its operator, and which earlier values it reads. A value is
+// a float32 tensor of the images' size, and may be a view of others, or is a reduction with dimensions of size 1.
 #pragma once
 
 #include <algorithm>
@@ -23,21 +24,36 @@ struct Value {
   uint64_t name, root;
 };
 
+// Runs of a Program, of which the last ones use the plans that the fourth made.
+inline constexpr int kRuns = 6;
+
 // Calls that the input chooses. write() writes them twice, with different names: as a Program and as single calls.
 class ImageCalls {
  public:
-  ImageCalls(const uint8_t* data, size_t size) : data_(data), size_(std::min<size_t>(size, 3 * kMaxCalls)) {}
+  // `size`: at least 1.
+  ImageCalls(const uint8_t* data, size_t size)
+      : data_(data + 1),
+        size_(std::min<size_t>(size - 1, 3 * (data[0] / 2 % kMaxCalls + 1))),
+        writes_(data[0] % 2 == 0) {}
 
   template <typename NameOf>
   std::vector<uint64_t> write(v1::Frame* frame, NameOf name_of) const {
-    std::vector<Value> values = {{kImages, kImages}, {kChanged, kChanged}};
+    std::vector<Value> values = {{kImages, kImages}, {kChanged, kChanged}}, whole = values;  // whole: of images' size
     uint64_t next = kFirst;
     for (size_t at = 0; at + 2 < size_; at += 3) {
-      const Value a = values[data_[at + 1] % values.size()], b = values[data_[at + 2] % values.size()];
+      const Value a = whole[data_[at + 1] % whole.size()], b = values[data_[at + 2] % values.size()];
       const auto make = [&](const char* op, bool is_view = false) {
         server::testing::Instruction call(frame, op);
         call.handle(name_of(a.name)).result(name_of(next));
         values.push_back({next, is_view ? a.root : next});
+        whole.push_back(values.back());
+        ++next;
+        return call;
+      };
+      const auto reduce = [&](const char* op, const std::vector<int64_t>& dims) {
+        server::testing::Instruction call(frame, op);
+        call.handle(name_of(a.name)).integers(dims).boolean(true).result(name_of(next));
+        values.push_back({next, next});
         ++next;
         return call;
       };
@@ -46,8 +62,9 @@ class ImageCalls {
         call.handle(name_of(a.name)).into(name_of(a.name));
         return call;
       };
-      const bool may_change = a.root != kImages;  // a Program must not write to the inputs that it only reads
-      switch (data_[at] % 18) {
+      const bool may_change =
+          writes_ && a.root != kImages;  // a Program must not write to the inputs that it only reads
+      switch (data_[at] % 28) {
         case 0:
         case 1:
           make("conv2d").handle(name_of(kWeights)).none().integers({1, 1}).integers({1, 1}).integers({1, 1}).integer(1);
@@ -78,6 +95,16 @@ class ImageCalls {
         case 17:
           if (may_change) change("mul").real(0.5);
           break;
+        case 18: reduce("sum", {data_[at + 2] % 4}); break;
+        case 19: reduce("amax", {data_[at + 2] % 4}); break;
+        case 20: reduce("mean", {2, 3}); break;
+        case 21: reduce("sum", {0, 1, 2, 3}); break;
+        case 22: make("softmax").integer(data_[at + 2] % 4); break;
+        case 23: make("exp"); break;
+        case 24: make("sub").handle(name_of(b.name)); break;
+        case 25: make("maximum").handle(name_of(b.name)); break;
+        case 26: make("div").handle(name_of(b.name)); break;
+        case 27: make("tanh"); break;
       }
     }
     std::vector<uint64_t> outputs;
@@ -89,6 +116,7 @@ class ImageCalls {
   static constexpr size_t kMaxCalls = 40, kMaxOutputs = 4;
   const uint8_t* const data_;
   const size_t size_;
+  const bool writes_;
 };
 
 inline std::vector<float> numbers(size_t count, float scale) {

@@ -1,4 +1,4 @@
-// Runs a fuzz target without libFuzzer: on kept inputs, then on random mutations of them.
+// Runs a fuzz target without libFuzzer: on kept inputs, then on random mutations of them and random bytes.
 //
 // usage: NAME_fuzz [--runs N] [--seconds S] [--seed S] FILE|FOLDER...
 //
@@ -77,6 +77,19 @@ Bytes mutated(const Bytes& input) {
   return buffer;
 }
 
+Bytes random_input() {
+  Bytes bytes(random_numbers() % 128);
+  for (uint8_t& byte : bytes) byte = static_cast<uint8_t>(random_numbers());
+  return bytes;
+}
+
+// A mutation of an input; every other time random bytes if they may be valid: few mutations of a few bytes lead far from
+// the kept inputs without coverage guidance.
+Bytes next_input(const std::vector<Bytes>& inputs) {
+  if (!LLVMFuzzerCustomMutator && random_numbers() % 2 == 0) return random_input();
+  return mutated(inputs[random_numbers() % inputs.size()]);
+}
+
 }  // namespace
 
 static size_t change(uint8_t* data, size_t size, size_t max_size, unsigned seed) {
@@ -140,7 +153,7 @@ int main(int argc, char** argv) {
   if (inputs.empty()) inputs.emplace_back(64, uint8_t{0});
   const auto end = std::chrono::steady_clock::now() + std::chrono::duration<double>(seconds);
   for (run_number = 0; run_number < runs && std::chrono::steady_clock::now() < end; ++run_number) {
-    run(mutated(inputs[random_numbers() % inputs.size()]));
+    run(next_input(inputs));
   }
   std::printf("%lld inputs\n", static_cast<long long>(files.size()) + run_number);
   return 0;

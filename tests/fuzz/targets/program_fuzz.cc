@@ -1,4 +1,4 @@
-// Fuzz target: a new session defines a Program, runs it and explains it, and is closed.
+// Fuzz target: a new session defines a Program, runs it until its loops are planned, explains it, and is closed.
 //
 // The input is a serialized v1::Frame, which is defined once without inputs and once with three. Whatever its contents,
 // the session continues, and afterwards the engine holds as much memory as before. Seeds are those of the frame fuzzer.
@@ -15,6 +15,8 @@
 namespace {
 
 using tt::server::testing::Instruction;
+
+constexpr uint64_t kRuns = 6;  // plans are made in the fourth run
 
 tt::server::Session::Options small_session() {
   tt::server::Session::Options options;
@@ -36,7 +38,7 @@ void define_and_run(tt::v1::Frame* frame, int64_t number, const std::vector<uint
       .boolean(number == 1);
   const uint64_t first = 1000 * static_cast<uint64_t>(number);
   Instruction(frame, "explain_program").handles(read).handles(written).integer(number).result(first);
-  for (uint64_t i = 1; i <= 2; ++i) {
+  for (uint64_t i = 1; i <= kRuns; ++i) {
     Instruction run(frame, "run_program");
     run.handles(read).handles(written).integer(number);
     if (results != 0) run.result(first + 100 * i, results);

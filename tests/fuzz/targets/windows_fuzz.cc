@@ -30,7 +30,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
   constexpr int64_t kEdge = 32;
   constexpr size_t kElements = 2 * 2 * kEdge * kEdge;
   constexpr int kFrames = 7;
-  if (size == 0) return -1;
+  if (size < 2) return -1;
   const uint8_t dropped = data[0];
   const ImageCalls calls(data + 1, size - 1);
   const uint64_t before = tt::server::testing::engine_bytes();
