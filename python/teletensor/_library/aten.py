@@ -17,19 +17,22 @@ from .. import _C
 from .._C import Tensor
 from .._layouts import contiguous_format
 from ..overrides import signature_of
-from . import attention
+from . import attention, gradients, kernels
 from .handlers import call_handlers
 from .operators import OpOverload, OpOverloadPacket
 from .schema import Schema, parse
 
 # Operators whose function is in torch.nn.functional, and those of them that have another name there.
 _IN_FUNCTIONAL = frozenset((
-    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy_loss", "elu", "gelu", "glu", "hardsigmoid",
+    "binary_cross_entropy", "binary_cross_entropy_with_logits", "cross_entropy_loss", "gelu", "glu", "hardsigmoid",
     "hardswish", "hardtanh", "huber_loss", "l1_loss", "leaky_relu", "linear", "log_sigmoid", "mish", "mse_loss", "nll_loss",
     "nll_loss_nd", "one_hot", "pad", "relu6", "silu", "smooth_l1_loss", "soft_margin_loss", "softplus", "softshrink",
-    "embedding", "scaled_dot_product_attention", "avg_pool2d", "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
+    "multi_margin_loss", "multilabel_margin_loss", "nll_loss2d", "embedding", "scaled_dot_product_attention", "avg_pool2d",
+    "avg_pool3d", "adaptive_avg_pool2d", "adaptive_avg_pool3d",
 ))  # fmt: skip
-_FUNCTIONAL_NAMES = {"cross_entropy_loss": "cross_entropy", "log_sigmoid": "logsigmoid", "nll_loss_nd": "nll_loss"}
+_FUNCTIONAL_NAMES = {
+    "cross_entropy_loss": "cross_entropy", "log_sigmoid": "logsigmoid", "nll_loss2d": "nll_loss", "nll_loss_nd": "nll_loss",
+}  # fmt: skip
 _RENAMED = {"self": "input", "indices": "input"}  # arguments that have another name there
 _REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
 # Arguments that Python functions accept as keywords only, although the operator has them in order.
@@ -84,29 +87,26 @@ def _batch_norm_functional(input: Tensor, weight, bias, running_mean, running_va
     return (*results, mean, var)
 
 
-def _upsample(mode: str) -> Callable:
-    """upsample_nearest2d; its overload `vec` has factors in place of scales."""
-    vector = _upsample_vector(mode, False)
+def _upsample(mode: str, is_aligned: bool = True) -> Callable:
+    """An upsampling operator of one mode. Its overload `vec` has factors in place of a scale of each dimension."""
 
-    def call(self: Tensor, output_size, scales_h=None, scales_w=None, *, scale_factors=None) -> Tensor:
-        if output_size is None or scale_factors is not None or isinstance(scales_h, (list, tuple)):
-            return vector(self, output_size, scales_h if scale_factors is None else scale_factors)
-        if scales_h is not None or scales_w is not None:
-            raise NotImplementedError(f"[torch.ops.aten.upsample_{mode}] expected an output size without scales")
-        return _functional("interpolate")(self, tuple(output_size), mode=mode)
-
-    return call
-
-
-def _upsample_vector(mode: str, aligned: bool = True) -> Callable:
-    """The overloads `vec` of upsampling operators: sizes or factors."""
-
-    def call(input: Tensor, output_size, *rest, **named) -> Tensor:  # noqa: A002 - PyTorch's name
-        values = dict(zip(("align_corners", "scale_factors") if aligned else ("scale_factors",), rest)) | named
-        options = {"align_corners": values["align_corners"]} if aligned else {}
-        factors = None if output_size is not None else tuple(values["scale_factors"])
-        size = None if output_size is None else tuple(output_size)
-        return _functional("interpolate")(input, size, factors, mode=mode, **options)
+    def call(input: Tensor, output_size, *rest: Any, scale_factors=None, **named: Any) -> Tensor:  # noqa: A002
+        interpolate = functools.partial(_functional("interpolate"), input, mode=mode)
+        scales = list(rest)
+        if is_aligned:
+            interpolate.keywords["align_corners"] = scales.pop(0) if scales else named.pop("align_corners")
+        scales += named.values()
+        if scales and isinstance(scales[0], (list, tuple)):
+            scale_factors = scales.pop(0)
+        if output_size is None:
+            return interpolate(scale_factor=tuple(scale_factors))
+        if scale_factors is not None:
+            raise RuntimeError("Must specify exactly one of output_size and scale_factors")
+        if all(scale is None for scale in scales):
+            return interpolate(size=tuple(output_size))
+        if None in scales or [int(n * s) for n, s in zip(input.shape[2:], scales)] != list(output_size):
+            raise NotImplementedError(f"[torch.ops.aten.upsample_{mode}] expected scales that lead to the output size, got {scales}")
+        return interpolate(scale_factor=tuple(scales))
 
     return call
 
@@ -167,6 +167,9 @@ def _sparse(name: str) -> Callable:
     return call
 
 
+# Functions with the parameters of the operator, in its order.
+_IN_ORDER: dict[str, Callable] = {**attention.OPERATORS, **gradients.OPERATORS, **kernels.OPERATORS}
+
 _OWN: dict[str, Callable] = {
     "sym_is_contiguous": lambda self, memory_format=contiguous_format: self.is_contiguous(memory_format=memory_format),
     "sym_numel": lambda self: self.numel(),
@@ -182,10 +185,9 @@ _OWN: dict[str, Callable] = {
     "_adaptive_avg_pool2d": lambda self, output_size: _functional("adaptive_avg_pool2d")(self, output_size),
     "_native_batch_norm_legit_functional": _batch_norm_functional,
     "_native_batch_norm_legit_no_training": _batch_norm_of_statistics,
-    "upsample_nearest2d": _upsample("nearest"),
-    **{f"upsample_{m}{n}d": _upsample_vector(m) for m, n in (("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3))},
-    **{f"upsample_nearest{n}d": _upsample_vector("nearest", False) for n in (1, 3)},
-    **{f"_upsample_nearest_exact{n}d": _upsample_vector("nearest-exact", False) for n in (1, 2, 3)},
+    **{f"upsample_{m}{n}d": _upsample(m) for m, n in (("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3))},
+    **{f"upsample_nearest{n}d": _upsample("nearest", False) for n in (1, 2, 3)},
+    **{f"_upsample_nearest_exact{n}d": _upsample("nearest-exact", False) for n in (1, 2, 3)},
     "_assert_scalar": _assert_scalar,
     "_assert_tensor_metadata": _assert_tensor_metadata,
     "adaptive_max_pool2d": _adaptive_max_pool("adaptive_max_pool2d"),
@@ -196,7 +198,7 @@ _OWN: dict[str, Callable] = {
     "_fft_c2r": _fft_c2r,
     "_fft_c2c": _fft_c2c,
     "_to_copy": _to_copy,
-    **attention.OPERATORS,
+    **_IN_ORDER,
     "_softmax": _softmax(_C.ops.softmax),
     "_log_softmax": _softmax(_C.ops.log_softmax),
     "_unsafe_view": lambda self, size: self.reshape(size),
@@ -255,6 +257,8 @@ class AtenOverload(OpOverload):
         names = [a.name for a in self._schema.arguments]
         if len(args) > len(names):
             raise RuntimeError(f"{self.name()}() expected at most {len(names)} argument(s) but received {len(args)}")
+        if self._opname in _IN_ORDER:
+            return self._in_order(function, args, kwargs)
         if self.has_out:
             targets = [kwargs.pop(a.name) for a in self._schema.arguments if a.is_write and a.name in kwargs]
             kwargs["out"] = targets[0] if len(targets) == 1 else tuple(targets)
@@ -271,6 +275,31 @@ class AtenOverload(OpOverload):
             args = (kwargs.pop("self"), *args)
         result = function(*args, **kwargs)
         return None if self._schema.returns == "()" else result
+
+    def _in_order(self, function: Callable, args: tuple, kwargs: dict[str, Any]) -> Any:
+        """Calls a function that has the operator's parameters in its order, and writes the results that have targets."""
+        values = {**{a.name: v for a, v in zip(self._schema.arguments, args)}, **kwargs}
+        targets, listed, named = [], [], {}
+        for a in self._schema.arguments:
+            is_target = a.is_write and a.kwarg_only
+            if a.name not in values and (is_target or not a.has_default):
+                raise RuntimeError(f"{self.name()}() is missing value for argument '{a.name}'. Declaration: {self._schema}")
+            value = values.pop(a.name, a.default)
+            if is_target:
+                targets.append(value)
+            elif not a.kwarg_only:
+                listed.append(value)
+            elif value is not None or not a.has_default:
+                named[a.name] = value
+        if values:
+            raise RuntimeError(f"Unknown keyword argument '{next(iter(values))}' for operator '{self.name()}'. Schema: {self._schema}")
+        result = function(*listed, **named)
+        if not targets:
+            return result
+        results = (result,) if isinstance(result, Tensor) else result
+        for target, value in zip(targets, results, strict=True):
+            target.resize_(value.shape).copy_(value)
+        return targets[0] if len(targets) == 1 else tuple(targets)
 
     def _functional(self, function: Callable, args: tuple, kwargs: dict) -> dict[str, Any]:
         """The arguments by the names of a function's parameters."""

@@ -280,6 +280,46 @@ def test_values_of_aten(torch, row):
     check(plain(evaluate(torch, row)), VALUES[row], row)
 
 
+def test_operators_of_gradients_have_the_gradients_of_the_functions(torch):
+    aten, F = torch.ops.aten, torch.nn.functional
+    torch.manual_seed(0)
+    x, g, w = torch.randn(4, 6, dtype=torch.double), torch.randn(4, 6, dtype=torch.double), torch.rand(6, dtype=torch.double)
+    x.requires_grad_()
+    results = {
+        aten.gelu_backward: (F.gelu(x), (g, x)),
+        aten.softplus_backward: (F.softplus(x), (g, x, 1, 20)),
+        aten.mish_backward: (F.mish(x), (g, x)),
+    }
+    for operator, (result, arguments) in results.items():
+        expected = torch.autograd.grad(result, x, g, create_graph=True)
+        actual = operator(*arguments)
+        assert torch.allclose(actual, expected[0])
+        second = [torch.autograd.grad(value.square().sum(), x)[0] for value in (actual, *expected)]
+        assert torch.allclose(*second)
+    w.requires_grad_()
+    rstd = aten._fused_rms_norm(x, [6], w, 1e-5)[1]
+    assert rstd.shape == (4, 1)
+    expected = torch.autograd.grad(F.rms_norm(x, (6,), w, 1e-5), (x, w), g)
+    actual = aten._fused_rms_norm_backward(g, x, [6], rstd, w, [True, True])
+    assert all(torch.allclose(a, e) for a, e in zip(actual, expected))
+    assert aten._fused_rms_norm_backward(g, x, [6], rstd, w, [False, True])[0] is None
+    assert not aten.mish_backward(g, x.detach()).requires_grad
+
+
+def test_errors_of_operators_with_parameters_in_order(torch):
+    aten, x = torch.ops.aten, torch.ones(2, 3)
+    with pytest.raises(RuntimeError, match="missing value for argument 'reduction'"):
+        aten.nll_loss_forward.default(x, torch.tensor([0, 1]), None)
+    with pytest.raises(RuntimeError, match="Unknown keyword argument 'eps'"):
+        aten.silu_backward.default(x, x, eps=1)
+    with pytest.raises(NotImplementedError, match="scales that lead to the output size"):
+        aten.upsample_bilinear2d(torch.ones(1, 1, 2, 2), [4, 4], False, 1.5, 2.0)
+    with pytest.raises(RuntimeError, match="negative slope"):
+        aten.leaky_relu_backward(x, x, -0.5, True)
+    with pytest.raises(RuntimeError, match="dtype bool"):
+        aten._is_all_true(x)
+
+
 def test_overloads_of_aten(torch):
     aten = torch.ops.aten
     assert str(aten.add.Tensor) == "aten.add.Tensor" and aten.add.Tensor.name() == "aten::add.Tensor"
