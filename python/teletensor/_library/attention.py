@@ -15,6 +15,8 @@ def _forward(name: str, query: Tensor, key: Tensor, value: Tensor, dropout_p: fl
         raise NotImplementedError(
             f"[aten::{name}] expected dropout_p to be 0, got {dropout_p}; call torch.nn.functional.scaled_dot_product_attention"
         )
+    if mask is not None:
+        mask = mask.expand((*query.shape[:-1], key.size(-2)))
     return _C.ops.attention_forward(query, key, value, mask, is_causal, 1 / math.sqrt(query.size(-1)) if scale is None else scale)
 
 

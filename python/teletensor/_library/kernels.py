@@ -59,7 +59,7 @@ def _cast(dtype: str) -> Callable:
 def _safe_softmax(self: Tensor, dim: int, dtype=None) -> Tensor:
     """Softmax with zeros for rows of which all elements are -inf."""
     is_masked = (self == -math.inf).all(dim, keepdim=True)
-    return ops.softmax(self, dim, dtype=dtype).masked_fill(is_masked, 0.0)
+    return ops.softmax(self.masked_fill(is_masked, 0), dim, dtype=dtype).masked_fill(is_masked, 0.0)  # without NaN in gradients
 
 
 def _nll_loss(self: Tensor, target: Tensor, weight, reduction: int, ignore_index: int) -> tuple[Tensor, Tensor]:
