@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import functools
+from collections.abc import Iterator
 from typing import Any
 
 from .. import _C, _transforms
@@ -214,6 +215,13 @@ def _reduced(call: ForwardCall) -> list[Tensor | None]:
 # ---- The choice
 
 
+def _with_tensors(value: Any, tensors: Iterator[Tensor]) -> Any:
+    """An argument with its tensors replaced by the next ones."""
+    if isinstance(value, (list, tuple)):
+        return [_with_tensors(v, tensors) for v in value]
+    return next(tensors) if isinstance(value, Tensor) else value
+
+
 def _twice(call: ForwardCall) -> list[Tensor | None]:
     """Any operator whose gradient is differentiable."""
     if call.op.is_view:
@@ -222,13 +230,7 @@ def _twice(call: ForwardCall) -> list[Tensor | None]:
 
     def compute(*tensors: Tensor) -> list:
         rest = iter(tensors)
-
-        def given(value: Any) -> Any:
-            if isinstance(value, (list, tuple)):
-                return [given(v) for v in value]
-            return next(rest) if isinstance(value, Tensor) else value
-
-        return call.op.call([given(v) for v in call.args.values()])
+        return call.op.call([_with_tensors(v, rest) for v in call.args.values()])
 
     results, tangents = twice_backward(compute, [p for p, _ in pairs], [t for _, t in pairs])
     if not any(isinstance(t, Batched) and batched_like(p, t) is not p for p, t in pairs):  # as in _recorded()

@@ -28,6 +28,11 @@ def through_transforms(torch, tensor):
     torch.func.vmap(lambda x: (x, {"a": x}))(tensor)
 
 
+def through_forward_mode(torch, tensor):
+    for function in (torch.logcumsumexp, torch.cummax, torch.cumprod):
+        torch.func.jvp(lambda x: function(x, 0), (tensor,), (tensor,))  # noqa: B023
+
+
 def through_a_nested_state_dict(torch, tensor):
     from teletensor.distributed.checkpoint._nested import flatten_state_dict
 
@@ -48,7 +53,10 @@ def through_a_selective_checkpoint(torch, tensor):
 
 @pytest.mark.parametrize(
     "use",
-    [through_trees, through_a_loader, through_transforms, through_a_nested_state_dict, through_a_module, through_a_selective_checkpoint],
+    [
+        through_trees, through_a_loader, through_transforms, through_forward_mode, through_a_nested_state_dict, through_a_module,
+        through_a_selective_checkpoint,
+    ],  # fmt: skip
 )
 def test_tensors_are_not_kept(torch, use):
     use(torch, torch.ones(2, 2))  # modules that are imported at the first use

@@ -139,14 +139,15 @@ def async_save(
     ranks = Ranks(process_group, check_alone(no_dist))
     saving = _Save(_values(state_dict), writer, planner, ranks)
     all_results: list = []
+    writes: list = []
 
     def start() -> list:
         writer.in_background = True
         try:
-            start.writes = saving.start()
+            writes.append(saving.start())
         finally:
             writer.in_background = False
-        return _wire.from_results(start.writes.results)
+        return _wire.from_results(writes[0].results)
 
     def keep(results: list) -> list:
         all_results.extend(results)
@@ -161,7 +162,7 @@ def async_save(
         reports = Reports(ranks.group.get_group_store(), prefix, ranks.rank, ranks.size, timeout)
     future: concurrent.futures.Future = concurrent.futures.Future()
     _active[writer.path] = future
-    arguments = (future, writer.path, saving, start.writes, all_results, reports)
+    arguments = (future, writer.path, saving, writes[0], all_results, reports)
     threading.Thread(target=_finish_async, args=arguments, name="teletensor async_save").start()
     return future
 

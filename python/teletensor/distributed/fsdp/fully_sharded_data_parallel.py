@@ -476,19 +476,17 @@ def _ignored(modules, states) -> tuple[set[Module], set]:
 def unit_parameters(module: Module, nested: type, ignored: set[Module], ignored_parameters: set) -> list:
     """(module, path, name) of the parameters that no nested unit and no ignored module has."""
     ignored_ids = {id(p) for p in ignored_parameters}
-    places = []
+    return list(_places(module, "", nested, ignored, ignored_ids, set()))
 
-    def visit(m: Module, path: str, seen: set) -> None:
-        seen.add(m)
-        for name, parameter in m._parameters.items():
-            if parameter is not None and id(parameter) not in ignored_ids:
-                places.append((m, path, name))
-        for name, child in m._modules.items():
-            if child is not None and child not in seen and child not in ignored and not isinstance(child, nested):
-                visit(child, f"{path}{'.' if path else ''}{name}", seen)
 
-    visit(module, "", set())
-    return places
+def _places(module: Module, path: str, nested: type, ignored: set[Module], ignored_ids: set[int], seen: set) -> Iterator[tuple]:
+    seen.add(module)
+    for name, parameter in module._parameters.items():
+        if parameter is not None and id(parameter) not in ignored_ids:
+            yield module, path, name
+    for name, child in module._modules.items():
+        if child is not None and child not in seen and child not in ignored and not isinstance(child, nested):
+            yield from _places(child, f"{path}{'.' if path else ''}{name}", nested, ignored, ignored_ids, seen)
 
 
 def _replace_child(root: Module, old: Module, new: Module) -> None:

@@ -160,18 +160,19 @@ def _replace(root: Module, old: Module, new: Module) -> None:
 
 def _wrap_selected(root: Module, policy: _Policy, wrapper: Callable, ignored: set[Module], options: dict) -> None:
     selected: list[tuple[Module, dict]] = []
-
-    def visit(module: Module, seen: set) -> None:
-        seen.add(module)
-        for child in module.children():
-            if child not in seen and child not in ignored:
-                visit(child, seen)
-        if module is not root and (changed := policy.options_for(module)) is not None:
-            selected.append((module, changed))
-
-    visit(root, set())
+    _select(root, policy, ignored, set(), selected)
     for module, changed in selected:
-        _replace(root, module, wrapper(module, **{**options, **changed}))
+        if module is not root:
+            _replace(root, module, wrapper(module, **{**options, **changed}))
+
+
+def _select(module: Module, policy: _Policy, ignored: set[Module], seen: set, selected: list) -> None:
+    seen.add(module)
+    for child in module.children():
+        if child not in seen and child not in ignored:
+            _select(child, policy, ignored, seen, selected)
+    if (changed := policy.options_for(module)) is not None:
+        selected.append((module, changed))
 
 
 def _wrap_by_function(

@@ -35,24 +35,25 @@ def _foldable(node: Any, known: dict[Node, bool]) -> bool:
     return known[node]
 
 
+def _value_of(node: Node, model: GraphModule, values: dict[Node, Any]) -> Any:
+    if node not in values:
+        if is_constant(node):
+            values[node] = constant(model, node)
+        else:
+            args, kwargs = (map_arg(part, lambda n: _value_of(n, model, values)) for part in (node.args, node.kwargs))
+            values[node] = node.target(*args, **kwargs)
+    return values[node]
+
+
 @no_grad()
 def fold_constants(model: GraphModule, targets: tuple) -> None:
     """Replaces every call of the operators whose inputs are constants by a buffer ``_frozen_param0``, 1, ... with its value."""
     known: dict[Node, bool] = {}
     values: dict[Node, Any] = {}
-
-    def value_of(node: Node) -> Any:
-        if node not in values:
-            if is_constant(node):
-                values[node] = constant(model, node)
-            else:
-                values[node] = node.target(*map_arg(node.args, value_of), **map_arg(node.kwargs, value_of))
-        return values[node]
-
     for node in list(model.graph.nodes):
         if node.op != "call_function" or node.target not in targets or not _foldable(node, known):
             continue
-        name = add_buffer(model, "_frozen_param", value_of(node).detach())
+        name = add_buffer(model, "_frozen_param", _value_of(node, model, values).detach())
         with model.graph.inserting_before(node):
             folded = model.graph.create_node("get_attr", name, (), {})
         node.replace_all_uses_with(folded)
