@@ -132,6 +132,18 @@ std::vector<size_t> order_without_gaps(const TensorMeta& meta) {
   return order;
 }
 
+// Lists of a few numbers, for which a call of memcmp() takes longer than a loop.
+template <typename Numbers>
+bool has_same_numbers(const Numbers& a, const Numbers& b) {
+  const size_t n = a.size();
+  if (n != b.size()) return false;
+  const int64_t *x = a.data(), *y = b.data();
+  for (size_t i = 0; i < n; ++i) {
+    if (x[i] != y[i]) return false;
+  }
+  return true;
+}
+
 uint64_t word_at(const void* at) {
   uint64_t word;
   std::memcpy(&word, at, sizeof word);
@@ -275,8 +287,8 @@ bool FrameGuards::check_tensor(const Node& node, PyObject* value) const {
   if (Py_TYPE(value) != mark.type) return false;
   const client::Handle& handle = *handle_of(value);
   return handle.id != 0 && handle.dtype == mark.meta.dtype && handle.device == mark.meta.device &&
-         handle.requires_grad == mark.meta.requires_grad && handle.sizes == mark.meta.sizes &&
-         handle.strides == mark.meta.strides && handle.is_leaf() == mark.is_leaf;
+         handle.requires_grad == mark.meta.requires_grad && has_same_numbers(handle.sizes, mark.meta.sizes) &&
+         has_same_numbers(handle.strides, mark.meta.strides) && handle.is_leaf() == mark.is_leaf;
 }
 
 bool FrameGuards::check_dynamic_tensor(const Node& node, PyObject* value) const {
