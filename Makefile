@@ -136,6 +136,9 @@ chaos: build ## Cut links, kill engines, fill disks, set clocks... during traini
 skew-test: build ## Run a client of an older commit with this engine, and this client with its engine (builds a wheel of it)
 	@$(CLEAN_ENV) $(PYTHON) -m tests.skew
 
+nightly: build ## Run the checks that take too long for every change, and list which failed: ONLY="differential op-db"
+	@$(PYTHON) deploy/nightly.py $(ONLY)
+
 cluster-test: setup ## Run the Slurm and MPI scripts of deploy/ on this machine, as root
 	@deploy/install_packages.sh deploy/packages_cluster.txt
 	@$(PYTHON) deploy/build.py release teletensor_python
