@@ -178,8 +178,8 @@ void Session::count_data_writes(const Op& op, Args args, const CallOptions& opti
     counting.grad = false;
     counting.site = options.site;
     const Arg written[] = {Arg(&tensor)};
-    Tensors none;
-    impl_->queue(this, *find_op(op_id::kCountDataWrite), written, none, counting, &none);
+    Tensors results, kept;  // no results; kept while the call waits for room
+    impl_->queue(this, *find_op(op_id::kCountDataWrite), written, results, counting, &kept);
   };
   for (const Tensor& tensor : options.into) count(*tensor);
   for (size_t i = 0; i < args.size(); ++i) {

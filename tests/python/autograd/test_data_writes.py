@@ -114,3 +114,10 @@ def test_gradient_of_clamp_at_its_bounds(bounds, gradient, of_bounds):
     x.clamp(**tensors).sum().backward()
     assert x.grad.tolist() == gradient
     assert {k: tensors[k].grad.tolist() for k in of_bounds} == of_bounds
+
+
+def test_writes_through_data_wait_for_room_in_the_frame():
+    x = tt.zeros(2)
+    for _ in range(3000):  # more calls than the engine lets wait
+        x.data.add_(tt.ones(2), alpha=0.5)
+    assert x.tolist() == [1500.0, 1500.0]
