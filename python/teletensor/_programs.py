@@ -115,9 +115,8 @@ class TracedProgram:
         if self._prepare:
             if _C.is_tracing():
                 raise NotImplementedError(f"[{self.__name__}] a Program cannot be run while another one is traced")
-            for prepare in self._prepare:
-                prepare()
-        tensors = self._program.run(args if not kwargs and len(args) == self._plain else self._tensors(args, kwargs))
+        given = args if not kwargs and len(args) == self._plain else self._tensors(args, kwargs)
+        tensors = _trace_runs.prepared(self._prepare, lambda: self._program.run(given)) if self._prepare else self._program.run(given)
         if self._is_single:
             return tensors[0]
         if self._is_tuple:

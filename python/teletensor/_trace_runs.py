@@ -7,8 +7,9 @@ between runs.
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 _trace = threading.local()
 
@@ -39,8 +40,25 @@ def refuses_hooks() -> bool:
     return getattr(_trace, "refuses_hooks", False)
 
 
+def prepared(callbacks: Sequence[Callable[[], None]], run: Callable[[], Any]) -> Any:
+    """The result of run(), which starts a Program or raises, after the callbacks. If either raises, nothing has run: calls
+    ``callback.undo()`` of the callbacks that have it.
+    """
+    called: list[Callable[[], None]] = []
+    try:
+        for callback in callbacks:
+            called.append(callback)
+            callback()
+        return run()
+    except BaseException:
+        for callback in reversed(called):
+            if hasattr(callback, "undo"):
+                callback.undo()
+        raise
+
+
 def before_each_run(callback: Callable[[], None]) -> None:
-    """Calls ``callback()`` before each run of the Program that this thread is tracing."""
+    """Calls ``callback()`` before each run of the Program that this thread is tracing; see prepared()."""
     callbacks = getattr(_trace, "callbacks", None)
     if callbacks is None:
         raise NotImplementedError("[trace] this trace has no runs in this process")

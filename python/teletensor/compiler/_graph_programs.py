@@ -7,13 +7,14 @@ import types
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from .. import _C
+from .. import _C, _trace_runs
 from .._C import Tensor
 from .._C.torch import empty
 from .._dynamo._tensors import MODE_FUNCTIONS, mode_state, set_mode_state
 from .._library.custom_op import consists_of_engine_operators, is_operator
 from ..autograd import gradients
 from ..fx.node import map_arg
+from ..optim._hooks import has_step_hooks
 from .programs import TracedProgram, trace_sizes
 
 _OF_CONSTANTS = frozenset(("tensor", "as_tensor", "asarray", "scalar_tensor"))
@@ -63,7 +64,8 @@ class GraphProgram:
         self._enables_grad = not _C.is_grad_enabled() and any(
             node.target in MODE_FUNCTIONS and node.args == (True,) and "grad" in node.target.__name__ for node in nodes
         )
-        self._has_steps = any(hasattr(node.target, "optimizer") for node in nodes)
+        self._optimizers = [node.target.optimizer for node in nodes if hasattr(node.target, "optimizer")]
+        self._has_steps = bool(self._optimizers)
         self._call = self._call_nodes if is_flat else gm.forward
         self.reason_against = _changed_input(gm, inputs) or _python_operator(gm)
         if not is_flat and (self._numbers or self._floats or self._captured):
@@ -117,12 +119,14 @@ class GraphProgram:
         return run_or_call
 
     def _run_step(self, forward: Callable, inputs: Sequence[Any]) -> tuple:
-        """Runs a Program with an optimizer's step. If the optimizer's state is another one than traced, traces again."""
+        """Runs a Program with an optimizer's step. If the optimizer's state is another one than traced, traces again. Hooks
+        of the step, which a Program cannot call, may have been registered since.
+        """
+        if any(map(has_step_hooks, self._optimizers)):
+            return forward(*inputs)
         while self._traces < _MAX_TRACES:
             try:
-                for prepare in self.program._prepare:
-                    prepare()
-                return self._run(self.tensors(inputs))
+                return _trace_runs.prepared(self.program._prepare, lambda: self._run(self.tensors(inputs)))
             except (RuntimeError, ValueError) as e:  # before anything has run
                 if not str(e).startswith("["):
                     raise

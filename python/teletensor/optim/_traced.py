@@ -41,6 +41,7 @@ class _Step:
         self.rows: list[list[_C.Tensor]] | None = None
         self.options: _C.Tensor
         self.states: list[tuple[_C.Tensor, dict, list]] = []
+        self._before: list[tuple[dict, dict]] = []  # numbers of states before the last call has counted a step
 
     def start(self) -> None:
         """Creates the state that the optimizer lacks, and keeps which tensors the Program updates."""
@@ -90,7 +91,10 @@ class _Step:
                 f"[{name}] the hooks of step() are others than when the function was traced, and a Program contains what they "
                 "called then; trace the function again"
             )
+        self._before = []
         if self.rows is not None:
+            counted = [state[p] for row in self.rows for p in row]
+            self._before = [(known, {name: known[name] for name in optimizer._numbers if name in known}) for known in counted]
             numbers = optimizer._advanced_numbers(self.group, self.rows)
         else:
             numbers = optimizer._traced_numbers(self.group)
@@ -98,6 +102,12 @@ class _Step:
             with no_grad():
                 self.options.copy_(_numbers(numbers))
             self.numbers = numbers
+
+    def undo(self) -> None:
+        """Takes the last count of a step back, of which the Program has not run."""
+        for known, numbers in self._before:
+            known.update(numbers)
+        self._before = []
 
 
 def _are_same(a: list, b: list) -> bool:
