@@ -4,6 +4,7 @@
 #include <cstring>
 #include <utility>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/hash/hash.h"
 #include "client/session/encode.h"
@@ -32,19 +33,53 @@ uint64_t hash_of(absl::Span<const Tensor> tensors, bool grad) {
   return hash;
 }
 
-// By input: whether a recorded calculation leads from it to an output.
-std::vector<bool> inputs_with_gradients(const tt::Program& program, size_t inputs) {
-  absl::flat_hash_set<Slot> reached(program.outputs().begin(), program.outputs().end());
+// By result that is a view: the value that it is a view of, which is none itself.
+absl::flat_hash_map<Slot, Slot> bases_of_views(const tt::Program& program) {
+  absl::flat_hash_map<Slot, Slot> bases;
+  for (const Instruction& instruction : program.instructions()) {
+    if (!instruction.op->is_view || (instruction.flags & Instruction::kInto) != 0 || instruction.args.empty()) continue;
+    for (Slot of : names_in(instruction.args[0])) {
+      const auto known = bases.find(of);
+      const Slot base = known == bases.end() ? of : known->second;
+      for (Slot view : instruction.results) bases[view] = base;
+    }
+  }
+  return bases;
+}
+
+// By input: whether a recorded calculation leads from it to an output. `types`: of a run with gradients.
+std::vector<bool> inputs_with_gradients(const tt::Program& program, const ProgramTypes& types, size_t inputs) {
+  const absl::flat_hash_map<Slot, Slot> bases = bases_of_views(program);
+  const Slot any_input = 0;  // inputs may be views of each other
+  const auto storage = [&](Slot slot) {
+    const auto known = bases.find(slot);
+    const Slot base = known == bases.end() ? slot : known->second;
+    return base <= inputs ? any_input : base;
+  };
+  absl::flat_hash_set<Slot> reached, storages;  // values that lead to an output, and what a write may change of these
+  absl::flat_hash_set<Slot> recorded;           // storages with values that require grad; those of integers do not
+  const auto note = [&](Slot slot) {
+    if (types.of(slot).requires_grad) recorded.insert(storage(slot));
+  };
+  for (Slot slot = 1; slot <= inputs; ++slot) note(slot);
+  for (const Instruction& instruction : program.instructions()) {
+    std::for_each(instruction.results.begin(), instruction.results.end(), note);
+  }
+  const auto reach = [&](Slot slot) {
+    if (recorded.contains(storage(slot))) reached.insert(slot), storages.insert(storage(slot));
+  };
+  std::for_each(program.outputs().begin(), program.outputs().end(), reach);
   const auto& instructions = program.instructions();
   for (auto at = instructions.rbegin(); at != instructions.rend(); ++at) {
     const bool is_recorded = (at->flags & Instruction::kGrad) != 0 && (at->flags & Instruction::kInference) == 0;
-    const auto is_reached = [&](Slot slot) { return reached.contains(slot); };
-    // Views of one tensor have different names, so a write may lead to any output.
     const bool writes = (at->flags & Instruction::kInto) != 0;
-    if (!is_recorded || !(writes || std::any_of(at->results.begin(), at->results.end(), is_reached))) continue;
+    const auto is_reached = [&](Slot slot) {
+      return writes ? storages.contains(storage(slot)) : reached.contains(slot);
+    };
+    if (!is_recorded || !std::any_of(at->results.begin(), at->results.end(), is_reached)) continue;
     for (size_t i = 0; i < at->args.size(); ++i) {
       if (!at->op->params[i].differentiable) continue;
-      for (Slot slot : names_in(at->args[i])) reached.insert(slot);
+      for (Slot slot : names_in(at->args[i])) reach(slot);
     }
   }
   std::vector<bool> found;
@@ -63,22 +98,22 @@ std::vector<const TensorMeta*> pointers_to(absl::Span<const Tensor> tensors) {
 }  // namespace
 
 Program::Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
-                 std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
-                 std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads, std::vector<InputUse> uses,
-                 std::vector<v1::Site> sites, std::vector<SizeRequirement> requirements,
+                 std::vector<size_t> order, std::vector<InputKind> kinds, size_t written, bool exact,
+                 std::vector<Output> outputs, std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads,
+                 std::vector<InputUse> uses, std::vector<v1::Site> sites, std::vector<SizeRequirement> requirements,
                  std::vector<std::pair<Slot, size_t>> ranks)
     : session_(std::move(session)),
       traced_(std::move(traced)),
       inputs_(inputs),
       captured_(std::move(captured)),
       order_(std::move(order)),
+      kinds_(std::move(kinds)),
       written_(written),
       exact_(exact),
       outputs_(std::move(outputs)),
       grads_(std::move(grads)),
       read_grads_(std::move(read_grads)),
       uses_(std::move(uses)),
-      has_gradient_(inputs_with_gradients(traced_, order_.size())),
       sites_(std::move(sites)),
       requirements_(std::move(requirements)),
       ranks_(std::move(ranks)) {}
@@ -159,8 +194,19 @@ ProgramTypes Program::infer_types(absl::Span<const TensorMeta* const> inputs, bo
   return types;
 }
 
+void Program::check_kinds(absl::Span<const Tensor> ordered) const {
+  for (size_t i = 0; i < ordered.size(); ++i) {
+    const auto& [dtype, device] = kinds_[i];
+    const Handle& input = *ordered[i];
+    if (input.dtype == dtype && input.device == device) continue;
+    fail(ErrorKind::kValue, "[run_program] expected an input of ", name(dtype), " on ", to_string(device),
+         ", as traced, got ", name(input.dtype), " on ", to_string(input.device), "; trace the function again");
+  }
+}
+
 std::vector<TensorMeta> Program::infer(absl::Span<const Tensor> inputs) const {
   const std::vector<Tensor> ordered = in_order(inputs);
+  check_kinds(ordered);
   const std::vector<const TensorMeta*> metas = pointers_to(ordered);
   const ProgramTypes types = infer_types(metas, /*grad=*/false);
   std::vector<TensorMeta> results;
@@ -173,22 +219,24 @@ bool Program::Signature::is_of(absl::Span<const Tensor> ordered, bool with_grad)
                                          [](const TensorMeta& a, const Tensor& b) { return equal(a, *b); });
 }
 
-const std::vector<TensorMeta>& Program::infer_results(absl::Span<const Tensor> ordered, bool grad) {
-  if (!signatures_.empty() && signatures_.front().is_of(ordered, grad)) return signatures_.front().results;
+const Program::Signature& Program::infer_results(absl::Span<const Tensor> ordered, bool grad) {
+  if (!signatures_.empty() && signatures_.front().is_of(ordered, grad)) return signatures_.front();
   const uint64_t hash = hash_of(ordered, grad);
   const auto known = by_hash_.find(hash);
   if (known != by_hash_.end()) {
     signatures_.splice(signatures_.begin(), signatures_, known->second);
-    if (signatures_.front().is_of(ordered, grad)) return signatures_.front().results;
+    if (signatures_.front().is_of(ordered, grad)) return signatures_.front();
   }
+  check_kinds(ordered);
   const std::vector<const TensorMeta*> metas = pointers_to(ordered);
   const ProgramTypes types = infer_types(metas, grad);
-  Signature made{.inputs = {}, .grad = grad, .results = {}, .hash = hash};
+  Signature made{.inputs = {}, .grad = grad, .results = {}, .has_gradient = {}, .hash = hash};
   for (const Tensor& tensor : ordered) made.inputs.push_back(*tensor);
   for (Slot slot : traced_.outputs()) made.results.push_back(types.of(slot));
+  if (grad) made.has_gradient = inputs_with_gradients(traced_, types, order_.size());
   if (known != by_hash_.end()) {  // other metadata with the same hash
     signatures_.front() = std::move(made);
-    return signatures_.front().results;
+    return signatures_.front();
   }
   const size_t metas_of_each = ordered.size() + traced_.outputs().size();
   while (signatures_.size() >= kMaxSignatures ||
@@ -198,7 +246,7 @@ const std::vector<TensorMeta>& Program::infer_results(absl::Span<const Tensor> o
   }
   signatures_.push_front(std::move(made));
   by_hash_[hash] = signatures_.begin();
-  return signatures_.front().results;
+  return signatures_.front();
 }
 
 // The backward passes of a Program compute what the traced function would compute only if the same inputs require grad.
@@ -286,11 +334,11 @@ std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOpti
   const bool grad = options.grad && !options.inference;
   check_differentiated(ordered, grad);
   check_grads(inputs);
+  const Signature& signature = infer_results(ordered, grad);
   for (size_t i = ordered.size() - written_; grad && uses_.empty() && i < ordered.size(); ++i) {
-    check(ErrorKind::kNotImplemented, !has_gradient_[i] || !ordered[i]->requires_grad,
+    check(ErrorKind::kNotImplemented, !signature.has_gradient[i] || !ordered[i]->requires_grad,
           "[run_program] a Program gives no gradient to an input that it writes, got one that requires grad");
   }
-  const std::vector<TensorMeta>& metas = infer_results(ordered, grad);
   Tensors results;
   if (!traced_.instructions().empty()) {
     define(options.site);
@@ -300,10 +348,10 @@ std::vector<Tensor> Program::run(absl::Span<const Tensor> inputs, const CallOpti
     const Arg args[] = {Arg(pointers.first(read)), Arg(pointers.subspan(read)), Arg(number_)};
     std::vector<const TensorMeta*> differentiable;
     for (size_t i = 0; i < read; ++i) {
-      if (has_gradient_[i]) differentiable.push_back(all[i]);
+      if (grad && signature.has_gradient[i]) differentiable.push_back(all[i]);
     }
     const Arg recorded[] = {list_of(differentiable), args[1], args[2]};
-    results = session_->call_recorded(op, args, recorded, metas, options);
+    results = session_->call_recorded(op, args, recorded, signature.results, options);
   }
   std::vector<Tensor> outputs;
   for (const Output& output : outputs_) {

@@ -92,6 +92,11 @@ class Program final : public RefCounted {
     Output leaf;
     Tensor value;
   };
+  // What every run's input has in common with the traced one.
+  struct InputKind {
+    DType dtype;
+    Device device;
+  };
   // What a backward pass of the function has used an input for.
   struct InputUse {
     bool requires_grad = false;
@@ -103,6 +108,7 @@ class Program final : public RefCounted {
     std::vector<TensorMeta> inputs;
     bool grad;
     std::vector<TensorMeta> results;
+    std::vector<bool> has_gradient;  // by input in order: whether an output's gradient depends on it
     uint64_t hash;
 
     bool is_of(absl::Span<const Tensor> ordered, bool with_grad) const;
@@ -111,21 +117,22 @@ class Program final : public RefCounted {
   static constexpr size_t kFewSignatures = 16, kMaxSignatures = 256, kMaxMetas = 65536;
 
   Program(Ref<Session> session, tt::Program traced, size_t inputs, std::vector<Tensor> captured,
-          std::vector<size_t> order, size_t written, bool exact, std::vector<Output> outputs,
-          std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads, std::vector<InputUse> uses,
-          std::vector<v1::Site> sites, std::vector<SizeRequirement> requirements,
+          std::vector<size_t> order, std::vector<InputKind> kinds, size_t written, bool exact,
+          std::vector<Output> outputs, std::vector<LeafGrad> grads, std::vector<ReadGrad> read_grads,
+          std::vector<InputUse> uses, std::vector<v1::Site> sites, std::vector<SizeRequirement> requirements,
           std::vector<std::pair<Slot, size_t>> ranks);
   ProgramTypes infer_types(absl::Span<const TensorMeta* const> inputs, bool grad) const;
   void check_requirement(const SizeRequirement& requirement, const ProgramTypes& types) const;
   std::string describe(SizeExpression expression) const;
   void define(uint32_t site);
   std::string describe(uint16_t op, absl::Span<const Tensor> inputs, uint32_t site);
+  void check_kinds(absl::Span<const Tensor> ordered) const;
   void check_differentiated(absl::Span<const Tensor> ordered, bool grad) const;
   void check_grads(absl::Span<const Tensor> inputs) const;
   void store_grads(absl::Span<const Tensor> inputs, absl::Span<const Tensor> results, uint32_t site) const;
   Tensor tensor_of(const Output& output, absl::Span<const Tensor> inputs, absl::Span<const Tensor> results) const;
   std::vector<Tensor> in_order(absl::Span<const Tensor> inputs) const;
-  const std::vector<TensorMeta>& infer_results(absl::Span<const Tensor> ordered, bool grad);
+  const Signature& infer_results(absl::Span<const Tensor> ordered, bool grad);
 
   const Ref<Session> session_;
   const tt::Program traced_;  // over the names 1, 2, ... of the inputs in order
@@ -134,13 +141,13 @@ class Program final : public RefCounted {
   // The inputs in the order of the Program: numbers below inputs_ are the caller's, larger ones captured tensors. The
   // last `written_` are changed by a run.
   const std::vector<size_t> order_;
+  const std::vector<InputKind> kinds_;  // by input in order: the function may have decided by them
   const size_t written_;
   const bool exact_;
   const std::vector<Output> outputs_;
   const std::vector<LeafGrad> grads_;
   const std::vector<ReadGrad> read_grads_;
   const std::vector<InputUse> uses_;                  // by input in order; empty if the function differentiates nothing
-  const std::vector<bool> has_gradient_;              // by input in order: whether an output's gradient depends on it
   std::vector<v1::Site> sites_;                       // until the Program is defined
   const std::vector<SizeRequirement> requirements_;   // by instruction
   const std::vector<std::pair<Slot, size_t>> ranks_;  // the number of dimensions of each value

@@ -581,11 +581,13 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
     }
   }
   size_t written = 0;
+  std::vector<Program::InputKind> kinds;
   std::vector<Program::InputUse> uses;
   absl::flat_hash_map<Slot, Slot> names;
   for (size_t i : order) {
     names.emplace(slot_of(*input(i)), names.size() + 1);
     written += is_written(i);
+    kinds.push_back({input(i)->dtype, input(i)->device});
     if (differentiates_)
       uses.push_back({input(i)->requires_grad, differentiated_.contains(input(i)->id), hooks_of(*input(i))});
   }
@@ -594,8 +596,9 @@ Ref<Program> ProgramTrace::finish(absl::Span<const Tensor> outputs, bool exact) 
   program_.set_outputs(results);
   std::vector<SizeRequirement> requirements = sizes_.take_requirements([&](Slot slot) { return names.at(slot); });
   return Ref<Program>(new Program(session_, std::move(program_), inputs_.size(), std::move(captured_), std::move(order),
-                                  written, exact, std::move(returned), std::move(leaf_grads), std::move(read_grads),
-                                  std::move(uses), std::move(sites_), std::move(requirements), sizes_.ranks()));
+                                  std::move(kinds), written, exact, std::move(returned), std::move(leaf_grads),
+                                  std::move(read_grads), std::move(uses), std::move(sites_), std::move(requirements),
+                                  sizes_.ranks()));
 }
 
 }  // namespace tt::client

@@ -105,7 +105,7 @@ class GraphProgram:
         run = self._run
         if self._has_steps:
             return functools.partial(self._run_step, forward)
-        if not self.is_dynamic and not self._has_backward:
+        if not self.is_dynamic and not self._has_backward and not self.program._program.written:
             return run if self._enables_grad else self.program._program.run
 
         def run_or_call(inputs: Sequence[Any]) -> tuple:

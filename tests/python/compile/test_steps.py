@@ -307,3 +307,51 @@ def test_autograd_grad():
         x = torch.randn(n, 4)
         torch.testing.assert_close(compiled(x), function(x), rtol=0, atol=0)
     assert not counters["graph_break"] and counters["engine"] == {"programs": 2}
+
+
+@pytest.mark.parametrize("cls", [
+    torch.optim.Adamax, torch.optim.NAdam, torch.optim.RAdam, torch.optim.Adagrad, torch.optim.Adadelta, torch.optim.RMSprop,
+    torch.optim.ASGD, torch.optim.Rprop, torch.optim.Adam, torch.optim.SGD,
+])  # fmt: skip
+def test_gradients_that_accumulate(cls):
+    """The second call finds gradients that the first did not: its Program refuses them, before or after a count of the step."""
+
+    def losses(compiled):
+        torch.manual_seed(0)
+        layer = nn.Linear(4, 3)
+        optimizer = cls(layer.parameters(), 0.1)
+
+        def step(x):
+            loss = layer(x).square().sum()
+            loss.backward()
+            optimizer.step()
+            return loss.detach()
+
+        call = torch.compile(step) if compiled else step
+        found = [call(torch.ones(2, 4)).item() for _ in range(6)]
+        return found, optimizer.state[layer.bias].get("step", 0)
+
+    assert losses(True) == losses(False)
+
+
+@pytest.mark.parametrize("register", [
+    lambda optimizer, hook: optimizer.register_step_post_hook(hook), lambda optimizer, hook: optimizer.register_step_pre_hook(hook),
+    lambda optimizer, hook: torch.optim.optimizer.register_optimizer_step_post_hook(hook),
+], ids=["post", "pre", "global"])  # fmt: skip
+def test_hooks_of_a_compiled_step_come_and_go(register):
+    layer = nn.Linear(4, 3)
+    optimizer, calls = torch.optim.SGD(layer.parameters(), 0.01), []
+
+    @torch.compile
+    def step(x):
+        optimizer.zero_grad()
+        layer(x).square().mean().backward()
+        optimizer.step()
+
+    for i in range(8):
+        if i == 2:
+            handle = register(optimizer, lambda *args: calls.append(i))  # noqa: B023
+        if i == 6:
+            handle.remove()
+        step(torch.ones(5, 4))
+    assert calls == [2, 3, 4, 5]

@@ -522,3 +522,25 @@ def test_equal_calls_of_two_passes_stay_two():
     second.backward()  # of a graph of its own
     value = (x * p).sigmoid().detach()
     assert torch.allclose(p.grad, 3 * x * value * (1 - value))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: ((x / 2).div_(2), 1 / y)[1], lambda x, y: x.long() + y * 2, lambda x, y: (x.bool(), y * 2)[1],
+    lambda x, y: ((x * 2)[0].zero_(), y * 2)[1], lambda x, y: x.long().float() * y,
+])  # fmt: skip
+def test_inputs_without_a_gradient_get_none(function):
+    x, y = torch.ones(3, 4, requires_grad=True), torch.ones(3, 4, requires_grad=True)
+    trace(function, x, y)(x, y).sum().backward()
+    assert x.grad is None and torch.equal(y.grad, torch.autograd.grad(function(x, y).sum(), y)[0])
+
+
+@pytest.mark.parametrize("function", [
+    lambda x, y: torch.zeros(3, 4).copy_(x) * y, lambda x, y: torch.zeros(12).view(3, 4).add_(x) * y,
+    lambda x, y: (base := torch.zeros(3, 4), base[0].add_(x[0]), base)[2] * y,
+    lambda x, y: (base := y * 1, base.t().mul_(x.t()), base.view(12))[2],
+])  # fmt: skip
+def test_gradients_through_writes_to_views(function):
+    x, y = torch.rand(3, 4, requires_grad=True), torch.rand(3, 4, requires_grad=True)
+    want = torch.autograd.grad(function(x, y).sum(), (x, y))
+    got = torch.autograd.grad(trace(function, x, y)(x, y).sum(), (x, y))
+    assert all(torch.equal(a, b) for a, b in zip(got, want))

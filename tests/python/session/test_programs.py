@@ -546,3 +546,21 @@ def test_recurrent_layers_that_drop_values_are_two_draws(kind):
         assert expected.abs().sum() > 0 and torch.equal(torch.rand(3), following)
         layer.eval()
         assert trace(function, x)(x).abs().sum() == 0
+
+
+def test_inputs_have_the_traced_dtype():
+    program = trace(lambda x: x.float() * 2, torch.ones(3))
+    with pytest.raises(ValueError, match=r"expected an input of float32 on cpu, as traced, got float64 on cpu; trace the function"):
+        program(torch.ones(3, dtype=torch.float64))
+    assert program(torch.ones(5)).dtype == torch.float32
+
+
+def test_an_input_is_written_beside_integers_made_from_it():
+    def write(x):
+        y = x.detach()
+        y.add_(1)
+        x.to(torch.int32).zero_()
+        return y * 2
+
+    x = torch.full((2,), 0.5, requires_grad=True)
+    assert torch.compile(write)(x).tolist() == [3.0, 3.0] and x.tolist() == [1.5, 1.5]
