@@ -34,16 +34,13 @@ def rebuild_as(kind: type, function, args: tuple, requires_grad: bool, attribute
 
 
 def reduce_tensor(tensor: Tensor) -> tuple:
-    """How a tensor is pickled.
+    """How a tensor is pickled. A result that requires grad becomes a leaf.
 
     Raises:
-        RuntimeError: the tensor is an intermediate result of a computation that is differentiated.
         TypeError: a tensor of a wrapper subclass, such as a DTensor.
     """
     if _C._is_wrapper(tensor):
         raise TypeError(f"a {type(tensor).__name__} has no values in the engine and cannot be pickled: pickle the tensors inside")
-    if tensor.requires_grad and not tensor.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) can be pickled: use detach()")
     place = (tuple(tensor.shape), tuple(tensor.stride()), tensor.requires_grad)
     if tensor.device.type == "meta":
         plain = rebuild_meta, (tensor.dtype, *place)

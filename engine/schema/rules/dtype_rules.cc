@@ -154,6 +154,9 @@ DType scaled_by(Scalar factor, DType t, std::string_view parameter) {
         " must not be a floating point number.");
   check(is_complex(t) || factor.is_real(), "For non-complex input tensors, argument ", parameter,
         " must not be a complex number.");
+  // As a boolean, in which PyTorch calculates, a negative number would be true and not cancel anything.
+  check(t != DType::kBool || factor.category() == Category::kBool || factor.to_int() >= 0,
+        "For Boolean results, argument ", parameter, " must not be negative.");
   if (is_integral(t)) check_convertible(factor, t);
   return t;
 }
@@ -291,6 +294,13 @@ DType masked(const Arg& input, const Arg& mask, const Arg& value) {
         "value cannot be converted to type ", cpp_type_name(t), " without overflow");
   if (value.is_number()) check_convertible(value.scalar(), t);
   return t;
+}
+
+DType masked_value(const Arg& input, const Arg& value) {
+  const DType t = same(input);
+  if (t != DType::kBool) return t;
+  const DType found = promote(input, value);
+  return is_floating(found) ? DType::kFloat64 : found;
 }
 
 DType where(const Arg& condition, const Arg& input, const Arg& other) {

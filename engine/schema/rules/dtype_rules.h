@@ -103,6 +103,8 @@ DType clamp_compute(DType t, const Scalar& limit);
 DType clamp_compute(DType t, const Arg& limit);
 DType lerp(const Arg& input, const Arg& end, const Arg& weight);  // only a zero-dim weight may have another dtype
 DType masked(const Arg& input, const Arg& mask, const Arg& value = Arg());
+// The dtype in which masked_fill reads `value`: 0.5 is true for booleans, but 0 as an integer.
+DType masked_value(const Arg& input, const Arg& value);
 DType where(const Arg& condition, const Arg& input, const Arg& other);
 DType isclose(const Arg& input, const Arg& other, double rtol, double atol);  // the compute dtype
 // Requires that all arguments have one dtype. Numbers are ignored. For equal_floating the dtype must be floating.

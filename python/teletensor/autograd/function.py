@@ -52,6 +52,11 @@ class FunctionCtx:
                 raise TypeError(f"save_for_forward can only save variables, but argument {i} is of type {type(t).__name__}")
         self._for_forward = tensors
 
+    @property
+    def saved_for_forward(self) -> tuple | None:
+        """The tensors passed to save_for_forward; None outside of jvp(), and if there are none."""
+        return self._for_forward
+
     @contextlib.contextmanager
     def _saved_for_forward(self) -> Iterator[None]:
         """A context in which jvp() runs."""

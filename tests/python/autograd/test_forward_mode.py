@@ -307,6 +307,7 @@ class TestFunctions:
                 assert factor is None
                 calls.append("jvp")
                 (z,) = ctx.saved_tensors
+                assert ctx.saved_for_forward[0] is z
                 return 3 * z**2 * ctx.factor * tangent
 
             @staticmethod

@@ -182,8 +182,8 @@ def test_pickles(torch):
     assert copy.copy(base).untyped_storage() == base.untyped_storage() and copy.deepcopy(base).untyped_storage() != base.untyped_storage()
     plain = [torch.float32, torch.device("cuda:1"), torch.Size([1])]
     assert pickle.loads(pickle.dumps(plain)) == plain
-    with pytest.raises(RuntimeError, match="graph leaves"):
-        pickle.dumps(torch.ones(1, requires_grad=True) * 2)
+    result = pickle.loads(pickle.dumps(torch.ones(1, requires_grad=True) * 2))  # becomes a leaf, as in PyTorch
+    assert result.is_leaf and result.requires_grad and result.tolist() == [2.0]
     if len(DEVICES) > 1:
         assert pickle.loads(pickle.dumps(torch.ones(2, device="cuda:1"))).device == torch.device("cuda:1")
 
