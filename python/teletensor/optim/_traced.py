@@ -67,6 +67,7 @@ class _Step:
             self.optimizer._record_traced(self.group, self.params, [p.grad for p in self.params], self.options)
 
     def __call__(self) -> None:
+        self._before = []
         optimizer, state = self.optimizer, self.optimizer.state
         name = type(optimizer).__name__
         if (
@@ -91,7 +92,6 @@ class _Step:
                 f"[{name}] the hooks of step() are others than when the function was traced, and a Program contains what they "
                 "called then; trace the function again"
             )
-        self._before = []
         if self.rows is not None:
             counted = [state[p] for row in self.rows for p in row]
             self._before = [(known, {name: known[name] for name in optimizer._numbers if name in known}) for known in counted]
