@@ -191,11 +191,16 @@ class Function:
                 i: {"size": t.shape, "dtype": t.dtype, "device": t.device}
                 for i, t in enumerate(outputs) if isinstance(t, Tensor) and i not in indices
             }  # fmt: skip
-            inputs, made = [a for a in args if isinstance(a, Tensor)], [outputs[i] for i in indices]
+            made = [outputs[i] for i in indices]
+            # Sparse tensors and others without a tensor of the engine take part only if they have gradients.
+            inputs = [a for a in args if isinstance(a, Tensor) and (a.requires_grad or not _C._is_wrapper(a))]
             if record is _C.custom_function:
                 ctx._pack(inputs, made)
             real = [isinstance(a, Tensor) and a.requires_grad and not a.is_complex() for a in args]
-            kinds = [(a.dtype if r else False) if isinstance(a, Tensor) else None for a, r in zip(args, real)]  # args are not kept
+            taken = {id(a) for a in inputs}
+            kinds = [  # args are not kept
+                (a.dtype if r else False) if id(a) in taken else ... if isinstance(a, Tensor) else None for a, r in zip(args, real)
+            ]
             backward = functools.partial(cls._run_backward, ctx, kinds, len(outputs), indices, constants)
             ctx._stop = record(inputs, made, backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize)
         return tuple(outputs) if many else outputs[0], ctx
@@ -241,7 +246,8 @@ class Function:
         """Calls the user's backward.
 
         Args:
-            kinds: for each argument None if it is no tensor, the dtype if it has a real gradient, else False.
+            kinds: for each argument None if it is no tensor, the dtype if it has a real gradient, `...` if nothing takes its
+                gradient, else False.
             indices: the outputs to which the gradients belong.
             constants: descriptions of the other tensors among the outputs.
         """
@@ -263,7 +269,7 @@ class Function:
             )
         for i, (g, kind) in enumerate(zip(found, kinds)):
             cls._check_gradient(i, g, kind)
-        return [g for g, kind in zip(found, kinds) if kind is not None]
+        return [g for g, kind in zip(found, kinds) if kind is not None and kind is not ...]
 
     @classmethod
     def _check_gradient(cls, place: int, gradient, kind) -> None:
@@ -276,7 +282,7 @@ class Function:
             )
         if not isinstance(gradient, Tensor):
             raise RuntimeError(f"expected Variable or None (got {type(gradient).__name__})")
-        if gradient.is_complex() and kind:
+        if gradient.is_complex() and kind and kind is not ...:
             raise RuntimeError(
                 f"Function {cls.__name__}Backward returned an invalid gradient at index {place} - "
                 f"got {gradient.dtype} but expected a real dtype for an input of {kind}"

@@ -89,3 +89,23 @@ def test_inputs_of_backward_select_sparse_gradients() -> None:
     loss = sum(torch.nn.functional.embedding(torch.tensor([1]), t, sparse=True).sum() for t in (v, w))
     loss.backward(inputs=[v])
     assert v.grad is not None and w.grad is None
+
+
+def test_a_function_of_a_sparse_and_a_dense_tensor():
+    """A sparse argument that requires no gradient takes no part in the recorded operation."""
+
+    class Product(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, sparse, dense, factor):
+            ctx.save_for_backward(sparse)
+            ctx.factor = factor
+            return sparse @ dense * factor
+
+        @staticmethod
+        def backward(ctx, grad):
+            (sparse,) = ctx.saved_tensors
+            return None, sparse.t() @ grad * ctx.factor, None
+
+    sparse, dense = torch.eye(3).to_sparse(), torch.ones(3, 2, requires_grad=True)
+    Product.apply(sparse, dense, 3.0).sum().backward()
+    assert dense.grad.tolist() == [[3.0, 3.0]] * 3
