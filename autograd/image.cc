@@ -35,7 +35,9 @@ Geometry read_geometry(ImageInput* in) {
 void write_region(const Region& region, ImageOutput* out) {
   write_geometry(region.base, out);
   write_geometry(region.view, out);
-  out->number(static_cast<uint64_t>(region.dtype));
+  // The view's dtype follows in the next byte, plus 1, if it is another one.
+  const uint64_t view_dtype = region.view_dtype == region.dtype ? 0 : static_cast<uint64_t>(region.view_dtype) + 1;
+  out->number(static_cast<uint64_t>(region.dtype) | view_dtype << 8);
   out->signed_number(region.device.encode());
 }
 
@@ -43,7 +45,13 @@ Region read_region(ImageInput* in) {
   Region region;
   region.base = read_geometry(in);
   region.view = read_geometry(in);
-  region.dtype = static_cast<DType>(in->number(kNumDTypes - 1));
+  const uint64_t dtypes = in->number((uint64_t{kNumDTypes} << 8) | (kNumDTypes - 1));
+  require((dtypes & 0xff) < kNumDTypes, "a region's dtype");
+  region.dtype = static_cast<DType>(dtypes & 0xff);
+  region.view_dtype = dtypes >> 8 == 0 ? region.dtype : static_cast<DType>((dtypes >> 8) - 1);
+  const bool has_parts =
+      is_complex(region.dtype) != is_complex(region.view_dtype) && to_real(region.dtype) == to_real(region.view_dtype);
+  require(region.view_dtype == region.dtype || has_parts, "the dtype of a view");
   region.device = decode_device(in->signed_number());
   return region;
 }

@@ -43,7 +43,7 @@ Tensor as_strided_grad(const Tensor& g, const Tensor& input, SizesView size, Siz
   Geometry view{Sizes(size.begin(), size.end()), Sizes(stride.begin(), stride.end()), offset.value_or(input->offset),
                 true};
   Geometry base{input.sizes(), input.strides(), input->offset, true};
-  return Region{base, view, g.dtype(), g.device()}.scatter(g);
+  return Region{base, view, g.dtype(), g.dtype(), g.device()}.scatter(g);
 }
 
 Sizes inverse_permutation(SizesView dims) {

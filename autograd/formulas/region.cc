@@ -63,6 +63,21 @@ Tensor row_from(const Region& r, const Tensor& whole) {
   return elements;
 }
 
+Geometry parts_of(const Geometry& complex) {
+  Geometry parts = complex;
+  for (int64_t& stride : parts.strides) stride *= 2;
+  parts.sizes.push_back(2);
+  parts.strides.push_back(1);
+  parts.offset *= 2;
+  return parts;
+}
+
+// A tensor of a dtype as its parts, and the reverse, if the dtype is complex.
+Tensor to_parts(const Tensor& t) { return is_complex(t.dtype()) ? ops::view_as_real(t) : t; }
+Tensor from_parts(const Tensor& parts, DType dtype) {
+  return is_complex(dtype) ? ops::view_as_complex(ops::contiguous(parts)) : parts;
+}
+
 }  // namespace
 
 void write(const Tensor& target, const Tensor& source) {
@@ -70,11 +85,19 @@ void write(const Tensor& target, const Tensor& source) {
   ops::call(op_id::kAssign, args, absl::Span<const Tensor>(&target, 1));
 }
 
+Region Region::of_parts() const {
+  const DType part = to_real(dtype);
+  return {is_complex(dtype) ? parts_of(base) : base, is_complex(view_dtype) ? parts_of(view) : view, part, part,
+          device};
+}
+
 Tensor Region::gather(const Tensor& whole) const {
+  if (dtype != view_dtype) return from_parts(of_parts().gather(to_parts(whole)), view_dtype);
   return strided_view(row_from(*this, whole), row_of(*this).first, view);
 }
 
 Tensor Region::scatter(const Tensor& part) const {
+  if (dtype != view_dtype) return from_parts(of_parts().scatter(to_parts(part)), dtype);
   Row row = row_of(*this);
   Tensor elements = ops::zeros(Sizes{row.length}, dtype, device);
   if (overlaps_itself(view)) {
@@ -90,6 +113,7 @@ Tensor Region::scatter(const Tensor& part) const {
 }
 
 Tensor Region::zero_out(const Tensor& whole) const {
+  if (dtype != view_dtype) return from_parts(of_parts().zero_out(to_parts(whole)), dtype);
   Row row = row_of(*this);
   Tensor keeps = ops::ones(Sizes{row.length}, dtype, device);
   write(strided_view(keeps, row.first, view), ops::zeros(view.sizes, dtype, device));

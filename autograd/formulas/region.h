@@ -5,11 +5,13 @@
 
 namespace tt::autograd {
 
-// The layouts of a view and of its base in one storage. Strides and offsets are in elements.
+// The layouts of a view and of its base in one storage. Strides and offsets are in elements of the dtype of each: both
+// dtypes are equal, or one is complex and the other one that of its parts.
 struct Region {
   Geometry base;
   Geometry view;
   DType dtype;
+  DType view_dtype;
   Device device;
 
   // Returns the view's elements of a tensor shaped like the base.
@@ -19,6 +21,11 @@ struct Region {
   Tensor scatter(const Tensor& part) const;
   // Returns a copy of `whole` with zeros at the view's elements.
   Tensor zero_out(const Tensor& whole) const;
+
+ private:
+  // The region in elements of the real dtype, if the dtypes differ. The last dimension of a complex tensor is its
+  // parts.
+  Region of_parts() const;
 };
 
 // Copies `source` into `target` as a recorded operation.

@@ -11,15 +11,18 @@ namespace {
 Geometry geometry_of(const Tensor& t) { return {t.sizes(), t.strides(), t->offset, true}; }
 
 Region region_of(const Tensor& base, const Tensor& view) {
-  check(ErrorKind::kNotImplemented, base.dtype() == view.dtype(),
-        "in-place writes to a view of another dtype (view_as_real, real, imag, view_as_complex) are not "
-        "supported when its base requires grad");
-  return {geometry_of(base), geometry_of(view), base.dtype(), base.device()};
+  const bool has_parts =
+      is_complex(base.dtype()) != is_complex(view.dtype()) && to_real(base.dtype()) == to_real(view.dtype());
+  check(ErrorKind::kNotImplemented, base.dtype() == view.dtype() || has_parts,
+        "in-place writes to a view of another dtype are supported only if one is complex and the other one that of its "
+        "parts, when the base requires grad; got ",
+        name(base.dtype()), " and ", name(view.dtype()));
+  return {geometry_of(base), geometry_of(view), base.dtype(), view.dtype(), base.device()};
 }
 
 }  // namespace
 
-Tensor ViewNode::zeros(uint32_t) const { return ops::zeros(region_.view.sizes, region_.dtype, region_.device); }
+Tensor ViewNode::zeros(uint32_t) const { return ops::zeros(region_.view.sizes, region_.view_dtype, region_.device); }
 
 void WriteNode::run(Gradients& gradients, Gradients& results) {
   if (edges[0].node) results[0] = region_.zero_out(gradients[0]);

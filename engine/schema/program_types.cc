@@ -45,7 +45,7 @@ void infer_in_program(const Op& op, Args args, bool grad_enabled, Inference* inf
 
 ProgramTypes::ProgramTypes(const Program& program, absl::Span<const TensorMeta* const> inputs, bool grad_enabled,
                            InferCall infer_call)
-    : metas_(count_names(program, inputs.size())), known_(metas_.size()) {
+    : metas_(count_names(program, inputs.size())), known_(metas_.size()), bases_(metas_.size()) {
   for (size_t i = 0; i < inputs.size(); ++i) set(i + 1, *inputs[i]);
   for (const Instruction& instruction : program.instructions()) add(instruction, grad_enabled, infer_call);
 }
@@ -60,9 +60,21 @@ void ProgramTypes::set(Slot slot, TensorMeta meta) {
           " names, got the name ", slot);
     metas_.resize(slot + 1);
     known_.resize(slot + 1);
+    bases_.resize(slot + 1);
   }
   metas_[slot] = std::move(meta);
   known_[slot] = true;
+  bases_[slot] = 0;
+}
+
+// A write that is recorded changes the history of the whole tensor.
+void ProgramTypes::require_grad(Slot slot) {
+  if (metas_[slot].requires_grad) return;
+  const Slot base = bases_[slot] == 0 ? slot : bases_[slot];
+  for (Slot other = 0; other < metas_.size(); ++other) {
+    if (known_[other] && (other == base || bases_[other] == base) && has_gradients(metas_[other].dtype))
+      metas_[other].requires_grad = true;
+  }
 }
 
 const TensorMeta* ProgramTypes::find(Slot slot) const {
@@ -99,10 +111,13 @@ void ProgramTypes::add(const Instruction& instruction, bool grad_enabled, InferC
     const Slot slot = instruction.results[i];
     if ((instruction.flags & Instruction::kInto) == 0) {
       set(slot, std::move(inferred.outputs[i]));
+      const Arg* const of = op.is_view && !instruction.args.empty() ? &instruction.args[0] : nullptr;
+      if (of != nullptr && of->kind == Arg::Kind::kSlot)
+        bases_[slot] = bases_[of->slot] == 0 ? of->slot : bases_[of->slot];
       continue;
     }
     check_out_variant(op, inferred.outputs[i], *find(slot), /*target_is_leaf=*/false, grad);
-    metas_[slot].requires_grad |= inferred.outputs[i].requires_grad;
+    if (inferred.outputs[i].requires_grad) require_grad(slot);
   }
 }
 

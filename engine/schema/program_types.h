@@ -44,9 +44,11 @@ class ProgramTypes {
 
  private:
   const TensorMeta* find(Slot slot) const;
+  void require_grad(Slot slot);
 
   std::vector<TensorMeta> metas_;  // by name
   std::vector<bool> known_;
+  std::vector<Slot> bases_;  // of views: the value that is none; 0: no view
 };
 
 }  // namespace tt

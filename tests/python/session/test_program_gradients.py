@@ -538,6 +538,7 @@ def test_inputs_without_a_gradient_get_none(function):
     lambda x, y: torch.zeros(3, 4).copy_(x) * y, lambda x, y: torch.zeros(12).view(3, 4).add_(x) * y,
     lambda x, y: (base := torch.zeros(3, 4), base[0].add_(x[0]), base)[2] * y,
     lambda x, y: (base := y * 1, base.t().mul_(x.t()), base.view(12))[2],
+    lambda x, y: (base := torch.zeros(3, 4), base[0].copy_(x[0] + y[0]), base)[2],
 ])  # fmt: skip
 def test_gradients_through_writes_to_views(function):
     x, y = torch.rand(3, 4, requires_grad=True), torch.rand(3, 4, requires_grad=True)
