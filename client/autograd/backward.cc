@@ -98,6 +98,7 @@ int64_t custom_function(absl::Span<const Tensor> inputs, absl::Span<const Tensor
 }
 
 int64_t add_hook(const Tensor& tensor, BackwardFunction hook, uint32_t site) {
+  tensor->follow_base();
   check(tensor->requires_grad, "cannot register a hook on a tensor that doesn't require gradient");
   GraphEdge edge = edge_of(tensor);
   int64_t stop = next_stop(1);

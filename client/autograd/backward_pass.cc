@@ -49,6 +49,7 @@ BackwardPass::BackwardPass(absl::Span<const Tensor> roots, absl::Span<const Tens
   gradients_.resize(roots_.size());
   session_ = roots_[0]->session;
   for (size_t i = 0; i < roots_.size(); ++i) {
+    roots_[i]->follow_base();
     check(roots_[i]->requires_grad, "element ", i, " of tensors does not require grad and does not have a grad_fn");
     const Tensor& gradient = gradients_[i];
     check(gradient || roots_[i]->numel() == 1, "grad can be implicitly created only for scalar outputs");

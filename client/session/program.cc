@@ -154,7 +154,10 @@ std::vector<Tensor> Program::in_order(absl::Span<const Tensor> inputs) const {
   }
   std::vector<Tensor> ordered;
   ordered.reserve(order_.size());
-  for (size_t index : order_) ordered.push_back(index < inputs_ ? inputs[index] : captured_[index - inputs_]);
+  for (size_t index : order_) {
+    ordered.push_back(index < inputs_ ? inputs[index] : captured_[index - inputs_]);
+    ordered.back()->follow_base();
+  }
   return ordered;
 }
 

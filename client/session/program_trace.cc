@@ -299,7 +299,7 @@ Tensors ProgramTrace::results_of(const Op& op, Args args, Inference& inference) 
     if (!viewed) continue;
     Handle& view = *results.back();
     if (op.differentiable) {
-      view.base = viewed->base ? viewed->base : Tensor(const_cast<Handle*>(viewed));
+      view.set_base(viewed->base ? viewed->base : Tensor(const_cast<Handle*>(viewed)));
     } else {
       view.is_data = true;
     }

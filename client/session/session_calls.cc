@@ -143,6 +143,14 @@ static Tensors check_into(const Op& op, const Inference& inference, bool grad, a
   return Tensors(into.begin(), into.end());
 }
 
+// Writes that were recorded since may have changed which views require grad.
+static void follow_bases(Args args, absl::Span<const Tensor> into) {
+  for (const Arg& arg : args) {
+    for_each_tensor(arg, [](const Handle* tensor) { const_cast<Handle*>(tensor)->follow_base(); });
+  }
+  for (const Tensor& tensor : into) tensor->follow_base();
+}
+
 // Which of the tensors that a call writes to require grad afterwards because of it.
 using Tracked = absl::InlinedVector<bool, 4>;
 
@@ -229,6 +237,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   if (impl_->calls.active()) [[unlikely]]
     impl_->calls.begin();
   const bool grad = options.grad && !options.inference;
+  if (grad) follow_bases(args, options.into);
   std::optional<DefaultFloat> default_float;
   if (options.default_float != kDefaultFloat) [[unlikely]]
     default_float.emplace(options.default_float);
@@ -254,7 +263,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
     if (inference.alias) {
       Tensor viewed = first_tensor(args);
       for (Tensor& view : results) {
-        if (op.differentiable) view->base = root_of(viewed);
+        if (op.differentiable) view->set_base(root_of(viewed));
         if (!op.differentiable) {
           view->is_data = is_data(*viewed);
           view->share_version(*viewed);

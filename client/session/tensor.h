@@ -31,6 +31,9 @@ struct Handle final : public RefCounted, public TensorMeta {
   uint32_t output = 0;                // index of this tensor among the results of `node`
   uint64_t base_sequence = 0;         // for a view: sequence of the base's node when `node` was created; 0 for a leaf
   Ref<Handle> base;                   // for a differentiable view: the base tensor, never itself a view; else null
+  // For such a view: whether the base did not require grad when it was made. The view requires grad when a recorded
+  // write, of the base or another view, has changed that.
+  bool follows_base = false;
   uint64_t viewed_storage = 0;        // for a view: number of the shared storage; 0 if the tensor owns its storage
   uint64_t viewed_storage_bytes = 0;  // for a view: size of the shared storage in bytes
   Ref<Handle> grad;                   // gradient that backward has stored; null: none
@@ -46,6 +49,15 @@ struct Handle final : public RefCounted, public TensorMeta {
   // The user's object that had this handle has another one now. Set by a user of the client.
   bool is_replaced = false;
 
+  void set_base(Ref<Handle> viewed) {
+    follows_base = !viewed->requires_grad;
+    base = std::move(viewed);
+  }
+  void follow_base() {
+    if (!follows_base || requires_grad || !base->requires_grad || base->is_leaf()) [[likely]]
+      return;
+    requires_grad = has_gradients(dtype);
+  }
   // A view of a tensor that requires grad has a history, even if its node has not been created yet.
   bool is_leaf() const { return !node && !(base && requires_grad && base->requires_grad); }
   // Identifies the storage: equal for a tensor and its views, unique within the session.

@@ -225,6 +225,20 @@ void Dispatcher::adopt_kernels(Key to, Key from) {
 
 void Dispatcher::set_fallback(Key key, Kernel kernel) { fallbacks_[static_cast<size_t>(key)] = kernel; }
 
+// Writes that were recorded since may have changed which views require grad.
+static void follow_bases(const Call& call) {
+  const auto follow = [](const TensorMeta* t) {
+    // Without a reference, which would cost more than the check.
+    if (t != nullptr && !t->is_number) const_cast<TensorImpl*>(static_cast<const TensorImpl*>(t))->follow_base();
+  };
+  for (const Arg& arg : call.args) {
+    if (arg.kind == Arg::Kind::kTensor) follow(arg.tensor);
+    if (arg.kind != Arg::Kind::kTensors) continue;
+    for (const TensorMeta* t : arg.list()) follow(t);
+  }
+  for (const Tensor& target : call.outputs) target->follow_base();
+}
+
 void Dispatcher::set_composite(uint16_t op, Kernel kernel) { row(op).composite = kernel; }
 
 Dispatcher::Row& Dispatcher::row(uint16_t id) {
@@ -237,6 +251,7 @@ Dispatcher::Row& Dispatcher::row(uint16_t id) {
 
 void Dispatcher::dispatch(Call& call) const {
   CallScope& scope = CallScope::current();
+  if (scope.grad_enabled) follow_bases(call);
   if (std::exchange(scope.autocasts, false) && !call.into && has_autocast_policy(*call.op)) [[unlikely]] {
     return run(call, Key::kAutocast);  // infers the results after the casts
   }

@@ -10,7 +10,7 @@ Tensors alias_all(const Call& call, const Tensor& base) {
   Tensors views;
   for (const TensorMeta& meta : call.inferred.outputs) {
     views.push_back(alias(base, meta));
-    if (call.op->differentiable) views.back()->base = base->base ? base->base : Ref<TensorImpl>(base.get());
+    if (call.op->differentiable) views.back()->set_base(base->base ? base->base : Ref<TensorImpl>(base.get()));
   }
   return views;
 }

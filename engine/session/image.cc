@@ -294,7 +294,7 @@ ImageObjects::ImageObjects(ImageInput* in, ImageBlocks* blocks, uint64_t max_byt
     TensorImpl* const base = tensors_[bases[i] - 1].get();
     // A view's base is no view itself, so bases form no cycles.
     require(bases[bases[i] - 1] == 0 && base->storage == tensors_[i]->storage, "a base that is not a view");
-    tensors_[i]->base = Ref<TensorImpl>(base);
+    tensors_[i]->set_base(Ref<TensorImpl>(base));
   }
   const size_t poisons = in->count();
   for (size_t i = 0; i < poisons; ++i) {

@@ -34,6 +34,18 @@ class TensorImpl final : public RefCounted, public ThreadCached<TensorImpl>, pub
   // The viewed tensor, which is not itself a view, if a differentiable operator created this view; else null. Autograd
   // treats a write to the view as a write to the base.
   Ref<TensorImpl> base;
+  // Whether `base` did not require grad when the view was made. The view requires grad when a recorded write, of the
+  // base or another view, has changed that.
+  bool follows_base = false;
+  void set_base(Ref<TensorImpl> viewed) {
+    follows_base = !viewed->requires_grad;
+    base = std::move(viewed);
+  }
+  void follow_base() {
+    if (!follows_base || requires_grad || !base->requires_grad || base->is_leaf()) [[likely]]
+      return;
+    requires_grad = has_gradients(dtype);
+  }
   std::unique_ptr<AutogradMeta> autograd;
 };
 

@@ -83,9 +83,15 @@ PyObject* get_shape(PyObject* o, void*) { return shape_of(o); }
 PyObject* get_dtype(PyObject* o, void*) { return Py_NewRef(dtype_object(handle_of(o)->dtype)); }
 PyObject* get_device(PyObject* o, void*) { return device_object(handle_of(o)->device); }
 PyObject* get_ndim(PyObject* o, void*) { return PyLong_FromLongLong(handle_of(o)->dim()); }
-PyObject* get_requires_grad(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->requires_grad); }
+PyObject* get_requires_grad(PyObject* o, void*) {
+  handle_of(o)->follow_base();
+  return PyBool_FromLong(handle_of(o)->requires_grad);
+}
 PyObject* get_is_inference(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_inference); }
-PyObject* get_is_leaf(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->is_leaf()); }
+PyObject* get_is_leaf(PyObject* o, void*) {
+  handle_of(o)->follow_base();
+  return PyBool_FromLong(handle_of(o)->is_leaf());
+}
 PyObject* get_version(PyObject* o, void*) { return PyLong_FromUnsignedLong(handle_of(o)->version()); }
 PyObject* get_handle(PyObject* o, void*) { return PyLong_FromUnsignedLongLong(handle_of(o)->id); }
 // Returns the (number, bytes) of the tensor's storage, which its views share.

@@ -276,3 +276,34 @@ def test_second_derivative_of_group_norm_of_an_empty_batch(torch):
     (grad,) = torch.autograd.grad(torch.nn.functional.group_norm(x, 2, weight).sum(), weight, create_graph=True)
     (grad**2).sum().backward()
     assert grad.tolist() == [0] * 4 and list(x.grad.shape) == [0, 4, 5]
+
+
+@pytest.mark.parametrize("write", [
+    lambda base, x: base.copy_(x), lambda base, x: base[0].add_(x[0]), lambda base, x: base.view(12)[:4].mul_(x[0]).add_(x[0]),
+    lambda base, x: base.t()[:, 0].copy_(x[0]),
+])  # fmt: skip
+@pytest.mark.parametrize("use", [lambda v: (v * 2).sum(), lambda v: v.sum(), lambda v: v.exp().sum(), lambda v: v[0].sum()])
+def test_views_made_before_their_base_requires_grad(torch, write, use):
+    x = torch.rand(3, 4, requires_grad=True)
+    base = torch.zeros(3, 4)
+    rows, flat, row = base[:2], base.view(12), base[0]
+    assert not rows.requires_grad
+    write(base, x)
+    assert rows.requires_grad and flat.requires_grad and not rows.is_leaf
+    for view, same in ((rows, base[:2]), (flat, base.reshape(12)), (row, base[0])):
+        want = torch.autograd.grad(use(same), x, retain_graph=True)[0]
+        assert torch.equal(torch.autograd.grad(use(view), x, retain_graph=True)[0], want)
+    before = torch.autograd.grad(flat[:8].sum(), x, retain_graph=True)[0]
+    rows.mul_(2)
+    assert torch.equal(torch.autograd.grad(flat[:8].sum(), x)[0], 2 * before)
+
+
+def test_views_made_without_gradients_stay_constants(torch):
+    p = torch.ones(3, requires_grad=True)
+    with torch.no_grad():
+        view = p[:2]
+    assert not view.requires_grad and not (view * 1).requires_grad
+    base = torch.zeros(3)
+    view = base[:2]
+    base.requires_grad_()
+    assert not view.requires_grad and not (view * 1).requires_grad
