@@ -1,5 +1,5 @@
-"""``import teletensor.as_torch``: afterwards ``import torch`` returns teletensor in this process, and ``import torchao``
-teletensor.torchao.
+"""``import teletensor.as_torch``: afterwards ``import torch`` returns teletensor in this process, ``import torchao``
+teletensor.torchao, and ``import functorch`` teletensor.functorch.
 
 For libraries that import PyTorch by name (einops, transformers, timm): they treat teletensor's tensors as PyTorch's.
 PyTorch itself can then not be imported; if it has already been imported, this module raises ImportError. ``python -m
@@ -47,7 +47,7 @@ def _torch_module() -> ModuleType:
 def _own_name(torch_name: str) -> str:
     """Returns the name of teletensor's module for a submodule of torch."""
     top, _, rest = torch_name.partition(".")
-    if top == "torchao":
+    if top in ("torchao", "functorch"):
         return f"teletensor.{torch_name}"
     return f"teletensor._torch_c_compat.{rest.removeprefix(_PRIVATE)}" if rest.startswith(_PRIVATE) else f"teletensor.{rest}"
 
@@ -60,14 +60,14 @@ def _exists(module: str) -> bool:
 
 
 class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
-    """Finds module torch.x if teletensor.x exists, and torchao.x if teletensor.torchao.x exists."""
+    """Finds module torch.x if teletensor.x exists, torchao.x if teletensor.torchao.x does, and functorch likewise."""
 
     def __init__(self) -> None:
         self._specs: dict[str, Any] = {}  # original specs by torch name; exec_module restores them
 
     def find_spec(self, name: str, path: Any = None, target: Any = None) -> importlib.machinery.ModuleSpec | None:
         top, _, rest = name.partition(".")
-        if top not in ("torch", "torchao") or (name != "torch" and not _exists(_own_name(name))):
+        if top not in ("torch", "torchao", "functorch") or (name != "torch" and not _exists(_own_name(name))):
             return None
         own = importlib.util.find_spec(_own_name(name)) if name != "torch" else None
         package = own is None or own.submodule_search_locations is not None or name == "torch._C"

@@ -35,6 +35,8 @@ PACKAGE = """
 import torch.nn as nn, torch
 import teletensor
 assert nn is teletensor.nn and torch.ones is teletensor.ones and torch.__version__ == "2.15.0"
+import functorch
+assert functorch is teletensor.functorch and functorch.vmap is not torch.vmap
 print("right")
 """
 
