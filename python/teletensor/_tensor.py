@@ -248,6 +248,8 @@ def _type(self: Tensor, dtype=None, non_blocking: bool = False):
         return self.to(dtype=dtype, non_blocking=non_blocking)
     if not isinstance(dtype, (str, type)):
         raise TypeError("dtype must be a type, str, or dtype object")
+    if dtype is Tensor:  # torch.Tensor stands for the tensor type of the default dtype
+        return self.to(dtype=_C.default_dtype(), device="cpu")
     if not isinstance(dtype, str) and not hasattr(dtype, "kind"):
         raise ValueError(f"invalid type: {dtype.__name__!r}")
     dtype, kind = dtype_and_kind(dtype) if isinstance(dtype, str) else (dtype.dtype, dtype.kind)

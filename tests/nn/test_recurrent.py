@@ -157,3 +157,19 @@ def test_an_lstm_keeps_its_formula_at_any_size(torch, hidden, batch):
             output = layer(x)[0]
         assert output[2:, 0].isnan().all().item() and not output[:2].isnan().any().item()
         assert not output[:, 1:].isnan().any().item()
+
+
+@pytest.mark.parametrize("kind", ["LSTM", "GRU", "RNN"])
+def test_assigned_weights(torch, kind):
+    """A program may put other tensors in the places of the weights (drop of weights, differentiable updates)."""
+    layer, x = getattr(torch.nn, kind)(2, 3), torch.ones(1, 1, 2)
+    before = layer(x)[0]
+    layer._flat_weights = [w * 2 for w in layer._flat_weights]
+    changed = layer(x)[0]
+    assert not torch.equal(changed, before) and [n for n, _ in layer.named_parameters()] == layer._flat_weights_names
+    changed.sum().backward()
+    assert layer.weight_ih_l0.grad is not None
+    layer.weight_ih_l0 = torch.nn.Parameter(torch.zeros_like(layer.weight_ih_l0))
+    assert layer._flat_weights[0] is layer.weight_ih_l0 and layer._flat_weights[1] is not layer.weight_hh_l0
+    layer._flat_weights = [getattr(layer, name) for name in layer._flat_weights_names]
+    assert all(a is b for a, b in zip(layer._flat_weights, layer.parameters()))

@@ -268,3 +268,8 @@ def test_training_in_double_precision(torch, operands):
             weights[k] -= 0.1 * (m / (1 - 0.9**step)) / (np.sqrt(v / (1 - 0.999**step)) + 1e-8)
     state = optimizer.state_dict()["state"][0]
     assert state["step"].dtype is torch.float64 and state["exp_avg"].dtype is torch.float64
+
+
+def test_the_class_of_tensors_stands_for_the_default_dtype(torch):
+    x = torch.arange(3) > 1
+    assert x.type(torch.Tensor).dtype is torch.get_default_dtype()

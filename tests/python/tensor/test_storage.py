@@ -256,3 +256,20 @@ print(torch.zeros(2).tolist())
     daemon = own_daemon(TELETENSOR_CUDA_PLUGIN="/nowhere")
     run = run_script(script, daemon)
     assert run.stdout.strip() == "[0.0, 0.0]", run.stderr
+
+
+def test_functions_that_pickles_of_pytorch_name(torch):
+    """pickle.load() of what PyTorch has written with pickle.dump(): storages are files of torch.save()."""
+    import io
+
+    from teletensor import _utils
+    from teletensor.storage import _load_from_bytes
+
+    file = io.BytesIO()
+    torch.save(torch.arange(6.0).storage(), file)
+    storage = _load_from_bytes(file.getvalue())
+    tensor = _utils._rebuild_tensor_v2(storage, 0, (2, 3), (3, 1), False, {})
+    assert tensor.tolist() == [[0, 1, 2], [3, 4, 5]]
+    assert isinstance(_utils._rebuild_parameter(tensor, True, {}), torch.nn.Parameter)
+    with pytest.raises(AttributeError, match="_rebuild_nothing"):
+        _utils._rebuild_nothing  # noqa: B018

@@ -236,3 +236,17 @@ def test_adam_with_decoupled_decay_is_adamw(torch):
 
     adam = torch.optim.Adam
     assert one(adam, decoupled_weight_decay=True) == one(torch.optim.AdamW) != one(adam)
+
+
+def test_subclasses_of_plateau_schedules_receive_the_epoch(torch):
+    class Noted(torch.optim.lr_scheduler.ReduceLROnPlateau):
+        def _reduce_lr(self, epoch):
+            epochs.append(epoch)
+            super()._reduce_lr(epoch)
+
+    epochs = []
+    optimizer = torch.optim.SGD([torch.nn.Parameter(torch.ones(1))], lr=1.0)
+    schedule = Noted(optimizer, patience=0)
+    for _ in range(3):
+        schedule.step(1.0)
+    assert epochs == [2, 3] and abs(optimizer.param_groups[0]["lr"] - 0.01) < 1e-9

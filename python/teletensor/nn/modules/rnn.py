@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import math
 import warnings
+from collections.abc import Sequence
+from typing import Any
 
 from ... import _C
+from ..._C import Tensor
 from .. import init
 from ..parameter import Parameter
 from ..utils.rnn import PackedSequence
@@ -94,8 +97,20 @@ class RNNBase(Module):
         return [weights[i : i + each] for i in range(0, len(weights), each)]
 
     @property
-    def _flat_weights(self) -> list[Parameter]:
-        return [getattr(self, name) for name in self._flat_weights_names]
+    def _flat_weights(self) -> list[Tensor]:
+        """The weights that forward() uses: the parameters, or tensors in their places that a program has assigned."""
+        assigned = self.__dict__.get("_assigned_weights", {})
+        return [assigned[name] if name in assigned else getattr(self, name) for name in self._flat_weights_names]
+
+    @_flat_weights.setter
+    def _flat_weights(self, weights: Sequence[Tensor]) -> None:
+        self.__dict__["_assigned_weights"] = {
+            name: weight for name, weight in zip(self._flat_weights_names, weights, strict=True) if weight is not getattr(self, name)
+        }
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        self.__dict__.get("_assigned_weights", {}).pop(name, None)
+        super().__setattr__(name, value)
 
     def _states(self, batch: int, like) -> list:
         return [_C.torch.zeros(*sizes, dtype=like.dtype, device=like.device) for sizes in self._expected_sizes(batch)]
