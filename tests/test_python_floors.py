@@ -61,11 +61,12 @@ LAYERS = {
     # Compilation and conversion.
     "compiler": """
         _dynamo _functorch _jit_internal compiler export jit onnx ao quantization package nn/quantized nn/qat nn/intrinsic
-        nn/quantizable serving torchao
+        nn/quantizable serving torchao functorch
     """,
     # Programs, and `torch` under its own name.
     "tools": """
-        _models_command _operators_command _principals _top _torch_path/torch _torch_path/torchao as_torch cli
+        _models_command _operators_command _principals _top _torch_path/functorch _torch_path/torch _torch_path/torchao
+        _torch_pickles as_torch cli
         convert distributed/elastic/agent
         distributed/launch distributed/launcher distributed/run launch ray utils/collect_env
     """,
@@ -77,7 +78,7 @@ DYNAMIC = {
     "distributed/__init__",
     "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",
     "package/__init__", "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",
-    "_torch_path/torchao/__init__",
+    "_torch_path/torchao/__init__", "_torch_path/functorch/__init__",
 }  # fmt: skip
 
 

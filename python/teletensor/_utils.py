@@ -8,22 +8,6 @@ import traceback
 from . import _C
 from ._C import Tensor
 
-# Functions that pickles of PyTorch's tensors name, by the name in serialization/_rebuild.py.
-_REBUILD = {
-    "_rebuild_tensor": "rebuild_tensor", "_rebuild_tensor_v2": "rebuild_tensor", "_rebuild_tensor_v3": "rebuild_tensor_v3",
-    "_rebuild_parameter": "rebuild_parameter", "_rebuild_parameter_with_state": "rebuild_parameter_with_state",
-    "_rebuild_sparse_tensor": "rebuild_sparse_tensor", "_rebuild_qtensor": "rebuild_qtensor",
-    "_rebuild_meta_tensor_no_storage": "rebuild_meta_tensor", "_rebuild_device_tensor_from_cpu_tensor": "rebuild_device_tensor",
-}  # fmt: skip
-
-
-def __getattr__(name: str):
-    if name not in _REBUILD:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    from .serialization import _rebuild
-
-    return getattr(_rebuild, _REBUILD[name])
-
 
 def _flatten_dense_tensors(tensors) -> Tensor:
     """Concatenates all elements of the tensors."""

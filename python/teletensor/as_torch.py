@@ -19,6 +19,8 @@ from typing import Any
 
 import teletensor
 
+from . import _torch_pickles
+
 _TORCH_VERSION = "2.15.0"  # the PyTorch release whose names and semantics teletensor follows
 _PRIVATE = "_C."  # torch._C's submodules are those of teletensor._torch_c_compat; teletensor._C is an extension module
 
@@ -95,6 +97,7 @@ if "torch" in sys.modules and not hasattr(sys.modules["torch"], "_is_teletensor"
 if "torch" not in sys.modules:
     sys.meta_path.insert(0, _Finder())
     teletensor._C.__path__ = []  # so that submodules of torch._C are looked for
+    _torch_pickles.provide()
     teletensor.Tensor.__module__ = "torch"  # opt_einsum selects its backend by this name
 
 if __name__ == "__main__":

@@ -29,15 +29,6 @@ _CASTS = {
 }  # fmt: skip
 
 
-def _load_from_bytes(data: bytes) -> TypedStorage:
-    """The storage in a pickle that PyTorch wrote with pickle.dump(), which contains files of torch.save()."""
-    import io
-
-    from .serialization import load
-
-    return load(io.BytesIO(data), weights_only=False)
-
-
 class TypedStorage:
     """The elements of a storage in one dimension: ``tensor.storage()``, ``TypedStorage(size, dtype=...)``,
     ``TypedStorage(values, dtype=...)`` or ``TypedStorage(wrap_storage=untyped_storage, dtype=...)``.

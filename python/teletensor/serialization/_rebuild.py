@@ -234,6 +234,7 @@ def rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_gr
 
 def rebuild_sparse_tensor(layout, data) -> Tensor:
     """``_rebuild_sparse_tensor``: indices and values, of which the indices are checked. Waits for the engine."""
+    from .._sparse import functions  # noqa: F401 - registers the operators and the text of sparse tensors
     from .._sparse.create import sparse_compressed_tensor, sparse_coo_tensor
 
     require(type(data) is tuple and 3 <= len(data) <= 4, "the components of a sparse tensor", data)

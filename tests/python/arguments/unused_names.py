@@ -27,6 +27,7 @@ _FILES = {
     # parameters of the methods that compute one step of an optimizer, by its kind
     **dict.fromkeys(("optim/adadelta.py", "optim/rmsprop.py"), "state"),
     "optim/rprop.py": "group state",
+    "optim/lr_scheduler.py": "epoch",  # of a method that subclasses replace
     **dict.fromkeys(("optim/adagrad.py", "optim/adamax.py", "optim/asgd.py", "optim/nadam.py", "optim/radam.py"), "group"),
     "package/__init__.py": "obj",  # no object is from a package
     "profiler/_execution_trace.py": "types",

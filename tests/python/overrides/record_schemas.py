@@ -15,6 +15,8 @@ from teletensor._library import aten
 # Types of arguments that no operator here has: names of dimensions, streams, sparse and quantized layouts.
 REFUSED = ("Dimname", "Stream", "Storage", "__torch__", "Layout layout)", "QScheme", "Dict(")
 
+# Operators of which an overload is no operator of the dispatcher.
+UNREGISTERED = ("sym_is_contiguous", "sym_size", "sym_stride")
 
 # A default of a dtype is a number in the text of a schema.
 DTYPE = re.compile(r"(?P<type>ScalarType\?? \w+)=(?P<number>\d+)")
@@ -33,11 +35,14 @@ def declarations() -> list[str]:
     for schema in torch._C._jit_get_all_schemas():
         name = f"{schema.name}.{schema.overload_name}" if schema.overload_name else schema.name
         base = schema.name.removeprefix("aten::")
-        if not schema.name.startswith("aten::") or name not in registered or schema.overload_name.endswith("dimname"):
+        is_registered = name in registered or base in UNREGISTERED
+        if not schema.name.startswith("aten::") or not is_registered or schema.overload_name.endswith("dimname"):
             continue
         if any(a.type.__str__() in ("str", "Stream") and a.name in ("dim", "names") for a in schema.arguments):
             continue
         text = str(schema).removeprefix("aten::")
+        if base in UNREGISTERED:
+            text = text.replace("memory_format=0", "memory_format=contiguous_format")
         if not any(refused in text for refused in REFUSED) and aten.implementation(base) is not None:
             found.setdefault(base, []).append(DTYPE.sub(dtype_name, text))
     return [text for base in sorted(found) for text in found[base]]

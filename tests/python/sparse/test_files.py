@@ -5,10 +5,13 @@ from __future__ import annotations
 import copy
 import io
 import pickle
+import subprocess
+import sys
 
 import pytest
 
 import teletensor as torch
+from tests.conftest import client_environment
 
 from .cases import operands
 
@@ -48,3 +51,10 @@ def test_damaged_files_are_refused() -> None:
     ):  # fmt: skip
         with pytest.raises(LoadError):
             _rebuild.rebuild_sparse_tensor(layout, data)
+
+
+def test_a_loaded_tensor_in_a_process_that_has_made_none(tmp_path):
+    torch.save(torch.eye(2).to_sparse(), tmp_path / "sparse.pt")
+    script = f"import teletensor as torch; x = torch.load({str(tmp_path / 'sparse.pt')!r}); print(x, (x @ torch.ones(2)).tolist())"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, env=client_environment())
+    assert "layout=torch.sparse_coo) [1.0, 1.0]" in done.stdout, done.stderr

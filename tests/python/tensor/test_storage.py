@@ -262,13 +262,13 @@ def test_functions_that_pickles_of_pytorch_name(torch):
     """pickle.load() of what PyTorch has written with pickle.dump(): storages are files of torch.save()."""
     import io
 
-    from teletensor import _utils
-    from teletensor.storage import _load_from_bytes
+    from teletensor import _torch_pickles, _utils, storage
 
+    _torch_pickles.provide()
     file = io.BytesIO()
     torch.save(torch.arange(6.0).storage(), file)
-    storage = _load_from_bytes(file.getvalue())
-    tensor = _utils._rebuild_tensor_v2(storage, 0, (2, 3), (3, 1), False, {})
+    elements = storage._load_from_bytes(file.getvalue())
+    tensor = _utils._rebuild_tensor_v2(elements, 0, (2, 3), (3, 1), False, {})
     assert tensor.tolist() == [[0, 1, 2], [3, 4, 5]]
     assert isinstance(_utils._rebuild_parameter(tensor, True, {}), torch.nn.Parameter)
     with pytest.raises(AttributeError, match="_rebuild_nothing"):
