@@ -70,11 +70,15 @@ void ProgramTypes::set(Slot slot, TensorMeta meta) {
 // A write that is recorded changes the history of the whole tensor.
 void ProgramTypes::require_grad(Slot slot) {
   if (metas_[slot].requires_grad) return;
+  const auto require = [&](Slot name) { metas_[name].requires_grad = has_gradients(metas_[name].dtype); };
   const Slot base = bases_[slot] == 0 ? slot : bases_[slot];
-  for (Slot other = 0; other < metas_.size(); ++other) {
-    if (known_[other] && (other == base || bases_[other] == base) && has_gradients(metas_[other].dtype))
-      metas_[other].requires_grad = true;
+  require(base);
+  const auto views = constant_views_.find(base);
+  if (views == constant_views_.end()) return;
+  for (Slot view : views->second) {
+    if (bases_[view] == base) require(view);
   }
+  constant_views_.erase(views);
 }
 
 const TensorMeta* ProgramTypes::find(Slot slot) const {
@@ -111,9 +115,12 @@ void ProgramTypes::add(const Instruction& instruction, bool grad_enabled, InferC
     const Slot slot = instruction.results[i];
     if ((instruction.flags & Instruction::kInto) == 0) {
       set(slot, std::move(inferred.outputs[i]));
-      const Arg* const of = op.is_view && !instruction.args.empty() ? &instruction.args[0] : nullptr;
-      if (of != nullptr && of->kind == Arg::Kind::kSlot)
+      const Arg* const of =
+          inferred.alias && op.differentiable && !instruction.args.empty() ? &instruction.args[0] : nullptr;
+      if (of != nullptr && of->kind == Arg::Kind::kSlot) {
         bases_[slot] = bases_[of->slot] == 0 ? of->slot : bases_[of->slot];
+        if (!metas_[slot].requires_grad) constant_views_[bases_[slot]].push_back(slot);
+      }
       continue;
     }
     check_out_variant(op, inferred.outputs[i], *find(slot), /*target_is_leaf=*/false, grad);

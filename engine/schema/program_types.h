@@ -6,6 +6,7 @@
 
 #include <vector>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/functional/function_ref.h"
 #include "absl/types/span.h"
 #include "engine/schema/meta.h"
@@ -49,6 +50,8 @@ class ProgramTypes {
   std::vector<TensorMeta> metas_;  // by name
   std::vector<bool> known_;
   std::vector<Slot> bases_;  // of views: the value that is none; 0: no view
+  // By such a value, its views that do not require grad. Each leaves the list once.
+  absl::flat_hash_map<Slot, std::vector<Slot>> constant_views_;
 };
 
 }  // namespace tt

@@ -545,3 +545,17 @@ def test_gradients_through_writes_to_views(function):
     want = torch.autograd.grad(function(x, y).sum(), (x, y))
     got = torch.autograd.grad(trace(function, x, y)(x, y).sum(), (x, y))
     assert all(torch.equal(a, b) for a, b in zip(got, want))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: (base := torch.zeros(3, 4), v := base.detach(), base.copy_(x), v * 2)[3],
+    lambda x: (base := torch.zeros(3, 4), v := base.t().reshape(12), base.copy_(x), v * 2)[3],
+    lambda x: (base := torch.zeros(3, 4), v := base.view(12), base.copy_(x), v * 2)[3],
+    lambda x: (base := torch.zeros(3, 4), v := base[1:], u := v[0], base.view(12).mul_(x.view(12)), u * 2)[4],
+])  # fmt: skip
+def test_views_made_before_a_write(function):
+    x = torch.rand(3, 4, requires_grad=True)
+    want, got = function(x), trace(function, x)(x)
+    assert got.requires_grad == want.requires_grad and torch.equal(got, want)
+    if want.requires_grad:
+        assert torch.equal(torch.autograd.grad(got.sum(), x)[0], torch.autograd.grad(want.sum(), x)[0])
