@@ -171,18 +171,23 @@ Tensor permuted_from(const Tensor& input, int64_t n, std::initializer_list<int64
 
 }  // namespace
 
+// A result of an operator that returns no view, although `input` may need no copy for it.
+static Tensor apart_from(const Tensor& input, const Tensor& result) {
+  return result->storage == input->storage ? ops::clone(result) : result;
+}
+
 Tensor shuffle_pixels(const Tensor& input, int64_t r) {
   const int64_t c = input.size(-3) / (r * r), h = input.size(-2), w = input.size(-1);
   const Tensor folded = ops::reshape(input, with_last(input.sizes(), {c, r, r, h, w}));
   const Tensor shuffled = permuted_from(folded, input.dim() - 3, {0, 3, 1, 4, 2});
-  return ops::reshape(shuffled, with_last(input.sizes(), {c, h * r, w * r}));
+  return apart_from(input, ops::reshape(shuffled, with_last(input.sizes(), {c, h * r, w * r})));
 }
 
 Tensor unshuffle_pixels(const Tensor& input, int64_t r) {
   const int64_t c = input.size(-3), h = input.size(-2) / r, w = input.size(-1) / r;
   const Tensor folded = ops::reshape(input, with_last(input.sizes(), {c, h, r, w, r}));
   const Tensor shuffled = permuted_from(folded, input.dim() - 3, {0, 2, 4, 1, 3});
-  return ops::reshape(shuffled, with_last(input.sizes(), {c * r * r, h, w}));
+  return apart_from(input, ops::reshape(shuffled, with_last(input.sizes(), {c * r * r, h, w})));
 }
 
 Tensor shuffle_channels(const Tensor& input, int64_t groups) {
@@ -190,7 +195,7 @@ Tensor shuffle_channels(const Tensor& input, int64_t groups) {
   int64_t rest = 1;
   for (size_t d = 2; d < sizes.size(); ++d) rest *= sizes[d];
   const Tensor grouped = ops::reshape(input, Sizes{sizes[0], groups, sizes[1] / groups, rest});
-  return ops::reshape(ops::transpose(grouped, 1, 2), sizes);
+  return apart_from(input, ops::reshape(ops::transpose(grouped, 1, 2), sizes));
 }
 
 Tensors at_least_1d(const Tensors& tensors) {

@@ -110,3 +110,11 @@ def test_arguments_without_a_defined_result(torch):
     assert functional.pad(x, (4, 4), "circular").shape == (1, 2, 12)
     with pytest.raises(RuntimeError, match="wrapping around more than once"):
         functional.pad(x, (5, 0), "circular")
+
+
+def test_distances_of_complex_vectors(torch):
+    a, b = torch.tensor([[1 + 2j, 3 - 1j]], requires_grad=True), torch.tensor([[0.5j, 1 + 1j]])
+    distance = torch.nn.functional.pairwise_distance(a, b, eps=0.0)
+    assert abs(distance.item() - 11.25**0.5) < 1e-6
+    distance.backward(torch.ones(1))
+    assert torch.allclose(a.grad, (a - b).detach() / 11.25**0.5)

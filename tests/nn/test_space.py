@@ -84,3 +84,13 @@ def test_adaptive_max_pooling_keeps_none_sizes(torch):
     values, places = torch.nn.functional.adaptive_max_pool2d(x, 1, return_indices=True)
     assert values.reshape(-1).tolist() == x.amax((2, 3)).reshape(-1).tolist()
     assert places.reshape(-1).tolist() == x.flatten(2).argmax(2).reshape(-1).tolist()
+
+
+@pytest.mark.parametrize("call, sizes", [
+    (lambda F, x: F.pixel_shuffle(x, 1), (1, 9, 2, 2)), (lambda F, x: F.pixel_shuffle(x, 2), (1, 4, 1, 1)),
+    (lambda F, x: F.pixel_unshuffle(x, 1), (1, 9, 2, 2)), (lambda F, x: F.channel_shuffle(x, 1), (1, 4, 2, 2)),
+])  # fmt: skip
+def test_results_share_no_memory_with_the_input(torch, call, sizes):
+    x = torch.ones(*sizes)
+    call(torch.nn.functional, x).zero_()
+    assert x.sum() == x.numel()
