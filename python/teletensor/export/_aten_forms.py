@@ -138,6 +138,10 @@ def _adaptive_max_pool_indices(_node: Node, a: dict[str, Any]) -> list[Call] | N
     return _call("adaptive_max_pool2d", a["input"], list(a["output_size"]))
 
 
+def _pad_edges(_node: Node, a: dict[str, Any]) -> list[Call] | None:
+    return _call("pad", a["input"], list(a["pad"]), a["mode"])
+
+
 def _unique(_node: Node, a: dict[str, Any]) -> list[Call] | None:
     return _call("_unique2", a["input"], True, True, True)
 
@@ -172,7 +176,7 @@ _FORMS: dict[str, Callable[[Node, dict[str, Any]], list[Call] | None]] = {
     "fft_c2r": _transform("_fft_c2r", lambda a: a["last_size"], False),
     "fft_r2c": _transform("_fft_r2c", lambda a: True, True),
     "grid_sample": _grid_sample, "im2col": _im2col, "interpolate": _interpolate, "kl_div": _kl_div, "norm_named": _norm,
-    "normalize": _normalize, "prod": _prod, "rnn": _rnn, "tensor_split": _tensor_split,
+    "normalize": _normalize, "pad_edges": _pad_edges, "prod": _prod, "rnn": _rnn, "tensor_split": _tensor_split,
     "unique_rows": _unique_rows, "unique_values": _unique,
 }  # fmt: skip
 

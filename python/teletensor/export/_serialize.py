@@ -135,7 +135,8 @@ class _GraphWriter:
                 outputs.append({"as_tensor": {"name": name}})
             self.nodes.append({
                 "target": f"torch.ops.{call.overload}", "inputs": inputs, "outputs": outputs, "metadata": _modules_of(node),
-                "is_hop_single_tensor_return": None, "name": refs.get(str(i), node.name),
+                # A call of several results has another name than the first of them.
+                "is_hop_single_tensor_return": None, "name": f"{node.name}_results" if call.unused else refs.get(str(i), node.name),
             })  # fmt: skip
 
     @staticmethod

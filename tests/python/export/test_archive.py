@@ -169,3 +169,21 @@ def test_what_is_refused(torch, tmp_path):
         torch.export.load(io.BytesIO(b"nothing"))
     with pytest.raises(TypeError, match="ExportedProgram"):
         torch.export.save(torch.nn.Linear(2, 2), path)
+
+
+def test_names_in_the_graph_are_unique_and_operators_pytorchs(torch):
+    """A call of several results has another name than each of them, which PyTorch requires."""
+
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            return torch.nn.functional.adaptive_max_pool2d(torch.nn.functional.pad(x, (1, 1, 2, 0), mode="reflect"), (2, 2))
+
+    buffer = io.BytesIO()
+    torch.export.save(torch.export.export(Model(), (torch.ones(1, 2, 6, 6),)), buffer)
+    archive = zipfile.ZipFile(buffer)
+    text = next(archive.read(n) for n in archive.namelist() if n.endswith("models/model.json"))
+    nodes = json.loads(text)["graph_module"]["graph"]["nodes"]
+    assert [n["target"] for n in nodes] == ["torch.ops.aten.pad.default", "torch.ops.aten.adaptive_max_pool2d.default"]
+    several = nodes[1]
+    results = [o["as_tensor"]["name"] for o in several["outputs"]]
+    assert len({several["name"], *results}) == 3
