@@ -1,4 +1,4 @@
-"""The functions that pickles of PyTorch's tensors name, for pickle.load() of what PyTorch wrote with pickle.dump()."""
+"""The functions that pickles of PyTorch's tensors name, for pickle.load() of files that PyTorch wrote with pickle.dump()."""
 
 from __future__ import annotations
 

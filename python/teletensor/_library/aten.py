@@ -20,6 +20,7 @@ from ..overrides import signature_of
 from . import attention, gradients, kernels
 from .handlers import call_handlers
 from .operators import OpOverload, OpOverloadPacket
+from .places import REDUCTIONS, functional, public
 from .schema import Schema, parse
 
 # Operators whose function is in torch.nn.functional, and those of them that have another name there.
@@ -34,19 +35,12 @@ _FUNCTIONAL_NAMES = {
     "cross_entropy_loss": "cross_entropy", "log_sigmoid": "logsigmoid", "nll_loss2d": "nll_loss", "nll_loss_nd": "nll_loss",
 }  # fmt: skip
 _RENAMED = {"self": "input", "indices": "input"}  # arguments that have another name there
-_REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
 # Arguments that Python functions accept as keywords only, although the operator has them in order.
 _KEYWORDS = ("alpha", "beta")
 
 
 def _to_copy(self: Tensor, *, dtype=None, device=None, non_blocking=False, memory_format=None, **_) -> Tensor:
     return self.to(dtype=dtype, device=device, non_blocking=non_blocking, copy=True, memory_format=memory_format)
-
-
-def _public(name: str) -> Callable:
-    import teletensor
-
-    return getattr(teletensor, name)
 
 
 def _softmax(function: Callable) -> Callable:
@@ -58,32 +52,28 @@ def _softmax(function: Callable) -> Callable:
 
 def _unique_dim(self: Tensor, dim: int, sorted=True, return_inverse=False, return_counts=False) -> tuple:  # noqa: A002
     """Always returns the unique slices, the inverse indices and the counts."""
-    return _public("unique")(self, sorted, True, True, dim)
+    return public("unique")(self, sorted, True, True, dim)
 
 
 def _unique_consecutive(self: Tensor, return_inverse=False, return_counts=False, dim=None) -> tuple:
     """Always returns the first values of runs, the inverse indices and the counts."""
-    return _public("unique_consecutive")(self, True, True, dim)
-
-
-def _functional(name: str) -> Callable:
-    return getattr(importlib.import_module("teletensor.nn.functional"), name)
+    return public("unique_consecutive")(self, True, True, dim)
 
 
 def _max_pool2d_with_indices(self: Tensor, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False) -> tuple:
-    pool = _functional("max_pool2d")
+    pool = functional("max_pool2d")
     return pool(self, kernel_size, stride or None, padding, dilation, ceil_mode=ceil_mode, return_indices=True)
 
 
 def _batch_norm_of_statistics(input: Tensor, weight, bias, running_mean, running_var, momentum, eps) -> tuple:  # noqa: A002
-    result = _public("native_batch_norm")(input, weight, bias, running_mean, running_var, False, momentum, eps)
+    result = public("native_batch_norm")(input, weight, bias, running_mean, running_var, False, momentum, eps)
     return result[0], input.new_empty(0), input.new_empty(0)
 
 
 def _batch_norm_functional(input: Tensor, weight, bias, running_mean, running_var, training, momentum, eps) -> tuple:  # noqa: A002
     """Batch norm that returns the new running statistics instead of writing them."""
     mean, var = running_mean.clone(), running_var.clone()
-    results = _public("native_batch_norm")(input, weight, bias, mean, var, training, momentum, eps)
+    results = public("native_batch_norm")(input, weight, bias, mean, var, training, momentum, eps)
     return (*results, mean, var)
 
 
@@ -91,7 +81,7 @@ def _upsample(mode: str, is_aligned: bool = True) -> Callable:
     """An upsampling operator of one mode. Its overload `vec` has factors in place of a scale of each dimension."""
 
     def call(input: Tensor, output_size, *rest: Any, scale_factors=None, **named: Any) -> Tensor:  # noqa: A002
-        interpolate = functools.partial(_functional("interpolate"), input, mode=mode)
+        interpolate = functools.partial(functional("interpolate"), input, mode=mode)
         scales = list(rest)
         if is_aligned:
             interpolate.keywords["align_corners"] = scales.pop(0) if scales else named.pop("align_corners")
@@ -130,7 +120,7 @@ def _assert_tensor_metadata(a: Tensor, size=None, stride=None, dtype=None, *, de
 
 
 def _adaptive_max_pool(name: str) -> Callable:
-    return lambda self, output_size: _functional(name)(self, tuple(output_size), return_indices=True)
+    return lambda self, output_size: functional(name)(self, tuple(output_size), return_indices=True)
 
 
 def _factor(normalization: int, count: int) -> float:
@@ -182,7 +172,7 @@ _OWN: dict[str, Callable] = {
     "alias": _C.ops.alias,
     "unique_consecutive": _unique_consecutive, "unique_dim": _unique_dim,
     "max_pool2d_with_indices": _max_pool2d_with_indices,
-    "_adaptive_avg_pool2d": lambda self, output_size: _functional("adaptive_avg_pool2d")(self, output_size),
+    "_adaptive_avg_pool2d": lambda self, output_size: functional("adaptive_avg_pool2d")(self, output_size),
     "_native_batch_norm_legit_functional": _batch_norm_functional,
     "_native_batch_norm_legit_no_training": _batch_norm_of_statistics,
     **{f"upsample_{m}{n}d": _upsample(m) for m, n in (("linear", 1), ("bilinear", 2), ("bicubic", 2), ("trilinear", 3))},
@@ -211,13 +201,13 @@ _OWN: dict[str, Callable] = {
     "constant_pad_nd": lambda self, pad, value=0: _C.ops.pad(self, list(pad), value),
     "index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
     "numpy_T": lambda self: self.T,
-    "block_diag": lambda tensors: _public("block_diag")(*tensors),
-    "broadcast_tensors": lambda tensors: _public("broadcast_tensors")(*tensors),
-    "cartesian_prod": lambda tensors: _public("cartesian_prod")(*tensors),
-    "einsum": lambda equation, tensors, path=None: _public("einsum")(equation, *tensors),
+    "block_diag": lambda tensors: public("block_diag")(*tensors),
+    "broadcast_tensors": lambda tensors: public("broadcast_tensors")(*tensors),
+    "cartesian_prod": lambda tensors: public("cartesian_prod")(*tensors),
+    "einsum": lambda equation, tensors, path=None: public("einsum")(equation, *tensors),
     "expand": lambda self, size, implicit=False: self.expand(size),
-    "tensordot": lambda self, other, dims_self, dims_other: _public("tensordot")(self, other, (dims_self, dims_other)),
-    "result_type": lambda a, b: _public("result_type")(a, b),
+    "tensordot": lambda self, other, dims_self, dims_other: public("tensordot")(self, other, (dims_self, dims_other)),
+    "result_type": lambda a, b: public("result_type")(a, b),
 }  # fmt: skip
 
 
@@ -228,8 +218,7 @@ def implementation(name: str) -> Callable | None:
     if name in _OWN:
         return _OWN[name]
     if name in _IN_FUNCTIONAL:
-        functional = importlib.import_module("teletensor.nn.functional")
-        return getattr(functional, _FUNCTIONAL_NAMES.get(name, name))
+        return functional(_FUNCTIONAL_NAMES.get(name, name))
     for place in ("linalg", "fft", "special"):
         if name.startswith(f"{place}_"):
             return getattr(importlib.import_module(f"teletensor.{place}"), name.removeprefix(f"{place}_"), None)
@@ -319,7 +308,7 @@ class AtenOverload(OpOverload):
         if rest:
             raise NotImplementedError(f"[torch.ops.{self}] expected the default values of {sorted(rest)}")
         if "reduction" in found:
-            found["reduction"] = _REDUCTIONS[found["reduction"]]
+            found["reduction"] = REDUCTIONS[found["reduction"]]
         return found
 
 

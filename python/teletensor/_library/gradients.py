@@ -2,19 +2,14 @@
 
 from __future__ import annotations
 
-import importlib
 from collections.abc import Callable, Sequence
 from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .places import REDUCTIONS, functional, public
 
 ops = _C.ops
-REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
-
-
-def _functional(name: str) -> Callable:
-    return getattr(importlib.import_module("teletensor.nn.functional"), name)
 
 
 def _gradients(function: Callable[..., Tensor], grad: Tensor, *inputs: Tensor) -> tuple[Tensor, ...]:
@@ -32,7 +27,7 @@ def _of(name: str, options: Sequence[str] = ()) -> Callable:
     """The operator (grad, self, options...) of the gradient of a function of torch.nn.functional."""
 
     def call(grad: Tensor, self: Tensor, *args: Any) -> Tensor:
-        return _gradients(lambda x: _functional(name)(x, **dict(zip(options, args))), grad, self)[0]
+        return _gradients(lambda x: functional(name)(x, **dict(zip(options, args))), grad, self)[0]
 
     return call
 
@@ -47,9 +42,9 @@ def _loss(name: str, *options: str) -> Callable:
         reduction = REDUCTIONS[values.pop("reduction", 1)]
 
         def losses(x: Tensor) -> Tensor:
-            return _functional(name)(x, target, **values, reduction="none")
+            return functional(name)(x, target, **values, reduction="none")
 
-        sizes = importlib.import_module("teletensor").broadcast_shapes(self.shape, target.shape)
+        sizes = public("broadcast_shapes")(self.shape, target.shape)
         found = _gradients(losses, grad.expand(sizes), self)[0]
         return found / sizes.numel() if reduction == "mean" else found
 
@@ -83,7 +78,7 @@ def _leaky_relu(grad: Tensor, self: Tensor, negative_slope, self_is_result: bool
 
 
 def _shrink(name: str) -> Callable:
-    return lambda grad, self, lambd: _gradients(lambda x: _functional(name)(x, lambd), grad, self)[0]
+    return lambda grad, self, lambd: _gradients(lambda x: functional(name)(x, lambd), grad, self)[0]
 
 
 def _logit(grad: Tensor, self: Tensor, eps=None) -> Tensor:
@@ -135,13 +130,13 @@ def _adaptive_avg_pool(grad: Tensor, self: Tensor) -> Tensor:
 
 
 def _adaptive_avg_pool3d(grad: Tensor, self: Tensor) -> Tensor:
-    return _gradients(lambda x: _functional("adaptive_avg_pool3d")(x, tuple(grad.shape[-3:])), grad, self)[0]
+    return _gradients(lambda x: functional("adaptive_avg_pool3d")(x, tuple(grad.shape[-3:])), grad, self)[0]
 
 
 def _avg_pool(name: str) -> Callable:
     def call(grad: Tensor, self: Tensor, kernel_size, stride, padding, ceil_mode, count_include_pad, divisor_override) -> Tensor:
         args = (kernel_size, stride or None, padding, ceil_mode, count_include_pad, divisor_override)
-        return _gradients(lambda x: _functional(name)(x, *args), grad, self)[0]
+        return _gradients(lambda x: functional(name)(x, *args), grad, self)[0]
 
     return call
 
@@ -161,7 +156,7 @@ def _embedding(grad: Tensor, indices: Tensor, num_weights: int, padding_idx: int
         return ops.embedding_backward(grad, indices, num_weights, padding_idx)
     weight = grad.new_zeros((num_weights, grad.size(-1)))
     options = {"padding_idx": None if padding_idx < 0 else padding_idx, "scale_grad_by_freq": scale_grad_by_freq, "sparse": sparse}
-    return _gradients(lambda w: _functional("embedding")(indices, w, **options), grad, weight)[0]
+    return _gradients(lambda w: functional("embedding")(indices, w, **options), grad, weight)[0]
 
 
 def _masked(results: Sequence[Tensor], output_mask: Sequence[bool]) -> tuple[Tensor | None, ...]:
@@ -192,7 +187,7 @@ def _rms_norm(grad: Tensor, input: Tensor, normalized_shape, rstd, weight, outpu
 
 def _padded(mode: str) -> Callable:
     def call(grad: Tensor, self: Tensor, padding) -> Tensor:
-        return _gradients(lambda x: _functional("pad")(x, list(padding), mode=mode), grad, self)[0]
+        return _gradients(lambda x: functional("pad")(x, list(padding), mode=mode), grad, self)[0]
 
     return call
 
@@ -203,7 +198,7 @@ def _upsample(mode: str, is_aligned: bool) -> Callable:
         if any(options.pop(name, None) is not None for name in ("scales_h", "scales_w")):
             raise NotImplementedError(f"[torch.ops.aten.upsample_{mode}2d_backward] expected an output size without scales")
         zeros = grad.new_zeros(tuple(input_size))
-        return _gradients(lambda x: _functional("interpolate")(x, tuple(output_size), mode=mode, **options), grad, zeros)[0]
+        return _gradients(lambda x: functional("interpolate")(x, tuple(output_size), mode=mode, **options), grad, zeros)[0]
 
     return call
 

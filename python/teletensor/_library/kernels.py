@@ -12,9 +12,9 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .places import REDUCTIONS, functional, linalg, public
 
 ops = _C.ops
-_REDUCTIONS = ("none", "mean", "sum")  # by PyTorch's number
 _PADDING_MODES = ("reflect", "replicate", "circular", "constant")
 _DISTANCES = ("use_mm_for_euclid_dist_if_necessary", "use_mm_for_euclid_dist", "donot_use_mm_for_euclid_dist")
 _CASTS = {
@@ -23,33 +23,19 @@ _CASTS = {
 }  # fmt: skip
 
 
-def _public(name: str) -> Callable:
-    import teletensor
-
-    return getattr(teletensor, name)
-
-
-def _functional(name: str) -> Callable:
-    return getattr(importlib.import_module("teletensor.nn.functional"), name)
-
-
-def _linalg(name: str) -> Callable:
-    return getattr(importlib.import_module("teletensor.linalg"), name)
-
-
 def _into(name: str) -> Callable:
     """The operator that overwrites its input with a function's result."""
-    return lambda self, *args, **kwargs: self.copy_(_functional(name)(self, *args, **kwargs))
+    return lambda self, *args, **kwargs: self.copy_(functional(name)(self, *args, **kwargs))
 
 
 def _elu(self: Tensor, alpha=1, scale=1, input_scale=1) -> Tensor:
     if scale == input_scale == 1:
-        return _functional("elu")(self, alpha)
+        return functional("elu")(self, alpha)
     return ops.where(self > 0, self * scale, (self * input_scale).expm1() * (alpha * scale))
 
 
 def _pad(mode: str) -> Callable:
-    return lambda self, padding: _functional("pad")(self, list(padding), mode=mode)
+    return lambda self, padding: functional("pad")(self, list(padding), mode=mode)
 
 
 def _cast(dtype: str) -> Callable:
@@ -64,7 +50,7 @@ def _safe_softmax(self: Tensor, dim: int, dtype=None) -> Tensor:
 
 def _nll_loss(self: Tensor, target: Tensor, weight, reduction: int, ignore_index: int) -> tuple[Tensor, Tensor]:
     """Also returns the sum of the weights of the targets, 0 without a reduction."""
-    loss = _functional("nll_loss")(self, target, weight, ignore_index=ignore_index, reduction=_REDUCTIONS[reduction])
+    loss = functional("nll_loss")(self, target, weight, ignore_index=ignore_index, reduction=REDUCTIONS[reduction])
     if reduction == 0:
         return loss, self.new_zeros(())
     counts = target != ignore_index
@@ -74,7 +60,7 @@ def _nll_loss(self: Tensor, target: Tensor, weight, reduction: int, ignore_index
 
 
 def _rms_norm(input: Tensor, normalized_shape, weight, eps) -> tuple[Tensor, Tensor]:  # noqa: A002
-    epsilon = _public("finfo")(input.dtype).eps if eps is None else eps
+    epsilon = public("finfo")(input.dtype).eps if eps is None else eps
     result, rstd = ops.rms_norm_forward(input, list(normalized_shape), weight, epsilon)
     return result, rstd.reshape((*input.shape[: input.dim() - len(normalized_shape)], *(1 for _ in normalized_shape)))
 
@@ -123,7 +109,7 @@ def _unpool(dims: int) -> Callable:
 
 
 def _convolution_mode(input: Tensor, weight: Tensor, bias, stride, padding: str, dilation, groups: int) -> Tensor:  # noqa: A002
-    return _public(f"conv{weight.dim() - 2}d")(input, weight, bias, tuple(stride), padding, tuple(dilation), groups)
+    return public(f"conv{weight.dim() - 2}d")(input, weight, bias, tuple(stride), padding, tuple(dilation), groups)
 
 
 def _sliding_convolution(dims: int) -> Callable:
@@ -131,7 +117,7 @@ def _sliding_convolution(dims: int) -> Callable:
         sizes = (kernel_size,) * dims if isinstance(kernel_size, int) else tuple(kernel_size)
         if sizes != tuple(weight.shape[-dims:]):
             raise RuntimeError(f"[aten::conv{dims}d] expected kernel_size {tuple(weight.shape[-dims:])}, got {sizes}")
-        return _public(f"conv{dims}d")(self, weight, bias, stride, padding)
+        return public(f"conv{dims}d")(self, weight, bias, stride, padding)
 
     return call
 
@@ -139,11 +125,11 @@ def _sliding_convolution(dims: int) -> Callable:
 def _batch_norm(input: Tensor, weight, bias, *rest: Any) -> tuple:  # noqa: A002
     """The overload without statistics has no running_mean and running_var."""
     statistics = (None, None) if len(rest) == 3 else ()
-    return _public("native_batch_norm")(input, weight, bias, *statistics, *rest)
+    return public("native_batch_norm")(input, weight, bias, *statistics, *rest)
 
 
 def _weight_norm(v: Tensor, g: Tensor, dim: int = 0) -> tuple[Tensor, Tensor]:
-    norm = _public("norm_except_dim")(v, 2, dim)
+    norm = public("norm_except_dim")(v, 2, dim)
     return v * (g / norm), norm
 
 
@@ -154,14 +140,14 @@ def _embedding_bag(
     """Also returns the bag of each index and the sizes of the bags."""
     if mode == 2:
         raise NotImplementedError("[aten::_embedding_bag] expected mode 0 (sum) or 1 (mean), got 2 (max); call embedding_bag")
-    result = _functional("embedding_bag")(
+    result = functional("embedding_bag")(
         indices, weight, offsets, scale_grad_by_freq=scale_grad_by_freq, mode=("sum", "mean")[mode], sparse=sparse,
         per_sample_weights=per_sample_weights, include_last_offset=include_last_offset,
         padding_idx=None if padding_idx < 0 else padding_idx,
     )  # fmt: skip
     starts = offsets[:-1] if include_last_offset else offsets
-    positions = _public("arange")(indices.size(0), dtype=starts.dtype, device=starts.device)
-    bags = _public("searchsorted")(starts, positions, right=True) - 1
+    positions = public("arange")(indices.size(0), dtype=starts.dtype, device=starts.device)
+    bags = public("searchsorted")(starts, positions, right=True) - 1
     counted = ops.ones_like(bags) if padding_idx < 0 else (indices != padding_idx).to(bags.dtype)
     sizes = starts.new_zeros(starts.shape).index_add(0, bags, counted.to(starts.dtype))
     return result, bags.to(indices.dtype), sizes, starts.new_empty((0,))
@@ -192,40 +178,40 @@ def _unflatten_dense(flat: Tensor, tensors: Sequence[Tensor]) -> list[Tensor]:
 
 def _eigh(A: Tensor, UPLO: str = "L", compute_v: bool = True) -> tuple[Tensor, Tensor]:  # noqa: N803
     if compute_v:
-        return tuple(_linalg("eigh")(A, UPLO))
-    return _linalg("eigvalsh")(A, UPLO), A.new_empty((0,))
+        return tuple(linalg("eigh")(A, UPLO))
+    return linalg("eigvalsh")(A, UPLO), A.new_empty((0,))
 
 
 def _svd(A: Tensor, full_matrices: bool = False, compute_uv: bool = True, *, driver=None) -> tuple[Tensor, ...]:  # noqa: N803
     if driver is not None:
         raise RuntimeError("torch.linalg.svd: keyword argument `driver=` is only supported on CUDA inputs with cuSOLVER backend.")
     if compute_uv:
-        return tuple(_linalg("svd")(A, full_matrices))
-    return A.new_empty((0,)), _linalg("svdvals")(A), A.new_empty((0,))
+        return tuple(linalg("svd")(A, full_matrices))
+    return A.new_empty((0,)), linalg("svdvals")(A), A.new_empty((0,))
 
 
 def _determinant(name: str) -> Callable:
     def call(A: Tensor) -> tuple[Tensor, ...]:  # noqa: N803
-        found = _linalg(name)(A)
-        return (*((found,) if isinstance(found, Tensor) else found), *_linalg("lu_factor")(A))
+        found = linalg(name)(A)
+        return (*((found,) if isinstance(found, Tensor) else found), *linalg("lu_factor")(A))
 
     return call
 
 
 def _solve(A: Tensor, B: Tensor, *, left: bool = True, check_errors: bool = False) -> tuple[Tensor, ...]:  # noqa: N803
-    result, info = _linalg("solve_ex")(A, B, left=left, check_errors=check_errors)
-    return (result, *_linalg("lu_factor_ex")(A)[:2], info)
+    result, info = linalg("solve_ex")(A, B, left=left, check_errors=check_errors)
+    return (result, *linalg("lu_factor_ex")(A)[:2], info)
 
 
 OPERATORS: dict[str, Callable] = {
-    "_adaptive_avg_pool3d": lambda self, output_size: _functional("adaptive_avg_pool3d")(self, output_size),
-    "_cdist_forward": lambda x1, x2, p, mode: _public("cdist")(x1, x2, p, _DISTANCES[mode or 0]),
-    "_convolution": lambda *args: _public("convolution")(*args[:9]),  # the rest is of PyTorch's GPU kernels
+    "_adaptive_avg_pool3d": lambda self, output_size: functional("adaptive_avg_pool3d")(self, output_size),
+    "_cdist_forward": lambda x1, x2, p, mode: public("cdist")(x1, x2, p, _DISTANCES[mode or 0]),
+    "_convolution": lambda *args: public("convolution")(*args[:9]),  # the rest is of PyTorch's GPU kernels
     "_convolution_mode": _convolution_mode,
-    "_dim_arange": lambda like, dim: _public("arange")(like.size(dim), device=like.device),
+    "_dim_arange": lambda like, dim: public("arange")(like.size(dim), device=like.device),
     "_embedding_bag": _embedding_bag,
     "_embedding_bag_forward_only": _embedding_bag,
-    "_euclidean_dist": lambda x1, x2: _public("cdist")(x1, x2),
+    "_euclidean_dist": lambda x1, x2: public("cdist")(x1, x2),
     "_foreach_copy": lambda self, src, non_blocking=False: [_copy(a, b, non_blocking) for a, b in zip(self, src, strict=True)],
     "_foreach_zero": lambda self: [ops.zeros_like(t) for t in self],
     "_fused_rms_norm": _rms_norm,
@@ -239,13 +225,13 @@ OPERATORS: dict[str, Callable] = {
     "_linalg_svd": _svd,
     "_native_batch_norm_legit": _batch_norm,
     "_pad_circular": _pad("circular"),
-    "_pad_enum": lambda self, pad, mode, value=None: _functional("pad")(self, list(pad), _PADDING_MODES[mode], value),
-    "_pdist_forward": lambda self, p=2.0: _functional("pdist")(self, p),
+    "_pad_enum": lambda self, pad, mode, value=None: functional("pad")(self, list(pad), _PADDING_MODES[mode], value),
+    "_pdist_forward": lambda self, p=2.0: functional("pdist")(self, p),
     "_prelu_kernel": lambda self, weight: ops.where(self > 0, self, weight * self),
-    "_reshape_copy": lambda self, size: self.reshape(tuple(size)).clone(memory_format=_public("contiguous_format")),
+    "_reshape_copy": lambda self, size: self.reshape(tuple(size)).clone(memory_format=public("contiguous_format")),
     "_safe_softmax": _safe_softmax,
     "_scaled_dot_product_attention_math": _attention,
-    "_stack": lambda tensors, dim=0: _public("stack")(tensors, dim),
+    "_stack": lambda tensors, dim=0: public("stack")(tensors, dim),
     "_trilinear": _trilinear,
     "_unsafe_index": lambda self, indices: self[tuple(slice(None) if i is None else i for i in indices)],
     "_unsafe_index_put": lambda self, indices, values, accumulate=False: self.clone().index_put_(indices, values, accumulate),
@@ -255,13 +241,13 @@ OPERATORS: dict[str, Callable] = {
     "data": lambda self: self.data,
     "elu": _elu,
     "elu_": lambda self, *args: self.copy_(_elu(self, *args)),
-    "flatten_dense_tensors": lambda tensors: _public("cat")([t.reshape(-1) for t in tensors]),
+    "flatten_dense_tensors": lambda tensors: public("cat")([t.reshape(-1) for t in tensors]),
     "is_leaf": lambda self: self.is_leaf,
-    "log_sigmoid_forward": lambda self: (_functional("logsigmoid")(self), self.abs().neg().exp()),
+    "log_sigmoid_forward": lambda self: (functional("logsigmoid")(self), self.abs().neg().exp()),
     "mH": lambda self: self.mH,
     "mT": lambda self: self.mT,
     "matrix_H": lambda self: self.H,
-    "max_pool3d_with_indices": lambda self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False: _functional("max_pool3d")(
+    "max_pool3d_with_indices": lambda self, kernel_size, stride=(), padding=0, dilation=1, ceil_mode=False: functional("max_pool3d")(
         self, kernel_size, stride or None, padding, dilation, ceil_mode=ceil_mode, return_indices=True
     ),
     "max_unpool2d": _unpool(2),

@@ -27,58 +27,21 @@ def _warn(name: str, instead: str) -> None:
     )
 
 
-def vmap(*args: Any, **kwargs: Any) -> Callable:
-    """torch.vmap."""
-    _warn("vmap", "torch.vmap")
-    return _func.vmap(*args, **kwargs)
+def _former(name: str, place: str = "torch.func") -> Callable:
+    """The function of torch.func that has replaced this one, with a warning."""
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _warn(name, f"{place}.{name}")
+        return getattr(_func, name)(*args, **kwargs)
+
+    call.__name__ = call.__qualname__ = name
+    call.__doc__ = f"{place}.{name}, with a warning."
+    return call
 
 
-def grad(*args: Any, **kwargs: Any) -> Callable:
-    """torch.func.grad."""
-    _warn("grad", "torch.func.grad")
-    return _func.grad(*args, **kwargs)
-
-
-def grad_and_value(*args: Any, **kwargs: Any) -> Callable:
-    """torch.func.grad_and_value."""
-    _warn("grad_and_value", "torch.func.grad_and_value")
-    return _func.grad_and_value(*args, **kwargs)
-
-
-def vjp(*args: Any, **kwargs: Any) -> tuple:
-    """torch.func.vjp."""
-    _warn("vjp", "torch.func.vjp")
-    return _func.vjp(*args, **kwargs)
-
-
-def jvp(*args: Any, **kwargs: Any) -> tuple:
-    """torch.func.jvp."""
-    _warn("jvp", "torch.func.jvp")
-    return _func.jvp(*args, **kwargs)
-
-
-def jacrev(*args: Any, **kwargs: Any) -> Callable:
-    """torch.func.jacrev."""
-    _warn("jacrev", "torch.func.jacrev")
-    return _func.jacrev(*args, **kwargs)
-
-
-def jacfwd(*args: Any, **kwargs: Any) -> Callable:
-    """torch.func.jacfwd."""
-    _warn("jacfwd", "torch.func.jacfwd")
-    return _func.jacfwd(*args, **kwargs)
-
-
-def hessian(*args: Any, **kwargs: Any) -> Callable:
-    """torch.func.hessian."""
-    _warn("hessian", "torch.func.hessian")
-    return _func.hessian(*args, **kwargs)
-
-
-def functionalize(*args: Any, **kwargs: Any) -> Callable:
-    """torch.func.functionalize."""
-    _warn("functionalize", "torch.func.functionalize")
-    return _func.functionalize(*args, **kwargs)
+vmap = _former("vmap", "torch")
+grad, grad_and_value, vjp, jvp = (_former(name) for name in ("grad", "grad_and_value", "vjp", "jvp"))
+jacrev, jacfwd, hessian, functionalize = (_former(name) for name in ("jacrev", "jacfwd", "hessian", "functionalize"))
 
 
 def make_fx(*args: Any, **kwargs: Any) -> Callable:

@@ -259,7 +259,7 @@ print(torch.zeros(2).tolist())
 
 
 def test_functions_that_pickles_of_pytorch_name(torch):
-    """pickle.load() of what PyTorch has written with pickle.dump(): storages are files of torch.save()."""
+    """pickle.load() of a file of PyTorch's pickle.dump(), which contains storages as files of torch.save()."""
     import io
 
     from teletensor import _torch_pickles, _utils, storage
