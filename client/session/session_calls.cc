@@ -230,6 +230,7 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   std::optional<CustomCall> custom;
   if (is_custom(op.id)) [[unlikely]]
     custom.emplace(*this, op);
+  if (options.grad && !options.inference) follow_bases(args, options.into);
   if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]] {
     impl_->operators.require(op, args);
     return trace->call(op, args, options);
@@ -237,7 +238,6 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   if (impl_->calls.active()) [[unlikely]]
     impl_->calls.begin();
   const bool grad = options.grad && !options.inference;
-  if (grad) follow_bases(args, options.into);
   std::optional<DefaultFloat> default_float;
   if (options.default_float != kDefaultFloat) [[unlikely]]
     default_float.emplace(options.default_float);

@@ -72,6 +72,7 @@ void ProgramTypes::require_grad(Slot slot) {
   if (metas_[slot].requires_grad) return;
   const auto require = [&](Slot name) { metas_[name].requires_grad = has_gradients(metas_[name].dtype); };
   const Slot base = bases_[slot] == 0 ? slot : bases_[slot];
+  require(slot);
   require(base);
   const auto views = constant_views_.find(base);
   if (views == constant_views_.end()) return;
@@ -119,7 +120,7 @@ void ProgramTypes::add(const Instruction& instruction, bool grad_enabled, InferC
           inferred.alias && op.differentiable && !instruction.args.empty() ? &instruction.args[0] : nullptr;
       if (of != nullptr && of->kind == Arg::Kind::kSlot) {
         bases_[slot] = bases_[of->slot] == 0 ? of->slot : bases_[of->slot];
-        if (!metas_[slot].requires_grad) constant_views_[bases_[slot]].push_back(slot);
+        if (!metas_[bases_[slot]].requires_grad) constant_views_[bases_[slot]].push_back(slot);
       }
       continue;
     }

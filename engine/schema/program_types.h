@@ -50,7 +50,7 @@ class ProgramTypes {
   std::vector<TensorMeta> metas_;  // by name
   std::vector<bool> known_;
   std::vector<Slot> bases_;  // of views: the value that is none; 0: no view
-  // By such a value, its views that do not require grad. Each leaves the list once.
+  // By such a value that does not require grad, its views. Each leaves the list once.
   absl::flat_hash_map<Slot, std::vector<Slot>> constant_views_;
 };
 

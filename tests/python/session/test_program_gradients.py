@@ -559,3 +559,30 @@ def test_views_made_before_a_write(function):
     assert got.requires_grad == want.requires_grad and torch.equal(got, want)
     if want.requires_grad:
         assert torch.equal(torch.autograd.grad(got.sum(), x)[0], torch.autograd.grad(want.sum(), x)[0])
+
+
+def test_a_backward_pass_through_a_view_made_before_a_write():
+    def step(x, p):
+        base = torch.zeros(3, 4)
+        view = base.view(12)
+        base.copy_(x)
+        (view.sum() + p.sum()).backward()
+
+    x, p = torch.rand(3, 4, requires_grad=True), torch.rand(2, requires_grad=True)
+    trace(step, x, p)(x, p)
+    assert torch.equal(x.grad, torch.ones(3, 4)) and torch.equal(p.grad, torch.ones(2))
+
+
+def test_a_view_made_without_gradients_of_what_requires_them():
+    def both(x):
+        base = x * 2
+        with torch.no_grad():
+            constant = base[0]
+            other = base[1]
+        other.add_(x[2])
+        return constant * 3, base
+
+    x = torch.rand(3, 4, requires_grad=True)
+    want, got = both(x), trace(both, x)(x)
+    assert [t.requires_grad for t in got] == [t.requires_grad for t in want]
+    assert all(torch.equal(a, b) for a, b in zip(got, want))
