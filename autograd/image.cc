@@ -351,6 +351,7 @@ class TapeImage::Reader {
     for (size_t count = in_.count(); count > 0; --count) read_call();
     for (size_t i = 0; i < nodes_.size(); ++i) read_links(i);
     for (size_t count = in_.count(); count > 0; --count) read_history();
+    for (const Ref<Node>& node : nodes_) check_owned(*node);
     read_named();
   }
 
@@ -499,7 +500,10 @@ class TapeImage::Reader {
   void read_links(size_t index) {
     Node& node = *nodes_[index];
     const Place& place = places_[index];
-    for (size_t count = in_.count(); count > 0; --count) {
+    size_t edges = in_.count();
+    // Before they are read: other nodes may refer to any leaf, so that a leaf with an edge could own itself.
+    require(!node.is_leaf() || edges == 0, "a leaf without edges");
+    for (; edges > 0; --edges) {
       Edge edge;
       edge.node = this->node();
       edge.output = small_number();
@@ -537,7 +541,7 @@ class TapeImage::Reader {
   static void check_edges(const Node& node) {
     const size_t edges = node.edges.size();
     switch (node.type()) {
-      case Node::Type::kLeaf: return require(edges == 0, "a leaf without edges");
+      case Node::Type::kLeaf: return;
       case Node::Type::kView: return require(edges == 1 && node.edges[0].node, "a view's edge");
       case Node::Type::kWrite: return require(edges == 2, "the edges of a write");
       case Node::Type::kClientFunction:
@@ -550,6 +554,68 @@ class TapeImage::Reader {
       require(saved.edge < static_cast<int64_t>(edges), "a saved tensor's edge");
       require(saved.at < static_cast<int64_t>(op.args_.size()) && ~saved.at < static_cast<int64_t>(op.outputs()),
               "a saved tensor's place");
+    }
+    check_args(op);
+    if (!op.released_) check_saved(op);
+  }
+
+  // Requires the arguments' kinds: formulas read them without a check.
+  static void check_args(const OperatorNode& node) {
+    for (size_t i = 0; i < node.args_.size(); ++i) {
+      const Param& param = node.op_->params[i];
+      const Arg& arg = node.args_[i];
+      const bool is_list = param.type == ParamType::kTensors;
+      require(is_list == (arg.kind == Arg::Kind::kTensors) || (is_list && param.optional && arg.is_none()),
+              "a list of tensors where the operator has one");
+      if (is_list || param.type == ParamType::kTensor) {
+        require(is_list || arg.is_none() || (param.accepts_number && arg.is_number()), "a tensor or a number");
+      } else if (arg.is_none()) {
+        require(param.optional || (node.gradient_->plain >> i & 1) == 0, "an argument that a formula reads");
+      } else {
+        require(param.accepts(arg), "an argument of the parameter's type");
+        if (param.type == ParamType::kDevice) decode_device(arg.integer);
+      }
+    }
+  }
+
+  // Requires the tensors and sizes that the formulas read, as a call saves them.
+  static void check_saved(const OperatorNode& node) {
+    const GradientPart read = node.read_parts();
+    require(node.saved_results_ == read.results, "the saved results of the operator's gradient");
+    for (const Saved& saved : node.saved_) {
+      const bool is_list = saved.at >= 0 && node.op_->params[static_cast<size_t>(saved.at)].type == ParamType::kTensors;
+      require(saved.is_stored() || saved.meta || is_list, "a saved tensor");
+    }
+    for (size_t i = 0; i < node.args_.size(); ++i) {
+      const Param& param = node.op_->params[i];
+      const Arg& arg = node.args_[i];
+      const auto at = static_cast<int16_t>(i);
+      const bool is_read = (read.args >> i & 1) != 0, is_described = (read.metas >> i & 1) != 0;
+      if (arg.kind == Arg::Kind::kTensors) {
+        const auto entries = std::count_if(node.saved_.begin(), node.saved_.end(),
+                                           [&](const Saved& saved) { return saved.at == at; });
+        require(!is_read || static_cast<size_t>(entries) == arg.size, "the entries of a list of tensors");
+        require(!is_described || (node.list_sizes_ && node.list_sizes_->size() == arg.size), "the sizes of a list");
+      } else if (param.type == ParamType::kTensor && arg.is_none()) {
+        const bool is_saved = node.find_saved(at) != nullptr;
+        const bool may_lack = param.optional && (node.needed_ >> i & 1) == 0;
+        require(!is_read || is_saved || may_lack, "the tensors that a gradient's formula reads");
+        require(!is_described || is_saved || node.find_shape(at) != nullptr || may_lack,
+                "the sizes that a gradient's formula reads");
+      }
+    }
+    const uint32_t few = node.many_results_.empty() ? node.outputs() : 0;
+    for (uint32_t i = 0; i < few && i < 32; ++i) {
+      require((read.results >> i & 1) == 0 || node.find_saved(static_cast<int16_t>(~i)) != nullptr, "a saved result");
+    }
+  }
+
+  // A saved tensor has no history and no base, so that a node does not own itself.
+  static void check_owned(const Node& node) {
+    if (!node.is_operator()) return;
+    for (const Saved& saved : static_cast<const OperatorNode&>(node).saved_) {
+      require(!saved.tensor || (find_history(*saved.tensor.get()) == nullptr && !saved.tensor->base),
+              "a saved tensor without a history");
     }
   }
 

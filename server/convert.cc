@@ -19,7 +19,7 @@ v1::Error to_wire(const Poison& poison) {
   v1::Error wire;
   wire.set_kind(static_cast<v1::ErrorKind>(poison.kind));
   wire.set_message(valid_utf8(poison.message, kMaxMessage));
-  wire.set_op(poison.op);
+  wire.set_op(valid_utf8(poison.op, kMaxMessage));  // an image may hold any text
   wire.set_site(poison.site);
   wire.set_retriable(poison.retriable);
   return wire;

@@ -99,28 +99,34 @@ void OperatorNode::add_edges(const Call& call) {
   }
 }
 
-void OperatorNode::save_arguments(const Call& call) {
-  uint32_t args = 0, metas = 0;
+GradientPart OperatorNode::read_parts() const {
+  GradientPart all{needed_, 0, 0, 0};
   for (const GradientPart& part : gradient_->parts) {
     if ((part.params & needed_) == 0) continue;
-    args |= part.args;
-    metas |= part.metas;
-    saved_results_ |= part.results;
+    all.args |= part.args;
+    all.metas |= part.metas;
+    all.results |= part.results;
   }
+  return all;
+}
+
+void OperatorNode::save_arguments(const Call& call) {
+  const GradientPart part = read_parts();
+  saved_results_ = part.results;
   bool has_bytes = false;
   int32_t edge = 0;
   for (size_t i = 0; i < call.args.size(); ++i) {
     const Arg& arg = call.args[i];
     auto at = static_cast<int16_t>(i);
-    bool read = (args >> i & 1) != 0;
+    bool read = (part.args >> i & 1) != 0;
     args_.push_back(arg);
     if (arg.kind == Arg::Kind::kComplex && gradient_->conjugates) args_.back().imaginary = -arg.imaginary;
     if (is_list(arg)) {
       args_.back().tensors = nullptr;
-      if (metas >> i & 1) list_sizes_ = std::make_unique<std::vector<Sizes>>();
+      if (part.metas >> i & 1) list_sizes_ = std::make_unique<std::vector<Sizes>>();
       for (const TensorMeta* t : arg.list()) {
         if (read) save(call, at, edge, t);
-        if (metas >> i & 1) list_sizes_->push_back(t ? t->sizes : Sizes());
+        if (part.metas >> i & 1) list_sizes_->push_back(t ? t->sizes : Sizes());
         ++edge;
       }
       continue;
@@ -129,7 +135,7 @@ void OperatorNode::save_arguments(const Call& call) {
       args_.back() = Arg();
       if (read)
         save(call, at, call.op->params[i].differentiable ? edge : -1, arg.tensor);
-      else if (metas >> i & 1)
+      else if (part.metas >> i & 1)
         save_shape(at, *arg.tensor);
     } else if (bytes_of(arg) > 0) {
       if (gradient_->plain >> i & 1)
@@ -251,7 +257,10 @@ const Saved* OperatorNode::find_saved(int16_t at) const {
 }
 
 Tensor OperatorNode::restore(const Saved& saved) {
-  if (!saved.is_stored()) return {};
+  if (!saved.is_stored()) {
+    check(saved.meta == nullptr, "the saved tensors of ", name(), " were neither stored nor supplied by the client");
+    return {};
+  }
   Tensor tensor = saved.bytes ? saved.bytes->view(*saved.meta, name()) : saved.tensor;
   const uint32_t version = saved.bytes ? saved.bytes->version() : Tape::current().tracked_version(tensor);
   if (version != saved.version) {

@@ -106,6 +106,8 @@ class OperatorNode final : public Node, public ThreadCached<OperatorNode> {
   std::string describe_saved() const;
   int64_t input_number(int32_t edge) const;  // the number of an edge among those with a node, or -1
   void add_edges(const Call& call);
+  // What the formulas read that compute the needed gradients.
+  GradientPart read_parts() const;
   void save_arguments(const Call& call);
   void save(const Call& call, int16_t param, int32_t edge, const TensorMeta* t);
   void store(Tensor tensor, int16_t at, int32_t edge);

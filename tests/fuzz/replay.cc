@@ -3,7 +3,8 @@
 // usage: NAME_fuzz [--runs N] [--seconds S] [--seed S] FILE|FOLDER...
 //
 // Used by the ordinary test suite, with any compiler. Has no coverage guidance: it reproduces earlier findings, and
-// runs many inputs at the speed of the release build. A crash prints its run number, which the same seed reproduces.
+// runs many inputs at the speed of the release build. A crash prints its run number, which the same seed reproduces,
+// and its input.
 #include <algorithm>
 #include <chrono>
 #include <csignal>
@@ -36,17 +37,30 @@ constexpr size_t kMaxBytes = 4096;
 std::mt19937_64 random_numbers{1};
 long long run_number = -1;  // number of the current random input; -1: a kept input
 std::string current_file;
+Bytes current_input;
+
+// Writes the input in hexadecimal, from which a file for the corpus is made by `xxd -r -p`.
+void print_input() {
+  constexpr char kDigits[] = "0123456789abcdef";
+  for (const uint8_t byte : current_input) {
+    const char digits[] = {kDigits[byte >> 4], kDigits[byte & 15]};
+    [[maybe_unused]] ssize_t written = write(2, digits, sizeof digits);
+  }
+}
 
 extern "C" void report(int signal) {
   char text[512];
   const int size = std::snprintf(text, sizeof text, "\nsignal %d in run %lld%s%s\n", signal, run_number,
                                  run_number < 0 ? ", file " : "", run_number < 0 ? current_file.c_str() : "");
   [[maybe_unused]] ssize_t written = write(2, text, static_cast<size_t>(size));
+  print_input();
+  written = write(2, "\n", 1);
   std::signal(signal, SIG_DFL);
   std::raise(signal);
 }
 
 void run(const Bytes& input) {
+  current_input = input;
   const Bytes copy(input);  // exact size, so that sanitizers detect reads past the end
   LLVMFuzzerTestOneInput(copy.data(), copy.size());
 }

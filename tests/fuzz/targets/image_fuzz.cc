@@ -14,12 +14,12 @@
 #include <vector>
 
 #include "engine/session/context.h"
-#include "server/checkpoint/checksum.h"
 #include "server/session/session.h"
 #include "server/session/sessions.h"
 #include "tests/fuzz/require.h"
 #include "tests/server/engine_memory.h"
 #include "tests/server/frames.h"
+#include "tests/server/image_bytes.h"
 
 namespace {
 
@@ -121,27 +121,6 @@ const std::string& valid_image() {
   return image;
 }
 
-uint64_t read64(const std::string& bytes, size_t at) {
-  uint64_t value = 0;
-  for (size_t i = 0; i < 8 && at + i < bytes.size(); ++i) {
-    value |= static_cast<uint64_t>(static_cast<unsigned char>(bytes[at + i])) << (8 * i);
-  }
-  return value;
-}
-
-void write32(uint32_t value, size_t at, std::string* bytes) {
-  for (size_t i = 0; i < 4 && at + i < bytes->size(); ++i) (*bytes)[at + i] = static_cast<char>(value >> (8 * i));
-}
-
-// Computes the checksum of the part at `at` again. Returns the position after it.
-size_t seal_part(size_t at, std::string* bytes) {
-  const uint64_t size = read64(*bytes, at);
-  if (at + 8 > bytes->size() || size > bytes->size() - at - 8) return bytes->size();
-  const size_t end = at + 8 + static_cast<size_t>(size);
-  write32(update_checksum(0, bytes->data() + at + 8, static_cast<size_t>(size)), end, bytes);
-  return end + 4;
-}
-
 // Changes bytes of a valid image as the input says: each change is a position (2 bytes), an operation and a value.
 std::string changed_image(const uint8_t* data, size_t size) {
   std::string image = valid_image();
@@ -220,15 +199,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, size_t size) {
     read_shared(std::string(reinterpret_cast<const char*>(data), size));
   } else {
     std::string image = changed_image(data, size);
-    if (how % 4 != 0) {
-      constexpr size_t kHead = 8;  // "TTIMAGE" and the format
-      const size_t structure = seal_part(kHead, &image);
-      const size_t contents = seal_part(structure, &image);
-      if (contents + 4 <= image.size()) {
-        const size_t length = image.size() - contents - 4;
-        write32(update_checksum(0, image.data() + contents, length), image.size() - 4, &image);
-      }
-    }
+    if (how % 4 != 0) tt::server::testing::seal_image(&image);
     read_session(image, how % 4 == 2);
   }
   tt::fuzz::require(tt::server::testing::engine_bytes() == before, "the image's memory was released");

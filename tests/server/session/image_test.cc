@@ -9,9 +9,11 @@
 #include <thread>
 
 #include "engine/schema/error.h"
+#include "engine/schema/op.h"
 #include "server/daemon/backends.h"
 #include "server/session/session.h"
 #include "tests/server/frames.h"
+#include "tests/server/image_bytes.h"
 
 namespace tt::server {
 namespace {
@@ -170,6 +172,47 @@ TEST(SessionImage, DamagedBytesAreRefused) {
     Session shorter(options());
     EXPECT_THROW(read_image(shorter, bytes.substr(0, i)), Error) << i << " bytes";
   }
+}
+
+// The number as an image holds it: seven bits per byte, the lowest first.
+std::string encoded(uint64_t value) {
+  std::string bytes;
+  for (; value >= 0x80; value >>= 7) bytes += static_cast<char>(value | 0x80);
+  return bytes + static_cast<char>(value);
+}
+
+// The node of `exp`, which saves its result, becomes one of every other operator, whose formula reads other values.
+TEST(SessionImage, NodesOfOtherOperatorsAreRefusedOrRun) {
+  Session session(options());
+  v1::Frame frame = first_frame();
+  Instruction(&frame, "exp").handle(1).result(7);
+  execute(session, frame);
+  v1::Frame backward;
+  backward.set_sequence(2);
+  Instruction(&backward, "backward").handles({7}).handles({1}).handles({1}).boolean(true).boolean(false).boolean(false).result(10, 1);
+  const std::string bytes = image_of(session);
+  int refused = 0, run = 0;
+  for (const Op* const op : all_ops()) {
+    const std::string from = encoded(find_op("exp")->id), to = encoded(op->id);
+    for (size_t at = bytes.find(from); at != std::string::npos; at = bytes.find(from, at + 1)) {
+      if (from.size() != to.size()) break;  // another size of the part
+      std::string changed = bytes;
+      changed.replace(at, from.size(), to);
+      testing::seal_image(&changed);
+      Session restored(options());
+      try {
+        read_image(restored, changed);
+      } catch (const Error&) {
+        ++refused;
+        continue;
+      }
+      v1::Reply reply;
+      restored.execute(backward, &reply);
+      ++run;
+    }
+  }
+  EXPECT_GT(refused, 0);
+  EXPECT_GT(run, 0);
 }
 
 }  // namespace
