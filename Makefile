@@ -68,6 +68,9 @@ signatures: build ## Compare the parameters of all public callables with PyTorch
 differential: build ## Call public functions in both packages with each argument moved from its default: docs/differential.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.differential --page docs/differential.md
 
+captures: build ## Compile and export PyTorch's operator and module samples, and compare graphs with PyTorch's: docs/compile.md
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.captures
+
 dist-cases: build ## Run PyTorch's tests of torch.distributed: docs/distributed-checklist.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.distributed
 

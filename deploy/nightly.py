@@ -17,7 +17,7 @@ from rich.table import Table
 
 ROOT = Path(__file__).resolve().parent.parent
 # Targets of the Makefile.
-CHECKS = ("differential", "op-db", "module-db", "signatures", "dist-cases", "adversary", "chaos", "skew-test", "fuzz-release")
+CHECKS = ("differential", "op-db", "module-db", "signatures", "captures", "dist-cases", "adversary", "chaos", "skew-test", "fuzz-release")
 
 
 def run(target: str, folder: Path) -> tuple[int, float, str]:

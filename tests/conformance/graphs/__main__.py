@@ -47,6 +47,7 @@ def report(ours: dict[str, Any], theirs: dict[str, Any], suffix: str) -> None:
 
 
 def main() -> int:
+    """Runs the comparison; returns 1 if a package computes a file of the other differently."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     add_option(parser)
     args = parser.parse_args()
@@ -60,14 +61,16 @@ def main() -> int:
             for key, error in found[package].items():
                 if key.endswith("error"):
                     print(f"{package}: {key}: {error}")
+        differ = 0
         for package, other in zip(PACKAGES, reversed(PACKAGES)):
             results = run(pythons[package], package, other, folder)
             equal = sum(r == "equal" for r in results.values())
+            differ += len(results) - equal
             print(f"files of {other} in {package}: {equal} of {len(results)} give equal results")
             for key, error in results.items():
                 if error != "equal":
                     print(f"  {key}: {error}")
-    return 0
+    return int(differ > 0)
 
 
 if __name__ == "__main__":
