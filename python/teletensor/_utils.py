@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import traceback
+from typing import Any
 
 from . import _C
 from ._C import Tensor
@@ -94,3 +95,23 @@ def _get_device_index(device, optional: bool = False, allow_cpu: bool = False) -
     from . import cuda
 
     return cuda.current_device()
+
+
+def _get_available_device_type() -> str | None:
+    """The type of the engine's accelerators; None without one."""
+    from . import accelerator
+
+    current = accelerator.current_accelerator()
+    return None if current is None else current.type
+
+
+def _get_device_module(device_type: str) -> Any:
+    """The module of a type of devices, such as teletensor.cuda.
+
+    Raises:
+        RuntimeError: there is none.
+    """
+    module = getattr(sys.modules[__package__], device_type, None)
+    if module is None:
+        raise RuntimeError(f"Device '{device_type}' does not have a corresponding module registered as 'torch.{device_type}'.")
+    return module

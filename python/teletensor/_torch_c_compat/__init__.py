@@ -1,6 +1,7 @@
 """Private names of torch._C that libraries use, found by attribute access on teletensor._C and by imports of torch._C.x.
 
-`_nn`, `_fft`, `_linalg` and `_special` are modules of functions, `_profiler` has the ranges of generated code. Functions
+`_nn`, `_fft`, `_linalg` and `_special` are modules of functions, `_functorch` describes the tensors of torch.func, `_profiler` has the
+ranges of generated code. Functions
 that switch TorchScript's optimizations or record statistics do nothing.
 """
 
@@ -12,7 +13,7 @@ from typing import Any
 from .. import _C, _grad_mode
 from .._generator import Generator  # noqa: F401
 
-_MODULES = ("_fft", "_linalg", "_nn", "_profiler", "_special")
+_MODULES = ("_fft", "_functorch", "_linalg", "_nn", "_profiler", "_special")
 _LIBRARY = {
     "_AutoDispatchBelowAutograd": ("operators", "BelowAutograd"), "DispatchKey": ("dispatch_keys", "DispatchKey"),
     "DispatchKeySet": ("dispatch_keys", "DispatchKeySet"), "_ExcludeDispatchKeyGuard": ("dispatch_keys", "ExcludeDispatchKeyGuard"),
@@ -55,6 +56,11 @@ def _are_functorch_transforms_active() -> bool:
     from .._transforms import running
 
     return bool(running.levels) or running.derivatives > 0
+
+
+def _is_alias_of(tensor: _C.Tensor, other: _C.Tensor) -> bool:
+    """Whether two tensors have the same storage."""
+    return tensor.untyped_storage() == other.untyped_storage()
 
 
 def _cuda_clearCublasWorkspaces() -> None:  # noqa: N802 - PyTorch's name

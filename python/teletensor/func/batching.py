@@ -10,35 +10,12 @@ from functools import wraps
 from typing import Any, Callable
 
 from .. import _C
-from .._C import Tensor
-from .._layouts import require_strided
+from .._functorch import vmap as steps
 from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
 from ..utils._python_dispatch import TorchDispatchMode
-from . import tree
 from ._batched import VmapLevel, draw
 from ._transformed import Transformed, compute, innermost
-
-
-def _is_dim(value: Any) -> bool:
-    return value is None or isinstance(value, int)
-
-
-def _batch_size(args: list, dims: list) -> int:
-    sizes = set()
-    for x, dim in zip(args, dims):
-        if dim is None:
-            continue
-        if not isinstance(x, Tensor):
-            raise ValueError(f"[vmap] expected in_dim=None for an input of type {type(x).__name__}, got {dim}")
-        if not -x.dim() <= dim < x.dim():
-            raise ValueError(f"[vmap] expected in_dim to be one of the input's {x.dim()} dimensions, got {dim}")
-        sizes.add(x.shape[dim])
-    if not sizes:
-        raise ValueError("[vmap] expected at least one input with an in_dim other than None, got none")
-    if len(sizes) > 1:
-        raise ValueError(f"[vmap] expected all inputs to have the same size in the mapped dimension, got {sorted(sizes)}")
-    return sizes.pop()
 
 
 class _RandomMode(TorchDispatchMode):
@@ -101,46 +78,23 @@ def vmap(
 
     @wraps(func)
     def mapped(*args: Any, **kwargs: Any):
-        given = tree.leaves(args)
-        dims = tree.broadcast(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args, _is_dim)
-        require_strided("vmap", *(x for x, dim in zip(given, dims) if dim is not None))
-        size = _batch_size(given, dims)
+        size, dims, given, spec = steps._process_batched_inputs(in_dims, args, func)
         if size == 0:
             raise ValueError("[vmap] expected a batch of at least one entry, got 0")
-        values = [x if dim is None else x.movedim(dim, 0) for x, dim in zip(given, dims)]
         step = chunk_size or size
-        chunks = []
+        outputs = []
         for start in range(0, size, step):
-            part = [v if dim is None else v[start : start + step] for v, dim in zip(values, dims)] if step < size else values
-            chunks.append(_run(func, args, part, dims, kwargs, out_dims, randomness, min(step, size - start)))
-        output, columns, places = chunks[0][0], list(zip(*(c[1] for c in chunks))), chunks[0][2]
-        return tree.rebuild(output, [_join(column, dim) for column, dim in zip(columns, places)])
+            count = min(step, size - start)
+            part = given if count == size else [x if d is None else x.narrow(d, start, count) for x, d in zip(given, dims)]
+            outputs.append(_run(func, part, dims, spec, kwargs, out_dims, randomness, count))
+        return steps._flatten_chunks_output(outputs, out_dims)
 
     return mapped
 
 
-def _run(func: Callable, args: Any, values: list, dims: list, kwargs: dict, out_dims: Any, randomness: str, size: int) -> tuple:
-    """Maps over one chunk. Returns the output's structure, the outputs with their batch, and their out_dims."""
-    with VmapLevel(size, randomness) as level, _RandomMode(level):
-        wrapped = [v if dim is None else level.wrap(v) for v, dim in zip(values, dims)]
-        output = func(*tree.rebuild(args, wrapped), **kwargs)
-    places = tree.broadcast(tuple(out_dims) if isinstance(out_dims, list) else out_dims, output, _is_dim)
-    return output, [_unwrapped(level, o, dim) for o, dim in zip(tree.leaves(output), places)], places
-
-
-def _unwrapped(level: VmapLevel, output: Any, dim: int | None) -> Any:
-    if dim is None:
-        if level.has(output):
-            raise ValueError("vmap: an output with an out_dim of None differs between the entries: give its out_dim")
-        return output
-    if not isinstance(output, Tensor):
-        raise ValueError(f"vmap: expected tensors as outputs with an out_dim, got {type(output).__name__}")
-    if not -output.dim() - 1 <= dim <= output.dim():
-        raise IndexError(
-            f"Dimension out of range (expected to be in range of [{-output.dim() - 1}, {output.dim()}], but got {dim})"
-        )
-    return level.expanded(output).movedim(0, dim)
-
-
-def _join(parts: tuple, dim: int | None) -> Any:
-    return parts[0] if len(parts) == 1 or dim is None else _C.torch.cat(parts, dim)
+def _run(func: Callable, flat_args: list, dims: list, spec: Any, kwargs: dict, out_dims: Any, randomness: str, size: int) -> Any:
+    """Maps over one chunk."""
+    with VmapLevel(size, randomness) as level:
+        with _RandomMode(level):
+            output = func(*steps._create_batched_inputs(dims, flat_args, level.number, spec), **kwargs)
+        return steps._unwrap_batched(output, out_dims, level.number, size, func)

@@ -11,6 +11,8 @@ _FILES = {
     "ao/quantization/_affine.py": "input",
     "ao/quantization/_fake_quantize.py": "kwargs x",  # of abstract methods
     "ao/quantization/_observer_base.py": "kwargs x",
+    "_functorch/vmap.py": "batch_size func name",  # of functions that libraries replace
+    "utils/_pytree/_builtins.py": "context",  # of sequences, which need none
     "autograd/profiler.py": "use_kineto",  # selects a library that PyTorch records with
     # parameters of hooks, and of a storage reader's interface
     "distributed/algorithms/_checkpoint/checkpoint_wrapper.py": "args module",

@@ -13,10 +13,11 @@ from __future__ import annotations
 
 from .. import rpc as _rpc_package  # noqa: F401 - imports this package's modules in the right order
 from . import _context
+from ._context import Context as DistAutogradContext
 from ._context import Gradients, context
 from ._remote import backward
 
-__all__ = ["backward", "context", "get_gradients", "is_available"]
+__all__ = ["DistAutogradContext", "backward", "context", "get_gradients", "is_available"]
 
 
 def is_available() -> bool:

@@ -5,8 +5,10 @@
 """
 
 from ._builtins import (
-    _dict_flatten, _dict_flatten_with_keys, _dict_unflatten, _namedtuple_flatten, _namedtuple_unflatten, _register_namedtuple,
-    register_all,
+    _defaultdict_flatten, _defaultdict_flatten_with_keys, _defaultdict_unflatten, _deque_flatten, _deque_flatten_with_keys,
+    _deque_unflatten, _dict_flatten, _dict_flatten_with_keys, _dict_unflatten, _list_flatten, _list_flatten_with_keys, _list_unflatten,
+    _namedtuple_flatten, _namedtuple_flatten_with_keys, _namedtuple_unflatten, _ordereddict_flatten, _ordereddict_flatten_with_keys,
+    _ordereddict_unflatten, _register_namedtuple, _tuple_flatten, _tuple_flatten_with_keys, _tuple_unflatten, register_all,
 )
 from ._json import (
     DEFAULT_TREESPEC_SERIALIZATION_PROTOCOL, EnumEncoder, enum_object_hook, pytree_to_str, str_to_pytree, treespec_dumps,

@@ -50,12 +50,27 @@ def _flatten_mapping(tree):
     return list(tree.values()), list(tree.keys())
 
 
-# Names that libraries use to register their own mappings.
-_dict_flatten, _dict_flatten_with_keys = _flatten_mapping, _mapping_with_keys(_flatten_mapping)
+# Names that libraries use to register their own sequences and mappings.
+_tuple_flatten = _list_flatten = _flatten_items
+_tuple_flatten_with_keys = _list_flatten_with_keys = _sequence_with_keys(_flatten_items)
+_dict_flatten = _ordereddict_flatten = _flatten_mapping
+_dict_flatten_with_keys = _ordereddict_flatten_with_keys = _mapping_with_keys(_flatten_mapping)
+
+
+def _tuple_unflatten(values, context):
+    return tuple(values)
+
+
+def _list_unflatten(values, context):
+    return list(values)
 
 
 def _dict_unflatten(values, keys):
     return dict(zip(keys, values))
+
+
+def _ordereddict_unflatten(values, keys):
+    return OrderedDict(zip(keys, values))
 
 
 def _namedtuple_flatten(tree):
@@ -126,22 +141,31 @@ def _defaultdict_deserialize(dumped):
     return [factory, dumped["dict_context"]]
 
 
+_defaultdict_flatten_with_keys = _mapping_with_keys(_defaultdict_flatten)
+
+
 def _deque_flatten(tree):
     return list(tree), tree.maxlen
 
 
+def _deque_unflatten(values, maxlen):
+    return deque(values, maxlen=maxlen)
+
+
+_deque_flatten_with_keys = _sequence_with_keys(_deque_flatten)
+
+
 def register_all() -> None:
     """Registers the containers. Called once, when the package is imported."""
-    for name, cls, flatten, unflatten, keyed in (
-        ("builtins.tuple", tuple, _flatten_items, lambda values, _: tuple(values), _sequence_with_keys),
-        ("builtins.list", list, _flatten_items, lambda values, _: list(values), _sequence_with_keys),
-        ("builtins.dict", dict, _dict_flatten, _dict_unflatten, _mapping_with_keys),
-        ("collections.OrderedDict", OrderedDict, _flatten_mapping, lambda values, keys: OrderedDict(zip(keys, values)),
-         _mapping_with_keys),
-        ("collections.deque", deque, _deque_flatten, lambda values, maxlen: deque(values, maxlen=maxlen), _sequence_with_keys),
-    ):  # fmt: skip
+    for name, cls, flatten, unflatten, flatten_with_keys in (
+        ("builtins.tuple", tuple, _tuple_flatten, _tuple_unflatten, _tuple_flatten_with_keys),
+        ("builtins.list", list, _list_flatten, _list_unflatten, _list_flatten_with_keys),
+        ("builtins.dict", dict, _dict_flatten, _dict_unflatten, _dict_flatten_with_keys),
+        ("collections.OrderedDict", OrderedDict, _ordereddict_flatten, _ordereddict_unflatten, _ordereddict_flatten_with_keys),
+        ("collections.deque", deque, _deque_flatten, _deque_unflatten, _deque_flatten_with_keys),
+    ):
         _private_register_pytree_node(
-            cls, flatten, unflatten, serialized_type_name=name, flatten_with_keys_fn=keyed(flatten)
+            cls, flatten, unflatten, serialized_type_name=name, flatten_with_keys_fn=flatten_with_keys
         )
     _private_register_pytree_node(
         namedtuple, _namedtuple_flatten, _namedtuple_unflatten, serialized_type_name="collections.namedtuple",
@@ -151,5 +175,5 @@ def register_all() -> None:
     _private_register_pytree_node(
         defaultdict, _defaultdict_flatten, _defaultdict_unflatten, serialized_type_name="collections.defaultdict",
         to_dumpable_context=_defaultdict_serialize, from_dumpable_context=_defaultdict_deserialize,
-        flatten_with_keys_fn=_mapping_with_keys(_defaultdict_flatten),
+        flatten_with_keys_fn=_defaultdict_flatten_with_keys,
     )  # fmt: skip

@@ -42,6 +42,14 @@ def set_process_info(info: WorkerInfo) -> None:
     _process = info
 
 
+def _generate_state(base_seed: int, worker_id: int) -> list[int]:
+    """The four numbers with which a worker's NumPy generator is seeded."""
+    import numpy as np
+
+    entropy = [worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
+    return np.random.SeedSequence(entropy).generate_state(4).tolist()
+
+
 def seed_process(base_seed: int, number: int) -> None:
     """Seeds Python's, NumPy's and teletensor's generators of a worker process, with PyTorch's seeds."""
     from ...._random import seed_without_session
@@ -52,5 +60,4 @@ def seed_process(base_seed: int, number: int) -> None:
         import numpy as np
     except ImportError:
         return
-    entropy = [number, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]
-    np.random.seed(np.random.SeedSequence(entropy).generate_state(4))  # noqa: NPY002 - data sets use it
+    np.random.seed(_generate_state(base_seed, number))  # noqa: NPY002 - data sets use it
