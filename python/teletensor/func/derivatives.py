@@ -26,24 +26,47 @@ class NestingLevel:
         _transforms.running.derivatives -= 1
 
 
-def _copy_inputs(args: Any) -> tuple[Any, list[Tensor], bool]:
-    """Copies the inputs to differentiate. Call it within a NestingLevel.
-
-    Returns (args with copies in place of the inputs, list of the copies, whether results must stay differentiable).
-    """
+def _copy_inputs(args: Any) -> tuple[Any, list[Tensor]]:
+    """Copies the inputs to differentiate. Returns args with copies in place of the inputs, and the list of the copies."""
     given = tree.leaves(args)
     for x in given:
         if not isinstance(x, Tensor):
             raise RuntimeError(f"[func] expected tensors as inputs, got {type(x).__name__}")
         if not (x.is_floating_point() or x.is_complex()):
             raise RuntimeError(f"[func] expected floating-point or complex inputs, got {x.dtype}")
-    outer = _transforms.running.derivatives > 1 or any(x.requires_grad for x in given)
     copies = [_transforms.leaf(_transforms.batched(x)) for x in given]
-    return tree.rebuild(args, copies), copies, outer
+    return tree.rebuild(args, copies), copies
 
 
-def _detach_unless_nested(values: Any, outer: bool) -> Any:
-    return values if outer else tree.map_leaves(lambda v: _transforms.untaped(v) if isinstance(v, Tensor) else v, values)
+def _parts(tensor: Tensor) -> list[Tensor]:
+    """The ordinary tensors inside a tensor that transforms have wrapped: the values, and the tangents of forward mode."""
+    if not hasattr(tensor, "as_untaped"):
+        return [tensor]
+    tangent = getattr(tensor, "tangent", None)
+    return _parts(tensor._value) + ([] if tangent is None else _parts(tangent))
+
+
+def _leaves_of(tensors: list[Tensor]) -> set[int]:
+    """The leaves into which gradients of the tensors would be accumulated."""
+    roots = [part for t in tensors for part in _parts(t) if part.requires_grad]
+    return {leaf._handle for leaf in _C.reached_leaves(roots)} if roots else set()
+
+
+def _without_copies(values: Any, copies: list[Tensor], enabled: bool) -> Any:
+    """The results of a derivative. They keep their history if it has a leaf other than the copies of the inputs.
+
+    Args:
+        enabled: whether the caller records operators; if not, no result has a history.
+    """
+    tensors = [v for v in tree.leaves(values) if isinstance(v, Tensor)]
+    own = {part._handle for copy in copies for part in _parts(copy)}
+    # One walk for all results, as mostly none has other leaves.
+    some_have_others = enabled and not _leaves_of(tensors) <= own
+
+    def keeps(tensor: Tensor) -> bool:
+        return some_have_others and not _leaves_of([tensor]) <= own
+
+    return tree.map_leaves(lambda v: _transforms.untaped(v) if isinstance(v, Tensor) and not keeps(v) else v, values)
 
 
 def split_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
@@ -64,19 +87,20 @@ def _vector_jacobian_products(outputs: Any, inputs: list[Tensor], vectors: Any) 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
     """Returns func(*primals) and a function that maps cotangents u of the outputs to u^T J for each primal."""
+    enabled = _C.is_grad_enabled()
     with enable_grad(), NestingLevel():
-        args, inputs, outer = _copy_inputs(primals)
+        args, inputs = _copy_inputs(primals)
         outputs, aux = split_aux(func(*args), has_aux, "vjp")
 
     def product(*cotangents: Any) -> Any:
         vectors = cotangents[0] if len(cotangents) == 1 else cotangents
         if len(tree.leaves(vectors)) != len(tree.leaves(outputs)):
             raise RuntimeError(f"[vjp] expected {len(tree.leaves(outputs))} cotangents, got {len(tree.leaves(vectors))}")
+        recorded = _C.is_grad_enabled()
         found = _vector_jacobian_products(outputs, inputs, vectors)
-        differentiable = outer or _transforms.running.derivatives > 0 or any(v.requires_grad for v in tree.leaves(vectors))
-        return _detach_unless_nested(tree.rebuild(primals, found), differentiable)
+        return _without_copies(tree.rebuild(primals, found), inputs, recorded)
 
-    results = _detach_unless_nested(outputs, outer)
+    results, aux = _without_copies((outputs, aux), inputs, enabled)
     return (results, product, aux) if has_aux else (results, product)
 
 
@@ -102,16 +126,17 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
 
     @wraps(func)
     def differentiated(*args: Any, **kwargs: Any):
+        enabled = _C.is_grad_enabled()
         with enable_grad(), NestingLevel():
             selected, substitute = select_arguments(args, argnums)
-            copies, inputs, outer = _copy_inputs(selected)
+            copies, inputs = _copy_inputs(selected)
             value, aux = split_aux(func(*substitute(copies), **kwargs), has_aux, "grad")
             if not isinstance(value, Tensor) or value.dim() != 0:
                 got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise RuntimeError(f"[grad] expected the function to return one number (0 dimensions), got {got}")
             found = tree.rebuild(selected, _vector_jacobian_products(value, inputs, _C.torch.ones_like(value)))
-        results = _detach_unless_nested((found, value), outer)
-        return (results[0], (results[1], aux)) if has_aux else results
+        found, value, aux = _without_copies((found, value, aux), inputs, enabled)
+        return (found, (value, aux)) if has_aux else (found, value)
 
     return differentiated
 

@@ -139,3 +139,33 @@ def test_aliases():
 
     x = torch.ones(3)
     assert _C._is_alias_of(x, x[1:]) and not _C._is_alias_of(x, x.clone())
+
+
+def _gradient_of(result, w):
+    return torch.autograd.grad(result.sum(), w, allow_unused=True)[0] if result.requires_grad else None
+
+
+@pytest.mark.parametrize(
+    ("compute", "expected"),
+    [
+        (lambda x, w: torch.func.grad(lambda a, b: (a * b).pow(2).sum())(x, w), "4 * x * w"),
+        (lambda x, w: torch.func.grad(lambda a: (a * w).pow(2).sum())(x), "4 * x * w"),
+        (lambda x, w: torch.vmap(torch.func.grad(lambda a, b: a * a * b))(x, w), "2 * x"),
+        (lambda x, w: torch.func.jacrev(lambda a: a * w)(x), "torch.ones(3)"),
+        (lambda x, w: torch.func.vjp(lambda a: a * w, x)[0], "x"),
+        (lambda x, w: torch.func.vjp(lambda a: a * w, x)[1](x)[0], "x"),
+        (lambda x, w: torch.func.hessian(lambda a: (a * a * w).sum())(x), "torch.full((3,), 2.0)"),
+        (lambda x, w: torch.func.grad(torch.func.grad(lambda a: a**3 * w[0]))(x[0]), "torch.stack([6 * x[0], x[0] * 0, x[0] * 0])"),
+        (lambda x, w: torch.func.grad_and_value(lambda a: (a * a).sum())(x)[1], "None"),
+        (lambda x, w: torch.func.grad_and_value(lambda a: ((a * a).sum(), w * 2), has_aux=True)(x)[0], "None"),
+        (lambda x, w: torch.func.grad_and_value(lambda a: ((a * a).sum(), w * 2), has_aux=True)(x)[1][1], "torch.full((3,), 2.0)"),
+    ],
+)
+def test_results_depend_on_tensors_that_are_not_differentiated(compute, expected):
+    x, w = torch.tensor([1.0, 2, 3]), torch.tensor([0.5, 1, 2], requires_grad=True)
+    want = eval(expected, {"torch": torch, "x": x, "w": w.detach()})
+    got = _gradient_of(compute(x, w), w)
+    assert (got is None) == (want is None)
+    assert got is None or torch.equal(got, want)
+    with torch.no_grad():
+        assert not compute(x, w).requires_grad
