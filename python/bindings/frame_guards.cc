@@ -204,7 +204,7 @@ FrameGuards::FrameGuards(const py::sequence& nodes, std::vector<int> inputs) : i
       nodes_.back().mark = static_cast<int>(sizes_.size());
       sizes_.push_back({py::cast<std::shared_ptr<client::SizeChecks>>(mark[0]), py::cast<std::vector<int>>(mark[1])});
       for (int of : sizes_.back().nodes) {
-        tt::check(ErrorKind::kValue, of >= 0 && of < number, "[FrameGuards] expected nodes after their parents");
+        tt::check(ErrorKind::kValue, of >= -1 && of < number, "[FrameGuards] expected nodes after their parents");
       }
     } else if (node.kind == GuardKind::kCheckModes) {
       modes_ = current_modes();
@@ -315,10 +315,15 @@ bool FrameGuards::check_dynamic_tensor(const Node& node, PyObject* value) const 
 
 bool FrameGuards::check_sizes(const Node& node) const {
   const SizesMark& mark = sizes_[node.mark];
+  if (mark.nodes.size() != mark.checks->inputs()) return false;
   std::vector<const TensorMeta*> inputs;
   std::vector<TensorMeta> numbers;
   numbers.reserve(mark.nodes.size());  // pointers to it must stay valid
   for (size_t i = 0; i < mark.nodes.size(); ++i) {
+    if (mark.nodes[i] < 0) {
+      inputs.push_back(&mark.checks->input(i));
+      continue;
+    }
     PyObject* value = values_[mark.nodes[i]];
     if (is_tensor(value)) {
       inputs.push_back(handle_of(value).get());

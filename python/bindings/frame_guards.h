@@ -89,7 +89,7 @@ class FrameGuards {
   // Sizes that the code was made for.
   struct SizesMark {
     std::shared_ptr<client::SizeChecks> checks;
-    std::vector<int> nodes;
+    std::vector<int> nodes;  // of the inputs; -1 for one that is the same for all calls
   };
   struct Modes {
     bool grad, inference, function_modes;

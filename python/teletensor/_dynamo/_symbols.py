@@ -68,7 +68,8 @@ class Symbols:
     follows_sizes: bool
     _symbols: dict[int, SymbolValue]
     _floats: dict[int, FloatValue]
-    _traced: list[tuple[Source, list[int], tuple[int, ...], Any]]
+    # The inputs of the trace, in order; without a source one that this package has made.
+    _traced: list[tuple[Source | None, list[int], tuple[int, ...], Any]]
 
     def begin_symbols(self, policy: SizePolicy, follows_sizes: bool) -> None:
         """Sets the policy of the capture."""
@@ -93,6 +94,12 @@ class Symbols:
             if dim in value.dims:
                 size = value.example.size(dim)
                 _ = least is None or size >= least, most is None or size <= most  # compared in later calls
+
+    def stand_in_for_own(self, tensor: Any) -> Any:
+        """A stand-in for a tensor that is the same for all calls."""
+        example = self.stand_in(tensor)
+        self._traced.append((None, list(tensor.shape), (), tensor))
+        return example
 
     def wrap_int(self, obj: int, source: Source) -> Value:
         """An existing int: a symbol or a constant."""
@@ -291,7 +298,8 @@ class Symbols:
         if not self.follows_sizes or self.trace is None or not any(dims for _, _, dims, _ in self._traced):
             return
         checks = self.trace.size_checks()
-        self.guards.check(CHECK_SIZES, None, (checks, tuple(self.guards.node(source) for source, *_ in self._traced)))
+        nodes = tuple(-1 if source is None else self.guards.node(source) for source, *_ in self._traced)
+        self.guards.check(CHECK_SIZES, None, (checks, nodes))
         for at, (source, sizes, dims, tensor) in enumerate(self._traced):
             for dim in sorted(set(getattr(tensor, "_dynamo_dynamic_indices", ())) & set(dims)):
                 if not self._may_differ(checks, at, dim, sizes[dim]):

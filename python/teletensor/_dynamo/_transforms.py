@@ -417,7 +417,7 @@ def _leaf(ex: Any, x: Any) -> Any:
     if ex.seed is None:
         raise NeedsSeed
     if not isinstance(ex.seed, tuple):
-        ex.seed = (ex.stand_in(ex.seed),)
+        ex.seed = (ex.stand_in_for_own(ex.seed),)
     return x.detach() + ex.seed[0].to(x.dtype)
 
 

@@ -299,3 +299,18 @@ def test_sizes_that_alternate_are_kept():
         seconds.append(row.compile_seconds)
         assert row.signatures == 40
     assert seconds[0] == seconds[1]  # nothing was compiled again
+
+
+@pytest.mark.parametrize("dynamic", [None, True])
+def test_ints_beside_derivatives(dynamic):
+    def shifted(y, n):
+        return torch.func.grad(lambda a: a.tanh().sum())(y) + n
+
+    def cut(n, y):
+        return torch.func.vjp(lambda a: (a * n).tanh(), y[:n])[1](y[:n])[0]
+
+    y = torch.arange(9.0) / 7
+    for function, order in ((shifted, lambda n: (y, n)), (cut, lambda n: (n, y))):
+        compiled = torch.compile(function, dynamic=dynamic)
+        for n in range(1, 8):
+            assert torch.equal(compiled(*order(n)), function(*order(n)))
