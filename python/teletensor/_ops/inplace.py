@@ -13,6 +13,7 @@ from typing import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._grad_mode import enable_grad
 from .._options import check_kind, check_memory_format, check_optional_flags
 from .._storage import UntypedStorage, contiguous_strides
 from ..storage import TypedStorage
@@ -34,7 +35,13 @@ def _view_in_place(name: str) -> Callable:
             with contextlib.suppress(IndexError, RuntimeError):  # TypeErrors come first
                 function(self, *args, **kwargs)
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        _C.become(self, function(self, *args, **kwargs))
+        if not self.requires_grad:
+            _C.become(self, function(self, *args, **kwargs))
+        elif self.is_leaf:  # outside of grad mode
+            _C.replace_data(self, function(self, *args, **kwargs))
+        else:  # the tensor keeps its history also outside of grad mode
+            with enable_grad():
+                _C.become(self, function(self, *args, **kwargs))
         return self
 
     functools.update_wrapper(view, function)

@@ -148,3 +148,22 @@ def test_is_inference_of_results_and_views(torch):
     others += [made[0] + 1, made[0].clone(), x.data]
     assert [t.is_inference() for t in made] == [True] * len(made)
     assert [torch.is_inference(t) for t in others] == [False] * len(others)
+
+
+@pytest.mark.parametrize(
+    ("name", "args"), [("unsqueeze_", (0,)), ("squeeze_", ()), ("t_", ()), ("transpose_", (0, 1)), ("as_strided_", ((3, 2), (2, 1)))]
+)
+def test_views_in_place_keep_their_history_in_no_grad(torch, name, args):
+    x = torch.ones(2, 3, requires_grad=True)
+    y = x * 2
+    with torch.no_grad():
+        getattr(y, name)(*args)
+    assert y.requires_grad and not y.is_leaf
+    (y.sum() + x.sum()).backward()
+    assert x.grad.tolist() == [[3.0] * 3] * 2
+    leaf = torch.ones(2, 3, requires_grad=True)
+    with torch.no_grad():
+        getattr(leaf, name)(*args)
+    assert leaf.requires_grad and leaf.is_leaf
+    (leaf * 2).sum().backward()
+    assert leaf.grad.shape == leaf.shape and leaf.grad.sum() == 12
