@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import threading
 import types
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from typing import Any
 
 from .. import _C, _gradients
@@ -20,7 +20,18 @@ from ..optim._traced import why_not
 from ..optim.optimizer import Optimizer
 from ..utils.checkpoint import checkpoint
 from ._source import CHECK_IS
-from ._values import Break, Constant, DictValue, ModuleSlice, ObjectValue, SequenceValue, SliceValue, TensorValue, Value
+from ._values import (
+    Break,
+    Constant,
+    DictValue,
+    ModuleSlice,
+    NeedsHistories,
+    ObjectValue,
+    SequenceValue,
+    SliceValue,
+    TensorValue,
+    Value,
+)
 
 _MODULE_LIST_ITEM = ModuleList.__getitem__
 _APPLY = vars(Function)["apply"].__func__
@@ -82,6 +93,8 @@ class Steps:
 
     def backward(self, value: TensorValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Tensor.backward()."""
+        if self._are_computed(v for k, v in kwargs.items() if k == "inputs"):
+            raise NeedsHistories("backward() to a tensor that the function has computed")
         if not self.may_contain_steps:
             raise Break("Tensor.backward()")
         options = {k: self.real(v) for k, v in kwargs.items() if k != "gradient"}
@@ -103,8 +116,20 @@ class Steps:
         if any(getattr(v, "is_leaf", True) is False and v.example.requires_grad for v in self.inputs):
             raise Break("a backward pass to a tensor with a history")
 
+    def _are_computed(self, values: Iterable[Value]) -> bool:
+        """Whether the function has computed one of the tensors."""
+        return any(tensor.source is None for tensor in self.tensors_in(list(values)))
+
     def autograd_grad(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """torch.autograd.grad()."""
+        try:
+            return self._autograd_grad(args, kwargs)
+        except Break:
+            if self._are_computed([*args[1:2], *(v for k, v in kwargs.items() if k == "inputs")]):
+                raise NeedsHistories("autograd.grad() of a tensor that the function has computed") from None
+            raise
+
+    def _autograd_grad(self, args: list[Value], kwargs: dict[str, Value]) -> Value:
         if not self.may_contain_steps:
             raise Break("autograd.grad()")
         options = {k: self.real(v) for k, v in kwargs.items() if k not in ("outputs", "inputs", "grad_outputs")}

@@ -30,6 +30,7 @@ from ._values import (
     FloatValue,
     ItemValue,
     MethodValue,
+    NeedsHistories,
     ObjectValue,
     Raised,
     SequenceValue,
@@ -321,6 +322,11 @@ class Tensors:
             return True
         return isinstance(result, (tuple, list)) and any(self._has_tensors(r) for r in result)
 
+    @staticmethod
+    def _is_used(value: TensorValue) -> bool:
+        """Whether the graph has computed the tensor, and others from it."""
+        return value.source is None and value.node is not None and bool(value.node.users)
+
     def tensors_in(self, values: list[Value]) -> list[TensorValue]:
         """The tensors among values and in their containers."""
         found: list[TensorValue] = []
@@ -484,11 +490,18 @@ class Tensors:
             # The number is read after the graph, which may write to the tensor.
             return ItemValue(self.call_in_graph("call_method", "clone", [self.call_in_graph("call_method", "detach", [value])]), value)
         if name == "register_hook" and len(args) + len(kwargs) == 1:
-            return self.register_hook(value, [*args, *kwargs.values()][0])
+            try:
+                return self.register_hook(value, [*args, *kwargs.values()][0])
+            except Break as e:
+                if self._is_used(value):
+                    raise NeedsHistories(str(e)) from None
+                raise
         if name in ("nonzero", "masked_select") and not kwargs:
             found = self.call_of_dynamic_shape(name, value, args)
             if found is not None:
                 return found
+        if name in ("retain_grad", "register_hook") and self._is_used(value):
+            raise NeedsHistories(f"Tensor.{name}() of a tensor that the function has computed and used")
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

@@ -21,6 +21,13 @@ class NeedsFrame(Break):
     """A function is called that looks at the frame of its caller, which then must be the caller's own."""
 
 
+class NeedsHistories(Break):
+    """The gradient of a tensor is needed that the graph has computed, together with tensors that depend on it.
+
+    The results of a graph have one node, so that none depends on another: the function runs as plain Python.
+    """
+
+
 class Raised(Exception):  # noqa: N818 - the user's exception
     """The function has raised an exception, which its own handlers may catch."""
 
