@@ -45,7 +45,8 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
         def finish() -> None:
             noted.clear()
-            hook(self)
+            if hook(self) is not None:
+                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
 
         calls.append(finish)
 

@@ -107,7 +107,7 @@ def swap_in_optimizer_params_and_state(
             for p, key in zip(group["params"], other["params"]):
                 optimizer.state[p] = dict(swapin_optim_state["state"].get(key, {}))
                 numbers[p] = optimizer.state[p]
-        optimizer._load_numbers(numbers)
+        optimizer._load_numbers(numbers, optimizer.state)
         yield
     finally:
         for group, old in zip(optimizer.param_groups, before):

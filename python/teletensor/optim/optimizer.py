@@ -257,33 +257,33 @@ class Optimizer(OptimizerHooks):
             n: p for old, group in zip(saved, self.param_groups) for n, p in zip(old["params"], group["params"])
         }
         names = [{"param_names": g["param_names"]} if "param_names" in g else {} for g in self.param_groups]
-        self.param_groups = [
+        groups = [
             {**self.defaults, **named, **copy.deepcopy({k: v for k, v in old.items() if k != "params"}), "params": group["params"]}
             for old, group, named in zip(saved, self.param_groups, names)
         ]
-        self.state = defaultdict(dict)
-        loaded = {}
+        state, loaded = defaultdict(dict), {}
         for n, values in state_dict["state"].items():
             param = own.get(int(n) if isinstance(n, str) and n.isdigit() else n)
             if param is None:  # not a parameter's state
-                self.state[n] = values
+                state[n] = values
             else:
                 loaded[param] = values
-                self.state[param] = {
+                state[param] = {
                     k: None if k in self._numbers else _to_param_dtype_and_device(k, v, param) for k, v in values.items()
                 }
-        self._load_numbers(loaded)
+        self._load_numbers(loaded, state)
+        self.__setstate__({"state": state, "param_groups": groups})
         for hook in self._optimizer_load_state_dict_post_hooks.values():
             hook(self)
 
-    def _load_numbers(self, states: dict[Tensor, dict]) -> None:
-        """Reads the numbers in all states, with one request."""
+    def _load_numbers(self, states: dict[Tensor, dict], into: dict[Tensor, dict]) -> None:
+        """Reads the numbers in all states, with one request, and stores them in the states `into`."""
         found = [(p, k, values[k]) for p, values in states.items() for k in self._numbers if k in values]
         tensors = [v.detach().to(dtype=_C.float64).reshape(()).cpu() for _, _, v in found if isinstance(v, Tensor)]
         read = iter(_C.torch.stack(tensors).tolist() if tensors else ())
         for param, key, value in found:
             number = next(read) if isinstance(value, Tensor) else value
-            self.state[param][key] = int(number) if key == "step" else number
+            into[param][key] = int(number) if key == "step" else number
 
     def __getstate__(self) -> dict:
         return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}

@@ -52,6 +52,8 @@ class ModuleCalls:
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         if self._compiled_call_impl is not None:
             return self._compiled_call_impl(*args, **kwargs)
+        if type(self)._call_impl is not _call_impl:  # a subclass or a program has replaced it
+            return self._call_impl(*args, **kwargs)
         if not (
             self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
             or _global_forward_hooks or _global_forward_pre_hooks or _global_backward_hooks or _global_backward_pre_hooks
@@ -189,6 +191,9 @@ class ModuleCalls:
             raise RuntimeError(_MIXED.format("a single Module"))
         self._is_full_backward_hook = False
         return register(self._backward_hooks, hook)
+
+
+_call_impl = ModuleCalls._call_impl
 
 
 def register_module_forward_pre_hook(hook: Callable) -> RemovableHandle:

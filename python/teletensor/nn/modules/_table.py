@@ -5,6 +5,8 @@ from __future__ import annotations
 import inspect
 from typing import Callable
 
+from .. import functional as F
+
 REQUIRED = inspect.Parameter.empty
 
 
@@ -22,3 +24,15 @@ def bound_arguments(name: str, parameters: dict, *, keywords_only: bool = False)
         return found.arguments
 
     return signature, bind
+
+
+def functional_forward(names: tuple[str, ...], function: str, options: dict[str, str], module: str) -> Callable:
+    """A method with the given arguments that calls a function of nn.functional with them and `options`, name and expression.
+
+    It looks the function up when it is called, so that it sees a replaced one.
+    """
+    arguments = ", ".join(names)
+    given = ", ".join([arguments, *(f"{key}={value}" for key, value in options.items())])
+    scope = {"F": F, "__name__": module}
+    exec(f"def forward(self, {arguments}):\n    return F.{function}({given})", scope)  # noqa: S102
+    return scope["forward"]

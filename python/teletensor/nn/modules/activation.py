@@ -8,40 +8,40 @@ import warnings
 from ... import _C
 from .. import functional as F
 from ..parameter import Parameter
-from ._table import REQUIRED, bound_arguments
+from ._table import REQUIRED, bound_arguments, functional_forward
 from .module import Module
 
 # Maps module names to (function, stored arguments with their defaults, in order).
 _TABLE = {
-    "ReLU": (F.relu, {"inplace": False}),
-    "LeakyReLU": (F.leaky_relu, {"negative_slope": 0.01, "inplace": False}),
-    "ELU": (F.elu, {"alpha": 1.0, "inplace": False}),
-    "SELU": (F.selu, {"inplace": False}),
-    "CELU": (F.celu, {"alpha": 1.0, "inplace": False}),
-    "GELU": (F.gelu, {"approximate": "none"}),
-    "SiLU": (F.silu, {"inplace": False}),
-    "Mish": (F.mish, {"inplace": False}),
-    "Hardsigmoid": (F.hardsigmoid, {"inplace": False}),
-    "Hardswish": (F.hardswish, {"inplace": False}),
-    "Hardshrink": (F.hardshrink, {"lambd": 0.5}),
-    "Softshrink": (F.softshrink, {"lambd": 0.5}),
-    "Sigmoid": (F.sigmoid, {}),
-    "Tanh": (F.tanh, {}),
-    "Tanhshrink": (F.tanhshrink, {}),
-    "Softsign": (F.softsign, {}),
-    "LogSigmoid": (F.logsigmoid, {}),
-    "Softplus": (F.softplus, {"beta": 1.0, "threshold": 20.0}),
-    "Threshold": (F.threshold, {"threshold": REQUIRED, "value": REQUIRED, "inplace": False}),
-    "Softmax": (F.softmax, {"dim": None}),
-    "LogSoftmax": (F.log_softmax, {"dim": None}),
-    "Softmin": (F.softmin, {"dim": None}),
-    "GLU": (F.glu, {"dim": -1}),
+    "ReLU": ("relu", {"inplace": False}),
+    "LeakyReLU": ("leaky_relu", {"negative_slope": 0.01, "inplace": False}),
+    "ELU": ("elu", {"alpha": 1.0, "inplace": False}),
+    "SELU": ("selu", {"inplace": False}),
+    "CELU": ("celu", {"alpha": 1.0, "inplace": False}),
+    "GELU": ("gelu", {"approximate": "none"}),
+    "SiLU": ("silu", {"inplace": False}),
+    "Mish": ("mish", {"inplace": False}),
+    "Hardsigmoid": ("hardsigmoid", {"inplace": False}),
+    "Hardswish": ("hardswish", {"inplace": False}),
+    "Hardshrink": ("hardshrink", {"lambd": 0.5}),
+    "Softshrink": ("softshrink", {"lambd": 0.5}),
+    "Sigmoid": ("sigmoid", {}),
+    "Tanh": ("tanh", {}),
+    "Tanhshrink": ("tanhshrink", {}),
+    "Softsign": ("softsign", {}),
+    "LogSigmoid": ("logsigmoid", {}),
+    "Softplus": ("softplus", {"beta": 1.0, "threshold": 20.0}),
+    "Threshold": ("threshold", {"threshold": REQUIRED, "value": REQUIRED, "inplace": False}),
+    "Softmax": ("softmax", {"dim": None}),
+    "LogSoftmax": ("log_softmax", {"dim": None}),
+    "Softmin": ("softmin", {"dim": None}),
+    "GLU": ("glu", {"dim": -1}),
 }
 
 __all__ = [*_TABLE, "Hardtanh", "PReLU", "RReLU", "ReLU6", "Softmax2d"]
 
 
-def _make(name: str, function, kept: dict) -> type:
+def _make(name: str, function: str, kept: dict) -> type:
     signature, bind = bound_arguments(name, kept)
 
     def __init__(self, *args, **kwargs):
@@ -55,16 +55,14 @@ def _make(name: str, function, kept: dict) -> type:
         parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *signature.parameters.values()]
     )
 
-    def forward(self, input):
-        return function(input, **{key: getattr(self, key) for key in kept})
-
     def extra_repr(self) -> str:
         shown = {k: getattr(self, k) for k in kept if k != "inplace" or self.inplace and name not in ("Hardsigmoid", "Hardswish")}
         if name in ("Hardshrink", "Softshrink"):
             return str(self.lambd)
         return ", ".join(f"{k}={v!r}" for k, v in shown.items())
 
-    doc = f"The module of functional.{getattr(function, '__name__', name.lower())}."
+    doc = f"The module of functional.{function}."
+    forward = functional_forward(("input",), function, {key: f"self.{key}" for key in kept}, __name__)
     members = {"__init__": __init__, "forward": forward, "extra_repr": extra_repr, "__doc__": doc, "__module__": __name__}
     return type(name, (Module,), members)
 
@@ -113,7 +111,8 @@ class PReLU(Module):
     def __init__(self, num_parameters: int = 1, init: float = 0.25, device=None, dtype=None):
         super().__init__()
         self.num_parameters, self.init = num_parameters, init
-        self.weight = Parameter(_C.torch.full((num_parameters,), init, device=device, dtype=dtype))
+        self.weight = Parameter(_C.torch.empty(num_parameters, device=device, dtype=dtype))
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Sets all slopes to the initial value."""

@@ -76,7 +76,7 @@ class _Convolution(Module):
             around = [p for before_and_after in reversed(self._pad_sizes()) for p in before_and_after]
             input = F.pad(input, around, self.padding_mode)
             padding = (0,) * self.ndim
-        return self.function(input, weight, bias, self.stride, padding, self.dilation, self.groups)
+        return getattr(F, self.function)(input, weight, bias, self.stride, padding, self.dilation, self.groups)
 
     def forward(self, input):
         return self._conv_forward(input, self.weight, self.bias)
@@ -98,19 +98,19 @@ class _Convolution(Module):
 class Conv1d(_Convolution):
     """Convolves (N, C, L) with a weight of shape (out, C / groups, k)."""
 
-    ndim, function = 1, staticmethod(F.conv1d)
+    ndim, function = 1, "conv1d"
 
 
 class Conv2d(_Convolution):
     """Convolves (N, C, H, W) with a weight of shape (out, C / groups, kh, kw)."""
 
-    ndim, function = 2, staticmethod(F.conv2d)
+    ndim, function = 2, "conv2d"
 
 
 class Conv3d(_Convolution):
     """Convolves (N, C, D, H, W) with a weight of shape (out, C / groups, kd, kh, kw)."""
 
-    ndim, function = 3, staticmethod(F.conv3d)
+    ndim, function = 3, "conv3d"
 
 
 class _TransposedConvolution(_Convolution):
@@ -149,7 +149,7 @@ class _TransposedConvolution(_Convolution):
 
     def forward(self, input, output_size=None):
         extra = self.output_padding if output_size is None else self._output_padding(input, list(output_size))
-        return self.function(
+        return getattr(F, self.function)(
             input, self.weight, self.bias, self.stride, self.padding, extra, self.groups, self.dilation
         )
 
@@ -157,19 +157,19 @@ class _TransposedConvolution(_Convolution):
 class ConvTranspose1d(_TransposedConvolution):
     """The gradient of Conv1d with respect to its input, as a layer."""
 
-    ndim, function = 1, staticmethod(F.conv_transpose1d)
+    ndim, function = 1, "conv_transpose1d"
 
 
 class ConvTranspose2d(_TransposedConvolution):
     """The gradient of Conv2d with respect to its input, as a layer."""
 
-    ndim, function = 2, staticmethod(F.conv_transpose2d)
+    ndim, function = 2, "conv_transpose2d"
 
 
 class ConvTranspose3d(_TransposedConvolution):
     """The gradient of Conv3d with respect to its input, as a layer."""
 
-    ndim, function = 3, staticmethod(F.conv_transpose3d)
+    ndim, function = 3, "conv_transpose3d"
 
 
 _ConvNd, _ConvTransposeNd, _ConvTransposeMixin = _Convolution, _TransposedConvolution, _TransposedConvolution

@@ -11,7 +11,7 @@ __all__ = ["AlphaDropout", "Dropout", "Dropout1d", "Dropout2d", "Dropout3d", "Fe
 class Dropout(Module):
     """In training, zeroes elements with probability p and scales the rest."""
 
-    function = staticmethod(F.dropout)
+    function = "dropout"
 
     def __init__(self, p: float = 0.5, inplace: bool = False):
         super().__init__()
@@ -20,7 +20,7 @@ class Dropout(Module):
         self.p, self.inplace = p, inplace
 
     def forward(self, input):
-        return self.function(input, self.p, self.training, self.inplace)
+        return getattr(F, self.function)(input, self.p, self.training, self.inplace)
 
     def extra_repr(self) -> str:
         return f"p={self.p}, inplace={self.inplace}"
@@ -29,28 +29,28 @@ class Dropout(Module):
 class Dropout1d(Dropout):
     """Zeroes whole channels."""
 
-    function = staticmethod(F.dropout1d)
+    function = "dropout1d"
 
 
 class Dropout2d(Dropout):
     """Zeroes whole channels of images."""
 
-    function = staticmethod(F.dropout2d)
+    function = "dropout2d"
 
 
 class Dropout3d(Dropout):
     """Zeroes whole channels of volumes."""
 
-    function = staticmethod(F.dropout3d)
+    function = "dropout3d"
 
 
 class AlphaDropout(Dropout):
     """Dropout that preserves the mean and variance of selu's outputs."""
 
-    function = staticmethod(F.alpha_dropout)
+    function = "alpha_dropout"
 
 
 class FeatureAlphaDropout(AlphaDropout):
     """AlphaDropout of whole channels."""
 
-    function = staticmethod(F.feature_alpha_dropout)
+    function = "feature_alpha_dropout"

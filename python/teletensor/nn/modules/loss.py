@@ -5,11 +5,10 @@ from __future__ import annotations
 import inspect
 import math
 import warnings
-from typing import Callable
 
 from .. import functional as F
 from .._reduction import resolve_reduction
-from ._table import bound_arguments
+from ._table import bound_arguments, functional_forward
 from .distance import PairwiseDistance
 from .linear import Linear
 from .linear_cross_entropy_options import LinearCrossEntropyOptions
@@ -39,32 +38,32 @@ _MARGIN = {"margin": 0.0, **_OLD}
 
 # Maps module names to (function, arguments of the constructor in PyTorch's order).
 _TABLE = {
-    "L1Loss": (F.l1_loss, _OLD),
-    "MSELoss": (F.mse_loss, _OLD),
-    "SmoothL1Loss": (F.smooth_l1_loss, {**_OLD, "beta": 1.0}),
-    "HuberLoss": (F.huber_loss, {"reduction": "mean", "delta": 1.0}),
-    "KLDivLoss": (F.kl_div, {**_OLD, "log_target": False}),
-    "BCELoss": (F.binary_cross_entropy, {"weight": None, **_OLD}),
-    "BCEWithLogitsLoss": (F.binary_cross_entropy_with_logits, {"weight": None, **_OLD, "pos_weight": None}),
+    "L1Loss": ("l1_loss", _OLD),
+    "MSELoss": ("mse_loss", _OLD),
+    "SmoothL1Loss": ("smooth_l1_loss", {**_OLD, "beta": 1.0}),
+    "HuberLoss": ("huber_loss", {"reduction": "mean", "delta": 1.0}),
+    "KLDivLoss": ("kl_div", {**_OLD, "log_target": False}),
+    "BCELoss": ("binary_cross_entropy", {"weight": None, **_OLD}),
+    "BCEWithLogitsLoss": ("binary_cross_entropy_with_logits", {"weight": None, **_OLD, "pos_weight": None}),
     "NLLLoss": (
-        F.nll_loss, {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean"},
+        "nll_loss", {"weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean"},
     ),
-    "CrossEntropyLoss": (F.cross_entropy, {
+    "CrossEntropyLoss": ("cross_entropy", {
         "weight": None, "size_average": None, "ignore_index": -100, "reduce": None, "reduction": "mean",
         "label_smoothing": 0.0,
     }),
-    "MarginRankingLoss": (F.margin_ranking_loss, _MARGIN),
-    "HingeEmbeddingLoss": (F.hinge_embedding_loss, {"margin": 1.0, **_OLD}),
-    "CosineEmbeddingLoss": (F.cosine_embedding_loss, _MARGIN),
-    "TripletMarginLoss": (F.triplet_margin_loss, {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, **_OLD}),
-    "SoftMarginLoss": (F.soft_margin_loss, _OLD),
-    "PoissonNLLLoss": (F.poisson_nll_loss, {
+    "MarginRankingLoss": ("margin_ranking_loss", _MARGIN),
+    "HingeEmbeddingLoss": ("hinge_embedding_loss", {"margin": 1.0, **_OLD}),
+    "CosineEmbeddingLoss": ("cosine_embedding_loss", _MARGIN),
+    "TripletMarginLoss": ("triplet_margin_loss", {"margin": 1.0, "p": 2.0, "eps": 1e-6, "swap": False, **_OLD}),
+    "SoftMarginLoss": ("soft_margin_loss", _OLD),
+    "PoissonNLLLoss": ("poisson_nll_loss", {
         "log_input": True, "full": False, "size_average": None, "eps": 1e-8, "reduce": None, "reduction": "mean",
     }),
-    "MultiMarginLoss": (F.multi_margin_loss, {"p": 1, "margin": 1.0, "weight": None, **_OLD}),
-    "MultiLabelMarginLoss": (F.multilabel_margin_loss, _OLD),
-    "MultiLabelSoftMarginLoss": (F.multilabel_soft_margin_loss, {"weight": None, **_OLD}),
-    "GaussianNLLLoss": (F.gaussian_nll_loss, {"full": False, "eps": 1e-6, "reduction": "mean"}),
+    "MultiMarginLoss": ("multi_margin_loss", {"p": 1, "margin": 1.0, "weight": None, **_OLD}),
+    "MultiLabelMarginLoss": ("multilabel_margin_loss", _OLD),
+    "MultiLabelSoftMarginLoss": ("multilabel_soft_margin_loss", {"weight": None, **_OLD}),
+    "GaussianNLLLoss": ("gaussian_nll_loss", {"full": False, "eps": 1e-6, "reduction": "mean"}),
 }  # fmt: skip
 __all__ = [*_TABLE, "CTCLoss", "LinearCrossEntropyLoss", "LinearCrossEntropyOptions", "NLLLoss2d", "TripletMarginWithDistanceLoss"]
 
@@ -78,15 +77,7 @@ _ARGUMENTS = {
 }  # fmt: skip
 
 
-def _forward(names: tuple[str, ...], function: Callable, options: Callable) -> Callable:
-    """A method with the given arguments that calls a function with them and the module's options."""
-    arguments = ", ".join(names)
-    scope = {"function": function, "options": options, "__name__": __name__}
-    exec(f"def forward(self, {arguments}):\n    return function({arguments}, **options(self))", scope)  # noqa: S102
-    return scope["forward"]
-
-
-def _make(name: str, function, parameters: dict) -> type:
+def _make(name: str, function: str, parameters: dict) -> type:
     signature, bind = bound_arguments(name, parameters, keywords_only=name in _BY_KEYWORD)
     kept = [p for p in parameters if p not in _OLD]
 
@@ -106,13 +97,13 @@ def _make(name: str, function, parameters: dict) -> type:
             else:
                 setattr(self, key, values[key])
 
-    options = lambda self: {"reduction": self.reduction, **{key: getattr(self, key) for key in kept}}  # noqa: E731
     __init__.__signature__ = signature.replace(
         parameters=[inspect.Parameter("self", inspect.Parameter.POSITIONAL_OR_KEYWORD), *signature.parameters.values()]
     )
-    forward = _forward(_ARGUMENTS.get(name, ("input", "target")), function, options)
+    options = {key: f"self.{key}" for key in ("reduction", *kept)}
+    forward = functional_forward(_ARGUMENTS.get(name, ("input", "target")), function, options, __name__)
     members = {"__init__": __init__, "forward": forward, "__module__": __name__}
-    members["__doc__"] = f"The module of functional.{getattr(function, '__name__', name)}."
+    members["__doc__"] = f"The module of functional.{function}."
     return type(name, (_WeightedLoss if "weight" in kept else _Loss,), members)
 
 

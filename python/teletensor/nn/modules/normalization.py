@@ -32,13 +32,14 @@ class _BatchNorm(Module):
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
         make = {"device": device, "dtype": dtype}
-        self.register_parameter("weight", Parameter(_C.torch.ones(num_features, **make)) if affine else None)
-        self.register_parameter("bias", Parameter(_C.torch.zeros(num_features, **make)) if affine and bias else None)
+        self.register_parameter("weight", Parameter(_C.torch.empty(num_features, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(_C.torch.empty(num_features, **make)) if affine and bias else None)
         tracked = track_running_stats
-        self.register_buffer("running_mean", _C.torch.zeros(num_features, **make) if tracked else None)
-        self.register_buffer("running_var", _C.torch.ones(num_features, **make) if tracked else None)
+        self.register_buffer("running_mean", _C.torch.empty(num_features, **make) if tracked else None)
+        self.register_buffer("running_var", _C.torch.empty(num_features, **make) if tracked else None)
         count = _C.tensor(0, dtype=_C.int64, device=device) if tracked else None
         self.register_buffer("num_batches_tracked", count)
+        self.reset_parameters()
 
     def reset_running_stats(self) -> None:
         """Resets the running statistics."""
@@ -178,14 +179,23 @@ class _InstanceNorm(_BatchNorm):
     ):  # fmt: skip
         super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
 
-    def forward(self, input):
-        self._check_input_dim(input)
-        batched = input.dim() == self.dims[-1]
-        result = F.instance_norm(
-            input if batched else input.unsqueeze(0), self.running_mean, self.running_var, self.weight, self.bias,
+    def _get_no_batch_dim(self) -> int:
+        return self.dims[0]
+
+    def _handle_no_batch_input(self, input):
+        return self._apply_instance_norm(input.unsqueeze(0)).squeeze(0)
+
+    def _apply_instance_norm(self, input):
+        return F.instance_norm(
+            input, self.running_mean, self.running_var, self.weight, self.bias,
             self.training or not self.track_running_stats, self.momentum or 0.0, self.eps,
         )  # fmt: skip
-        return result if batched else result.squeeze(0)
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        if input.dim() == self._get_no_batch_dim():
+            return self._handle_no_batch_input(input)
+        return self._apply_instance_norm(input)
 
     def _check_input_dim(self, input) -> None:
         if input.dim() not in self.dims:
@@ -231,9 +241,10 @@ class LayerNorm(Module):
         shape = repeated(normalized_shape, 1)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
         make = {"device": device, "dtype": dtype}
-        self.register_parameter("weight", Parameter(_C.torch.ones(*shape, **make)) if elementwise_affine else None)
+        self.register_parameter("weight", Parameter(_C.torch.empty(*shape, **make)) if elementwise_affine else None)
         affine = elementwise_affine and bias
-        self.register_parameter("bias", Parameter(_C.torch.zeros(*shape, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(_C.torch.empty(*shape, **make)) if affine else None)
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Sets the weight to 1 and the bias to 0."""
@@ -259,8 +270,9 @@ class RMSNorm(Module):
         super().__init__()
         shape = repeated(normalized_shape, 1)
         self.normalized_shape, self.eps, self.elementwise_affine = shape, eps, elementwise_affine
-        weight = Parameter(_C.torch.ones(*shape, device=device, dtype=dtype)) if elementwise_affine else None
+        weight = Parameter(_C.torch.empty(*shape, device=device, dtype=dtype)) if elementwise_affine else None
         self.register_parameter("weight", weight)
+        self.reset_parameters()
 
     def reset_parameters(self) -> None:
         """Sets the weight to 1."""
@@ -286,8 +298,9 @@ class GroupNorm(Module):
             raise ValueError(f"num_channels ({num_channels}) must be divisible by num_groups ({num_groups})")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
         make = {"device": device, "dtype": dtype}
-        self.register_parameter("weight", Parameter(_C.torch.ones(num_channels, **make)) if affine else None)
-        self.register_parameter("bias", Parameter(_C.torch.zeros(num_channels, **make)) if affine and bias else None)
+        self.register_parameter("weight", Parameter(_C.torch.empty(num_channels, **make)) if affine else None)
+        self.register_parameter("bias", Parameter(_C.torch.empty(num_channels, **make)) if affine and bias else None)
+        self.reset_parameters()
 
     reset_parameters = LayerNorm.reset_parameters
 

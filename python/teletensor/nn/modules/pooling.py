@@ -22,7 +22,7 @@ class _MaxPool(Module):
         self.return_indices, self.ceil_mode = return_indices, ceil_mode
 
     def forward(self, input):
-        return self.function(
+        return getattr(F, self.function)(
             input, self.kernel_size, self.stride, self.padding, self.dilation, self.ceil_mode, self.return_indices
         )
 
@@ -36,19 +36,19 @@ class _MaxPool(Module):
 class MaxPool1d(_MaxPool):
     """The maximum of each window of (N, C, L)."""
 
-    function = staticmethod(F.max_pool1d)
+    function = "max_pool1d"
 
 
 class MaxPool2d(_MaxPool):
     """The maximum of each window of (N, C, H, W)."""
 
-    function = staticmethod(F.max_pool2d)
+    function = "max_pool2d"
 
 
 class MaxPool3d(_MaxPool):
     """The maximum of each window of (N, C, D, H, W)."""
 
-    function = staticmethod(F.max_pool3d)
+    function = "max_pool3d"
 
 
 class _MaxUnpool(Module):
@@ -61,7 +61,7 @@ class _MaxUnpool(Module):
         self.stride = as_tuple(kernel_size if stride is None else stride)
 
     def forward(self, input, indices, output_size=None):
-        return self.function(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return getattr(F, self.function)(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
     def extra_repr(self) -> str:
         return f"kernel_size={self.kernel_size}, stride={self.stride}, padding={self.padding}"
@@ -70,19 +70,19 @@ class _MaxUnpool(Module):
 class MaxUnpool1d(_MaxUnpool):
     """Writes the maxima of MaxPool1d back to their positions, and zeros elsewhere."""
 
-    ndim, function = 1, staticmethod(F.max_unpool1d)
+    ndim, function = 1, "max_unpool1d"
 
 
 class MaxUnpool2d(_MaxUnpool):
     """Writes the maxima of MaxPool2d back to their positions, and zeros elsewhere."""
 
-    ndim, function = 2, staticmethod(F.max_unpool2d)
+    ndim, function = 2, "max_unpool2d"
 
 
 class MaxUnpool3d(_MaxUnpool):
     """Writes the maxima of MaxPool3d back to their positions, and zeros elsewhere."""
 
-    ndim, function = 3, staticmethod(F.max_unpool3d)
+    ndim, function = 3, "max_unpool3d"
 
 
 class _LPPool(Module):
@@ -91,7 +91,7 @@ class _LPPool(Module):
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
     def forward(self, input):
-        return self.function(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return getattr(F, self.function)(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
     def extra_repr(self) -> str:
         return f"norm_type={self.norm_type}, kernel_size={self.kernel_size}, stride={self.stride}, ceil_mode={self.ceil_mode}"
@@ -100,19 +100,19 @@ class _LPPool(Module):
 class LPPool1d(_LPPool):
     """The p-norm of each window of (N, C, L)."""
 
-    function = staticmethod(F.lp_pool1d)
+    function = "lp_pool1d"
 
 
 class LPPool2d(_LPPool):
     """The p-norm of each window of (N, C, H, W)."""
 
-    function = staticmethod(F.lp_pool2d)
+    function = "lp_pool2d"
 
 
 class LPPool3d(_LPPool):
     """The p-norm of each window of (N, C, D, H, W)."""
 
-    function = staticmethod(F.lp_pool3d)
+    function = "lp_pool3d"
 
 
 class _AvgPoolNd(Module):
@@ -140,7 +140,7 @@ class AvgPool1d(_AvgPoolNd):
 class AvgPool2d(_AvgPoolNd):
     """The mean of each window of (N, C, H, W)."""
 
-    function = staticmethod(lambda input, *args: F.avg_pool2d(input, *args))
+    function = "avg_pool2d"
 
     def __init__(
         self, kernel_size, stride=None, padding=0, ceil_mode: bool = False, count_include_pad: bool = True,
@@ -151,7 +151,7 @@ class AvgPool2d(_AvgPoolNd):
         self.ceil_mode, self.count_include_pad, self.divisor_override = ceil_mode, count_include_pad, divisor_override
 
     def forward(self, input):
-        return self.function(
+        return getattr(F, self.function)(
             input, self.kernel_size, self.stride, self.padding, self.ceil_mode, self.count_include_pad, self.divisor_override
         )
 
@@ -159,7 +159,7 @@ class AvgPool2d(_AvgPoolNd):
 class AvgPool3d(AvgPool2d):
     """The mean of each window of (N, C, D, H, W)."""
 
-    function = staticmethod(lambda input, *args: F.avg_pool3d(input, *args))
+    function = "avg_pool3d"
 
 
 class _Adaptive(Module):
@@ -168,7 +168,7 @@ class _Adaptive(Module):
         self.output_size = output_size
 
     def forward(self, input):
-        return self.function(input, self.output_size)
+        return getattr(F, self.function)(input, self.output_size)
 
     def extra_repr(self) -> str:
         return f"output_size={self.output_size}"
@@ -177,19 +177,19 @@ class _Adaptive(Module):
 class AdaptiveAvgPool1d(_Adaptive):
     """Average pooling to output_size."""
 
-    function = staticmethod(F.adaptive_avg_pool1d)
+    function = "adaptive_avg_pool1d"
 
 
 class AdaptiveAvgPool2d(_Adaptive):
     """Average pooling to output_size."""
 
-    function = staticmethod(F.adaptive_avg_pool2d)
+    function = "adaptive_avg_pool2d"
 
 
 class AdaptiveAvgPool3d(_Adaptive):
     """Average pooling to output_size."""
 
-    function = staticmethod(F.adaptive_avg_pool3d)
+    function = "adaptive_avg_pool3d"
 
 
 class _AdaptiveMax(_Adaptive):
@@ -198,25 +198,25 @@ class _AdaptiveMax(_Adaptive):
         self.return_indices = return_indices
 
     def forward(self, input):
-        return self.function(input, self.output_size, self.return_indices)
+        return getattr(F, self.function)(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMax):
     """Max pooling to output_size."""
 
-    function = staticmethod(F.adaptive_max_pool1d)
+    function = "adaptive_max_pool1d"
 
 
 class AdaptiveMaxPool2d(_AdaptiveMax):
     """Max pooling to output_size."""
 
-    function = staticmethod(F.adaptive_max_pool2d)
+    function = "adaptive_max_pool2d"
 
 
 class AdaptiveMaxPool3d(_AdaptiveMax):
     """Max pooling to output_size."""
 
-    function = staticmethod(F.adaptive_max_pool3d)
+    function = "adaptive_max_pool3d"
 
 
 # PyTorch's names of the common bases, for isinstance.
@@ -244,7 +244,7 @@ class _FractionalMaxPool(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input):
-        return self.function(
+        return getattr(F, self.function)(
             input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, _random_samples=self._random_samples
         )
 
@@ -252,10 +252,10 @@ class _FractionalMaxPool(Module):
 class FractionalMaxPool2d(_FractionalMaxPool):
     """The maximum of each window of (N, C, H, W), at random positions (Graham, 2014)."""
 
-    ndim, function = 2, staticmethod(F.fractional_max_pool2d)
+    ndim, function = 2, "fractional_max_pool2d"
 
 
 class FractionalMaxPool3d(_FractionalMaxPool):
     """The maximum of each window of (N, C, D, H, W), at random positions."""
 
-    ndim, function = 3, staticmethod(F.fractional_max_pool3d)
+    ndim, function = 3, "fractional_max_pool3d"

@@ -141,6 +141,11 @@ class RNNBase(Module):
         batch = int(batch_sizes[0]) if batch_sizes is not None else input.shape[0 if self.batch_first else 1]
         return self._expected_sizes(batch)[0]
 
+    def get_expected_cell_size(self, input, batch_sizes) -> tuple[int, int, int]:
+        """The sizes of an LSTM's cell state for an input."""
+        batch = int(batch_sizes[0]) if batch_sizes is not None else input.shape[0 if self.batch_first else 1]
+        return self._expected_sizes(batch)[-1]
+
     def check_hidden_size(self, hx, expected_hidden_size, msg: str = "Expected hidden size {}, got {}") -> None:
         """Raises RuntimeError unless a state has the expected sizes."""
         if tuple(hx.shape) != tuple(expected_hidden_size):
@@ -149,11 +154,10 @@ class RNNBase(Module):
     def check_forward_args(self, input, hidden, batch_sizes) -> None:
         """Raises an error unless the input and the states have the expected sizes."""
         self.check_input(input, batch_sizes)
-        batch = int(batch_sizes[0]) if batch_sizes is not None else input.shape[0 if self.batch_first else 1]
-        names = ("hidden[0] ", "hidden[1] ") if self.mode == "LSTM" else ("hidden ",)
-        states = hidden if self.mode == "LSTM" else [hidden]
-        for state, sizes, name in zip(states, self._expected_sizes(batch), names):
-            self.check_hidden_size(state, sizes, f"Expected {name}size {{}}, got {{}}")
+        if self.mode != "LSTM":
+            return self.check_hidden_size(hidden, self.get_expected_hidden_size(input, batch_sizes))
+        self.check_hidden_size(hidden[0], self.get_expected_hidden_size(input, batch_sizes), "Expected hidden[0] size {}, got {}")
+        self.check_hidden_size(hidden[1], self.get_expected_cell_size(input, batch_sizes), "Expected hidden[1] size {}, got {}")
 
     def permute_hidden(self, hx, permutation):
         """The states with their sequences in another order."""
@@ -162,6 +166,10 @@ class RNNBase(Module):
         if self.mode == "LSTM":
             return tuple(state.index_select(1, permutation) for state in hx)
         return hx.index_select(1, permutation)
+
+    def _permuted(self, states: list, permutation) -> list:
+        permuted = self.permute_hidden(tuple(states) if self.mode == "LSTM" else states[0], permutation)
+        return list(permuted) if self.mode == "LSTM" else [permuted]
 
     def _run(self, input, states: list, steps: list[int]):
         options = (self.bias, self.num_layers, self.dropout, self.training, self.bidirectional, self.batch_first)
@@ -188,7 +196,6 @@ class RNNBase(Module):
         if single:
             data = data.unsqueeze(0 if self.batch_first else 1)
         steps = input.steps if packed else []
-        self.check_input(data, steps or None)
         batch = steps[0] if packed else data.shape[0 if self.batch_first else 1]
         if hx is None:
             states = self._states(batch, data)
@@ -198,14 +205,12 @@ class RNNBase(Module):
                 self._refuse_states(states, single)
             if single:
                 states = [s.unsqueeze(1) for s in states]
-            self.check_forward_args(data, states if self.mode == "LSTM" else states[0], steps or None)
-            if packed and input.sorted_indices is not None:
-                states = [s.index_select(1, input.sorted_indices) for s in states]
+            states = self._permuted(states, input.sorted_indices if packed else None)
+        self.check_forward_args(data, states if self.mode == "LSTM" else states[0], steps or None)
         output, *last = self._run(data, states, steps)
         if packed:
             output = input._with_data(output)
-            if input.unsorted_indices is not None:
-                last = [s.index_select(1, input.unsorted_indices) for s in last]
+        last = self._permuted(last, input.unsorted_indices if packed else None)
         if single:
             output, last = output.squeeze(0 if self.batch_first else 1), [s.squeeze(1) for s in last]
         return output, tuple(last) if self.mode == "LSTM" else last[0]

@@ -64,7 +64,7 @@ class _TransposedConvolution(ReferenceQuantizedModule):
     def forward(self, x: Tensor, output_size: Any = None) -> Tensor:
         if output_size is not None:
             raise NotImplementedError(f"[{self._get_name()}] expected output_size=None, got {output_size}")
-        return self.function(
+        return getattr(nn.functional, self.function)(
             x, self.get_weight(), self.bias, self.stride, self.padding, self.output_padding, self.groups, self.dilation
         )
 
