@@ -31,6 +31,11 @@ class ProcessWorker:
             from ....multiprocessing.reductions import init_reductions
 
             init_reductions()  # the data set may hold tensors
+        else:
+            # The worker seeds it. Not imported there: another thread may import something while the process is forked, and
+            # Python's record of imports in progress is then inconsistent in the worker.
+            with contextlib.suppress(ImportError):
+                import numpy.random  # noqa: F401
         self._socket, theirs = socket.socketpair()
         self._setup, self._results = setup, results
         self._released: deque[list[int]] = deque()  # segments that the worker may reuse
