@@ -20,6 +20,7 @@ struct FunctionObject {
   PyObject* module;    // name of the public module, such as teletensor.nn.functional
   PyObject* qualname;  // name within the module, such as dropout or Tensor.split
   PyObject* autocast;  // the function's policies in mixed precision; null: it is in no list
+  PyObject* form;      // makes the arguments that handlers receive of those of a call; null: they receive these
   PyObject* dict;
   PyObject* weak_references;
   bool only_modes;  // whether arguments do not override the function, as for functions that create tensors
@@ -79,6 +80,15 @@ PyObject* call_unlogged(PyObject* o, PyObject* const* args, size_t flags, PyObje
       if (!overrides.found()) return nullptr;
       PackedCall packed(called);
       if (!packed.keywords) packed.keywords = Owned(throw_if_null(PyDict_New()));
+      if (self->form) {
+        const Owned formed(throw_if_null(PyObject_Call(self->form, packed.args.get(), packed.keywords.get())));
+        PyObject *positional = nullptr, *by_name = nullptr;
+        if (!PyArg_ParseTuple(formed.get(), "O!O!", &PyTuple_Type, &positional, &PyDict_Type, &by_name)) {
+          throw PythonErrorSet();
+        }
+        packed.args = Owned(Py_NewRef(positional));
+        packed.keywords = Owned(Py_NewRef(by_name));
+      }
       return overrides.python_message().call(self->passed ? self->passed : o, packed.args.get(), packed.keywords.get(),
                                              public_name(self));
     });
@@ -123,6 +133,7 @@ int visit(PyObject* o, visitproc visit, void* arg) {
   Py_VISIT(self_of(o)->function);
   Py_VISIT(self_of(o)->passed);
   Py_VISIT(self_of(o)->autocast);
+  Py_VISIT(self_of(o)->form);
   Py_VISIT(self_of(o)->dict);
   return 0;
 }
@@ -130,6 +141,7 @@ int clear(PyObject* o) {
   Py_CLEAR(self_of(o)->function);
   Py_CLEAR(self_of(o)->passed);
   Py_CLEAR(self_of(o)->autocast);
+  Py_CLEAR(self_of(o)->form);
   Py_CLEAR(self_of(o)->dict);
   return 0;
 }
@@ -177,11 +189,12 @@ PyTypeObject function_type = [] {
 }();
 
 PyObject* make(PyObject*, PyObject* args, PyObject* keywords) {
-  static const char* names[] = {"function", "module", "qualname", "only_modes", "passed", "autocast", nullptr};
-  PyObject *function = nullptr, *module = nullptr, *qualname = nullptr, *passed = nullptr, *autocast = nullptr;
+  static const char* names[] = {"function", "module", "qualname", "only_modes", "passed", "autocast", "form", nullptr};
+  PyObject *function = nullptr, *module = nullptr, *qualname = nullptr, *passed = nullptr, *autocast = nullptr,
+           *form = nullptr;
   int only_modes = 0;
-  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OUU|pOO", const_cast<char**>(names), &function, &module, &qualname,
-                                   &only_modes, &passed, &autocast)) {
+  if (!PyArg_ParseTupleAndKeywords(args, keywords, "OUU|pOOO", const_cast<char**>(names), &function, &module, &qualname,
+                                   &only_modes, &passed, &autocast, &form)) {
     return nullptr;
   }
   auto* self = PyObject_GC_New(FunctionObject, &function_type);
@@ -190,6 +203,7 @@ PyObject* make(PyObject*, PyObject* args, PyObject* keywords) {
   self->function = Py_NewRef(function);
   self->passed = passed && passed != Py_None ? Py_NewRef(passed) : nullptr;
   self->autocast = autocast && autocast != Py_None ? Py_NewRef(autocast) : nullptr;
+  self->form = form && form != Py_None ? Py_NewRef(form) : nullptr;
   self->module = Py_NewRef(module);
   self->qualname = Py_NewRef(qualname);
   self->dict = self->weak_references = nullptr;
@@ -207,9 +221,10 @@ PyMethodDef functions[] = {
     {"set_autocast_caller", set_autocast_caller, METH_O,
      "set_autocast_caller(function): sets what calls functions with `autocast` while autocast is enabled."},
     {"overridable", reinterpret_cast<PyCFunction>(reinterpret_cast<void*>(&make)), METH_VARARGS | METH_KEYWORDS,
-     "overridable(function, module, qualname, only_modes=False, passed=None, autocast=None): the function with "
-     "__torch_function__ honoured.\n\n"
-     "Handlers receive `passed`, by default the result of this call. `autocast`: see _autocast_lists.policies."},
+     "overridable(function, module, qualname, only_modes=False, passed=None, autocast=None, form=None): the function "
+     "with __torch_function__ honoured.\n\n"
+     "Handlers receive `passed`, by default the result of this call. `autocast`: see _autocast_lists.policies. `form` "
+     "receives the arguments of a call that is overridden, and returns those that handlers receive: a tuple and a dict."},
     {}};
 
 }  // namespace

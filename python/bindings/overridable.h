@@ -9,7 +9,8 @@
 
 namespace tt::python {
 
-// Adds _C.overridable(function, module, qualname, only_modes=False, passed=None, autocast=None) to the module.
+// Adds _C.overridable(function, module, qualname, only_modes=False, passed=None, autocast=None, form=None) to the
+// module.
 bool init_overridable(PyObject* module);
 
 }  // namespace tt::python

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable
 from types import FunctionType
 from typing import Any
 
-from . import _C, _autocast_lists, _subclass
+from . import _C, _autocast_lists, _handled_calls, _subclass
 from ._C import Tensor
 
 # Functions of the module torch without tensors as arguments, which neither arguments nor modes override in PyTorch.
@@ -72,7 +72,8 @@ def overridable(module: str, name: str, value: Any) -> Any:
         return value
     if value not in _made:
         policies = _autocast_lists.policies(module, name)
-        _made[value] = _C.overridable(value, module, name, only_modes=name in _ONLY_MODES, autocast=policies)
+        form = _handled_calls.form_of(module, name, value)
+        _made[value] = _C.overridable(value, module, name, only_modes=name in _ONLY_MODES, autocast=policies, form=form)
     return _made[value]
 
 

@@ -231,7 +231,9 @@ class NestedTensor(AnyNested):
         nested = any(getattr(a, "is_nested", False) for a in (*args, *keywords.values()))
         if self.dim() != 2 or self._ragged.lengths is not None or nested:
             raise not_implemented("embedding_bag", "indices of two dimensions, and weights per sample of the same sizes, may be nested")
-        return function(self._elements, *args, offsets=self._ragged.offsets[:-1], **keywords)
+        if keywords.get("offsets") is not None:
+            raise ValueError("if input is nested, then offsets has to be None")
+        return function(self._elements, *args, **{**keywords, "offsets": self._ragged.offsets[:-1]})
 
     def to_padded_tensor(self, padding: float, output_size: Any = None) -> Tensor:
         """A tensor that is not nested, in which each sequence is followed by padding.

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 import math
+import sys
 
 from .. import _C
 from .._C import Tensor
@@ -143,8 +144,7 @@ def multi_head_attention_forward(
     average_attn_weights: bool = True, is_causal: bool = False,
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Returns (result, attention weights or None). Inputs have shape (L, N, E), or (L, E) without a batch."""
-    from . import functional as F  # which imports this module; a program may have replaced its functions
-
+    public = sys.modules[f"{__package__}.functional"]  # which imports this module; a program may have replaced its functions
     single = query.dim() == 2
     if single:
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))
@@ -172,9 +172,9 @@ def multi_head_attention_forward(
         attention_weights = _attention_weights(q, k, mask)
         result = (_ops.dropout(attention_weights, dropout_p, True) if dropout_p else attention_weights) @ v
     else:
-        result = F.scaled_dot_product_attention(q, k, v, mask, dropout_p)
+        result = public.scaled_dot_product_attention(q, k, v, mask, dropout_p)
     result = result.permute(2, 0, 1, 3).reshape(length, batch, embed)
-    result = F.linear(result, out_proj_weight, out_proj_bias)
+    result = public.linear(result, out_proj_weight, out_proj_bias)
     if attention_weights is not None and average_attn_weights:
         attention_weights = attention_weights.mean(1)
     if single:

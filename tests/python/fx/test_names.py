@@ -70,4 +70,4 @@ def test_tracing_as_torch():
     result = subprocess.run([sys.executable, "-c", SCRIPT], env=environment, capture_output=True, text=True)
     assert result.returncode == 0, result.stderr
     assert "def forward(self, x : torch.Tensor) -> torch.Tensor:" in result.stdout
-    assert "relu = torch.nn.functional.relu(add)" in result.stdout
+    assert "relu = torch.nn.functional.relu(add, inplace = False)" in result.stdout
