@@ -175,10 +175,13 @@ class Bill:
     def copy_licences(self, folder: Path) -> None:
         """Copies the copyright files of the packages that were compiled or linked in."""
         folder.mkdir(parents=True, exist_ok=True)
+        names: dict[bytes, str] = {}
         for key, component in self.components.items():
             source = Path(f"/usr/share/doc/{component['name']}/copyright")
             if self.uses[key] & {"compiled", "linked"} and key.startswith("pkg:deb") and source.exists():
-                (folder / component["name"]).write_bytes(source.read_bytes())
+                text = source.read_bytes()
+                same = names.setdefault(text, component["name"])  # packages of one source have the same file
+                (folder / component["name"]).write_bytes(text if same == component["name"] else f"See {same}.\n".encode())
 
 
 def copy_texts(folder: Path) -> None:
@@ -187,10 +190,12 @@ def copy_texts(folder: Path) -> None:
     """
     found = "".join(path.read_text(errors="replace") for path in sorted(folder.iterdir()) if path.is_file())
     words = {word.rstrip(".-") for word in re.findall(rf"{TEXTS}/([\w.+-]+)", found)}
-    for source in sorted(TEXTS / word for word in words):
-        if source.is_file():
-            (folder / TEXTS.name).mkdir(exist_ok=True)
-            (folder / TEXTS.name / source.name).write_bytes(source.read_bytes())
+    sources = [source for source in sorted(TEXTS / word for word in words) if source.is_file()]
+    for source in sources:
+        (folder / TEXTS.name).mkdir(exist_ok=True)
+        whole = source.resolve()  # GPL is a link to GPL-3
+        is_copied = whole != source and whole in sources
+        (folder / TEXTS.name / source.name).write_bytes(f"See {whole.name}.\n".encode() if is_copied else source.read_bytes())
 
 
 def file_component(path: str, prefix: str = "") -> dict:

@@ -19,7 +19,7 @@ LISTED = Path(__file__).resolve().parent / "python_floors.txt"
 LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
-        _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _connection _default_group _dlpack
+        _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _connection _data_errors _default_group _dlpack
         _engine_package _generator
         _gradients _grad_mode _html _integers _layouts _lazy
         _mt19937 _named_results _not_implemented _options _pending_array _quantized_names _random _script
@@ -29,7 +29,8 @@ LAYERS = {
     """,
     # Tensors, storages, functions of tensors, devices.
     "tensor": """
-        __config__ _address _autocast_lists _by_value _connection_html _event _functions _ops _overridable _plugin_devices _quantized
+        __config__ _address _autocast_lists _by_value _connection_html _event _functions _ops _overridable
+        _plugin_devices _quantized
         _component_tensor _sparse _subclass _storage _tensor
         _tensor_html _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft linalg masked monitor mps mtia _nested nested
         random
@@ -43,7 +44,8 @@ LAYERS = {
     "nn": """
         _checkpoint _torch_c_compat/_nn
         backends/cuda distributions func/_batch_norm functional hub multiprocessing nn optim overrides quasirandom serialization
-        utils/_checkpoint_names utils/_checkpoint_runs utils/backend_registration utils/data utils/hooks utils/model_zoo utils/_swap
+        utils/_checkpoint_names utils/_checkpoint_runs utils/_foreach_utils utils/backend_registration utils/data utils/hooks
+        utils/model_zoo utils/_swap
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
@@ -75,7 +77,7 @@ LAYERS = {
 ENTRIES = {entry: layer for layer, entries in LAYERS.items() for entry in entries.split()}
 # Files that import modules by computed names: lazy attributes of their own package, or names that the caller gives.
 DYNAMIC = {
-    "_dynamo/_opcodes_311", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
+    "_dynamo/_opcodes_311", "_ops/__init__", "_torch_c_compat/__init__", "_lazy", "_library/aten", "as_torch", "ops", "cuda/amp/__init__",
     "distributed/__init__",
     "distributed/elastic/__init__", "fx/__init__", "fx/experimental/__init__", "fx/passes/__init__", "nn/utils/__init__",
     "package/__init__", "serialization/__init__", "serialization/_program", "_torch_path/torch/__init__",

@@ -14,12 +14,15 @@ class AbsentDType:
         itemsize: bytes of an element.
         kind: "float", "complex" or "bits".
         signed: whether numbers may be negative.
+        limits: the values of torch.finfo, as (bits, eps, max, tiny, resolution).
     """
 
     __module__ = "teletensor"  # in pickles
 
-    def __init__(self, name: str, itemsize: int, kind: str, signed: bool = True) -> None:
-        self._name, self.itemsize, self._kind, self._signed = name, itemsize, kind, signed
+    def __init__(
+        self, name: str, itemsize: int, kind: str, signed: bool = True, limits: tuple[int, float, float, float, float] | None = None
+    ) -> None:
+        self._name, self.itemsize, self._kind, self._signed, self.limits = name, itemsize, kind, signed, limits
         self.is_floating_point, self.is_complex = kind == "float", kind == "complex"
 
     @property
@@ -56,5 +59,6 @@ bits1x8, bits2x4, bits4x2, bits8 = (AbsentDType(name, 1, "bits") for name in ("b
 bits16 = AbsentDType("bits16", 2, "bits")
 bcomplex32 = AbsentDType("bcomplex32", 4, "complex")
 float4_e2m1fn_x2 = AbsentDType("float4_e2m1fn_x2", 1, "float")
-float8_e4m3fnuz, float8_e5m2fnuz = AbsentDType("float8_e4m3fnuz", 1, "float"), AbsentDType("float8_e5m2fnuz", 1, "float")
-float8_e8m0fnu = AbsentDType("float8_e8m0fnu", 1, "float", signed=False)
+float8_e4m3fnuz = AbsentDType("float8_e4m3fnuz", 1, "float", limits=(8, 2.0**-3, 240.0, 2.0**-7, 1.0))
+float8_e5m2fnuz = AbsentDType("float8_e5m2fnuz", 1, "float", limits=(8, 2.0**-2, 57344.0, 2.0**-15, 1.0))
+float8_e8m0fnu = AbsentDType("float8_e8m0fnu", 1, "float", signed=False, limits=(8, 1.0, 2.0**127, 2.0**-127, 1.0))

@@ -30,7 +30,21 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
     check_flags("tensor", pin_memory=pin_memory)
     if _C._len_torch_dispatch_stack() and (made := _of_recorded_numbers(data, dtype, device)) is not None:
         return made.requires_grad_() if requires_grad else made
-    return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    try:
+        return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
+    except (TypeError, ValueError, RuntimeError) as error:
+        from . import _data_errors
+
+        raise _data_errors.replaced(data, dtype is None, error) from error.__cause__
+
+
+def _converted(data, dtype=None, device=None) -> Tensor:
+    try:
+        return _C.tensor(data, dtype=dtype, device=device)
+    except (TypeError, ValueError, RuntimeError) as error:
+        from . import _data_errors
+
+        raise _data_errors.replaced(data, dtype is None, error) from error.__cause__
 
 
 def _of_recorded_numbers(data, dtype, device) -> Tensor | None:
@@ -71,7 +85,7 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
     else:
         if copy is False:
             raise ValueError(f"can't alias {type(obj).__name__} into a tensor: the tensor is in another process.")
-        result = _C.tensor(obj, dtype=dtype, device=device)
+        result = _converted(obj, dtype, device)
     return result.requires_grad_() if requires_grad and not result.requires_grad else result
 
 
@@ -79,7 +93,7 @@ def from_numpy(ndarray) -> Tensor:
     """Creates a tensor with a copy of the array's values. Unlike in PyTorch, array and tensor do not share memory."""
     if not hasattr(ndarray, "__array_interface__"):
         raise TypeError(f"expected np.ndarray (got {type(ndarray).__name__})")
-    return _C.tensor(ndarray)
+    return _converted(ndarray)
 
 
 def is_tensor(obj) -> bool:
@@ -198,32 +212,43 @@ def _checked_dtype(name: str, dtype):
     return dtype
 
 
-class finfo:  # noqa: N801 - PyTorch's name
+class _Limits:
+    """The base of finfo and iinfo: read-only attributes. Two objects of one class and dtype are equal."""
+
+    dtype: str
+
+    def __setattr__(self, name: str, value) -> None:
+        raise AttributeError(f"attribute {name!r} of 'torch.{type(self).__name__}' objects is not writable")
+
+    def __eq__(self, other) -> bool:
+        return self.dtype == other.dtype if type(other) is type(self) else NotImplemented
+
+    def __hash__(self) -> int:
+        return hash(self.dtype)
+
+
+class finfo(_Limits):  # noqa: N801 - PyTorch's name
     """Limits of a floating-point dtype: bits, eps, max, min, tiny, smallest_normal, resolution."""
 
     def __init__(self, type=None):
         dtype = _C.default_dtype() if type is None else _checked_dtype("finfo", type)
         dtype = dtype.to_real() if dtype.is_complex else dtype  # the limits of the real and imaginary parts
-        if dtype not in _FLOATS:
+        row = _FLOATS.get(dtype) or getattr(dtype, "limits", None)  # of a dtype without tensors
+        if row is None and dtype.is_floating_point:
+            raise NotImplementedError(f"\"epsilon\" not implemented for '{str(dtype).removeprefix('torch.').capitalize()}'")
+        if row is None:
             raise TypeError("torch.finfo() requires a floating point input type. Use torch.iinfo to handle 'torch.finfo'")
-        values = dict(zip(("bits", "eps", "max", "tiny", "resolution"), _FLOATS[dtype]))
-        self.__dict__.update(values, dtype=dtype, min=-values["max"], smallest_normal=values["tiny"])
-
-    def __setattr__(self, name: str, value) -> None:
-        raise AttributeError(f"attribute {name!r} of 'torch.finfo' objects is not writable")
-
-    def __eq__(self, other) -> bool:
-        return self.dtype is other.dtype if isinstance(other, finfo) else NotImplemented
-
-    def __hash__(self) -> int:
-        return hash(self.dtype)
+        values = dict(zip(("bits", "eps", "max", "tiny", "resolution"), row))
+        least = -values["max"] if dtype.is_signed else values["tiny"]
+        self.__dict__.update(values, dtype=str(dtype).removeprefix("torch."), min=least, smallest_normal=values["tiny"])
 
     def __repr__(self) -> str:
         names = ("resolution", "min", "max", "eps", "smallest_normal", "tiny")
         limits = ", ".join(f"{name}={getattr(self, name):g}" for name in names)
-        return f"finfo({limits}, dtype={str(self.dtype).removeprefix('torch.')})"
+        return f"finfo({limits}, dtype={self.dtype})"
 
 
+# Per dtype: bits, eps, max, tiny, resolution.
 _FLOATS = {
     _C.float8_e4m3fn: (8, 2.0**-3, 448.0, 2.0**-6, 1.0),
     _C.float8_e5m2: (8, 2.0**-2, 57344.0, 2.0**-14, 1.0),
@@ -234,7 +259,7 @@ _FLOATS = {
 }
 
 
-class iinfo:  # noqa: N801 - PyTorch's name
+class iinfo(_Limits):  # noqa: N801 - PyTorch's name
     """Limits of an integer dtype: bits, min, max."""
 
     def __init__(self, type):
@@ -243,13 +268,12 @@ class iinfo:  # noqa: N801 - PyTorch's name
             raise TypeError("torch.bool is not supported by torch.iinfo")
         if dtype.is_floating_point or dtype.is_complex:
             raise TypeError("torch.iinfo() requires an integer input type. Use torch.finfo to handle 'torch.iinfo'")
-        self.dtype, self.bits = dtype, 8 * dtype.itemsize
-        signed = dtype.is_signed
-        self.min = -(2 ** (self.bits - 1)) if signed else 0
-        self.max = 2 ** (self.bits - signed) - 1
+        bits, signed = 8 * dtype.itemsize, dtype.is_signed
+        least = -(2 ** (bits - 1)) if signed else 0
+        self.__dict__.update(bits=bits, min=least, max=2 ** (bits - signed) - 1, dtype=str(dtype).removeprefix("torch."))
 
     def __repr__(self) -> str:
-        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={str(self.dtype).removeprefix('torch.')})"
+        return f"iinfo(min={self.min:g}, max={self.max:g}, dtype={self.dtype})"
 
 
 def broadcast_shapes(*shapes) -> _C.Size:

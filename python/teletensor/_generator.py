@@ -7,6 +7,7 @@ import os
 
 from . import _C, _random
 from ._C import Tensor
+from ._integers import is_int
 from ._mt19937 import MT19937
 from ._random import check_state, unsigned_seed
 
@@ -30,7 +31,9 @@ class Generator:
         self.manual_seed(67280421310721)
 
     def manual_seed(self, seed: int) -> Generator:
-        """Restarts the sequence from a seed."""
+        """Restarts the sequence from a seed. Raises RuntimeError unless the seed is an integer, ValueError if it exceeds 64 bits."""
+        if isinstance(seed, bool) or not is_int(seed):
+            raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
         self._seed = self._stream_seed = unsigned_seed(seed)
         self._state: Tensor | None = None  # (seed, offset) after draws in the engine
         self._client = MT19937(self._seed)  # the state after draws in the client; used if _state is None

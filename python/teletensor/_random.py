@@ -12,10 +12,10 @@ _client: MT19937 | None = None  # source of draw_in_client(), created at its fir
 
 
 def unsigned_seed(seed: int) -> int:
-    """Returns a seed as a number of 64 bits without sign. Raises RuntimeError if it has more bits."""
+    """Returns a seed as a number of 64 bits without sign. Raises ValueError if it has more bits."""
     number = int(seed)
     if not -(2**63) <= number < 2**64:
-        raise RuntimeError(f"Overflow when unpacking long, expected a seed from -2^63 to 2^64 - 1, got {number}")
+        raise ValueError(f"Overflow when unpacking long long: expected a seed from -2^63 to 2^64 - 1, got {number}")
     return number % 2**64
 
 

@@ -358,7 +358,12 @@ def new_tensor(self: Tensor, data, *, dtype=None, device=None, requires_grad: bo
     """Creates a tensor from data, by default with this tensor's dtype and device."""
     check_flags("new_tensor", pin_memory=pin_memory)
     device = self.device if device is None else device
-    return _C.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+    try:
+        return _C.tensor(data, dtype=dtype or self.dtype, device=device, requires_grad=requires_grad)
+    except (TypeError, ValueError, RuntimeError) as error:
+        from . import _data_errors
+
+        raise _data_errors.replaced(data, False, error) from error.__cause__
 
 
 def _new(name: str) -> Callable:
@@ -473,6 +478,7 @@ for _name, _value in _METHODS.items():
 Tensor.data = property(_data, _set_data)
 Tensor.__cuda_array_interface__ = property(_cuda_array_interface)
 Tensor.names = property(lambda self: (None,) * self.dim())
+Tensor._cdata = property(id, doc="A number that no other tensor object has while this one exists. It is not an address of values.")
 Tensor.itemsize = property(lambda self: self.dtype.itemsize)
 Tensor.nbytes = property(lambda self: self.numel() * self.dtype.itemsize)
 Tensor.is_sparse = False

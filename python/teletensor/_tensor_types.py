@@ -31,7 +31,12 @@ class _TensorType(type):
         if len(args) == 1 and isinstance(args[0], _C.Size):
             args = args[0]
         elif args and not isinstance(args[0], int):
-            return _C.tensor(args[0], dtype=cls.dtype, device=target)
+            try:
+                return _C.tensor(args[0], dtype=cls.dtype, device=target)
+            except (TypeError, ValueError, RuntimeError) as error:
+                from . import _data_errors
+
+                raise _data_errors.replaced(args[0], False, error) from error.__cause__
         return _C.torch.empty(args or (0,), dtype=cls.dtype, device=target)
 
     def __instancecheck__(cls, instance) -> bool:

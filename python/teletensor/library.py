@@ -15,6 +15,7 @@ from ._library.operators import OpOverload, OpOverloadPacket
 from ._library.registrations import (
     _KEYS,
     _decorator,
+    _kernels,
     _overload,
     register_autocast,
     register_autograd,
@@ -32,7 +33,6 @@ __all__ = [
 ]  # fmt: skip
 
 _RESERVED = ("prim",)
-_OWN = ("aten", "prims")  # namespaces of the engine's operators
 
 
 class Library:
@@ -61,17 +61,15 @@ class Library:
         self._defined.append(registry.define(parsed))
         return parsed.name.partition("::")[2]
 
-    def _operator(self, op_name: str | OpOverload) -> OpOverload:
+    def _kernels(self, op_name: str | OpOverload) -> dict[str, Callable]:
         if isinstance(op_name, (OpOverload, OpOverloadPacket)):
-            return _overload(op_name)
-        if self.ns in _OWN:
-            raise NotImplementedError(f"[Library] the kernels of {self.ns}::{op_name} are in the engine and cannot be replaced")
-        return registry.find(op_name if "::" in op_name else f"{self.ns}::{op_name}")
+            return _overload(op_name).kernels
+        return registry.kernels(op_name if "::" in op_name else f"{self.ns}::{op_name}")
 
     def impl(
         self, op_name: Any, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False, allow_override: bool = True
     ) -> None:
-        """Adds a kernel for a dispatch key.
+        """Adds a kernel for a dispatch key. The operator may be defined later.
 
         Raises:
             TypeError: `fn` cannot be called.
@@ -83,13 +81,13 @@ class Library:
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
         key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
-        operator = self._operator(op_name)
-        if key in operator.kernels and not allow_override:
-            raise RuntimeError(f"[Library.impl] {operator} already has a kernel for {key}")
+        kernels = self._kernels(op_name)
+        if key in kernels and not allow_override:
+            raise RuntimeError(f"[Library.impl] {op_name} already has a kernel for {key}")
         if fn is fallthrough_kernel:
-            operator.kernels.pop(key, None)
+            kernels.pop(key, None)
         else:
-            operator.kernels[key] = fn
+            kernels[key] = fn
 
     def fallback(self, fn: Callable, dispatch_key: str = "", *, with_keyset: bool = False) -> None:
         """Raises NotImplementedError."""
@@ -133,17 +131,20 @@ def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any 
 
 
 def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Library | None = None) -> Any:
-    """Adds a kernel for device types ("cpu", "cuda", "default"), or for a dispatch key if `lib` is given."""
+    """Adds a kernel for device types ("cpu", "cuda", "default"), or for a dispatch key if `lib` is given.
+
+    The operator may be defined later.
+    """
     if lib is not None:
         return _decorator(lambda f: lib.impl(qualname, f, types), func)
-    operator = _overload(qualname)
 
     def register(f: Callable) -> None:
+        kernels = _kernels(qualname)
         for kind in [types] if isinstance(types, str) else types:
             if f is fallthrough_kernel:
-                operator.kernels.pop(_KEYS.get(kind, kind), None)
+                kernels.pop(_KEYS.get(kind, kind), None)
             else:
-                operator.kernels[_KEYS.get(kind, kind)] = f
+                kernels[_KEYS.get(kind, kind)] = f
 
     return _decorator(register, func)
 
@@ -192,8 +193,12 @@ def fallthrough_kernel() -> None:
 
 
 def triton_op(name: str, fn: Callable | None = None, /, *, mutates_args: Any, schema: str | None = None) -> Any:
-    """Raises NotImplementedError: Triton's kernels need tensors with addresses in this process."""
-    raise NotImplementedError("[triton_op] Triton's kernels need tensors with addresses in this process")
+    """Defines an operator by a Python function, as custom_op() does; without a function returns a decorator.
+
+    A call whose function reaches a kernel of Triton fails, in wrap_triton() with NotImplementedError: the kernels need tensors with
+    addresses in this process. Other registered kernels and fake functions work. The arguments are those of custom_op().
+    """
+    return custom_op(name, fn, mutates_args=mutates_args, schema=schema)
 
 
 def wrap_triton(triton_kernel: Any, /) -> Any:

@@ -23,7 +23,7 @@ _MOST_SIZES = 4096  # whose comparisons are remembered per graph
 
 __all__ = [
     "BackwardSignature", "GraphSignature", "aot_export_joint_simple", "aot_export_module", "aot_function", "aot_module",
-    "aot_module_simplified", "make_boxed_compiler", "make_boxed_func",
+    "aot_module_simplified", "compiled_function", "compiled_module", "make_boxed_compiler", "make_boxed_func",
 ]  # fmt: skip
 
 
@@ -325,3 +325,6 @@ def aot_module_simplified(
 
     call.zero_grad, call.named_parameters, call.named_buffers = mod.zero_grad, mod.named_parameters, mod.named_buffers
     return call
+
+
+compiled_function, compiled_module = aot_function, aot_module  # older names

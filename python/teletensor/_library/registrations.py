@@ -17,6 +17,11 @@ def _overload(op: Any) -> OpOverload:
     return op if isinstance(op, OpOverload) else registry.find(op)
 
 
+def _kernels(op: Any) -> dict[str, Callable]:
+    """The kernels of an operator by dispatch key; of one given by its name also before it is defined."""
+    return registry.kernels(op) if isinstance(op, str) else _overload(op).kernels
+
+
 def _decorator(register: Callable, func: Callable | None) -> Any:
     def apply(f: Callable) -> Callable:
         register(f)
@@ -29,15 +34,17 @@ _KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta", "default": "CompositeExpl
 
 
 def register_kernel(op: Any, device_types: Any, func: Callable | None = None, /, *, lib: Any = None) -> Any:
-    """Adds a kernel for the device types ("cpu", "cuda"), or for all with None. `lib` has no effect."""
-    operator = _overload(op)
+    """Adds a kernel for the device types ("cpu", "cuda"), or for all with None. `lib` has no effect.
+
+    An operator given by its name may be defined later.
+    """
     kinds = [device_types] if device_types is None or isinstance(device_types, str) else device_types
 
     def register(f: Callable) -> None:
         for kind in kinds:
             if kind not in _KEYS:
                 raise ValueError(f"[register_kernel] expected a device type of cpu, cuda or meta, got {kind!r}")
-            operator.kernels[_KEYS[kind]] = f
+            _kernels(op)[_KEYS[kind]] = f
 
     return _decorator(register, func)
 

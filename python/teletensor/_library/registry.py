@@ -8,8 +8,12 @@ from . import loaded
 from .operators import OpOverload, OpOverloadPacket
 from .schema import Schema
 
+ENGINE_NAMESPACES = ("aten", "prims")  # of the engine's operators
+
 _packets: dict[str, OpOverloadPacket] = {}
-_early_fakes: dict[str, Callable] = {}  # fake implementations of operators that are not defined
+# Of operators that are not defined, by qualified name: fake implementations, and kernels by dispatch key.
+_early_fakes: dict[str, Callable] = {}
+_early_kernels: dict[str, dict[str, Callable]] = {}
 
 
 def packet(namespace: str, name: str) -> OpOverloadPacket | None:
@@ -18,11 +22,19 @@ def packet(namespace: str, name: str) -> OpOverloadPacket | None:
 
 
 def _packet(qualified_name: str) -> OpOverloadPacket | None:
-    """An operator that this process has defined, or one that the engine has loaded, with its early fake implementation."""
+    """An operator that this process has defined, or one that the engine has loaded, with what was registered before."""
     found = _packets.get(qualified_name)
-    if found is None and (found := loaded.packet(qualified_name)) is not None and qualified_name in _early_fakes:
-        found.default.fake = _early_fakes.pop(qualified_name)
+    if found is None and (found := loaded.packet(qualified_name)) is not None:
+        _apply_early(found.default, qualified_name)
     return found
+
+
+def _apply_early(operator: OpOverload, qualified_name: str) -> None:
+    """Adds what was registered before the operator existed."""
+    if qualified_name in _early_fakes:
+        operator.fake = _early_fakes.pop(qualified_name)
+    if qualified_name in _early_kernels:
+        operator.kernels.update(_early_kernels.pop(qualified_name))
 
 
 def namespaces() -> set[str]:
@@ -45,6 +57,25 @@ def find(qualified_name: str) -> OpOverload:
     return found._overloads[overload or "default"]
 
 
+def kernels(qualified_name: str) -> dict[str, Callable]:
+    """The kernels of an overload by dispatch key. Those of an operator that is not defined are kept until it is.
+
+    Raises:
+        ValueError: the name has no namespace.
+        NotImplementedError: the operator is PyTorch's.
+    """
+    if "::" not in qualified_name:
+        raise ValueError(f'Expected `qualname` to be of the form "namespace::name", but got {qualified_name}.')
+    if qualified_name.partition("::")[0] in ENGINE_NAMESPACES:
+        raise NotImplementedError(f"[Library] the kernels of {qualified_name} are in the engine and cannot be replaced")
+    name = qualified_name.removesuffix(".default")
+    base, _, overload = name.partition(".")
+    found = _packet(base)
+    if found is None or (overload or "default") not in found._overloads:
+        return _early_kernels.setdefault(name, {})
+    return found._overloads[overload or "default"].kernels
+
+
 def set_early_fake(qualified_name: str, fake: Callable) -> None:
     """Keeps the fake implementation of an operator until it is defined."""
     _early_fakes[qualified_name] = fake
@@ -53,7 +84,6 @@ def set_early_fake(qualified_name: str, fake: Callable) -> None:
 def define(schema: Schema) -> OpOverload:
     """Adds an overload. Raises RuntimeError if it exists."""
     operator = OpOverload(schema)
-    operator.fake = _early_fakes.pop(operator.name(), None)
     found = _packets.setdefault(schema.name, OpOverloadPacket(schema.name))
     if operator._overloadname in found._overloads:
         previous = found._overloads[operator._overloadname]._schema
@@ -61,6 +91,7 @@ def define(schema: Schema) -> OpOverload:
             f"Tried to register an operator ({schema}) with the same name and overload name multiple times. Each overload's "
             f"schema should only be registered with a single call to def(). It was registered as {previous}"
         )
+    _apply_early(operator, operator.name())
     found._overloads[operator._overloadname] = operator
     operator.overloadpacket = found
     return operator

@@ -6,16 +6,18 @@ as for real tensors. Calls whose result depends on values raise DataDependentOut
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator
 from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from ..overrides import TorchFunctionMode
+from ..overrides import TorchFunctionMode, _get_current_function_mode_stack, _pop_mode, _push_mode
 from ..utils._pytree import tree_flatten, tree_map
 
 __all__ = [
     "DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorMode",
-    "UnsupportedFakeTensorException", "is_fake",
+    "UnsupportedFakeTensorException", "is_fake", "unset_fake_temporarily",
 ]  # fmt: skip
 
 
@@ -167,6 +169,29 @@ class FakeTensorMode(TorchFunctionMode):
             return FakeTensor._of(value, self, device)
 
         return tree_map(wrap, result)
+
+
+@contextlib.contextmanager
+def unset_fake_temporarily() -> Iterator[FakeTensorMode | None]:
+    """A context in which the innermost active FakeTensorMode, whose value it has, is inactive. None if there is none."""
+    stack = _get_current_function_mode_stack()
+    place = next((i for i in reversed(range(len(stack))) if isinstance(stack[i], FakeTensorMode)), None)
+    if place is None:
+        yield None
+        return
+    _replace_modes(stack[place:], stack[place + 1 :])
+    try:
+        yield stack[place]
+    finally:
+        _replace_modes(stack[place + 1 :], stack[place:])
+
+
+def _replace_modes(old: list[TorchFunctionMode], new: list[TorchFunctionMode]) -> None:
+    """Replaces the innermost modes."""
+    for _ in old:
+        _pop_mode()
+    for mode in new:
+        _push_mode(mode)
 
 
 def _meta(value: Any) -> Any:

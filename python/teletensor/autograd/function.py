@@ -329,3 +329,15 @@ class _DifferentiatedOnce(Function):
 
 class NestedIOFunction(Function):
     """PyTorch's class for functions of nested structures, kept for its name: define a Function instead."""
+
+
+class InplaceFunction(Function):
+    """An older base class of functions that may write to their arguments: use Function, and ctx.mark_dirty().
+
+    Args:
+        inplace: is stored as an attribute, and has no effect.
+    """
+
+    def __init__(self, inplace: bool = False) -> None:
+        super().__init__()
+        self.inplace = inplace

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .._grad_mode import _ModeContext as _DecoratorContextManager  # noqa: F401 - under PyTorch's name
+from .._grad_mode import _NoArgModeContext as _NoParamDecoratorContextManager  # noqa: F401 - under PyTorch's name
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
 from .._options import check_flags
 

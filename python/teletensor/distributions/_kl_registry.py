@@ -41,6 +41,12 @@ def _find(type_p: type, type_q: type):
     return left[2]
 
 
+def _dispatch_kl(type_p: type, type_q: type):
+    """The function that kl_divergence calls for these types, or NotImplemented if there is none."""
+    function = _find(type_p, type_q)
+    return NotImplemented if function is None else function
+
+
 def kl_divergence(p, q):
     """KL(p || q) = E_p[log p - log q]."""
     function = _find(type(p), type(q))

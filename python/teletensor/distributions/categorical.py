@@ -64,7 +64,7 @@ class Categorical(Distribution):
         for name in self.__dict__.keys() & {"probs", "logits"}:
             setattr(new, name, getattr(self, name).expand(*batch_shape, self._num_events))
         new._num_events = self._num_events
-        new._set_shapes(batch_shape)
+        new._set_shapes(batch_shape, validate_args=self._validate_args)
         return new
 
     def sample(self, sample_shape=()):
@@ -112,7 +112,7 @@ class OneHotCategorical(Distribution):
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(OneHotCategorical, _instance)
         new._categorical = self._categorical.expand(batch_shape)
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     def sample(self, sample_shape=()):
@@ -163,7 +163,7 @@ class Multinomial(Distribution):
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(Multinomial, _instance)
         new.total_count, new._categorical = self.total_count, self._categorical.expand(batch_shape)
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     def entropy(self):

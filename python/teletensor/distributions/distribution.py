@@ -147,21 +147,23 @@ class Distribution:
             )
 
     def _copy_for(self, cls: type, instance=None) -> Distribution:
-        """The object that `expand` of class `cls` fills in, which shares this one's settings but not its parameters."""
+        """The object that `expand` of class `cls` fills in. It has no attributes yet."""
         if instance is None and type(self).__init__ is not cls.__init__:
             raise NotImplementedError(
                 f"Subclass {type(self).__name__} of {cls.__name__} that defines a custom __init__ method must also define a "
                 "custom .expand() method."
             )
-        new = type(self).__new__(type(self)) if instance is None else instance
-        new._validate_args = self._validate_args
-        return new
+        return type(self).__new__(type(self)) if instance is None else instance
 
     _get_checked_instance = _copy_for  # PyTorch's name, which subclasses in libraries call
 
-    def _set_shapes(self, batch_shape, event_shape=()) -> None:
-        """Sets the shapes of a copy, whose parameters have been checked already."""
+    def _set_shapes(self, batch_shape, event_shape=(), validate_args: bool = False) -> None:
+        """Completes a copy, whose parameters are set and have been checked already.
+
+        `_validate_args` is set last: subclasses may define it as a property that depends on other attributes.
+        """
         self._batch_shape, self._event_shape = Size(batch_shape), Size(event_shape)
+        self._validate_args = validate_args
 
     def __repr__(self) -> str:
         given = {k: v for k in self.arg_constraints if isinstance(v := self.__dict__.get(k), Tensor)}
@@ -188,7 +190,7 @@ class _Elementwise(Distribution):
         for name, value in self.__dict__.items():
             if isinstance(value, Tensor):
                 setattr(new, name, value.expand(batch_shape))
-        new._set_shapes(batch_shape)
+        new._set_shapes(batch_shape, validate_args=self._validate_args)
         return new
 
     def _uniform(self, sample_shape, like: Tensor) -> Tensor:

@@ -113,7 +113,7 @@ class Dirichlet(ExponentialFamily):
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(Dirichlet, _instance)
         new.concentration = self.concentration.expand(*batch_shape, *self.event_shape)
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     def rsample(self, sample_shape=()):
@@ -162,7 +162,7 @@ class Beta(ExponentialFamily):
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(Beta, _instance)
         new._dirichlet = self._dirichlet.expand(batch_shape)
-        new._set_shapes(batch_shape)
+        new._set_shapes(batch_shape, validate_args=self._validate_args)
         return new
 
     def rsample(self, sample_shape=()):

@@ -43,7 +43,7 @@ class Independent(Distribution):
         inner = tuple(self.base_dist.batch_shape)[len(self.base_dist.batch_shape) - n :]
         new = self._copy_for(Independent, _instance)
         new.base_dist, new.reinterpreted_batch_ndims = self.base_dist.expand((*batch_shape, *inner)), n
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     def sample(self, sample_shape=()):

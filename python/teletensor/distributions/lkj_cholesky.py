@@ -43,7 +43,7 @@ class LKJCholesky(Distribution):
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(LKJCholesky, _instance)
         new.dim, new.concentration = self.dim, self.concentration.expand(batch_shape)
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         new._beta = new._row_lengths()
         return new
 

@@ -19,6 +19,22 @@ def _plus_identity(matrix):
     return matrix + _C.torch.eye(matrix.shape[-1], dtype=matrix.dtype, device=matrix.device)
 
 
+def _batch_capacitance_tril(W, D):  # noqa: N803 - PyTorch's names
+    """The Cholesky factor of I + W^T D^-1 W."""
+    return cholesky(_plus_identity(W.mT / D.unsqueeze(-2) @ W))
+
+
+def _batch_lowrank_logdet(W, D, capacitance_tril):  # noqa: N803
+    """The logarithm of the determinant of W W^T + D, of which `W` is not needed."""
+    del W
+    return 2 * capacitance_tril.diagonal(0, -2, -1).log().sum(-1) + D.log().sum(-1)
+
+
+def _batch_lowrank_mahalanobis(W, D, x, capacitance_tril):  # noqa: N803
+    """x^T (W W^T + D)^-1 x."""
+    return (x.square() / D).sum(-1) - _batch_mahalanobis(capacitance_tril, _batch_mv(W.mT / D.unsqueeze(-2), x))
+
+
 class LowRankMultivariateNormal(Distribution):
     """The multivariate normal distribution of covariance W W^T + D, with W the cov_factor and D the cov_diag.
 
@@ -51,7 +67,7 @@ class LowRankMultivariateNormal(Distribution):
         self.loc, self.cov_factor, self.cov_diag = columns[0][..., 0], columns[1], columns[2][..., 0]
         # Not broadcast, so that one factorisation serves the whole batch if the covariance is the same.
         self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag = cov_factor, cov_diag
-        self._capacitance_tril = cholesky(_plus_identity(self._scaled_factor() @ cov_factor))
+        self._capacitance_tril = _batch_capacitance_tril(cov_factor, cov_diag)
         super().__init__(self.loc.shape[:-1], (n,), validate_args=validate_args)
 
     def _scaled_factor(self):
@@ -65,7 +81,7 @@ class LowRankMultivariateNormal(Distribution):
         new.cov_factor = self.cov_factor.expand(*batch_shape, n, m)
         new._unbroadcasted_cov_factor, new._unbroadcasted_cov_diag = self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag
         new._capacitance_tril = self._capacitance_tril
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     mean = property(lambda self: self.loc)
@@ -105,12 +121,13 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + _batch_mv(self._unbroadcasted_cov_factor, factors) + self._unbroadcasted_cov_diag.sqrt() * noise
 
     def _log_det(self):
-        return 2 * self._capacitance_tril.diagonal(0, -2, -1).log().sum(-1) + self._unbroadcasted_cov_diag.log().sum(-1)
+        return _batch_lowrank_logdet(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril)
 
     def _mahalanobis(self, diff):
         """diff^T covariance^-1 diff."""
-        small = _batch_mahalanobis(self._capacitance_tril, _batch_mv(self._scaled_factor(), diff))
-        return (diff.square() / self._unbroadcasted_cov_diag).sum(-1) - small
+        return _batch_lowrank_mahalanobis(
+            self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, diff, self._capacitance_tril
+        )
 
     def log_prob(self, value):
         self._validate_sample(value)

@@ -54,7 +54,7 @@ class MixtureSameFamily(Distribution):
         new = self._copy_for(MixtureSameFamily, _instance)
         component = self.component_distribution.expand((*batch_shape, self._num_component))
         new._set_parts(self.mixture_distribution.expand(batch_shape), component)
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     mixture_distribution = property(lambda self: self._mixture_distribution)

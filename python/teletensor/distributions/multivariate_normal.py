@@ -96,7 +96,7 @@ class MultivariateNormal(Distribution):
         for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
             if name in self.__dict__:
                 setattr(new, name, self.__dict__[name].expand(*batch_shape, n, n))
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     def rsample(self, sample_shape=()):

@@ -29,7 +29,7 @@ class LogitRelaxedBernoulli(_ProbsOrLogits):
         new = self._copy_for(LogitRelaxedBernoulli, _instance)
         new.temperature, new._given = self.temperature, self._given
         setattr(new, self._given, self._param.expand(batch_shape))
-        new._set_shapes(batch_shape)
+        new._set_shapes(batch_shape, validate_args=self._validate_args)
         return new
 
     def rsample(self, sample_shape=()):

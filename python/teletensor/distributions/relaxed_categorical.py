@@ -30,7 +30,7 @@ class ExpRelaxedCategorical(Distribution):
     def expand(self, batch_shape, _instance=None):
         new = self._copy_for(ExpRelaxedCategorical, _instance)
         new._categorical, new.temperature = self._categorical.expand(batch_shape), self.temperature
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     probs = property(lambda self: self._categorical.probs)

@@ -63,7 +63,7 @@ class TransformedDistribution(Distribution):
             shape = transform.inverse_shape(shape)
         new.base_dist = self.base_dist.expand(shape[: len(shape) - len(self.base_dist.event_shape)])
         new.transforms = self.transforms
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     def _transform(self, x):

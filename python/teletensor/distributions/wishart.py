@@ -65,7 +65,7 @@ class Wishart(ExponentialFamily):
         for name in ("covariance_matrix", "precision_matrix", "scale_tril"):
             if name in self.__dict__:
                 setattr(new, name, self.__dict__[name].expand(*batch_shape, *self.event_shape))
-        new._set_shapes(batch_shape, self.event_shape)
+        new._set_shapes(batch_shape, self.event_shape, self._validate_args)
         return new
 
     def _expand_matrix(self, matrix):

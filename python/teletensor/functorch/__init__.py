@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import copy
+import functools
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from typing import Any
 
 from .. import func as _func
-from .._C import Tensor
-from ..func import functional_call, stack_module_state
-from ..nn import Module
+from .._functorch import make_functional as _functional
+from .._functorch.make_functional import FunctionalModule, FunctionalModuleWithBuffers
 
 __all__ = [
     "FunctionalModule", "FunctionalModuleWithBuffers", "combine_state_for_ensemble", "functionalize", "grad", "grad_and_value", "hessian",
@@ -51,70 +50,15 @@ def make_fx(*args: Any, **kwargs: Any) -> Callable:
     return made(*args, **kwargs)
 
 
-class FunctionalModuleWithBuffers:
-    """A module as a function of its parameters and buffers, in the order of their names."""
+def _former_functional(function: Callable, instead: str) -> Callable:
+    @functools.wraps(function)
+    def call(*args: Any, **kwargs: Any) -> Any:
+        _warn(function.__name__, instead)
+        return function(*args, **kwargs)
 
-    def __init__(self, module: Module, param_names: Sequence[str], buffer_names: Sequence[str]) -> None:
-        self.stateless_model = module
-        self.param_names, self.buffer_names = tuple(param_names), tuple(buffer_names)
-
-    def __call__(self, params: Sequence[Tensor], buffers: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
-        """Calls the module with these parameters and buffers."""
-        state = dict(zip(self.param_names, params, strict=True)) | dict(zip(self.buffer_names, buffers, strict=True))
-        return functional_call(self.stateless_model, state, args, kwargs)
+    return call
 
 
-class FunctionalModule:
-    """A module without buffers as a function of its parameters, in the order of their names."""
-
-    def __init__(self, module: Module, param_names: Sequence[str]) -> None:
-        self.stateless_model = module
-        self.param_names = tuple(param_names)
-
-    def __call__(self, params: Sequence[Tensor], *args: Any, **kwargs: Any) -> Any:
-        """Calls the module with these parameters."""
-        return functional_call(self.stateless_model, dict(zip(self.param_names, params, strict=True)), args, kwargs)
-
-
-def _values(module: Module, disable_autograd_tracking: bool) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    params, buffers = dict(module.named_parameters()), dict(module.named_buffers())
-    if disable_autograd_tracking:
-        for p in params.values():
-            p.requires_grad_(False)
-    return params, buffers
-
-
-def make_functional(model: Module, disable_autograd_tracking: bool = False) -> tuple[FunctionalModule, tuple[Tensor, ...]]:
-    """(function, parameters): function(parameters, *args) is the module's result. The module must have no buffers.
-
-    Args:
-        disable_autograd_tracking: the parameters do not require grad.
-    """
-    _warn("make_functional", "torch.func.functional_call")
-    module = copy.deepcopy(model)
-    params, buffers = _values(module, disable_autograd_tracking)
-    if buffers:
-        raise RuntimeError(
-            "make_functional(model): `model` has buffers. Please use make_functional_with_buffers(model) instead."
-        )
-    return FunctionalModule(module, tuple(params)), tuple(params.values())
-
-
-def make_functional_with_buffers(
-    model: Module, disable_autograd_tracking: bool = False
-) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """(function, parameters, buffers): function(parameters, buffers, *args) is the module's result."""
-    _warn("make_functional_with_buffers", "torch.func.functional_call")
-    module = copy.deepcopy(model)
-    params, buffers = _values(module, disable_autograd_tracking)
-    return FunctionalModuleWithBuffers(module, tuple(params), tuple(buffers)), tuple(params.values()), tuple(buffers.values())
-
-
-def combine_state_for_ensemble(
-    models: Sequence[Module],
-) -> tuple[FunctionalModuleWithBuffers, tuple[Tensor, ...], tuple[Tensor, ...]]:
-    """The function of the first model, and all models' parameters and buffers, stacked, for vmap."""
-    _warn("combine_state_for_ensemble", "torch.func.stack_module_state")
-    params, buffers = stack_module_state(list(models))
-    module = copy.deepcopy(models[0])
-    return FunctionalModuleWithBuffers(module, tuple(params), tuple(buffers)), tuple(params.values()), tuple(buffers.values())
+make_functional = _former_functional(_functional.make_functional, "torch.func.functional_call")
+make_functional_with_buffers = _former_functional(_functional.make_functional_with_buffers, "torch.func.functional_call")
+combine_state_for_ensemble = _former_functional(_functional.combine_state_for_ensemble, "torch.func.stack_module_state")

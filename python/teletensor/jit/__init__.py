@@ -8,7 +8,7 @@ from typing import Any, Callable, Final
 
 from ..futures import Future
 from ..nn import Module
-from . import annotations
+from . import _state, annotations
 from ._settings import (
     enable_onednn_fusion, onednn_fusion_enabled, optimized_execution, set_fusion_strategy, set_module, strict_fusion,
 )  # fmt: skip
@@ -43,7 +43,7 @@ def script(obj: Any, optimize: Any = None, _frames_up: int = 0, _rcb: Any = None
     Args:
         example_inputs: arguments of calls, the first of which is used for save(): a list of tuples, or a dict of them by module.
     """
-    if builtins.isinstance(obj, (ScriptModule, ScriptFunction)):
+    if not _state._enabled or builtins.isinstance(obj, (ScriptModule, ScriptFunction)):
         return obj
     if builtins.isinstance(obj, Module):
         given = example_inputs.get(obj) if builtins.isinstance(example_inputs, dict) else example_inputs
@@ -151,6 +151,8 @@ def trace(
         example_inputs: a tuple of arguments, or a tensor.
         example_kwarg_inputs: keyword arguments instead.
     """
+    if not _state._enabled:
+        return func
     example = None
     if example_kwarg_inputs is not None:
         example = Example((), dict(example_kwarg_inputs))

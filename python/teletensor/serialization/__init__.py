@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import pickle
 from typing import Any
 
@@ -101,6 +102,32 @@ def mkdtemp():
 
     with tempfile.TemporaryDirectory() as path:
         yield path
+
+
+def _is_path(name_or_buffer: Any) -> bool:
+    """Whether a value is a path instead of a file."""
+    return isinstance(name_or_buffer, (str, os.PathLike))
+
+
+@contextlib.contextmanager
+def _open_file_like(name_or_buffer: Any, mode: str):
+    """A context with the file of a path, which is closed at the end, or with the given file, which is flushed if it is written.
+
+    Raises:
+        RuntimeError: the mode for a given file contains neither "w" nor "r".
+        AttributeError, io.UnsupportedOperation: a given file for reading cannot seek.
+    """
+    if _is_path(name_or_buffer):
+        with open(name_or_buffer, mode) as file:
+            yield file
+    elif "w" in mode:
+        yield name_or_buffer
+        name_or_buffer.flush()
+    elif "r" in mode:
+        name_or_buffer.seek(name_or_buffer.tell())
+        yield name_or_buffer
+    else:
+        raise RuntimeError(f"Expected 'r' or 'w' in mode but got {mode}")
 
 
 def check_module_version_greater_or_equal(module, req_version_tuple: tuple, error_if_malformed: bool = True) -> bool:

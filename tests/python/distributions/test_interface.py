@@ -154,3 +154,22 @@ def test_entropy_of_an_exponential_family(torch):
         np.testing.assert_allclose(general, d.entropy().numpy(), rtol=1e-8)
     with pytest.raises(NotImplementedError):
         D.Poisson(vector).entropy()
+
+
+def test_copies_set_whether_arguments_are_checked_last(torch):
+    """Subclasses define it as a property that depends on the parameters."""
+    D = torch.distributions
+
+    class Forwarding(D.Independent):
+        @property
+        def _validate_args(self):
+            return self.base_dist._validate_args
+
+        @_validate_args.setter
+        def _validate_args(self, value):
+            self.base_dist._validate_args = value
+
+    base = D.Normal(torch.zeros(3), torch.ones(3), validate_args=True)
+    copy = Forwarding(base, 1, validate_args=False).expand((4,))
+    assert copy.batch_shape == (4,) and copy._validate_args is False and copy.base_dist is not base
+    assert D.Dirichlet(torch.ones(3), validate_args=True).expand((2,))._validate_args is True

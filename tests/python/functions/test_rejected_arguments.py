@@ -1,5 +1,6 @@
 """Arguments that PyTorch rejects and that would otherwise broadcast, be converted or be ignored."""
 
+import numpy as np
 import pytest
 
 REJECTED = [
@@ -24,12 +25,31 @@ REJECTED = [
     ("linalg.matrix_norm(x * 1j, dtype=torch.float32)", RuntimeError, "dtype should be complex for complex inputs"),
     ("linalg.norm(x, 1, dtype=torch.int64)", RuntimeError, "dtype should be floating point or complex"),
     ("linalg.matrix_norm(x.int(), dtype=torch.float32)", NotImplementedError, "floating point or complex tensor as input"),
+    ("tensor(['a'])", ValueError, "too many dimensions 'str'"),
+    ("tensor(['ab'], dtype=torch.float32)", ValueError, "too many dimensions 'str'"),
+    ("tensor('a')", TypeError, "invalid data type 'str'"),
+    ("tensor([1, 'a'])", TypeError, "invalid data type 'str'"),
+    ("tensor(None)", RuntimeError, "Could not infer dtype of NoneType"),
+    ("tensor([None])", RuntimeError, "Could not infer dtype of NoneType"),
+    ("tensor([None], dtype=torch.float32)", TypeError, "must be real number, not NoneType"),
+    ("as_tensor([object()])", RuntimeError, "Could not infer dtype of object"),
+    ("tensor({})", RuntimeError, "Could not infer dtype of dict"),
+    ("tensor([2**70])", ValueError, "Overflow when unpacking long long"),
+    ("ones(1).new_tensor(['a'])", ValueError, "too many dimensions 'str'"),
+    ("FloatTensor(['a'])", ValueError, "too many dimensions 'str'"),
+    ("from_numpy(np.zeros(2, '>i4'))", ValueError, "byte order different"),
+    ("tensor([np.zeros(2, '>i4')])", ValueError, "byte order different"),
+    ("asarray(np.zeros(2, '>i4'))", ValueError, "byte order different"),
+    ("manual_seed(2**64)", ValueError, "Overflow when unpacking long long"),
+    ("Generator().manual_seed(-(2**63) - 1)", ValueError, "Overflow when unpacking long long"),
+    ("Generator().manual_seed(1.5)", RuntimeError, "manual_seed expected a long, but got float"),
+    ("Generator().manual_seed(True)", RuntimeError, "manual_seed expected a long, but got bool"),
 ]
 
 
 @pytest.mark.parametrize("call, error, message", REJECTED)
 def test_rejected_arguments(torch, call, error, message):
-    values = {"torch": torch, "x": torch.ones(2, 3), "v": torch.arange(3.0)}
+    values = {"torch": torch, "np": np, "x": torch.ones(2, 3), "v": torch.arange(3.0)}
     with pytest.raises(error, match=message):
         eval(f"torch.{call}", values)
 

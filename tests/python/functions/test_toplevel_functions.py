@@ -50,8 +50,33 @@ def test_einsum_promotes_outer_products(torch):
         torch.einsum("hn,bh->bn", a, b).numpy()
 
 
+# dtype, eps, max, min, tiny; the first three have no tensors
+LIMITS = [
+    ("float8_e4m3fnuz", 0.125, 240.0, -240.0, 2.0**-7), ("float8_e5m2fnuz", 0.25, 57344.0, -57344.0, 2.0**-15),
+    ("float8_e8m0fnu", 1.0, 2.0**127, 2.0**-127, 2.0**-127), ("float8_e5m2", 0.25, 57344.0, -57344.0, 2.0**-14),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("name, eps, largest, least, tiny", LIMITS)
+def test_limits_of_small_floats(torch, name, eps, largest, least, tiny):
+    info = torch.finfo(getattr(torch, name))
+    assert (info.bits, info.eps, info.max, info.min, info.tiny, info.smallest_normal) == (8, eps, largest, least, tiny, tiny)
+    assert info.resolution == 1.0 and info.dtype == name and repr(info).endswith(f"dtype={name})")
+
+
+def test_limits_are_read_only_and_comparable(torch):
+    for info in (torch.finfo, torch.iinfo):
+        dtypes = (torch.float16, torch.float32) if info is torch.finfo else (torch.int8, torch.int16)
+        a, b = map(info, dtypes)
+        assert a == info(dtypes[0]) != b and hash(a) == hash(info(dtypes[0]))
+        with pytest.raises(AttributeError, match="not writable"):
+            a.max = 1
+    with pytest.raises(NotImplementedError, match="Float4_e2m1fn_x2"):
+        torch.finfo(torch.float4_e2m1fn_x2)
+
+
 def test_python_types_as_dtypes(torch):
-    assert torch.finfo(float).eps == 2**-52 and torch.finfo(complex).dtype is torch.float64
+    assert torch.finfo(float).eps == 2**-52 and torch.finfo(complex).dtype == "float64"
     assert torch.iinfo(int).max == 2**63 - 1
     assert repr(torch.iinfo(int)) == "iinfo(min=-9.22337e+18, max=9.22337e+18, dtype=int64)"
     with pytest.raises(TypeError, match="requires a floating point input type"):

@@ -43,6 +43,34 @@ def test_a_fake_of_an_undefined_operator_is_kept(torch):
     assert torch.ops.early.op(torch.empty(2, device="meta")).shape == (7,)
 
 
+def test_kernels_of_undefined_operators_are_kept(torch):
+    torch.library.impl("early::one", "CPU", lambda x: x + 1)
+    torch.library.impl("early::two", "cpu", lambda x: x + 2)
+    torch.library.register_kernel("early::three", "cpu", lambda x: x + 3)
+    library = torch.library.Library("early", "FRAGMENT")
+    library.impl("four.other", lambda x: x + 4, "CPU")
+    assert not hasattr(torch.ops.early, "one")
+    for name in ("one", "two", "three"):
+        torch.library.define(f"early::{name}", "(Tensor x) -> Tensor")
+    library.define("four.other(Tensor x) -> Tensor")
+    x, ops = torch.ones(1, device="cpu"), torch.ops.early
+    assert [f(x).item() for f in (ops.one, ops.two, ops.three, ops.four.other)] == [2.0, 3.0, 4.0, 5.0]
+    with pytest.raises(ValueError, match='of the form "namespace::name"'):
+        torch.library.impl("one", "CPU", lambda x: x)
+    with pytest.raises(NotImplementedError, match="cannot be replaced"):
+        torch.library.impl("aten::add.Tensor", "CPU", lambda x: x)
+
+
+def test_functions_of_triton_fail_when_they_are_called(torch):
+    @torch.library.triton_op("early::triton", mutates_args=())
+    def scaled(x: torch.Tensor, with_kernel: bool) -> torch.Tensor:
+        return torch.library.wrap_triton(None)[(1,)](x) if with_kernel else x * 2
+
+    assert scaled(torch.ones(1), False).item() == torch.ops.early.triton(torch.ones(1), False).item() == 2.0
+    with pytest.raises(NotImplementedError, match="Triton's kernels need tensors with addresses"):
+        scaled(torch.ones(1), True)
+
+
 def test_opcheck_finds_undeclared_changes(torch):
     @torch.library.custom_op("checked::add", mutates_args=())
     def add(x: torch.Tensor) -> torch.Tensor:

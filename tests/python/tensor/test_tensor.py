@@ -16,7 +16,7 @@ def test_tensor_from_data(torch):
     assert torch.tensor([[1, 2], [3, 4]]).tolist() == [[1, 2], [3, 4]]
     with pytest.raises(ValueError, match="expected sequence of length 2 at dim 1"):
         torch.tensor([[1, 2], [3]])
-    with pytest.raises(TypeError):
+    with pytest.raises(ValueError, match="too many dimensions 'str'"):
         torch.tensor(["a"])
 
 

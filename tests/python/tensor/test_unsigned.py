@@ -42,7 +42,7 @@ def test_numbers_beyond_int64(torch):
     assert torch.full((2,), 2**63, dtype=torch.uint64).tolist() == [2**63] * 2
     assert (torch.tensor([1], dtype=torch.uint64) + (2**64 - 2)).item() == 2**64 - 1
     assert (torch.tensor([1.0]) * 2**63).item() == 2.0**63
-    with pytest.raises(RuntimeError, match="Overflow when unpacking long"):
+    with pytest.raises(ValueError, match="Overflow when unpacking long"):
         torch.tensor([2**63])
     with pytest.raises(RuntimeError, match="Overflow when unpacking long"):
         torch.full((1,), 2**64)
