@@ -38,7 +38,10 @@ void execute(Call& call, OperatorNode& node) {
 }
 
 void check_writable(const Tensor& target) {
-  if (!target->base || !target->base->requires_grad || !target->base->is_leaf()) return;
+  if (!target->base || !target->base->requires_grad) return;
+  check(target->requires_grad || target->follows_base || !has_gradients(target->dtype),
+        "a view that was created in no_grad mode is being modified inplace with grad mode enabled.");
+  if (!target->base->is_leaf()) return;
   fail(ErrorKind::kRuntime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
 

@@ -65,6 +65,8 @@ Sizes negate(SizesView list) {
 Tensor gather_padded(const Tensor& g, int64_t dim, const Tensor& index, SizesView sizes) {
   if (index.numel() == 0) return zeros(sizes, g);  // an empty index may have any number of dimensions
   Tensor result = ops::gather(g, dim, index, false);
+  // Zero-dim tensors count as one entry, so that the dimensions of the index and of `sizes` may differ by one.
+  if (result.sizes().size() != sizes.size()) result = ops::reshape(result, Sizes(sizes.size(), 1));
   for (size_t d = 0; d < sizes.size(); ++d) {
     int64_t missing = sizes[d] - result.sizes()[d];
     if (missing == 0) continue;

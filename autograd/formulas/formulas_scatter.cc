@@ -5,8 +5,10 @@
 namespace tt::autograd::formulas {
 namespace {
 
-// Returns the leading part of `t` that has the sizes `sizes` of an index.
+// Returns the leading part of `t` that has the sizes `sizes` of an index. A zero-dim tensor or index counts as one entry.
 Tensor leading_slice(Tensor t, SizesView sizes) {
+  if (sizes.empty() && t.dim() != 0) return ops::reshape(ops::narrow(t, 0, 0, 1), {});
+  if (t.dim() == 0 && !sizes.empty()) t = ops::reshape(t, Sizes(sizes.size(), 1));
   for (size_t d = 0; d < sizes.size(); ++d) {
     const auto dim = static_cast<int64_t>(d);
     if (t.size(dim) != sizes[d]) t = ops::narrow(t, dim, 0, sizes[d]);
@@ -17,6 +19,7 @@ Tensor leading_slice(Tensor t, SizesView sizes) {
 // Undoes leading_slice(): pads `t` with zeros to `sizes`.
 Tensor pad_to(const Tensor& t, SizesView sizes) {
   if (t.sizes() == sizes) return t;
+  if (t.sizes().size() != sizes.size()) return pad_to(ops::reshape(t, Sizes(sizes.size(), 1)), sizes);
   Sizes pad;
   for (size_t d = sizes.size(); d-- > 0;) pad.insert(pad.end(), {0, sizes[d] - t.sizes()[d]});
   return ops::pad(t, pad, int64_t{0});

@@ -63,6 +63,14 @@ Tensor row_from(const Region& r, const Tensor& whole) {
   return elements;
 }
 
+// Returns a one-dimensional tensor over the row: the sums of the parts at the positions of the elements of `g`.
+Tensor sum_into_row(const Row& row, const Geometry& g, const Tensor& part) {
+  const Tensor positions = ops::arange_from(int64_t{0}, row.length, int64_t{1}, DType::kInt64, part.device());
+  const Sizes flat{part.numel()};
+  return ops::index_add(ops::zeros(Sizes{row.length}, part.dtype(), part.device()), 0,
+                        ops::reshape(strided_view(positions, row.first, g), flat), ops::reshape(part, flat));
+}
+
 Geometry parts_of(const Geometry& complex) {
   Geometry parts = complex;
   for (int64_t& stride : parts.strides) stride *= 2;
@@ -99,14 +107,16 @@ Tensor Region::gather(const Tensor& whole) const {
 Tensor Region::scatter(const Tensor& part) const {
   if (dtype != view_dtype) return from_parts(of_parts().scatter(to_parts(part)), dtype);
   Row row = row_of(*this);
-  Tensor elements = ops::zeros(Sizes{row.length}, dtype, device);
+  Tensor elements;
   if (overlaps_itself(view)) {
-    Tensor positions = ops::arange_from(int64_t{0}, row.length, int64_t{1}, DType::kInt64, device);
-    const Sizes flat{part.numel()};
-    elements = ops::index_add(elements, 0, ops::reshape(strided_view(positions, row.first, view), flat),
-                              ops::reshape(part, flat));
+    elements = sum_into_row(row, view, part);
   } else {
+    elements = ops::zeros(Sizes{row.length}, dtype, device);
     write(strided_view(elements, row.first, view), part);
+  }
+  if (overlaps_itself(base)) {  // elements of the base at one place share the place's gradient
+    const Tensor places = sum_into_row(row, base, ops::ones(base.sizes, to_real(dtype), device));
+    elements = ops::div(elements, ops::clamp_min(places, 1.0));
   }
   bool as_is = is_dense(base) && row.first == base.offset && row.length == end_of(base) - base.offset;
   return as_is ? ops::reshape(elements, base.sizes) : strided_view(elements, row.first, base);

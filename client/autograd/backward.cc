@@ -44,6 +44,14 @@ void backward(absl::Span<const Tensor> roots, absl::Span<const Tensor> gradients
     check(input->requires_grad, "One of the differentiated Tensors does not require grad");
     if (pass.reaches(input)) captures.push_back(input);
   }
+  if (!inputs.empty() && captures.empty()) {
+    // Without captures a pass would accumulate into all leaves.
+    for (size_t i = 0; i < roots.size() && gradients.empty(); ++i) {
+      check(roots[i]->numel() == 1, "grad can be implicitly created only for scalar outputs, got ",
+            to_string(roots[i]->sizes));
+    }
+    return;
+  }
   std::vector<Tensor> results = pass.run(captures);
   for (size_t i = 0; i < captures.size(); ++i) {
     if (!results[i]) continue;

@@ -321,8 +321,11 @@ def requires_grad_(self: Tensor, requires_grad: bool = True) -> Tensor:
 
 @_method
 def detach_(self: Tensor) -> Tensor:
-    """Detaches the tensor from its graph, in place."""
+    """Detaches the tensor from its graph, in place. It keeps its gradient."""
+    grad = self.grad if self.is_leaf or self.retains_grad else None
     _C.detach_in_place(self)
+    if grad is not None:
+        self.grad = grad
     return self
 
 

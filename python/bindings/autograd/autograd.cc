@@ -152,6 +152,14 @@ void bind_autograd(py::module_& m) {
   m.def("replace_data", &replace_data);
   m.def("become", &become);
   m.def(
+      "is_leaf_in_use",
+      [](py::handle o) {
+        const client::Tensor tensor = tensor_of(o, "tensor");
+        const auto& node = tensor->leaf_node;
+        return node && (node->ref_count() > 1 || (node->extras() != nullptr && !node->extras()->hooks.empty()));
+      },
+      "Whether a graph has the leaf, or it has hooks.");
+  m.def(
       "mark_data",
       [](py::handle o) {
         auto& tensor = const_cast<client::Handle&>(*tensor_of(o, "tensor"));

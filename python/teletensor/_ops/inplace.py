@@ -35,13 +35,24 @@ def _view_in_place(name: str) -> Callable:
             with contextlib.suppress(IndexError, RuntimeError):  # TypeErrors come first
                 function(self, *args, **kwargs)
             raise RuntimeError("a leaf Variable that requires grad is being used in an in-place operation.")
-        if not self.requires_grad:
-            _C.become(self, function(self, *args, **kwargs))
-        elif self.is_leaf:  # outside of grad mode
+        grad = self.grad if self.is_leaf or self.retains_grad else None
+        if self.is_leaf and self.requires_grad:  # outside of grad mode
+            if _C.is_leaf_in_use(self):
+                raise NotImplementedError(
+                    f"[{name}_] a leaf that requires grad has hooks, or an earlier result depends on it, whose gradients would be lost: "
+                    f"call {name}_() before, or use the result of {name}()"
+                )
             _C.replace_data(self, function(self, *args, **kwargs))
-        else:  # the tensor keeps its history also outside of grad mode
+        elif self.requires_grad:  # it keeps its history also outside of grad mode
+            retains = self.retains_grad
             with enable_grad():
                 _C.become(self, function(self, *args, **kwargs))
+            if retains:
+                self.retain_grad()
+        else:
+            _C.become(self, function(self, *args, **kwargs))
+        if grad is not None:
+            self.grad = grad.reshape(self.shape) if name == "as_strided" else function(grad, *args, **kwargs)
         return self
 
     functools.update_wrapper(view, function)

@@ -3,20 +3,37 @@
 from __future__ import annotations
 
 import threading
+from collections.abc import Sequence
 from typing import Any, Callable
 
 _state = threading.local()  # .passes: for each pass of this thread, outermost first, the list of its final calls
 
 
-def _passes() -> list[list[Callable[[], None]]]:
+class FinalCalls(list[Callable[[], None]]):
+    """The calls at the end of a pass."""
+
+    def __init__(self, into: Sequence[Any] | None) -> None:
+        super().__init__()
+        self._into = into
+
+    def accumulates_into(self, leaf: Any) -> bool:
+        """Whether the pass adds to the leaf's `.grad`, if it reaches the leaf."""
+        return self._into is None or any(t is leaf or getattr(t, "_handle", None) == leaf._handle for t in self._into)
+
+
+def _passes() -> list[FinalCalls]:
     if not hasattr(_state, "passes"):
         _state.passes = []
     return _state.passes
 
 
-def run_pass(run: Callable, *args: Any) -> Any:
-    """Issues a backward pass, during which its hooks are called, and then makes the calls that the hooks registered."""
-    passes, calls = _passes(), []
+def run_pass(run: Callable, *args: Any, into: Sequence[Any] | None) -> Any:
+    """Issues a backward pass, during which its hooks are called, and then makes the calls that the hooks registered.
+
+    Args:
+        into: the tensors whose gradients are accumulated; None for all leaves.
+    """
+    passes, calls = _passes(), FinalCalls(into)
     passes.append(calls)
     try:
         result = run(*args)
@@ -27,7 +44,7 @@ def run_pass(run: Callable, *args: Any) -> Any:
     return result
 
 
-def current_pass() -> list[Callable[[], None]] | None:
+def current_pass() -> FinalCalls | None:
     """The list of calls at the end of this thread's innermost pass; its identity identifies the pass. None outside of
     passes.
     """

@@ -39,7 +39,7 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
     def on_gradient(_gradient: Tensor) -> None:
         calls = current_pass()
-        if calls is None or any(known is calls for known in noted):
+        if calls is None or any(known is calls for known in noted) or not calls.accumulates_into(self):
             return
         noted[:] = [calls]
 

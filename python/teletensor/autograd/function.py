@@ -180,9 +180,13 @@ class Function:
             cls._drop_history(ctx, output, args)
         ctx._finish_forward()
         if not (_C.is_grad_enabled() and any(ctx.needs_input_grad)):
-            return result, ctx
+            return cls._without_inputs(ctx, result, args), ctx
         if any(isinstance(a, Tensor) and _key(a) in ctx._dirty and a.requires_grad and a.is_leaf for a in args):
             raise RuntimeError("a leaf Variable that requires grad has been used in an in-place operation.")
+        if any(isinstance(a, Tensor) and _key(a) in ctx._dirty and a._base is not None for a in args):
+            raise NotImplementedError(
+                f"[{cls.__name__}] a view is marked dirty: its base would not depend on the function. Pass the base, or a clone of the view"
+            )
         many = isinstance(result, (tuple, list))
         outputs = [cls._alias_if_input(ctx, r, args, alias) for r in (result if many else [result])]
         indices = [i for i, t in enumerate(outputs) if cls._is_differentiable(ctx, t)]
@@ -230,6 +234,15 @@ class Function:
             _C.detach_in_place(output)
         if is_constant:
             ctx._constant.add(_key(output))  # a detached tensor has another one
+
+    @classmethod
+    def _without_inputs(cls, ctx: FunctionCtx, result: Any, args: tuple) -> Any:
+        """The result of a call that is not recorded, with other tensors for inputs that are returned unchanged."""
+        if not isinstance(result, (tuple, list)):
+            return cls._alias_if_input(ctx, result, args, Tensor.detach)
+        if not any(value is a for value in result for a in args if isinstance(a, Tensor)):
+            return result
+        return tuple(cls._alias_if_input(ctx, value, args, Tensor.detach) for value in result)
 
     @staticmethod
     def _alias_if_input(ctx: FunctionCtx, value, args, alias: Callable):

@@ -78,7 +78,7 @@ def backward(
                 run(*args)
                 sparse.accumulate(None if inputs is None else into)
 
-            run_pass(accumulated, roots, given, retain, create_graph, into)
+            run_pass(accumulated, roots, given, retain, create_graph, into, into=None if inputs is None else into)
     finally:
         _passes.depth = depth - 1
     if depth == 1:
@@ -122,7 +122,7 @@ def grad(
         return _grad_of_each(roots, targets, given, retain_graph, create_graph, unused, materialize_grads)
     run = getattr(_wrapper([*roots, *targets, *given]), "run_grad", _C.grad)
     with SparsePass(False) as sparse:
-        gradients = run_pass(run, roots, given, targets, retain, create_graph, True)
+        gradients = run_pass(run, roots, given, targets, retain, create_graph, True, into=())
     if sparse.found:
         sparse.call_hooks()
         gradients = [sparse.of(target, g) for target, g in zip(targets, gradients)]
