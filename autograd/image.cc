@@ -592,8 +592,8 @@ class TapeImage::Reader {
       const auto at = static_cast<int16_t>(i);
       const bool is_read = (read.args >> i & 1) != 0, is_described = (read.metas >> i & 1) != 0;
       if (arg.kind == Arg::Kind::kTensors) {
-        const auto entries = std::count_if(node.saved_.begin(), node.saved_.end(),
-                                           [&](const Saved& saved) { return saved.at == at; });
+        const auto entries =
+            std::count_if(node.saved_.begin(), node.saved_.end(), [&](const Saved& saved) { return saved.at == at; });
         require(!is_read || static_cast<size_t>(entries) == arg.size, "the entries of a list of tensors");
         require(!is_described || (node.list_sizes_ && node.list_sizes_->size() == arg.size), "the sizes of a list");
       } else if (param.type == ParamType::kTensor && arg.is_none()) {

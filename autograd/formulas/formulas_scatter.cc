@@ -5,7 +5,8 @@
 namespace tt::autograd::formulas {
 namespace {
 
-// Returns the leading part of `t` that has the sizes `sizes` of an index. A zero-dim tensor or index counts as one entry.
+// Returns the leading part of `t` that has the sizes `sizes` of an index. A zero-dim tensor or index counts as one
+// entry.
 Tensor leading_slice(Tensor t, SizesView sizes) {
   if (sizes.empty() && t.dim() != 0) return ops::reshape(ops::narrow(t, 0, 0, 1), {});
   if (t.dim() == 0 && !sizes.empty()) t = ops::reshape(t, Sizes(sizes.size(), 1));

@@ -224,7 +224,8 @@ PyMethodDef functions[] = {
      "overridable(function, module, qualname, only_modes=False, passed=None, autocast=None, form=None): the function "
      "with __torch_function__ honoured.\n\n"
      "Handlers receive `passed`, by default the result of this call. `autocast`: see _autocast_lists.policies. `form` "
-     "receives the arguments of a call that is overridden, and returns those that handlers receive: a tuple and a dict."},
+     "receives the arguments of a call that is overridden, and returns those that handlers receive: a tuple and a "
+     "dict."},
     {}};
 
 }  // namespace

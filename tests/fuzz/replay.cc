@@ -97,8 +97,8 @@ Bytes random_input() {
   return bytes;
 }
 
-// A mutation of an input; every other time random bytes if they may be valid: few mutations of a few bytes lead far from
-// the kept inputs without coverage guidance.
+// A mutation of an input; every other time random bytes if they may be valid: few mutations of a few bytes lead far
+// from the kept inputs without coverage guidance.
 Bytes next_input(const std::vector<Bytes>& inputs) {
   if (!LLVMFuzzerCustomMutator && random_numbers() % 2 == 0) return random_input();
   return mutated(inputs[random_numbers() % inputs.size()]);

@@ -18,8 +18,8 @@
 namespace tt::server {
 namespace {
 
-using testing::Instruction;
 using testing::floats_of;
+using testing::Instruction;
 using testing::literal;
 using testing::read;
 
@@ -78,7 +78,14 @@ v1::Frame first_frame() {
 v1::Frame second_frame() {
   v1::Frame frame;
   frame.set_sequence(2);
-  Instruction(&frame, "backward").handles({3}).handles({}).handles({1}).boolean(true).boolean(false).boolean(false).result(10, 1);
+  Instruction(&frame, "backward")
+      .handles({3})
+      .handles({})
+      .handles({1})
+      .boolean(true)
+      .boolean(false)
+      .boolean(false)
+      .result(10, 1);
   read(&frame, 1, 10);
   read(&frame, 2, 6);
   read(&frame, 3, 1);
@@ -189,7 +196,14 @@ TEST(SessionImage, NodesOfOtherOperatorsAreRefusedOrRun) {
   execute(session, frame);
   v1::Frame backward;
   backward.set_sequence(2);
-  Instruction(&backward, "backward").handles({7}).handles({1}).handles({1}).boolean(true).boolean(false).boolean(false).result(10, 1);
+  Instruction(&backward, "backward")
+      .handles({7})
+      .handles({1})
+      .handles({1})
+      .boolean(true)
+      .boolean(false)
+      .boolean(false)
+      .result(10, 1);
   const std::string bytes = image_of(session);
   int refused = 0, run = 0;
   for (const Op* const op : all_ops()) {
