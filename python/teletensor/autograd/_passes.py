@@ -18,7 +18,8 @@ class FinalCalls(list[Callable[[], None]]):
 
     def accumulates_into(self, leaf: Any) -> bool:
         """Whether the pass adds to the leaf's `.grad`, if it reaches the leaf."""
-        return self._into is None or any(t is leaf or getattr(t, "_handle", None) == leaf._handle for t in self._into)
+        handle = getattr(leaf, "_handle", None)  # objects of one leaf have the same; wrappers have none
+        return self._into is None or any(t is leaf or handle is not None and getattr(t, "_handle", None) == handle for t in self._into)
 
 
 def _passes() -> list[FinalCalls]:
