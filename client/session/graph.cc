@@ -171,14 +171,11 @@ int64_t next_stop(int64_t count) {
 void check_writable(const Handle& target) {
   if (!target.base || !target.base->requires_grad) return;
   // A write through it would make the base's elements constant, whose values depend on what the base was computed from.
-  check(
-      target.requires_grad || target.follows_base || !has_gradients(target.dtype),
-      "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
-      "case "
-      "is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and the "
-      "inplace "
-      "either both inside the no_grad block (if you don't want the inplace to be tracked) or both outside (if you want "
-      "the inplace to be tracked).");
+  check(target.requires_grad || target.follows_base || !has_gradients(target.dtype),
+        "A view was created in no_grad mode and is being modified inplace with grad mode enabled. Given that this use "
+        "case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view and "
+        "the inplace either both inside the no_grad block (if you don't want the inplace to be tracked) or both "
+        "outside (if you want the inplace to be tracked).");
   if (!target.base->is_leaf()) return;
   fail(ErrorKind::kRuntime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
