@@ -578,8 +578,7 @@ def test_a_view_made_without_gradients_of_what_requires_them():
         base = x * 2
         with torch.no_grad():
             constant = base[0]
-            other = base[1]
-        other.add_(x[2])
+        base[1].add_(x[2])
         return constant * 3, base
 
     x = torch.rand(3, 4, requires_grad=True)
