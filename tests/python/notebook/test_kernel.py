@@ -120,7 +120,8 @@ print(engine)
     engine = int(result["stdout"])
     os.kill(engine, signal.SIGSTOP)
     try:
-        messages = kernel.messages("print('waiting', flush=True); (x * 2).sum().item()")
+        # The line and its end may come as two messages, so that the line is written as one string.
+        messages = kernel.messages("import sys; sys.stdout.write('waiting'); sys.stdout.flush(); (x * 2).sum().item()")
         for kind, content in messages:
             if kind == "stream" and "waiting" in content["text"]:
                 break
