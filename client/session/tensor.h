@@ -48,6 +48,7 @@ struct Handle final : public RefCounted, public TensorMeta {
 
   // The user's object that had this handle has another one now. Set by a user of the client.
   bool is_replaced = false;
+  void* object = nullptr;  // the user's object of this handle, not owned. Set and cleared by a user of the client.
 
   void set_base(Ref<Handle> viewed) {
     follows_base = !viewed->requires_grad;

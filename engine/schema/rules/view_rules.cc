@@ -402,9 +402,9 @@ void check_pieces(int64_t count) {
   check(count <= kMaxPieces, "expected at most ", kMaxPieces, " pieces, got ", count);
 }
 
-// The size of a dimension, which must exist.
-int64_t size_along(SizesView sizes, int64_t dim) {
-  check(ErrorKind::kIndex, !sizes.empty(), "Dimension specified as ", dim, " but tensor has no dimensions");
+// The size of a dimension of a tensor that an operator divides, which must exist.
+int64_t size_along(SizesView sizes, int64_t dim, std::string_view expectation) {
+  check(!sizes.empty(), expectation, " at least a 1-dimensional tensor, but got a tensor with 0 dims");
   return sizes[at(wrap_dim(dim, static_cast<int64_t>(sizes.size())))];
 }
 
@@ -412,7 +412,7 @@ int64_t size_along(SizesView sizes, int64_t dim) {
 
 Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
   check(split_size >= 0, "split expects split_size be non-negative, but got split_size=", split_size);
-  int64_t size = size_along(sizes, dim);
+  int64_t size = size_along(sizes, dim, "split expects");
   check(split_size > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ",
         size);
   if (size == 0) return {0};
@@ -425,7 +425,7 @@ Sizes split_sizes(SizesView sizes, int64_t split_size, int64_t dim) {
 
 Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim) {
   check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-  int64_t size = size_along(sizes, dim);
+  int64_t size = size_along(sizes, dim, "chunk expects");
   int64_t split_size = size / chunks + (size % chunks != 0);
   if (split_size == 0) {
     check_pieces(chunks);
@@ -437,14 +437,15 @@ Sizes chunk_sizes(SizesView sizes, int64_t chunks, int64_t dim) {
 Sizes section_sizes(SizesView sizes, int64_t sections, int64_t dim) {
   check(sections > 0, "number of sections must be larger than 0, got ", sections);
   check_pieces(sections);
-  int64_t size = size_along(sizes, dim);
+  int64_t size = size_along(sizes, dim, "tensor_split expected");
   Sizes result;
   for (int64_t i = 0; i < sections; ++i) result.push_back(size / sections + (i < size % sections ? 1 : 0));
   return result;
 }
 
 Geometries split(const Arg& input, SizesView parts, int64_t dim) {
-  int64_t d = existing_dim(input, dim), size = meta(input).sizes[at(d)], start = 0;
+  int64_t size = size_along(meta(input).sizes, dim, "split expects"), start = 0;
+  const int64_t d = wrap_dim(dim, meta(input).dim());
   Geometries result;
   for (int64_t part : parts) {
     check(part >= 0,
@@ -460,17 +461,14 @@ Geometries split(const Arg& input, SizesView parts, int64_t dim) {
 }
 
 Geometries split(const Arg& input, int64_t split_size, int64_t dim) {
-  existing_dim(input, dim);
   return split(input, split_sizes(meta(input).sizes, split_size, dim), dim);
 }
 
 Geometries chunk(const Arg& input, int64_t chunks, int64_t dim) {
-  existing_dim(input, dim);
   return split(input, chunk_sizes(meta(input).sizes, chunks, dim), dim);
 }
 
 Geometries tensor_split(const Arg& input, int64_t sections, int64_t dim) {
-  existing_dim(input, dim);
   return split(input, section_sizes(meta(input).sizes, sections, dim), dim);
 }
 

@@ -91,7 +91,7 @@ class PythonSavedTensorHooks final : public client::SavedTensorHooks {
 
   std::shared_ptr<void> pack(const client::Tensor& tensor) override {
     const bool grad = std::exchange(python::Mode::current().grad, false);
-    PyObject* packed = PyObject_CallFunctionObjArgs(pack_.get(), steal(wrap(tensor)).ptr(), nullptr);
+    PyObject* packed = PyObject_CallFunctionObjArgs(pack_.get(), steal(object_of(tensor)).ptr(), nullptr);
     python::Mode::current().grad = grad;
     return share(throw_if_null(packed));
   }

@@ -62,7 +62,7 @@ py::object attributes(const NodeReference& self) {
 
 py::object leaf_of(const NodeReference& self) {
   client::Handle* leaf = self.node->leaf();
-  return leaf ? steal(wrap(client::Tensor(leaf))) : py::none();
+  return leaf ? steal(object_of(client::Tensor(leaf))) : py::none();
 }
 
 // Returns the leaf of each edge that has a node, or None if the edge's node is not a leaf that exists.
@@ -71,7 +71,7 @@ py::list edges_of(const client::GraphNode& node) {
   for (const client::GraphEdge& edge : node.edges) {
     if (!edge.node) continue;
     client::Handle* leaf = edge.node->leaf();
-    list.append(leaf ? steal(wrap(client::Tensor(leaf))) : py::none());
+    list.append(leaf ? steal(object_of(client::Tensor(leaf))) : py::none());
   }
   return list;
 }

@@ -33,7 +33,7 @@ py::object number(const Arg& arg) {
 py::object tensor_object(const TensorMeta* tensor) {
   if (!tensor) return py::none();
   auto* handle = const_cast<client::Handle*>(static_cast<const client::Handle*>(tensor));
-  return steal(wrap(client::Tensor(handle)));
+  return steal(object_of(client::Tensor(handle)));
 }
 
 py::object to_python(const Param& param, const Arg& arg, const TensorObjects& tensor) {

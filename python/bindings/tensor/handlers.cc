@@ -2,12 +2,15 @@
 
 #include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
+#include "python/bindings/tensor/unchanged.h"
 
 namespace tt::python {
 
 PyObject* call_handlers(PyObject* module, const Entry& entry, const Op& op, const ParsedArgs& parsed,
                         const PythonCall& call, bool in_place) {
   if (PyObject* result = call_overridden(module, entry.name, call)) return result;
+  if (!is_dispatched(call)) return nullptr;
+  if (returns_input(op, parsed)) return given_input(call, parsed);
   Owned result(call_dispatched(op, parsed, call, in_place));
   return result ? named_results(entry, result.get()) : nullptr;
 }

@@ -4,11 +4,13 @@
 #include <optional>
 #include <vector>
 
+#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
+#include "python/bindings/tensor/read.h"
 #include "python/bindings/tensor/symbolic_int.h"
 #include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
@@ -47,6 +49,13 @@ bool is_read_as_tuple(PyObject* index) {
 
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
 
+// Whether the tensor indexes like an int: its value selects an entry. Reading it waits for the engine, as in PyTorch.
+// Values are not read in traces, whose Programs index by the tensors of each run, nor of tensors without values.
+bool is_number(const client::Tensor& tensor) {
+  return tensor && tensor->dim() == 0 && is_integral(tensor->dtype) && !is_mask(*tensor) && !tensor->stands_for &&
+         tensor->device.type != DeviceType::kMeta && !client::ProgramTrace::is_active();
+}
+
 // Calls an operator with one result, through the handlers if `method` is not null.
 client::Tensor call_one(DispatchedMethod* method, uint16_t id, Args args, client::Session& session) {
   return method ? method->call(id, args, session) : std::move(call_op(id, args, session)[0]);
@@ -54,7 +63,9 @@ client::Tensor call_one(DispatchedMethod* method, uint16_t id, Args args, client
 
 class Indexer {
  public:
-  Indexer(const client::Tensor& self, DispatchedMethod* method) : result_{self, {}}, method_(method) {}
+  // `is_write`: whether the index is that of values to be replaced.
+  Indexer(const client::Tensor& self, DispatchedMethod* method, bool is_write)
+      : result_{self, {}}, method_(method), is_write_(is_write) {}
 
   Indexed run(PyObject* index) {
     Owned tuple;
@@ -74,6 +85,11 @@ class Indexer {
       items = {PySequence_Fast_ITEMS(index), static_cast<size_t>(PyTuple_GET_SIZE(index))};
     }
     prepare(items);
+    // Whether integers in tensors are read. Writes need not wait for the engine: without other tensors, index_put
+    // replaces the same elements.
+    const bool is_alone = absl::c_none_of(items, [](PyObject* o) { return PyBool_Check(o); }) &&
+                          absl::c_all_of(converted_, [](const client::Tensor& t) { return !t || is_number(t); });
+    reads_numbers_ = !method_ && !(is_write_ && is_alone);
     for (size_t i = 0; i < items.size(); ++i) apply(items[i], converted_[i]);
     return std::move(result_);
   }
@@ -86,10 +102,6 @@ class Indexer {
       client::Tensor& tensor = converted_.emplace_back();
       if (is_tensor(item)) {
         tensor = handle_of(item);
-        if (Device there = result_.view->device; tensor->device != there && tensor->device.type == DeviceType::kCPU) {
-          const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // moves indices to the device, as PyTorch does
-          tensor = call_one(method_, op_id::kToDevice, args, *tensor->session);
-        }
       } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_integer_index(item)) {
         check(PyUnicode_Check(item) ? ErrorKind::kType : ErrorKind::kIndex,
               PySequence_Check(item) && !PyUnicode_Check(item),
@@ -113,7 +125,14 @@ class Indexer {
   }
 
   void apply(PyObject* item, const client::Tensor& tensor) {
-    if (tensor) {
+    if (reads_numbers_ && is_number(tensor)) {
+      select(read_scalar(tensor).to_int());
+    } else if (tensor && tensor->dim() == 0 && is_mask(*tensor)) {  // indexes a new dimension
+      view(op_id::kUnsqueeze, {Arg(dim_)});
+      const Arg args[] = {Arg(meta(tensor)), Arg(int64_t{0})};
+      put(call_one(method_, op_id::kUnsqueeze, args, *tensor->session));
+      ++dim_;
+    } else if (tensor) {
       put(tensor);
       dim_ += is_mask(*tensor) ? tensor->dim() : 1;
     } else if (item == Py_Ellipsis) {
@@ -136,13 +155,17 @@ class Indexer {
     } else {
       Py_ssize_t i = PyNumber_AsSsize_t(item, PyExc_IndexError);
       if (i == -1 && PyErr_Occurred()) throw PythonErrorSet();
-      check(ErrorKind::kIndex, result_.view->dim() > 0,
-            "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number");
-      const int64_t size = size_here();
-      check(ErrorKind::kIndex, i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim_,
-            " with size ", size);
-      view(op_id::kSelect, {Arg(dim_), Arg(int64_t{i})});
+      select(i);
     }
+  }
+
+  void select(int64_t i) {
+    check(ErrorKind::kIndex, result_.view->dim() > 0,
+          "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number");
+    const int64_t size = size_here();
+    check(ErrorKind::kIndex, i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim_,
+          " with size ", size);
+    view(op_id::kSelect, {Arg(dim_), Arg(i)});
   }
 
   // The size of the dimension that the next item indexes. A second ellipsis may have passed the last one.
@@ -183,9 +206,13 @@ class Indexer {
     view(op_id::kSlice, {Arg(dim_), Arg(int64_t{start}), Arg(int64_t{stop}), Arg(int64_t{step})});
   }
 
-  void put(const client::Tensor& tensor) {
+  void put(client::Tensor tensor) {
+    if (Device there = result_.view->device; tensor->device != there && tensor->device.type == DeviceType::kCPU) {
+      const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // moves indices to the device, as PyTorch does
+      tensor = call_one(method_, op_id::kToDevice, args, *tensor->session);
+    }
     result_.tensors.resize(static_cast<size_t>(dim_));
-    result_.tensors.push_back(tensor);
+    result_.tensors.push_back(std::move(tensor));
   }
 
   void view(uint16_t op, std::initializer_list<Arg> rest) {
@@ -196,6 +223,8 @@ class Indexer {
 
   Indexed result_;
   DispatchedMethod* const method_;
+  const bool is_write_;
+  bool reads_numbers_ = false;
   std::vector<client::Tensor> converted_;
   int64_t dim_ = 0;
   int64_t whole_ = 0;
@@ -250,7 +279,7 @@ PyObject* get_item(PyObject* self, PyObject* index) noexcept {
       if (is_dispatched({nullptr, args, 2, nullptr})) dispatched.emplace(std::initializer_list<PyObject*>{self, index});
     }
     DispatchedMethod* method = dispatched ? &*dispatched : nullptr;
-    Indexed indexed = Indexer(handle_of(self), method).run(index);
+    Indexed indexed = Indexer(handle_of(self), method, /*is_write=*/false).run(index);
     client::Session& session = *indexed.view->session;
     if (indexed.advanced()) {
       std::vector<const TensorMeta*> list = entries(indexed);
@@ -278,7 +307,7 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
             dispatched.emplace(std::initializer_list<PyObject*>{self, index, value});
         }
         DispatchedMethod* method = dispatched ? &*dispatched : nullptr;
-        Indexed indexed = Indexer(handle_of(self), method).run(index);
+        Indexed indexed = Indexer(handle_of(self), method, /*is_write=*/true).run(index);
         client::Tensor& view = indexed.view;
         client::Tensor source = value_tensor(value, view);
         auto write = [&](uint16_t id, Args args) {
@@ -298,6 +327,18 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
           }
           const Arg args[] = {Arg(meta(view)), Arg(meta(source))};
           return write(op_id::kAssign, args);
+        }
+        const auto& tensors = indexed.tensors;
+        const auto selects = [](const client::Tensor& t) { return !t || is_number(t); };
+        if (source->dtype != view->dtype &&
+            absl::c_all_of(tensors, selects)) {  // as for a view: the value is converted
+          const Arg args[] = {Arg(meta(source)), Arg(view->dtype)};
+          source = call_one(method, op_id::kToDtype, args, *view->session);
+        }
+        const auto count = absl::c_count_if(tensors, [](const client::Tensor& t) { return t != nullptr; });
+        if (count == 1 && is_mask(*tensors.back()) && source->numel() == 1 && source->dim() > 0) {  // as masked_fill()
+          const Arg args[] = {Arg(meta(source)), Arg(SizesView())};
+          source = call_one(method, op_id::kReshape, args, *view->session);
         }
         std::vector<const TensorMeta*> list = entries(indexed);
         const Arg args[] = {Arg(meta(view)), Arg(absl::Span<const TensorMeta* const>(list)), Arg(meta(source)),

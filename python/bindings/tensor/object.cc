@@ -37,6 +37,7 @@ void dealloc(PyObject* o) {
   if (self->weak_references) PyObject_ClearWeakRefs(o);
   Py_CLEAR(self->dict);
   Py_CLEAR(self->grad);
+  if (self->handle && self->handle->object == o) self->handle->object = nullptr;
   self->handle.~Ref();
   type->tp_free(o);
   Py_DECREF(type);
@@ -106,7 +107,9 @@ PyObject* get_storage(PyObject* o, void*) {
 }
 PyObject* get_session(PyObject* o, void*) { return PyLong_FromVoidPtr(&*handle_of(o)->session); }
 PyObject* get_is_cuda(PyObject* o, void*) { return PyBool_FromLong(handle_of(o)->device.type == DeviceType::kCUDA); }
-PyObject* get_base(PyObject* o, void*) { return handle_of(o)->base ? wrap(handle_of(o)->base) : Py_NewRef(Py_None); }
+PyObject* get_base(PyObject* o, void*) {
+  return handle_of(o)->base ? object_of(handle_of(o)->base) : Py_NewRef(Py_None);
+}
 
 int set_requires_grad(PyObject* o, PyObject* value, void*) {
   return guard(
@@ -178,6 +181,8 @@ PyObject* get_transposed(PyObject* o, void* last_two) {
       return method.object_of(method.call(id, args, *handle->session));
     };
     if (last_two) {
+      if (handle->dim() == 0) return Py_NewRef(o);
+      check(handle->dim() > 1, "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.");
       const Arg args[] = {arg(handle), Arg(int64_t{-2}), Arg(int64_t{-1})};
       return call(op_id::kTranspose, args);
     }
@@ -481,7 +486,13 @@ PyObject* wrap(client::Tensor handle, PyTypeObject* type) {
   auto* self = reinterpret_cast<TensorObject*>(type->tp_alloc(type, 0));
   if (!self) return nullptr;
   new (&self->handle) client::Tensor(std::move(handle));
+  self->handle->object = self;
   return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* object_of(const client::Tensor& handle) {
+  auto* const existing = static_cast<PyObject*>(handle->object);
+  return existing && Py_REFCNT(existing) > 0 ? Py_NewRef(existing) : wrap(handle);  // 0: it is being freed
 }
 
 void CallInProgress::free_replaced_handles() { std::vector<client::Tensor>().swap(replaced_); }
@@ -497,6 +508,8 @@ void replace_handle(PyObject* o, client::Tensor handle) {
   check(ErrorKind::kNotImplemented, !client::ProgramTrace::is_active() || client::is_traced(handle_of(o)->id),
         "[trace] a traced function cannot replace a tensor that exists outside, as `x.data = y` and x.detach_() do");
   std::swap(self_of(o)->handle, handle);
+  self_of(o)->handle->object = o;
+  if (handle->object == o) handle->object = nullptr;
   handle->is_replaced = true;
   CallInProgress::keep(std::move(handle));
 }

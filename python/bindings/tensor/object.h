@@ -30,6 +30,8 @@ inline const client::Tensor& handle_of(PyObject* o) { return reinterpret_cast<Te
 
 // Wraps a handle in a Python object of `type`, which is tensor_type or a subclass. New reference.
 PyObject* wrap(client::Tensor handle, PyTypeObject* type = tensor_type);
+// The Python object that has the handle, the last made of those that live; a new one if there is none. New reference.
+PyObject* object_of(const client::Tensor& handle);
 // Wraps the handles in a tuple. New reference.
 PyObject* wrap_tuple(absl::Span<const client::Tensor> handles);
 

@@ -21,6 +21,7 @@
 #include "python/bindings/tensor/read.h"
 #include "python/bindings/tensor/torch_dispatch.h"
 #include "python/bindings/tensor/torch_function.h"
+#include "python/bindings/tensor/unchanged.h"
 
 namespace tt::python {
 namespace {
@@ -213,11 +214,6 @@ class WithoutAutocast {
 // Whether the operator's result has the elements of its first argument, which can be copied to a format directly.
 bool copies(uint16_t id) { return id == op_id::kClone || id == op_id::kContiguous; }
 
-// The handle of the first argument, a tensor.
-client::Tensor first_tensor(const ParsedArgs& parsed) {
-  return client::Tensor(const_cast<client::Handle*>(static_cast<const client::Handle*>(parsed.args[0].tensor)));
-}
-
 PyObject* call_resizing(const Op& op, uint16_t id, const ParsedArgs& parsed, const PythonCall& call,
                         client::Session& session) {
   PyObject* out = given_out(call);
@@ -270,13 +266,15 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
         Owned out(call_resizing(op, id, parsed, call, session));
         return parsed.requires_grad ? require_grad(out.get()) : wrap_out(entry, out.get());
       }
+      if (returns_input(op, parsed)) [[unlikely]]
+        return given_input(call, parsed);
       const MemoryFormat format = parsed.memory_format;
       if (format != MemoryFormat::kNone && copies(id)) {
         const client::Tensor input = first_tensor(parsed);
         if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(*input)) [[unlikely]]
           require_format(*trace, *input, format);
         if (!has_format(*input, format)) return wrap(in_format(input, format));
-        if (id == op_id::kContiguous) return call.self ? Py_NewRef(call.self) : wrap(input);
+        if (id == op_id::kContiguous) return given_input(call, parsed);
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
       if (format != MemoryFormat::kNone && !in_place && parsed.into.empty()) [[unlikely]] {

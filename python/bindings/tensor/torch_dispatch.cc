@@ -142,7 +142,7 @@ PyObject* DispatchedMethod::find(const TensorMeta* tensor) const {
 
 PyObject* DispatchedMethod::object_of(const client::Tensor& tensor) const {
   PyObject* found = find(tensor.get());
-  return found ? Py_NewRef(found) : wrap(tensor);
+  return found ? Py_NewRef(found) : tt::python::object_of(tensor);
 }
 
 client::Tensor DispatchedMethod::call(uint16_t id, Args args, client::Session& session,

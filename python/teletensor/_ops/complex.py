@@ -61,15 +61,16 @@ def vdot(input: Tensor, other: Tensor) -> Tensor:
     return _torch.dot(conj(input), other)
 
 
-def _adjoint(input: Tensor) -> Tensor:
+def _adjoint(input: Tensor, *, name: str = "adjoint()") -> Tensor:
     if input.dim() == 1:
-        raise RuntimeError("tensor.adjoint() is only supported on matrices or batches of matrices. Got 1-D tensor.")
+        raise RuntimeError(f"tensor.{name} is only supported on matrices or batches of matrices. Got 1-D tensor.")
     return conj(input.transpose(-2, -1)) if input.dim() else conj(input)
 
 
 def _hermitian(input: Tensor) -> Tensor:
     if input.dim() not in (0, 2):
-        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.dim()}-D tensor.")
+        hint = " For batches of matrices, consider using tensor.mH" if input.dim() > 2 else ""
+        raise RuntimeError(f"tensor.H is only supported on matrices (2-D tensors). Got {input.dim()}-D tensor.{hint}")
     return conj(input.transpose(0, 1)) if input.dim() else conj(input)
 
 
@@ -90,6 +91,6 @@ for _name in __all__:
 Tensor.real = _part_property("real", "The real parts, as a view; a real tensor is returned itself.")
 Tensor.imag = _part_property("imag", "The imaginary parts, as a view.")
 Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
-Tensor.mH = property(_adjoint, doc="The conjugate transposes of matrices.")
-Tensor.adjoint = _adjoint
+Tensor.mH = property(lambda self: _adjoint(self, name="mH"), doc="The conjugate transposes of matrices.")
+Tensor.adjoint = lambda self: _adjoint(self)
 Tensor.__complex__ = lambda self: complex(self.item())

@@ -83,11 +83,11 @@ def argwhere(input: Tensor) -> Tensor:
 
 def cartesian_prod(*tensors) -> Tensor:
     """All combinations of the tensors' values, one per row."""
-    if len(tensors) == 1:
-        return tensors[0]
     for t in tensors:
         if t.dim() != 1:
             raise RuntimeError(f"Expect a 1D vector, but got shape {list(t.shape)}")
+    if len(tensors) == 1:
+        return tensors[0]
     return _torch.stack([g.reshape(-1) for g in meshgrid(*tensors)], 1)
 
 

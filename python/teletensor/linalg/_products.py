@@ -77,8 +77,13 @@ def _multiply_chain(parts: list[Tensor], cut: dict[tuple[int, int], int], i: int
 
 @out_variant
 def chain_matmul(*matrices: Tensor) -> Tensor:
-    """torch.chain_matmul: multi_dot of the arguments."""
-    return multi_dot(matrices) if len(matrices) > 1 else matrices[0]
+    """torch.chain_matmul: multi_dot of the arguments, which are matrices; a copy of the only one."""
+    if not matrices:
+        raise RuntimeError("chain_matmul(): Expected one or more matrices")
+    for matrix in matrices:
+        if matrix.dim() != 2:
+            raise RuntimeError(f"Tensor dimension is {matrix.dim()}, expected 2 instead.")
+    return multi_dot(matrices) if len(matrices) > 1 else matrices[0].clone()
 
 
 def cross(input: Tensor, other: Tensor, *, dim: int = -1) -> Tensor:
