@@ -233,7 +233,9 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
   if (options.grad && !options.inference) follow_bases(args, options.into);
   if (ProgramTrace* trace = ProgramTrace::of(*this)) [[unlikely]] {
     impl_->operators.require(op, args);
-    return trace->call(op, args, options);
+    Tensors results = trace->call(op, args, options);
+    for (const Tensor& tensor : options.into) tensor->bump_version();
+    return results;
   }
   if (impl_->calls.active()) [[unlikely]]
     impl_->calls.begin();

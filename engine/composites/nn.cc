@@ -97,7 +97,12 @@ Tensor bilinear_form(const Tensor& input1, const Tensor& input2, const Tensor& w
 Tensor inner_product(const Tensor& input, const Tensor& other) {
   if (input.dim() == 0 || other.dim() == 0) return ops::mul(input, other);
   const int64_t n = input.sizes().back();
-  const Tensor left = ops::reshape(input, Sizes{-1, n}), right = ops::reshape(other, Sizes{-1, n});
+  const auto rows = [n](const Tensor& x) {
+    int64_t count = 1;
+    for (size_t d = 0; d + 1 < x.sizes().size(); ++d) count *= x.sizes()[d];
+    return ops::reshape(x, Sizes{count, n});
+  };
+  const Tensor left = rows(input), right = rows(other);
   Sizes sizes(input.sizes().begin(), input.sizes().end() - 1);
   sizes.insert(sizes.end(), other.sizes().begin(), other.sizes().end() - 1);
   return ops::reshape(ops::matmul(left, ops::transpose(right, 0, 1)), sizes);
@@ -180,9 +185,11 @@ Tensor convolve_transposed(const Tensor& input, const Tensor& weight, const Tens
 
 Tensor cosine(const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
   const Sizes dims{dim}, sizes = shape_rules::broadcast_sizes(x1.sizes(), x2.sizes());
+  const DType dtype = promote(x1.dtype(), x2.dtype());
   const Tensor product = ops::sum(ops::mul(x1, x2), dims);
   auto length = [&](const Tensor& x) {
-    const Tensor wide = x.sizes() == sizes ? x : ops::expand(x, sizes);
+    const Tensor same = x.dtype() == dtype ? x : ops::to_dtype(x, dtype);
+    const Tensor wide = x.sizes() == sizes ? same : ops::expand(same, sizes);
     return ops::clamp_min(ops::vector_norm(wide, 2.0, dims), eps);
   };
   return ops::true_divide(product, ops::mul(length(x1), length(x2)));

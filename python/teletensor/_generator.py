@@ -34,7 +34,8 @@ class Generator:
         """Restarts the sequence from a seed. Raises RuntimeError unless the seed is an integer, ValueError if it exceeds 64 bits."""
         if isinstance(seed, bool) or not is_int(seed):
             raise RuntimeError(f"manual_seed expected a long, but got {type(seed).__name__}")
-        self._seed = self._stream_seed = unsigned_seed(seed)
+        self._stream_seed = unsigned_seed(seed)
+        self._seed: int | None = self._stream_seed  # None: that of the state
         self._state: Tensor | None = None  # (seed, offset) after draws in the engine
         self._client = MT19937(self._seed)  # the state after draws in the client; used if _state is None
         return self
@@ -42,10 +43,12 @@ class Generator:
     def seed(self) -> int:
         """Seeds the generator from the system's entropy and returns the seed."""
         self.manual_seed(int.from_bytes(os.urandom(8), "little") >> 1)
-        return self._seed
+        return self._stream_seed
 
     def initial_seed(self) -> int:
-        """Returns the seed that was set last."""
+        """Returns the seed that was set last, or that of the state that was restored since, for which it waits."""
+        if self._seed is None:
+            self._seed = int(self._engine_state()[0]) % 2**64
         return self._seed
 
     def _engine_state(self) -> Tensor:
@@ -66,6 +69,7 @@ class Generator:
         """
         check_state("set_state", _new_state)
         self._state = _new_state.clone()
+        self._seed = None
         return self
 
     def draw_in_client(self) -> MT19937:

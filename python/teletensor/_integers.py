@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numbers
+import operator
 from typing import Any, TypeGuard
 
 _SEQUENCES = (tuple, list)
@@ -17,6 +18,8 @@ def repeated(value: Any, count: int) -> tuple[int, ...]:
     """`count` times the integer `value`, or the items of the sequence `value`."""
     if isinstance(value, int):
         return (value,) * count
+    if not isinstance(value, _SEQUENCES) and getattr(value, "ndim", None) == 0 and hasattr(value, "__index__"):
+        value = operator.index(value)  # an integer in a tensor, for which it waits
     if isinstance(value, _SEQUENCES) or not isinstance(value, numbers.Integral):
         return tuple(value)
     return (int(value),) * count

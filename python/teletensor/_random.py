@@ -8,6 +8,7 @@ from . import _C, _connection
 from ._mt19937 import MT19937
 
 _seed = 0x9E3779B97F4A7C15
+_restored: _C.Tensor | None = None  # the state that was set after the seed
 _client: MT19937 | None = None  # source of draw_in_client(), created at its first call after the seed was set
 
 
@@ -21,15 +22,15 @@ def unsigned_seed(seed: int) -> int:
 
 def manual_seed(seed: int) -> None:
     """Restarts the session's generator from a seed; after connect_all(), that of each session."""
-    global _seed, _client
-    _seed, _client = unsigned_seed(seed), None
+    global _seed, _client, _restored
+    _seed, _client, _restored = unsigned_seed(seed), None, None
     _connection.issue_in_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
 
 
 def seed_without_session(seed: int) -> None:
     """Same as manual_seed, in a process that has no session yet: a later session begins with the seed."""
-    global _seed, _client
-    _seed, _client = unsigned_seed(seed), None
+    global _seed, _client, _restored
+    _seed, _client, _restored = unsigned_seed(seed), None, None
     _connection.set_for_later_sessions("manual_seed", _seed if _seed < 2**63 else _seed - 2**64)
 
 
@@ -40,8 +41,8 @@ def seed() -> int:
 
 
 def initial_seed() -> int:
-    """Returns the seed that was set last."""
-    return _seed
+    """Returns the seed that was set last, or that of the state that was restored since, for which it waits."""
+    return _seed if _restored is None else int(_restored[0]) % 2**64
 
 
 def draw_in_client() -> MT19937:
@@ -74,5 +75,7 @@ def set_rng_state(new_state) -> None:
     Raises:
         RuntimeError: the tensor is not such a state, for example because PyTorch made it.
     """
+    global _restored
     check_state("set_rng_state", new_state)
     _C.ops.set_rng_state(new_state)
+    _restored = new_state.clone()

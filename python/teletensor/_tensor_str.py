@@ -45,7 +45,7 @@ class _ComplexFormatter:
 
     def __init__(self, values: list):
         self.real, self.imaginary = _Formatter([v.real for v in values], True), _Formatter([v.imag for v in values], True)
-        self.width = self.real.width + self.imaginary.width + 2
+        self.width = self.real.width + self.imaginary.width + 1  # as PyTorch counts, without the sign
 
     def __call__(self, value: complex) -> str:
         imaginary = self.imaginary(value.imag).lstrip() + "j"
@@ -64,7 +64,7 @@ class _Formatter:
                 low, high = min(finite), max(finite)
                 limit = high / low > 1000 or high > 1e8
                 self.scientific = limit if self.integral else limit or low < 1e-4
-            if _options["sci_mode"] is not None:
+            if finite and _options["sci_mode"] is not None:
                 self.scientific = _options["sci_mode"]
         counted = [v for v in values if math.isfinite(v) and v != 0] if floating else values  # as in PyTorch
         self.width = max((len(self.plain(v)) for v in counted), default=1)
@@ -163,7 +163,7 @@ def _tensor_str(self: _C.Tensor, indent: int) -> str:
 
 def _add_suffixes(tensor_str: str, suffixes: list[str], indent: int, force_newline: bool) -> str:
     """Adds suffixes such as "dtype=torch.int8" and a parenthesis; a suffix that exceeds the line begins another."""
-    length = len(tensor_str) - tensor_str.rfind("\n")
+    length = len(tensor_str) - tensor_str.rfind("\n") + 1  # as PyTorch counts
     for suffix in suffixes:
         if force_newline or length + len(suffix) + 2 > _options["linewidth"]:
             tensor_str += ",\n" + " " * indent + suffix
@@ -215,7 +215,7 @@ def tensor_str(tensor: _C.Tensor, contents: str | None = None) -> str:
         suffixes.append(f"grad_fn=<{tensor.grad_fn.name()}>")
     elif tensor.requires_grad:
         suffixes.append("requires_grad=True")
-    return name + ", ".join([body, *suffixes]) + end
+    return _add_suffixes(name + body, suffixes, indent, False)[:-1] + end
 
 
 def _str_intern(inp: _C.Tensor, *, tensor_contents: str | None = None) -> str:

@@ -57,6 +57,10 @@ Sizes reduced(const Arg& input, Dims dims, bool keepdim) {
   return without(sizes_of(input), reduced_dims(sizes_of(input), dims), keepdim);
 }
 
+Sizes reduced_named(const Arg& input, Dims dims, bool keepdim) {
+  return dims && dims->empty() ? sizes_of(input) : reduced(input, dims, keepdim);
+}
+
 Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim) {
   check(ErrorKind::kType, !dims || dims->size() <= 1, "expected a single dimension as dim, got ",
         dims.value_or(SizesView()));

@@ -129,6 +129,7 @@ Sizes kthvalue(const Arg& input, int64_t k, int64_t dim, bool keepdim);
 // Reductions. If no dimensions or an empty list are given, all dimensions are reduced.
 using Dims = std::optional<absl::Span<const int64_t>>;
 Sizes reduced(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);
+Sizes reduced_named(const Arg& input, Dims dims, bool keepdim);  // an empty list reduces nothing
 Sizes reduced_one_dim(const Arg& input, Dims dims, bool keepdim);  // `dims` has at most one entry
 // Rule of reductions without an identity, which require at least one element.
 Sizes reduced_nonempty(const Arg& input, Dims dims = std::nullopt, bool keepdim = false);

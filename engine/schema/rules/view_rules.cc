@@ -272,7 +272,8 @@ Geometry expand(const Arg& input, SizesView size) {
   check(extra >= 0, "expand(", m, ", size=", size, "): the number of sizes provided (", size.size(),
         ") must be greater or equal to the number of dimensions in the tensor (", m.dim(), ")");
   Geometry g{Sizes(size.begin(), size.end()), Sizes(size.size()), m.offset, true};
-  for (int64_t i = 0; i < static_cast<int64_t>(size.size()); ++i) {
+  const int64_t last = static_cast<int64_t>(size.size()) - 1;
+  for (int64_t i = last; i >= 0; --i) {
     int64_t d = i - extra;
     int64_t own = d >= 0 ? m.sizes[at(d)] : 1;
     if (size[at(i)] == -1) {
@@ -283,7 +284,9 @@ Geometry expand(const Arg& input, SizesView size) {
     check(g.sizes[at(i)] == own || own == 1, "The expanded size of the tensor (", g.sizes[at(i)],
           ") must match the existing size (", own, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
           ".  Tensor sizes: ", m.sizes);
-    g.strides[at(i)] = d >= 0 && own == g.sizes[at(i)] ? m.strides[at(d)] : 0;
+    // A new dimension of size 1 has the stride of a contiguous one, unless the tensor has no dimensions: as PyTorch's.
+    const int64_t stride = d >= 0 ? m.strides[at(d)] : i < last && m.dim() > 0 ? g.sizes[at(i + 1)] * g.strides[at(i + 1)] : 0;
+    g.strides[at(i)] = own == g.sizes[at(i)] ? stride : 0;
   }
   return g;
 }

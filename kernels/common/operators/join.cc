@@ -69,7 +69,16 @@ void roll_from(size_t first, absl::Span<const int64_t> shifts, absl::Span<const 
 
 void roll(const Tensor& input, absl::Span<const int64_t> shifts, absl::Span<const int64_t> dims, Tensor& out) {
   if (input.numel() == 0) return;
-  if (!dims.empty() && input.dim() > 0) return roll_from(0, shifts, dims, input, out);
+  if (!dims.empty() && input.dim() > 0) {
+    absl::InlinedVector<int64_t, 6> sums(static_cast<size_t>(input.dim())), order;  // a dimension may be named twice
+    for (size_t i = 0; i < dims.size(); ++i) {
+      const int64_t d = shape_rules::wrap_dim(dims[i], input.dim()), size = input.size(d);
+      int64_t& sum = sums[static_cast<size_t>(d)];
+      sum = (sum + shifts[i] % size) % size;
+    }
+    for (int64_t d = 0; d < input.dim(); ++d) order.push_back(d);
+    return roll_from(0, sums, order, input, out);
+  }
   // Rolls the flattened tensor.
   Tensor flat = input;
   if (!input.is_contiguous()) copy(input, flat = tt::empty(input.sizes(), input.dtype(), input.device()));

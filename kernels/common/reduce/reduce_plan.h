@@ -43,6 +43,23 @@ inline ReducePlan reduction_plan(const Tensor& input, const OptionalDims& dim) {
   return ReducePlan(input, dim.value_or(absl::Span<const int64_t>()), Order::kAny);
 }
 
+// The input of any() and all() and their dimensions. An empty list reduces none of the input's: it gets another one of
+// size 1, which is reduced.
+struct NamedReduction {
+  Tensor input;
+  absl::InlinedVector<int64_t, 6> dims;  // empty: all
+
+  NamedReduction(const Tensor& given, const OptionalDims& dim) : input(given) {
+    if (dim) dims.assign(dim->begin(), dim->end());
+    if (!dim || !dim->empty()) return;
+    dims.push_back(given.dim());
+    Geometry wide{given.sizes(), given.strides(), given->offset};
+    wide.sizes.push_back(1);
+    wide.strides.push_back(1);
+    input = view_of(given, wide);
+  }
+};
+
 // Iterates through extents in row-major order.
 class ExtentIterator {
  public:

@@ -48,14 +48,15 @@ int64_t count_true(const Tensor& t) {
 }
 
 void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
-  const Tensor x = nonzero_mask(input);
-  result_into(x, reduction_plan(x, dim), out, [](int64_t count) { return static_cast<uint8_t>(count > 0); });
+  const NamedReduction named(nonzero_mask(input), dim);
+  result_into(named.input, reduction_plan(named.input, named.dims), out,
+              [](int64_t count) { return static_cast<uint8_t>(count > 0); });
 }
 
 void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
-  const Tensor x = nonzero_mask(input);
-  const ReducePlan plan = reduction_plan(x, dim);
-  result_into(x, plan, out, [&](int64_t count) { return static_cast<uint8_t>(count == plan.count); });
+  const NamedReduction named(nonzero_mask(input), dim);
+  const ReducePlan plan = reduction_plan(named.input, named.dims);
+  result_into(named.input, plan, out, [&](int64_t count) { return static_cast<uint8_t>(count == plan.count); });
 }
 
 void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) {

@@ -87,7 +87,8 @@ void sort(const Tensor& input, int64_t dim, bool descending, Tensor& values, Ten
 }
 
 void topk(const Tensor& input, int64_t k, int64_t dim, bool largest, bool, Tensor& values, Tensor& indices) {
-  if (input.numel() == 0 || k == 0) return;
+  if (input.numel() == 0 || values.numel() == 0) return;
+  if (input.dim() == 0) k = 1;  // the result has the value also for k = 0
   const DimIterator<3> lines({&input, &values, &indices}, dim);
   const Results results{lines, values.data(), indices.data_as<int64_t>()};
   const int64_t n = lines.length(0);

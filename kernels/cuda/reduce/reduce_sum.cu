@@ -84,11 +84,13 @@ void prod(const Tensor& input, OptionalDims dim, bool, std::optional<DType>, Ten
 }
 
 void any(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
-  count_into(input, dim, CountPredicate::kAny, out);
+  const NamedReduction named(input, dim);
+  count_into(named.input, named.dims, CountPredicate::kAny, out);
 }
 
 void all(const Tensor& input, OptionalDims dim, bool, Tensor& out) {
-  count_into(input, dim, CountPredicate::kAll, out);
+  const NamedReduction named(input, dim);
+  count_into(named.input, named.dims, CountPredicate::kAll, out);
 }
 
 void count_nonzero(const Tensor& input, OptionalDims dim, Tensor& out) {

@@ -243,7 +243,12 @@ class Binder {
       if (p.accepts_number && is_number_object(value) && number_from(value, &arg)) return true;
       return refuse(type_error(p, value));
     }
-    if (value == Py_None) return p.optional ? true : refuse(type_error(p, value));
+    if (value == Py_None) {
+      if (p.optional) return true;
+      // PyTorch's parser writes an empty default as None.
+      if (p.type == ParamType::kInts && p.has_default && p.default_value.size == 0) return arg = p.default_value, true;
+      return refuse(type_error(p, value));
+    }
     return set_plain(p, value, &arg) ? true : refuse(type_error(p, value));
   }
 
@@ -312,6 +317,9 @@ class Binder {
     const bool is_int = PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value) && !is_tensor(value));
     if (is_int && p.list_size > 0) {
       list.assign(static_cast<size_t>(p.list_size), argument_int(value));
+    } else if (p.list_size > 0 && is_tensor(value) && handle_of(value)->dim() == 0 &&
+               category(handle_of(value)->dtype) == Category::kInteger) {
+      list.assign(static_cast<size_t>(p.list_size), tensor_number(value).to_int());
     } else if (!ints_from(value, &list, /*for_call=*/true)) {
       return false;
     } else if (p.list_size > 1 && list.size() == 1) {  // (3,) means 3x3, as in PyTorch

@@ -425,6 +425,7 @@ class Capture:
         ex = Executor(self.table, self._names(), self.policy, self.follows_sizes)
         ex.begin_steps(self.options.may_contain_steps, self.may_have_regions)
         ex.needs_seed = self.needs_seed
+        ex.leaves_regions = self.entry.target >= 0
         self.ex = ex
         self.group = 0
         frame = self.frame = self._begin(ex)
@@ -507,6 +508,8 @@ class Capture:
                 self.options.raise_break(broken)
             text = self._break_code(code, broken)
         code.effects()
+        if broken is not None and ex.has_selection([v.example for v in code.outputs if isinstance(v, TensorValue)]):
+            raise Failed(f"x[i] with an integer in a tensor, which is used after the graph; it ends by: {broken.reason}")
         ex.check_regions()
         ex.add_alias_guards()
         ex.add_size_guards()
@@ -520,11 +523,12 @@ class Capture:
             inputs = [v.original for v in [*ex.inputs, *ex.computed]]
             if ex.trace is not None:
                 ex.trace.stop()
-            set_mode_state(before)
+            set_mode_state(ex.modes_at_start or before)
             graph = self.options.compile_graph(module, inputs, ex)
         code.namespace["set_modes"] = change_modes
-        changed = (*modes[:-1], modes[-1] - before[-1]) if modes != before else None  # regions relative to the call's
-        function, source = code.compile(graph, text, changed, self.entry.code.co_name)
+        start = ex.modes_at_start or before
+        steps = [(*b[:-1], b[-1] - a[-1]) if a != b else None for a, b in ((before, start), (start, modes))]  # regions relative
+        function, source = code.compile(graph, text, steps, result is not None, self.entry.code.co_name)
         has_effects = bool(ex.written or ex.globals or ex.classes or ex.releases)
         if result is None and self.entry.target >= 0 and graph is None and not has_effects and self.group <= 1:
             raise Failed(broken.reason if broken else "")

@@ -360,20 +360,31 @@ class Code:
             return False
         return dict.__contains__(of.original, key.value) and dict.__getitem__(of.original, key.value) is value.obj
 
-    def compile(self, graph: Any, result: str, modes: tuple | None, name: str) -> Any:
-        """The function of the slots `S` and the inputs `I` of the graph."""
+    def compile(self, graph: Any, result: str, modes: list[tuple | None], returns: bool, name: str) -> Any:
+        """The function of the slots `S` and the inputs `I` of the graph.
+
+        Args:
+            result: the expression that is returned.
+            modes: those of the thread that are set before the graph and after it; None: they stay.
+            returns: whether the captured code ends there, and with it the regions that it was called in, if the graph raises.
+        """
+        before, after = (None if m is None else f"set_modes({self.constant(m)})" for m in modes)
         lines = list(self.reads)
         if graph is not None:
             self.namespace["graph"] = graph
             floats = [self.value(number) for number in self.ex.computed]  # may add reads
             lines = list(self.reads)
-            self.lines.insert(0, f"g = graph((*I, {', '.join(floats)}))" if floats else "g = graph(I)")
+            call = f"g = graph((*I, {', '.join(floats)}))" if floats else "g = graph(I)"
+            unwinds = returns and after is not None
+            self.lines[:0] = ["try:", f"    {call}", "except BaseException:", f"    {after}", "    raise"] if unwinds else [call]
+        if before is not None:
+            self.lines.insert(0, before)
         if self.releases:
             lines += ["try:", *(f"    {line}" for line in self.lines), "    pass", "finally:", *(f"    {line}" for line in self.releases)]
         else:
             lines += self.lines
-        if modes is not None:
-            lines.append(f"set_modes({self.constant(modes)})")
+        if after is not None:
+            lines.append(after)
         lines.append(f"return {result}")
         text = "def compiled(S, I):\n" + "".join(f"    {line}\n" for line in lines)
         exec(compile(text, f"<compiled {name}>", "exec"), self.namespace)  # noqa: S102 - the source was made here

@@ -553,6 +553,7 @@ def _import_from(f, i):
 @_op("BEFORE_WITH")
 def _before_with(f, i):
     manager = f.ex.real(f.pop())
+    f.ex.leaves_regions = False
     leave = f.ex.get_attribute(manager, "__exit__")
     enter = f.ex.get_attribute(manager, "__enter__")
     f.push(leave)

@@ -184,6 +184,22 @@ def _fake_of(overload: Any) -> Callable:
     return infer
 
 
+class Selection:
+    """A result of x[i] with an integer in a tensor: a view of x in eager code, and a copy in a graph."""
+
+    def __init__(self, base: Tensor, result: Tensor) -> None:
+        self.base, self.result = base, result
+        self.base_version, self.version = base._version, result._version
+
+
+def _selects(index: Any) -> bool:
+    """Whether an index consists of parts that make views and integers in tensors."""
+    items = index if isinstance(index, tuple) else (index,)
+    tensors = [i for i in items if isinstance(i, Tensor)]
+    is_view = all(i is None or i is Ellipsis or isinstance(i, (slice, int, Tensor, _C.SymInt)) and not isinstance(i, bool) for i in items)
+    return is_view and bool(tensors) and all(t.dim() == 0 and t.dtype not in (_C.bool, _C.uint8) for t in tensors)
+
+
 class Tensors:
     """A part of Executor: the graph."""
 
@@ -192,7 +208,11 @@ class Tensors:
     session_tensor: Tensor | None = None
     calls = 0  # nodes that are not inputs
     mutates = False
+    selections: tuple[Selection, ...] = ()
     has_modes = False
+    # Whether the regions of modes that are left were entered before the code that is captured, which continues a function.
+    leaves_regions = False
+    modes_at_start: tuple | None = None  # after such regions, if the graph begins there
 
     def begin_trace(self) -> None:
         """Starts inference of metadata, for the session of the first tensor."""
@@ -289,10 +309,21 @@ class Tensors:
         if is_operator(target) and not consists_of_engine_operators(target):
             function = _fake_of(overload_with_fake(target))
         is_input = {id(v.example): v for v in self.tensors_in([*args, *(kwargs or {}).values()])}
+        if self.selections:
+            if self.has_selection([v.example for v in is_input.values()], only_stale=True):
+                raise NeedsHistories("x[i] with an integer in a tensor, which is read after a write to x")
+        mutates = _mutates(name) or "out" in keywords or keywords.get("inplace") is True or name in ("batch_norm", "instance_norm")
+        shapes = [v.example.shape for v in is_input.values()] if mutates and self.follows_sizes else []
         try:
             result = function(*examples, **keywords)
         except Exception as e:  # noqa: BLE001 - the call itself will raise it
             raise Break(f"{name}: {type(e).__name__}: {str(e).splitlines()[0] if str(e) else ''}") from None
+        if shapes and any(v.source is not None and v.example.shape != s for v, s in zip(is_input.values(), shapes)):
+            raise NeedsConstantSizes  # sizes of arguments are read before the graph runs
+        if self.selections:
+            self._check_writes_to_selections()
+        if target is operator.getitem and isinstance(result, Tensor) and _selects(examples[1]):
+            self.selections += (Selection(examples[0], result),)
         if is_unbacked:
             self.check_unbacked_call(name, result)
         if not self._has_tensors(result):
@@ -313,9 +344,26 @@ class Tensors:
         node.meta["stack_trace"] = self.stack_text()
         node.meta["site"] = self.site()
         self.calls += 1
-        if _mutates(name) or "out" in keywords or keywords.get("inplace") is True or name in ("batch_norm", "instance_norm"):
-            self.mutates = True
+        self.mutates |= mutates
         return self._result(result, node, is_input, is_unbacked)
+
+    def has_selection(self, examples: list[Tensor], only_stale: bool = False) -> bool:
+        """Whether one of the examples is the result of a selection, or a view of it; `only_stale`: after a write to its base."""
+        selected = [s.result for s in self.selections if not only_stale or s.base._version != s.base_version]
+        return any(x is s or x._base is s for x in examples for s in selected)
+
+    def _check_writes_to_selections(self) -> None:
+        for selection in self.selections:
+            if selection.result._version != selection.version:
+                if not self._stores_item():
+                    raise NeedsHistories("a write to x[i] with an integer in a tensor, which is a view of x")
+                selection.version = selection.result._version
+
+    def _stores_item(self) -> bool:
+        """Whether the current instruction is the operator of `x[i] += y`, which then stores the result in x."""
+        assert self.frame is not None
+        names = [i.name for i in self.frame.instructions[self.frame.at - 1 :][:5] if i.name not in ("CACHE", "SWAP")]
+        return names[:2] == ["BINARY_OP", "STORE_SUBSCR"]
 
     def _has_tensors(self, result: Any) -> bool:
         if isinstance(result, Tensor):
@@ -377,8 +425,11 @@ class Tensors:
         result = function(*(a.value for a in values))
         if self.follows_sizes and any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda")):
             raise NeedsConstantSizes
-        self.graph.call_function(function, tuple(a.value for a in values))
-        self.has_modes = True
+        if self.leaves_regions and not self.calls and not self.has_modes:
+            self.modes_at_start = mode_state()
+        else:
+            self.graph.call_function(function, tuple(a.value for a in values))
+            self.has_modes = True
         return Constant(result)
 
     def tensor_attribute(self, value: TensorValue, name: str) -> Value:

@@ -92,5 +92,5 @@ Tensor.real = _part_property("real", "The real parts, as a view; a real tensor i
 Tensor.imag = _part_property("imag", "The imaginary parts, as a view.")
 Tensor.H = property(_hermitian, doc="The conjugate transpose of a matrix.")
 Tensor.mH = property(lambda self: _adjoint(self, name="mH"), doc="The conjugate transposes of matrices.")
-Tensor.adjoint = lambda self: _adjoint(self)
+Tensor.adjoint = lambda input: _adjoint(input)
 Tensor.__complex__ = lambda self: complex(self.item())

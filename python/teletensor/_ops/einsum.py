@@ -47,7 +47,7 @@ def _contracted(equation: str, operands: Sequence[Tensor]) -> Tensor:
                 dtype = _C.promote_types(value.dtype, factor.dtype)
                 value, factor = value.to(dtype), factor.to(dtype)
             values.append(value @ factor)
-    return values[result] if steps else values[result].view_as(values[result])  # a view, never the operand itself
+    return values[result] if steps else values[result][...]  # a view, never the operand itself
 
 
 class _Planned:

@@ -252,6 +252,8 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
         raise TypeError(f"renorm(): argument 'p' must be Number, not Tensor of shape {list(p.shape)}")
     if p <= 0:
         raise RuntimeError("renorm: non-positive-norm not supported")
+    if maxnorm < 0:
+        raise RuntimeError(f"renorm: expected maxnorm to be >= 0 but got {maxnorm}")
     if self.dim() < 2:
         raise RuntimeError(f"renorm: input needs at least 2 dimensions, got {self.dim()} dimensions")
     if not -self.dim() <= dim < self.dim():

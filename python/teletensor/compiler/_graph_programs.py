@@ -21,6 +21,15 @@ _OF_CONSTANTS = frozenset(("tensor", "as_tensor", "asarray", "scalar_tensor"))
 _MAX_TRACES = 8  # of a step
 
 
+def _first_modes(nodes: list) -> str:
+    """Why the modes of the thread do not permit a Program: a run has those that it begins with."""
+    if any(_C.autocast_dtype(device) is not None for device in ("cpu", "cuda")):
+        return "it begins in an autocast region"
+    if _C.is_inference_mode() and any(node.target is _C.set_inference_mode and node.args == (False,) for node in nodes):
+        return "it leaves inference mode"
+    return ""
+
+
 class GraphProgram:
     """The Program of a graph.
 
@@ -67,7 +76,7 @@ class GraphProgram:
         self._optimizers = [node.target.optimizer for node in nodes if hasattr(node.target, "optimizer")]
         self._has_steps = bool(self._optimizers)
         self._call = self._call_nodes if is_flat else gm.forward
-        self.reason_against = _changed_input(gm, inputs) or _python_operator(gm)
+        self.reason_against = _changed_input(gm, inputs) or _python_operator(gm) or _first_modes(nodes)
         if not is_flat and (self._numbers or self._floats or self._captured):
             self.reason_against = "it has submodules, and inputs that are no tensors"
         if not self.reason_against:

@@ -109,4 +109,4 @@ def cond(A: Tensor, p=None) -> Tensor:
             return S.sum(-1) * S.reciprocal().sum(-1)
         return S[..., -1] / S[..., 0] if p == -2 else S[..., 0] / S[..., -1]
     inverse, info = inv_ex(A)
-    return matrix_norm(inverse.masked_fill((info > 0)[..., None, None], math.inf), p) * matrix_norm(A, p)
+    return (matrix_norm(inverse, p) * matrix_norm(A, p)).masked_fill(info > 0, math.inf)

@@ -226,7 +226,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
         raise RuntimeError(
             f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
         )
-    single = lambda v: v if is_int(v) else v[0]  # noqa: E731
+    single = lambda v: v if is_int(v) else repeated(v, 1)[0]  # noqa: E731
     stride = kernel_size if stride is None else stride
     result = max_pool2d(
         input.unsqueeze(-2), (1, single(kernel_size)), (1, single(stride)), (0, single(padding)),

@@ -86,15 +86,15 @@ class LBFGS(Optimizer):
     @staticmethod
     def _store_update(state: dict, y: Tensor, s: Tensor, history_size: int) -> None:
         state.setdefault("al", [None] * min(history_size, 1 << 16))
-        ys = float(y.dot(s))
-        if ys > 1e-10:
+        ys = y.dot(s)
+        if float(ys) > 1e-10:
             memory = [state[k] for k in ("old_dirs", "old_stps", "ro")]
             if len(memory[0]) == history_size:
                 for values in memory:
                     values.pop(0)
             for values, value in zip(memory, (y, s, 1.0 / ys)):
                 values.append(value)
-            state["H_diag"] = ys / float(y.dot(y))
+            state["H_diag"] = ys / y.dot(y)
 
     @no_grad
     def step(self, closure):

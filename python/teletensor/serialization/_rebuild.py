@@ -163,13 +163,13 @@ def rebuild_wrapper(kind, dtype, size, stride, offset, _layout, _device, require
 
 
 def rebuild_from_type(function, kind, args, state) -> Tensor:
-    """``_rebuild_from_type_v2``: a tensor with attributes, or of a registered subclass."""
+    """``_rebuild_from_type_v2``: a tensor with attributes, or of a subclass that may be loaded: only those arrive as classes."""
     require(isinstance(function, Constructor) and type(args) is tuple, "a function that creates a tensor", function)
     tensor = function(*args)
     require(isinstance(tensor, Tensor), "a tensor", tensor)
     if tensor.is_nested:  # its components, which the state repeats, were the arguments
         return tensor
-    if isinstance(kind, type) and is_registered(kind) and issubclass(kind, Tensor):
+    if isinstance(kind, type) and issubclass(kind, Tensor):
         tensor = tensor if _C._is_wrapper(tensor) else Tensor.__new__(kind, tensor)
         if hasattr(kind, "__setstate__"):
             try:
