@@ -111,12 +111,12 @@ cuda: setup ## Compile the CUDA plug-in if a toolkit is installed (needs no GPU)
 gpu-bundle: setup ## Pack a bundle to run and check teletensor on a GPU machine: dist/gpu-bundle.tar.xz
 	@deploy/gpu/bundle.sh
 
-asan: setup ## Run the tests under AddressSanitizer and UBSan
+asan: build ## Run the tests under AddressSanitizer and UBSan: C++, and Python through such a daemon
 	@deploy/install_packages.sh deploy/packages_clang.txt
 	@$(PYTHON) deploy/build.py asan
 	@$(CLEAN_ENV) deploy/run_tests.sh asan
 
-tsan: setup ## Run the tests under ThreadSanitizer
+tsan: build ## Run the tests under ThreadSanitizer: C++, and Python through such a daemon
 	@$(PYTHON) deploy/build.py tsan
 	@$(CLEAN_ENV) deploy/run_tests.sh tsan
 

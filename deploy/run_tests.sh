@@ -38,6 +38,31 @@ python_tests() {
   fi
 }
 
+# The build of the sanitizer with the ordinary build's client: the daemon has the memory and threads that are examined.
+if [[ $build != build ]]; then
+  mixed=$root/$build/mixed reports=$root/$results/reports
+  rm -rf "$mixed" && mkdir -p "$mixed" "$reports"
+  ln -s "$root"/build/* "$mixed/"
+  rm "$mixed/bin" && mkdir "$mixed/bin"
+  ln -s "$root"/build/bin/* "$mixed/bin/"
+  ln -sf "$root/$build/bin/teletensord" "$mixed/bin/"
+  echo "== Python, through a daemon of $build"
+  # Reports are read when all tests have ended: an engine that reports an error may go on, and UBSan's does.
+  folders=(tests/operators tests/python)
+  for folder in packaging tutorials examples; do folders+=(--ignore "tests/python/$folder"); done
+  TELETENSOR_BUILD=$mixed TELETENSOR_SANITIZER=$tier ASAN_OPTIONS="$ASAN_OPTIONS:log_path=$reports/asan" \
+    UBSAN_OPTIONS="log_path=$reports/ubsan" TSAN_OPTIONS="$TSAN_OPTIONS log_path=$reports/tsan" \
+    python_tests daemon "${folders[@]}"
+  found=$(grep -lE "ERROR: |runtime error: |WARNING: ThreadSanitizer" "$reports"/* 2>/dev/null)
+  if [[ -n $found ]]; then
+    echo "reports of the sanitizer: $(wc -l <<<"$found") files in ${reports#"$root/"}; the first:"
+    head -n 40 "$(head -n 1 <<<"$found")"
+    failed=1
+  else
+    echo "reports of the sanitizer: none"
+  fi
+fi
+
 if [[ $tier == fast || $tier == all ]]; then
   echo "== Python, through a daemon"
   less=()

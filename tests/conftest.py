@@ -20,6 +20,15 @@ from tests.sockets import is_listening
 ROOT = Path(__file__).resolve().parent.parent
 BUILD = Path(os.environ.get("TELETENSOR_BUILD", ROOT / "build"))
 IN_PROCESS = bool(os.environ.get("TELETENSOR_IN_PROCESS"))
+# The sanitizer of the daemon's build, asan or tsan (deploy/run_tests.sh); empty in the ordinary build.
+SANITIZER = os.environ.get("TELETENSOR_SANITIZER", "")
+
+
+def not_sanitized(reason: str):
+    """Skips a test in the runs of sanitizers, for a reason that has to do with them."""
+    return pytest.mark.skipif(bool(SANITIZER), reason=f"in a sanitizer's build: {reason}")
+
+
 SIMULATED = "" if os.environ.get("TELETENSOR_TEST_GPU") else str(BUILD / "tests/libteletensor_cuda_simulated.so")
 DEVICES = ["cpu"] if IN_PROCESS else ["cpu", "cuda"]
 # A process started in the background by a shell ignores SIGINT, and its children, which tests interrupt, would too.

@@ -224,3 +224,43 @@ def test_indices_by_dimension(torch):
 def test_tensordot_of_small_integers(torch):
     a, b = torch.ones(2, 1, dtype=torch.uint8), torch.ones(1, 3, dtype=torch.uint8)
     assert torch.tensordot(a, b, 1).tolist() == [[1] * 3] * 2 and torch.tensordot(a, b, 1).dtype is torch.uint8
+
+
+def test_roll_accepts_none_and_repeated_dimensions(torch):
+    assert torch.roll(torch.arange(3), 1, None).tolist() == torch.roll(torch.arange(3), 1, dims=None).tolist() == [2, 0, 1]
+    assert torch.roll(torch.arange(5), (1, 1), (0, -1)).tolist() == [3, 4, 0, 1, 2]
+    assert torch.fft.fftshift(torch.arange(5), dim=(0, 0)).tolist() == [1, 2, 3, 4, 0]
+
+
+def test_condition_numbers_of_singular_matrices(torch):
+    for p in (1, -1, "fro", float("inf"), -float("inf")):
+        found = torch.linalg.cond(torch.stack([torch.eye(2), torch.zeros(2, 2)]), p).tolist()
+        assert found[1] == float("inf") and found[0] < 3
+
+
+def test_renorm_refuses_a_negative_norm(torch):
+    with pytest.raises(RuntimeError, match="expected maxnorm to be >= 0"):
+        torch.ones(3, 2).renorm(2, 1, -1.0)
+
+
+def test_cosine_similarity_promotes(torch):
+    found = torch.nn.functional.cosine_similarity(torch.ones(3), torch.tensor([1, 2, 3]), 0)
+    assert abs(found.item() - 0.9258) < 1e-4
+
+
+def test_the_first_seed_is_restored(torch):
+    torch.manual_seed(5)
+    state = torch.get_rng_state()
+    with torch.random.fork_rng():
+        torch.manual_seed(1)
+        assert torch.initial_seed() == 1
+    assert torch.initial_seed() == 5
+    torch.manual_seed(9)
+    torch.set_rng_state(state)
+    assert torch.initial_seed() == 5
+    generator = torch.Generator().manual_seed(3)
+    state = generator.get_state()
+    generator.manual_seed(4)
+    generator.set_state(state)
+    torch.rand(2, generator=generator)
+    assert generator.initial_seed() == 3 and generator.manual_seed(2**64 - 1).initial_seed() == 2**64 - 1

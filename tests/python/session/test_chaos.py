@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from tests.chaos.__main__ import rehearse, undisturbed
-from tests.conftest import IN_PROCESS
+from tests.conftest import IN_PROCESS, SANITIZER
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
@@ -26,7 +26,11 @@ def digest():
 def test_fault_does_no_harm(name, digest):
     if name == "clock jumps" and not FAKETIME:
         pytest.skip("libfaketime is not installed; deploy/packages_chaos.txt")
+    if SANITIZER and name == "no descriptors":
+        pytest.skip("in a sanitizer's build: without a descriptor it cannot open its report, and ends the process")
     done, complaints = rehearse(name, STEPS, digest, rounds=ROUNDS[name])
+    if SANITIZER:  # which keeps freed memory for some time
+        complaints = [c for c in complaints if "resident bytes left" not in c]
     assert complaints == [], done
 
 

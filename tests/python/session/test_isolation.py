@@ -17,7 +17,7 @@ import grpc
 import pytest
 
 from tests.adversary.wire import ENGINE, message
-from tests.conftest import BUILD, IN_PROCESS, client_environment
+from tests.conftest import BUILD, IN_PROCESS, client_environment, not_sanitized
 from tests.python.session.test_principals import Engine, eventually, run, user
 from tests.python.session.test_tls import Files, free_port
 
@@ -127,6 +127,7 @@ def is_running(pid: int) -> bool:
         return False
 
 
+@not_sanitized("the sanitizer handles SIGSEGV itself")
 def test_a_fault_costs_one_principal(start):
     engine = start("--worker-idle", "60")
     alice, bob = engine.client("alice"), engine.client("bob")
@@ -161,6 +162,7 @@ def test_a_fault_costs_one_principal(start):
     assert bob("torch.ones(3).sum().item()") == "3.0"
 
 
+@not_sanitized("the sanitizer handles SIGSEGV itself")
 def test_without_shared_memory_the_engine_reports_the_fault(start):
     """Such a client cannot see that the worker's process has ended: it asks the engine."""
     engine = start("--listen", f"127.0.0.1:{(port := free_port())}")
@@ -357,6 +359,7 @@ def test_revocation(start):
     assert "of their limit of 1 MiB" in bob("torch.ones(1 << 20).sum().item()")
 
 
+@not_sanitized("it measures resident memory, to which shadow memory adds")
 def test_memory(start):
     engine = start("--worker-memory", "256MB")
     alice, bob = engine.client("alice"), engine.client("bob")

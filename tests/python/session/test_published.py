@@ -16,7 +16,7 @@ import teletensor.distributed as dist
 import teletensor.multiprocessing  # noqa: F401 - registers how tensors are pickled
 import teletensor.nn as nn
 import teletensor.nn.functional as F
-from tests.conftest import IN_PROCESS
+from tests.conftest import IN_PROCESS, not_sanitized
 from tests.python.distributed.ranks import free_port
 from tests.python.session.test_principals import engine, eventually, run, user  # noqa: F401 - a fixture
 from tests.python.session.test_quotas import MIB, clients  # noqa: F401 - a fixture
@@ -305,6 +305,7 @@ def test_quotas_count_the_bytes_once(engine, clients):  # noqa: F811
 
 
 @needs_daemon
+@not_sanitized("it measures resident memory, to which shadow memory adds")
 def test_four_sessions_use_one_copy(engine, clients):  # noqa: F811
     tokens = [user(engine.file, "add", who) for who in ("alice", "bob")]
     engine.start()

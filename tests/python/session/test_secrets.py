@@ -12,7 +12,7 @@ import grpc
 import pytest
 
 from tests.adversary.wire import Peer
-from tests.conftest import BUILD, IN_PROCESS, client_environment
+from tests.conftest import BUILD, IN_PROCESS, client_environment, not_sanitized
 from tests.python.session.test_metrics import await_listener, get
 from tests.python.session.test_principals import Engine, eventually, run, user
 from tests.python.session.test_tls import free_port
@@ -99,6 +99,7 @@ def test_nothing_that_is_written_or_shown_has_a_secret(tmp_path, make_engine):
     assert not [number for number, secret in enumerate(secrets) if secret in (tmp_path / "engine.log").read_bytes()]
 
 
+@not_sanitized("the sanitizer handles SIGSEGV itself")
 @pytest.mark.parametrize(("options", "has_core"), [((), False), (("--core-files",), True)])
 def test_a_crash_leaves_no_core_file_unless_it_is_asked_for(tmp_path, options, has_core):
     """The kernel says in the exit status whether it has written one."""

@@ -93,3 +93,51 @@ ERRORS = {
 def test_too_few_dimensions(name):
     with pytest.raises(RuntimeError):
         ERRORS[name]()
+
+
+def test_objects_of_handles():
+    """What a view, a node and a hook name is the object that the program has."""
+    x, p = torch.ones(3), torch.nn.Parameter(torch.ones(2, 3))
+    y = x.view(3)[1:]
+    assert y._base is x and p.view(6)._base is p and p.view(6).grad_fn.next_functions[0][0].variable is p
+    received = []
+
+    def pack(t):
+        received.append(t)
+        return t
+
+    with torch.autograd.graph.saved_tensors_hooks(pack, lambda t: t):
+        z = p * x
+    assert {id(t) for t in received} == {id(p), id(x)} or {id(t) for t in received} == {id(x)}
+    assert z.grad_fn._saved_self is None or z.grad_fn._saved_self is p
+    del x
+    assert type(y._base) is torch.Tensor and y._base.shape == (3,)
+    y.data = torch.zeros(2)
+    assert y.tolist() == [0, 0]
+
+
+def test_an_object_that_is_freed_is_not_found():
+    seen = []
+
+    class Watched(torch.nn.Parameter):
+        def __del__(self):
+            seen.append(self.view(3)._base is self)
+
+    class Last:
+        def __init__(self, view):
+            self.view = view
+
+        def __del__(self):
+            seen.append(type(self.view._base))
+
+    p = Watched(torch.ones(3))
+    p.last = Last(p.view(3))
+    del p
+    assert seen[0] is True and len(seen) == 2
+
+
+def test_strides_of_new_dimensions():
+    x = torch.arange(24.0).reshape(2, 3, 4)
+    assert x.expand(1, 2, 3, 4).stride() == (24, 12, 4, 1) and torch.arange(3).expand(1, 3).stride() == (3, 1)
+    assert torch.zeros(2, 1).expand(1, 2, 1).stride() == (2, 1, 1) and torch.tensor(3.0).expand(1, 1).stride() == (0, 0)
+    assert x.expand(5, 2, 3, 4).stride() == (0, 12, 4, 1)
