@@ -43,7 +43,8 @@ if [[ $build != build ]]; then
   mixed=$root/$build/mixed reports=$root/$results/reports
   rm -rf "$mixed" && mkdir -p "$mixed" "$reports"
   ln -s "$root"/build/* "$mixed/"
-  rm "$mixed/bin" && mkdir "$mixed/bin"
+  rm "$mixed/bin" "$mixed/python" && mkdir "$mixed/bin"
+  cp -rL build/python "$mixed/python"
   ln -s "$root"/build/bin/* "$mixed/bin/"
   ln -sf "$root/$build/bin/teletensord" "$mixed/bin/"
   echo "== Python, through a daemon of $build"

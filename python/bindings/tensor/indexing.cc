@@ -49,11 +49,15 @@ bool is_read_as_tuple(PyObject* index) {
 
 bool is_mask(const TensorMeta& t) { return t.dtype == DType::kBool || t.dtype == DType::kUInt8; }
 
-// Whether the tensor indexes like an int: its value selects an entry. Reading it waits for the engine, as in PyTorch.
-// Values are not read in traces, whose Programs index by the tensors of each run, nor of tensors without values.
+// Whether the tensor indexes like an int: its value selects an entry.
 bool is_number(const client::Tensor& tensor) {
-  return tensor && tensor->dim() == 0 && is_integral(tensor->dtype) && !is_mask(*tensor) && !tensor->stands_for &&
-         tensor->device.type != DeviceType::kMeta && !client::ProgramTrace::is_active();
+  return tensor && tensor->dim() == 0 && is_integral(tensor->dtype) && !is_mask(*tensor);
+}
+
+// Whether the value of such a tensor may be read, which waits for the engine, as in PyTorch. It may not in traces,
+// whose Programs index by the tensors of each run.
+bool has_value(const client::Handle& tensor) {
+  return !tensor.stands_for && tensor.device.type != DeviceType::kMeta && !client::ProgramTrace::is_active();
 }
 
 // Calls an operator with one result, through the handlers if `method` is not null.
@@ -85,11 +89,9 @@ class Indexer {
       items = {PySequence_Fast_ITEMS(index), static_cast<size_t>(PyTuple_GET_SIZE(index))};
     }
     prepare(items);
-    // Whether integers in tensors are read. Writes need not wait for the engine: without other tensors, index_put
-    // replaces the same elements.
-    const bool is_alone = absl::c_none_of(items, [](PyObject* o) { return PyBool_Check(o); }) &&
-                          absl::c_all_of(converted_, [](const client::Tensor& t) { return !t || is_number(t); });
-    reads_numbers_ = !method_ && !(is_write_ && is_alone);
+    // Without other tensors, numbers select the same elements in `index`, and writes need not wait for them.
+    numbers_alone_ = absl::c_none_of(items, [](PyObject* o) { return PyBool_Check(o); }) &&
+                     absl::c_all_of(converted_, [](const client::Tensor& t) { return !t || is_number(t); });
     for (size_t i = 0; i < items.size(); ++i) apply(items[i], converted_[i]);
     return std::move(result_);
   }
@@ -125,8 +127,12 @@ class Indexer {
   }
 
   void apply(PyObject* item, const client::Tensor& tensor) {
-    if (reads_numbers_ && is_number(tensor)) {
+    if (is_number(tensor) && !(is_write_ && numbers_alone_) && !method_ && has_value(*tensor)) {
       select(read_scalar(tensor).to_int());
+    } else if (is_number(tensor) && !numbers_alone_) {
+      check(ErrorKind::kNotImplemented, !is_write_,
+            "[setitem] integers in tensors beside other tensors in the index of a write; write `x[i][j] = y`");
+      pick(tensor);
     } else if (tensor && tensor->dim() == 0 && is_mask(*tensor)) {  // indexes a new dimension
       view(op_id::kUnsqueeze, {Arg(dim_)});
       const Arg args[] = {Arg(meta(tensor)), Arg(int64_t{0})};
@@ -206,13 +212,25 @@ class Indexer {
     view(op_id::kSlice, {Arg(dim_), Arg(int64_t{start}), Arg(int64_t{stop}), Arg(int64_t{step})});
   }
 
-  void put(client::Tensor tensor) {
+  // Like select(), but a copy: of the entry that the tensor names.
+  void pick(const client::Tensor& tensor) {
+    const client::Tensor index = on_device(tensor);
+    std::vector<const TensorMeta*> list(static_cast<size_t>(dim_));
+    list.push_back(index.get());
+    view(op_id::kIndex, {Arg(absl::Span<const TensorMeta* const>(list))});
+  }
+
+  client::Tensor on_device(const client::Tensor& tensor) {
     if (Device there = result_.view->device; tensor->device != there && tensor->device.type == DeviceType::kCPU) {
       const Arg args[] = {Arg(meta(tensor)), Arg(there)};  // moves indices to the device, as PyTorch does
-      tensor = call_one(method_, op_id::kToDevice, args, *tensor->session);
+      return call_one(method_, op_id::kToDevice, args, *tensor->session);
     }
+    return tensor;
+  }
+
+  void put(const client::Tensor& tensor) {
     result_.tensors.resize(static_cast<size_t>(dim_));
-    result_.tensors.push_back(std::move(tensor));
+    result_.tensors.push_back(on_device(tensor));
   }
 
   void view(uint16_t op, std::initializer_list<Arg> rest) {
@@ -224,7 +242,7 @@ class Indexer {
   Indexed result_;
   DispatchedMethod* const method_;
   const bool is_write_;
-  bool reads_numbers_ = false;
+  bool numbers_alone_ = false;  // among the tensors
   std::vector<client::Tensor> converted_;
   int64_t dim_ = 0;
   int64_t whole_ = 0;

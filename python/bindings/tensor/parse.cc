@@ -101,6 +101,12 @@ class Binder {
   // Whether the parameter is an int[] that takes all remaining positional arguments: zeros(2, 3), x.view(2, -1).
   bool is_variadic(size_t i) const { return op_.params[i].variadic; }
 
+  // Whether the object is an int, another library's or a tensor's; not an array. Python makes Tensor a sequence when a
+  // program replaces its __getitem__.
+  static bool is_index(PyObject* o) {
+    return PyLong_Check(o) || (PyIndex_Check(o) && (is_tensor(o) || !PySequence_Check(o)));
+  }
+
   bool bind_positional() {
     Py_ssize_t total = call_.count + (call_.self ? 1 : 0);
     size_t param = 0;
@@ -109,7 +115,7 @@ class Binder {
       if (param >= op_.params.size() || op_.params[param].keyword_only) {
         return refuse(absl::StrCat("takes ", param, " positional arguments but ", total, " were given"));
       }
-      if (is_variadic(param) && (PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value)))) {
+      if (is_variadic(param) && is_index(value)) {
         auto& list = out_->ints.emplace_back();
         for (; i < total; ++i) {
           PyObject* item = call_.self ? call_.args[i - 1] : call_.args[i];
@@ -314,7 +320,7 @@ class Binder {
     if (has_bool(value)) return false;
     auto& list = out_->ints.emplace_back();
     // NumPy's integers have an index, too.
-    const bool is_int = PyLong_Check(value) || (PyIndex_Check(value) && !PySequence_Check(value) && !is_tensor(value));
+    const bool is_int = is_index(value) && !is_tensor(value);
     if (is_int && p.list_size > 0) {
       list.assign(static_cast<size_t>(p.list_size), argument_int(value));
     } else if (p.list_size > 0 && is_tensor(value) && handle_of(value)->dim() == 0 &&

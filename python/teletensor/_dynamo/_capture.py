@@ -508,8 +508,9 @@ class Capture:
                 self.options.raise_break(broken)
             text = self._break_code(code, broken)
         code.effects()
-        if broken is not None and ex.has_selection([v.example for v in code.outputs if isinstance(v, TensorValue)]):
-            raise Failed(f"x[i] with an integer in a tensor, which is used after the graph; it ends by: {broken.reason}")
+        if ex.has_selection([v.example for v in code.outputs if isinstance(v, TensorValue)], only_stale=broken is None):
+            why = "which is returned after a write to x" if broken is None else f"which is used after a break: {broken.reason}"
+            raise Failed(f"x[i] with an integer in a tensor, {why}")
         ex.check_regions()
         ex.add_alias_guards()
         ex.add_size_guards()

@@ -48,7 +48,30 @@ def read_after_a_break(x, i):
     return x * 1
 
 
-FUNCTIONS = {f.__name__: f for f in (write, augment, read_after_a_write, write_in_a_view, store, read_before_a_write, read_after_a_break)}
+def read_beside_a_tensor(x, i):
+    return x.unflatten(1, (2, 2))[i, :, torch.tensor([0, 1, 1])] + 1
+
+
+def write_beside_a_tensor(x, i):
+    y = x.unflatten(1, (2, 2)) * 1
+    y[i, :, torch.tensor([1, 0])] = torch.tensor([[10.0, 20.0], [30.0, 40.0]])
+    return y * 1
+
+
+def write_beside_a_mask(x, i):
+    y = x.unflatten(1, (2, 2)) * 1
+    y[i, :, torch.tensor([True, True])] = torch.tensor([[10.0, 20.0], [30.0, 40.0]])
+    return y * 1
+
+
+def return_after_a_write(x, i):
+    y = x[i]
+    x[1] = 100
+    return y
+
+
+FUNCTIONS = {f.__name__: f for f in (write, augment, read_after_a_write, write_in_a_view, store, read_before_a_write, read_after_a_break,
+                                     read_beside_a_tensor, write_beside_a_tensor, write_beside_a_mask, return_after_a_write)}  # fmt: skip
 WHOLE = ("augment", "store", "read_before_a_write")  # are one graph
 
 

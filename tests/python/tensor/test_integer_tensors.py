@@ -5,7 +5,8 @@ from __future__ import annotations
 import pytest
 
 import teletensor as torch
-from tests.conftest import DEVICES
+from tests.conftest import DEVICES, IN_PROCESS
+from tests.python.session.test_session import run_script
 
 
 def cube():
@@ -131,3 +132,17 @@ def test_arguments_of_other_kinds_are_refused():
         cube().sum(torch.tensor(1.0))
     with pytest.raises(TypeError):
         cube().sum(torch.tensor(True))
+
+
+@pytest.mark.skipif(IN_PROCESS, reason="the script starts an engine")
+def test_after_a_program_has_replaced_getitem():
+    """Python then takes tensors for sequences."""
+    result = run_script("""
+import teletensor as torch
+original = torch.Tensor.__getitem__
+torch.Tensor.__getitem__ = lambda self, index: original(self, index)
+torch.Tensor.__getitem__ = original
+x, i = torch.ones(2, 3), torch.tensor(1)
+print(x.flip(i).shape, x.sum(i).tolist(), torch.zeros(i, 2).shape, x[i].tolist(), x[i, i].item())
+""")
+    assert result.stdout == "torch.Size([2, 3]) [3.0, 3.0] torch.Size([1, 2]) [1.0, 1.0, 1.0] 1.0\n", result.stderr
