@@ -184,12 +184,18 @@ def _fake_of(overload: Any) -> Callable:
     return infer
 
 
+_OF_STRIDES = frozenset(("stride", "is_contiguous", "as_strided", "as_strided_", "view", "view_as", "storage_offset", "is_set_to"))
+
+
 class Selection:
     """A result of x[i] with an integer in a tensor: a view of x in eager code, and a copy in a graph."""
 
-    def __init__(self, base: Tensor, result: Tensor) -> None:
+    def __init__(self, base: Tensor, index: Any, result: Tensor) -> None:
         self.base, self.result = base, result
-        self.base_version, self.version = base._version, result._version
+        items = index if isinstance(index, tuple) else (index,)
+        view = base[tuple(0 if isinstance(i, Tensor) else i for i in items)] if result.numel() else result
+        self.has_strides = view.stride() == result.stride()  # of the view
+        self.base_version, self.version, self.storage = base._version, result._version, result._storage[0]
 
 
 def _selects(index: Any) -> bool:
@@ -312,6 +318,9 @@ class Tensors:
         if self.selections:
             if self.has_selection([v.example for v in is_input.values()], only_stale=True):
                 raise NeedsHistories("x[i] with an integer in a tensor, which is read after a write to x")
+            others = {s.storage for s in self.selections if not s.has_strides}
+            if others and name in _OF_STRIDES and any(v.example._storage[0] in others for v in is_input.values()):
+                raise NeedsHistories("the strides of x[i] with an integer in a tensor")
         mutates = _mutates(name) or "out" in keywords or keywords.get("inplace") is True or name in ("batch_norm", "instance_norm")
         shapes = [v.example.shape for v in is_input.values()] if mutates and self.follows_sizes else []
         try:
@@ -323,7 +332,7 @@ class Tensors:
         if self.selections:
             self._check_writes_to_selections()
         if target is operator.getitem and isinstance(result, Tensor) and _selects(examples[1]):
-            self.selections += (Selection(examples[0], result),)
+            self.selections += (Selection(*examples, result),)
         if is_unbacked:
             self.check_unbacked_call(name, result)
         if not self._has_tensors(result):
@@ -348,9 +357,9 @@ class Tensors:
         return self._result(result, node, is_input, is_unbacked)
 
     def has_selection(self, examples: list[Tensor], only_stale: bool = False) -> bool:
-        """Whether one of the examples is the result of a selection, or a view of it; `only_stale`: after a write to its base."""
-        selected = [s.result for s in self.selections if not only_stale or s.base._version != s.base_version]
-        return any(x is s or x._base is s for x in examples for s in selected)
+        """Whether one of the examples has the storage of a selection's result; `only_stale`: after a write to its base."""
+        storages = {s.storage for s in self.selections if not only_stale or s.base._version != s.base_version}
+        return bool(storages) and any(x._storage[0] in storages for x in examples)
 
     def _check_writes_to_selections(self) -> None:
         for selection in self.selections:

@@ -70,8 +70,20 @@ def return_after_a_write(x, i):
     return y
 
 
+def read_detached_after_a_write(x, i):
+    y = x[i].detach()[1:]
+    x[1] = 7
+    return y * 1 + x.sum()
+
+
+def read_by_strides(x, i):
+    y = x[:, i]
+    return y.as_strided((2,), (1,)) * y.stride()[0]
+
+
 FUNCTIONS = {f.__name__: f for f in (write, augment, read_after_a_write, write_in_a_view, store, read_before_a_write, read_after_a_break,
-                                     read_beside_a_tensor, write_beside_a_tensor, write_beside_a_mask, return_after_a_write)}  # fmt: skip
+                                     read_beside_a_tensor, write_beside_a_tensor, write_beside_a_mask, return_after_a_write,
+                                     read_detached_after_a_write, read_by_strides)}  # fmt: skip
 WHOLE = ("augment", "store", "read_before_a_write")  # are one graph
 
 

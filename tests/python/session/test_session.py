@@ -16,12 +16,12 @@ from tests.sockets import is_listening
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
 
-def run_script(script: str, daemon=None, **env) -> subprocess.CompletedProcess:
+def run_script(script: str, daemon=None, timeout: float = 60, **env) -> subprocess.CompletedProcess:
     """Runs Python code in a new process, against the daemon or a private engine."""
     environment = client_environment(**env)
     if daemon is not None:
         environment["TELETENSOR_ADDRESS"] = daemon.address
-    return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=60)
+    return subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=timeout)
 
 
 def held_bytes(daemon) -> int:
@@ -164,7 +164,7 @@ def test_administration_requires_the_admin_token(tmp_path):
 
     def teletensor(*words: str, **env) -> subprocess.CompletedProcess:
         environment = client_environment(TELETENSOR_ADDRESS=f"unix:{socket}", TELETENSOR_TOKEN=user, **env)
-        return subprocess.run([sys.executable, "-m", "teletensor.cli", *words], env=environment, capture_output=True, text=True, timeout=60)
+        return subprocess.run([sys.executable, "-m", "teletensor.cli", *words], env=environment, capture_output=True, text=True, timeout=timeout)
 
     try:
         deadline = time.monotonic() + 10
