@@ -164,7 +164,7 @@ def test_administration_requires_the_admin_token(tmp_path):
 
     def teletensor(*words: str, **env) -> subprocess.CompletedProcess:
         environment = client_environment(TELETENSOR_ADDRESS=f"unix:{socket}", TELETENSOR_TOKEN=user, **env)
-        return subprocess.run([sys.executable, "-m", "teletensor.cli", *words], env=environment, capture_output=True, text=True, timeout=timeout)
+        return subprocess.run([sys.executable, "-m", "teletensor.cli", *words], env=environment, capture_output=True, text=True, timeout=60)
 
     try:
         deadline = time.monotonic() + 10
