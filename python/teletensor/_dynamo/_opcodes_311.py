@@ -375,16 +375,24 @@ def _build_slice(f, i):
     f.push(SliceValue(parts if len(parts) == 3 else [*parts, Constant(None)]))
 
 
+def _display(f, i):
+    """The container of a display or comprehension, which existed before if the function continues after a break within it."""
+    value = f.stack[-i.arg]
+    if value.source is not None:
+        f.ex.note_write(value)
+    return value
+
+
 @_op("LIST_APPEND")
 def _list_append(f, i):
     item = f.pop()
-    f.stack[-i.arg].items.append(item)
+    _display(f, i).items.append(item)
 
 
 @_op("SET_ADD")
 def _set_add(f, i):
     item = f.pop()
-    f.stack[-i.arg].items.setdefault(f.ex.key_of(item), item)
+    _display(f, i).items.setdefault(f.ex.key_of(item), item)
 
 
 @_op("MAP_ADD")
@@ -398,14 +406,15 @@ def _list_extend(f, i):
     other = f.ex.real(f.pop())
     if isinstance(other, Constant) and isinstance(other.value, (int, float, complex, type(None))):
         raise_(TypeError, f"Value after * must be an iterable, not {other.cls.__name__}")
-    f.stack[-i.arg].items.extend(f.ex.elements(other))
+    _display(f, i).items.extend(f.ex.elements(other))
 
 
 @_op("SET_UPDATE")
 def _set_update(f, i):
     other = f.pop()
+    target = _display(f, i)
     for item in f.ex.unordered(other):
-        f.stack[-i.arg].items.setdefault(f.ex.key_of(item), item)
+        target.items.setdefault(f.ex.key_of(item), item)
 
 
 @_op("DICT_UPDATE", "DICT_MERGE")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import threading
 import traceback
 
@@ -398,3 +399,32 @@ def test_many_calls_do_not_need_more_memory():
     gc.collect()
     assert len(gc.get_objects()) < objects + 500
     assert resource.getrusage(resource.RUSAGE_SELF).ru_maxrss < before + 20_000  # KiB
+
+
+@torch.compiler.disable
+def _given(value):
+    return value
+
+
+def _many_elements(x):
+    return (x.sum() * 0, 1, 2, 3, 4, 5, 6, 7, 8, 9, _given(10), 11, 12, 13, 14, 15, _given(16), 17, 18, 19, 20, 21, 22, 23, 24,
+            25, 26, 27, 28, 29, 30, 31, x + 1)  # fmt: skip
+
+
+DISPLAYS = {
+    "more than 30 elements": _many_elements,
+    "a list": lambda x: [x, _given(1), *[2], 3, _given(4), *[5], _given(6), x],
+    "a tuple": lambda x: (*[0], _given(1), *(2, 3), _given(4), *[5], _given(6), x * 2),
+    "a set": lambda x: sorted({0, _given(1), *[2], 3, _given(4), *[5], _given(6)}),
+    "a dict": lambda x: {**{"a": 1}, "b": _given(2), **{"c": 3}, "d": _given(4), **{"e": 5}, "f": x * 2},
+    "a call": lambda x: dict(**{"a": 1}, b=_given(2), **{"c": 3}, d=_given(4)),
+    "tee": lambda x: [list(q) for q in itertools.tee([1, 2])],
+}
+
+
+@pytest.mark.parametrize("name", DISPLAYS)
+def test_breaks_within_displays(name):
+    function = DISPLAYS[name]
+    compiled = torch.compile(function)
+    for _ in range(2):
+        assert str(compiled(torch.zeros(1))) == str(function(torch.zeros(1)))
