@@ -419,6 +419,15 @@ DISPLAYS = {
     "a dict": lambda x: {**{"a": 1}, "b": _given(2), **{"c": 3}, "d": _given(4), **{"e": 5}, "f": x * 2},
     "a call": lambda x: dict(**{"a": 1}, b=_given(2), **{"c": 3}, d=_given(4)),
     "tee": lambda x: [list(q) for q in itertools.tee([1, 2])],
+    "values that depend on data": lambda x: [bool(t > 0) for t in torch.unique(x)],
+    "a count that depends on data": lambda x: [x[i].item() for i in range(x.argmax().item() + 1)],
+    "a set of numbers": lambda x: {int(t) for t in x.unique()},
+    "a dict of breaks": lambda x: {q: _given(q) for q in range(_given(2))},
+    "nested": lambda x: [[_given(q + p) for q in range(_given(2))] for p in range(2)],
+    "two loops": lambda x: [w for v in (1, _given(2)) for w in (v, _given(v + 1))],
+    "a condition": lambda x: [q for q in (1, _given(2)) if q != _given(1)],
+    "generators": lambda x: (tuple(_given(q) for q in (1, _given(2))), sum(_given(q) for q in (1, _given(2)))),
+    "zip": lambda x: [_given(q) for q in zip((1, 2), (3, _given(4)))],
 }
 
 
