@@ -40,7 +40,7 @@ python_tests() {
 
 # The build of the sanitizer with the ordinary build's client: the daemon has the memory and threads that are examined.
 if [[ $build != build ]]; then
-  mixed=$root/$build/mixed reports=$root/$results/reports
+  mixed=$root/$build-daemon reports=$root/$results/reports
   rm -rf "$mixed" && mkdir -p "$mixed" "$reports"
   ln -s "$root"/build/* "$mixed/"
   rm "$mixed/bin" "$mixed/python" && mkdir "$mixed/bin"

@@ -292,7 +292,8 @@ def broadcast_tensors(*tensors) -> tuple[Tensor, ...]:
     if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)):
         tensors = tensors[0]
     shape = broadcast_shapes(*[t.shape for t in tensors]) if tensors else ()
-    return tuple(t if t.shape == shape else t.expand(shape) for t in tensors)
+    is_known = all(type(n) is int for t in tensors for n in t.shape)  # the sizes of a graph are not compared
+    return tuple(t if is_known and t.shape == shape else t.expand(shape) for t in tensors)
 
 
 def meshgrid(*tensors, indexing: str | None = None) -> tuple[Tensor, ...]:

@@ -346,17 +346,16 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
           const Arg args[] = {Arg(meta(view)), Arg(meta(source))};
           return write(op_id::kAssign, args);
         }
-        const auto& tensors = indexed.tensors;
-        const auto selects = [](const client::Tensor& t) { return !t || is_number(t); };
-        if (source->dtype != view->dtype &&
-            absl::c_all_of(tensors, selects)) {  // as for a view: the value is converted
-          const Arg args[] = {Arg(meta(source)), Arg(view->dtype)};
-          source = call_one(method, op_id::kToDtype, args, *view->session);
-        }
-        const auto count = absl::c_count_if(tensors, [](const client::Tensor& t) { return t != nullptr; });
-        if (count == 1 && is_mask(*tensors.back()) && source->numel() == 1 && source->dim() > 0) {  // as masked_fill()
-          const Arg args[] = {Arg(meta(source)), Arg(SizesView())};
-          source = call_one(method, op_id::kReshape, args, *view->session);
+        if (source->dtype != view->dtype) {
+          const auto& tensors = indexed.tensors;
+          const auto count = absl::c_count_if(tensors, [](const client::Tensor& t) { return t != nullptr; });
+          if (absl::c_all_of(tensors, [](const client::Tensor& t) { return !t || is_number(t); })) {  // as for a view
+            const Arg args[] = {Arg(meta(source)), Arg(view->dtype)};
+            source = call_one(method, op_id::kToDtype, args, *view->session);
+          } else if (count == 1 && is_mask(*tensors.back()) && source->numel() == 1) {  // as masked_fill()
+            const Arg args[] = {Arg(meta(source)), Arg(SizesView())};
+            source = call_one(method, op_id::kReshape, args, *view->session);
+          }
         }
         std::vector<const TensorMeta*> list = entries(indexed);
         const Arg args[] = {Arg(meta(view)), Arg(absl::Span<const TensorMeta* const>(list)), Arg(meta(source)),
