@@ -10,6 +10,7 @@ from typing import Any
 from . import _deques
 from ._attributes import raise_
 from ._handlers import handlers, handles
+from ._iteration import stop
 from ._symbols import is_symbolic_operand
 from ._values import Break, Constant, DequeValue, DictValue, IteratorValue, SequenceValue, SetValue, Value
 
@@ -132,9 +133,28 @@ class _Ordered:
         return self.ex.truth(self.ex.compare("<", self.value, other.value))
 
 
+def _reversed_list(value: SequenceValue) -> IteratorValue:
+    """An iterator from a list's end, which may change meanwhile."""
+    position = len(value.items) - 1
+
+    def advance() -> Value:
+        nonlocal position
+        if result.is_finished or not 0 <= position < len(value.items):
+            result.is_finished = True
+            return stop()
+        position -= 1
+        return value.items[position + 1]
+
+    result = IteratorValue(advance, lambda: [] if result.is_finished else value.items[: position + 1][::-1], type(reversed([])))
+    result.remake = lambda code: f"reversed_list({code.value(value)}, {position})"
+    return result
+
+
 @handles(reversed)
 def _reversed(ex, args, kwargs):
     value = ex.real(args[0])
+    if isinstance(value, SequenceValue) and value.cls is list:
+        return _reversed_list(value)
     if isinstance(value, SequenceValue):
         return ex.over(value.items[::-1])
     if isinstance(value, DequeValue):

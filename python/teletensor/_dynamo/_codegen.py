@@ -58,6 +58,13 @@ def list_iterator(items: list, position: int) -> Any:
     return iterator
 
 
+def reversed_list(items: list, position: int) -> Any:
+    """An iterator over a list from its end that has returned the elements above `position`."""
+    iterator = reversed(items)
+    iterator.__setstate__(position)
+    return iterator
+
+
 def message_of_change(cls: type) -> str:
     """What iterators of a dict or set say when its size has changed."""
     if issubclass(cls, collections.OrderedDict):
@@ -85,7 +92,8 @@ class Code:
     def __init__(self, ex: Any) -> None:
         self.ex = ex
         self.namespace: dict[str, Any] = {
-            "lookup": lookup, "call_first": call_first, "list_iterator": list_iterator, "FunctionType": types.FunctionType,
+            "lookup": lookup, "call_first": call_first, "list_iterator": list_iterator, "reversed_list": reversed_list,
+            "FunctionType": types.FunctionType,
             "changing_iterator": changing_iterator, "MethodType": types.MethodType, "CellType": types.CellType,
             "partial": functools.partial,
         }  # fmt: skip
@@ -257,12 +265,21 @@ class Code:
 
     def _make_function(self, value: FunctionValue) -> str:
         defaults = f"({self.values(value.defaults)},)" if value.defaults else "None"
+        filled = []  # cells, after the function exists, which they may contain
+        for cell in value.closure:
+            if isinstance(cell, CellValue) and cell.source is None and id(cell) not in self._names:
+                self._keep.append(cell)
+                self._names[id(cell)] = self._name("CellType()")
+                filled.append(cell)
         cells = "".join(f"{self.value(c)}, " for c in value.closure)
         closure = f"({cells})" if value.closure else "None"
         name = self._name(
             f"FunctionType({self.constant(value.code)}, {self.constant(value.globals)}, {value.name!r}, {defaults}, {closure})"
         )
         self._names[id(value)] = name
+        for cell in filled:
+            if cell.content is not None:
+                self.lines.append(f"{self._names[id(cell)]}.cell_contents = {self.value(cell.content)}")
         if value.qualname != value.code.co_qualname:
             self.lines.append(f"{name}.__qualname__ = {value.qualname!r}")
         if value.keyword_defaults:

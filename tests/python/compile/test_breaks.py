@@ -437,3 +437,67 @@ def test_breaks_within_displays(name):
     compiled = torch.compile(function)
     for _ in range(2):
         assert str(compiled(torch.zeros(1))) == str(function(torch.zeros(1)))
+
+
+def _reversed_while_written(x):
+    out = []
+    values = [1, 2, 3]
+    for v in reversed(values):
+        values[0] = 50
+        out.append(v)
+    return out, x + 1
+
+
+def _reversed_over_a_break(x):
+    values = [1, 2, 3, 4]
+    r = reversed(values)
+    first = next(r)
+    _given(0)
+    values[0] = 9
+    values.pop()
+    return first, list(r), next(r, None), x + 1
+
+
+def _reversed_until_its_end(x):
+    values = [1, 2]
+    r = reversed(values)
+    out = list(r)
+    values.append(3)
+    _given(0)
+    return out, list(r), list(reversed((1, _given(2)))), x + 1
+
+
+def _a_function_that_names_itself(x):
+    known = []
+
+    def f(k):
+        known.append(f)
+        return x if k == 0 else f(k - 1)
+
+    f(1)
+    _given(f)
+    f(2)
+    return len(known), [g is f for g in known]
+
+
+STATES = [_reversed_while_written, _reversed_over_a_break, _reversed_until_its_end, _a_function_that_names_itself]
+
+
+@pytest.mark.parametrize("function", STATES, ids=lambda f: f.__name__)
+def test_state_over_breaks(function):
+    compiled = torch.compile(function)
+    for _ in range(2):
+        assert str(compiled(torch.ones(1))) == str(function(torch.ones(1)))
+
+
+def test_a_reversed_iterator_that_is_returned():
+    def function(x, values):
+        r = reversed(values)
+        values[0] = 7
+        return x + 1, r
+
+    for call in (function, torch.compile(function)):
+        values = [1, 2, 3]
+        _, r = call(torch.ones(1), values)
+        values[1] = 9
+        assert list(r) == [3, 9, 7]
