@@ -140,9 +140,23 @@ def _compute(level: VmapLevel, name: str, arguments: list, into: list | None) ->
                 f"vmap: {name} cannot write in place to a tensor that is not mapped, because the value differs between the entries; "
                 "write to a copy that is made of a mapped tensor, such as with new_zeros() or torch.zeros_like()"
             )
+        if name not in _SAVE_NOTHING and _C.is_grad_enabled():
+            arguments = _with_copies(arguments, into, level)
         results = _results(op, arguments, level) if innermost(arguments) is level else op.call(arguments)
         return _assign(name, into, results, level)
     return _results(op, arguments, level)
+
+
+_SAVE_NOTHING = frozenset(("assign", "add", "sub"))  # of their first argument, for gradients
+
+
+def _with_copies(arguments: list, into: list, level: VmapLevel) -> list:
+    """The arguments of a write whose gradient may need the values that are replaced: copies of these."""
+    tensors = [a for argument in arguments for a in (argument if isinstance(argument, (list, tuple)) else (argument,))]
+    if not any(isinstance(t, Tensor) and t.requires_grad for t in tensors):
+        return arguments
+    targets = {id(t) for t in into}
+    return [level.wrap(a._value.clone()) if id(a) in targets else a for a in arguments]
 
 
 def _assign(name: str, into: list, results: list, level: VmapLevel) -> list:

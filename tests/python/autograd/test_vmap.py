@@ -509,3 +509,35 @@ def test_the_older_name_of_vmap_passes_none_through(torch):
     assert _vmap(lambda row: (None,), allow_none_pass_through=True)(x) == (None,)
     with pytest.warns(FutureWarning, match="Please use `torch.vmap`"):
         assert vmap(lambda row: row.sum())(x).tolist() == [3, 12]
+
+
+def _multiplied(x):
+    y = x.clone()
+    y.mul_(x)
+    y += 1
+    return y.sum()
+
+
+def _chained(x):
+    y = x * 1
+    y.div_(x + 1).pow_(2)
+    y.sub_(x).exp_()
+    return y.sum()
+
+
+def _of_parts(x):
+    y = x * 2
+    y[0] = y[1] * 3
+    y[1:].mul_(x[:1])
+    return (y * y).sum()
+
+
+@pytest.mark.parametrize("function", [_multiplied, _chained, _of_parts], ids=lambda f: f.__name__)
+def test_gradients_of_writes_in_place(torch, function):
+    """The values that a write replaces are kept for the gradient."""
+    x = torch.arange(6.0).reshape(2, 3) + 1
+    expected = [torch.func.grad(function)(row).tolist() for row in x]
+    assert torch.allclose(torch.vmap(torch.func.grad(function))(x), torch.tensor(expected))
+    assert torch.allclose(torch.func.grad(lambda x: torch.vmap(function)(x).sum())(x), torch.tensor(expected))
+    hessians = torch.stack([torch.func.jacrev(torch.func.grad(function))(row) for row in x])
+    assert torch.allclose(torch.vmap(torch.func.jacrev(torch.func.grad(function)))(x), hessians, atol=1e-5)
