@@ -264,7 +264,6 @@ class Code:
         return self._name(f"{self.constant(value.cls)}(({items}))")
 
     def _make_function(self, value: FunctionValue) -> str:
-        defaults = f"({self.values(value.defaults)},)" if value.defaults else "None"
         filled = []  # cells, after the function exists, which they may contain
         for cell in value.closure:
             if isinstance(cell, CellValue) and cell.source is None and id(cell) not in self._names:
@@ -273,10 +272,10 @@ class Code:
                 filled.append(cell)
         cells = "".join(f"{self.value(c)}, " for c in value.closure)
         closure = f"({cells})" if value.closure else "None"
-        name = self._name(
-            f"FunctionType({self.constant(value.code)}, {self.constant(value.globals)}, {value.name!r}, {defaults}, {closure})"
-        )
+        name = self._name(f"FunctionType({self.constant(value.code)}, {self.constant(value.globals)}, {value.name!r}, None, {closure})")
         self._names[id(value)] = name
+        if value.defaults:
+            self.lines.append(f"{name}.__defaults__ = ({self.values(value.defaults)},)")
         for cell in filled:
             if cell.content is not None:
                 self.lines.append(f"{self._names[id(cell)]}.cell_contents = {self.value(cell.content)}")

@@ -480,7 +480,31 @@ def _a_function_that_names_itself(x):
     return len(known), [g is f for g in known]
 
 
-STATES = [_reversed_while_written, _reversed_over_a_break, _reversed_until_its_end, _a_function_that_names_itself]
+def _a_function_that_removes_itself(x):
+    known = []
+
+    def f(of=known):
+        known.remove(f)
+        return len(of)
+
+    known.append(f)
+    _given(0)
+    return f(), x + 1
+
+
+def _a_default_that_contains_its_function(x):
+    known = []
+
+    def f(of=known):
+        return of[0] is f
+
+    known.append(f)
+    _given(0)
+    return f(), x + 1
+
+
+STATES = [_reversed_while_written, _reversed_over_a_break, _reversed_until_its_end, _a_function_that_names_itself,
+          _a_function_that_removes_itself, _a_default_that_contains_its_function]  # fmt: skip
 
 
 @pytest.mark.parametrize("function", STATES, ids=lambda f: f.__name__)
