@@ -285,8 +285,14 @@ Geometry expand(const Arg& input, SizesView size) {
           ") must match the existing size (", own, ") at non-singleton dimension ", i, ".  Target sizes: ", size,
           ".  Tensor sizes: ", m.sizes);
     // A new dimension of size 1 has the stride of a contiguous one, unless the tensor has no dimensions: as PyTorch's.
-    const int64_t stride = d >= 0 ? m.strides[at(d)] : i < last && m.dim() > 0 ? g.sizes[at(i + 1)] * g.strides[at(i + 1)] : 0;
-    g.strides[at(i)] = own == g.sizes[at(i)] ? stride : 0;
+    // It is never used, and may exceed 64 bits for the sizes of a meta tensor.
+    uint64_t stride = 0;
+    if (d >= 0) {
+      stride = static_cast<uint64_t>(m.strides[at(d)]);
+    } else if (i < last && m.dim() > 0) {
+      stride = static_cast<uint64_t>(g.sizes[at(i + 1)]) * static_cast<uint64_t>(g.strides[at(i + 1)]);
+    }
+    g.strides[at(i)] = own == g.sizes[at(i)] ? static_cast<int64_t>(stride) : 0;
   }
   return g;
 }
