@@ -244,6 +244,8 @@ class Executor(
             raise Break("a write to an object that cannot be read again")
         if isinstance(value, DictValue) and value.is_of_object:
             raise Break("a write to the __dict__ of an object")
+        if isinstance(value, DictValue) and isinstance(value.original, dict) and "__builtins__" in value.original:
+            raise Break("a write to a dict of global variables")  # which the function may read by their names
         self.check_write(value)
         self.written.setdefault(id(value), value)
         self.keep.append(value)

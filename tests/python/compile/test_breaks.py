@@ -525,3 +525,33 @@ def test_a_reversed_iterator_that_is_returned():
         _, r = call(torch.ones(1), values)
         values[1] = 9
         assert list(r) == [3, 9, 7]
+
+
+GLOBAL = 0
+
+
+def _write_by_key(x, n):
+    globals()["GLOBAL"] = n
+    return x + GLOBAL
+
+
+def _write_by_update(x, n):
+    globals().update(GLOBAL=n, ANOTHER_GLOBAL=n)
+    return x + GLOBAL + ANOTHER_GLOBAL  # noqa: F821
+
+
+def _write_and_delete(x, n):
+    globals().setdefault("ANOTHER_GLOBAL", n)
+    found = x + ANOTHER_GLOBAL  # noqa: F821
+    del globals()["ANOTHER_GLOBAL"]
+    return found
+
+
+@pytest.mark.parametrize("function", [_write_by_key, _write_by_update, _write_and_delete], ids=lambda f: f.__name__)
+def test_writes_to_the_dict_of_globals(function):
+    compiled = torch.compile(function)
+    for n in (2, 3, 3, 4):
+        globals().pop("ANOTHER_GLOBAL", None)
+        expected = function(torch.zeros(1), n)
+        globals().pop("ANOTHER_GLOBAL", None)
+        assert compiled(torch.zeros(1), n).tolist() == expected.tolist()
