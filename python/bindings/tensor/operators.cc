@@ -274,7 +274,6 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
         if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(*input)) [[unlikely]]
           require_format(*trace, *input, format);
         if (!has_format(*input, format)) return wrap(in_format(input, format));
-        if (id == op_id::kContiguous) return given_input(call, parsed);
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
       if (format != MemoryFormat::kNone && !in_place && parsed.into.empty()) [[unlikely]] {

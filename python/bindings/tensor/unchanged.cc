@@ -14,10 +14,11 @@ bool returns_input(const Op& op, const ParsedArgs& parsed) {
   const client::Handle& input = *first_tensor(parsed);
   if (op.id == op_id::kReal) return !is_complex(input.dtype);
   if (op.id == op_id::kContiguous) {
-    if (parsed.memory_format != MemoryFormat::kNone) return false;  // asked for by name
+    const bool is_given = parsed.memory_format != MemoryFormat::kNone;
+    const MemoryFormat format = is_given ? parsed.memory_format : MemoryFormat::kContiguous;
     if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(input)) [[unlikely]]
-      require_format(*trace, input, MemoryFormat::kContiguous);
-    return has_format(input, MemoryFormat::kContiguous);
+      require_format(*trace, input, format);
+    return has_format(input, format);
   }
   const int64_t rank = input.dim(), start = parsed.args[1].integer, end = parsed.args[2].integer;
   if (rank == 0 || start < -rank || start >= rank || end < -rank || end >= rank) return false;

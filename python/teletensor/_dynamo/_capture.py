@@ -70,7 +70,7 @@ from ._values import (
     Lazy,
     MethodValue,
     NeedsFrame,
-    NeedsHistories,
+    NeedsPlainRun,
     ObjectValue,
     PartialValue,
     Raised,
@@ -463,7 +463,7 @@ class Capture:
                 except (Break, Raised) as e:
                     if isinstance(e, Raised):
                         self._check_escaping(e.value)
-                    if isinstance(e, NeedsFrame) and self.ex.frame is self.frame or isinstance(e, NeedsHistories):
+                    if isinstance(e, NeedsFrame) and self.ex.frame is self.frame or isinstance(e, NeedsPlainRun):
                         raise Failed(str(e)) from None
                     reason = str(e) if isinstance(e, Break) else f"{e.value.cls.__name__} is raised"
                     ex = self.ex

@@ -25,7 +25,7 @@ from ._values import (
     Constant,
     DictValue,
     ModuleSlice,
-    NeedsHistories,
+    NeedsPlainRun,
     ObjectValue,
     SequenceValue,
     SliceValue,
@@ -94,7 +94,7 @@ class Steps:
     def backward(self, value: TensorValue, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """Tensor.backward()."""
         if self._are_computed(v for k, v in kwargs.items() if k == "inputs"):
-            raise NeedsHistories("backward() to a tensor that the function has computed")
+            raise NeedsPlainRun("backward() to a tensor that the function has computed")
         if not self.may_contain_steps:
             raise Break("Tensor.backward()")
         options = {k: self.real(v) for k, v in kwargs.items() if k != "gradient"}
@@ -126,7 +126,7 @@ class Steps:
             return self._autograd_grad(args, kwargs)
         except Break:
             if self._are_computed([*args[1:2], *(v for k, v in kwargs.items() if k == "inputs")]):
-                raise NeedsHistories("autograd.grad() of a tensor that the function has computed") from None
+                raise NeedsPlainRun("autograd.grad() of a tensor that the function has computed") from None
             raise
 
     def _autograd_grad(self, args: list[Value], kwargs: dict[str, Value]) -> Value:

@@ -30,7 +30,7 @@ from ._values import (
     FloatValue,
     ItemValue,
     MethodValue,
-    NeedsHistories,
+    NeedsPlainRun,
     ObjectValue,
     Raised,
     SequenceValue,
@@ -317,10 +317,10 @@ class Tensors:
         is_input = {id(v.example): v for v in self.tensors_in([*args, *(kwargs or {}).values()])}
         if self.selections:
             if self.has_selection([v.example for v in is_input.values()], only_stale=True):
-                raise NeedsHistories("x[i] with an integer in a tensor, which is read after a write to x")
+                raise NeedsPlainRun("x[i] with an integer in a tensor, which is read after a write to x")
             others = {s.storage for s in self.selections if not s.has_strides}
             if others and name in _OF_STRIDES and any(v.example._storage[0] in others for v in is_input.values()):
-                raise NeedsHistories("the strides of x[i] with an integer in a tensor")
+                raise NeedsPlainRun("the strides of x[i] with an integer in a tensor")
         mutates = _mutates(name) or "out" in keywords or keywords.get("inplace") is True or name in ("batch_norm", "instance_norm")
         shapes = [v.example.shape for v in is_input.values()] if mutates and self.follows_sizes else []
         try:
@@ -365,7 +365,7 @@ class Tensors:
         for selection in self.selections:
             if selection.result._version != selection.version:
                 if not self._stores_item():
-                    raise NeedsHistories("a write to x[i] with an integer in a tensor, which is a view of x")
+                    raise NeedsPlainRun("a write to x[i] with an integer in a tensor, which is a view of x")
                 selection.version = selection.result._version
 
     def _stores_item(self) -> bool:
@@ -554,14 +554,14 @@ class Tensors:
                 return self.register_hook(value, [*args, *kwargs.values()][0])
             except Break as e:
                 if self._is_used(value):
-                    raise NeedsHistories(str(e)) from None
+                    raise NeedsPlainRun(str(e)) from None
                 raise
         if name in ("nonzero", "masked_select") and not kwargs:
             found = self.call_of_dynamic_shape(name, value, args)
             if found is not None:
                 return found
         if name in ("retain_grad", "register_hook") and self._is_used(value):
-            raise NeedsHistories(f"Tensor.{name}() of a tensor that the function has computed and used")
+            raise NeedsPlainRun(f"Tensor.{name}() of a tensor that the function has computed and used")
         if name in _NOT_METHODS or name == "size":
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):

@@ -21,10 +21,9 @@ class NeedsFrame(Break):
     """A function is called that looks at the frame of its caller, which then must be the caller's own."""
 
 
-class NeedsHistories(Break):
-    """The gradient of a tensor is needed that the graph has computed, together with tensors that depend on it.
-
-    The results of a graph have one node, so that none depends on another: the function runs as plain Python.
+class NeedsPlainRun(Break):
+    """The function is right as plain Python only, neither in a graph nor with a break: it needs the history of a tensor among
+    others that depend on it (results of a graph have one node), or a view where a graph has a copy.
     """
 
 
