@@ -28,7 +28,9 @@ def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_me
     ``pin_memory`` has no effect: the client holds no bytes to pin.
     """
     check_flags("tensor", pin_memory=pin_memory)
-    if _C._len_torch_dispatch_stack() and (made := _of_recorded_numbers(data, dtype, device)) is not None:
+    if _C._len_torch_dispatch_stack():
+        made = _of_recorded_numbers(data, dtype, device)
+        made = _entered(_converted(data, dtype, device)) if made is None else made
         return made.requires_grad_() if requires_grad else made
     try:
         return _C.tensor(data, dtype=dtype, device=device, requires_grad=requires_grad)
@@ -45,6 +47,17 @@ def _converted(data, dtype=None, device=None) -> Tensor:
         from . import _data_errors
 
         raise _data_errors.replaced(data, dtype is None, error) from error.__cause__
+
+
+def _entered(made: Tensor) -> Tensor:
+    """The tensor as the function transforms that run see it (NewTensors in func/_transformed.py)."""
+    for i in range(_C._len_torch_dispatch_stack()):
+        made = getattr(_C._get_dispatch_stack_at(i), "enter", _unchanged)(made)
+    return made
+
+
+def _unchanged(made: Tensor) -> Tensor:
+    return made
 
 
 def _of_recorded_numbers(data, dtype, device) -> Tensor | None:

@@ -18,7 +18,7 @@ from ..autograd import gradients
 from . import tree
 from ._batch_call import Call, NoRule, Unmapped
 from ._batch_rules import derive, rule_of
-from ._transformed import VALUE_METHODS, Level, Transformed, innermost, run_grad
+from ._transformed import SAVE_NOTHING, VALUE_METHODS, Level, Transformed, innermost, run_grad
 
 
 def _refuse_values(name: str):
@@ -128,6 +128,10 @@ class VmapLevel(Level):
         raise RuntimeError("vmap: backward() of a tensor that is mapped is not supported: use torch.func.grad() or torch.func.vjp()")
 
 
+class UnmappedWriteError(RuntimeError):
+    """A write of values that differ between the entries to a tensor that they share."""
+
+
 def _compute(level: VmapLevel, name: str, arguments: list, into: list | None) -> list:
     op = operator_named(name)
     if not level.is_running:
@@ -136,18 +140,17 @@ def _compute(level: VmapLevel, name: str, arguments: list, into: list | None) ->
         return draw(op, arguments, into, level)
     if into is not None:
         if not all(map(level.has, into)):
-            raise RuntimeError(
+            raise UnmappedWriteError(
                 f"vmap: {name} cannot write in place to a tensor that is not mapped, because the value differs between the entries; "
                 "write to a copy that is made of a mapped tensor, such as with new_zeros() or torch.zeros_like()"
             )
-        if name not in _SAVE_NOTHING and _C.is_grad_enabled():
+        if name not in SAVE_NOTHING and _C.is_grad_enabled():
             arguments = _with_copies(arguments, into, level)
         results = _results(op, arguments, level) if innermost(arguments) is level else op.call(arguments)
         return _assign(name, into, results, level)
     return _results(op, arguments, level)
 
 
-_SAVE_NOTHING = frozenset(("assign", "add", "sub"))  # of their first argument, for gradients
 
 
 def _with_copies(arguments: list, into: list, level: VmapLevel) -> list:

@@ -13,12 +13,13 @@ from .. import _C, _transforms
 from .._C import Tensor
 from .._grad_mode import no_grad
 from .._library.engine_operators import Operator, operator_named
+from .._library.handlers import flat
 from ..autograd.function import Function, FunctionCtx
 from . import tree
 from ._forward_call import ForwardCall, batched_like, is_continuous, tangent_view, twice_backward
 from ._forward_rules import differentiate
 from ._linearized import Recorded, before_write
-from ._transformed import Level, Transformed, innermost, read_inside, root, run_grad
+from ._transformed import SAVE_NOTHING, Level, Transformed, innermost, read_inside, root, run_grad
 
 # Operators that are declared as views, whose result may be a copy.
 _MAY_COPY = frozenset(("reshape", "flatten", "ravel", "contiguous", "reshape_as", "unflatten"))
@@ -97,7 +98,7 @@ def _new(name: str) -> Callable:
 
     def new(self: Dual, *args: Any, **kwargs: Any) -> Tensor:
         made = getattr(self._value, name)(*args, **kwargs)
-        return self._level.wrap(made, None) if self._level.is_running and is_continuous(made) else made
+        return made if self._level.has(made) else self._level.enter(made)
 
     return new
 
@@ -111,6 +112,8 @@ class ForwardLevel(Level):
 
     def __init__(self) -> None:
         self.number, self.is_running = _transforms.next_number(), False
+        self.depth = _transforms.running.derivatives + 1  # of nested derivatives, in the function
+        self.vmap = _transforms.running.levels[-1] if _transforms.running.levels else None  # the innermost around it
 
     def __enter__(self) -> ForwardLevel:
         self.is_running = True
@@ -131,6 +134,14 @@ class ForwardLevel(Level):
             made._tangent, made._path = view_of._tangent, (*view_of._path, path)
             made._seen, made._view = made._tangent.writes, tangent
         return made
+
+    def enter(self, made: Tensor) -> Tensor:
+        """A tensor that the function made, without a tangent, so that it can receive one by a write. Inside another derivative,
+        whose inputs are mapped by the vmap around this one, it is mapped, too."""
+        if not self.is_running or not is_continuous(made):
+            return made
+        is_mapped = self.vmap is not None and _transforms.running.derivatives > self.depth
+        return self.wrap(self.vmap.batched(made).clone() if is_mapped else made, None)
 
     def has(self, tensor: Any) -> bool:
         """Whether the tensor may have a tangent of this derivative."""
@@ -198,7 +209,7 @@ class ForwardLevel(Level):
             for target in filter(self.has, into):
                 self._set(target, None)
             return into
-        results = self._results(op, arguments)
+        results = self._results(op, self._with_copies(op, arguments, into))
         for target, result in zip(into, results, strict=True):
             primal, tangent = self.unpack(result)
             if tangent is not None and not self.has(target) and is_continuous(target):
@@ -220,6 +231,16 @@ class ForwardLevel(Level):
             if self.has(target):
                 self._set(target, tangent)
         return into
+
+    def _with_copies(self, op: Operator, arguments: list, into: list) -> list:
+        """The arguments of a write, whose gradient may need the values that are replaced: copies of these."""
+        if op.name in SAVE_NOTHING or not _C.is_grad_enabled():
+            return arguments
+        tensors = flat(arguments)
+        if not any(isinstance(t, Tensor) and (t.requires_grad or getattr(self.unpack(t)[1], "requires_grad", False)) for t in tensors):
+            return arguments
+        targets = {id(t) for t in into}
+        return [a.clone() if id(a) in targets else a for a in arguments]
 
     def _set(self, target: Dual, tangent: Tensor | None) -> None:
         """Replaces the tangent of a tensor that was written, and of the tensors that share its memory."""

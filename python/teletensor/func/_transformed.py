@@ -10,9 +10,13 @@ from .. import _C
 from .._C import Tensor
 from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
+from .._library.handlers import flat
 from .._library.loaded import LoadedOverload
 from .._library.operators import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
+
+
+SAVE_NOTHING = frozenset(("assign", "add", "sub"))  # operators that keep nothing of their first argument for gradients
 
 
 class Level:
@@ -201,6 +205,27 @@ class _InnerMode(TorchDispatchMode):
         return dispatch(func, args, kwargs or {}) if any(issubclass(t, Transformed) for t in types) else func(*args, **(kwargs or {}))
 
 
+class NewTensors(_InnerMode):
+    """The same, which passes each tensor that the function makes of no other one to `enter`, and returns its result."""
+
+    def __init__(self, enter: Callable[[Tensor], Tensor]):
+        super().__init__()
+        self.enter = enter
+
+    def run_engine_call(self, name: str, arguments: list, into: list | None) -> Any:
+        tensors = [t for t in flat((*arguments, *(into or ()))) if isinstance(t, Tensor)]
+        if any(isinstance(t, Transformed) for t in tensors):
+            return compute(name, arguments, into)
+        return self._entered(_returned(name, operator_named(name).call(arguments, into), into), tensors)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = super().__torch_dispatch__(func, types, args, kwargs)
+        return self._entered(result, list(types))
+
+    def _entered(self, result: Any, given: list) -> Any:
+        return self.enter(result) if not given and isinstance(result, Tensor) else result
+
+
 def inside_modes() -> Any:
     """A context for a transform's function, in which modes from outside receive the operators that the transform calls."""
     return _InnerMode() if _C._len_torch_dispatch_stack() else contextlib.nullcontext()
@@ -219,7 +244,10 @@ def dispatch(func: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
 
 def compute(name: str, arguments: list, into: list | None) -> Any:
     """Computes a call of an operator of the engine. Returns its result, or a tuple."""
-    results = required([*arguments, *(into or ())]).compute(name, arguments, into)
+    return _returned(name, required([*arguments, *(into or ())]).compute(name, arguments, into), into)
+
+
+def _returned(name: str, results: list, into: list | None) -> Any:
     if into is not None:
         return into[0] if len(into) == 1 else tuple(into)
     count = operator_named(name).num_outputs

@@ -11,9 +11,10 @@ from typing import Any, Callable
 from .. import _C, _transforms
 from .._C import Tensor
 from . import tree
+from ._batched import UnmappedWriteError
 from ._dual import ForwardLevel, make_dual
 from ._linearized import LinearLevel
-from ._transformed import inside_modes
+from ._transformed import NewTensors
 from .batching import vmap
 from .derivatives import NestingLevel, grad, jacrev, select_arguments, split_aux
 
@@ -46,7 +47,7 @@ def _run(level: ForwardLevel, func: Callable, duals: Any, has_aux: bool) -> tupl
     """Calls the function with dual tensors. Returns its output, and aux without tangents."""
     before, _transforms.running.forward_enabled = _transforms.running.forward_enabled, True
     try:
-        with NestingLevel(), inside_modes():
+        with NestingLevel(), NewTensors(level.enter):
             output, aux = split_aux(func(*duals), has_aux, "jvp")
     finally:
         _transforms.running.forward_enabled = before
@@ -183,7 +184,7 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
         if all(isinstance(x, Tensor) and x.is_floating_point() and 0 < x.numel() <= _MAX_COPIES for x in leaves):
             try:
                 return _rows_of_copies(func, args, argnums)
-            except (_NotScalar, NotImplementedError):
+            except (_NotScalar, NotImplementedError, UnmappedWriteError):
                 pass
         return forward_over_reverse(*args)
 
