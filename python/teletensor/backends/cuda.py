@@ -6,9 +6,10 @@ import contextlib
 from collections.abc import Iterator
 
 from .._functions import get_float32_matmul_precision, set_float32_matmul_precision
+from ._precision import Part
 
 
-class _Matmul:
+class _Matmul(Part):
     """torch.backends.cuda.matmul: allow_tf32 is an alias of set_float32_matmul_precision. Other settings have no effect."""
 
     allow_fp16_reduced_precision_reduction = True
@@ -24,19 +25,8 @@ class _Matmul:
     def allow_tf32(self, allowed: bool) -> None:
         set_float32_matmul_precision("high" if allowed else "highest")
 
-    @property
-    def fp32_precision(self) -> str:
-        """ "tf32" if allow_tf32, else "ieee"."""
-        return "tf32" if self.allow_tf32 else "ieee"
 
-    @fp32_precision.setter
-    def fp32_precision(self, precision: str) -> None:
-        if precision not in ("tf32", "ieee", "none"):
-            raise RuntimeError(f"[cuda.matmul] expected fp32_precision to be tf32, ieee or none, got {precision!r}")
-        self.allow_tf32 = precision == "tf32"
-
-
-matmul = _Matmul()
+matmul = _Matmul("cuda.matmul")
 
 
 def is_built() -> bool:

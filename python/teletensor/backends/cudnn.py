@@ -8,45 +8,29 @@ import sys
 from types import ModuleType
 from typing import Any
 
-from .. import _connection
 from ._flags import temporary_settings
+from ._precision import Part, allow_convolutions_in_tf32, allows_convolutions_in_tf32, of_module
 
 enabled = False
 benchmark = False
 benchmark_limit = None
 deterministic = True
-_allows_tf32, _precision = True, "none"
+conv, rnn = Part("cuda.conv"), Part("cuda.rnn")
 
 
 class _Settings(ModuleType):
     """The module, with settings of the engine."""
 
+    fp32_precision = of_module("cuda", "The precision of float32 on GPUs, where matmul, conv and rnn leave it to this setting.")
+
     @property
     def allow_tf32(self) -> bool:
         """Whether GPUs may compute float32 convolutions in TF32. Initially True, as in PyTorch."""
-        return _allows_tf32
+        return allows_convolutions_in_tf32()
 
     @allow_tf32.setter
     def allow_tf32(self, allowed: bool) -> None:
-        global _allows_tf32
-        allowed = bool(allowed)
-        if allowed != _allows_tf32:
-            _connection.configure_sessions("set_convolution_tf32", allowed)
-        _allows_tf32 = allowed
-
-    @property
-    def fp32_precision(self) -> str:
-        """The value that was set last: "tf32", "ieee", or "none", which leaves the precision to allow_tf32."""
-        return _precision
-
-    @fp32_precision.setter
-    def fp32_precision(self, precision: str) -> None:
-        global _precision
-        if precision not in ("tf32", "ieee", "none"):
-            raise RuntimeError(f"[cudnn] expected fp32_precision to be tf32, ieee or none, got {precision!r}")
-        if precision != _precision:
-            self.allow_tf32 = precision != "ieee"
-        _precision = precision
+        allow_convolutions_in_tf32(bool(allowed))
 
 
 sys.modules[__name__].__class__ = _Settings

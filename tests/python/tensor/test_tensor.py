@@ -208,23 +208,41 @@ def test_float32_matmul_precision_is_set_under_both_names(torch):
         torch.set_float32_matmul_precision("highest")
 
 
-def test_precision_of_convolutions(torch):
-    cudnn = torch.backends.cudnn
-    before = cudnn.allow_tf32
+def test_precision_of_float32(torch):
+    backends, before = torch.backends, torch.backends.cudnn.allow_tf32
+    parts = {"matmul": backends.cuda.matmul, "cudnn": backends.cudnn, "conv": backends.cudnn.conv, "cpu": backends.mkldnn.conv}
+
+    def check(**expected):
+        assert {name: parts[name].fp32_precision for name in expected} == expected
+
     try:
-        cudnn.fp32_precision = "tf32"
-        assert cudnn.allow_tf32 and cudnn.fp32_precision == "tf32"
-        with cudnn.flags(allow_tf32=False, fp32_precision="tf32"):
-            assert not cudnn.allow_tf32
+        check(matmul="none", cudnn="none", conv="tf32", cpu="none")
+        backends.fp32_precision = "ieee"
+        check(matmul="ieee", cudnn="ieee", conv="ieee", cpu="ieee")
+        assert not backends.cudnn.allow_tf32
+        backends.fp32_precision = "tf32"
+        check(matmul="tf32", conv="tf32", cpu="tf32")
+        assert torch.get_float32_matmul_precision() == "high" and backends.cuda.matmul.allow_tf32
+        with pytest.raises(NotImplementedError, match="recurrent layers have the precision of matrix products"):
+            backends.cudnn.rnn.fp32_precision = "ieee"
+        backends.cuda.matmul.fp32_precision = backends.cudnn.conv.fp32_precision = "ieee"
+        check(matmul="ieee", cudnn="tf32", conv="ieee", cpu="tf32")
+        assert torch.get_float32_matmul_precision() == "highest"
+        torch.set_float32_matmul_precision("high")
+        check(matmul="tf32")
+        backends.fp32_precision = "bf16"
+        check(matmul="tf32", cudnn="none", cpu="bf16")
+        for part, value, text in ((backends, "half", "Unknown precision: half"), (backends.cudnn, "bf16", "'cuda' does not support")):
+            with pytest.raises(RuntimeError, match=text):
+                part.fp32_precision = value
+        with backends.cudnn.flags(allow_tf32=False):
+            assert not backends.cudnn.allow_tf32
             assert torch.nn.functional.conv1d(torch.ones(1, 1, 3), torch.ones(1, 1, 2)).tolist() == [[[2.0, 2.0]]]
-        assert cudnn.allow_tf32
-        cudnn.fp32_precision = "ieee"
-        assert not cudnn.allow_tf32
-        with pytest.raises(RuntimeError, match="expected fp32_precision to be tf32, ieee or none, got 'half'"):
-            cudnn.fp32_precision = "half"
     finally:
-        cudnn.fp32_precision = "none"
-        cudnn.allow_tf32 = before
+        for part in (backends, backends.cudnn, backends.cuda.matmul):
+            part.fp32_precision = "none"
+        backends.cudnn.allow_tf32 = before
+        torch.set_float32_matmul_precision("highest")
 
 
 def test_constructors_by_sizes_and_by_data(torch):
