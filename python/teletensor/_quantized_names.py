@@ -54,6 +54,12 @@ class HalfComplexDType:
     """A dtype of PyTorch that no engine has."""
 
     is_floating_point, is_complex, is_signed, itemsize = False, True, True, 4
+    __module__ = "teletensor"  # in pickles
+
+    @property
+    def __class__(self) -> type:  # type: ignore[override]
+        """torch.dtype, so that isinstance(torch.complex32, torch.dtype) is true."""
+        return _C.dtype
 
     def __repr__(self) -> str:
         return "torch.complex32"

@@ -64,6 +64,9 @@ class OpOverload:
     def __repr__(self) -> str:
         return f"<OpOverload(op='{self.namespace}.{self._opname}', overload='{self._overloadname}')>"
 
+    def __deepcopy__(self, _: dict[int, Any]) -> OpOverload:
+        return self
+
     def __str__(self) -> str:
         return f"{self.namespace}.{self._opname}.{self._overloadname}"
 
@@ -229,6 +232,9 @@ class OpOverloadPacket:
 
     def __dir__(self) -> list[str]:
         return [*super().__dir__(), *self._overloads]
+
+    def __deepcopy__(self, _: dict[int, Any]) -> OpOverloadPacket:
+        return self
 
     def overloads(self) -> list[str]:
         """The overloads' names; "default" is that of one without a name."""

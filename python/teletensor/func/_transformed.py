@@ -15,7 +15,6 @@ from .._library.loaded import LoadedOverload
 from .._library.operators import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 
-
 SAVE_NOTHING = frozenset(("assign", "add", "sub"))  # operators that keep nothing of their first argument for gradients
 
 

@@ -1,6 +1,7 @@
 """ATen functions, masked reductions, windows and low-rank factorisations, compared with NumPy and SciPy."""
 
-from __future__ import annotations
+from __future__ import copy
+import annotations
 
 import numpy as np
 import pytest
@@ -138,3 +139,9 @@ def test_assert_close_compares_on_any_device_and_imaginary_parts(torch, device):
     torch.testing.assert_close(x.real, x.real.clone())
     with pytest.raises(AssertionError, match="not close"):
         torch.testing.assert_close(x, x.conj())
+
+
+def test_copies_of_operators_and_dtypes_are_the_same_objects(torch):
+    add = torch.ops.aten.add
+    assert copy.deepcopy(add) is add and copy.deepcopy(add.Tensor) is add.Tensor
+    assert isinstance(torch.complex32, torch.dtype) and copy.deepcopy(torch.complex32) is torch.complex32
