@@ -139,6 +139,7 @@ Tensors median_dim_ignoring_nan(const Tensor& input, int64_t dim, bool keepdim) 
 }
 
 Tensor median_ignoring_nan(const Tensor& input) {
+  if (input.numel() == 0) return ops::median(input);
   return median_dim_ignoring_nan(ops::reshape(input, Sizes{-1}), 0, false)[0];
 }
 

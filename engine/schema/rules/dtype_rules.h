@@ -166,7 +166,8 @@ template <typename... A>
 DType product(const A&... args) {
   return product_all({&args...});
 }
-DType activation(DType product, bool use_gelu);  // the dtype of relu or gelu applied to a product
+DType inner(const Arg& input, const Arg& other);  // product(), or the dtype of input * other if one is zero-dim
+DType activation(DType product, bool use_gelu);   // the dtype of relu or gelu applied to a product
 
 DType matrix_function(const Arg& a);  // floating or complex
 // Factorisations: float32, float64 or complex; two arguments must have equal dtypes.

@@ -279,6 +279,11 @@ DType product_all(std::initializer_list<const Arg*> args) {
   return t;
 }
 
+DType inner(const Arg& input, const Arg& other) {
+  const bool scales = input.tensor->sizes.empty() || other.tensor->sizes.empty();
+  return scales ? promote(input, other) : product(input, other);
+}
+
 DType activation(DType product, bool use_gelu) {
   require_real(product);
   return use_gelu ? require_floating(product) : product;

@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "engine/schema/error.h"
+#include "kernels/common/sort/median_of_none.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/iteration/dim_iterator.h"
 #include "kernels/cpu/kernels.h"
@@ -121,6 +122,7 @@ void median_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& 
 }
 
 void median(const Tensor& input, Tensor& out) {
+  if (input.numel() == 0) return fill(out, median_of_none(out.dtype()), out);
   Tensor line = empty({input.numel()}, input.dtype(), input.device());
   copy(input, view_of(line, Geometry{input.sizes(), contiguous_strides(input.sizes()), 0}));
   Tensor index = empty({}, DType::kInt64, input.device());

@@ -1,5 +1,6 @@
 // Operators that sort the elements along a dimension.
 #include "kernels/common/iteration/element.h"
+#include "kernels/common/sort/median_of_none.h"
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sort/ranked_rows.h"
@@ -111,6 +112,7 @@ void median_dim(const Tensor& input, int64_t dim, bool, Tensor& values, Tensor& 
 }
 
 void median(const Tensor& input, Tensor& out) {
+  if (input.numel() == 0) return fill(out, median_of_none(out.dtype()), out);
   const Tensor line =
       view_of(contiguous(input), Geometry{{input.numel()}, {1}, input.is_contiguous() ? input->offset : 0});
   const Tensor position = empty({}, DType::kInt64, input.device());

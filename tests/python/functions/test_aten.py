@@ -1,7 +1,8 @@
 """ATen functions, masked reductions, windows and low-rank factorisations, compared with NumPy and SciPy."""
 
-from __future__ import copy
-import annotations
+from __future__ import annotations
+
+import copy
 
 import numpy as np
 import pytest

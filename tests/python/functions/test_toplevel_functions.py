@@ -27,6 +27,16 @@ def test_unique(torch):
     assert torch.unique_consecutive(torch.tensor([[1, 2], [1, 2], [0, 0]]), dim=0).tolist() == [[1, 2], [0, 0]]
 
 
+def test_statistics_of_no_elements_and_plain_tuples(torch):
+    for name in ("std_mean", "var_mean"):
+        assert all(type(getattr(torch, name)(*args)) is tuple for args in ((torch.ones(3),), (torch.ones(3, 2), 0)))
+    for name in ("median", "nanmedian"):
+        assert getattr(torch, name)(torch.empty(0, dtype=torch.int64)).item() == -(2**63)
+        assert getattr(torch, name)(torch.empty(0, dtype=torch.uint8)).item() == 0
+        with pytest.raises(IndexError, match="reduction dim 1 to have non-zero size"):
+            getattr(torch, name)(torch.empty(2, 0), 1)
+
+
 EQUATIONS = [
     ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("ii->i", [(3, 3)]),
     ("ij->", [(2, 3)]), ("i,j,k->kji", [(2,), (3,), (4,)]), ("...ij,...jk->...ik", [(2, 1, 3, 4), (5, 4, 2)]),
