@@ -50,7 +50,6 @@ Sizes prepend_ones(SizesView list, int64_t n) {
 
 DType dtype_or(std::optional<DType> given, DType otherwise) { return given.value_or(otherwise); }
 Device device_or(std::optional<Device> given, Device otherwise) { return given.value_or(otherwise); }
-DType number_dtype(const Scalar& number) { return number.dtype(); }
 
 namespace {
 

@@ -26,7 +26,6 @@ Sizes prepend_ones(SizesView list, int64_t n);
 // Return `given`, or `otherwise` if nothing is given.
 DType dtype_or(std::optional<DType> given, DType otherwise);
 Device device_or(std::optional<Device> given, Device otherwise);
-DType number_dtype(const Scalar& number);
 
 // Random and pointwise operators.
 Tensor normal_from_tensors(const Operand& mean, const Operand& std);

@@ -37,6 +37,30 @@ def test_statistics_of_no_elements_and_plain_tuples(torch):
             getattr(torch, name)(torch.empty(2, 0), 1)
 
 
+def test_ranges_of_booleans_are_integers(torch):
+    assert torch.arange(True).dtype == torch.arange(False, True).dtype == torch.arange(False, True, True).dtype == torch.int64
+    assert torch.arange(False, 1.5).dtype == torch.float32
+
+
+def test_copies_of_views_are_contiguous(torch):
+    x = torch.arange(24).reshape(2, 3, 4)
+    for got, view in (
+        (torch.permute_copy(x, (2, 0, 1)), x.permute(2, 0, 1)), (torch.transpose_copy(x, 0, 1), x.transpose(0, 1)),
+        (torch.unbind_copy(x, 2)[1], x[..., 1]), (torch.detach_copy(x.mT), x.mT), (torch.unfold_copy(x, 2, 2, 1), x.unfold(2, 2, 1)),
+    ):  # fmt: skip
+        assert got.is_contiguous() and torch.equal(got, view)
+
+
+def test_unravel_index_checks_its_arguments(torch):
+    i = torch.tensor([5])
+    assert [t.tolist() for t in torch.unravel_index(i, torch.Size((2, 3)))] == [[1], [2]]
+    for indices, shape in ((i.float(), 6), (i == 5, 6), (i, 2.0), (i, "ab"), (i, (2, 3.0))):
+        with pytest.raises(TypeError, match="expected '(indices|shape)'"):
+            torch.unravel_index(indices, shape)
+    with pytest.raises(ValueError, match="negative"):
+        torch.unravel_index(i, (-2, 3))
+
+
 EQUATIONS = [
     ("ij,jk,kl->il", [(2, 3), (3, 4), (4, 5)]), ("bij,bjk->bik", [(2, 3, 4), (2, 4, 5)]), ("ii->i", [(3, 3)]),
     ("ij->", [(2, 3)]), ("i,j,k->kji", [(2,), (3,), (4,)]), ("...ij,...jk->...ik", [(2, 1, 3, 4), (5, 4, 2)]),
