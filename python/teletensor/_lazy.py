@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 from collections.abc import Iterable, Mapping
+from types import ModuleType
 from typing import Any, Callable
 
 
@@ -50,3 +51,19 @@ def lazy_attributes(
         return sorted({*namespace, *sources, *found})
 
     return get, names_of
+
+
+class _Package(ModuleType):
+    """A package with functions that have the name of a submodule. The import of the submodule does not replace them."""
+
+    _kept: frozenset[str] = frozenset()
+
+    def __setattr__(self, name: str, value: Any) -> None:
+        if name not in self._kept or not isinstance(value, ModuleType):
+            super().__setattr__(name, value)
+
+
+def keep_functions(package: ModuleType, *names: str) -> None:
+    """Makes imports of the package's submodules of these names leave its attributes as they are."""
+    kept = frozenset(names) | getattr(package, "_kept", frozenset())
+    package.__class__ = type("_Package", (_Package,), {"_kept": kept, "__doc__": _Package.__doc__})

@@ -20,6 +20,7 @@ from typing import Any
 import teletensor
 
 from . import _torch_pickles
+from ._lazy import keep_functions
 
 _TORCH_VERSION = "2.15.0"  # the PyTorch release whose names and semantics teletensor follows
 _PRIVATE = "_C."  # torch._C's submodules are those of teletensor._torch_c_compat; teletensor._C is an extension module
@@ -79,6 +80,9 @@ class _Finder(importlib.abc.MetaPathFinder, importlib.abc.Loader):
         if spec.name == "torch":
             return _torch_module()
         module = importlib.import_module(_own_name(spec.name))
+        parent, _, child = module.__name__.rpartition(".")
+        if isinstance(vars(sys.modules[parent]).get(child), (FunctionType, type)):  # the import of torch.x.child would replace it
+            keep_functions(sys.modules[parent], child)
         self._specs[spec.name] = module.__spec__
         return module
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+
 from .. import _active_profile
 from .._grad_mode import enable_grad, inference_mode, no_grad, set_grad_enabled
-from .._lazy import lazy_attributes
+from .._lazy import keep_functions, lazy_attributes
 from . import _tensor_methods, graph, variable  # noqa: F401
 from .anomaly import detect_anomaly, set_detect_anomaly
 from .function import Function, once_differentiable
@@ -33,3 +35,4 @@ __getattr__, __dir__ = lazy_attributes(
         "profiler": "DeviceType",
     },
 )
+keep_functions(sys.modules[__name__], "gradcheck")
