@@ -72,6 +72,13 @@ class ExceptionWrapper:
         raise error
 
 
+def _element_size(dtype) -> int:
+    """The bytes of an element of a dtype."""
+    if not isinstance(dtype, _C.dtype):
+        raise RuntimeError(f"expected torch.dtype, but got {type(dtype)}")
+    return dtype.itemsize
+
+
 def _get_device_index(device, optional: bool = False, allow_cpu: bool = False) -> int:
     """The index of a device (an int, text, a device or None); -1 for the CPU if it is allowed.
 

@@ -28,6 +28,10 @@ struct Indexed {
   bool advanced() const { return !tensors.empty(); }
 };
 
+void warn(const char* text) {
+  if (PyErr_WarnEx(PyExc_UserWarning, text, 1) < 0) throw PythonErrorSet();
+}
+
 // Whether the object is an integer, including NumPy's; excludes arrays of integers, which have __index__ too.
 bool is_integer_index(PyObject* o) { return PyLong_Check(o) || (PyIndex_Check(o) && !PySequence_Check(o)); }
 
@@ -74,13 +78,10 @@ class Indexer {
   Indexed run(PyObject* index) {
     Owned tuple;
     if (!PyTuple_Check(index) && is_read_as_tuple(index)) {
-      if (PyErr_WarnEx(
-              PyExc_UserWarning,
-              "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead "
-              "of x[seq], or x[torch.tensor(seq)] to index the first dimension",
-              1) < 0) {
-        throw PythonErrorSet();
-      }
+      warn(
+          "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead of "
+          "x[seq], "
+          "or x[torch.tensor(seq)] to index the first dimension");
       tuple = Owned(throw_if_null(PySequence_Tuple(index)));
       index = tuple.get();
     }
@@ -104,6 +105,8 @@ class Indexer {
       client::Tensor& tensor = converted_.emplace_back();
       if (is_tensor(item)) {
         tensor = handle_of(item);
+        if (tensor->dtype == DType::kUInt8) [[unlikely]]
+          warn("indexing with dtype torch.uint8 is now deprecated, please use a dtype torch.bool instead.");
       } else if (!PySlice_Check(item) && item != Py_None && item != Py_Ellipsis && !is_integer_index(item)) {
         check(PyUnicode_Check(item) ? ErrorKind::kType : ErrorKind::kIndex,
               PySequence_Check(item) && !PyUnicode_Check(item),
@@ -121,9 +124,9 @@ class Indexer {
         ++consumed;
       }
     }
-    int64_t ndim = result_.view->dim();
-    check(ErrorKind::kIndex, consumed <= ndim, "too many indices for tensor of dimension ", ndim);
-    whole_ = ndim - consumed;
+    ndim_ = result_.view->dim();
+    check(ErrorKind::kIndex, consumed <= ndim_, "too many indices for tensor of dimension ", ndim_);
+    whole_ = ndim_ - consumed;
   }
 
   void apply(PyObject* item, const client::Tensor& tensor) {
@@ -169,8 +172,8 @@ class Indexer {
     check(ErrorKind::kIndex, result_.view->dim() > 0,
           "invalid index of a 0-dim tensor. Use `tensor.item()` to convert it to a number");
     const int64_t size = size_here();
-    check(ErrorKind::kIndex, i >= -size && i < size, "index ", i, " is out of bounds for dimension ", dim_,
-          " with size ", size);
+    check(ErrorKind::kIndex, i >= -size && i < size, "index ", i, " is out of bounds for dimension ",
+          ndim_ - result_.view->dim() + dim_, " with size ", size);
     view(op_id::kSelect, {Arg(dim_), Arg(i)});
   }
 
@@ -245,6 +248,7 @@ class Indexer {
   bool numbers_alone_ = false;  // among the tensors
   std::vector<client::Tensor> converted_;
   int64_t dim_ = 0;
+  int64_t ndim_ = 0;  // of the tensor
   int64_t whole_ = 0;
 };
 

@@ -9,6 +9,7 @@ from typing import Callable
 from .. import _C
 from .._C import Tensor
 from .._integers import is_int, repeated
+from .._layouts import contiguous_format
 from .._options import check_flags, check_layout
 from .out_variant import exact_out_variant, out_variants
 from .overloads import tensor_split
@@ -150,8 +151,21 @@ sum_to_size.__overloads__ = ("input, size", "input, *size: int")
 
 
 def unravel_index(indices: Tensor, shape) -> tuple[Tensor, ...]:
-    """Converts indices into a flattened tensor to one index per dimension."""
-    shape = [int(n) for n in repeated(shape, 1)]
+    """Converts indices into a flattened tensor to one index per dimension.
+
+    Raises:
+        TypeError: the indices are no integers, or the shape is neither an int nor a sequence of ints.
+        ValueError: the shape has a negative size.
+    """
+    if indices.dtype == _C.bool or indices.is_floating_point() or indices.is_complex():
+        raise TypeError(f"expected 'indices' to be integer dtype, but got {indices.dtype}")
+    if not is_int(shape) and not isinstance(shape, (list, tuple)):
+        raise TypeError(f"expected 'shape' to be int or sequence of ints, but got {type(shape)}")
+    shape = list(repeated(shape, 1))
+    if (wrong := next((n for n in shape if not is_int(n)), None)) is not None:
+        raise TypeError(f"expected 'shape' sequence to only contain ints, but got {type(wrong)}")
+    if any(n < 0 for n in shape):
+        raise ValueError(f"'shape' cannot have negative values, but got {tuple(shape)}")
     result, rest = [], indices
     for d in range(len(shape)):
         inner = math.prod(shape[d + 1 :])
@@ -208,7 +222,9 @@ def _copy_function(name: str) -> Callable:
     @exact_out_variant
     def copy(input: Tensor, *args, **kwargs):
         result = view(input, *args, **kwargs)
-        return tuple(t.clone() for t in result) if isinstance(result, (tuple, list)) else result.clone()
+        if isinstance(result, (tuple, list)):
+            return tuple(t.clone(memory_format=contiguous_format) for t in result)
+        return result.clone(memory_format=contiguous_format)
 
     functools.update_wrapper(copy.__wrapped__, view)
     copy.__name__, copy.__doc__ = f"{name}_copy", f"A copy of {name}'s view."

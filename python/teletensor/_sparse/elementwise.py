@@ -327,6 +327,6 @@ for _name in LINEAR:
     if hasattr(ops, _name):
         handlers[_name] = _unary(_name, False)
 handlers.update(
-    pow=_pow, square=_square, add=_add, sub=_sub, mul=_mul, div=_div, floor_divide=_floor_divide,
+    pow=_pow, square=_square, add=_add, sub=_sub, mul=_mul, div=_div, true_divide=_div, floor_divide=_floor_divide,
 )  # fmt: skip
 hooks["both"] = both

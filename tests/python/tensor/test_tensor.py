@@ -291,3 +291,12 @@ def test_text_of_parameters(torch):
     assert torch.Tensor.__repr__(p) == "tensor([1.], requires_grad=True)"
     assert repr(w) == "Parameter containing:\nParameter(Weight([1.], requires_grad=True))"
     assert torch.Tensor.__repr__(w) == "Parameter(Weight([1.], requires_grad=True))"
+
+
+def test_messages_about_indices(torch):
+    x = torch.zeros(2, 3, 4)
+    for index, dim in (((0, 5), 1), ((None, 0, slice(1), 5), 2), ((..., 5), 2), ((True, 5), 0), ((torch.tensor([0]), 5), 1)):
+        with pytest.raises(IndexError, match=f"index 5 is out of bounds for dimension {dim} with size {x.shape[dim]}"):
+            x[index]
+    with pytest.warns(UserWarning, match="torch.uint8 is now deprecated"):
+        assert x[torch.ones(2, dtype=torch.uint8)].shape == x.shape
