@@ -70,7 +70,11 @@ Node::~Node() {
     meter_->leave();
   }
   for (Edge& edge : edges) {
-    if (!edge.node || edge.node->ref_count() > 1) continue;
+    if (!edge.node) continue;
+    if (edge.node->ref_count() > 1) {  // the last reference may be that of a node which is destroyed here
+      edge.node = {};
+      continue;
+    }
     deferred_deleter().nodes.push_back(std::move(edge.node));
     deferred_deleter().drain();
   }
