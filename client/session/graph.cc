@@ -118,7 +118,11 @@ GraphNode::GraphNode(const Op* op, Handle* leaf)
 
 GraphNode::~GraphNode() {
   for (GraphEdge& edge : edges) {
-    if (!edge.node || edge.node->ref_count() > 1) continue;
+    if (!edge.node) continue;
+    if (edge.node->ref_count() > 1) {  // the last reference may be that of a node which is destroyed here
+      edge.node = {};
+      continue;
+    }
     deferred_deleter().nodes.push_back(std::move(edge.node));
     deferred_deleter().drain();
   }
@@ -147,8 +151,22 @@ void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output) {
   if (tensor.base) tensor.base_sequence = sequence_of_base(*tensor.base);
 }
 
+namespace {
+
+[[noreturn]] void refuse_function_view(std::string_view what) {
+  fail(ErrorKind::kRuntime, "Output of a custom Function is a view and ", what,
+       " modified inplace. This view was created inside a custom Function (or because an input was returned as-is) and "
+       "the autograd logic to handle view+inplace would override the custom backward associated with the custom "
+       "Function, leading to incorrect gradients. This behavior is forbidden. You can fix this by cloning the output "
+       "of the custom Function.");
+}
+
+}  // namespace
+
 GraphEdge edge_of(const Tensor& tensor) {
   Handle& handle = *tensor;
+  if (handle.is_function_view && handle.version() != handle.function_view_version) [[unlikely]]
+    refuse_function_view("its base or another view of its base has been");
   if (handle.base && handle.base->requires_grad) {
     uint64_t sequence = sequence_of_base(*handle.base);
     if (!handle.node || handle.base_sequence != sequence) {
@@ -169,6 +187,8 @@ int64_t next_stop(int64_t count) {
 }
 
 void check_writable(const Handle& target) {
+  if (target.is_function_view) [[unlikely]]
+    refuse_function_view("is being");
   if (!target.base || !target.base->requires_grad) return;
   // A write through it would make the base's elements constant, whose values depend on what the base was computed from.
   check(target.requires_grad || target.follows_base || !has_gradients(target.dtype),

@@ -265,8 +265,11 @@ Tensors Session::call(const Op& op, Args args, const CallOptions& options) {
     if (inference.alias) {
       Tensor viewed = first_tensor(args);
       for (Tensor& view : results) {
-        if (op.differentiable) view->set_base(root_of(viewed));
-        if (!op.differentiable) {
+        if (op.differentiable) {
+          view->set_base(root_of(viewed));
+          view->is_function_view = viewed->is_function_view;
+          view->function_view_version = viewed->function_view_version;
+        } else {
           view->is_data = is_data(*viewed);
           view->share_version(*viewed);
         }

@@ -27,10 +27,10 @@ struct Handle final : public RefCounted, public TensorMeta {
   // Node in the client's copy of the autograd graph (client/session/graph.h). Null for leaves and tensors without
   // gradient.
   Ref<GraphNode> node;
-  Ref<GraphNode> leaf_node;           // node of a leaf that a recorded operation has used
-  uint32_t output = 0;                // index of this tensor among the results of `node`
-  uint64_t base_sequence = 0;         // for a view: sequence of the base's node when `node` was created; 0 for a leaf
-  Ref<Handle> base;                   // for a differentiable view: the base tensor, never itself a view; else null
+  Ref<GraphNode> leaf_node;    // node of a leaf that a recorded operation has used
+  uint32_t output = 0;         // index of this tensor among the results of `node`
+  uint64_t base_sequence = 0;  // for a view: sequence of the base's node when `node` was created; 0 for a leaf
+  Ref<Handle> base;            // for a differentiable view: the base tensor, never itself a view; else null
   // For such a view: whether the base did not require grad when it was made. The view requires grad when a recorded
   // write, of the base or another view, has changed that.
   bool follows_base = false;
@@ -45,6 +45,10 @@ struct Handle final : public RefCounted, public TensorMeta {
   bool is_data = false;
   // Whether the tensor was created in inference mode, or is a view of such a tensor.
   bool is_inference = false;
+  // Whether a Function of the program returned it, or what it is a view of, as a view of another tensor. A recorded
+  // write would leave out the Function's gradient, so that it is refused, or the view's use after it.
+  bool is_function_view = false;
+  uint32_t function_view_version = 0;  // its version then
 
   // The user's object that had this handle has another one now. Set by a user of the client.
   bool is_replaced = false;

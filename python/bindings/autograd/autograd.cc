@@ -167,6 +167,14 @@ void bind_autograd(py::module_& m) {
         tensor.own_version();
       },
       "Marks the result of detach() as `.data`: backward accepts writes to it.");
+  m.def(
+      "mark_function_view",
+      [](py::handle o) {
+        auto& tensor = const_cast<client::Handle&>(*tensor_of(o, "tensor"));
+        tensor.is_function_view = true;
+        tensor.function_view_version = tensor.version();
+      },
+      "Marks a result of a Function that shares memory with another tensor: recorded writes to either are errors.");
   m.def("detach_in_place", [](py::handle o) { replace(o, o); });
   m.def("set_grads", [](py::handle leaves, py::handle grads) {
     Handles targets = handles_of(leaves, "a leaf");

@@ -154,10 +154,25 @@ class Function:
     setup_context = None
 
     @classmethod
-    def apply(cls, *args):
-        """Runs forward and records the operation."""
+    def apply(cls, *args, **kwargs):
+        """Runs forward and records the operation. Keyword arguments take the places of forward's parameters."""
+        if kwargs:
+            args = cls._in_order(args, kwargs)
         recorder = recorder_of(args)
         return cls._applied(args)[0] if recorder is None else recorder.apply_function(cls, args)
+
+    @classmethod
+    def _in_order(cls, args: tuple, kwargs: dict[str, Any]) -> tuple:
+        """The arguments by position, with the defaults of parameters before the last one that was given by name."""
+        import inspect  # not loaded by `import teletensor`
+
+        has_context = cls.setup_context is None
+        bound = inspect.signature(cls.forward).bind(*((None,) if has_context else ()), *args, **kwargs)
+        last = max(i for i, name in enumerate(bound.signature.parameters) if name in bound.arguments)
+        bound.apply_defaults()
+        if bound.kwargs:
+            raise TypeError(f"{cls.__name__}.forward() must not have keyword-only parameters, got {', '.join(bound.kwargs)}")
+        return bound.args[has_context : last + 1]
 
     @classmethod
     def _applied(
@@ -207,7 +222,16 @@ class Function:
             ]
             backward = functools.partial(cls._run_backward, ctx, kinds, len(outputs), indices, constants)
             ctx._stop = record(inputs, made, backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize)
+            if record is _C.custom_function:
+                cls._mark_views(ctx, result if many else (result,), outputs)
         return tuple(outputs) if many else outputs[0], ctx
+
+    @staticmethod
+    def _mark_views(ctx: FunctionCtx, results: Any, outputs: list) -> None:
+        for result, output in zip(results, outputs):
+            is_view = isinstance(output, Tensor) and (output._base is not None or output is not result)
+            if is_view and output.requires_grad and _key(output) not in ctx._dirty:
+                _C.mark_function_view(output)
 
     @classmethod
     def _run_forward(cls, ctx: FunctionCtx, args: tuple):
@@ -309,9 +333,13 @@ def once_differentiable(function):
     def wrapped(ctx, *args):
         with no_grad():
             results = function(ctx, *args)
-        if not (_C.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in args)):
+        if not _C.is_grad_enabled():
             return results
         many = isinstance(results, (tuple, list))
+        found = next((r for r in (results if many else (results,)) if isinstance(r, Tensor)), None)
+        if found is not None:
+            # In a recorded pass the results require grad, whatever the arguments do; and they depend on what forward saved.
+            args = (*args, *ctx.saved_tensors, _C.torch.zeros(0, device=found.device, requires_grad=True))
         results = tuple(
             _DifferentiatedOnce.apply(r, *args) if isinstance(r, Tensor) else r for r in (results if many else (results,))
         )

@@ -852,4 +852,7 @@ def test_functions_that_receive_no_gradient(torch, checkpoint):
     torch.testing.assert_close(results[1], results[0])
     torch.testing.assert_close(results[1][2:], (torch.tensor([21.0, 36.0]), torch.tensor([3.0, 6.0])))
     (first,) = torch.autograd.grad(Once.apply(x).sum(), x, create_graph=True)
-    torch.testing.assert_close(torch.autograd.grad((first * x).sum(), x)[0], x.exp())
+    torch.testing.assert_close(first, x.exp())
+    for result in (first.sum(), (first * x).sum()):
+        with pytest.raises(RuntimeError, match="marked with @once_differentiable"):
+            torch.autograd.grad(result, x, retain_graph=True)
