@@ -6,7 +6,7 @@ from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
 from . import _traced
-from ._options import check_lr
+from ._options import check_lr, recorded_rate
 from ._scaled import Coefficient, add, addcmul_, coefficients_for, lerp_
 from .optimizer import Optimizer, require_non_negative
 
@@ -19,6 +19,7 @@ class PerParameterOptimizer(Optimizer):
     """
 
     _numbers = ("step",)
+    _rate_has_gradient = True
 
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
         recorded = bool(group.get("differentiable"))
@@ -42,7 +43,7 @@ class PerParameterOptimizer(Optimizer):
     def _all_coefficients(self, group: dict, state: dict) -> tuple[float, ...]:
         decay = group.get("weight_decay", 0)
         if group.get("decoupled_weight_decay"):
-            decay = 1 - float(group["lr"]) * decay
+            decay = 1 - recorded_rate(group) * decay
         return decay, *self._coefficients(group, state)
 
     def _with_weight_decay(self, group: dict, p: Tensor, grad: Tensor, decay: Coefficient) -> Tensor:
@@ -131,8 +132,13 @@ class AdamVariant(PerParameterOptimizer):
 
     def _moments(self, grad, state, part1, beta2, part2) -> tuple[Tensor, Tensor]:
         """Updates the running means; part1 and part2 are 1 - beta1 and 1 - beta2."""
-        mean = lerp_(state["exp_avg"], grad, part1)
+        mean = as_kept(lerp_(state["exp_avg"], grad, part1))
         return mean, addcmul_(state["exp_avg_sq"].mul_(beta2), grad, grad, part2)
+
+
+def as_kept(state: Tensor) -> Tensor:
+    """A tensor of the state as a recorded step keeps it: a copy, since the next step overwrites the state."""
+    return state.clone() if _C.is_grad_enabled() else state
 
 
 def real_view(value):

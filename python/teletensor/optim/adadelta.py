@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ._options import check_lr
+from ._options import check_lr, recorded_rate
 from ._per_parameter import PerParameterOptimizer
 from ._scaled import add_, addcmul_
 from ._stateless import STEPS, flags, stateless
@@ -32,7 +32,7 @@ class Adadelta(PerParameterOptimizer):
         state["square_avg"], state["acc_delta"] = _C.torch.zeros_like(p), _C.torch.zeros_like(p)
 
     def _coefficients(self, group, state):
-        return group["rho"], 1 - group["rho"], group["eps"], -float(group["lr"])
+        return group["rho"], 1 - group["rho"], group["eps"], -recorded_rate(group)
 
     def _step(self, group, p, grad, state, rho, part, eps, rate):
         squares = addcmul_(state["square_avg"].mul_(rho), grad, grad, part)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._sparse.tensor import like
-from ._options import check_lr
+from ._options import check_lr, recorded_rate
 from ._per_parameter import PerParameterOptimizer
 from ._scaled import addcdiv_
 from ._stateless import SCALING, STEPS, flags, stateless
@@ -56,7 +56,7 @@ class Adagrad(PerParameterOptimizer):
         p.detach().add_(like(grad, values / root), alpha=-rate)
 
     def _coefficients(self, group, state):
-        return -float(group["lr"]) / (1 + (state["step"] - 1) * group["lr_decay"]), group["eps"]
+        return -recorded_rate(group) / (1 + (state["step"] - 1) * group["lr_decay"]), group["eps"]
 
     def _step(self, group, p, grad, state, rate, eps):
         addcdiv_(p, grad, state["sum"].addcmul_(grad, grad).sqrt().add(eps), rate)

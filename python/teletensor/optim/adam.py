@@ -6,8 +6,9 @@ from collections import defaultdict
 
 from .. import _C
 from . import _traced
-from ._options import check_betas, check_lr
+from ._options import check_betas, check_lr, recorded_rate
 from ._per_parameter import real_view
+from ._scaled import addcdiv_
 from ._skipped_steps import are_on, count_in_engine, has_own_step, is_counter
 from ._stateless import MOMENTS, SCALING, STEPS, flags, stateless
 from .optimizer import Optimizer, implementation, require_non_negative
@@ -22,6 +23,8 @@ def _lists(rows: list[tuple], amsgrad: bool) -> list[list]:
 
 class Adam(Optimizer):
     """Scales steps by running means of the gradients and their squares; see torch.optim.Adam."""
+
+    _rate_has_gradient = True
 
     _numbers = ("step",)
 
@@ -122,7 +125,7 @@ class Adam(Optimizer):
     def _record(self, group, p, grad, state) -> None:
         """One parameter's step, recorded for gradients."""
         beta1, beta2 = map(float, group["betas"])
-        lr, step, decay = float(group["lr"]), state["step"], group["weight_decay"]
+        lr, step, decay = recorded_rate(group), state["step"], group["weight_decay"]
         grad = -grad if group["maximize"] else grad
         if decay and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * decay)
@@ -136,7 +139,7 @@ class Adam(Optimizer):
         if group["amsgrad"]:
             squares = state["max_exp_avg_sq"].copy_(_C.torch.maximum(state["max_exp_avg_sq"].clone(), squares))
         scale = (squares.sqrt() / (1 - beta2**step) ** 0.5).add(group["eps"])
-        p.addcdiv_(state["exp_avg"].clone(), scale, value=-lr / (1 - beta1**step))
+        addcdiv_(p, state["exp_avg"].clone(), scale, -lr / (1 - beta1**step))
 
 
 ADAM_STATES = {**MOMENTS, "max_exp_avg_sqs": "max_exp_avg_sq", **STEPS}

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from .. import _C
-from ._per_parameter import AdamVariant
+from ._options import recorded_rate
+from ._per_parameter import AdamVariant, as_kept
 from ._scaled import addcdiv_, lerp_
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation
@@ -27,13 +28,13 @@ class Adamax(AdamVariant):
 
     def _coefficients(self, group, state):
         beta1, beta2 = group["betas"]
-        return 1 - beta1, beta2, group["eps"], -float(group["lr"]) / (1 - beta1 ** state["step"])
+        return 1 - beta1, beta2, group["eps"], -recorded_rate(group) / (1 - beta1 ** state["step"])
 
     def _step(self, group, p, grad, state, part, beta2, eps, rate):
-        mean = lerp_(state["exp_avg"], grad, part)
+        mean = as_kept(lerp_(state["exp_avg"], grad, part))
         largest = state["exp_inf"]
         largest.copy_(_C.torch.maximum(largest * beta2, grad.abs().add(eps)))
-        addcdiv_(p, mean, largest, rate)
+        addcdiv_(p, mean, as_kept(largest), rate)
 
 
 adamax = stateless(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ._options import as_saved
+from ._options import as_saved, recorded_rate
 from ._per_parameter import AdamVariant
 from ._scaled import addcdiv_
 from ._stateless import MOMENTS, STEPS, flags, stateless
@@ -33,7 +33,7 @@ class NAdam(AdamVariant):
         state["mu_product"] = 1.0
 
     def _coefficients(self, group, state):
-        step, (beta1, beta2), lr = state["step"], group["betas"], float(group["lr"])
+        step, (beta1, beta2), lr = state["step"], group["betas"], recorded_rate(group)
         mu, following = (beta1 * (1 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
         product = state["mu_product"] = as_saved(state["mu_product"] * mu)
         rates = -lr * (1 - mu) / (1 - product), -lr * following / (1 - product * following)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from .._C import Tensor
+from ._options import recorded_rate
 from ._per_parameter import AdamVariant
-from ._scaled import add, addcdiv, select
+from ._scaled import add, add_, addcdiv, addcdiv_, select
 from ._stateless import MOMENTS, STEPS, flags, stateless
 from .optimizer import implementation
 
@@ -26,7 +27,7 @@ class RAdam(AdamVariant):
         )  # fmt: skip
 
     def _coefficients(self, group, state):
-        step, (beta1, beta2), lr = state["step"], group["betas"], float(group["lr"])
+        step, (beta1, beta2), lr = state["step"], group["betas"], recorded_rate(group)
         common = 1 - beta1, beta2, 1 - beta2, group["eps"]
         longest = 2 / (1 - beta2) - 1
         correction = 1 - beta2**step
@@ -43,9 +44,9 @@ class RAdam(AdamVariant):
             rectified = addcdiv(p, mean, squares.sqrt().add(eps), rate)
             p.copy_(select(is_rectified, rectified, add(p, mean, rate)))
         elif is_rectified:
-            p.addcdiv_(mean, squares.sqrt().add(eps), value=rate)
+            addcdiv_(p, mean, squares.sqrt().add(eps), rate)
         else:
-            p.add_(mean, alpha=rate)
+            add_(p, mean, rate)
 
 
 radam = stateless(

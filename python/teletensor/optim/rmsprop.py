@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from .. import _C
-from ._options import check_lr
-from ._per_parameter import PerParameterOptimizer
+from ._options import check_lr, recorded_rate
+from ._per_parameter import PerParameterOptimizer, as_kept
 from ._scaled import add_, addcdiv_, addcmul_, lerp_
 from ._stateless import COMMON, STEPS, flags, stateless
 from .optimizer import implementation, require_non_negative
@@ -39,16 +39,16 @@ class RMSprop(PerParameterOptimizer):
             state["grad_avg"] = _C.torch.zeros_like(p)
 
     def _coefficients(self, group, state):
-        return group["alpha"], 1 - group["alpha"], group["eps"], group["momentum"], -float(group["lr"])
+        return group["alpha"], 1 - group["alpha"], group["eps"], group["momentum"], -recorded_rate(group)
 
     def _step(self, group, p, grad, state, alpha, part, eps, momentum, rate):
         squares = addcmul_(state["square_avg"].mul_(alpha), grad, grad, part)
         if group["centered"]:
-            mean = lerp_(state["grad_avg"], grad, part)
+            mean = as_kept(lerp_(state["grad_avg"], grad, part))
             squares = squares.addcmul(mean, mean, value=-1)
         scale = squares.sqrt().add(eps)
         if group["momentum"] > 0:
-            add_(p, state["momentum_buffer"].mul_(momentum).addcdiv_(grad, scale), rate)
+            add_(p, as_kept(state["momentum_buffer"].mul_(momentum).addcdiv_(grad, scale)), rate)
         else:
             addcdiv_(p, grad, scale, rate)
 

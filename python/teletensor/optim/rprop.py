@@ -14,6 +14,8 @@ __all__ = ["Rprop"]
 class Rprop(PerParameterOptimizer):
     """Uses only the signs of the gradients (Riedmiller and Braun 1993)."""
 
+    _rate_has_gradient = False
+
     def __init__(
         self, params, lr: float = 1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,
         maximize: bool = False, differentiable=False,

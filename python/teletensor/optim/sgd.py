@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from .. import _C
 from . import _traced
-from ._options import check_lr
+from ._options import check_lr, recorded_rate
 from ._per_parameter import real_view
+from ._scaled import add_
 from ._skipped_steps import are_on, has_own_step
 from ._stateless import SCALING, flags, stateless
 from .optimizer import Optimizer, implementation, is_sparse, require_non_negative
@@ -13,6 +14,8 @@ from .optimizer import Optimizer, implementation, is_sparse, require_non_negativ
 
 class SGD(Optimizer):
     """v = momentum v + (1 - dampening) (g + weight_decay p), then p = p - lr v; see torch.optim.SGD."""
+
+    _rate_has_gradient = True
 
     def __init__(
         self, params, lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
@@ -114,7 +117,7 @@ class SGD(Optimizer):
                 state["momentum_buffer"].mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
             momentum = state["momentum_buffer"]
             grad = grad.add(momentum, alpha=group["momentum"]) if group["nesterov"] else momentum.clone()
-        p.add_(grad, alpha=-float(group["lr"]))
+        add_(p, grad, -recorded_rate(group))
 
 
 def _real(p):

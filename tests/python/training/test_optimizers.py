@@ -198,3 +198,31 @@ def test_zero_grad_frees_the_gradients(torch):
         optimizer.step()
         optimizer.zero_grad()
         assert held() == without
+
+
+@pytest.mark.parametrize("name", ["SGD", "Adam", "AdamW", "RAdam", "NAdam", "Adamax", "Adadelta", "Adagrad", "RMSprop"])
+def test_gradient_of_a_learning_rate(torch, name):
+    """Of a differentiable step, beside the slope between two learning rates."""
+
+    def loss(lr):
+        w = torch.tensor([1.0, -2.0], dtype=torch.float64).clone()
+        optimizer = getattr(torch.optim, name)([w], lr=lr, differentiable=True)
+        for i in range(3):
+            w.grad = torch.tensor([0.5, -0.25], dtype=torch.float64) * (i + 1)
+            optimizer.step()
+        return (w * w).sum()
+
+    lr = torch.tensor(0.1, dtype=torch.float64, requires_grad=True)
+    (gradient,) = torch.autograd.grad(loss(lr), lr)
+    slope = (loss(0.1 + 1e-6) - loss(0.1 - 1e-6)) / 2e-6
+    assert gradient.item() == pytest.approx(slope.item(), rel=1e-4)
+
+
+def test_options_whose_gradients_would_be_lost(torch):
+    rate = torch.tensor(0.1, requires_grad=True)
+    for kind, options in ((torch.optim.ASGD, {"lr": rate}), (torch.optim.SGD, {"lr": 0.1, "weight_decay": rate})):
+        w = torch.ones(2, requires_grad=True).clone()
+        optimizer = kind([w], differentiable=True, **options)
+        w.grad = torch.ones(2)
+        with pytest.raises(NotImplementedError, match="its gradient is not recorded"):
+            optimizer.step()
