@@ -101,6 +101,7 @@ Tensor greater_equal_or_nan(const Operand& input, const Operand& other);
 Tensor not_less_equal(const Operand& input, const Operand& other);
 Tensor less_equal_or_nan(const Operand& input, const Operand& other);
 Tensor mish_grad(const Tensor& g, const Operand& input);
+Tensor hardswish_grad(const Tensor& g, const Operand& input);
 // The derivative of logaddexp(input, other) with respect to `input`.
 Tensor logaddexp_share(const Operand& input, const Operand& other);
 Tensor silu_second_derivative(const Tensor& g, const Operand& input);  // g times the second derivative of silu

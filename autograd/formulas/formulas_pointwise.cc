@@ -1,10 +1,18 @@
 // Gradient formulas of pointwise operators that need more than one line.
 
 #include "autograd/formulas/formulas.h"
+#include "autograd/formulas/region.h"
 #include "engine/dispatch/expression.h"
 #include "engine/dispatch/ops.h"
 
 namespace tt::autograd::formulas {
+namespace {
+
+// 16-bit floats as float32, for formulas of several steps, each of which would round.
+Tensor wide(const Operand& value) { return ops::to_dtype(value, DType::kFloat32); }
+
+}  // namespace
+
 Tensor cast(const Tensor& g, DType dtype) {
   if (g.dtype() == dtype) return g;
   return ops::to_dtype(g, dtype);
@@ -26,7 +34,11 @@ Tensor pow_grad_exponent(const Tensor& g, const Operand& input, const Operand& e
   const Tensor not_below =
       is_real ? ops::ge(exponent, int64_t{0}) : ops::ge(ops::real(Tensor::from(exponent.arg().tensor)), int64_t{0});
   Tensor flat = ops::logical_and(ops::eq(input, int64_t{0}), not_below);
-  return ops::mul(g, ops::masked_fill(ops::mul(result, ops::log(input)), flat, 0.0));
+  if (is_real || is_complex(dtype_of(input)))
+    return ops::mul(g, ops::masked_fill(ops::mul(result, ops::log(input)), flat, 0.0));
+  // Negative numbers have a logarithm as complex ones. Formulas receive conjugates.
+  const Tensor base = ops::add(ops::zeros_like(Tensor::from(exponent.arg().tensor)), input);
+  return ops::mul(g, ops::masked_fill(ops::mul(result, ops::conj_physical(ops::log(base))), flat, 0.0));
 }
 
 Tensor greater_equal_or_nan(const Operand& input, const Operand& other) {
@@ -49,9 +61,17 @@ Tensor logaddexp_share(const Operand& input, const Operand& other) {
 }
 
 Tensor mish_grad(const Tensor& g, const Operand& input) {
+  if (const DType t = g.dtype(); is_half(t)) return ops::to_dtype(mish_grad(wide(g), wide(input)), t);
   Tensor t = ops::tanh(ops::softplus(input));
   Tensor curve = ops::mul(ops::mul(input, ops::sigmoid(input)), ops::rsub(ops::mul(t, t), int64_t{1}));
   return ops::mul(g, ops::add(t, curve));
+}
+
+Tensor hardswish_grad(const Tensor& g, const Operand& input) {
+  if (const DType t = g.dtype(); is_half(t)) return ops::to_dtype(hardswish_grad(wide(g), wide(input)), t);
+  const Tensor slope = ops::add(ops::true_divide(input, int64_t{3}), 0.5);
+  const Tensor within = ops::where(ops::lt(input, int64_t{3}), ops::mul(g, slope), g);
+  return ops::where(ops::le(input, int64_t{-3}), ops::zeros_like(g), within);
 }
 
 // The second derivative is s (1 - s) (2 + x (1 - 2 s)) with s = sigmoid(x).

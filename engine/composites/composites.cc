@@ -120,6 +120,8 @@ double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> d
 }
 
 Tensor round_decimals(const Tensor& input, int64_t decimals) {
+  if (const DType t = input.dtype(); t == DType::kFloat16 || t == DType::kBFloat16)
+    return ops::to_dtype(round_decimals(ops::to_dtype(input, DType::kFloat32), decimals), t);
   double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
   if (decimals > 0) return ops::true_divide(ops::round_half_even(ops::mul(input, scale)), scale);
   return ops::mul(ops::round_half_even(ops::true_divide(input, scale)), scale);
@@ -141,9 +143,22 @@ Tensor channel_weight(const Tensor& weight, const Tensor& input) {
   return ops::reshape(weight, shape);
 }
 
-Tensor exponent_for(const Tensor& input, const Tensor& other) {
-  if (!is_integral(other.dtype())) return other;
-  return ops::to_dtype(other, is_integral(input.dtype()) ? default_float() : input.dtype());
+// 2^other may exceed the dtype's range although the result does not, so that it is multiplied in parts: 2^(its
+// fraction) and four powers with integers.
+Tensor load_exponent(const Tensor& input, const Tensor& other) {
+  const DType result = to_float(promote(input.dtype(), other.dtype()));
+  if (is_complex(result)) return ops::mul(input, ops::exp2(other));
+  const bool is_double = result == DType::kFloat64;
+  const DType computed = is_double ? result : DType::kFloat32;
+  const Tensor exponent = ops::to_dtype(other, computed);
+  const double most = is_double ? 4000 : 500;  // of which a fourth is in range
+  const Tensor whole = ops::clamp(ops::trunc(exponent), -most, most);
+  const Tensor fourth = ops::trunc(ops::true_divide(whole, int64_t{4}));
+  const Tensor step = ops::exp2(fourth);
+  Tensor value = ops::mul(ops::to_dtype(input, computed), ops::exp2(ops::sub(exponent, ops::trunc(exponent))));
+  for (int i = 0; i < 3; ++i) value = ops::mul(value, step);
+  value = ops::mul(value, ops::exp2(ops::sub(whole, ops::mul(fourth, int64_t{3}))));
+  return ops::to_dtype(value, result);
 }
 
 Tensor first_half(const Tensor& input, int64_t dim) { return ops::narrow(input, dim, 0, input.size(dim) / 2); }

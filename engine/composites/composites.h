@@ -36,7 +36,7 @@ Tensor clamp_to_unit(const Tensor& input, std::optional<double> eps);  // clamps
 Tensor round_decimals(const Tensor& input, int64_t decimals);
 Tensor multivariate_lgamma(const Tensor& input, int64_t p);
 Tensor channel_weight(const Tensor& weight, const Tensor& input);  // reshapes weight to broadcast along dimension 1
-Tensor exponent_for(const Tensor& input, const Tensor& other);  // other, of ldexp, in a floating dtype
+Tensor load_exponent(const Tensor& input, const Tensor& other);  // input * 2^other
 Tensor first_half(const Tensor& input, int64_t dim);
 Tensor second_half(const Tensor& input, int64_t dim);
 

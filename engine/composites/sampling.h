@@ -24,6 +24,7 @@ Tensors median_dim_ignoring_nan(const Tensor& input, int64_t dim, bool keepdim);
 Tensor is_member(const Tensor& elements, const Tensor& test_elements, bool invert);
 Tensor cumulative_logsumexp(const Tensor& input, int64_t dim);
 // The areas between adjacent values along dim, at the positions x or, if x is undefined, with the spacing dx.
+Tensor trapezoid_sum(const Tensor& y, const Tensor& x, double dx, int64_t dim);
 Tensor trapezoids(const Tensor& y, const Tensor& x, double dx, int64_t dim);
 Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double max);
 Tensor rotate_90(const Tensor& input, int64_t k, SizesView dims);

@@ -165,6 +165,16 @@ Tensor cumulative_logsumexp(const Tensor& input, int64_t dim) {
   return result;
 }
 
+Tensor trapezoid_sum(const Tensor& y, const Tensor& x, double dx, int64_t dim) {
+  const DType t = y.dtype();
+  const bool rounds = t == DType::kFloat16 || t == DType::kBFloat16;  // in each step, unless computed in float32
+  if (!rounds) return ops::sum(trapezoids(y, x, dx, dim), Sizes{dim});
+  const Tensor positions =
+      x && category(x.dtype()) <= Category::kFloating ? ops::to_dtype(x, promote(DType::kFloat32, x.dtype())) : x;
+  const Tensor area = ops::sum(trapezoids(ops::to_dtype(y, DType::kFloat32), positions, dx, dim), Sizes{dim});
+  return ops::to_dtype(area, x ? promote(t, x.dtype()) : t);
+}
+
 Tensor trapezoids(const Tensor& y, const Tensor& x, double dx, int64_t dim) {
   const int64_t n = y.size(dim), rest = std::max<int64_t>(n - 1, 0);
   const Tensor pairs = ops::add(ops::narrow(y, dim, n - rest, rest), ops::narrow(y, dim, 0, rest));

@@ -1,6 +1,7 @@
 // Operators that read or write single elements along one dimension.
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/index/index_values.h"
+#include "kernels/common/iteration/accumulate_type.h"
 #include "kernels/common/iteration/element.h"
 #include "kernels/common/iteration/operands.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -181,9 +182,15 @@ void scatter_value(const Tensor& input, int64_t dim, const Tensor& index, Scalar
   scatter_into(input, dim, index, number, strides, Combination::kReplace, out);
 }
 
+// Sums of 16-bit floats are rounded once, as in PyTorch.
 void scatter_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, Tensor& out) {
-  const Tensor values = at_least_1d(src);
-  scatter_into(input, dim, index, values, values.strides(), Combination::kAdd, out);
+  Tensor values = at_least_1d(src);
+  const DType wide = accumulate_type(out.dtype());
+  const bool rounds = wide != out.dtype();
+  Tensor sums = rounds ? empty(out.sizes(), wide, out.device()) : out;
+  if (rounds) values = contiguous_as(values, wide);
+  scatter_into(input, dim, index, values, values.strides(), Combination::kAdd, sums);
+  if (rounds) copy(sums, out);
 }
 
 void scatter_combine(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& src, std::string_view reduce,

@@ -10,7 +10,6 @@ from .. import _C
 from .._C import Tensor
 from .._functions import meshgrid, on_mesh_of
 from .._options import check_flags, check_kind, check_layout
-from .out_variant import out_variant
 
 __all__ = [
     "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
@@ -263,11 +262,11 @@ def tril_indices(
     return _triangle_indices("tril_indices", row, col, offset, dtype, device).requires_grad_(requires_grad)
 
 
-@out_variant
 def range(  # noqa: A001 - PyTorch's name
-    start=0, end=None, step=1, *, dtype=None, layout=None, device=None, pin_memory: bool = False, requires_grad: bool = False
-) -> Tensor:
-    """start, start + step, ..., including end: the deprecated form of arange."""
+    start=0, end=None, step=1, *, out: Tensor | None = None, dtype=None, layout=None, device=None, pin_memory: bool = False,
+    requires_grad: bool = False,
+) -> Tensor:  # fmt: skip
+    """start, start + step, ..., including end: the deprecated form of arange. `out` of as many elements keeps its sizes."""
     check_layout("range", layout)
     check_flags("range", pin_memory=pin_memory)
     if end is None:
@@ -278,7 +277,10 @@ def range(  # noqa: A001 - PyTorch's name
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
     dtype = dtype or _C.default_dtype()
     count = int((end - start) / step) + 1
-    return (_torch.arange(count, device=device) * step + start).to(dtype).requires_grad_(requires_grad)
+    made = (_torch.arange(count, device=device) * step + start).to(dtype).requires_grad_(requires_grad)
+    if out is None:
+        return made
+    return (out if out.numel() == count else out.resize_(count)).copy_(made.reshape(out.shape))
 
 
 def scalar_tensor(

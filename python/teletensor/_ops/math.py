@@ -107,9 +107,10 @@ def _slopes(input: Tensor, dim: int, spacing, edge_order: int) -> Tensor:
     n = input.shape[dim]
     if n < edge_order + 1:
         raise RuntimeError("torch.gradient expected each dimension size to be at least edge_order+1")
-    if not input.is_floating_point() and not input.is_complex():
-        input = input.to(_C.default_dtype())
-    if isinstance(spacing, Tensor) and spacing.dim() == 1:
+    has_coordinates = isinstance(spacing, Tensor) and spacing.dim() == 1
+    kind = _C.promote_types(input.dtype, spacing.dtype) if has_coordinates else input.dtype
+    input = input.to(kind if kind.is_floating_point or kind.is_complex else _C.default_dtype())
+    if has_coordinates:
         coordinates = spacing
     else:
         coordinates = _torch.arange(n, dtype=_C.float64, device=input.device) * spacing

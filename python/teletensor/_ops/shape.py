@@ -82,6 +82,8 @@ def _splitter(name: str, min_dims: int, dim: int) -> Callable:
                     f"torch.{name} attempted to split along dimension {along}, but the size of the dimension {size} is not "
                     f"divisible by the split_size {indices_or_sections}!"
                 )
+            if size == 0:
+                return tensor_split(input, indices_or_sections, along)
             return _torch.split(input, size // indices_or_sections, along)
         return tensor_split(input, tuple(indices_or_sections), along)
 

@@ -186,4 +186,5 @@ class Multinomial(Distribution):
         shape = broadcast_shapes(self.logits.shape, value.shape)
         logits, value = self.logits.expand(shape), value.expand(shape)
         ways = (value.sum(-1) + 1).lgamma() - (value + 1).lgamma().sum(-1)
-        return ways + _C.torch.where(value == 0, 0.0, logits * value).sum(-1)
+        finite = logits.masked_fill(_C.torch.logical_and(value == 0, logits == -math.inf), 0.0)
+        return ways + (finite * value).sum(-1)

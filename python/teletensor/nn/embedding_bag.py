@@ -111,6 +111,8 @@ def _bags(input: Tensor, offsets: Tensor | None, include_last_offset: bool) -> t
 
 def _combine(rows: Tensor, counted: Tensor | None, bags: int, bag_of: Tensor, mode: str) -> Tensor:
     """Returns the combined rows of each bag. Rows with the bag number `bags` are in no bag."""
+    if mode != "max" and rows.dtype in (_C.float16, _C.bfloat16):  # rounded once
+        return _combine(rows.to(_C.float32), counted, bags, bag_of, mode).to(rows.dtype)
     zeros = _C.torch.zeros(bags + 1, rows.shape[1], dtype=rows.dtype, device=rows.device)
     if counted is not None:
         rows = rows.masked_fill(counted.logical_not().unsqueeze(1), -float("inf") if mode == "max" else 0.0)
