@@ -232,6 +232,10 @@ def to(
     keeps = memory_format is None or memory_format == "torch.preserve_format"
     if not keeps and not result.is_contiguous(memory_format=memory_format):
         result = _C.ops.contiguous(result, memory_format=memory_format)
+    elif not keeps and memory_format != "torch.contiguous_format" and result.is_contiguous() and result.numel():
+        # Sizes of 1 allow both formats. As in PyTorch, the strides become those of the requested one.
+        if (result.stride(1), result.stride(-1)) != (1, result.shape[1]):
+            result = _C.ops.clone(result, memory_format=memory_format)
     return _C.ops.clone(result) if copy and result is self else result
 
 

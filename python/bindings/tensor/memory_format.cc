@@ -72,4 +72,21 @@ client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format) {
   return permuted(contiguous(permuted(tensor, to_last)), from_last);
 }
 
+client::Tensor laid_out(client::Tensor tensor, MemoryFormat format, bool is_new) {
+  tensor = in_format(tensor, format);
+  if (format != MemoryFormat::kChannelsLast && format != MemoryFormat::kChannelsLast3d) return tensor;
+  if (tensor->numel() == 0) return tensor;
+  const Sizes strides = channels_last_strides(tensor->sizes);
+  if (SizesView(tensor->strides) == SizesView(strides)) return tensor;
+  // Sizes of 1 leave the order of dimensions open. As in PyTorch, the strides are those of the format, and the tensor
+  // is no view of one with others.
+  if (!is_new) {
+    const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor.get()))};
+    tensor = call_op(op_id::kClone, args, *tensor->session)[0];
+  }
+  const Arg args[] = {Arg(static_cast<const TensorMeta*>(tensor.get())), Arg(SizesView(tensor->sizes)),
+                      Arg(SizesView(strides)), Arg(tensor->offset)};
+  return call_op(op_id::kAsStrided, args, *tensor->session)[0];
+}
+
 }  // namespace tt::python

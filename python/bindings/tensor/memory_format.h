@@ -22,5 +22,8 @@ void require_format(client::ProgramTrace& trace, const client::Handle& tensor, M
 // Returns the tensor if it has the format, otherwise a copy in that format, whose gradient is recorded. Throws Error
 // (RuntimeError) if the tensor has another number of dimensions, and for kPreserve, which says nothing about the copy.
 client::Tensor in_format(const client::Tensor& tensor, MemoryFormat format);
+// Returns the same with the strides of the format, also where sizes of 1 leave these open. `is_new`: no other tensor
+// shares the memory.
+client::Tensor laid_out(client::Tensor tensor, MemoryFormat format, bool is_new);
 
 }  // namespace tt::python

@@ -139,10 +139,20 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   return same_sizes;
 }
 
+// Whether a tensor of as many elements receives the results, whatever its sizes are.
+bool is_range(const Op& op) {
+  const std::string_view name = op.name;
+  return name.starts_with("arange") || name.starts_with("linspace") || name.starts_with("logspace");
+}
+
 // Stores `result` in `out` if the sizes of `out` differ or the result's sizes were unknown before the call. If they
 // differ, the object refers to the result, in the dtype of `out`, as if PyTorch had resized `out`.
 void store_resized(PyObject* out, const Op& op, const client::Tensor& result, client::Session& session) {
   const client::Tensor& target = handle_of(out);
+  if (is_range(op) && result->sizes != target->sizes && result->numel() == target->numel()) {
+    const Arg shaped[] = {Arg(static_cast<const TensorMeta*>(result.get())), Arg(SizesView(target->sizes))};
+    return store_resized(out, op, call_op(op_id::kReshape, shaped, session)[0], session);
+  }
   if (result->sizes == target->sizes) {  // the result's sizes were unknown before the call
     const Arg args[] = {Arg(static_cast<const TensorMeta*>(target.get())),
                         Arg(static_cast<const TensorMeta*>(result.get()))};
@@ -273,11 +283,13 @@ PyObject* call_unlogged(const Entry& entry, PyObject* module, const PythonCall& 
         const client::Tensor input = first_tensor(parsed);
         if (client::ProgramTrace* trace = client::ProgramTrace::of_tensor(*input)) [[unlikely]]
           require_format(*trace, *input, format);
-        if (!has_format(*input, format)) return wrap(in_format(input, format));
+        if (!has_format(*input, format)) return wrap(laid_out(in_format(input, format), format, true));
       }
       client::Tensors results = call_op(id, parsed.args, session, parsed.into);
       if (format != MemoryFormat::kNone && !in_place && parsed.into.empty()) [[unlikely]] {
-        for (client::Tensor& t : results) t = in_format(t, format);
+        const Arg& input = parsed.args[0];
+        const uint64_t storage = input.kind == Arg::Kind::kTensor ? first_tensor(parsed)->storage_number() : 0;
+        for (client::Tensor& t : results) t = laid_out(t, format, t->storage_number() != storage);
       }
       if (in_place) return Py_NewRef(call.self);
       if (!parsed.into.empty())

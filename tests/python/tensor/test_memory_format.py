@@ -283,3 +283,23 @@ def test_gradients_of_results_in_another_order(torch):
     saved = [y.grad_fn._saved_result, z.grad_fn._saved_other]
     for t in (*saved, *torch.autograd.grad((y * weight).sum(), x)):
         np.testing.assert_array_equal(bytes_by_strides(torch, t), t.detach().numpy())
+
+
+@pytest.mark.parametrize("size", [(2, 1, 3, 5), (2, 3, 1, 1), (2, 3, 4, 5)])
+def test_requested_formats_of_sizes_of_one(torch, size):
+    """Sizes of 1 leave the format open: the strides are those of the requested one, in another tensor."""
+    n, c, h, w = size
+    x, last = torch.arange(float(n * c * h * w)).reshape(size), (h * w * c, 1, w * c, c)
+    for made in (
+        x.to(memory_format=torch.channels_last), x.clone(memory_format=torch.channels_last),
+        x.to(torch.float64, memory_format=torch.channels_last), torch.empty_like(x, memory_format=torch.channels_last),
+    ):  # fmt: skip
+        assert made.stride() == last and made.data_ptr() != x.data_ptr()
+    assert torch.equal(x.to(memory_format=torch.channels_last), x)
+    again = x.to(memory_format=torch.channels_last)
+    assert again.to(memory_format=torch.channels_last) is again
+    x.requires_grad_()
+    (gradient,) = torch.autograd.grad((x.to(memory_format=torch.channels_last) * 2).sum(), x)
+    assert gradient.flatten().tolist() == [2] * x.numel()
+    layer = torch.nn.Conv2d(1, 4, 3).to(memory_format=torch.channels_last)
+    assert layer(torch.ones(2, 1, 5, 5)).stride() == (36, 1, 12, 4)
