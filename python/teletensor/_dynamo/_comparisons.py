@@ -9,6 +9,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import layout, memory_format
 from ._source import CHECK_IS
 from ._symbols import is_symbolic_operand
 from ._values import (
@@ -160,7 +161,7 @@ class Comparisons:
                     if value.source is not None:
                         self.guards.check(CHECK_IS, value.source, value.value)
                 return True
-            singletons = (type(None), bool, type(Ellipsis), type, type(NotImplemented), _C.dtype)
+            singletons = (type(None), bool, type(Ellipsis), type, type(NotImplemented), _C.dtype, layout, memory_format)
             if isinstance(a.value, singletons) or isinstance(b.value, singletons) or type(a.value) is not type(b.value):
                 return False
             if self.is_folded(a) and a.value != b.value:

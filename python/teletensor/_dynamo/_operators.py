@@ -9,6 +9,7 @@ import types
 from typing import Any
 
 from .. import _C
+from .._layouts import layout, memory_format
 from ..utils._pytree import TreeSpec
 from . import _deques
 from ._attributes import MISSING, lookup, raise_
@@ -122,7 +123,8 @@ class Operators:
         """Whether operators of the constant run no code of the user's; of an Enum: those by these special methods."""
         if isinstance(value.value, enum.Enum):
             return all(self._is_of_library(type(value.value), name) for name in ("__eq__", *methods))
-        return type(value.value).__module__ in ("builtins", "numpy") or isinstance(value.value, (_C.dtype, _C.device, TreeSpec))
+        library = (_C.dtype, _C.device, layout, memory_format, TreeSpec)
+        return type(value.value).__module__ in ("builtins", "numpy") or isinstance(value.value, library)
 
     def _is_of_library(self, cls: type, name: str) -> bool:
         """Whether a special method of an Enum is missing, in C, or one that the module enum defines."""

@@ -527,6 +527,8 @@ class Tensors:
     def call_tensor_method(self, value: TensorValue, name: str, args: list[Value], kwargs: dict[str, Value]) -> Value:
         """A call of a method of a tensor."""
         self.check_tensor_method(value, name)
+        if name == "size" and not args and kwargs.keys() == {"dim"}:
+            args, kwargs = [kwargs["dim"]], {}
         if name == "size" and not kwargs:
             values = [self.plain(self.real(a)) for a in args]
             if not all(isinstance(a, Constant) for a in values):

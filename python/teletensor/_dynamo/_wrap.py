@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import layout, memory_format
 from .._library.custom_op import is_operator
 from ..nn import Buffer, Module, Parameter
 from ._getters import KINDS_OF_GETTERS
@@ -69,7 +70,7 @@ from ._values import (
 
 EQUAL_TYPES = frozenset((
     int, float, bool, complex, str, bytes, type(None), type(Ellipsis), type(NotImplemented), _C.dtype, _C.device, range,
-    type(_C.float32),
+    type(_C.float32), layout, memory_format,
 ))  # fmt: skip
 _IDENTITY_TYPES = (
     type, types.ModuleType, types.MethodDescriptorType, types.WrapperDescriptorType, types.GetSetDescriptorType,
@@ -89,7 +90,9 @@ def is_structseq(cls: type) -> bool:
 
 def is_namedtuple(cls: type) -> bool:
     """Whether the class was made by collections.namedtuple or typing.NamedTuple."""
-    return issubclass(cls, tuple) and cls.__bases__ == (tuple,) and isinstance(getattr(cls, "_fields", None), tuple)
+    if not issubclass(cls, tuple) or not isinstance(getattr(cls, "_fields", None), tuple):
+        return False
+    return cls.__bases__ == (tuple,) or getattr(cls.__bases__[0], "into", None) is cls  # of results that were given as out=
 
 
 def entries_of_results(entries: dict[Any, Value]) -> dict[Any, tuple[Value, Value]]:
