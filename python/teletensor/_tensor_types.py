@@ -30,6 +30,8 @@ class _TensorType(type):
         target = device or cls.kind
         if len(args) == 1 and isinstance(args[0], _C.Size):
             args = args[0]
+        elif len(args) > 1 and not all(isinstance(a, int) for a in args):
+            raise TypeError(f"new(): expected sizes as ints, or data, got {', '.join(type(a).__name__ for a in args)}")
         elif args and not isinstance(args[0], int):
             try:
                 return _C.tensor(args[0], dtype=cls.dtype, device=target)

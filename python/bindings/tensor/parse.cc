@@ -155,7 +155,7 @@ class Binder {
       } else if (name == "memory_format" && takes_memory_format(op_) &&
                  memory_format_from(value, &out_->memory_format)) {
         out_->memory_format = requested_format(op_, out_->memory_format);
-      } else if (!is_ignored_keyword(op_, name, value)) {
+      } else if (!is_ignored_keyword(op_, name, value) || (name == "layout" && value != Py_None && is_of_wrapper())) {
         return refuse(text("got an unexpected keyword argument '", name, "'"));
       }
     }
@@ -182,6 +182,12 @@ class Binder {
   // Sets the default device if no tensor and no device was given. Without a device argument the engine uses the CPU.
   static void set_default_device(Arg* arg) {
     if (const Device device = default_device(); device != Device{}) *arg = Arg(checked_device(device, nullptr));
+  }
+
+  // Whether the first argument is a tensor of a wrapper subclass, whose layout may be another one than a strided
+  // result's.
+  bool is_of_wrapper() const {
+    return !out_->args.empty() && out_->args[0].kind == Arg::Kind::kTensor && is_wrapper(out_->args[0].tensor);
   }
 
   bool set_out(PyObject* value) {

@@ -6,6 +6,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._integers import repeated
 from .._layouts import layout as layout_type
 from .._layouts import sparse_bsc, sparse_bsr, sparse_coo, sparse_csc, sparse_csr, strided
 from .._ops.shape import unravel_index
@@ -173,7 +174,7 @@ def _checked_block(source: str, kind: layout_type, tensor: Tensor, blocksize: An
             f"{source}_to_sparse: conversion from {layout_name(tensor)} to {NAMES[str(kind)]} without blocksize argument given is not "
             "supported"
         )
-    p, q = (int(v) for v in blocksize)
+    p, q = (int(v) for v in repeated(blocksize, 2))
     if p < 1 or q < 1:
         raise RuntimeError(f"{name}: blocksize needs to be positive, but got ({p}, {q})")
     n, m = tensor.shape[batch], tensor.shape[batch + 1]
@@ -230,7 +231,7 @@ def compressed_to(tensor: SparseTensor, kind: layout_type, blocksize: Any) -> Sp
     """A compressed tensor in a compressed layout."""
     if kind in BLOCKS and tensor._layout in BLOCKS:
         block = block_of(tensor)
-        if blocksize is not None and tuple(blocksize) != block:
+        if blocksize is not None and repeated(blocksize, 2) != block:
             raise RuntimeError(
                 f"to_{str(kind).removeprefix('torch.')}: conversion from {layout_name(tensor)} to {NAMES[str(kind)]} with blocksize "
                 f"changed from {list(block)} to {list(blocksize)} is not supported"
@@ -399,7 +400,7 @@ def sparse_mask(tensor: Tensor, mask: SparseTensor) -> SparseTensor:
     if tensor._layout != mask._layout:
         raise RuntimeError(f"sparse_mask(): expected tensors of one layout, got {layout_name(tensor)} and {layout_name(mask)}")
     if mask.is_sparse:
-        return _coo_mask(tensor, mask)
+        return tensor.clone() if mask is tensor else _coo_mask(tensor, mask)
     if batch_dim(mask) or mask._layout in BLOCKS:
         raise NotImplementedError(f"[sparse_mask] batches and blocks of {layout_name(mask)} are not supported: use to_dense()")
     masked = hooks["both"](compressed_to_coo(tensor), compressed_to_coo(mask))

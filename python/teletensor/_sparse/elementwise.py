@@ -7,7 +7,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._functions import broadcast_shapes, result_type
-from .._layouts import sparse_csr
+from .._layouts import sparse_coo, sparse_csr
 from .convert import (
     batch_dim,
     block_of,
@@ -288,6 +288,8 @@ def _mul(arguments: list, into: list | None) -> Any:
         return given(like(a, a._elements * b), into)
     if not isinstance(b, SparseTensor):
         return given(_times_dense(a, b), into)
+    if {a._layout, b._layout} == {sparse_coo, sparse_csr}:
+        a, b = (t if t._layout == sparse_csr else coo_to_compressed(t, sparse_csr) for t in (a, b))
     if a._layout != b._layout:
         raise RuntimeError(f"[mul] expected tensors of one layout, got {layout_name(a)} and {layout_name(b)}")
     if a.is_sparse:

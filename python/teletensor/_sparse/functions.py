@@ -29,6 +29,7 @@ from .create import (
     spdiags,
 )
 from .elementwise import given
+from .legacy import new
 from .products import mm_reduce, sampled_addmm, smm
 from .reduce import sparse_softmax, sparse_sum
 from .shape import narrow_copy, resize_as_sparse_, sparse_resize_, sparse_resize_and_clear_
@@ -146,3 +147,5 @@ def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """The logarithm of softmax(), which does not underflow."""
     return sparse_softmax("log_softmax", input, dim, dtype)
+
+SparseTensor.new = new

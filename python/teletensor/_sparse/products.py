@@ -180,6 +180,9 @@ def _matmul(arguments: list, into: list | None) -> Tensor:
         return _mm([a, b], into)
     if a.dim() == 3 and b.dim() == 3 and a.shape[0] == b.shape[0]:
         return _bmm([a, b], into)
+    if a.dim() > 2 and b.dim() == 2 and not isinstance(a, SparseTensor):
+        unmasked("matmul", b)
+        return _received(mm(a.reshape(-1, a.shape[-1]), b).reshape(*a.shape[:-1], b.shape[1]), into)
     raise not_implemented("matmul", a if isinstance(a, SparseTensor) else b)
 
 
@@ -196,6 +199,10 @@ def addmm(input: Tensor, a: Tensor, b: Tensor, beta: Any = 1, alpha: Any = 1) ->
         )
     if product.dtype is not input.dtype:
         raise RuntimeError(f"addmm: expected input to have dtype {product.dtype}, got {input.dtype}")
+    if not product.is_floating_point() and not product.is_complex():
+        for what, factor in (("beta", beta), ("alpha", alpha)):
+            if isinstance(factor, (float, complex)):
+                raise RuntimeError(f"For integral input tensors, argument {what} must not be a floating point number.")
     input = input.broadcast_to(product.shape)
     scaled = product if alpha == 1 else product * alpha
     return scaled if beta == 0 else scaled + (input if beta == 1 else input * beta)
@@ -219,6 +226,10 @@ def _addmv(arguments: list, into: list | None) -> Tensor:
 
 def _linear(arguments: list, into: list | None) -> Tensor:
     x, weight, bias = arguments
+    if isinstance(x, SparseTensor) and not isinstance(weight, SparseTensor) and not isinstance(bias, SparseTensor) and x.dim() == 2:
+        unmasked("linear", x)
+        product = mm(x, weight.mT, "linear")
+        return _received(product if bias is None else product + bias, into)
     if not isinstance(weight, SparseTensor) or isinstance(x, SparseTensor) or isinstance(bias, SparseTensor):
         raise not_implemented("linear", next(t for t in (x, weight, bias) if isinstance(t, SparseTensor)))
     if weight.dim() != 2:

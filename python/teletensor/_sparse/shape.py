@@ -157,10 +157,10 @@ def index_select(tensor: SparseTensor, dim: int, index: Tensor) -> SparseTensor:
         raise IndexError(f"index_select(): index contains values out of range for tensor of size {list(tensor.shape)} at dimension {dim}")
     wanted = torch.where(wanted < 0, wanted + n, wanted)
     at, order = tensor._coo[dim].sort(stable=True)
-    first = ops.sparse_compress(at, n)
-    counts = (first[1:] - first[:-1]).index_select(0, wanted)
+    first = torch.searchsorted(at, wanted)  # in time and memory of the elements, whatever the size of the dimension
+    counts = torch.searchsorted(at, wanted, right=True) - first
     copies = torch.arange(index.shape[0], device=tensor.device).repeat_interleave(counts)
-    starts = first[:-1].index_select(0, wanted) - (counts.cumsum(0) - counts)
+    starts = first - (counts.cumsum(0) - counts)
     places = order.index_select(0, torch.arange(copies.shape[0], device=tensor.device) + starts.index_select(0, copies))
     rows = tensor._coo.index_select(1, places)
     indices = torch.cat([rows[:dim], copies.unsqueeze(0), rows[dim + 1 :]])

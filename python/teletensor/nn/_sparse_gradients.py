@@ -8,6 +8,7 @@ from .. import _C
 from .._C import Tensor
 from .._gradients import record
 from .._sparse.tensor import coo
+from ..autograd._saved_tensors import check_version
 
 
 def has_sparse_gradient(weight: Tensor) -> bool:
@@ -25,11 +26,13 @@ def rows(weight: Tensor, indices: Tensor, padding_idx: int, scale_grad_by_freq: 
     if scale_grad_by_freq:
         raise RuntimeError("embedding_backward: scale_grad_by_freq not supported with sparse gradients")
     selected = _C.ops.embedding(weight.detach(), indices, padding_idx)
+    version = indices._version
 
     def backward(gradients: list, create_graph: bool) -> list:
         if create_graph:
             raise RuntimeError("[embedding] a sparse gradient cannot be differentiated again: create_graph=True expects sparse=False")
-        flat = indices.reshape(-1)
+        check_version(indices, version, "the indices of an embedding,")
+        flat = indices.reshape(-1).clone()  # the program may write to the indices, before the gradient is used
         values = gradients[0].reshape(flat.shape[0], weight.shape[1])
         if padding_idx >= 0:
             kept = (flat != padding_idx).nonzero().reshape(-1)
