@@ -285,7 +285,14 @@ void bind_wait_policy(py::module_& m) {
 void bind_modes(py::module_& m) {
   bind_wait_policy(m);
   m.def("is_grad_enabled", [] { return Mode::current().grad; });
-  m.def("set_grad_enabled", [](bool on) { return std::exchange(Mode::current().grad, on); });
+  m.def("set_grad_enabled", [](bool on) {
+    Mode& mode = Mode::current();
+    mode.grad_disabled += on ? 0 : 1;
+    return std::exchange(mode.grad, on);
+  });
+  m.def(
+      "grad_disabled_count", [] { return Mode::current().grad_disabled; },
+      "How often this thread has disabled the recording of gradients.");
   m.def("is_inference_mode", [] { return Mode::current().inference; });
   m.def("set_inference_mode", [](bool on) { return std::exchange(Mode::current().inference, on); });
   bind_autocast(m);

@@ -16,6 +16,7 @@ namespace tt::python {
 struct Mode {
   bool grad = true;
   bool inference = false;
+  uint64_t grad_disabled = 0;  // how often set_grad_enabled(False) was called
   std::vector<std::shared_ptr<client::SavedTensorHooks>> saved_hooks;  // the last one applies
   static Mode& current();                                              // returns the Mode of the calling thread
 };

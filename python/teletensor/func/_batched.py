@@ -56,6 +56,20 @@ for _name in VALUE_METHODS:
     setattr(Batched, _name, _refuse_values(_name))
 
 
+def _new(name: str) -> Callable:
+    """A method that makes a mapped tensor, to which values that differ between the entries can be written."""
+
+    def new(self: Batched, *args: Any, **kwargs: Any) -> Tensor:
+        made, level = getattr(self._value, name)(*args, **kwargs), self._level
+        return level.wrap(made.expand(level.size, *made.shape).clone()) if level.is_running else made
+
+    return new
+
+
+for _name in ("new_empty", "new_zeros", "new_ones", "new_full"):
+    setattr(Batched, _name, _new(_name))
+
+
 class VmapLevel(Level):
     """One vmap in progress: a context in which tensors of its batch exist."""
 

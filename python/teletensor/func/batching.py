@@ -67,7 +67,7 @@ def vmap(
             entries have the same numbers.
         chunk_size: the number of entries to compute at once; by default all.
     Raises:
-        ValueError: an input lacks its mapped dimension, the mapped dimensions' sizes differ, the batch is empty, or an
+        ValueError: an input lacks its mapped dimension, the mapped dimensions' sizes differ, or an
             output with an out_dim of None differs between the entries.
         RuntimeError: `func` reads the values of a mapped tensor, or writes in place to a tensor that is not mapped.
     """
@@ -79,11 +79,9 @@ def vmap(
     @wraps(func)
     def mapped(*args: Any, **kwargs: Any):
         size, dims, given, spec = steps._process_batched_inputs(in_dims, args, func)
-        if size == 0:
-            raise ValueError("[vmap] expected a batch of at least one entry, got 0")
-        step = chunk_size or size
+        step = chunk_size or max(size, 1)
         outputs = []
-        for start in range(0, size, step):
+        for start in range(0, max(size, 1), step):  # also of an empty batch
             count = min(step, size - start)
             part = given if count == size else [x if d is None else x.narrow(d, start, count) for x, d in zip(given, dims)]
             outputs.append(_run(func, part, dims, spec, kwargs, out_dims, randomness, count))

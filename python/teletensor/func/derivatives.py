@@ -111,6 +111,8 @@ def select_arguments(args: tuple, argnums: int | tuple[int, ...]) -> tuple[Any, 
         if not -len(args) <= position < len(args):
             raise RuntimeError(f"argnums={argnums} is out of range: the function got {len(args)} arguments")
     positions = [position % len(args) for position in positions]
+    if len(set(positions)) < len(positions):
+        raise RuntimeError(f"argnums elements must be unique, got {argnums}")
 
     def substitute(values: Any) -> tuple:
         replaced = list(args)

@@ -114,9 +114,7 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
         for position, x in enumerate(given):
             if not isinstance(x, Tensor):
                 raise RuntimeError(f"[jacfwd] expected tensors as inputs, got {type(x).__name__}")
-            if x.numel() == 0:
-                raise RuntimeError("[jacfwd] expected inputs with elements, got an empty tensor")
-            units = _C.torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(-1, *x.shape)
+            units = _C.torch.eye(x.numel(), dtype=x.dtype, device=x.device).reshape(x.numel(), *x.shape)
             columns.append(list(vmap(derivative, (0, None), randomness=randomness)(units, position)))
         output, aux = seen
         count = len(tree.leaves(output))
@@ -135,7 +133,7 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
 
 
 class _NotScalar(Exception):  # noqa: N818 - selects another method
-    """The function of a Hessian returns something else than one number."""
+    """The function of a Hessian returns something else than one number, or disables gradients, which concerns backward mode only."""
 
 
 # Up to so many elements of an input, its rows of the Hessian are computed as gradients of copies of the inputs.
@@ -151,8 +149,9 @@ def _rows_of_copies(func: Callable, args: tuple, argnums: int | tuple[int, ...])
     given = tree.leaves(selected)
 
     def scalar(values: Any) -> Tensor:
+        before = _C.grad_disabled_count()
         output = func(*substitute(values))
-        if not isinstance(output, Tensor) or output.dim() != 0:
+        if not isinstance(output, Tensor) or output.dim() != 0 or _C.grad_disabled_count() != before:
             raise _NotScalar
         return output
 
