@@ -12,6 +12,7 @@ from typing import Any
 
 from ._C import Tensor
 from ._ops import foreach as _lists
+from ._overridable import wrap_functions as _wrap_functions
 from ._toplevel import FOREACH_BINARY, FOREACH_UNARY
 
 _WITH_ALPHA = frozenset(("add", "sub"))
@@ -128,3 +129,4 @@ def zero_(inputs, /):
 
 
 __all__.sort()
+_wrap_functions(globals())

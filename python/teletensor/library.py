@@ -54,11 +54,11 @@ class Library:
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})"
 
     def define(self, schema: str, alias_analysis: str = "", *, tags: Any = ()) -> str:
-        """Defines an operator such as "scale(Tensor x) -> Tensor"; returns its name. The other arguments have no effect."""
+        """Defines an operator such as "scale(Tensor x) -> Tensor"; returns its name. `tags` are kept, and have no effect."""
         if self.kind == "IMPL":
             raise RuntimeError("[Library.define] expected a library of kind DEF or FRAGMENT, got IMPL")
         parsed = parse(schema, self.ns)
-        self._defined.append(registry.define(parsed))
+        self._defined.append(registry.define(parsed, tags))
         return parsed.name.partition("::")[2]
 
     def _kernels(self, op_name: str | OpOverload) -> dict[str, Callable]:
@@ -121,11 +121,11 @@ def custom_op(
 
 
 def define(qualname: str, schema: Any, *, lib: Library | None = None, tags: Any = ()) -> Any:
-    """Defines the operator "ns::name" with a schema "(Tensor x) -> Tensor". `tags` have no effect."""
+    """Defines the operator "ns::name" with a schema "(Tensor x) -> Tensor". `tags` are kept, and have no effect."""
     check_kind("library.define", "qualname", qualname, str)
     if lib is not None and lib.ns != qualname.partition("::")[0]:
         raise ValueError(f"[library.define] expected an operator of the library's namespace {lib.ns}, got {qualname}")
-    operator = registry.define(parse(qualname + schema))
+    operator = registry.define(parse(qualname + schema), tags)
     if lib is not None:
         lib._defined.append(operator)
 
@@ -136,7 +136,8 @@ def impl(qualname: str, types: Any, func: Callable | None = None, *, lib: Librar
     The operator may be defined later.
     """
     if lib is not None:
-        return _decorator(lambda f: lib.impl(qualname, f, types), func)
+        kinds = [types] if isinstance(types, str) else list(types)
+        return _decorator(lambda f: [lib.impl(qualname, f, _KEYS.get(kind, kind)) for kind in kinds] and None, func)
 
     def register(f: Callable) -> None:
         kernels = _kernels(qualname)

@@ -16,7 +16,7 @@ from typing import Any
 
 import teletensor
 
-from . import _C, _overridable, _subclass, fft, functional, linalg, special
+from . import _C, _overridable, _subclass, fft, foreach, functional, linalg, special
 from ._C import Tensor
 from ._C import _has_torch_function as has_torch_function
 from ._C import _has_torch_function_unary as has_torch_function_unary  # noqa: F401
@@ -36,7 +36,7 @@ named_by_text: list[type] = []
 # Public namespaces, relative to the package, in the order in which a function is looked up.
 _MODULES = {
     "": teletensor, ".functional": functional, ".nn.functional": nn_functional, ".nn.init": init, ".linalg": linalg, ".fft": fft,
-    ".special": special,
+    ".special": special, ".foreach": foreach,
 }  # fmt: skip
 # Functions that create tensors: function modes override them; their arguments do not.
 _CREATING = (
@@ -100,7 +100,7 @@ def _overridable_functions() -> tuple[dict[Any, list[Callable]], dict[Callable, 
             if isinstance(function, _C.OverridableFunction):
                 names[function] = f"torch{function.__module__.removeprefix('teletensor')}.{function.__qualname__}"
             names.setdefault(function, f"torch{place}.{name}")
-            hidden = name.startswith("_") or name.endswith("_") or not name[0].islower()
+            hidden = name.startswith("_") or (name.endswith("_") and place != ".foreach") or not name[0].islower()
             if not hidden and function not in ignored:
                 functions.setdefault(_module(place), []).append(function)
     for name in dir(Tensor):

@@ -233,6 +233,7 @@ class AtenOverload(OpOverload):
 
     def __init__(self, schema: Schema) -> None:
         super().__init__(schema)
+        del self.tags  # PyTorch's are not known here
         self.has_out = any(a.is_write and a.kwarg_only for a in schema.arguments)
 
     def __call__(self, /, *args: Any, **kwargs: Any) -> Any:

@@ -59,6 +59,7 @@ class OpOverload:
         self.autocast: dict[str, _C.dtype] = {}
         self.vmap_rule: Callable | None = None  # (info, in_dims, *args, **kwargs) -> (results, out_dims)
         self.dispatch_rules: dict[type, Callable] = {}  # by class of a tensor or of a dispatch mode, instead of its __torch_dispatch__
+        self.tags: list[Any] = []  # as given to library.define()
         self.sharded: Callable | None = None  # computes a call with DTensors: (positional, keyword) -> results
 
     def __repr__(self) -> str:

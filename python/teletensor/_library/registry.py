@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from . import loaded
 from .operators import OpOverload, OpOverloadPacket
@@ -81,9 +82,10 @@ def set_early_fake(qualified_name: str, fake: Callable) -> None:
     _early_fakes[qualified_name] = fake
 
 
-def define(schema: Schema) -> OpOverload:
+def define(schema: Schema, tags: Any = ()) -> OpOverload:
     """Adds an overload. Raises RuntimeError if it exists."""
     operator = OpOverload(schema)
+    operator.tags = list(tags) if isinstance(tags, (list, tuple)) else [tags]
     found = _packets.setdefault(schema.name, OpOverloadPacket(schema.name))
     if operator._overloadname in found._overloads:
         previous = found._overloads[operator._overloadname]._schema
