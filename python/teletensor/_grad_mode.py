@@ -12,6 +12,11 @@ def _set_grad_enabled(mode: bool) -> bool:
     return _C.set_grad_enabled(mode)
 
 
+def before_write(tensor: _C.Tensor) -> _C.Tensor:
+    """What computes the values of a write to the tensor: a copy if gradients are recorded, which may need the replaced values."""
+    return tensor.clone() if _C.is_grad_enabled() and tensor.requires_grad and not tensor.is_leaf else tensor
+
+
 def is_grad_enabled() -> bool:
     """Whether the calling thread records operations for gradients."""
     return _C.is_grad_enabled()

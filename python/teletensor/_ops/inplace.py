@@ -13,7 +13,7 @@ from typing import Callable
 
 from .. import _C
 from .._C import Tensor
-from .._grad_mode import enable_grad
+from .._grad_mode import before_write, enable_grad
 from .._options import check_kind, check_memory_format, check_optional_flags
 from .._storage import UntypedStorage, contiguous_strides
 from ..storage import TypedStorage
@@ -178,7 +178,10 @@ def set_(self: Tensor, source=None, storage_offset: int = 0, size=None, stride=N
     elif size is not None:
         strides = stride if stride is not None else _C.torch.empty(*size, device="meta").stride()
         source = source.as_strided(list(size), list(strides), storage_offset)
-    _C.become(self, source.detach())
+    if self.requires_grad and self.is_leaf:
+        _C.replace_data(self, source.detach())  # stays a leaf that requires grad
+    else:
+        _C.become(self, source.detach())
     return self
 
 
@@ -193,6 +196,9 @@ def new(self: Tensor, *args, device=None, **named) -> Tensor:
             raise TypeError(f"new() received an invalid combination of arguments, got {len(args)} by position and {', '.join(named)}")
         args = (_C.Size(named["size"]) if "size" in named else named["other"],)
     device = self.device if device is None else device
+    if len(args) > 1 and not all(isinstance(a, int) for a in args):
+        kinds = ", ".join(type(a).__name__ for a in args)
+        raise TypeError(f"new() received an invalid combination of arguments - got ({kinds}), but expected sizes, or data")
     if all(isinstance(a, int) for a in args):
         return _C.torch.empty(args or (0,), dtype=self.dtype, device=device)
     if len(args) == 1 and isinstance(args[0], _C.Size):
@@ -266,7 +272,7 @@ def renorm(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
 @_method
 def renorm_(self: Tensor, p: float, dim: int, maxnorm: float) -> Tensor:
     """renorm, in place."""
-    return self.copy_(self.renorm(p, dim, maxnorm))
+    return self.copy_(before_write(self).renorm(p, dim, maxnorm))
 
 
 @_method

@@ -7,6 +7,7 @@ from typing import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._grad_mode import before_write
 from .._named_results import in_same_type
 
 # Names of a function's first argument: torch.det(input=x) and torch.linalg.det(A=x) are the same function.
@@ -74,7 +75,7 @@ def inplace_variant(name: str, *, exact: bool = False) -> Callable:
     function = getattr(Tensor, name)
 
     def method(self: Tensor, *args, **kwargs) -> Tensor:
-        result = function(self, *args, **kwargs)
+        result = function(before_write(self), *args, **kwargs)
         if exact and result.dtype is not self.dtype:
             raise RuntimeError(
                 f"the base given to {name}_ has dtype {self.dtype} but the operation's result requires dtype {result.dtype}"

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._grad_mode import before_write
 from ..nn import antialiasing
 from ..nn import functional as F
 from ..nn.functional import (  # noqa: F401 - exported with the same arguments
@@ -88,7 +89,7 @@ def elu(input: Tensor, alpha: float = 1.0, scale: float = 1.0, input_scale: floa
 def _in_place(function: Callable) -> Callable:
     @functools.wraps(function)
     def apply(input: Tensor, *args: Any, **options: Any) -> Tensor:
-        return input.copy_(function(input, *args, **options))
+        return input.copy_(function(before_write(input), *args, **options))
 
     return apply
 

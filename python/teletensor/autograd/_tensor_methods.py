@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._C import Tensor
+from .._grad_mode import no_grad
 from . import gradients, graph
 from ._passes import current_pass
 
@@ -45,8 +46,10 @@ def register_post_accumulate_grad_hook(self: Tensor, hook: Callable[[Tensor], No
 
         def finish() -> None:
             noted.clear()
-            if hook(self) is not None:
-                raise RuntimeError("Tensor post accumulate grad hooks should return None.")
+            with no_grad():
+                returned = hook(self)
+            if returned is not None and not isinstance(returned, Tensor):
+                raise TypeError(f"expected Variable, but hook returned '{type(returned).__name__}'")
 
         calls.append(finish)
 

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 from .. import _C
 from .._C import Tensor
+from .._grad_mode import before_write
 from .._integers import repeated
 from .._ops import tensor_queries
 from .._ops.join import unique
@@ -142,7 +143,7 @@ def view_as_real_copy(input: Tensor) -> Tensor:
 
 def _in_place(name: str, function: Callable[..., Tensor], parameters: str) -> Callable[..., Tensor]:
     def run(input: Tensor, *args, **kwargs) -> Tensor:
-        return input.copy_(function(input, *args, **kwargs))
+        return input.copy_(function(before_write(input), *args, **kwargs))
 
     run.__overloads__ = (parameters,)
     run.__name__ = run.__qualname__ = f"{name}_"

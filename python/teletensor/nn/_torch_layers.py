@@ -5,6 +5,7 @@ from __future__ import annotations
 from .. import _C
 from .._C import Tensor
 from .._generator import Generator
+from .._grad_mode import before_write
 from .._options import check_flags
 from . import functional as F  # noqa: N812 - PyTorch's name
 from ._aten_losses import none_by_default
@@ -103,7 +104,7 @@ def rrelu_(
     input: Tensor, lower: float = 0.125, upper: float = 0.3333333333333333, training: bool = False, generator: Generator | None = None
 ) -> Tensor:
     """rrelu, in place."""
-    return _C.ops.assign(input, rrelu(input, lower, upper, training, generator), out=input)
+    return _C.ops.assign(input, rrelu(before_write(input), lower, upper, training, generator), out=input)
 
 
 _REDUCTIONS = ("none", "mean", "sum")

@@ -12,6 +12,7 @@ import warnings
 
 from .. import _C, _composites
 from .._C import Tensor
+from .._grad_mode import before_write
 from .._generator import Generator
 from .._composites import one_operator
 from .._integers import is_int, repeated
@@ -151,11 +152,12 @@ def rrelu(input: Tensor, lower: float = 1 / 8, upper: float = 1 / 3, training: b
     """Leaky relu with a random slope per element in training, otherwise with the mean of lower and upper."""
     if lower > upper:
         raise RuntimeError("Lower bound should be less than or equal to the upper bound")
+    x = before_write(input) if inplace else input
     if training:
-        slope = _C.torch.rand_like(input) * (upper - lower) + lower
-        result = _C.torch.where(input <= 0, input * slope, input)
+        slope = _C.torch.rand_like(x) * (upper - lower) + lower
+        result = _C.torch.where(x <= 0, x * slope, x)
     else:
-        result = _ops.leaky_relu(input, (lower + upper) / 2)
+        result = _ops.leaky_relu(x, (lower + upper) / 2)
     return input.copy_(result) if inplace else result
 
 
@@ -164,7 +166,7 @@ def rrelu_(
 ) -> Tensor:
     """rrelu, in place."""
     with generator or contextlib.nullcontext():
-        return _ops.assign(input, rrelu(input, lower, upper, training), out=input)
+        return _ops.assign(input, rrelu(before_write(input), lower, upper, training), out=input)
 
 
 def _softmax_dim(name: str, ndim: int, stacklevel: int) -> int:

@@ -141,8 +141,11 @@ def test_load_state_dict_calls_setstate():
     assert torch.equal(loaded.state[p]["momentum_buffer"], torch.ones(2))
 
 
-def test_hooks_after_accumulation_return_none():
+def test_hooks_after_accumulation_write_to_the_leaf_and_return_none():
     x = torch.ones(2, requires_grad=True)
-    x.register_post_accumulate_grad_hook(lambda p: p.grad)
-    with pytest.raises(RuntimeError, match="should return None"):
+    x.register_post_accumulate_grad_hook(lambda p: p.sub_(p.grad))
+    (x * 2).sum().backward()
+    assert x.tolist() == [-1, -1]
+    x.register_post_accumulate_grad_hook(lambda p: 5)
+    with pytest.raises(TypeError, match="expected Variable, but hook returned 'int'"):
         (x * 2).sum().backward()

@@ -17,9 +17,9 @@ def parameters_to_vector(parameters) -> Tensor:
 
 @no_grad
 def vector_to_parameters(vec: Tensor, parameters) -> None:
-    """Copies consecutive ranges of a vector into the parameters."""
+    """Makes the parameters views of consecutive ranges of a vector."""
     check_kind("vector_to_parameters", "vec", vec, Tensor)
     at = 0
     for p in parameters:
-        p.detach().copy_(vec[at : at + p.numel()].reshape(p.shape))
+        p.data = vec[at : at + p.numel()].view(p.shape).data
         at += p.numel()

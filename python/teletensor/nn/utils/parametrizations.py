@@ -44,7 +44,7 @@ class _SpectralNorm(Module):
             self._iterate(self._matrix(weight), 15)
 
     def _matrix(self, weight):
-        return weight.transpose(0, self.dim).reshape(weight.shape[self.dim], -1)
+        return weight.movedim(self.dim, 0).reshape(weight.shape[self.dim], -1)
 
     def _normalized(self, v):
         return v / v.norm().clamp_min(self.eps)
@@ -52,8 +52,8 @@ class _SpectralNorm(Module):
     def _iterate(self, matrix, times: int) -> None:
         with no_grad():
             for _ in range(times):
-                self._u.copy_(self._normalized(matrix @ self._v))
-                self._v.copy_(self._normalized(matrix.t() @ self._u))
+                self._u.copy_(self._normalized(_C.torch.mv(matrix, self._v)))
+                self._v.copy_(self._normalized(_C.torch.mv(matrix.mH, self._u)))
 
     def forward(self, weight):
         if weight.dim() == 1:
@@ -61,7 +61,7 @@ class _SpectralNorm(Module):
         matrix = self._matrix(weight)
         if self.training:
             self._iterate(matrix.detach(), self.iterations)
-        return weight / _C.torch.dot(self._u.clone(), matrix @ self._v.clone())
+        return weight / _C.torch.dot(self._u.clone().conj(), _C.torch.mv(matrix, self._v.clone()))
 
     def right_inverse(self, value):
         return value

@@ -25,7 +25,7 @@ class SpectralNorm:
     def matrix(self, weight: Tensor) -> Tensor:
         """The weight as a matrix with one row per index of `dim`."""
         if self.dim != 0:
-            weight = weight.transpose(0, self.dim)
+            weight = weight.movedim(self.dim, 0)
         return weight.reshape(weight.shape[0], -1)
 
     def compute_weight(self, module, iterate: bool) -> Tensor:
@@ -37,10 +37,10 @@ class SpectralNorm:
             with no_grad():
                 still = matrix.detach()
                 for _ in range(self.iterations):
-                    v.copy_(_normalized(still.t() @ u, self.eps))
-                    u.copy_(_normalized(still @ v, self.eps))
+                    v.copy_(_normalized(_C.torch.mv(still.t(), u), self.eps))
+                    u.copy_(_normalized(_C.torch.mv(still, v), self.eps))
         # Copies, so that the next iteration does not modify tensors saved by this graph.
-        return weight / _C.torch.dot(u.clone(), matrix @ v.clone())
+        return weight / _C.torch.dot(u.clone(), _C.torch.mv(matrix, v.clone()))
 
     def remove(self, module) -> None:
         """Makes the weight a parameter again."""
