@@ -66,4 +66,6 @@ class _Package(ModuleType):
 def keep_functions(package: ModuleType, *names: str) -> None:
     """Makes imports of the package's submodules of these names leave its attributes as they are."""
     kept = frozenset(names) | getattr(package, "_kept", frozenset())
-    package.__class__ = type("_Package", (_Package,), {"_kept": kept, "__doc__": _Package.__doc__})
+    kind = type(package)  # may have properties
+    bases = (kind,) if issubclass(kind, _Package) else (_Package,) if kind is ModuleType else (_Package, kind)
+    package.__class__ = type("_Package", bases, {"_kept": kept, "__doc__": _Package.__doc__})
