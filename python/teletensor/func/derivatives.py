@@ -168,12 +168,16 @@ def jacrev(
     ``_preallocate_and_copy`` selects how PyTorch joins the rows.
     """
     check_flags("jacrev", _preallocate_and_copy=_preallocate_and_copy)
+    if chunk_size is not None and chunk_size <= 0:
+        raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 
     @wraps(func)
     def differentiated(*args: Any):
         selected, substitute = select_arguments(args, argnums)
         results = vjp(lambda *xs: func(*substitute(xs[0])), selected, has_aux=has_aux)
         output, product = results[0], results[1]
+        if any(o.is_complex() for o in tree.leaves(output)) and not any(x.is_complex() for x in tree.leaves(selected)):
+            raise RuntimeError("jacrev: expected real outputs of real inputs, got complex ones: view_as_real() gives both parts")
 
         def rows(o: Tensor, position: int) -> Any:
             zeros = [_C.torch.zeros_like(v) for v in tree.leaves(output)]

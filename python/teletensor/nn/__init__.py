@@ -34,5 +34,5 @@ __all__ = [  # noqa: F405, F822 - some are imported at their first use
     "functional", "init", "parallel", "utils",
 ]  # fmt: skip
 
-_MODULES = ("attention", "intrinsic", "parallel", "qat", "quantizable", "quantized")
+_MODULES = ("attention", "grad", "intrinsic", "parallel", "qat", "quantizable", "quantized")
 __getattr__, __dir__ = lazy_attributes(globals(), _MODULES, {"parallel": "DataParallel"})

@@ -228,6 +228,13 @@ def hinge_embedding_loss(input, target, margin=1.0, size_average=None, reduce=No
 def cosine_embedding_loss(input1, input2, target, margin=0, size_average=None, reduce=None, reduction="mean") -> Tensor:
     """1 - cos where the target is 1, max(0, cos - margin) where the target is -1."""
     reduction = resolve_reduction(size_average, reduce, reduction)
+    if target.dim() > 1:
+        raise RuntimeError("0D or 1D target tensor expected, multi-target not supported")
+    if {input1.dim(), input2.dim()} != {target.dim() + 1}:
+        raise RuntimeError(
+            f"{target.dim()}D target tensor expects {target.dim() + 1}D input tensors, but found inputs with sizes "
+            f"{list(input1.shape)} and {list(input2.shape)}."
+        )
     return _ops.cosine_embedding_loss(input1, input2, target, margin=margin, reduction=reduction)
 
 

@@ -10,7 +10,9 @@ from .losses import _reduce
 _ops = _C.ops
 
 
-def _lengths(lengths, batch: int) -> list[int]:
+def _lengths(lengths, batch: int, name: str) -> list[int]:
+    if isinstance(lengths, Tensor) and (lengths.is_floating_point() or lengths.is_complex() or lengths.dtype is _C.bool):
+        raise RuntimeError(f"{name} must be integral")
     values = lengths.reshape(-1).tolist() if isinstance(lengths, Tensor) else list(lengths) if hasattr(lengths, "__iter__") else [lengths]
     if len(values) != batch:
         raise RuntimeError(f"input_lengths and target_lengths must be of size batch_size {batch}, got {len(values)}")
@@ -26,7 +28,7 @@ def ctc_loss(
     if single:
         log_probs = log_probs.unsqueeze(1)
     batch = log_probs.shape[1]
-    inputs, lengths = _lengths(input_lengths, batch), _lengths(target_lengths, batch)
+    inputs, lengths = _lengths(input_lengths, batch, "input_lengths"), _lengths(target_lengths, batch, "target_lengths")
     losses = _ops.ctc_loss_forward(log_probs, targets.reshape(1, -1) if single else targets, inputs, lengths, blank)[0]
     if zero_infinity:
         losses = _C.torch.where(losses.isinf(), _C.torch.zeros_like(losses), losses)
@@ -62,7 +64,7 @@ def multi_margin_loss(
     if weight is not None:
         gaps = gaps * weight[classes]
     losses = gaps.scatter(1, classes, 0.0).sum(1) / rows.shape[1]
-    return _reduce(losses if input.dim() == 2 else losses.squeeze(0), reduction)
+    return _reduce(losses if input.dim() == 2 or target.dim() == 1 else losses.squeeze(0), reduction)
 
 
 def multilabel_soft_margin_loss(

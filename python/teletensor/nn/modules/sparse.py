@@ -27,7 +27,7 @@ class _EmbeddingBase(Module):
         self.max_norm, self.norm_type, self.scale_grad_by_freq = max_norm, norm_type, scale_grad_by_freq
         self.padding_idx = padding_idx if padding_idx is None or padding_idx >= 0 else padding_idx + num_embeddings
         if weight is not None:
-            self.weight = Parameter(weight)
+            self.weight = Parameter(weight, weight.is_floating_point() or weight.is_complex())
         else:
             self.weight = Parameter(_C.torch.empty(num_embeddings, embedding_dim, device=device, dtype=dtype))
             self.reset_parameters()
@@ -64,7 +64,8 @@ class Embedding(_EmbeddingBase):
         super().__init__(
             num_embeddings, embedding_dim, padding_idx, max_norm, norm_type, scale_grad_by_freq, _weight, device, dtype
         )
-        self.weight.requires_grad = not _freeze
+        if _freeze:
+            self.weight.requires_grad = False
         self.sparse = sparse
 
     def forward(self, input):

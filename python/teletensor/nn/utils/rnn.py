@@ -41,6 +41,8 @@ class PackedSequence(_Packed):
     def to(self, *args, **kwargs) -> PackedSequence:
         """Moves or casts the data."""
         data = self.data.to(*args, **kwargs)
+        if data is self.data:
+            return self
         return self._with_data(data, tuple(None if i is None else i.to(data.device) for i in self[2:]))
 
     def cuda(self, device=None, *args, **kwargs) -> PackedSequence:
@@ -62,6 +64,34 @@ class PackedSequence(_Packed):
     def float(self) -> PackedSequence:
         """Casts the data to float32."""
         return self.to(_C.float32)
+
+    def half(self) -> PackedSequence:
+        """Casts the data to float16."""
+        return self.to(_C.float16)
+
+    def long(self) -> PackedSequence:
+        """Casts the data to int64."""
+        return self.to(_C.int64)
+
+    def int(self) -> PackedSequence:
+        """Casts the data to int32."""
+        return self.to(_C.int32)
+
+    def short(self) -> PackedSequence:
+        """Casts the data to int16."""
+        return self.to(_C.int16)
+
+    def char(self) -> PackedSequence:
+        """Casts the data to int8."""
+        return self.to(_C.int8)
+
+    def byte(self) -> PackedSequence:
+        """Casts the data to uint8."""
+        return self.to(_C.uint8)
+
+    def is_pinned(self) -> bool:
+        """Whether the data is pinned."""
+        return self.data.is_pinned()
 
     @property
     def is_cuda(self) -> bool:

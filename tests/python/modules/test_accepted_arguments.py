@@ -1,0 +1,50 @@
+"""Arguments of losses, embeddings, packed sequences and transforms that PyTorch accepts or rejects."""
+
+import pytest
+
+import teletensor as torch
+from teletensor import nn
+from teletensor.nn import functional as F  # noqa: N812 - PyTorch's name
+
+
+def test_lengths_are_integers():
+    log_probs, targets = torch.randn(5, 1, 4).log_softmax(2), torch.tensor([[1, 2]])
+    assert F.ctc_loss(log_probs, targets, torch.tensor([5]), torch.tensor([2])).shape == ()
+    for lengths, name in (((torch.tensor([5.0]), torch.tensor([2])), "input"), ((torch.tensor([5]), torch.tensor([2.5])), "target")):
+        with pytest.raises(RuntimeError, match=f"{name}_lengths must be integral"):
+            F.ctc_loss(log_probs, targets, *lengths)
+
+
+@pytest.mark.parametrize("sizes", [((15, 10), (15, 10), (15, 1)), ((10,), (10,), (10,)), ((2, 5), (2, 5), ()), ((0, 0), (0,), (0,))])
+def test_sizes_of_cosine_embedding_loss(sizes):
+    with pytest.raises(RuntimeError, match="target"):
+        F.cosine_embedding_loss(*map(torch.ones, sizes))
+
+
+def test_sizes_of_multi_margin_loss():
+    x = torch.randn(5)
+    assert F.multi_margin_loss(x, torch.tensor([1]), reduction="none").shape == (1,)
+    assert F.multi_margin_loss(x, torch.tensor(1), reduction="none").shape == ()
+
+
+def test_tables_of_integers_and_names():
+    table = nn.Embedding.from_pretrained(torch.arange(6).reshape(3, 2))
+    assert not table.weight.requires_grad and table(torch.tensor([1])).tolist() == [[2, 3]]
+    assert callable(nn.grad.conv2d_input)
+
+
+def test_casts_of_packed_sequences():
+    packed = nn.utils.rnn.pack_padded_sequence(torch.ones(3, 2, 1), [3, 2])
+    for name, dtype in (
+        ("half", torch.float16), ("long", torch.int64), ("int", torch.int32), ("short", torch.int16), ("char", torch.int8),
+        ("byte", torch.uint8),
+    ):  # fmt: skip
+        assert getattr(packed, name)().data.dtype == dtype
+    assert packed.to("cpu") is packed.cpu() is packed and packed.is_pinned() is False
+
+
+def test_jacobians_that_are_refused():
+    with pytest.raises(RuntimeError, match="real outputs"):
+        torch.func.jacrev(lambda a: a * 1j)(torch.ones(2))
+    with pytest.raises(ValueError, match="chunk_size"):
+        torch.func.jacrev(torch.sin, chunk_size=0)
