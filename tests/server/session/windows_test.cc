@@ -104,10 +104,10 @@ TEST_F(WindowsTest, RepeatedCallsAreReplacedAndKeepTheirBits) {
     }
     EXPECT_EQ(reply.reads(0).data(), first) << i;
   }
-  // Three occurrences to learn, one whose inputs the compiler receives.
-  EXPECT_EQ(runs(), 4);
+  // Three occurrences to learn, one whose inputs the compiler receives, unless it is done before that one is executed.
+  EXPECT_THAT(runs(), ::testing::AnyOf(4, 5));
   EXPECT_EQ(session_->status().windows(), 1);
-  EXPECT_EQ(session_->status().window_instructions(), 4 * 5);
+  EXPECT_EQ(session_->status().window_instructions(), runs() * 5);
   EXPECT_EQ(session_->status().handles(), 2 + 8);
 }
 
@@ -120,12 +120,12 @@ TEST_F(WindowsTest, TheTimeOfThePassesIsCharged) {
   run(frame);
   std::chrono::nanoseconds before{0};
   for (uint64_t i = 1; i <= 5; ++i) {
-    before = share->used();
+    if (i <= 4) before = share->used();
     frame.Clear();
     add_calls(&frame, 100 * i);
-    run(frame);  // the fourth one queues the window, the fifth one finds it compiled
+    run(frame);  // the fourth one queues the window, and it or the fifth one finds it compiled
   }
-  EXPECT_EQ(runs(), 1);
+  EXPECT_THAT(runs(), ::testing::AnyOf(1, 2));
   const auto charged = (share->used() - before) / std::chrono::microseconds(1);
   frame.Clear();
   Instruction(&frame, "window_counters").result(1000);
