@@ -24,14 +24,14 @@ LAYERS = {
         _gradients _grad_mode _html _integers _layouts _lazy
         _mt19937 _named_results _not_implemented _options _pending_array _quantized_names _random _script
         _small_integers _status_history _status_rows
-        _status_view _tensor_types _threads _trace_runs _tracing_state _transforms _version
+        _status_view _storage _tensor_types _threads _trace_runs _tracing_state _transforms _version
         futures torch_version utils version
     """,
     # Tensors, storages, functions of tensors, devices.
     "tensor": """
         __config__ _address _autocast_lists _by_value _connection_html _event _functions _ops _overridable
         _plugin_devices _quantized
-        _component_tensor _sparse _subclass _storage _tensor
+        _component_tensor _sparse _subclass _tensor
         _tensor_html _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft foreach linalg masked monitor mps mtia _nested
         nested
         random

@@ -9,7 +9,7 @@ import warnings
 from . import _C, _connection
 from ._C import Tensor
 from ._options import check_flags, check_kind, check_optional_flags
-from ._storage import UntypedStorage
+from ._storage import is_storage, tensor_of
 from ._tensor_types import PYTHON_DTYPES, dtype_and_kind, tensor_types
 
 __all__ = [
@@ -23,11 +23,15 @@ __all__ = [
 
 
 def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
-    """Creates a tensor from numbers, nested sequences or arrays. Always copies.
+    """Creates a tensor from numbers, nested sequences or arrays, which it copies, or of a storage, whose bytes it shares.
 
     ``pin_memory`` has no effect: the client holds no bytes to pin.
     """
     check_flags("tensor", pin_memory=pin_memory)
+    if is_storage(data):
+        made = tensor_of(data, dtype)
+        made = made if device is None else made.to(device)
+        return made.requires_grad_() if requires_grad else made
     if _C._len_torch_dispatch_stack():
         made = _of_recorded_numbers(data, dtype, device)
         made = _entered(_converted(data, dtype, device)) if made is None else made
@@ -112,11 +116,6 @@ def from_numpy(ndarray) -> Tensor:
 def is_tensor(obj) -> bool:
     """Whether an object is a Tensor."""
     return isinstance(obj, Tensor)
-
-
-def is_storage(obj) -> bool:
-    """Whether an object is an UntypedStorage or a TypedStorage."""
-    return isinstance(obj, UntypedStorage) or isinstance(getattr(obj, "_untyped_storage", None), UntypedStorage)
 
 
 def is_floating_point(input: Tensor) -> bool:

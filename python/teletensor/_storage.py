@@ -301,3 +301,20 @@ def reduce_storage(storage: UntypedStorage) -> tuple:
 
 IN_PICKLES = "teletensor.serialization._by_value"  # the module of functions in pickles of tensors and storages
 storage_from_bytes.__module__ = reduce_storage.__module__ = IN_PICKLES
+
+
+def is_storage(obj) -> bool:
+    """Whether an object is an UntypedStorage or a TypedStorage."""
+    return isinstance(obj, UntypedStorage) or isinstance(getattr(obj, "_untyped_storage", None), UntypedStorage)
+
+
+def tensor_of(storage, dtype: _C.dtype | None) -> Tensor:
+    """A tensor that shares the storage's bytes. Without a dtype: of a TypedStorage's, otherwise of integers, as in PyTorch.
+
+    Raises:
+        RuntimeError: a TypedStorage has another dtype.
+    """
+    own = getattr(storage, "dtype", None)
+    if own is not None and dtype not in (None, own):
+        raise RuntimeError(f"Expected a Storage of type {dtype} or an UntypedStorage, but got {own}")
+    return getattr(storage, "_untyped_storage", storage)._as(dtype or own or _C.int64)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from . import _C
 from ._C import Tensor
+from ._storage import is_storage, tensor_of
 
 # Prefixes of the type names. Complex, uint16 to uint64 and 8-bit floating-point tensors have type names but no classes.
 _NAMES = {
@@ -30,6 +31,10 @@ class _TensorType(type):
         target = device or cls.kind
         if len(args) == 1 and isinstance(args[0], _C.Size):
             args = args[0]
+        elif len(args) == 1 and is_storage(args[0]):
+            return tensor_of(args[0], cls.dtype)
+        elif len(args) == 1 and isinstance(args[0], Tensor) and isinstance(args[0], cls):
+            return args[0].detach()  # shares the memory, as in PyTorch
         elif len(args) > 1 and not all(isinstance(a, int) for a in args):
             raise TypeError(f"new(): expected sizes as ints, or data, got {', '.join(type(a).__name__ for a in args)}")
         elif args and not isinstance(args[0], int):

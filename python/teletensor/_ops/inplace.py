@@ -15,7 +15,7 @@ from .. import _C
 from .._C import Tensor
 from .._grad_mode import before_write, enable_grad
 from .._options import check_kind, check_memory_format, check_optional_flags
-from .._storage import UntypedStorage, contiguous_strides
+from .._storage import UntypedStorage, contiguous_strides, is_storage, tensor_of
 from ..storage import TypedStorage
 from .out_variant import exact_out_variant
 
@@ -204,6 +204,8 @@ def new(self: Tensor, *args, device=None, **named) -> Tensor:
     if len(args) == 1 and isinstance(args[0], _C.Size):
         return _C.torch.empty(tuple(args[0]), dtype=self.dtype, device=device)
     data = args[0]
+    if is_storage(data) or (isinstance(data, Tensor) and (data.dtype, data.device) == (self.dtype, _C.placed(device))):
+        return data.detach() if isinstance(data, Tensor) else tensor_of(data, self.dtype)  # which share its bytes
     return data.detach().to(device, self.dtype).clone() if isinstance(data, Tensor) else _C.tensor(data, dtype=self.dtype, device=device)
 
 

@@ -273,3 +273,21 @@ def test_functions_that_pickles_of_pytorch_name(torch):
     assert isinstance(_utils._rebuild_parameter(tensor, True, {}), torch.nn.Parameter)
     with pytest.raises(AttributeError, match="_rebuild_nothing"):
         _utils._rebuild_nothing  # noqa: B018
+
+
+def test_tensors_of_storages_and_of_tensors_share_bytes(torch):
+    a = torch.arange(4.0)
+    untyped, typed = a.untyped_storage(), a.storage()
+    for made in (
+        torch.tensor(untyped, dtype=torch.float32), torch.tensor(typed), torch.as_tensor(typed), torch.FloatTensor(untyped),
+        torch.FloatTensor(a), a.new(a), a.new(typed),
+    ):  # fmt: skip
+        assert torch.equal(made, a) and made.dtype == torch.float32
+        made.add_(1)
+    assert a.tolist() == [7, 8, 9, 10]
+    assert torch.tensor(untyped).dtype == torch.int64 and torch.tensor(untyped, dtype=torch.uint8).shape == (16,)
+    with pytest.raises(RuntimeError, match="Expected a Storage of type torch.float64"):
+        torch.tensor(typed, dtype=torch.float64)
+    copy = torch.tensor(a)
+    copy.add_(1)
+    assert a.tolist() == [7, 8, 9, 10]
