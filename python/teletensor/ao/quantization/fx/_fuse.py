@@ -34,7 +34,14 @@ def chain(node: fx.Node, pattern: tuple, model: nn.Module) -> list[fx.Node] | No
 
 
 def fuse(model: fx.GraphModule, is_qat: bool, config: BackendConfig) -> None:
-    """Fuses patterns in place, the longest first."""
+    """Fuses patterns in place, the longest first, and what is fused with what follows it: Linear and BatchNorm1d, then ReLU."""
+    while _fuse_once(model, is_qat, config):
+        pass
+    model.recompile()
+
+
+def _fuse_once(model: fx.GraphModule, is_qat: bool, config: BackendConfig) -> bool:
+    is_changed = False
     patterns = sorted((c for c in config.configs if c.fuser_method is not None), key=lambda c: -len(c.pattern))
     for node in reversed(list(model.graph.nodes)):
         for entry in patterns:
@@ -56,8 +63,9 @@ def fuse(model: fx.GraphModule, is_qat: bool, config: BackendConfig) -> None:
             nodes[-1].replace_all_uses_with(nodes[0])
             for old in reversed(nodes[1:]):
                 model.graph.erase_node(old)
+            is_changed = True
             break
-    model.recompile()
+    return is_changed
 
 
 def _module_of(function: Any) -> nn.Module:
