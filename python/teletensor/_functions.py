@@ -103,6 +103,8 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
         if copy is False:
             raise ValueError(f"can't alias {type(obj).__name__} into a tensor: the tensor is in another process.")
         result = _converted(obj, dtype, device)
+    if requires_grad is False and result.requires_grad:
+        return result.detach()
     return result.requires_grad_() if requires_grad and not result.requires_grad else result
 
 

@@ -189,6 +189,7 @@ def added(a: Any, b: Any, alpha: Any, into: list | None, name: str = "add") -> A
     if not isinstance(a, SparseTensor):
         if not isinstance(a, Tensor):
             raise RuntimeError(f"{name}: expected a tensor and a sparse tensor, got {type(a).__name__} and a sparse tensor")
+        _check_strided_target("add", a, b, into)
         return _add_dense(a, b, alpha, into)
     if a._layout != b._layout:
         raise RuntimeError(f"[{name}] expected tensors of one layout, got {layout_name(a)} and {layout_name(b)}")
@@ -274,9 +275,17 @@ def _times_dense(tensor: SparseTensor, dense: Tensor) -> SparseTensor:
     return like(tensor, tensor._elements * ops.sparse_gather(dense, tensor._coo))
 
 
+def _check_strided_target(name: str, a: Tensor, b: Tensor, into: list | None) -> None:
+    """Raises RuntimeError if a strided tensor that receives the result cannot have its dtype."""
+    if into is not None and into[0] is a and not _C.can_cast(kind := result_type(a, b._elements), a.dtype):
+        raise RuntimeError(f"Can't convert result type {kind} to output {a.dtype} in {name} operation")
+
+
 def _mul(arguments: list, into: list | None) -> Any:
     a, b = arguments
     if not isinstance(a, SparseTensor):
+        if isinstance(a, Tensor):
+            _check_strided_target("mul", a, b, into)
         if into is not None and into[0] is a:  # a strided tensor that receives the product
             return a.copy_(hooks["to_dense"](_mul([b, a], None)))
         a, b = b, a

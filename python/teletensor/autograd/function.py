@@ -22,6 +22,13 @@ def _key(tensor: Tensor) -> int:
     return tensor._handle or id(tensor)
 
 
+@functools.cache
+def _positions(forward: Callable) -> int:
+    """The number of forward's parameters that arguments take by position."""
+    code = getattr(forward, "__code__", None)
+    return code.co_argcount if code is not None else 0
+
+
 class FunctionCtx:
     """The state that Function.forward saves for Function.backward."""
 
@@ -156,19 +163,21 @@ class Function:
     @classmethod
     def apply(cls, *args, **kwargs):
         """Runs forward and records the operation. Keyword arguments take the places of forward's parameters."""
-        if kwargs:
+        if kwargs or (cls.setup_context is not None and len(args) < _positions(cls.forward)):
             args = cls._in_order(args, kwargs)
         recorder = recorder_of(args)
         return cls._applied(args)[0] if recorder is None else recorder.apply_function(cls, args)
 
     @classmethod
     def _in_order(cls, args: tuple, kwargs: dict[str, Any]) -> tuple:
-        """The arguments by position, with the defaults of parameters before the last one that was given by name."""
+        """The arguments by position, with the defaults of parameters before the last one that was given by name; with those of
+        all parameters if setup_context() receives them."""
         import inspect  # not loaded by `import teletensor`
 
         has_context = cls.setup_context is None
         bound = inspect.signature(cls.forward).bind(*((None,) if has_context else ()), *args, **kwargs)
-        last = max(i for i, name in enumerate(bound.signature.parameters) if name in bound.arguments)
+        parameters = list(bound.signature.parameters)
+        last = max(i for i, name in enumerate(parameters) if name in bound.arguments) if has_context else len(parameters)
         bound.apply_defaults()
         if bound.kwargs:
             raise TypeError(f"{cls.__name__}.forward() must not have keyword-only parameters, got {', '.join(bound.kwargs)}")

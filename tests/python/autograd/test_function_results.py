@@ -70,6 +70,28 @@ def test_arguments_by_name(torch):
         Scaled.apply(x, z=1)
 
 
+def test_setup_context_receives_defaults(torch):
+    class Scaled(torch.autograd.Function):
+        @staticmethod
+        def forward(x, factor=3):
+            return x * factor
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            _, ctx.factor = inputs
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor, None
+
+    x = torch.ones(2, requires_grad=True)
+    for args, factor in (((), 3), ((5,), 5)):
+        assert torch.autograd.grad(Scaled.apply(x, *args).sum(), x)[0].tolist() == [factor, factor]
+    assert torch.func.grad(lambda x: Scaled.apply(x).sum())(torch.ones(2)).tolist() == [3, 3]
+    c = x.clone()
+    assert not torch.asarray(c, requires_grad=False).requires_grad and torch.asarray(c).requires_grad
+
+
 def test_second_derivatives_of_once_differentiable_are_refused(torch):
     class Square(torch.autograd.Function):
         @staticmethod

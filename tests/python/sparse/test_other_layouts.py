@@ -65,3 +65,10 @@ def test_indices_of_embeddings_that_change(torch):
     i[0] = 2
     with pytest.raises(RuntimeError, match="modified by an inplace operation"):
         loss.backward()
+
+
+def test_strided_integers_do_not_receive_sparse_floats(torch):
+    s = torch.tensor([0.0, 1.5]).to_sparse()
+    for name in ("add_", "sub_", "mul_"):
+        with pytest.raises(RuntimeError, match="Can't convert result type torch.float32 to output torch.int64"):
+            getattr(torch.tensor([1, 2]), name)(s)
