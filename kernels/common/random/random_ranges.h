@@ -33,6 +33,23 @@ inline void check_exponential(double lambd) {
 inline void check_bernoulli(double p) {
   check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
 }
+// Whether the dtype has all numbers below n: a permutation has each of them once.
+inline void check_randperm(int64_t n, DType dtype) {
+  int64_t most = std::numeric_limits<int64_t>::max();
+  switch (dtype) {
+    case DType::kBool: most = 2; break;
+    case DType::kUInt8: most = int64_t{1} << 8; break;
+    case DType::kInt8: most = int64_t{1} << 7; break;
+    case DType::kInt16: most = int64_t{1} << 15; break;
+    case DType::kInt32: most = int64_t{1} << 31; break;
+    case DType::kBFloat16: most = (int64_t{1} << 8) + 1; break;
+    case DType::kFloat16: most = (int64_t{1} << 11) + 1; break;
+    case DType::kFloat32: most = (int64_t{1} << 24) + 1; break;
+    case DType::kFloat64: most = (int64_t{1} << 53) + 1; break;
+    default: break;
+  }
+  check(n <= most, "n is too large for result tensor type ", scalar_type_name(dtype), ", got ", n);
+}
 inline constexpr const char* kNoProbability = "Expected p_in >= 0 && p_in <= 1 to be true, but got false.";
 
 // Errors of multinomial.

@@ -184,6 +184,7 @@ void bernoulli(const Tensor& input, Tensor& out) {
 }
 
 void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
+  check_randperm(n, out.dtype());
   std::vector<uint64_t> drawn(n);
   draw_words(n, 2, [&](int64_t at, int64_t count, const uint32_t* words) {
     for (int64_t i = 0; i < count; ++i) drawn[at + i] = word_pair(words, i);

@@ -276,6 +276,7 @@ void dropout(const Tensor& input, double p, Tensor& output, Tensor& kept) {
 
 // A permutation is drawn sequentially, so the host computes and uploads it. randperm cannot be captured into a graph.
 void randperm(int64_t n, OptionalDType, OptionalDevice, Tensor& out) {
+  check_randperm(n, out.dtype());
   const PhiloxRange counters = PhiloxRange::reserve(n, 2);
   std::vector<uint64_t> drawn(n);
   for (int64_t block = 0; block < counters.blocks; ++block) {

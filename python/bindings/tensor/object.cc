@@ -150,6 +150,7 @@ int set_grad(PyObject* o, PyObject* value, void*) {
         if (value && value != Py_None) {
           check(ErrorKind::kType, is_tensor(value), "assigned grad expected to be a Tensor or None but got ",
                 Py_TYPE(value)->tp_name);
+          check(ErrorKind::kRuntime, value != o, "can't assign Variable as its own grad");
           grad = handle_of(value);
           check(grad->sizes == leaf->sizes, "assigned grad has data of a different size, got ", to_string(grad->sizes),
                 " and ", to_string(leaf->sizes));

@@ -48,3 +48,13 @@ def test_jacobians_that_are_refused():
         torch.func.jacrev(lambda a: a * 1j)(torch.ones(2))
     with pytest.raises(ValueError, match="chunk_size"):
         torch.func.jacrev(torch.sin, chunk_size=0)
+
+
+def test_permutations_beyond_a_dtype_and_a_tensor_as_its_gradient():
+    for n, dtype in ((257, torch.uint8), (2050, torch.float16), (300, torch.bfloat16), (2**24 + 2, torch.float32)):
+        with pytest.raises(RuntimeError, match="n is too large for result tensor type"):
+            torch.randperm(n, dtype=dtype).sum().item()
+    assert torch.randperm(256, dtype=torch.uint8).sort().values.tolist() == list(range(256))
+    x = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
+        x.grad = x
