@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import namedtuple
+from collections.abc import Callable
 
 from ... import _C
 from ..._C import Tensor
@@ -57,38 +58,6 @@ class PackedSequence(_Packed):
         """Returns itself, because the client stores no data that could be pinned."""
         return self
 
-    def double(self) -> PackedSequence:
-        """Casts the data to float64."""
-        return self.to(_C.float64)
-
-    def float(self) -> PackedSequence:
-        """Casts the data to float32."""
-        return self.to(_C.float32)
-
-    def half(self) -> PackedSequence:
-        """Casts the data to float16."""
-        return self.to(_C.float16)
-
-    def long(self) -> PackedSequence:
-        """Casts the data to int64."""
-        return self.to(_C.int64)
-
-    def int(self) -> PackedSequence:
-        """Casts the data to int32."""
-        return self.to(_C.int32)
-
-    def short(self) -> PackedSequence:
-        """Casts the data to int16."""
-        return self.to(_C.int16)
-
-    def char(self) -> PackedSequence:
-        """Casts the data to int8."""
-        return self.to(_C.int8)
-
-    def byte(self) -> PackedSequence:
-        """Casts the data to uint8."""
-        return self.to(_C.uint8)
-
     def is_pinned(self) -> bool:
         """Whether the data is pinned."""
         return self.data.is_pinned()
@@ -97,6 +66,22 @@ class PackedSequence(_Packed):
     def is_cuda(self) -> bool:
         """Whether the data is on a GPU."""
         return self.data.is_cuda
+
+
+def _cast(name: str, dtype: _C.dtype) -> Callable[[PackedSequence], PackedSequence]:
+    def cast(self: PackedSequence) -> PackedSequence:
+        return self.to(dtype)
+
+    cast.__name__, cast.__qualname__ = name, f"PackedSequence.{name}"
+    cast.__doc__ = f"Casts the data to {str(dtype).removeprefix('torch.')}."
+    return cast
+
+
+for _name, _dtype in (
+    ("double", _C.float64), ("float", _C.float32), ("half", _C.float16), ("long", _C.int64), ("int", _C.int32), ("short", _C.int16),
+    ("char", _C.int8), ("byte", _C.uint8),
+):  # fmt: skip
+    setattr(PackedSequence, _name, _cast(_name, _dtype))
 
 
 def invert_permutation(permutation: Tensor | None) -> Tensor | None:
