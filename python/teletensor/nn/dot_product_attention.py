@@ -145,6 +145,7 @@ def multi_head_attention_forward(
 ) -> tuple[Tensor, Tensor | None]:  # fmt: skip
     """Returns (result, attention weights or None). Inputs have shape (L, N, E), or (L, E) without a batch."""
     public = sys.modules[f"{__package__}.functional"]  # which imports this module; a program may have replaced its functions
+    _check_dimensions(query, key, value, key_padding_mask, attn_mask)
     single = query.dim() == 2
     if single:
         query, key, value = (t.unsqueeze(1) for t in (query, key, value))
@@ -156,6 +157,10 @@ def multi_head_attention_forward(
         raise AssertionError(f"embed_dim {embed} not divisible by num_heads {num_heads}")
     if is_causal and attn_mask is None:
         raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    _check_attention_sizes(key, value, key_padding_mask, attn_mask, length, batch, num_heads, use_separate_proj_weight)
+    for what, bias, static in (("key", bias_k, static_k), ("value", bias_v, static_v)):
+        if bias is not None and static is not None:
+            raise AssertionError(f"bias cannot be added to static {what}.")
     weights = (q_proj_weight, k_proj_weight, v_proj_weight) if use_separate_proj_weight else in_proj_weight.chunk(3)
     q, k, v = _in_projection(query, key, value, weights, (None,) * 3 if in_proj_bias is None else in_proj_bias.chunk(3))
     if bias_k is not None:
@@ -181,6 +186,46 @@ def multi_head_attention_forward(
         result = result.squeeze(1)
         attention_weights = None if attention_weights is None else attention_weights.squeeze(0)
     return result, attention_weights
+
+
+def _check_dimensions(query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Tensor | None, attn_mask: Tensor | None) -> None:
+    """Raises AssertionError for numbers of dimensions that do not fit the query's."""
+    n = query.dim()
+    if n not in (2, 3):
+        raise AssertionError(f"query should be unbatched 2D or batched 3D tensor but received {n}-D query tensor")
+    kind = "batched (3-D)" if n == 3 else "unbatched (2-D)"
+    if key.dim() != n or value.dim() != n:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key` and `value` to be {n}-D but found {key.dim()}-D and {value.dim()}-D tensors respectively"
+        )
+    if key_padding_mask is not None and key_padding_mask.dim() != n - 1:
+        raise AssertionError(
+            f"For {kind} `query`, expected `key_padding_mask` to be `None` or {n - 1}-D but found {key_padding_mask.dim()}-D tensor instead"
+        )
+    if attn_mask is not None and attn_mask.dim() not in (2, 3):
+        raise AssertionError(
+            f"For {kind} `query`, expected `attn_mask` to be `None`, 2-D or 3-D but found {attn_mask.dim()}-D tensor instead"
+        )
+
+
+def _differ(got: tuple, expected: tuple) -> bool:
+    """Whether sizes differ. Sizes that a graph does not know are not compared, which would fix them."""
+    return any(type(a) is int and type(b) is int and a != b for a, b in zip(got, expected, strict=True))
+
+
+def _check_attention_sizes(key, value, key_padding_mask, attn_mask, length, batch: int, num_heads: int, is_separate: bool) -> None:
+    """Raises PyTorch's errors for keys, values and masks of other sizes. All have a batch dimension."""
+    known, seen = (key.shape[:2], value.shape[:2]) if is_separate else (key.shape, value.shape)
+    if _differ(known, seen):
+        what = "key's sequence and batch dims" if is_separate else "key shape"
+        raise AssertionError(f"{what} {tuple(known)} does not match value{' ' if is_separate else ' shape '}{tuple(seen)}")
+    expected = (batch, key.shape[0])
+    if key_padding_mask is not None and _differ(key_padding_mask.shape, expected):
+        raise AssertionError(f"expecting key_padding_mask shape of {expected}, but got {tuple(key_padding_mask.shape)}")
+    if attn_mask is not None:
+        expected = (length, key.shape[0]) if attn_mask.dim() == 2 else (batch * num_heads, length, key.shape[0])
+        if _differ(attn_mask.shape, expected):
+            raise RuntimeError(f"The shape of the {attn_mask.dim()}D attn_mask is {tuple(attn_mask.shape)}, but should be {expected}.")
 
 
 def _head_masks(attn_mask, key_padding_mask, dtype, num_heads: int, added: int) -> Tensor | None:

@@ -58,3 +58,24 @@ def test_permutations_beyond_a_dtype_and_a_tensor_as_its_gradient():
     x = torch.ones(2, requires_grad=True)
     with pytest.raises(RuntimeError, match="can't assign Variable as its own grad"):
         x.grad = x
+
+
+def test_sizes_of_attention():
+    layer, q = nn.MultiheadAttention(4, 2), torch.ones(3, 2, 4)
+    zeros = torch.zeros
+    for mask in (zeros(2, 3, 3), zeros(1, 3, 3), zeros(3, 2)):
+        with pytest.raises(RuntimeError, match=f"The shape of the {mask.dim()}D attn_mask"):
+            layer(q, q, q, attn_mask=mask)
+    for args, masks in (
+        ((q[0], q, q), {}), ((q[None], q, q), {}), ((q, q[:2], q), {}), ((q, q, q), {"key_padding_mask": zeros(3, 3)}),
+        ((q, q, q), {"key_padding_mask": zeros(3)}), ((q, q, q), {"attn_mask": zeros(3)}),
+    ):  # fmt: skip
+        with pytest.raises(AssertionError):
+            layer(*args, **masks)
+    assert layer(q, q, q, attn_mask=zeros(4, 3, 3))[0].shape == q.shape
+    assert layer(q[0], q[0], q[0], attn_mask=zeros(2, 2, 2))[0].shape == (2, 4)
+    bias, static = torch.ones(1, 1, 4), torch.ones(4, 3, 2)
+    with pytest.raises(AssertionError, match="bias cannot be added to static key"):
+        F.multi_head_attention_forward(
+            q, q, q, 4, 2, torch.ones(12, 4), None, bias, bias, False, 0.0, torch.ones(4, 4), None, static_k=static, static_v=static
+        )
