@@ -266,7 +266,11 @@ def range(  # noqa: A001 - PyTorch's name
     start=0, end=None, step=1, *, out: Tensor | None = None, dtype=None, layout=None, device=None, pin_memory: bool = False,
     requires_grad: bool = False,
 ) -> Tensor:  # fmt: skip
-    """start, start + step, ..., including end: the deprecated form of arange. `out` of as many elements keeps its sizes."""
+    """start, start + step, ..., including end: the deprecated form of arange.
+
+    The result has the dtype of `out` if it is given, which keeps its sizes if it has as many elements. An integer result has
+    the integer parts of `start` and `step`, as in PyTorch.
+    """
     check_layout("range", layout)
     check_flags("range", pin_memory=pin_memory)
     if end is None:
@@ -275,12 +279,25 @@ def range(  # noqa: A001 - PyTorch's name
         raise RuntimeError("step must be nonzero")
     if (end - start) / step < 0:
         raise RuntimeError("upper bound and lower bound inconsistent with step sign")
+    if out is not None:
+        if dtype not in (None, out.dtype):
+            raise RuntimeError(f"[range] expected dtype to be that of out, {out.dtype}, got {dtype}")
+        if out.requires_grad and _C.is_grad_enabled():
+            raise RuntimeError("range(): functions with out=... arguments don't support automatic differentiation")
+        dtype, device = out.dtype, out.device
     dtype = dtype or _C.default_dtype()
+    if dtype.is_complex or dtype == _C.bool:
+        raise NotImplementedError(f"[range] expected an integer or floating-point dtype, got {dtype}")
     count = int((end - start) / step) + 1
-    made = (_torch.arange(count, device=device) * step + start).to(dtype).requires_grad_(requires_grad)
-    if out is None:
-        return made
-    return (out if out.numel() == count else out.resize_(count)).copy_(made.reshape(out.shape))
+    kind = _C.float64 if dtype.is_floating_point else _C.int64
+    if kind == _C.int64:
+        start, step = int(start), int(step)
+        if step == 0:
+            raise RuntimeError(f"[range] expected a step of at least 1 for {dtype}")
+    made = (_torch.arange(count, dtype=kind, device=device) * step + start).to(dtype)
+    if out is not None:
+        made = (out if out.numel() == count else out.resize_(count)).copy_(made.reshape(out.shape))
+    return made.requires_grad_() if requires_grad else made
 
 
 def scalar_tensor(

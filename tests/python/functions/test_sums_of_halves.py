@@ -67,6 +67,26 @@ def test_ranges_are_written_in_order(torch):
     assert [t.shape for t in torch.hsplit(torch.ones(5, 0, 2), 2)] == [(5, 0, 2), (5, 0, 2)]
 
 
+def test_ranges_are_computed_in_the_dtype_of_the_result(torch):
+    start = 2**24  # from here on, float32 does not represent every integer
+    assert torch.range(start, start + 3, out=torch.zeros(2, 2, dtype=torch.int64)).tolist() == [
+        [start, start + 1], [start + 2, start + 3],
+    ]  # fmt: skip
+    assert torch.range(start, start + 1, out=torch.zeros(2, dtype=torch.float64)).tolist() == [start, start + 1]
+    assert torch.range(0.1, 0.4, 0.1, dtype=torch.float64).tolist() == [0.1, 0.2, 0.1 + 2 * 0.1, 0.4]
+    assert torch.range(0.5, 2.5, dtype=torch.int64).tolist() == [0, 1, 2]
+    x = torch.zeros(3)
+    assert torch.range(0, 2, out=x, requires_grad=True) is x and x.is_leaf and x.requires_grad
+    with pytest.raises(RuntimeError, match="don't support automatic differentiation"):
+        torch.range(0, 2, out=x)
+    with pytest.raises(RuntimeError, match="expected dtype to be that of out"):
+        torch.range(0, 2, dtype=torch.float32, out=torch.zeros(3, dtype=torch.int64))
+    with pytest.raises(RuntimeError, match="expected a step of at least 1"):
+        torch.range(0, 1, 0.5, dtype=torch.int64)
+    with pytest.raises(NotImplementedError, match="expected an integer or floating-point dtype"):
+        torch.range(0, 2, dtype=torch.bool)
+
+
 def test_multinomial_gradient_where_a_count_is_zero(torch):
     v = torch.tensor([2.0, 0.0], requires_grad=True)
     torch.distributions.Multinomial(2, torch.tensor([0.5, 0.5]), validate_args=False).log_prob(v).backward()
