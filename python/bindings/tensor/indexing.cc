@@ -80,8 +80,7 @@ class Indexer {
     if (!PyTuple_Check(index) && is_read_as_tuple(index)) {
       warn(
           "Using a non-tuple sequence for multidimensional indexing is deprecated; use x[tuple(seq)] instead of "
-          "x[seq], "
-          "or x[torch.tensor(seq)] to index the first dimension");
+          "x[seq], or x[torch.tensor(seq)] to index the first dimension");
       tuple = Owned(throw_if_null(PySequence_Tuple(index)));
       index = tuple.get();
     }
