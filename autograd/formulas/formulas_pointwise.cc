@@ -61,14 +61,14 @@ Tensor logaddexp_share(const Operand& input, const Operand& other) {
 }
 
 Tensor mish_grad(const Tensor& g, const Operand& input) {
-  if (const DType t = g.dtype(); is_half(t)) return ops::to_dtype(mish_grad(wide(g), wide(input)), t);
+  if (const DType t = g.dtype(); is_reduced_floating(t)) return ops::to_dtype(mish_grad(wide(g), wide(input)), t);
   Tensor t = ops::tanh(ops::softplus(input));
   Tensor curve = ops::mul(ops::mul(input, ops::sigmoid(input)), ops::rsub(ops::mul(t, t), int64_t{1}));
   return ops::mul(g, ops::add(t, curve));
 }
 
 Tensor hardswish_grad(const Tensor& g, const Operand& input) {
-  if (const DType t = g.dtype(); is_half(t)) return ops::to_dtype(hardswish_grad(wide(g), wide(input)), t);
+  if (const DType t = g.dtype(); is_reduced_floating(t)) return ops::to_dtype(hardswish_grad(wide(g), wide(input)), t);
   const Tensor slope = ops::add(ops::true_divide(input, int64_t{3}), 0.5);
   const Tensor within = ops::where(ops::lt(input, int64_t{3}), ops::mul(g, slope), g);
   return ops::where(ops::le(input, int64_t{-3}), ops::zeros_like(g), within);

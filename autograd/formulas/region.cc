@@ -67,7 +67,7 @@ Tensor row_from(const Region& r, const Tensor& whole) {
 Tensor sum_into_row(const Row& row, const Geometry& g, const Tensor& part) {
   const Tensor positions = ops::arange_from(int64_t{0}, row.length, int64_t{1}, DType::kInt64, part.device());
   const Sizes flat{part.numel()};
-  const DType t = part.dtype(), wide = is_half(t) ? DType::kFloat32 : t;  // sums are rounded once
+  const DType t = part.dtype(), wide = is_reduced_floating(t) ? DType::kFloat32 : t;  // sums are rounded once
   const Tensor parts = ops::reshape(wide == t ? part : ops::to_dtype(part, wide), flat);
   const Tensor sums = ops::index_add(ops::zeros(Sizes{row.length}, wide, part.device()), 0,
                                      ops::reshape(strided_view(positions, row.first, g), flat), parts);

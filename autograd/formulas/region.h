@@ -5,9 +5,6 @@
 
 namespace tt::autograd {
 
-// Whether formulas compute in float32, since each step would round.
-inline bool is_half(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
-
 // The layouts of a view and of its base in one storage. Strides and offsets are in elements of the dtype of each: both
 // dtypes are equal, or one is complex and the other one that of its parts.
 struct Region {

@@ -35,7 +35,7 @@ Norm norm_of_inverse(Norm norm) {
 }
 
 Tensor as_floating(const Tensor& input, const std::string& name) {
-  if (input.dtype() == kFloat16 || input.dtype() == kBFloat16)
+  if (is_reduced_floating(input.dtype()))
     throw RuntimeError("[" + name + "] Unsupported dtype " + std::string(tt::name(input.dtype())));
   return input.is_floating_point() || input.is_complex() ? input : input.to(get_default_dtype());
 }

@@ -120,8 +120,8 @@ double bessel_factor(SizesView sizes, std::optional<absl::Span<const int64_t>> d
 }
 
 Tensor round_decimals(const Tensor& input, int64_t decimals) {
-  if (const DType t = input.dtype(); t == DType::kFloat16 || t == DType::kBFloat16)
-    return ops::to_dtype(round_decimals(ops::to_dtype(input, DType::kFloat32), decimals), t);
+  if (is_reduced_floating(input.dtype()))
+    return ops::to_dtype(round_decimals(ops::to_dtype(input, DType::kFloat32), decimals), input.dtype());
   double scale = std::pow(10.0, std::abs(static_cast<double>(decimals)));
   if (decimals > 0) return ops::true_divide(ops::round_half_even(ops::mul(input, scale)), scale);
   return ops::mul(ops::round_half_even(ops::true_divide(input, scale)), scale);

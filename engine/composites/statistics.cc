@@ -167,7 +167,7 @@ Tensor cumulative_logsumexp(const Tensor& input, int64_t dim) {
 
 Tensor trapezoid_sum(const Tensor& y, const Tensor& x, double dx, int64_t dim) {
   const DType t = y.dtype();
-  const bool rounds = t == DType::kFloat16 || t == DType::kBFloat16;  // in each step, unless computed in float32
+  const bool rounds = is_reduced_floating(t);  // in each step, unless computed in float32
   if (!rounds) return ops::sum(trapezoids(y, x, dx, dim), Sizes{dim});
   const Tensor positions =
       x && category(x.dtype()) <= Category::kFloating ? ops::to_dtype(x, promote(DType::kFloat32, x.dtype())) : x;

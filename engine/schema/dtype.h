@@ -54,6 +54,8 @@ inline Category category(DType t) {
   return kCategories[static_cast<size_t>(t)];
 }
 inline bool is_floating(DType t) { return category(t) == Category::kFloating; }
+// The two 16-bit floating types; kernels compute in float32 and round once, at the end.
+inline bool is_reduced_floating(DType t) { return t == DType::kFloat16 || t == DType::kBFloat16; }
 // Storage-only floating types: operators reject them unless declared `takes_float8`.
 inline bool is_float8(DType t) { return t >= DType::kFloat8E4m3fn; }
 inline bool is_complex(DType t) { return category(t) == Category::kComplex; }

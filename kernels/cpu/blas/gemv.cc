@@ -129,14 +129,13 @@ void run(const Gemm& g) {
   });
 }
 
-bool is_half(DType dtype) { return dtype == DType::kBFloat16 || dtype == DType::kFloat16; }
 
 }  // namespace
 
 bool is_gemv(const Gemm& g) {
   if (g.m != 1 && g.n != 1) return false;
   const Gemm row = as_row(g);
-  if (is_half(g.dtype)) return g.batch == 1 && row.a.column_stride == 1 && row.b.row_stride == 1;
+  if (is_reduced_floating(g.dtype)) return g.batch == 1 && row.a.column_stride == 1 && row.b.row_stride == 1;
   if (g.dtype != DType::kFloat32 && g.dtype != DType::kFloat64) return false;
   return row.b.column_stride == 1 || row.n == 1 || (row.b.row_stride == 1 && row.a.column_stride == 1);
 }

@@ -19,10 +19,9 @@ constexpr int64_t kTile = 128;
 // A mask is not supported: fully masked rows must give zeros, and only the device could find them. The scale is
 // positive: kernels take the maximum of a row before scaling.
 bool is_supported(const Tensor& query, const AttentionShape& shape, const Tensor& mask, double scale) {
-  const bool is_half = query.dtype() == DType::kFloat16 || query.dtype() == DType::kBFloat16;
   const auto fits = [](int64_t size) { return size > 0 && size <= kMaxDepth && size % kMultiple == 0; };
-  return is_half && !mask && fits(shape.depth) && fits(shape.width) && shape.batches > 0 && shape.rows >= kMinRows &&
-         shape.columns > 0 && scale > 0 && std::isfinite(static_cast<float>(scale)) &&
+  return is_reduced_floating(query.dtype()) && !mask && fits(shape.depth) && fits(shape.width) && shape.batches > 0 &&
+         shape.rows >= kMinRows && shape.columns > 0 && scale > 0 && std::isfinite(static_cast<float>(scale)) &&
          compute_capability(query.device().index) >= kMinCapability;
 }
 

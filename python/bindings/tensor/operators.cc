@@ -139,17 +139,14 @@ bool fits_out(const Op& op, ParsedArgs* parsed) {
   return same_sizes;
 }
 
-// Whether a tensor of as many elements receives the results, whatever its sizes are.
-bool is_range(const Op& op) {
-  const std::string_view name = op.name;
-  return name.starts_with("arange") || name.starts_with("linspace") || name.starts_with("logspace");
-}
+// A tensor of as many elements receives the results of these operators, whatever its sizes are.
+constexpr uint16_t kRanges[] = {op_id::kArange, op_id::kArangeFrom, op_id::kLinspace, op_id::kLogspace};
 
 // Stores `result` in `out` if the sizes of `out` differ or the result's sizes were unknown before the call. If they
 // differ, the object refers to the result, in the dtype of `out`, as if PyTorch had resized `out`.
 void store_resized(PyObject* out, const Op& op, const client::Tensor& result, client::Session& session) {
   const client::Tensor& target = handle_of(out);
-  if (is_range(op) && result->sizes != target->sizes && result->numel() == target->numel()) {
+  if (absl::c_linear_search(kRanges, op.id) && result->sizes != target->sizes && result->numel() == target->numel()) {
     const Arg shaped[] = {Arg(static_cast<const TensorMeta*>(result.get())), Arg(SizesView(target->sizes))};
     return store_resized(out, op, call_op(op_id::kReshape, shaped, session)[0], session);
   }

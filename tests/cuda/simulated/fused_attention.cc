@@ -80,7 +80,7 @@ struct Head {
 
 // Fails for calls that cuDNN does not support.
 void check_call(const FusedAttentionCall& c, bool backward) {
-  check(c.dtype == DType::kFloat16 || c.dtype == DType::kBFloat16, "an attention of an unsupported dtype");
+  check(is_reduced_floating(c.dtype), "an attention of an unsupported dtype");
   check(c.samples > 0 && c.heads > 0 && c.rows > 0 && c.columns > 0, "an empty attention");
   check(c.depth > 0 && c.depth % 8 == 0 && c.depth <= 128 && c.width > 0 && c.width % 8 == 0 && c.width <= 128,
         "an attention of an unsupported depth or width");
