@@ -18,7 +18,7 @@ from ..autograd import gradients
 from . import tree
 from ._batch_call import Call, NoRule, Unmapped
 from ._batch_rules import derive, rule_of
-from ._transformed import SAVE_NOTHING, VALUE_METHODS, Level, Transformed, innermost, run_grad
+from ._transformed import VALUE_METHODS, Level, Transformed, innermost, run_grad, with_copies
 
 
 def _refuse_values(name: str):
@@ -158,22 +158,10 @@ def _compute(level: VmapLevel, name: str, arguments: list, into: list | None) ->
                 f"vmap: {name} cannot write in place to a tensor that is not mapped, because the value differs between the entries; "
                 "write to a copy that is made of a mapped tensor, such as with new_zeros() or torch.zeros_like()"
             )
-        if name not in SAVE_NOTHING and _C.is_grad_enabled():
-            arguments = _with_copies(arguments, into, level)
+        arguments = with_copies(name, arguments, into, lambda t: t.requires_grad)
         results = _results(op, arguments, level) if innermost(arguments) is level else op.call(arguments)
         return _assign(name, into, results, level)
     return _results(op, arguments, level)
-
-
-
-
-def _with_copies(arguments: list, into: list, level: VmapLevel) -> list:
-    """The arguments of a write whose gradient may need the values that are replaced: copies of these."""
-    tensors = [a for argument in arguments for a in (argument if isinstance(argument, (list, tuple)) else (argument,))]
-    if not any(isinstance(t, Tensor) and t.requires_grad for t in tensors):
-        return arguments
-    targets = {id(t) for t in into}
-    return [level.wrap(a._value.clone()) if id(a) in targets else a for a in arguments]
 
 
 def _assign(name: str, into: list, results: list, level: VmapLevel) -> list:

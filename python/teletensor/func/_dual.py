@@ -19,7 +19,7 @@ from . import tree
 from ._forward_call import ForwardCall, batched_like, is_continuous, tangent_view, twice_backward
 from ._forward_rules import differentiate
 from ._linearized import Recorded, before_write
-from ._transformed import SAVE_NOTHING, Level, Transformed, innermost, read_inside, root, run_grad
+from ._transformed import Level, Transformed, innermost, read_inside, root, run_grad, with_copies
 
 # Operators that are declared as views, whose result may be a copy.
 _MAY_COPY = frozenset(("reshape", "flatten", "ravel", "contiguous", "reshape_as", "unflatten"))
@@ -200,16 +200,13 @@ class ForwardLevel(Level):
     # ---- Writes
 
     def _write(self, op: Operator, arguments: list, into: list) -> list:
-        has_tangent = any(
-            self.unpack(t)[1] is not None for a in arguments for t in (a if isinstance(a, (list, tuple)) else [a])
-        )
-        if not has_tangent:
+        if not any(self.unpack(t)[1] is not None for t in flat(arguments)):
             before_write(self.primal(into))
             op.call([self.primal(a) for a in arguments], self.primal(into))
             for target in filter(self.has, into):
                 self._set(target, None)
             return into
-        results = self._results(op, self._with_copies(op, arguments, into))
+        results = self._results(op, with_copies(op.name, arguments, into, self._requires_grad))
         for target, result in zip(into, results, strict=True):
             primal, tangent = self.unpack(result)
             if tangent is not None and not self.has(target) and is_continuous(target):
@@ -232,15 +229,9 @@ class ForwardLevel(Level):
                 self._set(target, tangent)
         return into
 
-    def _with_copies(self, op: Operator, arguments: list, into: list) -> list:
-        """The arguments of a write, whose gradient may need the values that are replaced: copies of these."""
-        if op.name in SAVE_NOTHING or not _C.is_grad_enabled():
-            return arguments
-        tensors = flat(arguments)
-        if not any(isinstance(t, Tensor) and (t.requires_grad or getattr(self.unpack(t)[1], "requires_grad", False)) for t in tensors):
-            return arguments
-        targets = {id(t) for t in into}
-        return [a.clone() if id(a) in targets else a for a in arguments]
+    def _requires_grad(self, tensor: Tensor) -> bool:
+        tangent = self.unpack(tensor)[1]
+        return tensor.requires_grad or (tangent is not None and tangent.requires_grad)
 
     def _set(self, target: Dual, tangent: Tensor | None) -> None:
         """Replaces the tangent of a tensor that was written, and of the tensors that share its memory."""

@@ -15,7 +15,7 @@ from .._library.loaded import LoadedOverload
 from .._library.operators import OpOverload
 from ..utils._python_dispatch import TorchDispatchMode
 
-SAVE_NOTHING = frozenset(("assign", "add", "sub"))  # operators that keep nothing of their first argument for gradients
+_SAVE_NOTHING = frozenset(("assign", "add", "sub"))  # operators that keep nothing of their first argument for gradients
 
 
 class Level:
@@ -133,6 +133,16 @@ def _view_in_place(name: str) -> Callable:
 
 for _name in ("squeeze", "unsqueeze", "transpose", "t", "swapaxes", "swapdims"):
     setattr(Transformed, f"{_name}_", _view_in_place(_name))
+
+
+def with_copies(name: str, arguments: list, into: list, requires_grad: Callable[[Tensor], bool]) -> list:
+    """The arguments of a write whose gradient may need the values that are replaced: copies of these."""
+    if name in _SAVE_NOTHING or not _C.is_grad_enabled():
+        return arguments
+    if not any(isinstance(t, Tensor) and requires_grad(t) for t in flat(arguments)):
+        return arguments
+    targets = {id(t) for t in into}
+    return [a.clone() if id(a) in targets else a for a in arguments]
 
 
 # Methods that read a tensor's values, or expose its memory.

@@ -132,7 +132,7 @@ def jacfwd(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: bool = F
     return differentiated
 
 
-class _NotScalar(Exception):  # noqa: N818 - selects another method
+class _NeedsForwardMode(Exception):  # noqa: N818 - selects another method
     """The function of a Hessian returns something else than one number, or disables gradients, which concerns backward mode only."""
 
 
@@ -143,7 +143,7 @@ _MAX_COPIES = 256
 def _rows_of_copies(func: Callable, args: tuple, argnums: int | tuple[int, ...]) -> Any:
     """The Hessian by two backward passes over copies of the inputs, one for each element of an input.
 
-    It takes fewer calls than dual tensors in a backward pass, and as many copies of what the function computes. Raises _NotScalar.
+    It takes fewer calls than dual tensors in a backward pass, and as many copies of what the function computes. Raises _NeedsForwardMode.
     """
     selected, substitute = select_arguments(args, argnums)
     given = tree.leaves(selected)
@@ -152,7 +152,7 @@ def _rows_of_copies(func: Callable, args: tuple, argnums: int | tuple[int, ...])
         before = _C.grad_disabled_count()
         output = func(*substitute(values))
         if not isinstance(output, Tensor) or output.dim() != 0 or _C.grad_disabled_count() != before:
-            raise _NotScalar
+            raise _NeedsForwardMode
         return output
 
     def of_input(position: int) -> Any:
@@ -183,7 +183,7 @@ def hessian(func: Callable, argnums: int | tuple[int, ...] = 0) -> Callable:
         if all(isinstance(x, Tensor) and x.is_floating_point() and 0 < x.numel() <= _MAX_COPIES for x in leaves):
             try:
                 return _rows_of_copies(func, args, argnums)
-            except (_NotScalar, NotImplementedError, UnmappedWriteError):
+            except (_NeedsForwardMode, NotImplementedError, UnmappedWriteError):
                 pass
         return forward_over_reverse(*args)
 
