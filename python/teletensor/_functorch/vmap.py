@@ -23,8 +23,11 @@ def _get_name(func: Callable) -> str:
     return getattr(func, "__name__", None) or repr(func)
 
 
-def _level_of(number: int) -> VmapLevel:
-    return next(level for level in _transforms.running.levels if level.number == number)
+def _level_of(vmap_level: int) -> VmapLevel:
+    levels = _transforms.running.levels
+    if not 1 <= vmap_level <= len(levels):
+        raise RuntimeError(f"[vmap] expected a level of the {len(levels)} vmaps that are running, counted from 1, got {vmap_level}")
+    return levels[vmap_level - 1]
 
 
 def _validate_and_get_batch_size(flat_in_dims: list[int | None], flat_args: list) -> int:
@@ -89,6 +92,10 @@ def _unwrap_batched(batched_outputs: Any, out_dims: Any, vmap_level: int, batch_
     outputs, spec = tree_flatten(batched_outputs)
     name = _get_name(func)
     return tree_unflatten([_maybe_remove_batch_dim(name, o, vmap_level, batch_size, d) for o, d in zip(outputs, dims)], spec)
+
+
+def lazy_load_decompositions() -> None:
+    """Does nothing: no rule of vmap has to be loaded. Captured graphs call it."""
 
 
 def _flatten_chunks_output(outputs: list, out_dims: Any) -> Any:

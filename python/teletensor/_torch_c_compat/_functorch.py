@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from .._C import Tensor
-from .._functorch.vmap import _add_batch_dim, _remove_batch_dim
+from .._functorch.predispatch import _add_batch_dim, _remove_batch_dim, _vmap_decrement_nesting, _vmap_increment_nesting
 from ..func._batched import Batched
 from ..func._functionalized import Functional
 from ..func._transformed import Transformed
 
 __all__ = [
-    "_add_batch_dim", "_remove_batch_dim", "get_unwrapped", "is_batchedtensor", "is_functionaltensor", "is_functorch_wrapped_tensor",
-    "maybe_get_bdim", "maybe_get_level",
+    "_add_batch_dim", "_remove_batch_dim", "_vmap_decrement_nesting", "_vmap_increment_nesting", "get_unwrapped", "is_batchedtensor",
+    "is_functionaltensor", "is_functorch_wrapped_tensor", "maybe_get_bdim", "maybe_get_level",
 ]  # fmt: skip
 
 
@@ -48,5 +48,7 @@ def maybe_get_bdim(tensor: Any) -> int:
 
 
 def maybe_get_level(tensor: Any) -> int:
-    """The number of the tensor's transform; -1 without one."""
+    """The number of the tensor's transform, for a mapped tensor the level of its vmap; -1 without one."""
+    if isinstance(tensor, Batched):
+        return tensor._level.depth
     return tensor._level.number if isinstance(tensor, Transformed) else -1

@@ -80,6 +80,7 @@ class VmapLevel(Level):
 
     def __enter__(self) -> VmapLevel:
         _transforms.running.levels.append(self)
+        self.depth = len(_transforms.running.levels)  # among nested vmaps: PyTorch's level
         self.is_running = True
         return self
 

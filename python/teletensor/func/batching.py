@@ -18,7 +18,7 @@ from ._batched import VmapLevel, draw
 from ._transformed import Transformed, compute, innermost
 
 
-class _RandomMode(TorchDispatchMode):
+class RandomMode(TorchDispatchMode):
     """Random operators in a function that is mapped, also without mapped arguments, such as torch.rand()."""
 
     runs_backward = True  # handlers need not see the operators of backward passes
@@ -93,6 +93,6 @@ def vmap(
 def _run(func: Callable, flat_args: list, dims: list, spec: Any, kwargs: dict, out_dims: Any, randomness: str, size: int) -> Any:
     """Maps over one chunk."""
     with VmapLevel(size, randomness) as level:
-        with _RandomMode(level):
-            output = func(*steps._create_batched_inputs(dims, flat_args, level.number, spec), **kwargs)
-        return steps._unwrap_batched(output, out_dims, level.number, size, func)
+        with RandomMode(level):
+            output = func(*steps._create_batched_inputs(dims, flat_args, level.depth, spec), **kwargs)
+        return steps._unwrap_batched(output, out_dims, level.depth, size, func)

@@ -64,6 +64,28 @@ def test_libraries_can_replace_the_steps_of_vmap(monkeypatch):
     assert len(level_of) == 1
 
 
+def test_vmap_as_captured_graphs_call_it():
+    steps, c = torch._functorch.predispatch, torch._C._functorch
+    rows, columns = torch.arange(3), torch.arange(4)
+    torch.vmap(lambda v: v)(rows)  # levels do not depend on transforms that have ended
+    torch._functorch.vmap.lazy_load_decompositions()
+    assert steps._vmap_increment_nesting(3, "error") == 1
+    outer = steps._add_batch_dim(rows, 0, 1)
+    assert c._vmap_increment_nesting(4, "error") == 2
+    inner = c._add_batch_dim(columns, 0, 2)
+    with pytest.raises(RuntimeError, match="randomness"):
+        torch.rand(2)
+    values = c._remove_batch_dim(outer * 10 + inner, 2, 4, 0)
+    assert steps._vmap_decrement_nesting() == 2
+    values = steps._remove_batch_dim(values, 1, 3, 0)
+    assert c._vmap_decrement_nesting() == 1
+    assert values.tolist() == [[10 * i + j for j in range(4)] for i in range(3)]
+    with pytest.raises(RuntimeError, match="got none"):
+        steps._vmap_decrement_nesting()
+    with pytest.raises(RuntimeError, match="expected a level of the 0 vmaps"):
+        steps._add_batch_dim(rows, 0, 1)
+
+
 def test_names_of_transformed_tensors():
     from teletensor._C import _functorch
 
@@ -76,6 +98,7 @@ def test_names_of_transformed_tensors():
 
     x = torch.ones(2, 3)
     torch.vmap(function)(x)
+    assert seen["level"] == 1
     assert seen["batched"] and seen["level"] >= 0 and seen["inside"] == (2, 3)
     assert not _functorch.is_batchedtensor(x) and _functorch.maybe_get_level(x) == _functorch.maybe_get_bdim(x) == -1
     with pytest.raises(RuntimeError, match="function transform"):
