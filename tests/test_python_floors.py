@@ -50,7 +50,7 @@ LAYERS = {
     """,
     # Graphs, operators as objects, measurements, checkpoints.
     "fx": """
-        _functorch/vmap _torch_c_compat/_functorch _torch_c_compat/_profiler
+        _functorch/predispatch _functorch/vmap _torch_c_compat/_functorch _torch_c_compat/_profiler
         _programs _custom_ops _decomp _library _subclasses _vmap_internals autograd/profiler checkpoint fx
         autograd/forward_ad autograd/functional
         func/_batch_call func/_batch_layers func/_batch_rules func/_batched func/_dual func/_forward_call func/_forward_rules
