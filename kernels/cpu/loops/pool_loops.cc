@@ -157,23 +157,29 @@ template <typename T>
   }
 }
 
+// Outputs that are computed together: their maxima and indices stay in the first-level cache.
+constexpr int64_t kTile = 1024;
+
 // Reduces rows. As in a row-by-row scan of the window, the lowest index of equal elements is chosen, and the highest
 // index of NaNs.
 template <typename T>
 [[gnu::always_inline]] inline void max_along(const Window& w, const PaddedRows& s, const T* value, const int32_t* at,
                                              T* y, int32_t* index) {
   with_stride(w.stride[1], [&](auto step) {
-    for (int64_t i = 0; i < s.all_outputs(); ++i) y[i] = value[step(i)], index[i] = at[step(i)];
-    for (int64_t k = 1; k < w.kernel[1]; ++k) {
-      const T* from = value + k * w.dilation[1];
-      const int32_t* from_at = at + k * w.dilation[1];
-      for (int64_t i = 0; i < s.all_outputs(); ++i) {
-        const T v = from[step(i)];
-        const int32_t where = from_at[step(i)];
-        const bool later_nan = is_nan(v) & (!is_nan(y[i]) | (where > index[i]));
-        const bool replace = (v > y[i]) | later_nan | ((v == y[i]) & (where < index[i]));
-        y[i] = replace ? v : y[i];
-        index[i] = replace ? where : index[i];
+    for (int64_t begin = 0; begin < s.all_outputs(); begin += kTile) {
+      const int64_t end = std::min(begin + kTile, s.all_outputs());
+      for (int64_t i = begin; i < end; ++i) y[i] = value[step(i)], index[i] = at[step(i)];
+      for (int64_t k = 1; k < w.kernel[1]; ++k) {
+        const T* from = value + k * w.dilation[1];
+        const int32_t* from_at = at + k * w.dilation[1];
+        for (int64_t i = begin; i < end; ++i) {
+          const T v = from[step(i)];
+          const int32_t where = from_at[step(i)];
+          const bool later_nan = is_nan(v) & (!is_nan(y[i]) | (where > index[i]));
+          const bool replace = (v > y[i]) | later_nan | ((v == y[i]) & (where < index[i]));
+          y[i] = replace ? v : y[i];
+          index[i] = replace ? where : index[i];
+        }
       }
     }
   });
