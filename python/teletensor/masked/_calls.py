@@ -9,7 +9,7 @@ from .. import _C
 from .._C import Tensor
 from .._functions import broadcast_shapes, can_cast
 from . import _functions
-from ._tensor import MaskedTensor, handlers, not_supported, same_masks, wrapped
+from ._tensor import MaskedTensor, handlers, not_supported, of_sparse, same_masks, values_of, with_values, wrapped
 
 # Operators of one tensor that compute each element.
 _UNARY = (
@@ -74,7 +74,8 @@ def _unary(name: str):
         tensor, *rest = arguments
         if any(isinstance(a, Tensor) for a in rest):
             raise TypeError("MaskedTensor unary ops do not support additional Tensor arguments")
-        return _given(name, _call(name, [tensor._masked_data, *rest]), tensor._masked_mask, _receives(name, arguments, into))
+        data = with_values(tensor._masked_data, _call(name, [values_of(tensor._masked_data), *rest]))
+        return _given(name, data, tensor._masked_mask, _receives(name, arguments, into))
 
     return handle
 
@@ -93,6 +94,8 @@ def _binary(name: str):
         a, b, *rest = arguments
         into = _receives(name, arguments, into)
         masked = [x for x in (a, b) if isinstance(x, MaskedTensor)]
+        if any(x.is_sparse for x in masked):
+            return _sparse_binary(name, arguments, masked, into)
         if len(masked) == 2 and not same_masks(*masked):
             raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
         mask = masked[0]._masked_mask
@@ -101,6 +104,19 @@ def _binary(name: str):
         return _given(name, result, mask if mask.shape == result.shape else mask.expand_as(result), into)
 
     return handle
+
+
+def _sparse_binary(name: str, arguments: list, masked: list[MaskedTensor], into: list | None) -> Any:
+    """A binary operator of sparse data with numbers, or with data of the same layout and mask: one operator on the values."""
+    first, last = masked[0], masked[-1]
+    if first.layout != last.layout:
+        raise ValueError(f"`a` and `b` must have the same layout. Got {first.layout} and {last.layout}")
+    if any(isinstance(x, Tensor) and not isinstance(x, MaskedTensor) and x.dim() for x in arguments):
+        raise RuntimeError(f"[{name}] expected a number or a MaskedTensor beside one of layout {first.layout}, got a Tensor")
+    if not same_masks(first, last):
+        raise ValueError("Input masks must match. If you need support for this, please open an issue on Github.")
+    values = _call(name, [values_of(_part(x, "_masked_data")) if isinstance(x, Tensor) else x for x in arguments])
+    return _given(name, with_values(first._masked_data, values), first._masked_mask, into)
 
 
 def _part(value: Any, attribute: str) -> Any:
@@ -154,7 +170,9 @@ def _reduction(name: str):
         if into is not None:
             raise ValueError(f"[{name}] expected no out= for a MaskedTensor")
         dtype = rest[0] if rest else None
-        data, mask = tensor._masked_data, tensor._masked_mask
+        if tensor.is_sparse and dim not in (None, []):
+            raise not_supported(f"{name} over dimensions of sparse data")
+        data, mask = values_of(tensor._masked_data), values_of(tensor._masked_mask)
         result = function(data, dim, keepdim=keepdim, dtype=dtype, mask=mask)
         return wrapped(result, _left(mask, dim, keepdim))
 
@@ -249,6 +267,8 @@ def _install() -> None:
     handlers.update({name: _on_data(name) for name in ("detach", "clone", "contiguous", "to_dtype", "to_device", "ones_like")})
     handlers.update({"all": _all, "norm": _norm, "norm_named": _norm, "vector_norm": _norm, "softmax": _softmax, "where": _where})
     handlers["assign"] = _assign
+    of_sparse.update(_UNARY, _BINARY, _MOVING, _REDUCTIONS, ("detach", "clone", "to_dtype", "to_device", "ones_like"))
+    of_sparse.difference_update(("argmin", "argmax"))  # PyTorch returns a place among the values
 
 
 _install()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from .. import _C
-from ._tensor import MaskedTensor, checked, wrapped
+from ._tensor import MaskedTensor, checked, values_of, with_values, wrapped
 
 
 def masked_tensor(data: object, mask: object, requires_grad: bool = False) -> MaskedTensor:
@@ -16,7 +16,8 @@ def as_masked_tensor(data: object, mask: object) -> MaskedTensor:
     tensor, selected = checked(data, mask)
     selected = selected.clone()
     if tensor.requires_grad:
-        tensor = _C.torch.where(selected, tensor, tensor.detach())
+        values = values_of(tensor)
+        tensor = with_values(tensor, _C.torch.where(values_of(selected), values, values.detach()))
     else:
         tensor = tensor.clone()
     return wrapped(tensor, selected)

@@ -9,22 +9,33 @@ from typing import Any, Callable
 from .. import _C
 from .._C import Tensor
 from .._integers import repeated
+from .._layouts import strided
+from . import _sparse
 from ._tensor import MaskedTensor
 
 _torch, _ops = _C.torch, _C.ops
 
 
 def _accepts_masked(function: Callable) -> Callable:
-    """Lets `input` be a MaskedTensor, whose data and mask are passed."""
+    """Lets `input` be a MaskedTensor, whose data and mask are passed, and sparse where _sparse.py has the reduction; and any mask."""
+    name = function.__name__
 
     @functools.wraps(function)
     def call(input: Tensor, *args: Any, **kwargs: Any) -> Tensor:
         if isinstance(input, MaskedTensor):
-            _check_no_mask(function.__name__, kwargs.get("mask"))
+            _check_no_mask(name, kwargs.get("mask"))
             input, kwargs["mask"] = input._masked_data, input._masked_mask
+        if name not in _sparse.LAYOUTS:
+            _check_strided(name, input)
         return function(input, *args, **kwargs)
 
     return call
+
+
+def _check_strided(name: str, *tensors: Tensor) -> None:
+    for tensor in tensors:
+        if tensor.layout != strided:
+            raise ValueError(f"masked {name} expects strided tensor (got {tensor.layout} tensor)")
 
 
 def _check_no_mask(name: str, mask: Any) -> None:
@@ -36,22 +47,7 @@ def _input_mask(input: Tensor, *args: Any, mask: Tensor | None = None, **kwargs:
     """The mask as a bool tensor of the input's shape. Further arguments, those of a masked function, have no effect."""
     if mask is None:
         raise ValueError("_input_mask requires explicit mask")
-    if mask.dim() > input.dim():
-        raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
-    return _torch.broadcast_to(mask, input.shape).to(_C.bool)
-
-
-def _smallest(dtype):
-    """The smallest value of a dtype."""
-    from .._functions import iinfo
-
-    return -math.inf if dtype.is_floating_point or dtype.is_complex else False if dtype is _C.bool else iinfo(dtype).min
-
-
-def _largest(dtype):
-    from .._functions import iinfo
-
-    return math.inf if dtype.is_floating_point else True if dtype is _C.bool else iinfo(dtype).max
+    return _sparse.input_mask(input, mask)
 
 
 def _apply_mask(input: Tensor, mask: Tensor | None, otherwise) -> Tensor:
@@ -61,7 +57,7 @@ def _apply_mask(input: Tensor, mask: Tensor | None, otherwise) -> Tensor:
     if mask.dim() > input.dim():
         raise IndexError("_input_mask expected broadcastable mask (got mask dimensionality higher than of the input)")
     full = _torch.full([], otherwise, dtype=input.dtype, device=input.device)
-    return _torch.where(mask.to(_C.bool), input, full)
+    return _torch.where((mask if mask.layout == strided else mask.to_dense()).to(_C.bool), input, full)
 
 
 def _dims(dim, ndim: int) -> list[int]:
@@ -89,6 +85,8 @@ def _one_dim(dim, ndim: int) -> int:
 @_accepts_masked
 def sum(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:  # noqa: A001
     """The sum of the unmasked elements."""
+    if input.layout != strided:
+        return _sparse.reduced("sum", input, _dims(dim, input.dim()), keepdim, dtype or _sum_dtype(input.dtype), mask)
     masked = _apply_mask(_cast(input, dtype, _sum_dtype), mask, 0)
     return masked.sum(_dims(dim, input.dim()), keepdim).to(masked.dtype)
 
@@ -108,6 +106,8 @@ def _cast(input: Tensor, dtype, otherwise: Callable) -> Tensor:
 @_accepts_masked
 def prod(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The product of the unmasked elements."""
+    if input.layout != strided:
+        return _sparse.reduced("prod", input, _dims(dim, input.dim()), keepdim, dtype or _sum_dtype(input.dtype), mask)
     result = _apply_mask(_cast(input, dtype, _sum_dtype), mask, 1)
     for d in sorted((d % max(1, input.dim()) for d in _dims(dim, input.dim())), reverse=True):
         result = result.prod(d, keepdim)
@@ -131,32 +131,36 @@ def cumprod(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) 
 @_accepts_masked
 def amax(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The largest unmasked element; the dtype's minimum if there is none."""
-    masked = _apply_mask(input, mask, _smallest(input.dtype))
+    if input.layout != strided:
+        return _sparse.reduced("amax", input, _dims(dim, input.dim()), keepdim, dtype or input.dtype, mask)
+    masked = _apply_mask(input, mask, _sparse.identity("amax", input.dtype))
     return _cast(masked.amax(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
 @_accepts_masked
 def amin(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The smallest unmasked element; the dtype's maximum if there is none."""
-    return _cast(_apply_mask(input, mask, _largest(input.dtype)).amin(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
+    if input.layout != strided:
+        return _sparse.reduced("amin", input, _dims(dim, input.dim()), keepdim, dtype or input.dtype, mask)
+    return _cast(_apply_mask(input, mask, _sparse.identity("amin", input.dtype)).amin(_dims(dim, input.dim()), keepdim), dtype, lambda t: t)
 
 
 @_accepts_masked
 def argmax(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The index of the largest unmasked element."""
-    return _cast(_apply_mask(input, mask, _smallest(input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
+    return _cast(_apply_mask(input, mask, _sparse.identity("amax", input.dtype)).argmax(dim, keepdim), dtype, lambda t: input.dtype)
 
 
 @_accepts_masked
 def argmin(input: Tensor, dim: int | None = None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The index of the smallest unmasked element."""
-    return _cast(_apply_mask(input, mask, _largest(input.dtype)).argmin(dim, keepdim), dtype, lambda t: input.dtype)
+    return _cast(_apply_mask(input, mask, _sparse.identity("amin", input.dtype)).argmin(dim, keepdim), dtype, lambda t: input.dtype)
 
 
 @_accepts_masked
 def logsumexp(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Tensor | None = None) -> Tensor:
     """The logarithm of the sum of exp of the unmasked elements."""
-    masked = _apply_mask(input, mask, _smallest(input.dtype))
+    masked = _apply_mask(input, mask, _sparse.identity("amax", input.dtype))
     return _cast(masked.logsumexp(_dims(dim, input.dim()), keepdim), dtype, lambda t: input.dtype)
 
 
@@ -170,8 +174,9 @@ def logaddexp(
     if isinstance(other, MaskedTensor):
         _check_no_mask("logaddexp", other_mask)
         other, other_mask = other._masked_data, other._masked_mask
-    a = _apply_mask(input, input_mask, _smallest(input.dtype))
-    b = _apply_mask(other, other_mask, _smallest(other.dtype))
+    _check_strided("logaddexp", input, other)
+    a = _apply_mask(input, input_mask, _sparse.identity("amax", input.dtype))
+    b = _apply_mask(other, other_mask, _sparse.identity("amax", other.dtype))
     return _torch.logaddexp(a, b).to(dtype or input.dtype)
 
 
@@ -190,6 +195,8 @@ def mean(input: Tensor, dim=None, *, keepdim: bool = False, dtype=None, mask: Te
             "mean(): Could not infer output dtype. Input dtype must be either a floating point or complex dtype. "
             f"Got: {dtype}"
         )
+    if input.layout != strided:
+        return _sparse.reduced("mean", input, _dims(dim, input.dim()), keepdim, dtype, mask)
     return sum(input, dim, keepdim=keepdim, dtype=dtype, mask=mask) / _count(input, dim, keepdim, mask)
 
 
@@ -255,18 +262,18 @@ def std(input: Tensor, dim=None, unbiased=None, *, correction=None, keepdim=Fals
 def softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax over the unmasked elements; 0 elsewhere."""
     dim = _one_dim(dim, input.dim())
-    return _ops.softmax(_apply_mask(input, mask, _smallest(input.dtype)), dim, dtype=dtype or input.dtype)
+    return _ops.softmax(_apply_mask(input, mask, _sparse.identity("amax", input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 @_accepts_masked
 def log_softmax(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """log_softmax over the unmasked elements; -inf elsewhere."""
     dim = _one_dim(dim, input.dim())
-    return _ops.log_softmax(_apply_mask(input, mask, _smallest(input.dtype)), dim, dtype=dtype or input.dtype)
+    return _ops.log_softmax(_apply_mask(input, mask, _sparse.identity("amax", input.dtype)), dim, dtype=dtype or input.dtype)
 
 
 @_accepts_masked
 def softmin(input: Tensor, dim: int, *, dtype=None, mask: Tensor | None = None) -> Tensor:
     """softmax of the negated unmasked elements; 0 elsewhere."""
     dim = _one_dim(dim, input.dim())
-    return _ops.softmax(-_apply_mask(input, mask, _largest(input.dtype)), dim, dtype=dtype or input.dtype)
+    return _ops.softmax(-_apply_mask(input, mask, _sparse.identity("amin", input.dtype)), dim, dtype=dtype or input.dtype)

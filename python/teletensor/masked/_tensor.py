@@ -1,4 +1,4 @@
-"""MaskedTensor: data and a mask of the same shape, whose False marks elements that operators leave out."""
+"""MaskedTensor: data and a mask of the same shape and layout, whose False marks elements that operators leave out."""
 
 from __future__ import annotations
 
@@ -8,9 +8,15 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import sparse_coo, sparse_csr, strided
+from .._sparse.convert import coalesce, sparse_mask
+from .._sparse.tensor import SparseTensor, like
+from .._storage import contiguous_strides
+from ._sparse import where
 
 # Functions by the name of the engine's operator, set by _calls.py: (arguments, into) -> result.
 handlers: dict[str, Callable[[list, list | None], Any]] = {}
+of_sparse: set[str] = set()  # those that also take sparse data, set by _calls.py
 _DTYPES = (_C.float16, _C.float32, _C.float64, _C.bool, _C.int8, _C.int16, _C.int32, _C.int64)
 
 
@@ -26,8 +32,11 @@ def checked(data: Any, mask: Any) -> tuple[Tensor, Tensor]:
             raise TypeError(f"{name} must be a Tensor")
     if data.layout is not mask.layout:
         raise TypeError("data and mask must have the same layout.")
-    if _C._is_wrapper(data) or _C._is_wrapper(mask) or str(data.layout) != "torch.strided":
-        raise NotImplementedError(f"[MaskedTensor] expected strided tensors, got {type(data).__name__} of layout {data.layout}")
+    if data.layout not in (strided, sparse_coo, sparse_csr):
+        raise TypeError(f"data layout of {data.layout} is not supported.")
+    for value in (data, mask):
+        if _C._is_wrapper(value) and not isinstance(value, SparseTensor):
+            raise NotImplementedError(f"[MaskedTensor] expected plain or sparse tensors, got {type(value).__name__}")
     if mask.dtype is not _C.bool:
         raise TypeError("mask must have dtype bool.")
     if data.dtype not in _DTYPES:
@@ -36,7 +45,36 @@ def checked(data: Any, mask: Any) -> tuple[Tensor, Tensor]:
         raise ValueError("data.dim() must equal mask.dim()")
     if data.shape != mask.shape:
         raise ValueError("data.size() must equal mask.size()")
+    return _aligned(data, mask) if isinstance(data, SparseTensor) else (data, mask)
+
+
+def _aligned(data: SparseTensor, mask: SparseTensor) -> tuple[SparseTensor, SparseTensor]:
+    """Sparse data with the mask's indices. Waits. Raises ValueError, as PyTorch does, if equally many indices differ."""
+    if data.is_sparse:
+        data, mask = coalesce(data), coalesce(mask)
+    if data._nnz() != mask._nnz():
+        coo = where(coalesce(data.to_sparse()), coalesce(mask.to_sparse()), 0)
+        data = coo if data.is_sparse else coo.to_sparse_csr()
+    if not same_indices(data, mask):
+        kind, what = ("COO", "have the same") if data.is_sparse else ("CSR", "share either crow or col")
+        raise ValueError(f"data and mask are both sparse {kind} tensors but do not {what} indices.")
     return data, mask
+
+
+def same_indices(a: SparseTensor, b: SparseTensor) -> bool:
+    """Whether two tensors of one layout have the same indices. Waits, unless they share them."""
+    parts = [(a._coo, b._coo)] if a.is_sparse else [(a._compressed, b._compressed), (a._plain, b._plain)]
+    return all(x is y or (x.shape == y.shape and bool((x == y).all())) for x, y in parts)
+
+
+def values_of(tensor: Tensor) -> Tensor:
+    """The values of a sparse tensor; another tensor itself."""
+    return tensor._elements if isinstance(tensor, SparseTensor) else tensor
+
+
+def with_values(tensor: Tensor, values: Tensor) -> Tensor:
+    """The inverse of values_of(), for a result for each value."""
+    return like(tensor, values) if isinstance(tensor, SparseTensor) else values
 
 
 def not_supported(name: str) -> TypeError:
@@ -65,8 +103,9 @@ class MaskedTensor(Tensor):
     Operators that PyTorch has for masked tensors, and operators that move elements, are in _calls.py; others raise TypeError.
 
     Args:
-        data: a strided tensor of float16, float32, float64, bool or a signed integer dtype; copied.
-        mask: a bool tensor of the same shape; copied.
+        data: a tensor of float16, float32, float64, bool or a signed integer dtype; copied. Its layout is strided, sparse_coo or
+            sparse_csr.
+        mask: a bool tensor of the same shape and layout; copied.
         requires_grad: whether gradients are recorded.
     """
 
@@ -100,43 +139,67 @@ class MaskedTensor(Tensor):
     @staticmethod
     def run_engine_call(name: str, arguments: list, into: list | None) -> Any:
         """Computes an operator of the engine of which an argument is masked."""
-        if name not in handlers:
+        if name not in handlers or (name not in of_sparse and any(isinstance(a, MaskedTensor) and a.is_sparse for a in arguments)):
             raise not_supported(name)
         return handlers[name](arguments, into)
 
     # -- data and mask
 
+    @property
+    def layout(self) -> Any:  # type: ignore[override]
+        """The layout of the data and of the mask."""
+        return self._masked_data.layout
+
     def get_data(self) -> Tensor:
         """The data, also of masked-out elements; differentiable."""
-        return self._masked_data.view_as(self._masked_data)
+        return with_values(self._masked_data, _C.ops.alias(values_of(self._masked_data)))
 
     def get_mask(self) -> Tensor:
         """The mask."""
         return self._masked_mask
 
     def to_tensor(self, value: Any) -> Tensor:
-        """The data with ``value`` in place of masked-out elements; differentiable."""
-        return self._masked_data.masked_fill(~self._masked_mask, value)
+        """The strided data with ``value`` in place of masked-out elements; differentiable."""
+        dense = self.to_dense()
+        return dense._masked_data.masked_fill(~dense._masked_mask, value)
 
     def to_dense(self, dtype: Any = None, *, masked_grad: bool = True) -> MaskedTensor:
-        """The tensor itself, whose layout is strided."""
+        """The tensor with strided data, in which elements that sparse data lacks are masked out."""
         if dtype is not None or masked_grad is not True:
             raise NotImplementedError("[to_dense] expected no dtype and masked_grad=True for a MaskedTensor")
-        return self
+        return wrapped(self._masked_data.to_dense(), self._masked_mask.to_dense()) if self.is_sparse else self
+
+    @property
+    def is_sparse(self) -> bool:  # type: ignore[override]
+        """Whether the layout is sparse_coo or sparse_csr."""
+        return self.layout != strided
 
     def is_sparse_coo(self) -> bool:
-        """False: the layout is strided."""
-        return False
+        """Whether the layout is sparse_coo."""
+        return self.layout == sparse_coo
 
     def is_sparse_csr(self) -> bool:  # type: ignore[override]
-        """False: the layout is strided."""
-        return False
+        """Whether the layout is sparse_csr."""
+        return self.layout == sparse_csr
 
-    def to_sparse(self, *args: Any, **kwargs: Any) -> Any:
-        """Raises NotImplementedError: masked tensors are strided."""
-        raise NotImplementedError(f"[to_sparse] masked tensors are strided; got {args} {kwargs}: use to_tensor(0).to_sparse()")
+    def to_sparse(self) -> MaskedTensor:
+        """The tensor with sparse_coo data: the unmasked elements."""
+        return self._to_layout(sparse_coo)
 
-    to_sparse_csr = to_sparse_coo = to_sparse
+    to_sparse_coo = to_sparse
+
+    def to_sparse_csr(self) -> MaskedTensor:
+        """The tensor with sparse_csr data: the unmasked elements of a matrix."""
+        if self.dim() != 2:
+            raise ValueError(f"Only 2D tensors can be converted to the SparseCsr layout but got shape: {self.shape}")
+        return self._to_layout(sparse_csr)
+
+    def _to_layout(self, layout: Any) -> MaskedTensor:
+        if self.layout == layout:
+            return self
+        mask = self._masked_mask.to_sparse(layout=layout)
+        data = self._masked_data
+        return wrapped(data.to_sparse(layout=layout) if self.is_sparse else sparse_mask(data, mask), mask)
 
     # -- gradients, which the engine records for the data
 
@@ -236,11 +299,21 @@ class MaskedTensor(Tensor):
 
     def contiguous(self, memory_format: Any = None) -> MaskedTensor:
         """The tensor itself, or a contiguous copy."""
+        self._refuse_sparse("is_contiguous")
         if memory_format not in (None, "torch.contiguous_format"):
             raise NotImplementedError(f"[contiguous] expected torch.contiguous_format, got {memory_format}")
         if self._masked_data.is_contiguous() and self._masked_mask.is_contiguous():
             return self
         return wrapped(self._masked_data.contiguous(), self._masked_mask.contiguous())
+
+    def is_contiguous(self, memory_format: Any = None) -> bool:
+        """Whether the data is contiguous. Raises ValueError for sparse data, as PyTorch does."""
+        self._refuse_sparse("is_contiguous")
+        return self._masked_data.is_contiguous(*() if memory_format is None else (memory_format,))
+
+    def _refuse_sparse(self, name: str) -> None:
+        if self.is_sparse:
+            raise ValueError(f"MaskedTensors with sparse data do not have {name}")
 
     def __setitem__(self, index: Any, value: Any) -> None:
         raise not_supported(f"index_put_ (of index {index!r} and a value of type {type(value).__name__})")
@@ -263,7 +336,8 @@ class MaskedTensor(Tensor):
             return f"MaskedTensor({tensor_contents})"
         if self.device.type == "meta":
             return f"MaskedTensor(..., size={tuple(self.shape)})"
-        data, mask = self._masked_data.detach(), self._masked_mask
+        dense = self.to_dense()
+        data, mask = dense._masked_data.detach(), dense._masked_mask
         if self.dim() == 0:
             value, keep = data.item(), mask.item()
             shown = f"{value:8.4f}" if isinstance(value, float) else str(value)
@@ -282,7 +356,10 @@ def _plain(values: list) -> list:
 
 def wrapped(data: Tensor, mask: Tensor, cls: type = MaskedTensor) -> MaskedTensor:
     """The masked tensor with this data and mask, which it shares."""
-    made = _C._make_wrapper(cls, data.shape, data.stride(), data.storage_offset(), data.dtype, data.device)
+    if data.layout not in (strided, sparse_coo, sparse_csr):
+        raise TypeError(f"data layout of {data.layout} is not supported.")
+    place = (tuple(contiguous_strides(data.shape)), 0) if isinstance(data, SparseTensor) else (data.stride(), data.storage_offset())
+    made = _C._make_wrapper(cls, data.shape, *place, data.dtype, data.device)
     made._masked_data, made._masked_mask = data, mask
     return made
 
@@ -290,4 +367,8 @@ def wrapped(data: Tensor, mask: Tensor, cls: type = MaskedTensor) -> MaskedTenso
 def same_masks(a: MaskedTensor, b: MaskedTensor) -> bool:
     """Whether two masks are equal. Waits, unless they are one tensor."""
     first, second = a._masked_mask, b._masked_mask
+    if isinstance(first, SparseTensor) and first is not second:
+        if first.shape != second.shape or not same_indices(first, second):
+            return False
+        first, second = first._elements, second._elements
     return first is second or (first.dim() == second.dim() and first.shape == second.shape and bool((first == second).all()))

@@ -3,6 +3,7 @@
 Names: d and e, float32 [3, 4]; k, int64 [3, 4]; i8, int8 [3, 4]; b, bool [3, 4]; m, a mask that has a row, and a
 column, without unmasked elements;
 mt, et, kt, bt: masked tensors of d, e, k and b with the mask m.
+coo, csr: sparse tensors of e without its two first columns; st, ct: masked tensors of them, in which one stored element is masked out.
 """
 
 from __future__ import annotations
@@ -25,6 +26,7 @@ BINARY = (
 ).split()
 BITWISE = "bitwise_and bitwise_or bitwise_xor bitwise_left_shift bitwise_right_shift".split()
 REDUCTIONS = "sum mean amin amax prod var std".split()
+MASKS = ("m", "m[0]", "m.to_sparse()", "m.to_sparse_csr()")
 CODES = [
     *(f"torch.{name}(mt)" for name in UNARY),
     *(f"mt.{name}_()" for name in UNARY if name not in ("angle", "positive", "signbit", "isnan")),
@@ -56,11 +58,35 @@ CODES = [
     "grads(mt.prod(1).sum(), mt)", "grads(mt.amax(1).sum(), mt)",
     "grads(mt.get_data().sum(), mt)", "grads(mt.to_tensor(0.).square().sum(), mt)", "grads(torch.cat([mt, et]).sum(), mt, et)",
     "grads((mt.softmax(1) * et).sum(), mt)", "grads(mt.std(), mt)", "grads((mt / et).sum(1).sum(), mt, et)",
+    # sparse inputs and masks
+    *(f"masked.{name}(coo, {dim}, keepdim={keep}, mask={mask})" for name in "sum prod amax amin".split()
+      for dim in ("0", "1", "(0, 1)", "None") for keep in (False, True) for mask in MASKS),
+    *(f"masked.{name}(csr, {dim}, keepdim=True, mask={mask})"
+      for name, dims in (("sum", "01"), ("prod", "01"), ("mean", "0"), ("amax", "0"), ("amin", "0"))
+      for dim in (*dims, "(0, 1)") for mask in MASKS),
+    *(f"masked.{name}(e, 1, mask=m.{layout}())"
+      for name in "sum prod amax amin mean var std argmax logsumexp softmax cumsum median".split()
+      for layout in ("to_sparse", "to_sparse_csr", "to_sparse_csc")),
+    "masked.sum(coo)", "masked.sum(coo, 0)", "masked.sum(csr, 1, keepdim=True)", "masked.sum(coo.int(), 1, mask=m)",
+    "masked.logaddexp(e, e, input_mask=m.to_sparse(), other_mask=m)", "masked.normalize(e, 2.0, 1, mask=m.to_sparse())",
+    *(f"masked._input_mask({x}, mask={y})" for x in ("e", "coo", "csr") for y in MASKS),
+    *(f"{x}{call}" for x in ("st", "ct") for call in (
+        "", ".layout", ".is_sparse", ".is_sparse_coo()", ".is_sparse_csr()", ".get_data()", ".get_mask()", ".to_dense()", ".sin()",
+        ".cos()", ".sum()", ".prod()", ".amax()", ".amin()", ".clone()", ".double()", ".detach()")),
+    "st.sqrt()", "st + st", "ct * ct", "st / 2", "2 * ct", "st - st", "repr(st)", "repr(ct)", "st.t()", "st[0]", "st.unsqueeze(0)",
+    "torch.ones_like(ct)",
+    "mt.to_sparse()", "mt.to_sparse_coo()", "mt.to_sparse_csr()", "st.to_sparse_csr()", "grads(mt.to_sparse().to_dense().sum(), mt)",
+    "masked.masked_tensor(coo, m.to_sparse())", "masked.masked_tensor(csr, m.to_sparse_csr())", "masked.sum(st, 1)",
 ]  # fmt: skip
 ERRORS = [
     "masked.masked_tensor([1], m)", "masked.masked_tensor(d, [1])", "masked.masked_tensor(mt, m)", "masked.masked_tensor(d, mt)",
     "masked.masked_tensor(d, k)", "masked.masked_tensor(d, m[0])", "masked.masked_tensor(d, m[:2])",
-    "masked.masked_tensor(d.bfloat16(), m)",
+    "masked.masked_tensor(d.bfloat16(), m)", "masked.masked_tensor(coo, m)", "masked.masked_tensor(e.to_sparse_csc(), m.to_sparse_csc())",
+    "st.contiguous()", "st.is_contiguous()", "ct.t()", "st.sum(0)", "st * ct",
+    "masked.amax(coo)", "masked.prod(csr, 1, keepdim=True)", "masked.mean(coo, mask=m)", "masked.sum(csr, 1, mask=m)",
+    "masked.var(coo, mask=m)",
+    "masked.softmax(coo, 1, mask=m)", "masked.sum(e.to_sparse_csc(), 1, mask=m)", "masked.logaddexp(coo, e)", "masked.argmax(csr, mask=m)",
+    "masked.sum(coo, mask=torch.ones(2, 3, 4).bool())",
     "masked.masked_tensor(d.to(torch.uint8), m)", "masked.masked_tensor(d.to(torch.complex64), m)", "masked.as_masked_tensor(d, k)",
     "mt + masked.masked_tensor(d, ~m)", "mt.add_(masked.masked_tensor(d, ~m))", "mt.any()", "mt.median()", "mt.matmul(d.t())",
     "mt.zero_()", "mt.fill_(1)", "mt.masked_fill(m, 0.)", "torch.cat([mt, d])", "torch.zeros_like(mt)", "mt.cumsum(0)", "mt.relu()",
@@ -86,11 +112,17 @@ def names(torch: ModuleType) -> dict[str, Any]:
         return tuple(x.grad for x in inputs)
 
     found = {"torch": torch, "masked": masked, "i8": (k * 9).to(torch.int8), "d": d, "e": e, "k": k, "b": b, "m": m, "grads": grads}
-    return found | {"mt": made(d), "et": made(e), "kt": made(k), "bt": made(b)}
+    coo, csr = (e * torch.tensor([0.0, 0.0, 1.0, 1.0])).to_sparse(), (e * torch.tensor([0.0, 0.0, 1.0, 1.0])).to_sparse_csr()
+    kept = torch.tensor([True, True, False, True, True, True])
+    st = masked.masked_tensor(coo, torch.sparse_coo_tensor(coo.indices(), kept, coo.shape))
+    ct = masked.masked_tensor(csr, torch.sparse_csr_tensor(csr.crow_indices(), csr.col_indices(), kept, csr.shape))
+    return found | {"mt": made(d), "et": made(e), "kt": made(k), "bt": made(b), "coo": coo, "csr": csr, "st": st, "ct": ct}
 
 
 def plain(value: Any) -> Any:
     """A result as JSON: of a masked tensor its dtype, shape, mask, and unmasked elements."""
+    if hasattr(value, "detach") and str(value.layout) != "torch.strided":
+        return {"layout": str(value.layout), "dense": plain(value.detach().to_dense())}
     if hasattr(value, "get_mask"):
         data, mask = value.get_data().detach(), value.get_mask()
         elements = [x if keep else 0 for x, keep in zip(data.reshape(-1).tolist(), mask.reshape(-1).tolist(), strict=True)]
@@ -99,7 +131,9 @@ def plain(value: Any) -> Any:
         value = value.detach()
         elements = _finite(value.reshape(-1).tolist())
         return {"dtype": str(value.dtype).rpartition(".")[2], "shape": list(value.shape), "data": elements}
-    return [plain(v) for v in value] if isinstance(value, (tuple, list)) else value
+    if isinstance(value, (tuple, list)):
+        return [plain(v) for v in value]
+    return value if isinstance(value, (bool, int, float, str)) else str(value)
 
 
 def _finite(values: list) -> list:

@@ -105,14 +105,41 @@ def test_warns_of_data_that_requires_a_gradient(torch):
     assert not masked.requires_grad
 
 
-def test_a_second_mask_and_sparse_layouts_are_refused(torch):
+def test_a_second_mask_is_refused(torch):
     found = names(torch)
     with pytest.raises(ValueError, match="expected no mask"):
         torch.masked.sum(found["mt"], 1, mask=found["m"])
-    with pytest.raises(NotImplementedError, match="strided"):
-        found["mt"].to_sparse()
     with pytest.raises(TypeError, match="index_put_"):
         found["mt"][0] = 1
+
+
+@pytest.mark.parametrize("layout", ["to_sparse", "to_sparse_csr"])
+@pytest.mark.parametrize("name", ["sum", "prod", "amax", "amin", "mean"])
+def test_sparse_reductions_have_the_gradients_of_strided_ones(torch, name, layout):
+    """PyTorch's results of sparse inputs do not require grad."""
+    if (name, layout) == ("mean", "to_sparse"):
+        return  # refused, as in PyTorch
+    weights = torch.tensor([[0.5, 2.0, 0.0, 1.5], [1.0, 0.0, -3.0, 4.0], [0.0, 1.0, 0.5, -1.0]])
+    mask, gradients = weights > 0, []
+    for make in (lambda t: t.clone(), lambda t: getattr(t, layout)()):
+        leaf = make(weights).requires_grad_()
+        getattr(torch.masked, name)(leaf, 0, keepdim=True, mask=mask).to_dense().square().sum().backward()
+        gradients.append(leaf.grad.to_dense())
+    assert torch.equal(*gradients)
+
+
+def test_gradients_of_sparse_masked_tensors(torch):
+    found = names(torch)
+    for name in ("st", "ct"):
+        tensor = found[name].requires_grad_()
+        (tensor * tensor).sum().backward()
+        kept = tensor.get_mask().to_dense()
+        assert torch.equal(tensor.grad.get_data().to_dense(), torch.where(kept, 2 * tensor.get_data().detach().to_dense(), torch.zeros([])))
+    coo = found["coo"].clone().requires_grad_()
+    torch.masked.as_masked_tensor(coo, found["st"].get_mask()).sum().backward()
+    assert torch.equal(coo.grad.to_dense(), found["st"].get_mask().to_dense().float())
+    filled = torch.where(found["st"].get_mask().to_dense(), found["e"], torch.tensor(7.0))
+    assert torch.equal(found["st"].to_tensor(7)[:, 2:], filled[:, 2:])
 
 
 # Calls that PyTorch refuses and that have one meaning.
