@@ -262,12 +262,14 @@ def to_dense(tensor: SparseTensor, dtype: Any = None, masked_grad: bool | None =
 def to_sparse(
     tensor: Tensor, sparse_dim: int | None = None, *, layout: layout_type | None = None, blocksize: Any = None, dense_dim: int | None = None
 ) -> SparseTensor:
-    """Tensor.to_sparse(): of any tensor, to any sparse layout."""
+    """Tensor.to_sparse(): of any tensor, to any layout."""
     kind = sparse_coo if layout is None else layout
     if kind == strided and not isinstance(tensor, SparseTensor) and blocksize is None and sparse_dim is None:
         if dense_dim not in (None, 0):
             raise RuntimeError(f"to_sparse: dense_dim argument must be in [0,0] range, but {dense_dim} is given")
         return tensor
+    if kind == strided and blocksize is None and sparse_dim is None and dense_dim is None:
+        return to_dense(tensor)
     if str(kind) not in NAMES or kind == strided:
         raise RuntimeError(f"to_sparse: conversion from {layout_name(tensor)} to {kind} layout is not supported")
     if kind not in BLOCKS and blocksize is not None:

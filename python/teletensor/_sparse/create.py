@@ -199,9 +199,6 @@ def _validate_sparse_compressed_tensor_args(
     _compressed(name, layout, compressed_indices, plain_indices, values, size, None, None, False, False, True)
 
 
-_LIKE = {"zeros_like": "zeros", "empty_like": "empty"}
-
-
 def _size(args: tuple, kwargs: dict) -> Any:
     if "size" in kwargs:
         return kwargs.pop("size")
@@ -210,30 +207,50 @@ def _size(args: tuple, kwargs: dict) -> Any:
 
 
 def with_layout(name: str, args: tuple, kwargs: dict) -> SparseTensor:
-    """torch.zeros(), torch.empty(), zeros_like() and empty_like() with a sparse layout. Other functions raise, as in PyTorch."""
+    """torch.zeros(), torch.empty(), and zeros_like() and others with a sparse layout. Other functions raise, as in PyTorch."""
     kwargs = dict(kwargs)
     layout = kwargs.pop("layout")
     if str(layout) not in NAMES:
         raise TypeError(f"{name}(): expected layout to be a sparse layout, got {layout!r}")
     if name in ("ones", "full"):
         raise RuntimeError(f"full(...) is not implemented for sparse layout, got {layout}")
-    if name not in ("zeros", "empty", *_LIKE):
+    if name.endswith("_like"):
+        return _like_with_layout(name, args, kwargs, layout)
+    if name not in ("zeros", "empty"):
         raise NotImplementedError(f"[{name}] the layout {layout} is not supported: convert the result with to_sparse()")
     requires_grad, pinned = kwargs.pop("requires_grad", False), kwargs.pop("pin_memory", False)
     check_flags(name, requires_grad=requires_grad, pin_memory=pinned)
     dtype, device = kwargs.pop("dtype", None), kwargs.pop("device", None)
-    if name in _LIKE:
-        source = kwargs.pop("input") if "input" in kwargs else args[0]
-        if name == "empty_like" and source.layout != layout and layout != sparse_coo:
-            raise NotImplementedError(f"[empty_like] the layout {layout} is not supported: use zeros_like()")
-        template = source if isinstance(source, SparseTensor) else None
-        size, dtype, device = source.shape, dtype or source.dtype, source.device if device is None else device
-    else:
-        template, size = None, _size(args, kwargs)
+    size = _size(args, kwargs)
     if set(kwargs) - {"memory_format", "names", "out"} or any(v is not None for v in kwargs.values()):
         raise TypeError(f"{name}() got unexpected arguments {sorted(kwargs)} for the layout {layout}")
     where = _C.default_device() if device is None else _C.placed(device)
-    made = zeros(size, layout, dtype or _C.default_dtype(), where, template)
+    made = zeros(size, layout, dtype or _C.default_dtype(), where)
+    made._elements.requires_grad = requires_grad
+    return made
+
+
+def _like_with_layout(name: str, args: tuple, kwargs: dict, layout: Any) -> SparseTensor:
+    source, args = (kwargs.pop("input"), args) if "input" in kwargs else (args[0], args[1:])
+    if source.layout == layout:
+        return getattr(torch, name)(source, *args, **kwargs)
+    if isinstance(source, SparseTensor) and not source.is_sparse and name != "zeros_like":
+        names = [NAMES[str(kind)] for kind in (source.layout, layout)]
+        raise RuntimeError("empty_like with different sparse layout is not supported (self is {} but you requested {})".format(*names))
+    if name != "zeros_like" and (name, layout) != ("empty_like", sparse_coo):
+        raise NotImplementedError(f"[{name}] the layout {layout} is not supported: convert the result with to_sparse()")
+    return _without_elements(name, source, layout, *args, **kwargs)
+
+
+def _without_elements(
+    name: str, source: Tensor, layout: Any, *, dtype: Any = None, device: Any = None, requires_grad: bool = False, pin_memory: bool = False,
+    memory_format: Any = None,
+) -> SparseTensor:  # fmt: skip
+    check_flags(name, requires_grad=requires_grad, pin_memory=pin_memory)
+    if memory_format not in (None, "torch.preserve_format"):
+        raise RuntimeError("memory format option is only supported by strided tensors")
+    template = source if isinstance(source, SparseTensor) else None
+    made = zeros(source.shape, layout, dtype or source.dtype, source.device if device is None else _C.placed(device), template)
     made._elements.requires_grad = requires_grad
     return made
 

@@ -7,11 +7,12 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._functions import promote_types
-from .._layouts import sparse_csc, sparse_csr, strided
-from .convert import batch_dim, coalesce, compressed_to_coo, moved, sparse_sizes
+from .._layouts import sparse_coo, strided
+from .convert import batch_dim, block_of, coalesce, compressed_to_coo, moved, sparse_sizes
+from .elementwise import call
 from .in_place import become
 from .products import transpose_matrix
-from .tensor import ROWS, SparseTensor, compressed, coo, handlers, hooks, layout_name, like, not_implemented
+from .tensor import BLOCKS, ROWS, SparseTensor, compressed, coo, handlers, hooks, layout_name, like, not_implemented
 
 ops, torch = _C.ops, _C.torch
 
@@ -107,6 +108,18 @@ def _kept(tensor: SparseTensor, at: Tensor) -> tuple[Tensor, Tensor]:
     return tensor._coo.index_select(1, places), tensor._elements.index_select(0, places)
 
 
+def movedim(tensor: SparseTensor, source: Any, destination: Any) -> SparseTensor:
+    """permute() that moves some dimensions."""
+    count = tensor.dim()
+    first, last = ([_dim(d, count) for d in (ds if isinstance(ds, (list, tuple)) else [ds])] for ds in (source, destination))
+    if len(first) != len(last) or len(set(first)) != len(first) or len(set(last)) != len(last):
+        raise RuntimeError(f"movedim: expected as many distinct sources as destinations, got {source} and {destination}")
+    order = [d for d in range(count) if d not in first]
+    for place, d in sorted(zip(last, first, strict=True)):
+        order.insert(place, d)
+    return permute(tensor, order)
+
+
 def select(tensor: SparseTensor, dim: int, index: int) -> Tensor:
     """A slice without the dimension; strided if no sparse dimension is left."""
     if tensor.dim() == 0:
@@ -134,8 +147,12 @@ def _select_compressed(tensor: SparseTensor, dim: int, index: int) -> Tensor:
         size = [s for d, s in enumerate(tensor.shape) if d != dim]
         parts = (tensor._compressed.select(dim, index), tensor._plain.select(dim, index), tensor._elements.select(dim, index))
         return compressed(tensor._layout, *parts, size, tensor._dense_source)
-    if tensor._layout not in (sparse_csr, sparse_csc) or b:
-        raise RuntimeError("select(): no view exists for the given input, consider using torch.select_copy.")
+    if dim >= b + 2:  # a dense dimension
+        size = [s for d, s in enumerate(tensor.shape) if d != dim]
+        values = tensor._elements.select(dim - tensor.dim(), index)
+        return compressed(tensor._layout, tensor._compressed, tensor._plain, values, size, tensor._dense_source)
+    if b:
+        raise RuntimeError("select(): selecting sparse dimensions is not supported for batched sparse compressed tensors.")
     flat = compressed_to_coo(tensor)
     return select(coalesce(flat) if not flat._coalesced else flat, dim, index)
 
@@ -278,11 +295,22 @@ def _assign(arguments: list, into: list | None) -> Tensor:
 
 
 def _fill(arguments: list, into: list | None) -> SparseTensor:
-    """zero_(); PyTorch fills with other numbers only strided tensors."""
-    target, value = (into or arguments)[0], arguments[1]
-    if isinstance(value, Tensor) or value != 0 or type(value) is float:
-        raise not_implemented("fill_", target)
-    return zero_(target)
+    """fill() and fill_() of the values of compressed layouts; of sparse_coo, which PyTorch does not fill, zero_()."""
+    tensor, value = arguments
+    if isinstance(value, Tensor) or (tensor.is_sparse and (value != 0 or type(value) is float or into is None)):
+        raise not_implemented("fill_", tensor)
+    if tensor.is_sparse:
+        return zero_(tensor)
+    if into is None:
+        return _filled(tensor, call("fill", [tensor._elements, value]))
+    into[0]._elements.fill_(value)
+    return into[0]
+
+
+def _filled(tensor: SparseTensor, values: Tensor) -> SparseTensor:
+    """The values with copies of the indices of a compressed tensor, on the values' device."""
+    parts = (tensor._compressed.to(values.device, copy=True), tensor._plain.to(values.device, copy=True))
+    return compressed(tensor._layout, *parts, values, tensor.shape)
 
 
 def zero_(tensor: SparseTensor) -> SparseTensor:
@@ -295,41 +323,44 @@ def zero_(tensor: SparseTensor) -> SparseTensor:
 
 
 def zeros(size: Any, kind: Any, dtype: Any, device: Any, template: SparseTensor | None = None) -> SparseTensor:
-    """A tensor without elements. The numbers of sparse and batch dimensions, and blocks, are those of the template."""
+    """A tensor without elements. The number of dense dimensions, the blocks and the dtype of indices are those of the template."""
     size = tuple(size)
+    dense = 0 if template is None else template.dense_dim()
     if kind == strided:
         raise RuntimeError("[zeros] expected a sparse layout")
-    if str(kind) == "torch.sparse_coo":
-        sparse = template.sparse_dim() if template is not None and template.is_sparse else len(size)
+    if kind == sparse_coo:
+        sparse = len(size) - dense
         indices = torch.zeros((sparse, 0), dtype=_C.int64, device=device)
         return coo(indices, torch.zeros((0, *size[sparse:]), dtype=dtype, device=device), size, True)
-    same = template is not None and template._layout == kind
-    if not same and kind not in (sparse_csr, sparse_csc):
-        raise RuntimeError(
-            f"empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got {str(kind)}"
-        )
-    if len(size) < 2:
+    block = block_of(template) if template is not None and template._layout in BLOCKS else ()
+    if kind in BLOCKS and not block:
+        raise RuntimeError(f"empty_sparse_compressed expected sparse compressed (non-block) tensor layout but got {kind}")
+    if block and kind not in BLOCKS:
+        raise RuntimeError(f"sparse_compressed_tensor_with_dims: blocksize cannot be specified for non-block layout {kind}")
+    b = len(size) - 2 - dense
+    if b < 0:
         raise RuntimeError(f"torch.empty: Only batched sparse compressed (non-block) tensors are supported, but got size {list(size)}")
-    b = batch_dim(template) if same and template is not None else len(size) - 2
-    block = tuple(template._elements.shape[b + 1 : b + 3]) if same and template is not None and str(kind)[-3:] in ("bsr", "bsc") else ()
     p, q = block or (1, 1)
     count = size[b] // p if kind in ROWS else size[b + 1] // q
-    dtype_of = template._plain.dtype if same and template is not None else _C.int64
-    outer = torch.zeros((*size[:b], count + 1), dtype=dtype_of, device=device)
-    plain = torch.zeros((*size[:b], 0), dtype=dtype_of, device=device)
+    index = template._plain.dtype if template is not None and not template.is_sparse else _C.int64
+    outer = torch.zeros((*size[:b], count + 1), dtype=index, device=device)
+    plain = torch.zeros((*size[:b], 0), dtype=index, device=device)
     return compressed(kind, outer, plain, torch.zeros((*size[:b], 0, *block, *size[b + 2 :]), dtype=dtype, device=device), size)
 
 
-def _zeros_like(name: str):
+def _like(name: str):
+    """zeros_like, without elements; other functions, of compressed layouts, with the indices, as in PyTorch."""
+
     def handle(arguments: list, into: list | None) -> SparseTensor:
-        tensor, dtype, device = arguments[:3]
+        tensor, *rest = arguments
+        dtype, device = rest[-2] or tensor.dtype, tensor.device if rest[-1] is None else _C.placed(rest[-1])
         if into is not None:
             raise not_implemented(f"{name}.out", tensor)
-        dtype, device = dtype or tensor.dtype, tensor.device if device is None else _C.placed(device)
-        if name == "empty_like" and not tensor.is_sparse:  # PyTorch keeps the indices
-            parts = (tensor._compressed.to(device, copy=True), tensor._plain.to(device, copy=True))
-            return compressed(tensor._layout, *parts, torch.empty_like(tensor._elements, dtype=dtype, device=device), tensor.shape)
-        return zeros(tensor.shape, tensor._layout, dtype, device, tensor)
+        if name == "zeros_like" or (name == "empty_like" and tensor.is_sparse):
+            return zeros(tensor.shape, tensor._layout, dtype, device, tensor)
+        if tensor.is_sparse:
+            raise not_implemented("fill_", tensor)
+        return _filled(tensor, call(name, [tensor._elements, *rest[:-2], dtype, device]))
 
     return handle
 
@@ -452,6 +483,7 @@ def t(tensor: SparseTensor) -> SparseTensor:
 
 
 hooks["narrow_copy"] = narrow_copy
+SparseTensor.zero_ = zero_
 for _name, _function in {
     "cat": cat, "stack": _stack, "unbind": unbind, "clone": clone, "detach": detach, "embedding": _embedding,
     "alias": lambda tensor: like(tensor, ops.alias(tensor._elements)),
@@ -460,9 +492,10 @@ for _name, _function in {
 }.items():  # fmt: skip
     handlers[_name] = _without_out(_name, _function)
 handlers.update(
-    t=_of("t", t), transpose=_of("transpose", transpose), permute=_of("permute", permute), unsqueeze=_of("unsqueeze", unsqueeze),
+    t=_of("t", t), transpose=_of("transpose", transpose), permute=_of("permute", permute),
+    movedim=_of("movedim", movedim), unsqueeze=_of("unsqueeze", unsqueeze),
     select=_of("select", select), index_select=_of("index_select", index_select), assign=_assign, fill=_fill,
-    zeros_like=_zeros_like("zeros_like"), empty_like=_zeros_like("empty_like"),
+    **{name: _like(name) for name in ("zeros_like", "empty_like", "ones_like", "full_like", "randn_like")},
     reshape=_raises("reshape is not implemented for sparse tensors"), expand=_raises("expand is unsupported for Sparse tensors"),
     broadcast_to=_raises("expand is unsupported for Sparse tensors"), view_as_real=_of("view_as_real", view_as_real),
 )  # fmt: skip

@@ -39,6 +39,10 @@ def not_implemented(name: str, tensor: Tensor) -> NotImplementedError:
     )
 
 
+def _kind(value: Any) -> type:
+    return type(value)
+
+
 def _layout_error(name: str, wanted: str, tensor: SparseTensor) -> RuntimeError:
     return RuntimeError(f"{name} expected {wanted} tensor layout but got {layout_name(tensor)}")
 
@@ -244,8 +248,29 @@ class SparseTensor(ComponentTensor):
         """Copies to a GPU of the engine."""
         return self.to(_C.device("cuda" if device is None else device), non_blocking=non_blocking, memory_format=memory_format)
 
+    def __setitem__(self, index: Any, value: Any) -> None:
+        raise TypeError(f"Cannot assign to a sparse tensor: got the index {index!r} and a value of type {_kind(value).__name__}")
+
+    def clone(self, *, memory_format: Any = None) -> SparseTensor:
+        """A copy of the components."""
+        if memory_format not in (None, "torch.preserve_format"):
+            raise RuntimeError(f"unsupported memory format option {memory_format}")
+        return Tensor.clone(self)
+
+    def type_as(self, other: Tensor) -> SparseTensor:
+        """The tensor with another one's dtype and device. Raises RuntimeError if the layouts differ, as PyTorch does."""
+        if self.layout != other.layout:
+            names = layout_name(self), layout_name(other)
+            raise RuntimeError(
+                "to(options) doesn't support converting to a different layout, but got self.layout being {} and options.layout set as "
+                "{}".format(*names)
+            )
+        return self.to(other)
+
     def type(self, dtype: Any = None, non_blocking: bool = False) -> Any:
-        """PyTorch's name of the type; or a conversion to a dtype."""
+        """PyTorch's name of the type; or a conversion to a dtype, also by the name of a type of another layout."""
+        if isinstance(dtype, str):
+            return self.to(dtype=Tensor.type(self._elements, dtype.replace("sparse.", "")).dtype, non_blocking=non_blocking)
         if dtype is not None:
             return self.to(dtype=dtype, non_blocking=non_blocking)
         if not self.is_sparse:
