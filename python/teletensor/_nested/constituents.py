@@ -204,6 +204,13 @@ def _unsqueeze(arguments: list, into: list | None) -> StridedNested:
     return _each("unsqueeze", [tensor, place - 1])
 
 
+def _squeeze(arguments: list, into: list | None) -> StridedNested:
+    """Removes a dimension of which each constituent has the size 1; others are kept, as of tensors that are not nested."""
+    tensor, dims = arguments[0], [arguments[1]] if isinstance(arguments[1], int) else list(arguments[1])
+    kept = [d for d in dims if tensor._dim(d) == 0 or all(size[tensor._dim(d) - 1] == 1 for size in tensor._sizes)]
+    return _shifted("squeeze_dim", "dim")([tensor, kept], into) if kept else _each("alias", [tensor])
+
+
 def _select(arguments: list, into: list | None) -> Any:
     tensor, dim, index = arguments
     if tensor._dim(dim) == 0:
@@ -326,12 +333,13 @@ for _name in ("sum", "mean"):
 for _name in ("split", "split_with_sizes", "chunk"):
     handlers[_name] = _parts(_name)
 for _name, _keys in {
-    "unflatten": ("dim",), "flatten": ("start_dim", "end_dim"), "squeeze_dim": ("dim",), "narrow": ("dim",), "slice": ("dim",),
+    "unflatten": ("dim",), "flatten": ("start_dim", "end_dim"), "narrow": ("dim",), "slice": ("dim",),
     "index_select": ("dim",),
 }.items():  # fmt: skip
     handlers[_name] = _shifted(_name, *_keys)
 handlers.update(
     pointwise=_pointwise, linear=_linear, matmul=_matmul("matmul"), bmm=_matmul("bmm"), layer_norm=_layer_norm("layer_norm"),
-    rms_norm=_layer_norm("rms_norm"), embedding=_embedding, transpose=_transpose, unsqueeze=_unsqueeze, select=_select,
+    rms_norm=_layer_norm("rms_norm"), embedding=_embedding, transpose=_transpose, unsqueeze=_unsqueeze, squeeze_dim=_squeeze,
+    select=_select,
     unbind=_unbind, cat=_cat, view=_view, masked_fill=_masked_fill, fill=_fill, assign=_assign, attention=_attention,
 )  # fmt: skip

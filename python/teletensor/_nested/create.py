@@ -55,7 +55,8 @@ def nested_tensor(
     """Creates a nested tensor, a leaf without gradient history, from copies of tensors.
 
     Args:
-        tensor_list: tensors, or what torch.tensor() accepts, with the same number of dimensions.
+        tensor_list: tensors, or what torch.tensor() accepts, with the same number of dimensions; with layout=torch.jagged also a
+            tensor or an array of them.
         dtype: the dtype; by default the first tensor's.
         layout: torch.strided (the default), for tensors that may differ in each dimension, or torch.jagged, for tensors that
             differ in one.
@@ -63,7 +64,9 @@ def nested_tensor(
     """
     check_flags("nested_tensor", pin_memory=pin_memory)
     if not isinstance(tensor_list, (list, tuple)):
-        raise TypeError(f"nested_tensor(): expected a list or tuple of tensors or arrays, got {type(tensor_list).__name__}")
+        if layout != jagged or not hasattr(tensor_list, "__iter__") or isinstance(tensor_list, dict):
+            raise TypeError(f"nested_tensor(): expected a list or tuple of tensors or arrays, got {type(tensor_list).__name__}")
+        tensor_list = list(tensor_list)
     tensors = [t if isinstance(t, Tensor) else _C.tensor(t, dtype=dtype) for t in tensor_list]
     with no_grad():
         made = _of_list([t.detach() for t in tensors], dtype, device, layout)
@@ -158,15 +161,15 @@ def _per_sequence(value: Any, name: str, tensor: Tensor) -> Tensor:
             "When constructing a jagged nested tensor using narrow(), your start and length must be Tensors that broadcast to "
             "input.shape[0]"
         )
-    if value.dtype is not _C.int64:
-        raise RuntimeError(f"narrow(): expected {name} of dtype torch.int64, got {value.dtype}")
-    return value.expand(tensor.shape[0])
+    if value.dtype not in (_C.int64, _C.int32, _C.int16):
+        raise RuntimeError(f"narrow(): expected {name} of dtype torch.int64, int32 or int16, got {value.dtype}")
+    return value.to(_C.int64).expand(tensor.shape[0])
 
 
 def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, layout: Any = strided) -> AnyNested:
     """A nested tensor of a part of each entry of a tensor's first dimension.
 
-    With layout=torch.jagged it is a view, ``dim`` is 1, and start and length may be tensors: int64 [tensor.shape[0]].
+    With layout=torch.jagged it is a view, ``dim`` is 1, and start and length may be tensors of integers: [tensor.shape[0]].
     """
     for name, value in (("start", start), ("length", length)):
         if not isinstance(value, (int, Tensor)):
@@ -174,7 +177,7 @@ def narrow(tensor: Tensor, dim: int, start: int | Tensor, length: int | Tensor, 
     if layout == strided:
         if isinstance(start, Tensor) or isinstance(length, Tensor):
             raise RuntimeError("start and length must be integers for the strided layout NT impl")
-        return from_list([t.narrow(dim - 1, start, length) for t in tensor.unbind()], None, None)
+        return from_list(list(tensor.narrow(dim, start, length).unbind()), None, None)
     if layout != jagged:
         raise RuntimeError(f"Specified layout is unsupported for nested narrow: {layout}")
     if dim != 1:

@@ -46,11 +46,13 @@ def inner_values(name: str, dense: Tensor, like: NestedTensor) -> Tensor:
     """A dense tensor as one that broadcasts with the values of a jagged tensor.
 
     It broadcasts to the jagged tensor's sizes: its ragged dimension, if it has one, is 1, and its batch dimension 1 or the
-    number of sequences, each of which then repeats its row.
+    number of sequences, each of which then repeats its row; or it is a padded tensor of as many rows as the longest sequence has.
     """
     r, extra = like._ragged_idx, like.dim() - dense.dim()
     if extra < 0:
         raise NotImplementedError(f"[{name}] broadcasting a nested tensor with a tensor of more dimensions is not implemented")
+    if extra == 0 and dense.shape[r] != 1 and dense.shape[0] == like._ragged.batch and dense.shape[r] == like._ragged.max_seqlen():
+        return jagged_of(dense, like._ragged, like._total, r)._elements
     if extra <= r and dense.dim() > 0 and r - extra < dense.dim() and dense.shape[r - extra] != 1:
         raise mismatch(name, like, dense)
     if extra > 0:

@@ -120,7 +120,7 @@ class StridedNested(AnyNested):
     def to_padded_tensor(self, padding: float, output_size: Any = None) -> Tensor:
         """A tensor that is not nested, in which padding follows each constituent in each dimension.
 
-        Raises RuntimeError for an ``output_size`` that is less than a constituent's.
+        An ``output_size`` may have a larger batch, of rows of padding. Raises RuntimeError if it is less than a constituent's.
         """
         if not self._sizes:
             raise RuntimeError("at least one constituent tensor should have non-zero numel")
@@ -128,12 +128,13 @@ class StridedNested(AnyNested):
         wanted = [len(self._sizes), *most] if output_size is None else list(output_size)
         if len(wanted) != self._ndim + 1:
             raise RuntimeError(f"Length of output_size does not match NestedTensor dims. Expected {self._ndim + 1}, got {len(wanted)}")
-        if wanted[0] != len(self._sizes) or any(w < m for w, m in zip(wanted[1:], most, strict=True)):
+        if wanted[0] < len(self._sizes) or any(w < m for w, m in zip(wanted[1:], most, strict=True)):
             raise RuntimeError("Value in output_size is less than NestedTensor padded size. Truncation is not supported.")
         rows = []
         for tensor in self._constituents():
             ends = [w - s for w, s in zip(wanted[1:], tensor.shape, strict=True)]
             rows.append(_C.ops.pad(tensor, [n for end in reversed(ends) for n in (0, end)], float(padding)))
+        rows += [_C.torch.full_like(rows[0], padding)] * (wanted[0] - len(rows))
         return _C.torch.stack(rows)
 
     def view(self, *size: Any) -> AnyNested:  # type: ignore[override]

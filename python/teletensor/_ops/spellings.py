@@ -118,6 +118,8 @@ def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwar
         return _with_layout(name, args, kwargs)
     if "layout" in kwargs and name.endswith("_like") and args:  # a strided tensor like a sparse one
         like, rest = args[0], {k: v for k, v in kwargs.items() if k != "layout"}
+        if like.is_nested:  # its layout is kept, as in PyTorch
+            return _function(name, is_method)(*args, **rest)
         template = _C.torch.empty(like.shape, dtype=like.dtype, device=like.device)
         return _function(name, is_method)(template, *args[1:], **rest)
     if name in CALLS:

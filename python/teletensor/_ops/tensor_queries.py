@@ -31,7 +31,7 @@ def is_nonzero(input: Tensor) -> bool:
 def is_same_size(input: Tensor, other: Tensor) -> bool:
     """Whether two tensors have the same sizes."""
     check_kind("is_same_size", "other", other, Tensor)
-    return input.shape == other.shape
+    return input.is_same_size(other) if input.is_nested else input.shape == other.shape
 
 
 @_method

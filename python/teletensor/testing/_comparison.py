@@ -171,6 +171,9 @@ def _compare_attributes(actual: Tensor, expected: Tensor, options: _Options) -> 
 
 
 def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> None:
+    if actual.is_nested or expected.is_nested:
+        _compare_nested(actual, expected, options)
+        return
     _compare_attributes(actual, expected, options)
     if (actual.layout != "torch.strided" or expected.layout != "torch.strided") and actual.device.type != "meta":
         _compare_sparse(actual, expected, options)
@@ -185,6 +188,20 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
     close = _C.torch.isclose(a, e, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
     if not bool(close.all()):
         options.fail(_mismatch(a, e, close, rtol, atol))
+
+
+def _compare_nested(actual: Any, expected: Any, options: _Options) -> None:
+    """Compares the constituents of nested tensors, of any layouts."""
+    if not (actual.is_nested and expected.is_nested):
+        options.fail("The values for attribute 'is_nested' do not match: "
+                     f"{actual.is_nested} != {expected.is_nested}.")
+    pairs = actual.unbind(), expected.unbind()
+    if len(pairs[0]) != len(pairs[1]):
+        options.fail(f"The number of constituents of nested tensors does not match: {len(pairs[0])} != {len(pairs[1])}")
+    if options.check_layout and actual.layout != expected.layout:
+        options.fail(f"The values for attribute 'layout' do not match: {actual.layout} != {expected.layout}.")
+    for a, e in zip(*pairs):
+        _compare_tensors(a, e, options)
 
 
 def _compare_sparse(actual: Any, expected: Any, options: _Options) -> None:

@@ -51,6 +51,39 @@ torch.nested.nested_tensor([ramp(2), ramp(2, 3)], layout=torch.jagged)
 torch.nested.nested_tensor([torch.tensor(1.0)], layout=torch.jagged)
 torch.nested.nested_tensor([ramp(2), ramp(2).double()], layout=torch.jagged)
 torch.nested.nested_tensor([ramp(2, 3), ramp(4, 3)], layout=torch.sparse_coo)
+torch.nested.nested_tensor(ramp(2, 3, 2), layout=torch.jagged)
+torch.nested.nested_tensor(ramp(2, 3, 2), layout=torch.jagged, dtype=torch.float64, requires_grad=True).requires_grad
+torch.nested.nested_tensor(ramp(2, 3, 2).numpy(), layout=torch.jagged)
+torch.nested.nested_tensor(x, layout=torch.jagged)
+torch.nested.nested_tensor(s, layout=torch.jagged)
+torch.nested.nested_tensor(ramp(2, 3, 2))
+torch.nested.nested_tensor(torch.tensor(1.0), layout=torch.jagged)
+torch.nested.nested_tensor(3, layout=torch.jagged)
+x + ramp(3, 4, 3)
+ramp(3, 4, 3) - x
+x * ramp(3, 4, 3).double()
+torch.maximum(ramp(3, 4, 3), x)
+x < ramp(3, 4, 3)
+jagged(2, 0, 4).mul_(ramp(3, 4, 3))
+x.detach() + x.to_padded_tensor(0.0)
+x + ramp(3, 3, 3)
+x + ramp(2, 4, 3)
+x + ramp(1, 4, 3)
+jagged(2, 3) + ramp(2, 3, 3)
+wide.transpose(1, 2) + ramp(3, 2, 4, 4)
+torch.nested.narrow(ramp(3, 4, 2), 0, 1, 2)
+torch.nested.narrow(ramp(3, 4, 2), 1, 0, torch.tensor([1, 2, 3], dtype=torch.int32), layout=torch.jagged)
+s.to_padded_tensor(-1.0, (3, 5, 3))
+s.to_padded_tensor(-1.0, (1, 5, 3))
+torch.zeros_like(x, layout=torch.strided)
+torch.ones_like(s, layout=torch.strided)
+torch.testing.assert_close(x, x.clone())
+torch.testing.assert_close(x, x + 1)
+torch.testing.assert_close(x, ramp(3, 4, 3))
+torch.nested.nested_tensor([ramp(1, 3), ramp(4, 3)]).squeeze(1)
+torch.nested.nested_tensor([ramp(1, 3), ramp(1, 2)]).squeeze(1)
+torch.is_same_size(s, s2)
+torch.is_same_size(s, ragged2)
 torch.nested.as_nested_tensor(ramp(2, 3, 2), layout=torch.jagged)
 torch.nested.as_nested_tensor([ramp(2, 3), ramp(1, 3)])
 torch.nested.as_nested_tensor(ramp(2, 3, 2))
@@ -346,6 +379,8 @@ MORE = {
     "s.exp()": "[t.exp() for t in s.unbind()]",
     "torch.matmul(s, ramp(3, 2))": "[t @ ramp(3, 2) for t in s.unbind()]",
     "s * ramp(3)": "[t * ramp(3) for t in s.unbind()]",
+    "torch.nested.narrow(ramp(3, 4, 2), 1, 1, 2)": "list(ramp(3, 4, 2)[:, 1:3])",
+    "torch.nested.narrow(ramp(3, 4, 2), 2, 0, 1)": "list(ramp(3, 4, 2)[:, :, :1])",
 }  # fmt: skip
 
 
