@@ -400,13 +400,15 @@ def sparse_mask(tensor: Tensor, mask: SparseTensor) -> SparseTensor:
             return like(mask, tensor.expand(mask._elements.shape))
         return coo(mask._coo, ops.sparse_gather(tensor, mask._coo), mask.shape, mask._coalesced)
     if tensor._layout != mask._layout:
-        raise RuntimeError(f"sparse_mask(): expected tensors of one layout, got {layout_name(tensor)} and {layout_name(mask)}")
-    if mask.is_sparse:
+        if not tensor.is_sparse:
+            raise RuntimeError(f"sparse_mask(): expected tensors of one layout, got {layout_name(tensor)} and {layout_name(mask)}")
+        tensor = coo_to_compressed(tensor, mask._layout, block_of(mask) if mask._layout in BLOCKS else None)
+    elif mask.is_sparse:
         return tensor.clone() if mask is tensor else _coo_mask(tensor, mask)
-    if batch_dim(mask) or mask._layout in BLOCKS:
-        raise NotImplementedError(f"[sparse_mask] batches and blocks of {layout_name(mask)} are not supported: use to_dense()")
-    masked = hooks["both"](compressed_to_coo(tensor), compressed_to_coo(mask))
-    return coo_to_compressed(masked, mask._layout)
+    elif not batch_dim(mask) and mask._layout not in BLOCKS:  # without the indices that the tensor lacks, as in PyTorch
+        return coo_to_compressed(hooks["both"](compressed_to_coo(tensor), compressed_to_coo(mask)), mask._layout)
+    values = _coo_mask(entries_coo(tensor), entries_coo(mask))._elements
+    return like(mask, values.reshape(mask._elements.shape))
 
 
 def _coo_mask(tensor: SparseTensor, mask: SparseTensor) -> SparseTensor:

@@ -27,12 +27,12 @@ ops, torch = _C.ops, _C.torch
 # Operators that map 0 to 0; of sparse_coo, PyTorch coalesces first.
 ZERO_PRESERVING = (
     "abs asin asinh atan atanh ceil deg2rad erf erfinv expm1 floor frac isinf isnan isneginf isposinf log1p nan_to_num rad2deg relu round "
-    "sgn sign signbit sin sinh sqrt tan tanh trunc"
+    "sgn sign signbit sin sinh sqrt tan tanh tanhshrink trunc"
 ).split()
 # Operators that are linear, so that uncoalesced values need not be added first.
 LINEAR = "neg conj conj_physical positive".split()
 # Those of ZERO_PRESERVING that PyTorch has for sparse_coo only, and those that it has for compressed layouts only.
-ONLY_COO = frozenset(("nan_to_num", "square"))
+ONLY_COO = frozenset(("nan_to_num", "square", "tanhshrink"))
 ONLY_COMPRESSED = frozenset(("angle",))
 
 
@@ -101,6 +101,12 @@ def _pow(arguments: list, into: list | None) -> Any:
         raise RuntimeError("pow: cannot raise to zeroth power on sparse tensor; it would make the result tensor dense")
     tensor = coalesce(tensor)
     return like(tensor, call("pow", [tensor._elements, exponent]))
+
+
+def _float_power(arguments: list, into: list | None) -> Any:
+    tensor, exponent = arguments
+    wide = _C.complex128 if isinstance(exponent, complex) or (isinstance(tensor, Tensor) and tensor.is_complex()) else _C.float64
+    return _pow([tensor.to(wide) if isinstance(tensor, SparseTensor) else tensor, exponent], into)
 
 
 def _square(arguments: list, into: list | None) -> Any:
@@ -338,6 +344,7 @@ for _name in LINEAR:
     if hasattr(ops, _name):
         handlers[_name] = _unary(_name, False)
 handlers.update(
-    pow=_pow, square=_square, add=_add, sub=_sub, mul=_mul, div=_div, true_divide=_div, floor_divide=_floor_divide,
+    pow=_pow, float_power=_float_power,
+    square=_square, add=_add, sub=_sub, mul=_mul, div=_div, true_divide=_div, floor_divide=_floor_divide,
 )  # fmt: skip
 hooks["both"] = both

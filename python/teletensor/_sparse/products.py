@@ -189,8 +189,10 @@ def _matmul(arguments: list, into: list | None) -> Tensor:
 def addmm(input: Tensor, a: Tensor, b: Tensor, beta: Any = 1, alpha: Any = 1) -> Tensor:
     """beta input + alpha a b."""
     product = mm(a, b, "addmm")
-    if isinstance(product, SparseTensor) or isinstance(input, SparseTensor):
-        if isinstance(product, SparseTensor) and isinstance(input, SparseTensor) and product._layout == input._layout:
+    if isinstance(product, SparseTensor) and not isinstance(input, SparseTensor) and not product.is_sparse:
+        product = product.to_dense()
+    if isinstance(input, SparseTensor) or isinstance(product, SparseTensor):
+        if isinstance(input, SparseTensor) and isinstance(product, SparseTensor) and product._layout == input._layout:
             if input.shape != product.shape:
                 raise RuntimeError("addmm: expand is unsupported for Sparse tensors")
             return added(input * beta if beta != 1 else input, product, alpha, None)

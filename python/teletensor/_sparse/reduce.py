@@ -28,36 +28,27 @@ def _dims(dim: Any, count: int) -> list[int]:
     return sorted(dims)
 
 
-def sum_coo(tensor: SparseTensor, dims: list[int], keepdim: bool = False, dtype: Any = None) -> Tensor:
+def sum_coo(tensor: SparseTensor, dims: list[int], dtype: Any = None) -> Tensor:
     """The sum of a sparse_coo tensor over dimensions: strided if these are all sparse dimensions, else sparse_coo.
 
     Values are converted before those of equal indices are added, so that a sum of bools counts them.
     """
-    sparse, total = tensor.sparse_dim(), tensor.dim()
+    sparse = tensor.sparse_dim()
     kept = [d for d in range(sparse) if d not in dims]
     values = tensor._elements if dtype is None else tensor._elements.to(dtype)
     if kept and not tensor._coalesced:
         tensor = coalesce(like(tensor, values))
         values = tensor._elements
     inner = [d - sparse + 1 for d in dims if d >= sparse]
-    size = [1 if d in dims else n for d, n in enumerate(tensor.shape) if keepdim or d not in dims]
     if not kept:
-        result = values.sum([0, *inner])
-        if keepdim:
-            at = torch.zeros((sparse, 1), dtype=_C.int64, device=tensor.device)
-            return coo(at, result.reshape(1, *size[sparse:]), size, True)
-        return result
+        return values.sum([0, *inner])
     if inner:
-        values = values.sum(inner, keepdim)
+        values = values.sum(inner)
+    size = [n for d, n in enumerate(tensor.shape) if d not in dims]
     if len(kept) == sparse:
         return coo(tensor._coo, values, size, tensor._coalesced, tensor._dense_source)
     rows = tensor._coo.index_select(0, _C.tensor(kept, device=tensor.device))
-    summed = coalesce(coo(rows, values, [tensor.shape[d] for d in kept] + list(values.shape[1:]), dense_source=tensor._dense_source))
-    if not keepdim:
-        return summed
-    zero = torch.zeros(summed._nnz(), dtype=_C.int64, device=tensor.device)
-    indices = torch.stack([summed._coo[kept.index(d)] if d in kept else zero for d in range(sparse)])
-    return coo(indices, summed._elements, size[:sparse] + size[sparse:total], False, tensor._dense_source)
+    return coalesce(coo(rows, values, size, dense_source=tensor._dense_source))
 
 
 def sparse_sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tensor:
@@ -67,7 +58,7 @@ def sparse_sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tenso
     if dim is None or (not isinstance(dim, int) and not len(dim)):
         values = coalesce(input)._elements if input.dtype is _C.bool else input._elements
         return values.sum() if dtype is None else values.sum(dtype=dtype)
-    return sum_coo(input, _dims(dim, input.dim()), False, dtype)
+    return sum_coo(input, _dims(dim, input.dim()), dtype)
 
 
 def _sum(arguments: list, into: list | None) -> Any:
@@ -84,13 +75,28 @@ def _sum(arguments: list, into: list | None) -> Any:
     if dtype is None and not tensor.is_floating_point() and not tensor.is_complex():
         dtype = _C.int64
     if tensor.is_sparse:
-        return sum_coo(tensor, dims, keepdim, dtype)
+        return _unsqueezed(sum_coo(tensor, dims, dtype), dims if keepdim else [])
     if not keepdim:
         raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
     if tensor._layout in BLOCKS or batch_dim(tensor) or tensor.dense_dim():
         raise NotImplementedError(f"[sum] batches, blocks and dense dimensions of {layout_name(tensor)} are not supported: use to_dense()")
-    summed = sum_coo(coalesce(compressed_to_coo(tensor)), dims, True, dtype)
-    return coo_to_compressed(summed, tensor._layout)
+    summed = sum_coo(coalesce(compressed_to_coo(tensor)), dims, dtype)
+    if len(dims) == 2:
+        summed = coo(torch.zeros((2, 1), dtype=_C.int64, device=tensor.device), summed.reshape(1), (1, 1), True)
+    return coo_to_compressed(_unsqueezed(summed, dims if len(dims) < 2 else []), tensor._layout)
+
+
+def _unsqueezed(tensor: Any, dims: list[int]) -> Any:
+    for d in dims:
+        tensor = tensor.unsqueeze(d)
+    return tensor
+
+
+def _dist(arguments: list, into: list | None) -> Tensor:
+    a, b, p = arguments
+    if into is not None:
+        raise not_implemented("dist.out", a if isinstance(a, SparseTensor) else b)
+    return (a - b).norm(p)
 
 
 def _norm(name: str):
@@ -153,7 +159,7 @@ def _of_size(name: str):
     return handle
 
 
-handlers.update(sum=_sum, any=_any, softmax=_of_size("softmax"), log_softmax=_of_size("log_softmax"))
+handlers.update(sum=_sum, any=_any, dist=_dist, softmax=_of_size("softmax"), log_softmax=_of_size("log_softmax"))
 for _name in ("norm", "norm_named", "vector_norm"):
     handlers[_name] = _norm(_name)
 

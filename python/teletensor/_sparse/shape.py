@@ -248,6 +248,17 @@ def _stack(tensors: list[Tensor], dim: int) -> SparseTensor:
     return cat([unsqueeze(t, dim) for t in tensors], dim)
 
 
+def _stacked(dim: int):
+    """vstack() and hstack() of tensors of at least two dimensions; of vectors, their concatenation or a matrix."""
+
+    def stacked(tensors: list[Tensor]) -> SparseTensor:
+        if tensors[0].dim() < 2:
+            return cat(tensors, 0) if dim else _stack(tensors, 0)
+        return cat(tensors, dim)
+
+    return stacked
+
+
 def unbind(tensor: SparseTensor, dim: int) -> tuple:
     """The slices along a dimension."""
     dim = _dim(dim, tensor.dim())
@@ -485,7 +496,8 @@ def t(tensor: SparseTensor) -> SparseTensor:
 hooks["narrow_copy"] = narrow_copy
 SparseTensor.zero_ = zero_
 for _name, _function in {
-    "cat": cat, "stack": _stack, "unbind": unbind, "clone": clone, "detach": detach, "embedding": _embedding,
+    "cat": cat, "stack": _stack, "vstack": _stacked(0), "hstack": _stacked(1),
+    "unbind": unbind, "clone": clone, "detach": detach, "embedding": _embedding,
     "alias": lambda tensor: like(tensor, ops.alias(tensor._elements)),
     "to_dtype": lambda tensor, dtype: moved(tensor, dtype, tensor.device),
     "to_device": lambda tensor, device: moved(tensor, None, _C.placed(device)),

@@ -10,6 +10,8 @@ from __future__ import annotations
 from .. import _C
 from .._C import Tensor
 from .._options import check_flags
+from .._sparse.invariants import as_sparse_gradcheck
+from .._sparse.tensor import SparseTensor
 from .gradients import grad
 
 
@@ -73,6 +75,11 @@ def gradcheck(
     if check_forward_ad or not check_backward_ad or check_batched_grad or check_batched_forward_grad:
         raise NotImplementedError("gradcheck supports only unbatched backward gradients")
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
+    if any(isinstance(x, SparseTensor) and x.requires_grad for x in inputs):
+        return as_sparse_gradcheck(gradcheck)(
+            func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, masked=bool(masked),
+            nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
+        )  # fmt: skip
     differentiable = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not differentiable:
         raise ValueError("gradcheck expects at least one input tensor to require gradient")
