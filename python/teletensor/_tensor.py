@@ -350,7 +350,8 @@ def retain_grad(self: Tensor) -> None:
 def _data(self: Tensor) -> Tensor:
     """The values without gradient history. backward() accepts in-place writes to them."""
     result = self.detach()
-    _C.mark_data(result)
+    if not _C._is_wrapper(result):  # which has no values of its own
+        _C.mark_data(result)
     return result
 
 

@@ -34,6 +34,8 @@ _AVERAGING = "mean avg_pool2d avg_pool3d adaptive_avg_pool2d adaptive_avg_pool3d
 _COMPARING = "eq ne lt le gt ge".split()
 # Those of moving operators that are allowed with a scale per channel.
 _PER_CHANNEL = frozenset("view reshape detach alias contiguous clone select squeeze unsqueeze".split())
+# Those of them that take parts along a dimension ``dim``: of the scales and zero points, too, if the dimension has them.
+_PARTS = frozenset("slice narrow split split_with_sizes chunk tensor_split unbind".split())
 _TRANSPOSING = frozenset("permute transpose t movedim as_strided".split())
 # The scale and zero point of results with fixed ranges: of quint8, and of qint8.
 _FIXED = {"sigmoid": (1 / 256, 0, -128), "hardsigmoid": (1 / 256, 0, -128), "tanh": (1 / 128, 128, 0)}
@@ -82,6 +84,8 @@ def _of_channels(name: str, tensor: QuantizedTensor, arguments: list) -> Any:
     quantizer = tensor._quantizer
     if name in _TRANSPOSING:
         raise RuntimeError("Setting strides is possible only on uniformly quantized tensor")
+    if name in _PARTS:
+        return _parts_of_channels(name, tensor, arguments)
     if name not in _PER_CHANNEL:
         raise RuntimeError(f"[{name}] expected a tensor with one scale (torch.per_tensor_affine), got {quantizer.scheme}")
     axis, channels = quantizer.axis, tensor.shape[quantizer.axis]
@@ -99,6 +103,26 @@ def _of_channels(name: str, tensor: QuantizedTensor, arguments: list) -> Any:
     if not places:
         raise RuntimeError(f"length of scales must equal to channel, expected {list(result.shape)} got, {channels}")
     return wrapped(result, replace(quantizer, axis=axis if axis in places else places[0]))
+
+
+def _parts_of_channels(name: str, tensor: QuantizedTensor, arguments: list) -> Any:
+    """Parts along a dimension of a tensor with a scale per channel. A part with one channel has one scale, as in PyTorch."""
+    quantizer, at = tensor._quantizer, [p[0] for p in _C._declaration(name)[0]].index("dim")
+    dim, axis = arguments[at] % tensor.dim(), quantizer.axis
+    parts = call(name, _plain(arguments))
+    if dim == axis:
+        arguments = [*arguments[:at], 0, *arguments[at + 1 :]]
+        scales, points = (call(name, [value, *arguments[1:]]) for value in (quantizer.scale, quantizer.zero_point))
+        if not isinstance(parts, (list, tuple)):
+            return _of_part(parts, quantizer, scales, points)
+        return type(parts)(_of_part(*row) for row in zip(parts, [quantizer] * len(parts), scales, points, strict=True))
+    return _result(parts, replace(quantizer, axis=axis - (name == "unbind" and dim < axis)))
+
+
+def _of_part(part: Tensor, quantizer: Quantizer, scale: Tensor, point: Tensor) -> QuantizedTensor:
+    if scale.numel() == 1:
+        return wrapped(part, Quantizer(quantizer.dtype, scale.reshape([]), point.reshape([])))
+    return wrapped(part, replace(quantizer, scale=scale, zero_point=point))
 
 
 def _moving(name: str):

@@ -174,6 +174,9 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
     if actual.is_nested or expected.is_nested:
         _compare_nested(actual, expected, options)
         return
+    if actual.is_quantized or expected.is_quantized:
+        _compare_quantized(actual, expected, options)
+        return
     _compare_attributes(actual, expected, options)
     if (actual.layout != "torch.strided" or expected.layout != "torch.strided") and actual.device.type != "meta":
         _compare_sparse(actual, expected, options)
@@ -188,6 +191,16 @@ def _compare_tensors(actual: Tensor, expected: Tensor, options: _Options) -> Non
     close = _C.torch.isclose(a, e, rtol=rtol, atol=atol, equal_nan=options.equal_nan)
     if not bool(close.all()):
         options.fail(_mismatch(a, e, close, rtol, atol))
+
+
+def _compare_quantized(actual: Any, expected: Any, options: _Options) -> None:
+    """Compares the numbers that quantized tensors represent, with a tolerance for them."""
+    _compare_attributes(actual, expected, options)
+    for name in ("is_quantized", "qscheme"):
+        a, e = (v() if callable(v) else v for v in (getattr(t, name) for t in (actual, expected)))
+        if a != e:
+            options.fail(f"The values for attribute '{name}' do not match: {a} != {e}.")
+    _compare_tensors(actual.dequantize(), expected.dequantize(), options)
 
 
 def _compare_nested(actual: Any, expected: Any, options: _Options) -> None:

@@ -195,6 +195,11 @@ class TestWrapper:
 
         return Scaled
 
+    def test_data_is_detached_by_the_subclass(self, torch, scaled):
+        x = scaled(torch.arange(3.0), 2.0)
+        assert type(x.data) is scaled and x.data is not x
+        assert x.data.value().tolist() == [0.0, 2.0, 4.0]
+
     def test_operators(self, torch, scaled):
         x = scaled(torch.arange(6.0).reshape(2, 3), 2.0)
         assert x.shape == (2, 3) and x.stride() == (3, 1) and x.dtype is torch.float32 and x.device.type == "cpu"

@@ -75,6 +75,13 @@ def test_writes_are_not_lost(torch, write):
 
 
 @pytest.mark.parametrize("name", ["int8", "int4_plain", "int4", "float8"])
+def test_data_of_a_weight_is_a_weight(torch, name):
+    weight = layer_of(torch, configs(torch)[name]).weight
+    assert type(weight.data) is type(weight) and not weight.data.requires_grad
+    assert torch.equal(weight.data.dequantize(), weight.dequantize())
+
+
+@pytest.mark.parametrize("name", ["int8", "int4_plain", "int4", "float8"])
 def test_other_functions_return_ordinary_tensors(torch, name):
     weight = layer_of(torch, configs(torch)[name]).weight
     values, x = weight.dequantize(), torch.randn(2, 16)

@@ -40,6 +40,14 @@ torch._choose_qparams_per_tensor(x, True)
 str(q)
 str(p)
 str(s[:0])
+[p[0:2], p[1:2], p[:, 1:3]]
+[p.narrow(0, 1, 2), p.narrow(1, 1, 2), p.split(2), p.split(1), p.split([1, 2], 0), p.chunk(2, 1), p.tensor_split(2, 0)]
+[p.unbind(0), list(p)]
+[p[0:2].dequantize(), p.split(2)[1].dequantize(), p.chunk(2, 1)[1].dequantize()]
+[torch.testing.assert_close(q, q.clone()), torch.testing.assert_close(p, p.clone())]
+torch.testing.assert_close(q, q.clone().fill_(1.0))
+torch.testing.assert_close(p, p.clone().fill_(1.0))
+torch.testing.assert_close(q, q.dequantize())
 p.q_scale()
 q.q_per_channel_axis()
 x.q_scale()

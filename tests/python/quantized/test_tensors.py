@@ -350,3 +350,18 @@ def test_loops_of_every_instruction_set_have_the_same_results(torch):
         return subprocess.run([sys.executable, "-c", _LOOPS], env=os.environ | isa, capture_output=True, text=True, check=True).stdout
 
     assert torch.__name__ and printed() == printed(TELETENSOR_CPU_ISA="baseline") != ""
+
+
+def test_parts_of_tensors_with_a_scale_per_channel_have_its_scales(torch):
+    x = torch.arange(24.0).reshape(2, 3, 4) / 10
+    scales, points = torch.tensor([0.1, 0.2, 0.05]), torch.tensor([0, 10, 5])
+    q = torch.quantize_per_channel(x, scales, points, 1, torch.quint8)
+    parts = {
+        "q[:, 1:]": q[:, 1:], "q[1:, ::2]": q[1:, ::2], "q[..., 2:]": q[..., 2:], "q.split(2, 1)[1]": q.split(2, 1)[1],
+        "q.chunk(2, 2)[1]": q.chunk(2, 2)[1], "q.unbind(0)[1]": q.unbind(0)[1], "q.unbind(1)[2]": q.unbind(1)[2],
+        "q.unbind(2)[0]": q.unbind(2)[0], "q.narrow(1, 1, 2)": q.narrow(1, 1, 2), "q.tensor_split(3, 1)[1]": q.tensor_split(3, 1)[1],
+    }
+    numbers = q.dequantize()
+    for code, part in parts.items():
+        assert torch.equal(part.dequantize(), eval(code, {"q": numbers})), code
+    assert q[:, 1:].q_per_channel_zero_points().tolist() == [10, 5] and q.unbind(0)[1].q_per_channel_axis() == 0
