@@ -79,7 +79,7 @@ def _sum(arguments: list, into: list | None) -> Any:
     if not keepdim:
         raise RuntimeError("reduction operations on CSR tensors with keepdim=False is unsupported")
     if tensor._layout in BLOCKS or batch_dim(tensor) or tensor.dense_dim():
-        raise NotImplementedError(f"[sum] batches, blocks and dense dimensions of {layout_name(tensor)} are not supported: use to_dense()")
+        raise RuntimeError(f"[sum] batches, blocks and dense dimensions of {layout_name(tensor)} are not supported: use to_dense()")
     summed = sum_coo(coalesce(compressed_to_coo(tensor)), dims, dtype)
     if len(dims) == 2:
         summed = coo(torch.zeros((2, 1), dtype=_C.int64, device=tensor.device), summed.reshape(1), (1, 1), True)

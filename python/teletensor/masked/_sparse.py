@@ -71,7 +71,7 @@ def reduced(name: str, input: SparseTensor, dims: list[int], keepdim: bool, dtyp
     entries = coalesce(to_sparse(input))
     if mask is not None:
         entries = where(entries, input_mask(entries, mask), identity(name, input.dtype))
-    dims = [d % max(1, input.dim()) for d in dims]
+    dims = [d % input.dim() for d in dims if input.dim()]
     if len({d for d in dims if d < entries.sparse_dim()}) < entries.sparse_dim():
         result = _reduced_rows(name, entries, dims, keepdim, dtype)
         return result if input.is_sparse else to_sparse(result, layout=sparse_csr)

@@ -6,8 +6,9 @@ import re
 import warnings
 from collections import defaultdict
 from collections.abc import Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Callable
+from unittest import SkipTest
 
 import torch
 
@@ -20,6 +21,7 @@ from .forms import Form, MissingOperator, function_of, other_forms
 
 DTYPES = (torch.float32, torch.float64, torch.int64, torch.bool, torch.bfloat16, torch.complex64)
 FORM_DTYPES = (torch.float32, torch.int64)
+SPARSE_LAYOUTS = (torch.sparse_coo, torch.sparse_csr, torch.sparse_csc, torch.sparse_bsr, torch.sparse_bsc)
 SPECIAL_SAMPLES = 3  # of each operator, at every special point
 REFUSALS = (RuntimeError, TypeError, ValueError, IndexError, NotImplementedError, AttributeError, AssertionError)
 
@@ -110,6 +112,17 @@ def _outcome(call: Callable[[], Any], read: bool) -> tuple[Any, Exception | None
         return None, e
 
 
+def _with_strided_results(function: Callable) -> Callable:
+    """The function with sparse results as strided ones, which have random weights in a backward pass."""
+
+    def call(*args, **kwargs):
+        result = function(*args, **kwargs)
+        sparse = isinstance(result, (torch.Tensor, teletensor.Tensor)) and str(result.layout) != "torch.strided"
+        return result.to_dense() if sparse else result
+
+    return call
+
+
 def _is_detached_view(t: torch.Tensor) -> bool:
     """Whether a sample took a view of a tensor that requires grad without recording it: it gets no gradient in
     PyTorch."""
@@ -160,8 +173,32 @@ class Checks:
                 if not self.allowance.random_where:
                     self._check_special_points(form, dtype)
         if self.info.error_inputs_func is not None:
-            self._check_errors(form)
+            self._check_errors(form, "error", self.info.error_inputs("cpu"))
+        for layout in SPARSE_LAYOUTS:
+            if self.info.supports_sparse_layout(layout):
+                self._check_layout(form, layout, [t for t in FORM_DTYPES if t in taken])
         return self.report
+
+    def _check_layout(self, form: Form, layout: torch.layout, dtypes: list[torch.dtype]) -> None:
+        """Compares results, gradients and errors of samples with inputs of a sparse layout."""
+        name = str(layout).removeprefix("torch.")
+        for dtype in dtypes:
+            self._each((name, dtype), self._sparse_samples(layout, dtype), lambda s: self._check_result(form, s))
+        if self.info.supports_autograd and self.info.supports_dtype(torch.float64, "cpu") and self.allowance.values:
+            rows = self._sparse_samples(layout, torch.float64, requires_grad=True)
+            dense = replace(form, theirs=_with_strided_results(form.theirs), ours=_with_strided_results(form.ours))
+            self._each((f"{name} gradient", torch.float64), rows, lambda s: self._check_gradients(dense, s))
+        if self.info.error_inputs_sparse_func is not None:
+            self._check_errors(form, f"{name} error", self.info.error_inputs_sparse("cpu", layout))
+
+    def _sparse_samples(self, layout: torch.layout, dtype: torch.dtype, requires_grad: bool = False) -> list:
+        torch.manual_seed(self.seed)
+        samples = []
+        try:
+            samples += self.info.sample_inputs_sparse(layout, "cpu", dtype, requires_grad=requires_grad)
+        except (NotImplementedError, SkipTest):  # PyTorch lists the layout, and has no samples
+            return []
+        return _chosen(iter(samples), self.most)
 
     def _samples(self, dtype: torch.dtype, most: int | None = None, requires_grad: bool = False) -> list:
         torch.manual_seed(self.seed)
@@ -312,11 +349,11 @@ class Checks:
                     counts = self.report.counts[f"{what} at special points", dtype_name(dtype)]
                     self._add(counts, f"{what} at special points", found and f"{point}: {found}", moved)
 
-    def _check_errors(self, form: Form) -> None:
+    def _check_errors(self, form: Form, check: str, samples: Iterator) -> None:
         """Checks that invalid input raises the same type of exception."""
-        counts = self.report.counts["error", ""]
+        counts = self.report.counts[check, ""]
         torch.manual_seed(self.seed)
-        for row in _chosen(self.info.error_inputs("cpu"), self.most):
+        for row in _chosen(samples, self.most):
             sample = row.sample_input
             convert = Converter()
             with warnings.catch_warnings():
@@ -330,7 +367,7 @@ class Checks:
                 if refused is None:
                     continue
                 _, refusal = _outcome(lambda: form.ours(*mine_args, **mine_kwargs), True)
-            self._add(counts, "error", kind_difference(refusal, refused), sample)
+            self._add(counts, check, kind_difference(refusal, refused), sample)
 
 
 __all__ = ["Allowance", "Checks", "MissingOperator", "Report", "CheckCounts"]
