@@ -67,6 +67,7 @@ CODES = [
     *(f"masked.{name}(e, 1, mask=m.{layout}())"
       for name in "sum prod amax amin mean var std argmax logsumexp softmax cumsum median".split()
       for layout in ("to_sparse", "to_sparse_csr", "to_sparse_csc")),
+    "masked.sum(torch.tensor(5.0).to_sparse(), 0)", "masked.amax(torch.tensor(5.0).to_sparse(), -1, mask=torch.tensor(True).to_sparse())",
     "masked.sum(coo)", "masked.sum(coo, 0)", "masked.sum(csr, 1, keepdim=True)", "masked.sum(coo.int(), 1, mask=m)",
     "masked.logaddexp(e, e, input_mask=m.to_sparse(), other_mask=m)", "masked.normalize(e, 2.0, 1, mask=m.to_sparse())",
     *(f"masked._input_mask({x}, mask={y})" for x in ("e", "coo", "csr") for y in MASKS),
