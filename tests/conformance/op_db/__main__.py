@@ -75,7 +75,8 @@ def summary(rows: list[dict]) -> str:
 def page(rows: list[dict], version: str) -> str:
     """The table as Markdown: operators that differ on purpose or are missing, with the reason."""
     lines = ["# PyTorch's operator samples, compared with PyTorch", ""]
-    lines += [f"`make op-db` runs PyTorch {version}'s `op_db` through both packages and writes this page.", ""]
+    lines += [f"`make op-db` runs PyTorch {version}'s `op_db`, also its samples of sparse layouts, through both packages and writes"]
+    lines += ["this page.", ""]
     lines += [summary(rows) + ".", "", "| operator | passed | failed | on purpose | skipped | why |", "|---|---:|---:|---:|---:|---|"]
     for row in rows:
         why = [*row["reasons"], *row.get("missing", [])[:1], *([row["broken"]] if "broken" in row else [])]
