@@ -70,14 +70,31 @@ void BackwardPass::discover() {
     visit(edge.node.get());
     if (options_.create_graph) history_.push_back(std::move(edge));
   }
-  for (size_t i = 0; i < nodes_.size(); ++i) {
-    GraphNode* node = nodes_[i].get();
-    for (const GraphEdge& edge : node->edges) {
-      if (edge.node) visit(edge.node.get());
-    }
-  }
+  std::vector<const GraphNode*> passes;
+  visit_edges(0, &passes);
+  num_certain_ = static_cast<uint32_t>(nodes_.size());
+  has_recorded_passes_ = !passes.empty();
+  for (const GraphNode* pass : passes) visit_edges_of(*pass);
+  visit_edges(num_certain_, nullptr);
   for (const Tensor& gradient : gradients_) {
     if (options_.create_graph && gradient && gradient->requires_grad) history_.push_back(edge_of(gradient));
+  }
+}
+
+// Visits what the nodes from `first` on lead to. Adds nodes of recorded passes to `passes` instead, unless it is null.
+void BackwardPass::visit_edges(size_t first, std::vector<const GraphNode*>* passes) {
+  for (size_t i = first; i < nodes_.size(); ++i) {
+    if (passes != nullptr && nodes_[i]->is_recorded_pass) {
+      passes->push_back(nodes_[i].get());
+    } else {
+      visit_edges_of(*nodes_[i]);
+    }
+  }
+}
+
+void BackwardPass::visit_edges_of(const GraphNode& node) {
+  for (const GraphEdge& edge : node.edges) {
+    if (edge.node) visit(edge.node.get());
   }
 }
 
@@ -266,6 +283,7 @@ void BackwardPass::attach_history(absl::Span<const Tensor> results) {
   if (!options_.create_graph) return;
   auto node = Ref<GraphNode>(new GraphNode(nullptr, nullptr));
   node->edges.assign(history_.begin(), history_.end());
+  node->is_recorded_pass = true;
   for (uint32_t i = 0; i < results.size(); ++i) {
     results[i]->node = node;
     results[i]->output = i;
@@ -335,13 +353,13 @@ void BackwardPass::visit_node(GraphNode& node) {
   const GraphExtras* extras = node.extras();
   // Copied, because client code may add and remove hooks of this node.
   std::vector<GraphHook> hooks = extras ? extras->hooks : std::vector<GraphHook>();
-  for (const GraphHook& hook : hooks) {
-    if (hook.kind == HookKind::kTensor && arrived_.contains({&node, hook.output})) run_hook(hook);
-  }
   const uint32_t index = index_of(&node);
+  for (const GraphHook& hook : hooks) {
+    if (hook.kind == HookKind::kTensor && arrived_.contains({&node, hook.output})) run_hook(hook, is_certain(index));
+  }
   if (!runs(index)) return;
   // A function runs also if none of its gradients arrived, because a later function returned none.
-  if (extras && extras->stop != 0) return run_function(node, *extras, hooks);
+  if (extras && extras->stop != 0) return run_function(node, is_certain(index), *extras, hooks);
   if (!reached_[index]) return;
   for (const GraphHook& hook : hooks) {
     if (hook.kind == HookKind::kBefore) run_node_hook(hook);
@@ -359,7 +377,7 @@ void BackwardPass::visit_node(GraphNode& node) {
   size_t number = 0;
   for (const GraphEdge& edge : node.edges) {
     if (!edge.node) continue;
-    if (!is_replaced || replaced[number]) record_arrival(edge);
+    if (!is_replaced || replaced[number] || has_recorded_passes_) record_arrival(edge);
     ++number;
   }
 }
@@ -371,9 +389,13 @@ void BackwardPass::record_arrival(const GraphEdge& edge) {
   reached_[index] = true;
 }
 
-void BackwardPass::run_hook(const GraphHook& hook) {
-  Tensors gradient = run_until(hook.stop, {&hook.meta, 1});
-  std::vector<Tensor> replaced = hook.function({gradient[0]}, options_.create_graph);
+// Waits for the engine unless `is_certain`: the hook is not called if there is no gradient.
+void BackwardPass::run_hook(const GraphHook& hook, bool is_certain) {
+  const TensorMeta meta = is_certain ? hook.meta : undefined_gradient();
+  Tensors found = run_until(hook.stop, {&meta, 1});
+  std::vector<Tensor> gradient(found.begin(), found.end());
+  if (!is_certain && !find_defined(found, gradient)) return pass_gradients(hook.stop, gradient);
+  std::vector<Tensor> replaced = hook.function(gradient, options_.create_graph);
   check(replaced.size() == 1, "expected a hook to return one gradient or none, got ", replaced.size());
   const Tensor& result = replaced[0] ? replaced[0] : gradient[0];
   pass_gradients(hook.stop, {&result, 1});
@@ -482,15 +504,27 @@ Tensor BackwardPass::with_history(int64_t place, const Tensor& tensor) {
   return view;
 }
 
-void BackwardPass::run_function(GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks) {
+// Waits for the engine if the function receives undefined gradients, or unless `is_certain`: without gradients the
+// function is not called.
+void BackwardPass::run_function(GraphNode& node, bool is_certain, const GraphExtras& function,
+                                absl::Span<const GraphHook> hooks) {
+  const bool waits = function.wants_undefined || !is_certain;
   std::vector<TensorMeta> metas;
   metas.reserve(function.outputs.size());
   for (const TensorMeta& output : function.outputs)
-    metas.push_back(function.wants_undefined ? undefined_gradient() : gradient_meta(output));
+    metas.push_back(waits ? undefined_gradient() : gradient_meta(output));
   Tensors arrived = run_until(function.stop, metas);
   std::vector<Tensor> gradients(arrived.begin(), arrived.end());
-  if (function.wants_undefined) {
-    if (!find_defined(arrived, gradients)) return pass_gradients(function.stop, std::vector<Tensor>(node.edges.size()));
+  if (waits && !find_defined(arrived, gradients)) {
+    for (size_t i = 0; has_recorded_passes_ && i < node.edges.size(); ++i) record_arrival(node.edges[i]);
+    return pass_gradients(function.stop, std::vector<Tensor>(node.edges.size()));
+  }
+  for (size_t i = 0; waits && !function.wants_undefined && i < gradients.size(); ++i) {
+    if (gradients[i]) continue;
+    TensorMeta zeros = gradient_meta(function.outputs[i]);
+    zeros.requires_grad = false;
+    const Arg args[] = {SizesView(zeros.sizes), zeros.dtype, zeros.device};
+    gradients[i] = call("zeros", args, {&zeros, 1})[0];
   }
   for (const GraphHook& hook : hooks) {
     if (hook.kind == HookKind::kBefore && hook.function) gradients = hook.function(gradients, options_.create_graph);
@@ -507,7 +541,7 @@ void BackwardPass::run_function(GraphNode& node, const GraphExtras& function, ab
     fed = hook.function(std::move(both), options_.create_graph);
   }
   for (size_t i = 0; i < fed.size(); ++i) {
-    if (fed[i]) record_arrival(node.edges[i]);
+    if (fed[i] || has_recorded_passes_) record_arrival(node.edges[i]);
   }
   pass_gradients(function.stop, fed);
 }

@@ -42,8 +42,12 @@ class BackwardPass {
 
  private:
   void discover();
+  void visit_edges(size_t first, std::vector<const GraphNode*>* passes);
+  void visit_edges_of(const GraphNode& node);
   void visit(GraphNode* node);
   uint32_t index_of(const GraphNode* node) const;  // kNone if not reached
+  // Whether the engine's pass reaches the node too, unless functions return no gradients.
+  bool is_certain(uint32_t index) const { return index < num_certain_; }
   bool is_needed(uint32_t index) const { return needed_.empty() || needed_[index]; }
   bool runs(uint32_t index) const { return runs_.empty() || runs_[index]; }
   void find_needed(absl::Span<const Tensor> captures);
@@ -62,12 +66,12 @@ class BackwardPass {
   std::vector<uint32_t> indices_latest_first() const;
   void begin(absl::Span<const Tensor> captures);
   void visit_node(GraphNode& node);
-  void run_hook(const GraphHook& hook);
+  void run_hook(const GraphHook& hook, bool is_certain);
   void supply_saved(const GraphNode& node);
   std::shared_ptr<void> recompute_for(Recomputation& function, bool is_reached);
   bool find_defined(Tensors& found, std::vector<Tensor>& gradients);
   std::vector<Tensor> run_node_hook(const GraphHook& hook);
-  void run_function(GraphNode& node, const GraphExtras& function, absl::Span<const GraphHook> hooks);
+  void run_function(GraphNode& node, bool is_certain, const GraphExtras& function, absl::Span<const GraphHook> hooks);
   Tensor with_history(int64_t place, const Tensor& tensor);
   void record_arrival(const GraphEdge& edge);
   Tensors run_until(int64_t stop, absl::Span<const TensorMeta> metas);
@@ -89,7 +93,10 @@ class BackwardPass {
   std::vector<Tensor> gradients_;
   Ref<Session> session_;
   std::vector<Ref<GraphNode>> nodes_;  // all reached nodes
-  uint64_t id_;                        // marks nodes as visited
+  uint32_t num_certain_ = 0;           // the first nodes, which are reached without the edges of recorded passes
+  // Whether gradients may arrive at the inputs of a node in the engine, although the node passes none to them.
+  bool has_recorded_passes_ = false;
+  uint64_t id_;  // marks nodes as visited
   // Index of each node, set before client code runs, because a nested pass overwrites GraphNode::visit_index.
   absl::flat_hash_map<const GraphNode*, uint32_t> index_;
   std::vector<bool> needed_;                   // whether gradients reach the node; empty: all nodes
