@@ -284,7 +284,7 @@ int64_t GraphTask::run(uint32_t index) {
   if (runs) {
     evaluation.emplace(Profiler::Event::kEvaluation, node);
     run_supplied(state, results);
-    if (Context::current().detect_anomaly) check_finite(node, results);
+    check_finite(node, results);
   }
   state.gradients.clear();
   state.supplied.clear();
@@ -337,7 +337,10 @@ void GraphTask::run_supplied(State& state, Gradients& results) {
   node.run(state.gradients, results);
 }
 
-void GraphTask::check_finite(const Node& node, const Gradients& results) const {
+// In anomaly mode, throws Error if a gradient that the node returns is NaN.
+void GraphTask::check_finite(const Node& node, absl::Span<const Tensor> results) const {
+  if (!Context::current().detect_anomaly) [[likely]]
+    return;
   for (size_t i = 0; i < results.size(); ++i) {
     if (results[i]) check_not_nan(node, i, results[i]);
   }
@@ -434,7 +437,10 @@ void GraphTask::resume_with(int64_t stop, absl::Span<const Tensor> gradients) {
     check(gradients.size() == function.edges.size(), "expected a gradient for each of ", function.edges.size(),
           " function inputs, got ", gradients.size(), " gradients");
     state.gradients.clear();
-    for (size_t i = 0; i < gradients.size(); ++i) deliver(function.edges[i], function.fit(i, gradients[i]));
+    Gradients fitted;
+    for (size_t i = 0; i < gradients.size(); ++i) fitted.push_back(function.fit(i, gradients[i]));
+    check_finite(function, fitted);
+    for (size_t i = 0; i < fitted.size(); ++i) deliver(function.edges[i], std::move(fitted[i]));
     return;
   }
   if (state.node->saved_stop() == stop) {

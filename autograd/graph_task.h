@@ -130,7 +130,7 @@ class GraphTask final : public Pass {
   void find_recomputed();
   void take_recomputed(int64_t stop);
   void deliver(const Edge& edge, Tensor gradient);
-  void check_finite(const Node& node, const Gradients& results) const;
+  void check_finite(const Node& node, absl::Span<const Tensor> results) const;
   void make_ready(uint32_t index);
 
   static constexpr uint32_t kNone = ~uint32_t{0};

@@ -118,6 +118,7 @@ void GraphTask::resume_after(const ClientCallback& pending, absl::Span<const Ten
   for (size_t i = 0; i < gradients.size(); ++i) {
     held.inputs[i] = replacement_of(held.inputs[i], gradients[i]);
   }
+  check_finite(*held.call->nodes.front(), held.inputs);
   next_after(held);
 }
 

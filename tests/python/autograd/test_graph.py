@@ -76,3 +76,25 @@ def test_the_class_of_a_node_has_the_name_of_the_operation(torch):
 def test_views_of_tensors(torch):
     x = torch.ones(3, 2)
     assert [t._is_view() for t in (x, x[0], x.t().reshape(2, 3), x.detach(), x * 2)] == [False, True, True, False, False]
+
+
+def test_anomalies_of_functions_and_hooks(torch):
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * float("nan")
+
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values in its 0th output"):
+        Wrong.apply(x).sum().backward()
+        x.grad.tolist()
+    x.grad = None
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'MulBackward' returned nan values in its 0th output"):
+        y = x * 2
+        y.grad_fn.register_hook(lambda inputs, _: tuple(g * float("nan") for g in inputs if g is not None))
+        y.sum().backward()
+        x.grad.tolist()
