@@ -497,10 +497,7 @@ Tensor BackwardPass::with_history(int64_t place, const Tensor& tensor) {
   meta.requires_grad = true;
   const Arg args[] = {task_, function_->extras()->stop, place, tensor.get()};
   Tensor view = call("backward_history", args, {&meta, 1})[0];
-  view->viewed_storage = tensor->storage_number();
-  view->viewed_storage_bytes = tensor->storage_bytes();
-  view->share_version(*tensor);
-  set_grad_node(*view, std::move(edge.node), edge.output);
+  set_view_at(view, *tensor, std::move(edge));
   return view;
 }
 

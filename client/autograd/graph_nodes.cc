@@ -103,6 +103,20 @@ void set_saved_history(const Tensor& value, const Ref<GraphNode>& node, int64_t 
   }
 }
 
+Tensor at_present_edge(const Tensor& tensor, uint32_t site) {
+  tensor->follow_base();
+  check(tensor->requires_grad, "expected a tensor that requires grad");
+  GraphEdge edge = edge_of(tensor);
+  if (edge.node->is_leaf()) return tensor;
+  const TensorMeta& meta = *tensor;
+  const Arg args[] = {int64_t{0}, int64_t{0}, int64_t{0}, tensor.get()};  // of no pass
+  CallOptions options;
+  options.site = site;
+  Tensor view = tensor->session->call_with_metas(*find_op("backward_history"), args, {&meta, 1}, options)[0];
+  set_view_at(view, *tensor, std::move(edge));
+  return view;
+}
+
 int64_t add_node_hook(const Tensor& root, const Ref<GraphNode>& node, HookKind kind, BackwardFunction hook,
                       uint32_t site) {
   const int64_t stop = next_stop(1);

@@ -151,6 +151,13 @@ void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output) {
   if (tensor.base) tensor.base_sequence = sequence_of_base(*tensor.base);
 }
 
+void set_view_at(const Tensor& view, Handle& tensor, GraphEdge edge) {
+  view->viewed_storage = tensor.storage_number();
+  view->viewed_storage_bytes = tensor.storage_bytes();
+  view->share_version(tensor);
+  set_grad_node(*view, std::move(edge.node), edge.output);
+}
+
 namespace {
 
 [[noreturn]] void refuse_function_view(std::string_view what) {

@@ -120,4 +120,6 @@ void remove_from_graph(Handle& handle);
 // The numbers of the hooks of a tensor's node, in order.
 std::vector<int64_t> hooks_of(const Handle& tensor);
 
+// Makes `view` a view of `tensor`'s storage whose gradient the edge receives, whatever is written to `tensor` later.
+void set_view_at(const Tensor& view, Handle& tensor, GraphEdge edge);
 }  // namespace tt::client

@@ -136,6 +136,14 @@ void bind_graph_nodes(py::module_& m) {
       .def("sequence", [](const NodeReference& self) { return self.node->sequence(); })
       .def("key", [](const NodeReference& self) { return reinterpret_cast<uintptr_t>(self.node.get()); });
   m.def("grad_node", &grad_node, "The node and the output's number that receive the tensor's gradient, or None.");
+  m.def(
+      "at_present_edge",
+      [](py::handle o) {
+        const client::Tensor tensor = tensor_of(o, "tensor");
+        const client::Tensor view = client::at_present_edge(tensor, site_of(tensor));
+        return view == tensor ? py::reinterpret_borrow<py::object>(o) : steal(wrap(view));
+      },
+      "A view of a result at its present place in the graph, or the leaf itself.");
 }
 
 }  // namespace tt::python

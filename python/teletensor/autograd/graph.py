@@ -150,12 +150,12 @@ def _node_class(name: str) -> type[Node]:
 def get_gradient_edge(tensor: Tensor) -> GradientEdge:
     """Returns a tensor's position in its graph, which backward() and grad() accept instead of the tensor.
 
-    Unlike in PyTorch, the edge keeps the tensor alive.
+    The position stays the same when the tensor is written in place. Unlike in PyTorch, the edge keeps the tensor's storage alive.
     """
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
     node, output = _C.grad_node(tensor)
-    return GradientEdge(Node._of(node, tensor), output, tensor)
+    return GradientEdge(Node._of(node, tensor), output, _C.at_present_edge(tensor))
 
 
 class RemovableHandle:

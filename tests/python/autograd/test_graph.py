@@ -98,3 +98,22 @@ def test_anomalies_of_functions_and_hooks(torch):
         y.grad_fn.register_hook(lambda inputs, _: tuple(g * float("nan") for g in inputs if g is not None))
         y.sum().backward()
         x.grad.tolist()
+
+
+def test_an_edge_stays_where_it_was_taken(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y = x * 3
+    edge = torch.autograd.graph.get_gradient_edge(y)
+    part = torch.autograd.graph.get_gradient_edge(y[1:])
+    y.mul_(5)
+    (below,) = torch.autograd.grad(edge, x, torch.ones(2), retain_graph=True)
+    (above,) = torch.autograd.grad(y.sum(), edge, retain_graph=True)
+    (of_part,) = torch.autograd.grad(part, x, torch.ones(1), retain_graph=True)
+    assert (below.tolist(), above.tolist(), of_part.tolist()) == ([3, 3], [5, 5], [0, 3])
+    torch.autograd.backward(edge, torch.ones(2))
+    assert x.grad.tolist() == [3, 3] and edge.node.name() == "MulBackward0" and y.tolist() == [15, 30]
+    leaf = torch.autograd.graph.get_gradient_edge(x)
+    z = x * 2
+    with torch.no_grad():
+        x.mul_(2)
+    assert torch.autograd.grad(z.sum(), leaf)[0].tolist() == [2, 2]
