@@ -207,6 +207,44 @@ void check_writable(const Handle& target) {
   fail(ErrorKind::kRuntime, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
+namespace {
+
+// What the function of a transform may write to.
+struct OwnTensors {
+  const Session* session;
+  uint64_t first;                   // id of the oldest one
+  std::vector<uint64_t> arguments;  // ids of older ones
+};
+
+// The id of the tensor whose elements a write to the handle changes.
+uint64_t id_of_base(const Handle& handle) { return handle.base ? handle.base->id : handle.id; }
+
+thread_local std::vector<OwnTensors> own_tensors;  // innermost last
+
+}  // namespace
+
+void push_own_tensors(const Tensor& first, absl::Span<const Tensor> arguments) {
+  OwnTensors& own = own_tensors.emplace_back(OwnTensors{first->session.get(), first->id, {}});
+  for (const Tensor& argument : arguments) own.arguments.push_back(id_of_base(*argument));
+}
+
+void pop_own_tensors() {
+  check(!own_tensors.empty(), "pop_own_tensors() without push_own_tensors()");
+  own_tensors.pop_back();
+}
+
+void check_own(const Handle& target) {
+  if (own_tensors.empty()) [[likely]]
+    return;
+  const OwnTensors& own = own_tensors.back();
+  const uint64_t id = id_of_base(target);
+  if (id >= own.first || target.session.get() != own.session) return;
+  check(std::find(own.arguments.begin(), own.arguments.end(), id) != own.arguments.end(),
+        "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation that "
+        "would mutate a captured Tensor. This is not supported; please rewrite the function being transformed to "
+        "explicitly accept the mutated Tensor(s) as inputs.");
+}
+
 Ref<GraphNode> record(const Op& op, Args args, absl::Span<const Tensor> results, bool into) {
   bool must_record = into;
   for (const Tensor& result : results) must_record |= result->requires_grad;

@@ -106,6 +106,12 @@ Ref<GraphNode> record(const Op& op, Args args, absl::Span<const Tensor> results,
 // Throws Error if a recorded write into `target` is not allowed because `target` is a view of a leaf that requires
 // grad.
 void check_writable(const Handle& target);
+// Until pop_own_tensors(), recorded writes of this thread to older tensors of the session than `first` fail, except to
+// `arguments`: a transform differentiates a function, and these would keep a part of its graph. Calls may be nested.
+void push_own_tensors(const Tensor& first, absl::Span<const Tensor> arguments);
+void pop_own_tensors();
+// Throws Error if a recorded write into `target` is not allowed because a transform's function has captured it.
+void check_own(const Handle& target);
 // Returns the edge that receives `tensor`'s gradient. Requires that `tensor` requires grad.
 GraphEdge edge_of(const Tensor& tensor);
 
@@ -114,12 +120,12 @@ int64_t next_stop(int64_t count);
 
 // Makes `tensor` the result of `node` with index `output`. The tensor then requires grad.
 void set_grad_node(Handle& tensor, Ref<GraphNode> node, uint32_t output);
+// Makes `view` a view of `tensor`'s storage whose gradient the edge receives, whatever is written to `tensor` later.
+void set_view_at(const Tensor& view, Handle& tensor, GraphEdge edge);
 // Removes a leaf, or a result that retains its gradient, from the graph. Called by ~Handle.
 void remove_from_graph(Handle& handle);
 
 // The numbers of the hooks of a tensor's node, in order.
 std::vector<int64_t> hooks_of(const Handle& tensor);
 
-// Makes `view` a view of `tensor`'s storage whose gradient the edge receives, whatever is written to `tensor` later.
-void set_view_at(const Tensor& view, Handle& tensor, GraphEdge edge);
 }  // namespace tt::client

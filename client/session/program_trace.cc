@@ -359,6 +359,7 @@ Tensors ProgramTrace::call_sized(const Op& op, Args args, const CallOptions& opt
       check_out_variant(op, inference.outputs[i], target, target.is_leaf(), grad);
       check_target(op, target, grad, inference.outputs[i].requires_grad);
       if (grad) check_writable(target);
+      if (grad && inference.outputs[i].requires_grad) check_own(target);
     }
     results.assign(options.into.begin(), options.into.end());
   }

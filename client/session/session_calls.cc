@@ -139,6 +139,7 @@ static Tensors check_into(const Op& op, const Inference& inference, bool grad, a
   for (size_t i = 0; i < into.size(); ++i) {
     check_out_variant(op, inference.outputs[i], *into[i], into[i]->is_leaf(), grad);
     if (grad) check_writable(*into[i]);
+    if (grad && inference.outputs[i].requires_grad) check_own(*into[i]);
   }
   return Tensors(into.begin(), into.end());
 }

@@ -7,6 +7,7 @@
 
 #include "client/autograd/backward.h"
 #include "client/autograd/backward_pass.h"
+#include "client/session/graph.h"
 #include "client/session/recomputation.h"
 #include "engine/schema/op_ids.h"
 #include "python/bindings/autograd/gradients.h"
@@ -192,6 +193,10 @@ void bind_autograd(py::module_& m) {
     const auto last = std::move(hooks.back());  // destroyed after the entry: its destructor may call Python
     hooks.pop_back();
   });
+  m.def("push_own_tensors", [](py::handle first, py::handle arguments) {
+    client::push_own_tensors(tensor_of(first, "a tensor"), handles_of(arguments, "an argument"));
+  });
+  m.def("pop_own_tensors", &client::pop_own_tensors);
   m.def("num_saved_hooks", [] { return Mode::current().saved_hooks.size(); });
   // Sets whether the run of a checkpoint keeps results that is entry `depth` of the hooks; returns the former value.
   // Has no effect if there is none.

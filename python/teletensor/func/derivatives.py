@@ -5,6 +5,8 @@ They run the function on copies of its arguments and differentiate it with the t
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from functools import wraps
 from typing import Any, Callable
 
@@ -24,6 +26,32 @@ class NestingLevel:
 
     def __exit__(self, *_) -> None:
         _transforms.running.derivatives -= 1
+
+
+@contextmanager
+def _own_tensors(inputs: list[Tensor], selected: Any, arguments: Any) -> Iterator[None]:
+    """A context for the function: it must not write a result that depends on the inputs to tensors that it did not receive.
+
+    Args:
+        inputs: the copies of the arguments to differentiate.
+        selected: these arguments.
+        arguments: all arguments.
+    """
+    if not inputs:
+        yield
+        return
+    copied = {id(t) for t in tree.leaves(selected)}
+    others = [part for t in tree.leaves(arguments) if isinstance(t, Tensor) and id(t) not in copied for part in _parts(t)]
+    constant = [t for t in others if not t.requires_grad]
+    _C.push_own_tensors(_parts(inputs[0])[0], others)
+    try:
+        yield
+    finally:
+        _C.pop_own_tensors()
+    own = _own_leaves(inputs)
+    for t in constant:
+        if t.requires_grad and _leaves_of([t]) <= own:  # written by the function; the caller's tensor has no derivative
+            _C.detach_in_place(t)
 
 
 def _copy_inputs(args: Any) -> tuple[Any, list[Tensor]]:
@@ -52,6 +80,10 @@ def _leaves_of(tensors: list[Tensor]) -> set[int]:
     return {leaf._handle for leaf in _C.reached_leaves(roots)} if roots else set()
 
 
+def _own_leaves(copies: list[Tensor]) -> set[int]:
+    return {part._handle for copy in copies for part in _parts(copy)}
+
+
 def _without_copies(values: Any, copies: list[Tensor], enabled: bool) -> Any:
     """The results of a derivative. They keep their history if it has a leaf other than the copies of the inputs.
 
@@ -59,7 +91,7 @@ def _without_copies(values: Any, copies: list[Tensor], enabled: bool) -> Any:
         enabled: whether the caller records operators; if not, no result has a history.
     """
     tensors = [v for v in tree.leaves(values) if isinstance(v, Tensor)]
-    own = {part._handle for copy in copies for part in _parts(copy)}
+    own = _own_leaves(copies)
     # One walk for all results, as mostly none has other leaves.
     some_have_others = enabled and not _leaves_of(tensors) <= own
 
@@ -87,10 +119,16 @@ def _vector_jacobian_products(outputs: Any, inputs: list[Tensor], vectors: Any) 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
     """Returns func(*primals) and a function that maps cotangents u of the outputs to u^T J for each primal."""
-    enabled = _C.is_grad_enabled()
+    return _vjp(func, primals, has_aux, primals)
+
+
+def _vjp(func: Callable, primals: tuple, has_aux: bool, arguments: tuple) -> tuple:
+    """vjp(). `arguments` are all those of the function, which may write to them."""
     with enable_grad(), NestingLevel():
+    enabled = _C.is_grad_enabled()
         args, inputs = _copy_inputs(primals)
-        outputs, aux = split_aux(func(*args), has_aux, "vjp")
+        with _own_tensors(inputs, primals, arguments):
+            outputs, aux = split_aux(func(*args), has_aux, "vjp")
 
     def product(*cotangents: Any) -> Any:
         vectors = cotangents[0] if len(cotangents) == 1 else cotangents
@@ -132,7 +170,8 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         with enable_grad(), NestingLevel():
             selected, substitute = select_arguments(args, argnums)
             copies, inputs = _copy_inputs(selected)
-            value, aux = split_aux(func(*substitute(copies), **kwargs), has_aux, "grad")
+            with _own_tensors(inputs, selected, (args, kwargs)):
+                value, aux = split_aux(func(*substitute(copies), **kwargs), has_aux, "grad")
             if not isinstance(value, Tensor) or value.dim() != 0:
                 got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise RuntimeError(f"[grad] expected the function to return one number (0 dimensions), got {got}")
@@ -174,7 +213,7 @@ def jacrev(
     @wraps(func)
     def differentiated(*args: Any):
         selected, substitute = select_arguments(args, argnums)
-        results = vjp(lambda *xs: func(*substitute(xs[0])), selected, has_aux=has_aux)
+        results = _vjp(lambda *xs: func(*substitute(xs[0])), (selected,), has_aux, args)
         output, product = results[0], results[1]
         if any(o.is_complex() for o in tree.leaves(output)) and not any(x.is_complex() for x in tree.leaves(selected)):
             raise RuntimeError("jacrev: expected real outputs of real inputs, got complex ones: view_as_real() gives both parts")

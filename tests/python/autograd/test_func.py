@@ -194,3 +194,41 @@ def test_transforms_are_known_to_libraries(torch):
         torch.vmap(lambda x: 1 / 0)(x)
     noted(x)
     assert not found[-1]
+
+
+@pytest.mark.parametrize("name", ["grad", "grad_and_value", "vjp", "jacrev", "jvp"])
+@pytest.mark.parametrize("target", ["captured", "view"])
+def test_inputs_are_not_written_to_captured_tensors(torch, func, name, target):
+    captured = torch.zeros(2)
+
+    def f(x):
+        written = captured if target == "captured" else captured[:]
+        written.copy_(x)
+        return (x * captured).sum()
+
+    x = torch.tensor([1.0, 2.0])
+    calls = {"vjp": lambda: func.vjp(f, x), "jvp": lambda: func.jvp(f, (x,), (x,))}
+    with pytest.raises(RuntimeError, match="would mutate a captured Tensor|cannot be written to a tensor that is no dual"):
+        calls.get(name, lambda: getattr(func, name)(f)(x))()
+    assert not captured.requires_grad and captured.tolist() == [0, 0]
+
+
+def test_arguments_and_own_tensors_are_written(torch, func):
+    x, given = torch.tensor([1.0, 2.0]), torch.zeros(2)
+
+    def f(x, c):
+        c.copy_(x)
+        return (x * c).sum()
+
+    assert func.grad(f)(x, given).tolist() == [2, 4] and func.grad(f)(x, c=given).tolist() == [2, 4]
+    assert func.jacrev(f)(x, given).tolist() == [2, 4] and given.tolist() == [1, 2] and not given.requires_grad
+
+    def own(x):
+        c = torch.zeros(2)
+        c.copy_(x)
+        c[0] = x[1]
+        return (x * c).sum()
+
+    assert func.grad(own)(x).tolist() == [2, 5]
+    constant = torch.zeros(2)
+    assert func.grad(lambda x: (x * constant.add_(1)).sum())(x).tolist() == [1, 1] and constant.tolist() == [1, 1]
