@@ -109,12 +109,13 @@ def split_aux(output: Any, has_aux: bool, name: str) -> tuple[Any, Any]:
     return output
 
 
-def _vector_jacobian_products(outputs: Any, inputs: list[Tensor], vectors: Any) -> list[Tensor]:
+def _vector_jacobian_products(outputs: Any, inputs: list[Tensor], vectors: Any, retain_graph: bool = True) -> list[Tensor]:
     """Returns u^T J for each input, differentiable, with u = `vectors`; zeros for unused inputs."""
     pairs = [(o, u) for o, u in zip(tree.leaves(outputs), tree.leaves(vectors), strict=True) if o.requires_grad]
     if not pairs:
         return [_C.torch.zeros_like(x) for x in inputs]
-    return list(_gradients([o for o, _ in pairs], inputs, [u for _, u in pairs], create_graph=True, materialize_grads=True))
+    roots, given = [o for o, _ in pairs], [u for _, u in pairs]
+    return list(_gradients(roots, inputs, given, retain_graph, create_graph=True, materialize_grads=True))
 
 
 def vjp(func: Callable, *primals: Any, has_aux: bool = False):
@@ -124,18 +125,18 @@ def vjp(func: Callable, *primals: Any, has_aux: bool = False):
 
 def _vjp(func: Callable, primals: tuple, has_aux: bool, arguments: tuple) -> tuple:
     """vjp(). `arguments` are all those of the function, which may write to them."""
-    with enable_grad(), NestingLevel():
     enabled = _C.is_grad_enabled()
+    with enable_grad(), NestingLevel():
         args, inputs = _copy_inputs(primals)
         with _own_tensors(inputs, primals, arguments):
             outputs, aux = split_aux(func(*args), has_aux, "vjp")
 
-    def product(*cotangents: Any) -> Any:
+    def product(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         vectors = cotangents[0] if len(cotangents) == 1 else cotangents
         if len(tree.leaves(vectors)) != len(tree.leaves(outputs)):
             raise RuntimeError(f"[vjp] expected {len(tree.leaves(outputs))} cotangents, got {len(tree.leaves(vectors))}")
-        recorded = _C.is_grad_enabled()
-        found = _vector_jacobian_products(outputs, inputs, vectors)
+        recorded = _C.is_grad_enabled() if create_graph is None else create_graph
+        found = _vector_jacobian_products(outputs, inputs, vectors, retain_graph)
         return _without_copies(tree.rebuild(primals, found), inputs, recorded)
 
     results, aux = _without_copies((outputs, aux), inputs, enabled)

@@ -232,3 +232,11 @@ def test_arguments_and_own_tensors_are_written(torch, func):
     assert func.grad(own)(x).tolist() == [2, 5]
     constant = torch.zeros(2)
     assert func.grad(lambda x: (x * constant.add_(1)).sum())(x).tolist() == [1, 1] and constant.tolist() == [1, 1]
+
+
+def test_the_product_of_vjp_may_free_the_graph(torch, func):
+    _, product = func.vjp(lambda x: (x * x).exp(), torch.tensor([0.0, 1.0]))
+    first = product(torch.ones(2), retain_graph=True)[0]
+    assert product(torch.ones(2), retain_graph=False, create_graph=False)[0].tolist() == first.tolist()
+    with pytest.raises(RuntimeError, match="second time"):
+        product(torch.ones(2), retain_graph=False)
