@@ -76,16 +76,29 @@ def functional_call(
 
 
 def stack_module_state(models: list) -> tuple[dict[str, Tensor], dict[str, Tensor]]:
-    """Stacks the parameters and buffers of models of the same class, by name, for vmap over an ensemble."""
+    """Stacks the parameters and buffers of models of the same class, by name, for vmap over an ensemble.
+
+    The results are leaves, which require grad if the stacked tensors do.
+
+    Raises:
+        RuntimeError: there is no model, or the models differ in class, in `training`, or in `requires_grad` of a tensor.
+    """
     if not models:
-        raise RuntimeError("[stack_module_state] expected at least one model, got none")
+        raise RuntimeError("stack_module_state: Expected at least one model, got 0.")
+    if len({m.training for m in models}) > 1:
+        raise RuntimeError("stack_module_state: Expected all models to have the same training/eval mode.")
     if len({type(m) for m in models}) > 1:
         names = sorted({type(m).__name__ for m in models})
-        raise RuntimeError(f"[stack_module_state] expected models of the same class, got {', '.join(names)}")
+        raise RuntimeError(f"stack_module_state: Expected all models to be of the same class, got {', '.join(names)}")
 
-    def stacked(find: str) -> dict[str, Tensor]:
+    def stacked(name: str, tensors: list[Tensor]) -> Tensor:
+        required = {t.requires_grad for t in tensors}
+        if len(required) > 1:
+            raise RuntimeError(f"Expected {name} from each model to have the same .requires_grad")
+        return _C.torch.stack([t.detach() for t in tensors]).requires_grad_(required.pop())
+
+    def of(find: str) -> dict[str, Tensor]:
         entries = [dict(getattr(m, find)()) for m in models]
-        return {name: _C.torch.stack([e[name].detach() for e in entries]) for name in entries[0]}
+        return {name: stacked(name, [e[name] for e in entries]) for name in entries[0]}
 
-    parameters = {name: value.requires_grad_() for name, value in stacked("named_parameters").items()}
-    return parameters, stacked("named_buffers")
+    return of("named_parameters"), of("named_buffers")

@@ -240,3 +240,16 @@ def test_the_product_of_vjp_may_free_the_graph(torch, func):
     assert product(torch.ones(2), retain_graph=False, create_graph=False)[0].tolist() == first.tolist()
     with pytest.raises(RuntimeError, match="second time"):
         product(torch.ones(2), retain_graph=False)
+
+
+def test_stacked_modules(torch, func):
+    models = [torch.nn.Linear(2, 2) for _ in range(2)]
+    for model in models:
+        model.weight.requires_grad_(False)
+    params, _ = func.stack_module_state(models)
+    assert {name: (p.requires_grad, p.is_leaf) for name, p in params.items()} == {"weight": (False, True), "bias": (True, True)}
+    models[0].weight.requires_grad_(True)
+    with pytest.raises(RuntimeError, match="Expected weight from each model to have the same .requires_grad"):
+        func.stack_module_state(models)
+    with pytest.raises(RuntimeError, match="same training/eval mode"):
+        func.stack_module_state([torch.nn.ReLU(), torch.nn.ReLU().eval()])
