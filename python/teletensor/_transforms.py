@@ -18,6 +18,7 @@ class _Running(threading.local):
     def __init__(self) -> None:
         self.levels: list[Level] = []  # vmaps, the outermost first
         self.derivatives = 0  # the number of nested derivatives
+        self.is_computing = False  # whether operators are called by transforms, not by a function that they transform
         self.forward_enabled = True  # whether operators compute the tangents of dual tensors
 
 

@@ -13,6 +13,7 @@ from .._library.engine_operators import operator_named
 from .._library.handlers import flat
 from .._library.loaded import LoadedOverload
 from .._library.operators import OpOverload
+from .._transforms import running
 from ..utils._python_dispatch import TorchDispatchMode
 
 _SAVE_NOTHING = frozenset(("assign", "add", "sub"))  # operators that keep nothing of their first argument for gradients
@@ -215,7 +216,8 @@ class _InnerMode(TorchDispatchMode):
 
 
 class NewTensors(_InnerMode):
-    """The same, which passes each tensor that the function makes of no other one to `enter`, and returns its result."""
+    """The same, which passes each tensor that the function makes of no other one, or that is a clone, to `enter`, and returns its
+    result."""
 
     def __init__(self, enter: Callable[[Tensor], Tensor]):
         super().__init__()
@@ -223,13 +225,21 @@ class NewTensors(_InnerMode):
 
     def run_engine_call(self, name: str, arguments: list, into: list | None) -> Any:
         tensors = [t for t in flat((*arguments, *(into or ()))) if isinstance(t, Tensor)]
-        if any(isinstance(t, Transformed) for t in tensors):
-            return compute(name, arguments, into)
-        return self._entered(_returned(name, operator_named(name).call(arguments, into), into), tensors)
+        outer, running.is_computing = running.is_computing, True
+        try:
+            if any(isinstance(t, Transformed) for t in tensors):
+                return compute(name, arguments, into)
+            made = _returned(name, operator_named(name).call(arguments, into), into)
+            return self._entered(made, [] if name == "clone" and into is None and not outer else tensors)
+        finally:
+            running.is_computing = outer
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-        result = super().__torch_dispatch__(func, types, args, kwargs)
-        return self._entered(result, list(types))
+        outer, running.is_computing = running.is_computing, True
+        try:
+            return self._entered(super().__torch_dispatch__(func, types, args, kwargs), list(types))
+        finally:
+            running.is_computing = outer
 
     def _entered(self, result: Any, given: list) -> Any:
         return self.enter(result) if not given and isinstance(result, Tensor) else result

@@ -234,6 +234,21 @@ def test_arguments_and_own_tensors_are_written(torch, func):
     assert func.grad(lambda x: (x * constant.add_(1)).sum())(x).tolist() == [1, 1] and constant.tolist() == [1, 1]
 
 
+def test_jvp_writes_to_clones_of_captured_tensors(torch, func):
+    captured, x = torch.tensor([3.0, 4.0]), torch.tensor([1.0, 2.0])
+
+    def f(x, make):
+        made = make(captured)
+        made[0] = x[1]
+        return x * made
+
+    for make, second in ((torch.clone, 4), (lambda c: (c + 0).clone(), 4), (lambda c: torch.zeros_like(c).clone(), 0)):
+        value, tangent = func.jvp(lambda x, make=make: f(x, make), (x,), (torch.ones(2),))
+        assert value.tolist() == [2, 2 * second] and tangent.tolist() == [3, second]
+    assert func.jacfwd(lambda x: f(x, torch.clone))(x).tolist() == [[2, 1], [0, 4]]
+    assert captured.tolist() == [3, 4]
+
+
 def test_the_product_of_vjp_may_free_the_graph(torch, func):
     _, product = func.vjp(lambda x: (x * x).exp(), torch.tensor([0.0, 1.0]))
     first = product(torch.ones(2), retain_graph=True)[0]
