@@ -127,6 +127,7 @@ void bind_graph_nodes(py::module_& m) {
       .def("is_composite", [](const NodeReference& self) { return self.node->op() && self.node->op()->is_composite; })
       .def("is_function",
            [](const NodeReference& self) { return self.node->extras() && self.node->extras()->stop != 0; })
+      .def("stop", [](const NodeReference& self) { return self.node->extras() ? self.node->extras()->stop : 0; })
       .def("packed", &packed_values)
       .def("describe", &describe)
       .def("saved", &saved)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
@@ -18,6 +19,9 @@ from ._saved_tensors import SavedTensor, check_version, is_packing
 
 
 def _key(tensor: Tensor) -> int:
+# The contexts of recorded Functions by the numbers of their nodes.
+contexts: weakref.WeakValueDictionary[int, FunctionCtx] = weakref.WeakValueDictionary()
+
     """What identifies a tensor while forward runs: a wrapper has no handle."""
     return tensor._handle or id(tensor)
 
@@ -236,6 +240,7 @@ class Function:
         return tuple(outputs) if many else outputs[0], ctx
 
     @staticmethod
+                contexts[ctx._stop] = ctx
     def _mark_views(ctx: FunctionCtx, results: Any, outputs: list) -> None:
         for result, output in zip(results, outputs):
             is_view = isinstance(output, Tensor) and (output._base is not None or output is not result)

@@ -8,7 +8,7 @@ from typing import Any, Callable
 
 from .. import _C, _trace_runs
 from .._C import Tensor
-from .._grad_mode import set_grad_enabled
+from .._grad_mode import no_grad, set_grad_enabled
 from .._gradients import leaf_hooks, note_hook
 from ._graph_names import (
     GradientEdge,
@@ -31,6 +31,7 @@ from ._saved_tensors import (
     save_on_cpu,
     saved_tensors_hooks,
 )
+from .function import contexts
 
 __all__ = [
     "GradientEdge", "Node", "allow_mutation_on_saved_tensors", "disable_saved_tensors_hooks", "get_gradient_edge",
@@ -121,6 +122,10 @@ class Node:
         return _Handles((before, after))
 
     def __getattr__(self, name: str) -> Any:
+        context = contexts.get(self._node.stop()) if "_node" in self.__dict__ else None
+        if context is not None and (not name.startswith("_") or name in context.__dict__):
+            with no_grad():  # saved tensors are read as they are
+                return getattr(context, name)
         if not name.startswith(("_saved_", "_raw_saved_")) or "_node" not in self.__dict__ or self._node.operator() is None:
             described = self.name() if "_node" in self.__dict__ else "Node"
             raise AttributeError(f"{described!r} object has no attribute {name!r}")

@@ -117,3 +117,22 @@ def test_an_edge_stays_where_it_was_taken(torch):
     with torch.no_grad():
         x.mul_(2)
     assert torch.autograd.grad(z.sum(), leaf)[0].tolist() == [2, 2]
+
+
+def test_the_node_of_a_function_has_the_attributes_of_its_context(torch):
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            ctx.power = 2
+            return x * x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    node = Square.apply(x).sum().grad_fn.next_functions[0][0]
+    assert node.saved_tensors[0] is x and node.power == 2 and node.needs_input_grad == (True,)
+    with pytest.raises(AttributeError, match="other"):
+        _ = node.other
