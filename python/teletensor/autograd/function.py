@@ -164,6 +164,7 @@ class Function:
 
     setup_context = None
 
+    vjp = backward  # another name of it, for subclasses
     @classmethod
     def apply(cls, *args, **kwargs):
         """Runs forward and records the operation. Keyword arguments take the places of forward's parameters."""
@@ -292,6 +293,17 @@ class Function:
     @classmethod
     def _run_backward(
         cls, ctx: FunctionCtx, kinds: list, count: int, indices: list[int], constants: dict, gradients: list,
+    @classmethod
+    def _gradient_function(cls) -> Callable:
+        """The user's backward, or vjp."""
+        if cls.vjp is Function.vjp:
+            return cls.backward
+        if cls.backward is not Function.backward:
+            raise RuntimeError(
+                "Implementing both 'backward' and 'vjp' for a custom Function is not allowed. You should only implement one of them."
+            )
+        return cls.vjp
+
         create_graph: bool,
     ):  # fmt: skip
         """Calls the user's backward.
@@ -311,7 +323,7 @@ class Function:
         name = cls.__name__ + "Backward"
         evaluation = _active_profile.operator_range(f"autograd::engine::evaluate_function: {name}")
         with set_grad_enabled(create_graph), evaluation, _active_profile.operator_range(name), ctx._backward():
-            found = cls.backward(ctx, *output_gradients)
+            found = cls._gradient_function()(ctx, *output_gradients)
         found = list(found) if isinstance(found, (tuple, list)) else [found]
         if len(found) < len(kinds) or any(g is not None for g in found[len(kinds) :]):
             raise RuntimeError(

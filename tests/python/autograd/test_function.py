@@ -289,3 +289,26 @@ def test_detached_tensors_share_the_version(torch):
     version = x._version
     data.mul_(2)
     assert x._version == version
+
+
+def test_vjp_is_another_name_of_backward(torch):
+    class Square(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def vjp(ctx, g):
+            (x,) = ctx.saved_tensors
+            return 2 * x * g
+
+    class Both(Square):
+        @staticmethod
+        def backward(ctx, g):
+            return g
+
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    assert torch.autograd.grad(Square.apply(x).sum(), x)[0].tolist() == [2, 4]
+    with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp'"):
+        torch.autograd.grad(Both.apply(x).sum(), x)
