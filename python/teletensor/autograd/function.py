@@ -15,13 +15,15 @@ from typing import Any
 from .. import _C, _active_profile
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
+from .._gradients import record as record_sparse
+from .._layouts import strided
 from ._saved_tensors import SavedTensor, check_version, is_packing
 
-
-def _key(tensor: Tensor) -> int:
 # The contexts of recorded Functions by the numbers of their nodes.
 contexts: weakref.WeakValueDictionary[int, FunctionCtx] = weakref.WeakValueDictionary()
 
+
+def _key(tensor: Tensor) -> int:
     """What identifies a tensor while forward runs: a wrapper has no handle."""
     return tensor._handle or id(tensor)
 
@@ -162,9 +164,9 @@ class Function:
         """Returns one gradient, or None, for each argument of forward."""
         raise NotImplementedError("You must implement the backward for your custom autograd.Function.")
 
+    vjp = backward  # another name of it, for subclasses
     setup_context = None
 
-    vjp = backward  # another name of it, for subclasses
     @classmethod
     def apply(cls, *args, **kwargs):
         """Runs forward and records the operation. Keyword arguments take the places of forward's parameters."""
@@ -234,14 +236,15 @@ class Function:
             kinds = [  # args are not kept
                 (a.dtype if r else False) if id(a) in taken else ... if isinstance(a, Tensor) else None for a, r in zip(args, real)
             ]
-            backward = functools.partial(cls._run_backward, ctx, kinds, len(outputs), indices, constants)
+            leaves = [weakref.ref(a) if r and k is not ... and not _C._is_wrapper(a) else None for a, r, k in zip(args, real, kinds)]
+            backward = functools.partial(cls._run_backward, ctx, kinds, leaves, len(outputs), indices, constants)
             ctx._stop = record(inputs, made, backward, cls.__name__ + "Backward", wants_undefined=not ctx._materialize)
             if record is _C.custom_function:
+                contexts[ctx._stop] = ctx
                 cls._mark_views(ctx, result if many else (result,), outputs)
         return tuple(outputs) if many else outputs[0], ctx
 
     @staticmethod
-                contexts[ctx._stop] = ctx
     def _mark_views(ctx: FunctionCtx, results: Any, outputs: list) -> None:
         for result, output in zip(results, outputs):
             is_view = isinstance(output, Tensor) and (output._base is not None or output is not result)
@@ -291,9 +294,6 @@ class Function:
         return value
 
     @classmethod
-    def _run_backward(
-        cls, ctx: FunctionCtx, kinds: list, count: int, indices: list[int], constants: dict, gradients: list,
-    @classmethod
     def _gradient_function(cls) -> Callable:
         """The user's backward, or vjp."""
         if cls.vjp is Function.vjp:
@@ -304,6 +304,9 @@ class Function:
             )
         return cls.vjp
 
+    @classmethod
+    def _run_backward(
+        cls, ctx: FunctionCtx, kinds: list, leaves: list, count: int, indices: list[int], constants: dict, gradients: list,
         create_graph: bool,
     ):  # fmt: skip
         """Calls the user's backward.
@@ -311,6 +314,7 @@ class Function:
         Args:
             kinds: for each argument None if it is no tensor, the dtype if it has a real gradient, `...` if nothing takes its
                 gradient, else False.
+            leaves: for each argument a weak reference to it if it is a strided leaf, which can have a sparse gradient, else None.
             indices: the outputs to which the gradients belong.
             constants: descriptions of the other tensors among the outputs.
         """
@@ -332,7 +336,17 @@ class Function:
             )
         for i, (g, kind) in enumerate(zip(found, kinds)):
             cls._check_gradient(i, g, kind)
+            if isinstance(g, Tensor) and _C._is_wrapper(g) and g.layout != strided and leaves[i] is not None:
+                found[i] = cls._strided(g, leaves[i](), create_graph)
         return [g for g, kind in zip(found, kinds) if kind is not None and kind is not ...]
+
+    @staticmethod
+    def _strided(gradient: Tensor, leaf: Tensor | None, create_graph: bool) -> Tensor | None:
+        """The strided form of a sparse gradient, or None for that of a leaf, which the pass adds in its layout."""
+        if leaf is None or create_graph or not leaf.is_leaf:
+            return gradient.to_dense()
+        record_sparse(leaf, gradient)
+        return None
 
     @classmethod
     def _check_gradient(cls, place: int, gradient, kind) -> None:

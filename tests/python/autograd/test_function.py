@@ -312,3 +312,25 @@ def test_vjp_is_another_name_of_backward(torch):
     assert torch.autograd.grad(Square.apply(x).sum(), x)[0].tolist() == [2, 4]
     with pytest.raises(RuntimeError, match="Implementing both 'backward' and 'vjp'"):
         torch.autograd.grad(Both.apply(x).sum(), x)
+
+
+def test_sparse_gradients(torch):
+    class Rows(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, weight):
+            return weight.sum(1)
+
+        @staticmethod
+        def backward(ctx, g):
+            return torch.sparse_coo_tensor(torch.tensor([[0, 2]]), torch.ones(2, 2), (3, 2))
+
+    weight = torch.ones(3, 2, requires_grad=True)
+    Rows.apply(weight).sum().backward()
+    assert weight.grad.is_sparse and weight.grad.to_dense().tolist() == [[1, 1], [0, 0], [1, 1]]
+    assert torch.autograd.grad(Rows.apply(weight).sum(), weight)[0].is_sparse
+    weight.grad = None
+    (Rows.apply(weight).sum() + (weight * 3).sum()).backward()
+    assert not weight.grad.is_sparse and weight.grad.tolist() == [[4, 4], [3, 3], [4, 4]]
+    weight.grad = None
+    Rows.apply(weight * 2).sum().backward()  # PyTorch's is sparse
+    assert weight.grad.tolist() == [[2, 2], [0, 0], [2, 2]]
