@@ -42,7 +42,7 @@ def _outputs(node: Any, gradients: list) -> tuple:
     return tuple(gradients[:1] if is_single else gradients)
 
 
-def _replacements(result: Any, before: tuple, fn: Callable) -> list:
+def replacements(result: Any, before: tuple, fn: Callable) -> list:
     """The gradients that a hook has returned. Raises PyTorch's errors unless they can replace those `before`."""
     if not isinstance(result, tuple):
         raise TypeError(f"expected tuple, but hook returned '{type(result).__name__}'")
@@ -74,7 +74,7 @@ def add_before(node: Any, root: Tensor, fn: Callable) -> NodeHandle:
             result = fn(outputs)
         if result is None:
             return gradients
-        return [*_replacements(result, outputs, fn), *gradients[len(outputs) :]]
+        return [*replacements(result, outputs, fn), *gradients[len(outputs) :]]
 
     return NodeHandle(node, root, node.add_hook(root, BEFORE, run))
 
@@ -93,7 +93,7 @@ def add_after(node: Any, root: Tensor, fn: Callable) -> NodeHandle:
             result = fn(inputs, outputs)
         if result is None:
             return computed
-        replaced = _replacements(result, inputs, fn)
+        replaced = replacements(result, inputs, fn)
         return replaced if is_function else [gradient for gradient, has in zip(replaced, has_node) if has]
 
     return NodeHandle(node, root, node.add_hook(root, AFTER, run))

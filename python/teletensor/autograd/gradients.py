@@ -113,6 +113,10 @@ def grad(
     """
     if not only_inputs:
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True).", FutureWarning, stacklevel=2)
+    if materialize_grads and allow_unused is not None and not allow_unused:
+        raise ValueError(
+            f"Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused={allow_unused}."
+        )
     roots, targets = _sequence(outputs), _sequence(inputs)
     retain = create_graph if retain_graph is None else retain_graph
     unused = materialize_grads if allow_unused is None else allow_unused

@@ -23,7 +23,7 @@ from ._graph_names import (
 from ._graph_names import (
     _MultiHandle as _Handles,
 )
-from ._node_hooks import NodeHandle, add_after, add_before
+from ._node_hooks import NodeHandle, add_after, add_before, replacements
 from ._node_values import NodeValues
 from ._saved_tensors import (
     allow_mutation_on_saved_tensors,
@@ -195,7 +195,7 @@ def register_hook(tensor: Tensor, hook: Callable) -> RemovableHandle:
             changed = hook(gradients[0])
         if leaf is not None:
             note_hook(leaf, changed is not None)
-        return [changed]
+        return [None] if changed is None else replacements((changed,), (gradients[0],), hook)
 
     leaf = id(tensor) if tensor.is_leaf else None
     number = _C.add_hook(tensor, run)

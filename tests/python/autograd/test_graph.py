@@ -78,28 +78,6 @@ def test_views_of_tensors(torch):
     assert [t._is_view() for t in (x, x[0], x.t().reshape(2, 3), x.detach(), x * 2)] == [False, True, True, False, False]
 
 
-def test_anomalies_of_functions_and_hooks(torch):
-    class Wrong(torch.autograd.Function):
-        @staticmethod
-        def forward(ctx, x):
-            return x * 2
-
-        @staticmethod
-        def backward(ctx, g):
-            return g * float("nan")
-
-    x = torch.ones(2, requires_grad=True)
-    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values in its 0th output"):
-        Wrong.apply(x).sum().backward()
-        x.grad.tolist()
-    x.grad = None
-    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'MulBackward' returned nan values in its 0th output"):
-        y = x * 2
-        y.grad_fn.register_hook(lambda inputs, _: tuple(g * float("nan") for g in inputs if g is not None))
-        y.sum().backward()
-        x.grad.tolist()
-
-
 def test_an_edge_stays_where_it_was_taken(torch):
     x = torch.tensor([1.0, 2.0], requires_grad=True)
     y = x * 3
@@ -136,3 +114,39 @@ def test_the_node_of_a_function_has_the_attributes_of_its_context(torch):
     assert node.saved_tensors[0] is x and node.power == 2 and node.needs_input_grad == (True,)
     with pytest.raises(AttributeError, match="other"):
         _ = node.other
+
+
+def test_anomalies_of_functions_and_hooks(torch):
+    class Wrong(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * float("nan")
+
+    x = torch.ones(2, requires_grad=True)
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="returned nan values in its 0th output"):
+        Wrong.apply(x).sum().backward()
+        x.grad.tolist()
+    x.grad = None
+    with torch.autograd.detect_anomaly(), pytest.raises(RuntimeError, match="'MulBackward' returned nan values in its 0th output"):
+        y = x * 2
+        y.grad_fn.register_hook(lambda inputs, _: tuple(g * float("nan") for g in inputs if g is not None))
+        y.sum().backward()
+        x.grad.tolist()
+
+
+def test_hooks_keep_dtype_and_size(torch):
+    x = torch.ones(2, requires_grad=True)
+    for change, error, message in (
+        (lambda g: g.double(), RuntimeError, "has changed the type of value"),
+        (lambda g: g[:1], RuntimeError, "has changed the size of value"),
+        (lambda g: 3, TypeError, "expected Variable, but hook returned 'int'"),
+    ):  # fmt: skip
+        with x.register_hook(change), pytest.raises(error, match=message):
+            (x * 2).sum().backward()
+    assert x.grad is None
+    with pytest.raises(ValueError, match="Expected allow_unused to be True or not passed when materialize_grads=True"):
+        torch.autograd.grad(x.sum(), x, allow_unused=False, materialize_grads=True)
