@@ -78,3 +78,18 @@ def test_hooks_of_all_modules(torch, monkeypatch):
         with pytest.raises(RuntimeError, match="Cannot use both.*global"):
             torch.nn.modules.module.register_module_full_backward_hook(print)
     assert rows == [[1]]
+
+
+def test_missing_gradients_of_results_are_none_for_full_hooks(torch):
+    class Two(torch.nn.Module):
+        def forward(self, a, b):
+            return a * 2, b * 3
+
+    rows = []
+    module = Two()
+    module.register_full_backward_hook(lambda _, inputs, outputs: rows.append((inputs, outputs)))
+    a, b = torch.ones(1, requires_grad=True), torch.ones(1, requires_grad=True)
+    module(a, b)[0].sum().backward()
+    ((inputs, outputs),) = rows
+    assert [g.tolist() for g in inputs] == [[2], [0]] and outputs[0].tolist() == [1] and outputs[1] is None
+    assert a.grad.tolist() == [2]

@@ -12,17 +12,21 @@ from ...autograd.function import Function
 
 
 class _GradientHook(Function):
-    """The identity, whose gradient passes through a function of all gradients."""
+    """The identity, whose gradient passes through a function of all gradients.
+
+    Missing gradients are zeros, or with `sees_missing` None, for which a pass waits for the engine.
+    """
 
     @staticmethod
-    def forward(ctx, hook, *tensors):
+    def forward(ctx, hook, sees_missing, *tensors):
         ctx.hook = hook
+        ctx.set_materialize_grads(not sees_missing)
         return tuple(t.view_as(t) for t in tensors)
 
     @staticmethod
     def backward(ctx, *gradients):
         changed = ctx.hook(gradients)
-        return (None, *(gradients if changed is None else changed))
+        return (None, None, *(gradients if changed is None else changed))
 
 
 class BackwardHook:
@@ -49,16 +53,17 @@ class BackwardHook:
     def setup_output_hook(self, result: Any) -> Any:
         """The result, whose gradients pass through the hooks."""
         is_tuple = isinstance(result, tuple)
-        found, self.output_places = self._wrapped(result if is_tuple else (result,), self._on_outputs)
+        found, self.output_places = self._wrapped(result if is_tuple else (result,), self._on_outputs, sees_missing=True)
         self.outputs = len(found)
         return found if is_tuple else found[0]
 
     @staticmethod
-    def _wrapped(values: tuple, hook: Callable) -> tuple[tuple, list[int] | None]:
+    def _wrapped(values: tuple, hook: Callable, sees_missing: bool = False) -> tuple[tuple, list[int] | None]:
         places = [i for i, v in enumerate(values) if isinstance(v, Tensor) and v.requires_grad]
         if not places or not _C.is_grad_enabled():
             return values, None
-        changed = dict(zip(places, _GradientHook.apply(hook, *(values[i] for i in places))))
+        sees_missing = sees_missing and len(places) > 1
+        changed = dict(zip(places, _GradientHook.apply(hook, sees_missing, *(values[i] for i in places))))
         rebuilt = [changed.get(i, v) for i, v in enumerate(values)]
         return (tuple(rebuilt) if type(values) is tuple else type(values)(*rebuilt)), places
 
