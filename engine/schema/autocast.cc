@@ -29,14 +29,15 @@ bool may_cast(const TensorMeta& t, DeviceType device) {
   return t.device.type == device && is_floating(t.dtype) && t.dtype != DType::kFloat64 && !t.is_number;
 }
 
-// Returns float32 if a tensor has it, else the lower precision.
+// Returns float32 if a tensor has it, else the lower precision. As in PyTorch, a tensor of another dtype is an error
+// unless a tensor of float32 precedes it.
 DType widest(const Op& op, Args args, DeviceType device, DType lower) {
   DType result = lower;
   for_each_tensor(args, [&](const TensorMeta& t) {
-    if (!may_cast(t, device)) return;
+    if (!may_cast(t, device) || result == DType::kFloat32) return;
     check(t.dtype == DType::kFloat32 || t.dtype == lower, "[", op.name,
           "] autocast expected tensors of dtype float32, ", "float64 or ", name(lower), ", got ", name(t.dtype));
-    if (t.dtype == DType::kFloat32) result = DType::kFloat32;
+    result = t.dtype;
   });
   return result;
 }
@@ -47,8 +48,22 @@ bool is_dot(const Op& op, Args args) {
          args[0].tensor->dim() == 1 && args[1].tensor->dim() == 1;
 }
 
-// The arguments that decide the dtype: for a GRU its state, whose dtype the result has.
-Args deciding(const Op& op, Args args) { return op.name == "gru" || op.name == "gru_cell" ? args.subspan(1, 1) : args; }
+// Whether a recurrent layer on a CPU adds gates of the lower precision to states that keep their dtype. PyTorch computes
+// an LSTM over sequences of one length, of float32 or bfloat16, in the lower precision throughout.
+bool keeps_states(const Op& op, Args args) {
+  if (op.name == "gru" || op.name == "gru_cell") return true;
+  if (op.name != "lstm" || args[0].kind != Arg::Kind::kTensor || args[1].list().size() != 2) return false;
+  const TensorMeta &h = *args[1].list()[0], &c = *args[1].list()[1];
+  if (h.sizes != c.sizes) return false;  // with a projection
+  const DType input = args[0].tensor->dtype;
+  return !args[3].ints().empty() || (input != DType::kFloat32 && input != DType::kBFloat16);
+}
+
+// The dtype of the results of such a layer: that of the state which is added to gates, an LSTM's c or a GRU's h.
+DType promoted_with_state(Args args, DType lower) {
+  const TensorMeta* state = args[1].kind == Arg::Kind::kTensors ? args[1].list().back() : args[1].tensor;
+  return state != nullptr && may_cast(*state, DeviceType::kCPU) ? promote(lower, state->dtype) : lower;
+}
 
 int dtype_param(const Op& op, Args args) {
   for (size_t i = 0; i < args.size(); ++i) {
@@ -82,10 +97,14 @@ AutocastRule autocast_rule(const Op& op, Args args, const AutocastState& state) 
           "layers using torch.nn.functional.binary_cross_entropy_with_logits or torch.nn.BCEWithLogitsLoss. ",
           "binary_cross_entropy_with_logits and BCEWithLogits are safe to autocast.");
     const bool first_is_cast = args[0].kind == Arg::Kind::kTensor && may_cast(*args[0].tensor, device);
+    if (device == DeviceType::kCPU && keeps_states(op, args)) {
+      rule.dtype = promoted_with_state(args, *lower);
+      return rule;
+    }
     switch (policy) {
       case kLower: rule.dtype = *lower; break;
       case kFloat32: rule.dtype = DType::kFloat32; break;
-      case kWidest: rule.dtype = widest(op, deciding(op, args), device, *lower); break;
+      case kWidest: rule.dtype = widest(op, args, device, *lower); break;
       case kFloat32Result: rule.float32_param = first_is_cast ? dtype_param(op, args) : -1; break;
       case kRefused:
       case kNone: break;

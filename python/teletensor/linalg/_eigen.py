@@ -92,7 +92,8 @@ def pinv(A: Tensor, rcond=None, hermitian: bool = False, *, atol=None, rtol=None
     else:
         U, S, Vh = svd(plain, False)
         inverse = _torch.where(S > _tolerance(S, A.shape, atol, rtol), 1 / S, 0.0)
-    return _ops.pseudo_inverse_of(A, (Vh.mH * inverse.unsqueeze(-2)) @ U.mH)
+    product = (Vh.mH * inverse.unsqueeze(-2)) @ U.mH  # autocast computes it in lower precision
+    return _ops.pseudo_inverse_of(A, product.to(A.dtype)).to(product.dtype)
 
 
 def pinverse(input: Tensor, rcond: float = 1e-15) -> Tensor:

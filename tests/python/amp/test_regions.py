@@ -268,3 +268,44 @@ def test_long_chains_are_not_fused_across_lists(torch):
     with torch.autocast("cpu"):
         z = torch.nn.functional.mse_loss(w * 2, w + 1, reduction="none").add(1).mul(2)
     assert z.dtype is torch.float32 and z[0].item() == 2.5
+
+
+@pytest.mark.parametrize(
+    ("layer", "packed", "dtypes", "expected"),
+    [
+        # dtypes: the region's, the input's, the parameters', the state's
+        ("LSTM", False, "bfloat16 float32 float32 float32", "bfloat16"),
+        ("LSTM", False, "bfloat16 float16 float16 float16", "float32"),
+        ("LSTM", True, "bfloat16 float32 float32 float32", "float32"),
+        ("LSTM", True, "float16 float32 float32 float32", "float32"),
+        ("LSTM", True, "bfloat16 bfloat16 float32 bfloat16", "bfloat16"),
+        ("LSTM", True, "bfloat16 bfloat16 float32 float32", "float32"),
+        ("LSTM", True, "bfloat16 float32 float32 float16", "float32"),
+        ("LSTM", True, "float16 bfloat16 bfloat16 bfloat16", "float32"),
+        ("LSTM", True, "bfloat16 float64 float64 float64", "float64"),
+        ("GRU", False, "bfloat16 float32 float32 float32", "float32"),
+        ("GRU", True, "bfloat16 bfloat16 float32 bfloat16", "bfloat16"),
+        ("GRU", True, "bfloat16 float16 float16 float16", "float32"),
+        ("RNN", True, "bfloat16 float32 float32 float32", "bfloat16"),
+    ],
+)
+def test_dtypes_of_recurrent_layers(torch, layer, packed, dtypes, expected):
+    region, of_input, of_parameters, of_state = (getattr(torch, name) for name in dtypes.split())
+    module = getattr(torch.nn, layer)(3, 4).to(of_parameters)
+    x, h = torch.rand(5, 2, 3).to(of_input), torch.zeros(1, 2, 4, dtype=of_state)
+    if packed:
+        x = torch.nn.utils.rnn.pack_padded_sequence(x, torch.tensor([5, 3]))
+    with torch.autocast("cpu", region):
+        out, states = module(x, (h, h) if layer == "LSTM" else h)
+    states = states if isinstance(states, tuple) else (states,)
+    assert {t.dtype for t in (out.data if packed else out, *states)} == {getattr(torch, expected)}
+
+
+def test_tensors_of_the_other_16_bit_dtype(torch):
+    a, b, c = (torch.ones(2, dtype=getattr(torch, name)) for name in ("float32", "bfloat16", "float16"))
+    with torch.autocast("cpu", torch.bfloat16):
+        assert torch.cat([a, c]).dtype == torch.stack([b, a, c]).dtype == torch.float32
+        for tensors in ([c, a], [b, c], [c, c]):
+            with pytest.raises(RuntimeError, match="expected tensors of dtype float32"):
+                torch.cat(tensors)
+        assert torch.linalg.pinv(torch.eye(3)).dtype == torch.bfloat16 and torch.pinverse(torch.eye(3)).dtype == torch.float32
