@@ -1,5 +1,7 @@
-// Advanced indexing, index_select, index_add, index_fill, masked_select and one_hot.
+// Advanced indexing, index_select, index_add, index_fill, masked_select and one_hot. Sums of 16-bit floats are rounded
+// once.
 #include "engine/schema/rules/shape_rules.h"
+#include "kernels/common/iteration/accumulate_type.h"
 #include "kernels/common/iteration/dims.h"
 #include "kernels/common/operators/backend.h"
 
@@ -27,6 +29,11 @@ void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
 }
 
 void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
+  if (const DType wide = accumulate_type(out.dtype()); accumulate && wide != out.dtype()) {
+    Tensor sums = tt::empty(out.sizes(), wide, out.device());
+    index_put(input, indices, values, accumulate, sums);
+    return copy(sums, out);
+  }
   const Selection selection = select(out, indices);
   Tensor converted = selection.drop_leading_ones(values);
   if (converted.dtype() != out.dtype()) converted = kSelectionKernels.contiguous_as(converted, out.dtype());
@@ -40,6 +47,11 @@ void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor&
 }
 
 void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
+  if (const DType wide = accumulate_type(out.dtype()); wide != out.dtype()) {
+    Tensor sums = tt::empty(out.sizes(), wide, out.device());
+    index_add(input, dim, index, kSelectionKernels.contiguous_as(source, wide), alpha, sums);
+    return copy(sums, out);
+  }
   copy(input, out);
   const Tensor target = at_least_1d(out);
   add_selected(target, select_in_dim(target, dim, index), at_least_1d(source), alpha);

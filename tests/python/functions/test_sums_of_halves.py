@@ -23,6 +23,23 @@ def test_sums_of_a_thousand_ones(torch, half):
         assert gradient.item() == 1000
 
 
+def test_sums_that_pytorch_rounds_in_each_step(torch, half):
+    f, many, ones = torch.nn.functional, torch.zeros(5000, dtype=torch.int64), torch.ones(5000, dtype=half)
+    total = torch.tensor(5000.0, dtype=half).item()
+    assert torch.zeros(2, dtype=half).index_add(0, many, ones, alpha=2).tolist() == [2 * total, 0]
+    assert torch.zeros(2, dtype=half).index_put((many,), ones, accumulate=True).tolist() == [total, 0]
+    assert torch.zeros(3, dtype=half)[::2].index_put_((many,), ones[0], accumulate=True).tolist() == [total, 0]
+    assert torch.zeros(2, dtype=half).put_(many, ones, accumulate=True).tolist() == [total, 0]
+    x = torch.ones(2, dtype=half, requires_grad=True)
+    table = torch.ones(2, 1, dtype=half, requires_grad=True)
+    for source, read in (
+        (x, x[many]), (x, x.index_select(0, many)), (x, x.take(many)), (table, f.embedding(many, table)),
+        (table, f.embedding_bag(many[:, None], table, mode="sum")),
+    ):  # fmt: skip
+        (gradient,) = torch.autograd.grad(read.sum(), source)
+        assert gradient.flatten().tolist() == [total, 0]
+
+
 def test_formulas_of_several_steps(torch, half):
     f = torch.nn.functional
     assert torch.round(torch.tensor([0.35, -1.5, 2.449], dtype=half), decimals=1).tolist() == pytest.approx([0.35, -1.5, 2.4], rel=0.2)
