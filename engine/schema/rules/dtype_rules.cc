@@ -127,9 +127,17 @@ DType not_boolean(const Arg& input) {
 }
 
 DType not_boolean(const Arg& input, const Arg& other) {
-  check(!is_bool(input) || !is_bool(other),
+  const DType t = promote(input, other);
+  return t == DType::kBool ? refuse(t) : t;
+}
+
+DType subtractable(const Arg& input, const Arg& other) {
+  check(ErrorKind::kNotImplemented, !is_bool(input) || !is_bool(other),
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` "
         "operator instead.");
+  check(ErrorKind::kNotImplemented, !is_bool(input) && !is_bool(other),
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use "
+        "the `~` or `logical_not()` operator instead.");
   return promote(input, other);
 }
 

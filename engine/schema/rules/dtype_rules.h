@@ -68,7 +68,8 @@ DType integral(const A&... args) {
   return require_integral(promote(args...));
 }
 DType not_boolean(const Arg& input);                    // relu, abs, ...
-DType not_boolean(const Arg& input, const Arg& other);  // subtraction and similar
+DType not_boolean(const Arg& input, const Arg& other);  // remainders
+DType subtractable(const Arg& input, const Arg& other);
 DType negatable(const Arg& input);
 DType shiftable(const Arg& input, const Arg& other);
 DType square(const Arg& input);  // bool becomes int64

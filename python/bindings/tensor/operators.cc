@@ -462,6 +462,8 @@ PyObject* positive(PyObject* a) {
     if (!is_plain_tensor(a)) [[unlikely]] {
       if (PyObject* result = call_overridden_method("positive", {a})) return result;
     }
+    check(ErrorKind::kNotImplemented, handle_of(a)->dtype != DType::kBool,
+          "The `+` operator, on a bool tensor is not supported.");
     return Py_NewRef(a);
   });
 }

@@ -168,7 +168,7 @@ def hash_tensor(input: Tensor, dim=None, *, keepdim: bool = False, mode: int = 0
 def positive(input: Tensor) -> Tensor:
     """Returns the tensor itself."""
     if input.dtype is _C.bool:
-        raise RuntimeError("The `+` operator, on a bool tensor is not supported.")
+        raise NotImplementedError("The `+` operator, on a bool tensor is not supported.")
     return input
 
 

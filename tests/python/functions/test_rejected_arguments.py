@@ -66,3 +66,29 @@ def test_bernoulli_of_a_keyword_and_no_combinations(torch):
     none = torch.combinations(torch.ones(2, requires_grad=True), 4)
     assert none.shape == (0, 4) and none.requires_grad
     assert torch.combinations(torch.ones(0), 3).shape == (0, 3)
+
+
+@pytest.mark.parametrize(
+    "subtract",
+    [
+        lambda torch, x, b: x - b, lambda torch, x, b: b - x, lambda torch, x, b: 1 - b, lambda torch, x, b: b - 1,
+        lambda torch, x, b: x - True, lambda torch, x, b: True - x, lambda torch, x, b: torch.sub(x, b),
+        lambda torch, x, b: torch.rsub(b, x), lambda torch, x, b: x.sub_(b), lambda torch, x, b: x.subtract_(True),
+        lambda torch, x, b: torch.sub(x, b, out=torch.empty(2)), lambda torch, x, b: torch._foreach_sub([x], [b]),
+        lambda torch, x, b: x - torch.tensor(True),
+    ],
+)  # fmt: skip
+def test_booleans_are_not_subtracted(torch, subtract):
+    with pytest.raises(NotImplementedError, match="Subtraction, the `-` operator, with a bool tensor is not supported"):
+        subtract(torch, torch.ones(2), torch.tensor([True, False]))
+
+
+def test_signs_of_booleans(torch):
+    b = torch.tensor([True, False])
+    for call, message in (
+        (lambda: b - b, "with two bool tensors"), (lambda: b - True, "with two bool tensors"), (lambda: -b, "Negation"),
+        (lambda: +b, "The `.` operator"), (lambda: torch.positive(b), "The `.` operator"),
+    ):  # fmt: skip
+        with pytest.raises(NotImplementedError, match=message):
+            call()
+    assert torch.diff(b).tolist() == [True]
