@@ -19,6 +19,7 @@ LISTED = Path(__file__).resolve().parent / "python_floors.txt"
 LAYERS = {
     # The bindings (_C) and what needs nothing but them.
     "bindings": """
+        __future__
         _VF _absent_autocast _absent_device _absent_dtypes _active_profile _composites _connection _data_errors _default_group _dlpack
         _engine_package _generator
         _gradients _grad_mode _html _integers _layouts _lazy

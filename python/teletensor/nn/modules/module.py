@@ -7,11 +7,13 @@ from collections import OrderedDict
 from collections.abc import Iterator
 from typing import Any, Callable, TypeVar
 
+from ... import __future__
 from ..._C import Tensor
 from ..._C import device as _device
 from ..._C import dtype as _dtype
 from ..._grad_mode import no_grad
 from ..._tensor_types import PYTHON_DTYPES
+from ...utils._swap import swap_tensors
 from ..parameter import Buffer, Parameter
 from . import _calls
 from ._calls import *  # noqa: F403 - PyTorch defines the registration of hooks here
@@ -318,16 +320,30 @@ class Module(ModuleCalls, ModuleState):
             grad = param.grad
             with no_grad():
                 applied = fn(param)
-                if applied is not param and hasattr(type(applied), "__tensor_flatten__"):  # a tensor of tensors has no data to replace
-                    self._parameters[name] = Parameter(applied, requires_grad=param.requires_grad)
-                elif applied is not param:
-                    param.data = applied
+                made = self._converted(name, param, applied)
                 if grad is not None:
-                    param.grad = fn(grad)
+                    made.grad = fn(grad)
         for name, buffer in self._buffers.items():
             if buffer is not None:
                 self._buffers[name] = fn(buffer)
         return self
+
+    def _converted(self, name: str, param: Parameter, applied: Tensor) -> Parameter:
+        """Gives a parameter the values that _apply() has computed, as torch.__future__ selects. Returns the parameter."""
+        if __future__.get_swap_module_params_on_conversion():
+            grad, param.grad = param.grad, None
+            try:
+                swap_tensors(param, Parameter(applied, requires_grad=param.requires_grad))
+            except Exception as e:
+                param.grad = grad
+                raise RuntimeError(f"_apply(): Couldn't swap {self._get_name()}.{name}") from e
+        elif __future__.get_overwrite_module_params_on_conversion() or (
+            applied is not param and hasattr(type(applied), "__tensor_flatten__")  # a tensor of tensors has no data to replace
+        ):
+            self._parameters[name] = param = Parameter(applied, requires_grad=param.requires_grad)
+        elif applied is not param:
+            param.data = applied
+        return param
 
     def to(self, *args, device=None, dtype=None, non_blocking: bool = False, memory_format=None) -> Module:
         """Moves and casts the parameters and buffers, in place; integer tensors keep their dtype."""
