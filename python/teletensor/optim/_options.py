@@ -57,20 +57,26 @@ def implementation(**flags: Any) -> dict:
     return flags
 
 
+def recorded(group: dict, value: Any) -> float | Tensor:
+    """An option as a number, or as the tensor whose gradient a differentiable step records."""
+    is_recorded = isinstance(value, Tensor) and value.requires_grad and group.get("differentiable")
+    return value if is_recorded else float(value)
+
+
 def recorded_rate(group: dict) -> float | Tensor:
-    """The learning rate as a number, or as the tensor whose gradient a differentiable step records."""
-    lr = group["lr"]
-    return lr if isinstance(lr, Tensor) and lr.requires_grad and group.get("differentiable") else float(lr)
+    return recorded(group, group["lr"])
 
 
-def check_implementation(group: dict, params: list[Tensor], rate_has_gradient: bool) -> None:
+def check_implementation(group: dict, params: list[Tensor], recorded_options: tuple[str, ...]) -> None:
     """Raises PyTorch's errors for fused=True and capturable=True with parameters that PyTorch's implementation rejects, and
     NotImplementedError for options whose gradients a differentiable step would lose.
     """
     if group.get("differentiable"):
+        if group.get("foreach"):
+            raise AssertionError("_foreach ops don't support autograd")
         for name, value in group.items():
             values = value if isinstance(value, (tuple, list)) and name != "params" else (value,)
-            if any(isinstance(v, Tensor) and v.requires_grad for v in values) and not (name == "lr" and rate_has_gradient):
+            if any(isinstance(v, Tensor) and v.requires_grad for v in values) and name not in recorded_options:
                 raise NotImplementedError(f"[step] expected {name} to be a number: its gradient is not recorded")
     for p in params if group.get("fused") else ():
         if not p.is_floating_point():

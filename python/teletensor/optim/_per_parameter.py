@@ -19,7 +19,7 @@ class PerParameterOptimizer(Optimizer):
     """
 
     _numbers = ("step",)
-    _rate_has_gradient = True
+    _recorded_options = ("lr",)
 
     def _update(self, group: dict, params: list[Tensor], grads: list[Tensor]) -> None:
         recorded = bool(group.get("differentiable"))

@@ -6,9 +6,9 @@ from collections import defaultdict
 
 from .. import _C
 from . import _traced
-from ._options import check_betas, check_lr, recorded_rate
+from ._options import check_betas, check_lr, recorded
 from ._per_parameter import real_view
-from ._scaled import addcdiv_
+from ._scaled import add, addcdiv_, addcmul_, lerp
 from ._skipped_steps import are_on, count_in_engine, has_own_step, is_counter
 from ._stateless import MOMENTS, SCALING, STEPS, flags, stateless
 from .optimizer import Optimizer, implementation, require_non_negative
@@ -24,7 +24,7 @@ def _lists(rows: list[tuple], amsgrad: bool) -> list[list]:
 class Adam(Optimizer):
     """Scales steps by running means of the gradients and their squares; see torch.optim.Adam."""
 
-    _rate_has_gradient = True
+    _recorded_options = ("lr", "betas", "eps", "weight_decay")
 
     _numbers = ("step",)
 
@@ -124,22 +124,23 @@ class Adam(Optimizer):
 
     def _record(self, group, p, grad, state) -> None:
         """One parameter's step, recorded for gradients."""
-        beta1, beta2 = map(float, group["betas"])
-        lr, step, decay = recorded_rate(group), state["step"], group["weight_decay"]
+        beta1, beta2 = (recorded(group, beta) for beta in group["betas"])
+        lr, eps, decay = (recorded(group, group[name]) for name in ("lr", "eps", "weight_decay"))
+        step = state["step"]
         grad = -grad if group["maximize"] else grad
         if decay and group["decoupled_weight_decay"]:
             p.mul_(1 - lr * decay)
         elif decay:
-            grad = grad.add(p, alpha=decay)
+            grad = add(grad, p.clone(), decay)  # the step overwrites p
         if p.is_complex():
             p, grad, state = real_view(p), real_view(grad), {k: real_view(v) for k, v in state.items()}
-        state["exp_avg"].lerp_(grad, 1 - beta1)
-        state["exp_avg_sq"].mul_(beta2).addcmul_(grad, grad, value=1 - beta2)
-        squares = state["exp_avg_sq"]
+        mean, squares = state["exp_avg"], state["exp_avg_sq"]
+        mean.copy_(lerp(mean.clone(), grad, 1 - beta1))
+        squares.copy_(addcmul_(squares.clone() * beta2, grad, grad, 1 - beta2))
         if group["amsgrad"]:
-            squares = state["max_exp_avg_sq"].copy_(_C.torch.maximum(state["max_exp_avg_sq"].clone(), squares))
-        scale = (squares.sqrt() / (1 - beta2**step) ** 0.5).add(group["eps"])
-        addcdiv_(p, state["exp_avg"].clone(), scale, -lr / (1 - beta1**step))
+            squares = state["max_exp_avg_sq"].copy_(_C.torch.maximum(state["max_exp_avg_sq"].clone(), squares.clone()))
+        scale = (squares.sqrt() / (1 - beta2**step) ** 0.5) + eps
+        addcdiv_(p, mean.clone(), scale, -lr / (1 - beta1**step))
 
 
 ADAM_STATES = {**MOMENTS, "max_exp_avg_sqs": "max_exp_avg_sq", **STEPS}

@@ -16,7 +16,7 @@ __all__ = ["ASGD"]
 class ASGD(PerParameterOptimizer):
     """SGD with a decreasing rate; state["ax"] is the mean of the parameters after t0 steps."""
 
-    _rate_has_gradient = False
+    _recorded_options = ()
 
     _numbers = ("step", "eta", "mu")
 

@@ -96,7 +96,7 @@ class Optimizer(OptimizerHooks):
     # The numbers in a parameter's state. The client stores them, so that a step does not wait for the engine; state_dict()
     # returns them as tensors, as PyTorch does.
     _numbers: tuple[str, ...] = ()
-    _rate_has_gradient = False  # whether a differentiable step records the gradient of a learning rate in a tensor
+    _recorded_options: tuple[str, ...] = ()  # options whose gradients a differentiable step records if they are tensors
     _group_tensors_by_device_and_dtype = staticmethod(group_tensors)
 
     def __init__(self, params: Iterable, defaults: dict):
@@ -180,7 +180,7 @@ class Optimizer(OptimizerHooks):
             for group in self.param_groups:
                 params = [p for p in group["params"] if p.grad is not None]
                 if params:
-                    check_implementation(group, params, self._rate_has_gradient)
+                    check_implementation(group, params, self._recorded_options)
                     grads = [p.grad for p in params]
                     if any(map(is_sparse, grads)):
                         params, grads = self._update_sparse_ones(group, params, grads)

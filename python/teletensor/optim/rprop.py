@@ -14,7 +14,7 @@ __all__ = ["Rprop"]
 class Rprop(PerParameterOptimizer):
     """Uses only the signs of the gradients (Riedmiller and Braun 1993)."""
 
-    _rate_has_gradient = False
+    _recorded_options = ()
 
     def __init__(
         self, params, lr: float = 1e-2, etas=(0.5, 1.2), step_sizes=(1e-6, 50), *, capturable=False, foreach=None,

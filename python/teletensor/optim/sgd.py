@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from .. import _C
 from . import _traced
-from ._options import check_lr, recorded_rate
+from ._options import check_lr, recorded, recorded_rate
 from ._per_parameter import real_view
-from ._scaled import add_
+from ._scaled import add, add_
 from ._skipped_steps import are_on, has_own_step
 from ._stateless import SCALING, flags, stateless
 from .optimizer import Optimizer, implementation, is_sparse, require_non_negative
@@ -15,7 +15,7 @@ from .optimizer import Optimizer, implementation, is_sparse, require_non_negativ
 class SGD(Optimizer):
     """v = momentum v + (1 - dampening) (g + weight_decay p), then p = p - lr v; see torch.optim.SGD."""
 
-    _rate_has_gradient = True
+    _recorded_options = ("lr", "momentum", "weight_decay")
 
     def __init__(
         self, params, lr: float = 1e-3, momentum: float = 0, dampening: float = 0, weight_decay: float = 0,
@@ -108,15 +108,17 @@ class SGD(Optimizer):
         """One parameter's step, recorded for gradients."""
         grad = -grad if group["maximize"] else grad
         if group["weight_decay"]:
-            grad = grad.add(p, alpha=group["weight_decay"])
+            grad = add(grad, p.clone(), recorded(group, group["weight_decay"]))  # the step overwrites p
         if group["momentum"]:
+            factor = recorded(group, group["momentum"])
             state = self.state[p] if state is None else state
             if state.get("momentum_buffer") is None:
                 state["momentum_buffer"] = grad.detach().clone()  # as in PyTorch, not recorded
             else:
-                state["momentum_buffer"].mul_(group["momentum"]).add_(grad, alpha=1 - group["dampening"])
-            momentum = state["momentum_buffer"]
-            grad = grad.add(momentum, alpha=group["momentum"]) if group["nesterov"] else momentum.clone()
+                buffer = state["momentum_buffer"]
+                buffer.copy_((buffer.clone() * factor).add(grad, alpha=1 - group["dampening"]))
+            momentum = state["momentum_buffer"].clone()  # the next step overwrites the buffer
+            grad = add(grad, momentum, factor) if group["nesterov"] else momentum
         add_(p, grad, -recorded_rate(group))
 
 

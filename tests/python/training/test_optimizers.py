@@ -218,9 +218,50 @@ def test_gradient_of_a_learning_rate(torch, name):
     assert gradient.item() == pytest.approx(slope.item(), rel=1e-4)
 
 
+@pytest.mark.parametrize(
+    "name, options",
+    [
+        ("SGD", {"lr": 0.1, "weight_decay": 0.3, "momentum": 0.8}),
+        ("SGD", {"lr": 0.1, "weight_decay": 0.3, "momentum": 0.8, "nesterov": True, "maximize": True}),
+        ("Adam", {"lr": 0.1, "weight_decay": 0.3, "beta1": 0.8, "beta2": 0.9, "eps": 0.01}),
+        ("Adam", {"lr": 0.1, "weight_decay": 0.3, "beta1": 0.8, "beta2": 0.9, "eps": 0.01, "amsgrad": True}),
+        ("AdamW", {"lr": 0.1, "weight_decay": 0.3, "beta1": 0.8, "beta2": 0.9, "eps": 0.01}),
+    ],
+)
+def test_gradients_of_options(torch, name, options):
+    """Of differentiable steps whose losses depend on the options, too; beside slopes between two values of an option."""
+
+    def loss(options):
+        w = torch.tensor([1.0, -2.0], dtype=torch.float64).requires_grad_().clone()
+        optimizer = getattr(torch.optim, name)([w], differentiable=True, **options)
+        if name == "SGD":  # the step that creates the buffer detaches it
+            optimizer.state[w]["momentum_buffer"] = torch.tensor([0.5, 0.25], dtype=torch.float64)
+        for _ in range(3):
+            (w.grad,) = torch.autograd.grad(w.clone().sin().sum(), w, create_graph=True)
+            optimizer.step()
+        return (w * w).sum()
+
+    def with_betas(options):
+        betas = {"betas": (options["beta1"], options["beta2"])} if "beta1" in options else {}
+        return {**{k: v for k, v in options.items() if k not in ("beta1", "beta2")}, **betas}
+
+    leaves = {k: torch.tensor(v, dtype=torch.float64, requires_grad=True) for k, v in options.items() if v is not True}
+    gradients = torch.autograd.grad(loss(with_betas({**options, **leaves})), list(leaves.values()))
+    for option, gradient in zip(leaves, gradients):
+        ends = [loss(with_betas({**options, option: options[option] + change})).item() for change in (1e-6, -1e-6)]
+        assert gradient.item() == pytest.approx((ends[0] - ends[1]) / 2e-6, rel=1e-4), option
+
+
+def test_differentiable_steps_reject_foreach(torch):
+    w = torch.ones(2, requires_grad=True)
+    w.grad = torch.ones(2)
+    with pytest.raises(AssertionError, match="_foreach ops don't support autograd"):
+        torch.optim.Adam([w], foreach=True, differentiable=True).step()
+
+
 def test_options_whose_gradients_would_be_lost(torch):
     rate = torch.tensor(0.1, requires_grad=True)
-    for kind, options in ((torch.optim.ASGD, {"lr": rate}), (torch.optim.SGD, {"lr": 0.1, "weight_decay": rate})):
+    for kind, options in ((torch.optim.ASGD, {"lr": rate}), (torch.optim.NAdam, {"weight_decay": rate})):
         w = torch.ones(2, requires_grad=True).clone()
         optimizer = kind([w], differentiable=True, **options)
         w.grad = torch.ones(2)
