@@ -246,6 +246,10 @@ Tensor huber(const Tensor& input, const Tensor& target, double delta) {
   return ops::smooth_difference(input, target, delta, delta);
 }
 
+Tensor stored_as(const Tensor& losses, const Tensor& like) {
+  return losses.dtype() == like.dtype() ? losses : ops::to_dtype(losses, like.dtype());
+}
+
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction) {
   if (reduction == "none") return losses;
   return reduction == "sum" ? ops::sum(losses) : ops::mean(losses);

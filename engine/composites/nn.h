@@ -33,6 +33,8 @@ int64_t class_dim(const Tensor& input);
 Tensor distance(const Tensor& input, const Tensor& target);
 // Half the squared differences where below delta, which may be infinite; without reduction.
 Tensor huber(const Tensor& input, const Tensor& target, double delta);
+// The losses in the dtype of `like`, in which PyTorch stores them.
+Tensor stored_as(const Tensor& losses, const Tensor& like);
 Tensor reduce_loss(const Tensor& losses, std::string_view reduction);
 Tensor apply_weight(const Tensor& losses, const Tensor& weight);
 Tensor bce_with_logits(const Tensor& input, const Tensor& target, const Tensor& pos_weight);

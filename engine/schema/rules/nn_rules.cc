@@ -431,6 +431,48 @@ DType nll_loss(const Arg& input, const Arg& target, const Arg& weight) {
   return t;
 }
 
+namespace {
+
+// The dtype of `stored`, after the check of an in-place operator with `computed` that it can be cast to.
+DType written(DType stored, DType computed) {
+  check(can_cast(computed, stored), "result type ", scalar_type_name(computed),
+        " can't be cast to the desired output type ", scalar_type_name(stored));
+  return stored;
+}
+
+}  // namespace
+
+DType loss_of_input(const Arg& input, const Arg& target) {
+  return require_floating(written(same(input), promote(input, target)));
+}
+
+DType loss_of_target(const Arg& input, const Arg& target, const Arg& weight) {
+  require_floating(same(input));
+  not_boolean(target);
+  return written(same(target), floating_only(input, target, weight));
+}
+
+DType binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight) {
+  check(same(input) == same(target), "Found dtype ", scalar_type_name(same(target)), " but expected ",
+        scalar_type_name(same(input)));
+  return require_floating(written(same(input), promote(input, weight)));
+}
+
+DType kl_div(const Arg& input, const Arg& target) {
+  check(!is_integral(same(input)) && !is_integral(same(target)), "Integral inputs not supported.");
+  return floating_only(input, target);
+}
+
+DType pad_edges(const Arg& input, std::string_view mode) {
+  return mode == "circular" ? same(input) : not_boolean(input);
+}
+
+DType l1_loss(const Arg& input, const Arg& target) {
+  not_boolean(input);
+  not_boolean(target);
+  return real_of(inexact_only(input, target));
+}
+
 DType optimizer_step_all(std::initializer_list<const Arg*> lists) {
   auto params = (*lists.begin())->list();
   for (const Arg* a : lists) {
