@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import array
 import functools
 import numbers
 import warnings
@@ -22,12 +23,17 @@ __all__ = [
 ]  # fmt: skip
 
 
+_BUFFERS = (bytearray, memoryview, array.array)
+
+
 def tensor(data, *, dtype=None, device=None, requires_grad: bool = False, pin_memory: bool = False) -> Tensor:
     """Creates a tensor from numbers, nested sequences or arrays, which it copies, or of a storage, whose bytes it shares.
 
     ``pin_memory`` has no effect: the client holds no bytes to pin.
     """
     check_flags("tensor", pin_memory=pin_memory)
+    if type(data) in _BUFFERS:  # a sequence of Python's numbers; asarray() keeps the dtype of the elements
+        data = memoryview(data).tolist()
     if is_storage(data):
         made = tensor_of(data, dtype)
         made = made if device is None else made.to(device)
@@ -102,7 +108,10 @@ def asarray(obj, *, dtype=None, device=None, copy: bool | None = None, requires_
     else:
         if copy is False:
             raise ValueError(f"can't alias {type(obj).__name__} into a tensor: the tensor is in another process.")
-        result = _converted(obj, dtype, device)
+        if dtype is not None and isinstance(obj, (bytes, *_BUFFERS)):  # the bytes in that dtype
+            result = _converted(memoryview(obj).cast("B"), None, device).view(dtype)
+        else:
+            result = _converted(obj, dtype, device)
     if requires_grad is False and result.requires_grad:
         return result.detach()
     return result.requires_grad_() if requires_grad and not result.requires_grad else result

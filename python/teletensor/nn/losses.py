@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._functions import broadcast_tensors
 from . import _chunked_cross_entropy as chunks
 from ._reduction import get_enum, resolve_reduction
 
@@ -38,6 +39,15 @@ def _warn_different_sizes(input: Tensor, target: Tensor) -> None:
         )
 
 
+def _broadcast(input: Tensor, target: Tensor) -> tuple[Tensor, Tensor]:
+    """The arguments as PyTorch's loss receives them. Their sizes matter for the dtype: a tensor without dimensions does not
+    promote another one.
+    """
+    if input.dtype == target.dtype or (input.dim() == 0) == (target.dim() == 0):
+        return input, target
+    return broadcast_tensors(input, target)
+
+
 def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str, by_weight: bool) -> Tensor:
     """Weights and reduces the losses. With `by_weight`, the mean divides by the sum of the weights."""
     if weight.shape != input.shape:
@@ -49,6 +59,7 @@ def _weighted(losses: Tensor, input: Tensor, weight: Tensor, reduction: str, by_
 def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The absolute differences."""
     _warn_different_sizes(input, target)
+    input, target = _broadcast(input, target)
     reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _ops.l1_loss(input, target, reduction=reduction)
@@ -58,6 +69,7 @@ def l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mea
 def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", weight: Tensor | None = None) -> Tensor:
     """The squared differences."""
     _warn_different_sizes(input, target)
+    input, target = _broadcast(input, target)
     reduction = resolve_reduction(size_average, reduce, reduction)
     if weight is None:
         return _ops.mse_loss(input, target, reduction=reduction)
@@ -67,6 +79,7 @@ def mse_loss(input, target, size_average=None, reduce=None, reduction: str = "me
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction: str = "mean", beta: float = 1.0) -> Tensor:
     """d^2 / (2 beta) where d = |input - target| is less than beta, d - beta / 2 elsewhere."""
     _warn_different_sizes(input, target)
+    input, target = _broadcast(input, target)
     return _ops.smooth_l1_loss(input, target, reduction=resolve_reduction(size_average, reduce, reduction), beta=beta)
 
 

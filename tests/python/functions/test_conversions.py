@@ -78,3 +78,20 @@ def test_asarray(torch):
         torch.asarray([1, 2], requires_grad=True)
     with pytest.raises(TypeError):
         torch.asarray([1], copy=3)
+
+
+def test_objects_with_buffers(torch):
+    """tensor() reads their elements as Python's numbers; asarray() reads their bytes."""
+    import array
+
+    for data in (bytearray(b"abcd"), memoryview(b"abcd")):
+        for make in (torch.tensor, torch.as_tensor):
+            assert make(data).dtype == torch.int64
+            assert make(data, dtype=torch.float32).tolist() == [97, 98, 99, 100]
+        assert torch.asarray(data).dtype == torch.uint8
+        assert torch.asarray(data, dtype=torch.int16).tolist() == [25185, 25699]
+    assert torch.asarray(b"abcd", dtype=torch.int16).tolist() == [25185, 25699]
+    numbers = array.array("i", [1, 2])
+    assert torch.tensor(numbers).dtype == torch.int64
+    assert torch.asarray(numbers).dtype == torch.int32
+    assert torch.asarray(array.array("f", [1.0]), dtype=torch.int32).tolist() == [0x3F800000]

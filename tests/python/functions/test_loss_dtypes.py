@@ -55,3 +55,14 @@ def test_rejected_dtypes(torch):
             functional.l1_loss(a, b)
     with pytest.raises(NotImplementedError):  # PyTorch rounds the margin to an integer
         functional.hinge_embedding_loss(i, torch.tensor([1, -1]))
+
+
+def test_tensors_without_dimensions_promote_losses(torch):
+    """As in PyTorch, which broadcasts the arguments first."""
+    functional = torch.nn.functional
+    x, target = torch.tensor([0.5, 2.0]), torch.tensor(0.1, dtype=torch.float64)
+    for loss in (functional.l1_loss, functional.mse_loss, functional.smooth_l1_loss):
+        with pytest.warns(UserWarning, match="different to the input size"):
+            losses = loss(x, target, reduction="none")
+        assert losses.dtype == torch.float64
+        assert torch.equal(losses, loss(x.double(), target.expand(2), reduction="none"))
