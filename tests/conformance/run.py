@@ -16,8 +16,8 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from . import sections
 from .environment import BUILD, ROOT, interpreter, version_of
-from .libraries.page import section
 from .outcome import Outcome, read, read_op_db
 from .suites import SUITES, Suite
 
@@ -82,14 +82,11 @@ def row(outcome: Outcome) -> list[str]:
 
 
 def write(page: Path, outcomes: list[Outcome]) -> None:
-    """The page with the rows of the suites that ran; rows of other suites are kept."""
-    text = page.read_text() if page.exists() else ""
-    libraries = section(text)  # of the programs of other libraries, which is kept
-    lines = text.removesuffix(libraries).splitlines()
-    rows = {line.split("|")[1].strip(): line for line in lines if line.startswith("| ")}
-    rows |= {outcome.suite: f"| {' | '.join(row(outcome))} |" for outcome in outcomes if not outcome.missing}
-    table = "".join(rows[suite.name] + "\n" for suite in SUITES if suite.name in rows)
-    page.write_text(HEADER + table + ("\n" + libraries if libraries else ""))
+    """The page with the rows of the suites that ran; rows of other suites, and the page's other sections, are kept."""
+    if not page.exists():
+        page.write_text("")
+    rows = [f"| {' | '.join(row(outcome))} |" for outcome in outcomes if not outcome.missing]
+    sections.write(page, HEADER, rows, [suite.name for suite in SUITES])
 
 
 def main() -> int:

@@ -17,13 +17,13 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
+from .. import sections
 from ..peer import BUILD, ROOT, add_option, python_of
 from .execution import Outcome, run
 from .programs import NANOGPT, PROGRAMS, Program
 
 PAGE = ROOT / "docs/conformance.md"
-TITLE = "## Example programs of torch.distributed"
-HEADER = f"""{TITLE}
+HEADER = """## Example programs of torch.distributed
 
 `make dist-examples CHECKOUT=folder NANOGPT=folder` runs the programs in `distributed/` of PyTorch's examples
 (github.com/pytorch/examples) and nanoGPT's training (github.com/karpathy/nanoGPT) with teletensor and with PyTorch 2.15, on
@@ -76,19 +76,6 @@ def judge(program: Program, actual: Outcome, expected: Outcome) -> tuple[str, st
     return count, result, f"{largest:.0e}" if largest else "0", True
 
 
-def write(rows: list[tuple[str, str, str, str]]) -> None:
-    """Writes rows of the page's table, in the order of the programs; the other rows are kept."""
-    text = PAGE.read_text()
-    begin = text.find(TITLE)
-    begin = len(text) if begin < 0 else begin
-    end = text.find("\n## ", begin + len(TITLE))
-    end = len(text) if end < 0 else end
-    lines = {line.split(" | ")[0].removeprefix("| "): line for line in text[begin:end].splitlines() if line.startswith("| ")}
-    lines |= {row[0]: f"| {' | '.join(row)} |" for row in rows}
-    table = "".join(f"{lines[program.name]}\n" for program in PROGRAMS if program.name in lines)
-    PAGE.write_text(f"{text[:begin].rstrip()}\n\n{HEADER}{table}{text[end:]}")
-
-
 def main() -> int:
     """Runs the programs."""
     parser = argparse.ArgumentParser(prog="tests.conformance.examples", description=__doc__)
@@ -125,7 +112,7 @@ def main() -> int:
     if failed:
         console.print(f"{PAGE.name} was not changed, because a program failed; its output is in {FOLDER}")
     else:
-        write(rows)
+        sections.write(PAGE, HEADER, [f"| {' | '.join(row)} |" for row in rows], [program.name for program in PROGRAMS])
     return int(failed)
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import ClassVar
 
+from .. import sections
 from .environment import ROOT
 
 PAGE = ROOT / "docs/conformance.md"
-TITLE = "## Programs of other libraries"
-HEADER = f"""{TITLE}
+HEADER = """## Programs of other libraries
 
 `make libraries` runs a program for each library, unchanged, with teletensor (`import teletensor.as_torch`) and with
 PyTorch 2.15, and compares the values: forward passes, losses and gradients, short trainings, generated texts and others.
@@ -71,15 +71,6 @@ class Row:
         return f"| {' | '.join(cells)} |"
 
 
-def section(page: str) -> str:
-    """The section of a page, "" if it has none."""
-    return page[page.index(TITLE) :] if TITLE in page else ""
-
-
 def write(path: Path, rows: list[Row]) -> None:
     """Replaces the rows of the given libraries; rows of others are kept."""
-    page = path.read_text()
-    old = [line for line in section(page).splitlines() if line.startswith("| ") and not line.startswith("| library")]
-    lines = {line.split("|")[1].strip(): line for line in old} | {row.name: row.line() for row in rows}
-    rest = page.removesuffix(section(page)).rstrip() + "\n\n"
-    path.write_text(rest + HEADER + "".join(line + "\n" for line in lines.values()))
+    sections.write(path, HEADER, [row.line() for row in rows])

@@ -5,8 +5,10 @@ import json
 import pytest
 
 from . import environment, execution, worker
-from .page import PAGE, TITLE, Row, write
+from .page import HEADER, PAGE, Row, write
 from .values import difference
+
+TITLE = HEADER.splitlines()[0]
 
 TENSOR = {"dtype": "float32", "size": [2], "elements": [1.0, -100.0]}
 SUMS = {"dtype": "float32", "size": [100], "sums": [1.0, 0.0, 2.0, 3.0], "scale": 10.0, "finite": 100}
