@@ -109,6 +109,6 @@ def test_equal_values():
 def test_absent_names_raise_on_use():
     with pytest.raises(AbsentName, match="a.b"):
         Absent("a.b")()
-    with pytest.raises(AbsentName):
-        _ = Absent("a.b").c
+    with pytest.raises(AbsentName, match="a.b.c"):
+        Absent("a.b").c(1)
     assert provide("import json") == []

@@ -15,7 +15,7 @@ class AbsentName(Exception):
 
 
 class Absent:
-    """Raises AbsentName on any use."""
+    """Raises AbsentName on any use except in an annotation. Its attributes are absent, too."""
 
     def __init__(self, name: str):
         self.__dict__["_name"] = name
@@ -25,10 +25,15 @@ class Absent:
 
     __call__ = __iter__ = __mro_entries__ = __setattr__ = __enter__ = __int__ = __float__ = __mul__ = __rmul__ = _raise
 
+    def __or__(self, other: Any) -> Absent:
+        return self
+
+    __ror__ = __or__
+
     def __getattr__(self, name: str) -> Any:
         if name.startswith("__"):
             raise AttributeError(name)
-        self._raise()
+        return Absent(f"{self._name}.{name}")
 
 
 class AbsentModule(ModuleType):
@@ -58,10 +63,15 @@ def _module(name: str) -> ModuleType:
         return module
 
 
-def provide(source: str) -> list[str]:
-    """Makes the top-level imports of `torch` modules in the source succeed; returns the names that are absent."""
+def provide(source: str, besides: str | None = None) -> list[str]:
+    """Makes the top-level imports of `torch` modules in the source succeed; returns the names that are absent.
+
+    `besides`: a package from which everything exists.
+    """
     absent = []
     for node in ast.parse(source).body:
+        if isinstance(node, ast.ImportFrom) and f"{node.module}.".startswith(f"{besides}."):
+            continue
         if isinstance(node, ast.Import):
             for alias in node.names:
                 if alias.name.split(".")[0] == "torch" and isinstance(_module(alias.name), AbsentModule):

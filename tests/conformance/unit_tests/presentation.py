@@ -1,0 +1,91 @@
+"""Presents teletensor as `torch`, with PyTorch's torch.testing._internal loaded over it.
+
+Names that teletensor lacks become placeholders when a file imports them or uses private ones of `torch` and `torch._C` at its
+top level (tests/conformance/distributed/absent.py): only tests that use one fail, by AbsentName.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import sys
+from collections.abc import Iterator
+from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from ..distributed.absent import Absent, provide
+from . import stand_ins
+
+INTERNAL = "torch.testing._internal"
+LOADED = (INTERNAL, "torch.testing._comparison", "torch.testing._utils")  # PyTorch's modules
+_importing = 0  # files
+
+
+@contextlib.contextmanager
+def lenient(source: str, besides: str | None = None) -> Iterator[None]:
+    """While a file is imported. `besides`: a package from which it imports names that exist."""
+    global _importing
+    provide(source, besides)
+    _importing += 1
+    try:
+        yield
+    finally:
+        _importing -= 1
+
+
+class _Loader(SourceFileLoader):
+    """Executes a file of PyTorch."""
+
+    def exec_module(self, module: ModuleType) -> None:
+        with lenient(Path(self.path).read_text(), INTERNAL):
+            super().exec_module(module)
+
+
+class _Finder:
+    """Finds PyTorch's modules."""
+
+    def __init__(self, folder: Path):
+        self._folder = folder
+
+    def find_spec(self, name: str, path: Any = None, target: Any = None) -> ModuleSpec | None:
+        if name not in LOADED and not name.startswith(f"{INTERNAL}."):
+            return None
+        spec = PathFinder.find_spec(name, [str(self._folder / "testing")] if name in LOADED else path)
+        if spec and isinstance(spec.loader, SourceFileLoader):
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def _provide_private(owner: Any, name: str) -> None:
+    """Makes private attributes of a module, or of objects of a class, exist while files are imported."""
+    before = vars(owner).get("__getattr__")
+
+    def attribute(*args: str) -> Any:
+        try:
+            if before is None:
+                raise AttributeError(f"module {name!r} has no attribute {args[-1]!r}")
+            return before(*args)
+        except AttributeError:
+            if not _importing or not args[-1].startswith("_") or args[-1].startswith("__"):
+                raise
+            return Absent(f"{name}.{args[-1]}")
+
+    owner.__getattr__ = attribute
+
+
+def install() -> None:
+    """Makes `import torch` return teletensor."""
+    pytorch = importlib.util.find_spec("torch")
+    import teletensor.as_torch  # noqa: F401
+
+    torch = importlib.import_module("torch")
+
+    stand_ins.install()
+    _provide_private(torch, "torch")
+    _provide_private(torch._C, "torch._C")
+    _provide_private(type(torch.ops.aten), "torch.ops.aten")
+    if pytorch:
+        sys.meta_path.insert(0, _Finder(Path(pytorch.origin).parent))
