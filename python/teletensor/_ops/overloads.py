@@ -211,6 +211,8 @@ repeat_interleave.__overloads__ = ("input, repeats, dim=None, *, output_size=Non
 @exact_out_variant
 def take_along_dim(input: Tensor, indices: Tensor, dim: int | None = None) -> Tensor:
     """The elements at the indices along dim; other dimensions broadcast. Without dim, both tensors are flattened."""
+    if indices.dtype != _C.int64:
+        raise RuntimeError(f"torch.take_along_dim(): dtype of indices should be Long but got {indices.dtype}")
     if dim is None:
         input, indices, dim = input.reshape(-1), indices.reshape(-1), 0
     size = input.shape[dim] if input.dim() else 1

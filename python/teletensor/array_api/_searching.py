@@ -58,9 +58,7 @@ def take(x: Tensor, indices: Tensor, /, *, axis: int | None = None) -> Tensor:
 
 def take_along_axis(x: Tensor, indices: Tensor, /, *, axis: int = -1) -> Tensor:
     """The elements at the given indices along an axis; one index per element of the result."""
-    size = x.shape[axis]
-    indices = indices.to(_C.int64)
-    return _torch.take_along_dim(x, _torch.where(indices < 0, indices + size, indices), axis)
+    return _torch.take_along_dim(x, indices.to(_C.int64), axis)
 
 
 class UniqueAll(NamedTuple):

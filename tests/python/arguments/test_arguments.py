@@ -43,6 +43,13 @@ def test_negative_indices(torch):
     assert torch.take_along_dim(x, torch.tensor([3, 0])).tolist() == [4, 1]
 
 
+@pytest.mark.parametrize("dtype", ["bool", "int32", "float32"])
+@pytest.mark.parametrize("dim", [None, 1])
+def test_take_along_dim_requires_int64_indices(torch, dtype, dim):
+    with pytest.raises(RuntimeError, match="dtype of indices should be Long"):
+        torch.take_along_dim(torch.ones(2, 2), torch.ones(2, 2, dtype=getattr(torch, dtype)), dim)
+
+
 def test_scatter_with_reduce(torch):
     x = torch.tensor([1.0, 2.0, 3.0])
     index = torch.tensor([0, 2])
