@@ -147,3 +147,10 @@ def test_copies_keep_the_shape(torch):
         torch.zeros(1, 3).copy_(torch.ones(2, 5, 3))
     x[:] = torch.ones(1, 1, 3)
     assert x.tolist() == [1, 1, 1]
+
+
+@pytest.mark.parametrize("size, values", [((), (1,)), ((2,), (1, 2))])
+def test_values_without_an_index_have_no_more_dimensions(torch, size, values):
+    for accumulate in (False, True):
+        with pytest.raises(RuntimeError, match="shape mismatch"):
+            torch.zeros(size).index_put([], torch.ones(values), accumulate)
