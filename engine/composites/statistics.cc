@@ -42,8 +42,8 @@ Tensor scatter_with_reduction(const Tensor& input, int64_t dim, const Tensor& in
     const Tensor counts =
         ops::scatter_add(include_self ? start : ops::scatter_value(start, dim, index, Scalar(int64_t{0})), dim, index,
                          ops::ones_like(src));
-    const Tensor divisor = ops::clamp_min(counts, int64_t{1});
-    return is_floating(input.dtype()) ? ops::true_divide(sum, divisor) : ops::floor_divide(sum, divisor);
+    const Tensor divisor = ops::masked_fill(counts, ops::eq(counts, int64_t{0}), int64_t{1});
+    return is_integral(input.dtype()) ? ops::floor_divide(sum, divisor) : ops::true_divide(sum, divisor);
   }
   return ops::scatter_combine(base, dim, index, src, reduce);
 }

@@ -28,7 +28,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch._C": {
         "ScriptList": type("ScriptList", (), {}), "ScriptDict": type("ScriptDict", (), {}),
         "ScriptFunction": _ScriptFunction, "ScriptMethod": type("ScriptMethod", (_ScriptFunction,), {}),
-        "_TorchFunctionState": SimpleNamespace(ENABLED=0), "_get_cpu_capability": lambda: "AVX2",
+        "_TorchFunctionState": SimpleNamespace(ENABLED=0), "_get_cpu_capability": lambda: "AVX2", "has_lapack": True, "has_spectral": True,
         "_get_torch_function_state": lambda: 0, "_set_torch_function_state": lambda state: None,
     },
     "torch._export.wrappers": {"mark_subclass_constructor_exportable_experimental": lambda function: function},
@@ -44,6 +44,7 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch.cpu": {"_is_avx2_supported": lambda: True},
     "torch.cuda.jiterator": dict.fromkeys(("_create_jit_fn", "_create_multi_output_jit_fn"), lambda *_, **__: _ScriptFunction()),
     "torch.ops.mkldnn": {"_is_mkldnn_acl_supported": lambda: False},
+    "torch.utils": {"deterministic": SimpleNamespace(fill_uninitialized_memory=True)},  # set around tests
     "torch.utils._import_utils": {"_check_module_exists": _exists},
     "torch.utils._triton": {"has_triton": lambda: False},
 }  # fmt: skip

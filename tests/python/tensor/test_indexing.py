@@ -154,3 +154,10 @@ def test_values_without_an_index_have_no_more_dimensions(torch, size, values):
     for accumulate in (False, True):
         with pytest.raises(RuntimeError, match="shape mismatch"):
             torch.zeros(size).index_put([], torch.ones(values), accumulate)
+
+
+@pytest.mark.parametrize("include_self, expected", [(True, [2 + 1j, 4j, 1]), (False, [3 + 2j, 6j, 1])])
+def test_mean_of_scattered_complex_numbers(torch, include_self, expected):
+    x, index = torch.tensor([1, 0, 1], dtype=torch.complex64), torch.tensor([0, 1, 1])
+    src = torch.tensor([3 + 2j, 8j, 4j], dtype=torch.complex64)
+    assert x.scatter_reduce(0, index, src, "mean", include_self=include_self).tolist() == expected
