@@ -1,6 +1,7 @@
 #include "kernels/cpu/blas/gemv.h"
 
 #include <algorithm>
+#include <cstring>
 #include <utility>
 #include <vector>
 
@@ -59,6 +60,49 @@ template <typename T, typename X, typename B>
   return join_lanes<kSums>(sums, [](T a, T b) { return a + b; });
 }
 
+// The dot products of x and kCount columns of b, ldb apart. Joining the partial sums of one takes as long as a hundred
+// products, so that several columns share it. The order of additions does not depend on kCount.
+template <int64_t kCount, typename T>
+[[gnu::always_inline]] inline void dots_of(int64_t k, const T* x, const T* b, int64_t ldb, T* y) {
+  constexpr int kVector = 32 / sizeof(T), kLanes = 2 * kVector;
+  typedef T Vector __attribute__((vector_size(32)));
+  typedef T Memory __attribute__((vector_size(32), aligned(alignof(T)), may_alias));
+  const auto load = [](const T* from) -> const Memory& { return *reinterpret_cast<const Memory*>(from); };
+  Vector sums[kCount][2] = {};
+  int64_t p = 0;
+  for (; p + kLanes <= k; p += kLanes) {
+    const Vector x0 = load(x + p), x1 = load(x + p + kVector);
+#pragma GCC unroll 4
+    for (int64_t j = 0; j < kCount; ++j) {
+      sums[j][0] += x0 * load(b + j * ldb + p);
+      sums[j][1] += x1 * load(b + j * ldb + p + kVector);
+    }
+  }
+  T lanes[kCount][kVector];
+#pragma GCC unroll 4
+  for (int64_t j = 0; j < kCount; ++j) {
+    const Vector sum = sums[j][0] + sums[j][1];
+    std::memcpy(lanes[j], &sum, sizeof(sum));
+  }
+  for (int half = kVector / 2; half > 0; half /= 2) {
+    for (int64_t j = 0; j < kCount; ++j) {
+      for (int i = 0; i < half; ++i) lanes[j][i] += lanes[j][i + half];
+    }
+  }
+  for (int64_t j = 0; j < kCount; ++j) {
+    T rest = 0;
+    for (int64_t q = p; q < k; ++q) rest += x[q] * b[j * ldb + q];
+    y[j] = lanes[j][0] + rest;
+  }
+}
+
+template <typename T>
+[[gnu::always_inline]] inline void all_dots(int64_t k, int64_t n, const T* x, const T* b, int64_t ldb, T* y) {
+  int64_t j = 0;
+  for (; j + 4 <= n; j += 4) dots_of<4>(k, x, b + j * ldb, ldb, y + j);
+  for (; j < n; ++j) dots_of<1>(k, x, b + j * ldb, ldb, y + j);
+}
+
 TT_CLONES void add_rows_of(int64_t k, int64_t n, const float* x, int64_t x_stride, const float* b, int64_t ldb,
                            float* y) {
   add_rows(k, n, x, x_stride, b, ldb, y);
@@ -68,10 +112,10 @@ TT_CLONES void add_rows_of(int64_t k, int64_t n, const double* x, int64_t x_stri
   add_rows(k, n, x, x_stride, b, ldb, y);
 }
 TT_CLONES void dots(int64_t k, int64_t n, const float* x, const float* b, int64_t ldb, float* y) {
-  for (int64_t j = 0; j < n; ++j) y[j] = dot<float>(k, x, b + j * ldb);
+  all_dots(k, n, x, b, ldb, y);
 }
 TT_CLONES void dots(int64_t k, int64_t n, const double* x, const double* b, int64_t ldb, double* y) {
-  for (int64_t j = 0; j < n; ++j) y[j] = dot<double>(k, x, b + j * ldb);
+  all_dots(k, n, x, b, ldb, y);
 }
 
 // dot() for 16-bit `b`, summed in blocks of kChunk elements.
@@ -82,6 +126,8 @@ template <typename X, typename Half16>
   for (int64_t p = 0; p < k; p += kChunk) total += dot<float>(std::min(kChunk, k - p), x + p, b + p);
   return total;
 }
+TT_CLONES float dot_of(int64_t k, const float* x, const float* b) { return dot<float>(k, x, b); }
+TT_CLONES double dot_of(int64_t k, const double* x, const double* b) { return dot<double>(k, x, b); }
 TT_CLONES float dot_of(int64_t k, const float* x, const BFloat16* b) { return narrow_dot(k, x, b); }
 TT_CLONES float dot_of(int64_t k, const float* x, const Half* b) { return narrow_dot(k, x, b); }
 TT_CLONES float dot_of(int64_t k, const BFloat16* x, const BFloat16* b) { return narrow_dot(k, x, b); }
@@ -119,7 +165,9 @@ void run(const Gemm& g) {
       const T* x = static_cast<const T*>(g.a.data) + (g.a_offsets ? g.a_offsets[entry] : 0);
       const T* b = static_cast<const T*>(g.b.data) + (g.b_offsets ? g.b_offsets[entry] : 0) + first * g.b.column_stride;
       T* y = static_cast<T*>(g.c) + entry * g.n + first;
-      if (by_columns) {
+      if (by_columns && g.n == 1) {
+        *y = dot_of(g.k, x, b);
+      } else if (by_columns) {
         dots(g.k, n, x, b, g.b.column_stride, y);
       } else {
         std::fill(y, y + n, T{0});
@@ -128,7 +176,6 @@ void run(const Gemm& g) {
     }
   });
 }
-
 
 }  // namespace
 
