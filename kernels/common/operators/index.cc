@@ -1,5 +1,4 @@
-// Advanced indexing, index_select, index_add, index_fill, masked_select and one_hot. Sums of 16-bit floats are rounded
-// once.
+// Advanced indexing, index_select, index_add, index_fill, masked_select and one_hot.
 #include "engine/schema/rules/shape_rules.h"
 #include "kernels/common/iteration/accumulate_type.h"
 #include "kernels/common/iteration/dims.h"
@@ -13,6 +12,14 @@ Selection select(const Tensor& x, const Tensors& indices) {
 }
 Selection select_in_dim(const Tensor& x, int64_t dim, const Tensor& index, IndexRange range = IndexRange::kFromZero) {
   return Selection::in_dim(kSelectionKernels, x, dim, index, range);
+}
+
+// Whether `count` elements are added in a wider tensor of the output's size, which is rounded once. A few elements are
+// added in place, each sum rounded: the whole tensor would have to be read and written.
+bool is_summed_apart(const Tensor& input, int64_t count, const Tensor& out) {
+  constexpr int64_t kFew = 8;
+  const bool writes_all = input.data() != out.data() || count >= out.numel() / kFew;
+  return writes_all && accumulate_type(out.dtype()) != out.dtype();
 }
 
 }  // namespace
@@ -29,12 +36,12 @@ void index_masked(const Tensor& input, const Tensors& indices, Tensor& out) {
 }
 
 void index_put(const Tensor& input, const Tensors& indices, const Tensor& values, bool accumulate, Tensor& out) {
-  if (const DType wide = accumulate_type(out.dtype()); accumulate && wide != out.dtype()) {
-    Tensor sums = tt::empty(out.sizes(), wide, out.device());
+  const Selection selection = select(out, indices);
+  if (accumulate && is_summed_apart(input, selection.numel(), out)) {
+    Tensor sums = tt::empty(out.sizes(), accumulate_type(out.dtype()), out.device());
     index_put(input, indices, values, accumulate, sums);
     return copy(sums, out);
   }
-  const Selection selection = select(out, indices);
   Tensor converted = selection.drop_leading_ones(values);
   if (converted.dtype() != out.dtype()) converted = kSelectionKernels.contiguous_as(converted, out.dtype());
   copy(input, out);
@@ -47,9 +54,9 @@ void index_select(const Tensor& input, int64_t dim, const Tensor& index, Tensor&
 }
 
 void index_add(const Tensor& input, int64_t dim, const Tensor& index, const Tensor& source, Scalar alpha, Tensor& out) {
-  if (const DType wide = accumulate_type(out.dtype()); wide != out.dtype()) {
-    Tensor sums = tt::empty(out.sizes(), wide, out.device());
-    index_add(input, dim, index, kSelectionKernels.contiguous_as(source, wide), alpha, sums);
+  if (is_summed_apart(input, source.numel(), out)) {
+    Tensor sums = tt::empty(out.sizes(), accumulate_type(out.dtype()), out.device());
+    index_add(input, dim, index, kSelectionKernels.contiguous_as(source, sums.dtype()), alpha, sums);
     return copy(sums, out);
   }
   copy(input, out);

@@ -40,6 +40,15 @@ def test_sums_that_pytorch_rounds_in_each_step(torch, half):
         assert gradient.flatten().tolist() == [total, 0]
 
 
+def test_few_sums_in_place_do_not_convert_the_whole_tensor(torch, half):
+    many, ones, n = torch.zeros(5000, dtype=torch.int64), torch.ones(5000, dtype=half), 5000 * 8 + 8
+    total, stops = torch.tensor(5000.0, dtype=half).item(), 256 if half == torch.bfloat16 else 2048
+    assert torch.zeros(n, dtype=half).index_add(0, many, ones)[0].item() == total
+    assert torch.zeros(n, dtype=half).index_add_(0, many, ones)[0].item() == stops
+    assert torch.zeros(n, dtype=half).index_put_((many,), ones, accumulate=True)[0].item() == stops
+    assert torch.zeros(n - 8, dtype=half).index_add_(0, many, ones)[0].item() == total
+
+
 def test_formulas_of_several_steps(torch, half):
     f = torch.nn.functional
     assert torch.round(torch.tensor([0.35, -1.5, 2.449], dtype=half), decimals=1).tolist() == pytest.approx([0.35, -1.5, 2.4], rel=0.2)
