@@ -199,11 +199,6 @@ class SequentialLR(CompositeScheduler):
         first._initial_step()
         self._last_lr = first.get_last_lr()
 
-    def _initial_step(self) -> None:  # called by an outer SequentialLR
-        first = self._schedulers[bisect_right(self._milestones, 0)]
-        first._initial_step()
-        self._last_lr = first.get_last_lr()
-
     def step(self) -> None:
         """Advances by one epoch."""
         self.last_epoch += 1
