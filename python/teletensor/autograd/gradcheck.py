@@ -7,6 +7,8 @@ gradient v of an output o therefore differentiates Re(conj(v) o).
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from .. import _C
 from .._C import Tensor
 from .._options import check_flags
@@ -58,6 +60,91 @@ def _numerical(func, inputs, which: int, eps: float):
     ]
 
 
+def _forward(func, inputs, which: int) -> list:
+    """The same by forward mode."""
+    import numpy as np
+
+    from ..func.forward import jvp  # imports much, for a check that few use
+
+    x, rows = inputs[which].detach(), []
+    for j, unit in _units(x):
+        tangent = _C.torch.zeros_like(x)
+        tangent.view(-1)[j] = unit
+        rows.append([_as_real_array(t) for t in jvp(_of_input(func, inputs, which), (x,), (tangent,))[1]])
+    return [np.array(row) for row in zip(*rows)]
+
+
+def _backward(output: Tensor, x: Tensor, check_dtype: bool):
+    """The same for one output, by backward passes."""
+    import numpy as np
+
+    flat, columns = output.reshape(-1), []
+    rows = x.numel() * (2 if x.dtype.is_complex else 1)
+    for j, unit in _units(output):
+        found = None
+        if output.requires_grad:
+            seed = _C.tensor(unit, dtype=output.dtype, device=output.device)
+            found = grad(flat[j], [x], seed, retain_graph=True, allow_unused=True)[0]
+        if check_dtype and found is not None and found.dtype != x.dtype:
+            raise GradcheckError(f"Gradient has dtype mismatch: expected {x.dtype}, got {found.dtype}")
+        columns.append(np.zeros(rows) if found is None else _as_real_array(found))
+    return np.array(columns).T.reshape(rows, len(columns))
+
+
+def _units(t: Tensor) -> Iterator[tuple[int, complex]]:
+    """Each element's number, with one and, if it is complex, with i."""
+    return ((j, unit) for j in range(t.numel()) for unit in ((1.0, 1.0j) if t.dtype.is_complex else (1.0,)))
+
+
+def _of_input(func, inputs, which: int):
+    """The function of one input."""
+    return lambda x: tuple(_outputs(func, [*inputs[:which], x, *inputs[which + 1 :]]))
+
+
+def _compare(what: str, expected, found, atol: float, rtol: float) -> None:
+    import numpy as np
+
+    if not np.allclose(found, expected, rtol, atol, equal_nan=True):
+        raise GradcheckError(f"{what},\nnumerical:\n{expected}\nanalytical:\n{found}")
+
+
+def _check_repeated(output: Tensor, x: Tensor, nondet_tol: float) -> None:
+    """Compares two backward passes with the same gradient."""
+    import numpy as np
+
+    seed = _random_like(output).detach()
+    once, again = (grad(output, [x], seed, retain_graph=True, allow_unused=True)[0] for _ in range(2))
+    if once is not None and not np.allclose(_as_real_array(once), _as_real_array(again), 0, nondet_tol, equal_nan=True):
+        raise GradcheckError(
+            "Backward is not reentrant, i.e., running backward with same input and grad_output multiple times gives different values, "
+            f"although analytical gradient matches numerical gradient. The tolerance for nondeterminism was {nondet_tol}."
+        )
+
+
+def _check_batched(output: Tensor, x: Tensor, place: str) -> None:
+    """Compares the gradients of two passes under vmap with those of two passes."""
+    seeds = _C.torch.stack([_random_like(output).detach(), -0.5 * _random_like(output).detach()])
+    single = [grad(output, [x], seed, retain_graph=True, allow_unused=True)[0] for seed in seeds]
+    if single[0] is None:
+        return
+    batched = grad(output, [x], seeds, retain_graph=True, is_grads_batched=True)[0]
+    _compare(f"gradients computed with vmap differ {place}", *(_as_real_array(t) for t in (_C.torch.stack(single), batched)), 1e-7, 1e-5)
+
+
+def _check_batched_forward(func, inputs, which: int) -> None:
+    """Compares tangents under vmap with those of single calls."""
+    from ..func.batching import vmap
+    from ..func.forward import jvp
+
+    x, f = inputs[which].detach(), _of_input(func, inputs, which)
+    given = _C.torch.stack([_random_like(x).detach(), -0.5 * _random_like(x).detach()])
+    single = [jvp(f, (x,), (t,))[1] for t in given]
+    batched = vmap(lambda t: jvp(f, (x,), (t,))[1])(given)
+    for k, rows in enumerate(zip(*single)):
+        expected = _as_real_array(_C.torch.stack(rows))
+        _compare(f"tangents of output {k} computed with vmap differ for input {which}", expected, _as_real_array(batched[k]), 1e-7, 1e-5)
+
+
 def gradcheck(
     func, inputs, *, eps: float = 1e-6, atol: float = 1e-5, rtol: float = 1e-3, raise_exception: bool = True,
     nondet_tol: float = 0.0, check_undefined_grad: bool = True, check_grad_dtypes: bool = False,
@@ -66,45 +153,52 @@ def gradcheck(
 ) -> bool:  # fmt: skip
     """Whether the gradients of func at the (float64) inputs agree with finite differences. Waits for the engine.
 
+    ``fast_mode`` compares whole Jacobians, too. ``check_undefined_grad`` has no effect: a pass calls no formula of the engine
+    without a gradient.
+
     Raises:
         GradcheckError: the gradients disagree, and raise_exception is set.
         ValueError: no input requires grad.
     """
-    import numpy as np
-
-    if check_forward_ad or not check_backward_ad or check_batched_grad or check_batched_forward_grad:
-        raise NotImplementedError("gradcheck supports only unbatched backward gradients")
+    assert check_forward_ad or check_backward_ad, "Expected at least one of check_forward_ad or check_backward_ad to be True"
+    assert check_backward_ad or not check_batched_grad, "Setting check_batched_grad=True requires check_backward_ad to be True"
+    assert check_forward_ad or not check_batched_forward_grad, (
+        "Setting check_batched_forward_grad=True requires check_forward_ad to be True"
+    )
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     if any(isinstance(x, SparseTensor) and x.requires_grad for x in inputs):
         return as_sparse_gradcheck(gradcheck)(
             func, inputs, eps=eps, atol=atol, rtol=rtol, raise_exception=raise_exception, masked=bool(masked),
-            nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes, fast_mode=fast_mode,
+            nondet_tol=nondet_tol, check_undefined_grad=check_undefined_grad, check_grad_dtypes=check_grad_dtypes,
+            check_batched_grad=check_batched_grad, check_batched_forward_grad=check_batched_forward_grad,
+            check_forward_ad=check_forward_ad, check_backward_ad=check_backward_ad, fast_mode=fast_mode,
         )  # fmt: skip
     differentiable = [i for i, x in enumerate(inputs) if isinstance(x, Tensor) and x.requires_grad]
     if not differentiable:
         raise ValueError("gradcheck expects at least one input tensor to require gradient")
     outputs = _outputs(func, inputs)
-    for i in differentiable:
-        numerical = _numerical(func, inputs, i, eps)
-        for k, output in enumerate(outputs):
-            flat = output.reshape(-1)
-            columns: list = []
-            rows = inputs[i].numel() * (2 if inputs[i].dtype.is_complex else 1)
-            units = (1.0, 1.0j) if output.dtype.is_complex else (1.0,)
-            for j, unit in ((j, unit) for j in range(output.numel()) for unit in units):
-                found = None
-                if output.requires_grad:
-                    seed = _C.tensor(unit, dtype=output.dtype, device=output.device)
-                    found = grad(flat[j], [inputs[i]], seed, retain_graph=True, allow_unused=True)[0]
-                columns.append(np.zeros(rows) if found is None else _as_real_array(found))
-            analytical = np.array(columns).T.reshape(rows, output.numel() * len(units))
-            expected = numerical[k].reshape(analytical.shape)
-            if not np.allclose(analytical, expected, rtol, atol, equal_nan=True):
-                if not raise_exception:
-                    return False
-                raise GradcheckError(
-                    f"Jacobian mismatch for output {k} with respect to input {i},\nnumerical:\n{expected}\nanalytical:\n{analytical}"
-                )
+    try:
+        for i in differentiable:
+            numerical = _numerical(func, inputs, i, eps)
+            forward = _forward(func, inputs, i) if check_forward_ad else []
+            if check_batched_forward_grad:
+                _check_batched_forward(func, inputs, i)
+            for k, output in enumerate(outputs):
+                place = f"for output {k} with respect to input {i}"
+                if check_backward_ad:
+                    found = _backward(output, inputs[i], check_grad_dtypes)
+                    _compare(f"Jacobian mismatch {place}", numerical[k].reshape(found.shape), found, atol, rtol)
+                if check_backward_ad and output.requires_grad:
+                    _check_repeated(output, inputs[i], nondet_tol)
+                if check_batched_grad and output.requires_grad:
+                    _check_batched(output, inputs[i], place)
+                if forward:
+                    found = forward[k].reshape(numerical[k].shape)
+                    _compare(f"Jacobian computed with forward mode mismatch {place}", numerical[k], found, atol, rtol)
+    except GradcheckError:
+        if raise_exception:
+            raise
+        return False
     return True
 
 
@@ -124,13 +218,14 @@ def gradgradcheck(
     check_fwd_over_rev: bool = False, check_rev_over_rev: bool = True, fast_mode: bool = False, masked: bool = False,
 ) -> bool:  # fmt: skip
     """Checks second derivatives by gradcheck of the gradients, by default with fixed pseudorandom grad_outputs. Waits for the engine."""
-    if check_fwd_over_rev or not check_rev_over_rev:
-        raise NotImplementedError("[gradgradcheck] expected check_rev_over_rev only: forward mode over reverse mode is not checked")
+    assert check_fwd_over_rev or check_rev_over_rev, "Expected at least one of check_fwd_over_rev or check_rev_over_rev to be True"
+    assert check_rev_over_rev or not check_undefined_grad, "Setting check_undefined_grad=True requires check_rev_over_rev to be True"
     check_flags("gradgradcheck", gen_non_contig_grad_outputs=gen_non_contig_grad_outputs)  # results do not depend on strides
     options = {
         "eps": eps, "atol": atol, "rtol": rtol, "raise_exception": raise_exception, "nondet_tol": nondet_tol,
         "check_undefined_grad": check_undefined_grad, "check_grad_dtypes": check_grad_dtypes,
         "check_batched_grad": check_batched_grad, "fast_mode": fast_mode, "masked": masked,
+        "check_forward_ad": check_fwd_over_rev, "check_backward_ad": check_rev_over_rev,
     }  # fmt: skip
     inputs = tuple(inputs) if isinstance(inputs, (tuple, list)) else (inputs,)
     if not any(isinstance(x, Tensor) and x.requires_grad for x in inputs):
