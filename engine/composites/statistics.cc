@@ -193,7 +193,8 @@ Tensor histogram_counts(const Tensor& input, int64_t bins, double min, double ma
   if (min == max) {
     low = ops::amin(x, Sizes{0}, true);
     high = ops::amax(x, Sizes{0}, true);
-    const Tensor same = ops::eq(low, high);  // in this case the range is extended by one on both sides
+    // A range of no length is extended by one on both sides.
+    const Tensor same = ops::to_dtype(ops::eq(low, high), x.dtype());
     low = ops::sub(low, same);
     high = ops::add(high, same);
   } else {

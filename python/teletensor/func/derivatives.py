@@ -37,13 +37,14 @@ def _own_tensors(inputs: list[Tensor], selected: Any, arguments: Any) -> Iterato
         selected: these arguments.
         arguments: all arguments.
     """
-    if not inputs:
+    first = _parts(inputs[0])[0] if inputs else None
+    if first is None or _C._is_wrapper(first):  # of a subclass that records or replaces operators
         yield
         return
     copied = {id(t) for t in tree.leaves(selected)}
     others = [part for t in tree.leaves(arguments) if isinstance(t, Tensor) and id(t) not in copied for part in _parts(t)]
     constant = [t for t in others if not t.requires_grad]
-    _C.push_own_tensors(_parts(inputs[0])[0], others)
+    _C.push_own_tensors(first, [t for t in others if not _C._is_wrapper(t)])
     try:
         yield
     finally:

@@ -15,6 +15,8 @@ def test_dtypes_equal_pytorchs(torch, device, lower):
     if device == "cuda" and not torch.cuda.is_available():
         pytest.skip("no GPU")
     different = {}
+    # Recorded without kernels, PyTorch's pinverse on a GPU does not show the product that autocast computes inside it.
+    hidden = {"pinverse"} if device == "cuda" else set()
     with torch.autocast(device, getattr(torch, lower)):
         for case, expected in RECORDED[f"{device} {lower}"].items():
             got = [dtypes(torch, CASES[case], device, getattr(torch, lower), variant) for variant in VARIANTS]
@@ -22,7 +24,7 @@ def test_dtypes_equal_pytorchs(torch, device, lower):
             # GPUs were recorded without kernels, which reject lower precision in linear algebra.
             fails = [isinstance(e, str) or (device == "cuda" and isinstance(g, str)) for g, e in zip(got, expected)]
             differs = [g != e for g, e, failed in zip(got, expected, fails) if not failed]
-            if any(differs):
+            if any(differs) and case not in hidden:
                 different[case] = got, expected
     assert not different, different
 

@@ -14,16 +14,20 @@ def leaf(*sizes, dtype=torch.float64):
 
 
 @pytest.mark.parametrize(
-    ("function", "inputs"),
+    ("function", "sizes"),
     [
-        (torch.mm, (leaf(3, 4), leaf(4, 2))), (lambda a, b: (a.sin(), (a @ b).sum(0)), (leaf(3, 4), leaf(4, 2))),
-        (lambda z: (z * z.conj() * 2, torch.view_as_real(z.exp())), (leaf(3, dtype=torch.complex128),)),
-        (lambda a, n: a.roll(n), (leaf(3), 1)),
+        (torch.mm, [(3, 4), (4, 2)]), (lambda a, b: (a.sin(), (a @ b).sum(0)), [(3, 4), (4, 2)]),
+        (lambda a, n: a.roll(n), [(3,), 1]),
     ],
 )  # fmt: skip
-def test_right_gradients_pass_every_check(function, inputs):
+def test_right_gradients_pass_every_check(function, sizes):
+    inputs = [leaf(*size) if isinstance(size, tuple) else size for size in sizes]
     assert gradcheck(function, inputs, **EVERYTHING)
     assert gradcheck(function, inputs, **ONLY_FORWARD)
+
+
+def test_right_gradients_of_complex_numbers_pass_every_check():
+    assert gradcheck(lambda z: (z * z.conj() * 2, torch.view_as_real(z.exp())), leaf(3, dtype=torch.complex128), **EVERYTHING)
 
 
 def test_second_derivatives_by_both_modes():

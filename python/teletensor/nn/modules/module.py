@@ -320,7 +320,7 @@ class Module(ModuleCalls, ModuleState):
             grad = param.grad
             with no_grad():
                 applied = fn(param)
-                made = self._converted(name, param, applied)
+                made = self._convert_parameter(name, param, applied)
                 if grad is not None:
                     made.grad = fn(grad)
         for name, buffer in self._buffers.items():
@@ -328,7 +328,7 @@ class Module(ModuleCalls, ModuleState):
                 self._buffers[name] = fn(buffer)
         return self
 
-    def _converted(self, name: str, param: Parameter, applied: Tensor) -> Parameter:
+    def _convert_parameter(self, name: str, param: Parameter, applied: Tensor) -> Parameter:
         """Gives a parameter the values that _apply() has computed, as torch.__future__ selects. Returns the parameter."""
         if __future__.get_swap_module_params_on_conversion():
             grad, param.grad = param.grad, None
