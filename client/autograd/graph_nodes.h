@@ -18,8 +18,8 @@ std::string describe_node(const Tensor& root, const GraphNode& node, uint32_t si
 Tensor saved_value(const Tensor& root, const Ref<GraphNode>& node, int64_t number, int64_t place, uint32_t site);
 // Gives a result of saved_value() the history of the argument with this edge, or of the node's result ~edge.
 void set_saved_history(const Tensor& value, const Ref<GraphNode>& node, int64_t edge);
-// Returns a view of a result at its present place in the graph, where it stays when the tensor is written later. Returns
-// a leaf unchanged. Does not wait.
+// Returns a view of a result at its present place in the graph, where it stays when the tensor is written later.
+// Returns a leaf unchanged. Does not wait.
 Tensor at_present_edge(const Tensor& tensor, uint32_t site);
 
 // Registers a hook of a node. A hook of kBefore receives the gradients of the node's results and returns their

@@ -41,8 +41,8 @@ Autocast::Autocast(DeviceType device, std::optional<DType> dtype, bool enabled, 
     : before_(autocast_settings()) {
   check(device == DeviceType::kCPU || device == DeviceType::kCUDA, "[Autocast] expected device type cpu or cuda, got ",
         to_string(Device{device}));
-  check(!dtype || is_reduced_floating(*dtype),
-        "[Autocast] expected dtype float16 or bfloat16, got ", dtype ? name(*dtype) : "none");
+  check(!dtype || is_reduced_floating(*dtype), "[Autocast] expected dtype float16 or bfloat16, got ",
+        dtype ? name(*dtype) : "none");
   AutocastSettings& settings = autocast_settings();
   settings.enabled(device) = enabled;
   if (dtype) settings.dtype(device) = *dtype;

@@ -239,10 +239,11 @@ void check_own(const Handle& target) {
   const OwnTensors& own = own_tensors.back();
   const uint64_t id = id_of_base(target);
   if (id >= own.first || target.session.get() != own.session) return;
-  check(std::find(own.arguments.begin(), own.arguments.end(), id) != own.arguments.end(),
-        "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation that "
-        "would mutate a captured Tensor. This is not supported; please rewrite the function being transformed to "
-        "explicitly accept the mutated Tensor(s) as inputs.");
+  check(
+      std::find(own.arguments.begin(), own.arguments.end(), id) != own.arguments.end(),
+      "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation that "
+      "would mutate a captured Tensor. This is not supported; please rewrite the function being transformed to "
+      "explicitly accept the mutated Tensor(s) as inputs.");
 }
 
 Ref<GraphNode> record(const Op& op, Args args, absl::Span<const Tensor> results, bool into) {

@@ -82,11 +82,11 @@ class GraphNode final : public RefCounted, public ThreadCached<GraphNode> {
     kMaybe,  // a pass has freed what the engine's nodes of this composite operator have saved, if anything
   };
   Freed freed = Freed::kNo;
-  bool is_recorded_pass = false;  // of a pass with create_graph: only the engine knows on which edges its results depend
-  uint32_t needed = 0;   // of a call, a bit mask: the parameters that need a gradient
-  uint32_t tensors = 0;  // of a call, a bit mask: the parameters for which tensors were passed
-  uint64_t first = 0;    // of a call: the id of its first result, by which the engine's nodes of the call are found
-  uint64_t visit = 0;    // last pass that visited this node
+  bool is_recorded_pass = false;  // of a pass with create_graph: the engine knows on which edges its results depend
+  uint32_t needed = 0;            // of a call, a bit mask: the parameters that need a gradient
+  uint32_t tensors = 0;           // of a call, a bit mask: the parameters for which tensors were passed
+  uint64_t first = 0;  // of a call: the id of its first result, by which the engine's nodes of the call are found
+  uint64_t visit = 0;  // last pass that visited this node
   uint32_t visit_index = 0;
 
  private:

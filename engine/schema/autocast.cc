@@ -48,8 +48,8 @@ bool is_dot(const Op& op, Args args) {
          args[0].tensor->dim() == 1 && args[1].tensor->dim() == 1;
 }
 
-// Whether a recurrent layer on a CPU adds gates of the lower precision to states that keep their dtype. PyTorch computes
-// an LSTM over sequences of one length, of float32 or bfloat16, in the lower precision throughout.
+// Whether a recurrent layer on a CPU adds gates of the lower precision to states that keep their dtype. PyTorch
+// computes an LSTM over sequences of one length, of float32 or bfloat16, in the lower precision throughout.
 bool keeps_states(const Op& op, Args args) {
   if (op.name == "gru" || op.name == "gru_cell") return true;
   if (op.name != "lstm" || args[0].kind != Arg::Kind::kTensor || args[1].list().size() != 2) return false;

@@ -87,8 +87,8 @@ void set_detect_anomaly(bool mode) { Context::current().detect_anomaly = mode; }
 
 void set_autocast(std::optional<DType> cpu, std::optional<DType> cuda, bool cache) {
   for (const std::optional<DType>& dtype : {cpu, cuda}) {
-    check(!dtype || is_reduced_floating(*dtype),
-          "[set_autocast] expected dtype float16 or bfloat16, got ", dtype ? name(*dtype) : "none");
+    check(!dtype || is_reduced_floating(*dtype), "[set_autocast] expected dtype float16 or bfloat16, got ",
+          dtype ? name(*dtype) : "none");
   }
   Autocast& autocast = Context::current().autocast;
   autocast.state = {cpu, cuda, cache};

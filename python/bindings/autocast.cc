@@ -25,8 +25,7 @@ py::object dtype_of(const std::optional<DType>& dtype) {
 
 DType lower_precision(const py::object& dtype) {
   const DType t = dtype_from(dtype.ptr());
-  check(is_reduced_floating(t),
-        "[set_autocast_dtype] expected dtype to be float16 or bfloat16, got ", name(t));
+  check(is_reduced_floating(t), "[set_autocast_dtype] expected dtype to be float16 or bfloat16, got ", name(t));
   return t;
 }
 

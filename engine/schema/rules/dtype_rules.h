@@ -200,13 +200,13 @@ DType rms_normalized(const Arg& input, const Arg& weight);  // also accepts comp
 DType at_least_float32(const Arg& input);                   // dtype of means, deviations and logarithms
 DType norm_weight(const Arg& input, const Arg& weight);     // the dtype of a norm's weight, or its default
 DType nll_loss(const Arg& input, const Arg& target, const Arg& weight);
-// The dtypes of losses that PyTorch writes into a tensor of the dtype of the input, or of the target: the promoted dtype
-// must be castable to it. All of them must be floating.
+// The dtypes of losses that PyTorch writes into a tensor of the dtype of the input, or of the target: the promoted
+// dtype must be castable to it. All of them must be floating.
 DType loss_of_input(const Arg& input, const Arg& target);
 DType loss_of_target(const Arg& input, const Arg& target, const Arg& weight);
 DType binary_cross_entropy(const Arg& input, const Arg& target, const Arg& weight);  // one dtype of input and target
 DType kl_div(const Arg& input, const Arg& target);                                   // refuses integers
-DType pad_edges(const Arg& input, std::string_view mode);                           // booleans only if circular
+DType pad_edges(const Arg& input, std::string_view mode);                            // booleans only if circular
 DType l1_loss(const Arg& input, const Arg& target);                                  // refuses booleans
 // Rule of fused optimizer steps. Requires that gradients and states have their parameter's dtype.
 DType optimizer_step_all(std::initializer_list<const Arg*> lists);

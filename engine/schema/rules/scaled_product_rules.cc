@@ -48,8 +48,7 @@ void check_cublaslt_operands(const TensorMeta& a, const TensorMeta& b) {
 
 void check_cublaslt_bias(const TensorMeta& bias, DType out) {
   check(out != DType::kFloat32, "Bias is not supported when out_dtype is set to Float32");
-  check(is_reduced_floating(bias.dtype), "Bias must be BFloat16 or Half, but got ",
-        scalar_type_name(bias.dtype));
+  check(is_reduced_floating(bias.dtype), "Bias must be BFloat16 or Half, but got ", scalar_type_name(bias.dtype));
   check(out != DType::kBFloat16 || bias.dtype == out, "Bias must be BFloat16 to compute ", scalar_type_name(out),
         " output, but got ", scalar_type_name(bias.dtype));
   check(out != DType::kFloat16 || bias.dtype == out, "Bias must be Float16 to compute ", scalar_type_name(out),

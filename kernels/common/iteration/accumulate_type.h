@@ -10,9 +10,7 @@
 namespace tt {
 
 // The dtype in which elements of `dtype` are summed: float32 for the 16-bit floats, else `dtype` itself.
-inline DType accumulate_type(DType dtype) {
-  return is_reduced_floating(dtype) ? DType::kFloat32 : dtype;
-}
+inline DType accumulate_type(DType dtype) { return is_reduced_floating(dtype) ? DType::kFloat32 : dtype; }
 
 // Calls f with std::type_identity of float or double. Throws Error (NotImplementedError) on another dtype.
 template <typename F>
