@@ -1,4 +1,4 @@
-"""Tests of the run of PyTorch's unit tests: outcomes are recorded also if tests hang or end the process, and compared."""
+"""The runner of PyTorch's unit tests: it records the outcome of each test, also of one that takes too long or ends the process."""
 
 import sys
 

@@ -39,10 +39,6 @@ def not_implemented(name: str, tensor: Tensor) -> NotImplementedError:
     )
 
 
-def _kind(value: Any) -> type:
-    return type(value)
-
-
 def _layout_error(name: str, wanted: str, tensor: SparseTensor) -> RuntimeError:
     return RuntimeError(f"{name} expected {wanted} tensor layout but got {layout_name(tensor)}")
 
@@ -249,7 +245,7 @@ class SparseTensor(ComponentTensor):
         return self.to(_C.device("cuda" if device is None else device), non_blocking=non_blocking, memory_format=memory_format)
 
     def __setitem__(self, index: Any, value: Any) -> None:
-        raise TypeError(f"Cannot assign to a sparse tensor: got the index {index!r} and a value of type {_kind(value).__name__}")
+        raise TypeError(f"Cannot assign to a sparse tensor: got the index {index!r} and a value of type {type(value).__name__}")
 
     def clone(self, *, memory_format: Any = None) -> SparseTensor:
         """A copy of the components."""

@@ -49,9 +49,8 @@ def _own_tensors(inputs: list[Tensor], selected: Any, arguments: Any) -> Iterato
         yield
     finally:
         _C.pop_own_tensors()
-    own = _own_leaves(inputs)
     for t in constant:
-        if t.requires_grad and _leaves_of([t]) <= own:  # written by the function; the caller's tensor has no derivative
+        if t.requires_grad and _leaves_of([t]) <= _own_leaves(inputs):  # written by the function; the caller's has no derivative
             _C.detach_in_place(t)
 
 

@@ -64,6 +64,7 @@ def recorded(group: dict, value: Any) -> float | Tensor:
 
 
 def recorded_rate(group: dict) -> float | Tensor:
+    """The learning rate, as recorded() returns it."""
     return recorded(group, group["lr"])
 
 
