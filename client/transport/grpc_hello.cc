@@ -24,6 +24,10 @@ constexpr auto kConnectTimeout = std::chrono::seconds(10);
 constexpr auto kResumeTimeout = std::chrono::milliseconds(800);
 constexpr auto kMaxResumeTimeout = std::chrono::milliseconds(4000);
 
+// Attempts to open a session if the connection is closed before the engine answers: an engine that a flood of
+// connections reaches may close one whose first bytes are late.
+constexpr int kOpenAttempts = 3;
+
 constexpr char kAdmissionKey[] = "teletensor-admission";
 
 // Whether an UNAVAILABLE is gRPC's, because the connection failed, and not the engine's answer, which has a reason of
@@ -40,6 +44,13 @@ bool is_of_connection(absl::string_view message) {
                                                       "ipv6:"};
   return std::any_of(std::begin(kBeginnings), std::end(kBeginnings),
                      [message](absl::string_view each) { return absl::StartsWith(message, each); });
+}
+
+// Whether the connection was made, and then closed by the other side.
+bool was_closed(const absl::Status& status) {
+  return absl::IsUnavailable(status) && is_of_connection(status.message()) &&
+         (absl::StrContains(status.message(), "Socket closed") ||
+          absl::StrContains(status.message(), "Connection reset"));
 }
 
 }  // namespace
@@ -71,6 +82,9 @@ absl::StatusOr<std::shared_ptr<GrpcTransport::Connection>> GrpcTransport::open_s
                                                                                        v1::HelloReply* reply) {
   worker_.reset();
   auto connection = connect(address_, token(), request, kConnectTimeout, reply);
+  for (int attempt = 1; attempt < kOpenAttempts && was_closed(connection.status()); ++attempt) {
+    connection = connect(address_, token(), request, kConnectTimeout, reply);
+  }
   if (absl::IsUnavailable(connection.status()) && is_of_connection(connection.status().message())) {
     if (std::string why = explain_failure(address_); !why.empty()) return absl::UnavailableError(why);
   }

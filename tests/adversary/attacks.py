@@ -388,12 +388,16 @@ def silent_connections(address: str, token: str, rng: random.Random) -> None:
         for old in silent[:-400]:
             old.close()
         del silent[:-400]
-        peer = Peer(address, token)
-        try:
-            peer.hello(client="honest")
-        except grpc.RpcError as error:
-            raise SystemExit(f"a client with the token was refused: {error.details()}") from None
-        peer.close()
+        for attempt in range(3):  # as clients do (kOpenAttempts)
+            peer = Peer(address, token)
+            try:
+                peer.hello(client="honest")
+                break
+            except grpc.RpcError as error:
+                if attempt == 2:
+                    raise SystemExit(f"a client with the token was refused: {error.details()}") from None
+            finally:
+                peer.close()
 
 
 def flapping_link(address: str, token: str, rng: random.Random) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import socket
 import subprocess
 import sys
 import threading
@@ -162,6 +163,57 @@ except UserWarning:
 sys.stdin.readline()
 read()
 """
+
+
+def forward(source: socket.socket, target: socket.socket) -> None:
+    """Sends what one socket receives through the other, until either is closed."""
+    with contextlib.suppress(OSError):
+        while received := source.recv(65536):
+            target.sendall(received)
+    for end in (source, target):
+        with contextlib.suppress(OSError):
+            end.shutdown(socket.SHUT_RDWR)
+
+
+@pytest.mark.parametrize("closed", [1, 2, 3])
+def test_connection_closed_before_the_engine_answers(engine, tmp_path, closed):
+    """A session is opened if at most two connections are closed at their beginning."""
+    accepted = []
+    with socket.socket(socket.AF_UNIX) as listener:
+        listener.bind(str(tmp_path / "relay.sock"))
+        listener.listen()
+
+        def serve() -> None:
+            while True:
+                try:
+                    client, _ = listener.accept()
+                except OSError:
+                    return
+                accepted.append(client)
+                client.recv(16, socket.MSG_PEEK)
+                if len(accepted) <= closed:
+                    client.close()
+                    continue
+                target = socket.socket(socket.AF_UNIX)
+                target.connect(engine.removeprefix("unix:"))
+                for ends in ((client, target), (target, client)):
+                    threading.Thread(target=forward, args=ends).start()
+
+        server = threading.Thread(target=serve)
+        server.start()
+        program = "import teletensor as torch; print(torch.ones(3).sum().item())"
+        done = subprocess.run(
+            [sys.executable, "-c", program],
+            env=client_environment(TELETENSOR_ADDRESS=f"unix:{tmp_path / 'relay.sock'}", TELETENSOR_SHARED_MEMORY="0"),
+            capture_output=True,
+            text=True,
+        )
+        listener.shutdown(socket.SHUT_RDWR)
+        server.join()
+    if closed < 3:
+        assert done.stdout == "3.0\n", done.stderr
+    else:
+        assert "ConnectionError" in done.stderr and len(accepted) == 3
 
 
 def test_refused_link_is_waited_for_with_a_warning(engine):
