@@ -39,6 +39,7 @@ from ._values import (
     Constant,
     DequeValue,
     DictValue,
+    DictView,
     ExceptionValue,
     FunctionValue,
     GeneratorValue,
@@ -174,6 +175,8 @@ class Attributes:
                 return raise_(AttributeError, f"'{value.cls.__name__}' object has no attribute '{name}'")
             if isinstance(found, _METHODS_IN_C):
                 return BuiltinMethod(value, name)
+        if isinstance(value, DictView) and value.is_set and name == "isdisjoint":
+            return BuiltinMethod(value, name)
         raise Break(f"attribute {name} of a {type(value).__name__}")
 
     def tuple_attribute(self, value: SequenceValue, name: str) -> Value:

@@ -72,17 +72,8 @@ def _size(ex, args, kwargs):
     return SequenceValue(items, _C.Size)
 
 
-def _set_of(cls: type) -> Callable:
-    def handler(ex, args, kwargs):
-        items: dict[Any, Value] = {}
-        for item in ex.unordered(args[0]) if args else []:
-            items.setdefault(ex.key_of(item), item)
-        return SetValue(items, cls)
-
-    return handler
-
-
-constructors[set], constructors[frozenset] = _set_of(set), _set_of(frozenset)
+for _cls in (set, frozenset):
+    constructors[_cls] = lambda ex, args, kwargs, cls=_cls: ex.set_of(args[0], cls) if args else SetValue({}, cls)
 
 
 def update_dict(ex: Any, value: DictValue, args: list[Value], kwargs: dict[str, Value]) -> None:

@@ -18,6 +18,7 @@ from ._values import (
     Constant,
     DequeValue,
     DictValue,
+    DictView,
     ExceptionValue,
     FloatValue,
     FunctionValue,
@@ -87,10 +88,11 @@ class Comparisons:
             return self._compare_sequences(sign, a, b)
         if isinstance(a, DequeValue) and isinstance(b, DequeValue):
             return self._compare_sequences(sign, a, b)
+        if all(isinstance(v, SetValue) or isinstance(v, DictView) and v.is_set for v in (a, b)):
+            a, b = (v if isinstance(v, SetValue) else self.set_of(v) for v in (a, b))
+            return Constant(function(set(a.items), set(b.items)))
         if sign in ("==", "!="):
             return self._equality(sign, a, b)
-        if isinstance(a, SetValue) and isinstance(b, SetValue):
-            return Constant(function(set(a.items), set(b.items)))
         for x, method, y in ((a, f"__{name}__", b), (b, f"__{reflected}__", a)):
             result = self.call_method_named(x, method, [y])
             if result is not None and not self.is_not_implemented(result):
@@ -114,8 +116,6 @@ class Comparisons:
             has_order = a.cls is b.cls is collections.OrderedDict
             same_keys = list(a.items) == list(b.items) if has_order else a.items.keys() == b.items.keys()
             equal = same_keys and all(self.is_or_equals(v, b.items[k][1]) for k, (_, v) in list(a.items.items()))
-        elif isinstance(a, SetValue) and isinstance(b, SetValue):
-            equal = a.items.keys() == b.items.keys()
         elif isinstance(a, (ObjectValue, ExceptionValue)) or isinstance(b, (ObjectValue, ExceptionValue)):
             for x, y in ((a, b), (b, a)):
                 if sign == "!=":

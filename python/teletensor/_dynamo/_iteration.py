@@ -199,6 +199,13 @@ class Iteration:
         value = self.real(value)
         return list(value.items.values()) if isinstance(value, SetValue) else self.elements(value)
 
+    def set_of(self, value: Value, cls: type = set) -> SetValue:
+        """A set or frozenset of the elements."""
+        items: dict[Any, Value] = {}
+        for item in self.unordered(value):
+            items.setdefault(self.key_of(item), item)
+        return SetValue(items, cls)
+
     # -- generators
 
     def resume_generator(self, value: GeneratorValue, sent: Value, exception: Value | None = None) -> Value:

@@ -78,6 +78,8 @@ class Methods:
             return self._dict_method(value, name, args, kwargs)
         if isinstance(value, SetValue):
             return self._set_method(value, name, args)
+        if isinstance(value, DictView) and value.is_set and name == "isdisjoint":
+            return self._set_method(self.set_of(value), name, args)
         if isinstance(value, ExceptionValue):
             if name == "__init__" and not kwargs:
                 value.args = list(args)
@@ -271,7 +273,7 @@ class Methods:
 
     def _set_method(self, value: SetValue, name: str, args: list[Value]) -> Value:
         if name in ("union", "intersection", "difference", "symmetric_difference", "update", "issubset", "issuperset", "isdisjoint"):
-            others = [SetValue({self.key_of(i): i for i in self.unordered(a)}) for a in args]
+            others = [self.set_of(a) for a in args]
             if name in ("issubset", "issuperset", "isdisjoint"):
                 return Constant(getattr(set(value.items), name)(set(others[0].items)))
             result = SetValue(dict(value.items), value.cls)

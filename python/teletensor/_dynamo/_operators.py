@@ -172,6 +172,9 @@ class Operators:
                 return SequenceValue(x.items * y.value, list if x.cls is list else _sum_type(x.cls))
         if isinstance(a, SetValue) and isinstance(b, SetValue) and sign in "|&-^":
             return self._set_operation(sign, a, b)
+        if sign in "|&-^" and any(isinstance(v, DictView) and v.is_set for v in (a, b)):
+            if all(isinstance(v, (DictView, DictValue, SetValue, SequenceValue)) for v in (a, b)):
+                return self._set_operation(sign, self.set_of(a), self.set_of(b))
         if isinstance(a, DictValue) and isinstance(b, DictValue) and sign == "|" and a.cls is dict and b.cls is dict:
             return DictValue({**a.items, **b.items})
         if isinstance(a, Constant) and isinstance(a.value, str) and sign == "%":

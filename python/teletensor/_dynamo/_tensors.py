@@ -568,4 +568,15 @@ class Tensors:
             raise Break(f"Tensor.{name}()")
         if any(isinstance(self.real(a), ObjectValue) for a in args):
             raise Break(f"Tensor.{name}() of an object")
+        if name == "type":
+            args, kwargs = [self._named_type(a) for a in args], {k: self._named_type(a) for k, a in kwargs.items()}
         return self.call_in_graph("call_method", name, [value, *args], kwargs)
+
+    def _named_type(self, value: Value) -> Value:
+        """The name of a legacy tensor type, such as torch.DoubleTensor: a graph contains no classes."""
+        value = self.real(value)
+        if not isinstance(value, Constant) or not isinstance(value.value, type):
+            return value
+        if not hasattr(value.value, "kind"):  # not a legacy type
+            raise Break(f"Tensor.type() of {value.value.__name__}")
+        return Constant(f"{value.value.__module__.replace('teletensor', 'torch', 1)}.{value.value.__name__}")

@@ -210,6 +210,11 @@ class DictView(Value):
     def __init__(self, of: DictValue, method: str) -> None:
         self.of, self.method = of, method
 
+    @property
+    def is_set(self) -> bool:
+        """Whether Python has the operators of sets for it."""
+        return self.method != "values"
+
     def element(self, key: Any) -> Value:
         """The element of an entry that the dict has now."""
         name, value = self.of.items[key]

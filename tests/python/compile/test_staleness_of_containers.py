@@ -132,3 +132,41 @@ def test_texts_of_sets_have_their_order():
     compiled = torch.compile(f, backend="eager")
     for s in (a, b, a):
         assert compiled(torch.ones(1), s)[1:] == f(torch.ones(1), s)[1:]
+
+
+KEYS, OTHER_KEYS = {"a": 1, "b": 2}, {"b": 2, "c": 4}
+VIEWS = {
+    "union": lambda: sorted(KEYS.keys() | OTHER_KEYS.keys()),
+    "intersection": lambda: sorted(KEYS.keys() & OTHER_KEYS),
+    "difference": lambda: sorted(KEYS.keys() - ["a", "q"]),
+    "symmetric difference": lambda: sorted(KEYS.keys() ^ {"a", "w"}),
+    "list and keys": lambda: sorted(["k", "a"] | KEYS.keys()),
+    "set and keys": lambda: sorted({"a", "w"} - KEYS.keys()),
+    "items": lambda: sorted(KEYS.items() & OTHER_KEYS.items()),
+    "type": lambda: type(frozenset("a") | KEYS.keys()) is set,
+    "equal": lambda: (KEYS.keys() == OTHER_KEYS.keys(), KEYS.keys() == {"a", "b"}, KEYS.items() != OTHER_KEYS.items()),
+    "subset": lambda: (KEYS.keys() <= {"a", "b", "c"}, OTHER_KEYS.keys() < OTHER_KEYS.keys(), {"a"} <= KEYS.keys()),
+    "isdisjoint": lambda: (KEYS.keys().isdisjoint(OTHER_KEYS), KEYS.items().isdisjoint({"c": 3}.items())),
+}
+
+
+@pytest.mark.parametrize("name", VIEWS)
+def test_sets_of_keys(name, monkeypatch):
+    """Operators of sets of the views of a dict, which changes between the calls."""
+    torch.compiler.reset()
+    compiled = torch.compile(lambda x: (x + 1, VIEWS[name]()), backend="eager", fullgraph=True)
+    for change in ({}, {"w": 5}, {"c": 3}):
+        for key, number in change.items():
+            monkeypatch.setitem(KEYS, key, number)
+        assert compiled(torch.ones(1))[1] == VIEWS[name]()
+
+
+def test_views_of_values_are_no_sets():
+    with pytest.raises(TypeError):
+        torch.compile(lambda x: x * len(KEYS.values() | {1}), backend="eager")(torch.ones(1))
+
+
+@pytest.mark.parametrize("kind", [torch.DoubleTensor, torch.LongTensor, torch.float16, "torch.FloatTensor"])
+def test_conversion_to_a_tensor_type(kind):
+    compiled = torch.compile(lambda x: (x + 1).type(kind) * 2, backend="eager", fullgraph=True)
+    assert compiled(torch.ones(2)).dtype == torch.ones(2).type(kind).dtype
