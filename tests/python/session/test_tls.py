@@ -11,6 +11,7 @@ import subprocess
 import sys
 import threading
 import time
+import warnings
 from pathlib import Path
 
 import pytest
@@ -255,6 +256,34 @@ def test_network_addresses_require_tls(tmp_path):
     refused = check("127.0.0.1:7070", "--tls-dir", str(tmp_path))
     assert refused.returncode == 2 and "--tls-dir requires --tls-self-signed" in refused.stderr
     assert check("0.0.0.0:7070", "--tls-self-signed", "--tls-dir", str(tmp_path / "new")).returncode == 0
+
+
+@pytest.mark.parametrize("listener", ["--listen", "--http"])
+def test_versions_before_1_2_are_refused(tmp_path, start, listener):
+    files = Files(tmp_path / "a", "127.0.0.1")
+    place = f"127.0.0.1:{free_port()}" if listener == "--listen" else f"0.0.0.0:{free_port()}"
+    start(*files.options, listener, place)
+    address = ("127.0.0.1", int(place.rpartition(":")[2]))
+
+    def handshake(version: ssl.TLSVersion) -> str:
+        context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
+        context.load_verify_locations(files.ca)
+        context.set_alpn_protocols(["h2"])
+        context.set_ciphers("ALL:@SECLEVEL=0")  # at the usual level the client itself would not offer them
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", DeprecationWarning)
+            context.minimum_version = context.maximum_version = version
+        with socket.create_connection(address, 20) as plain, context.wrap_socket(plain, server_hostname="127.0.0.1") as encrypted:
+            return encrypted.version()
+
+    deadline = time.monotonic() + 60  # the HTTP listener starts after the socket for which the fixture waits
+    while socket.socket().connect_ex(address) != 0 and time.monotonic() < deadline:
+        time.sleep(0.05)
+    assert handshake(ssl.TLSVersion.TLSv1_2) == "TLSv1.2" and handshake(ssl.TLSVersion.TLSv1_3) == "TLSv1.3"
+    for version in (ssl.TLSVersion.TLSv1, ssl.TLSVersion.TLSv1_1):
+        # gRPC's listener closes the connection. An error of the client's own has another message.
+        with pytest.raises(OSError, match="protocol version|EOF occurred|reset by peer"):
+            handshake(version)
 
 
 def test_silent_handshakes_take_no_places(tmp_path, start):
