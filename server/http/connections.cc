@@ -316,7 +316,10 @@ HttpConnections::Progress HttpConnections::receive_request(uint64_t id, Connecti
 HttpConnections::Progress HttpConnections::receive_body(uint64_t id, Connection& connection, size_t size) {
   std::string& text = connection.text;
   Body body;
-  if (admit_) body = admit_(absl::string_view(text).substr(0, size), connection.peer);
+  if (admit_) {
+    const bool certified = !tls_ || !tls_->requires_certificate() || HttpTls::has_certificate(connection.ssl.get());
+    body = admit_(absl::string_view(text).substr(0, size), connection.peer, certified);
+  }
   if (!body.refusal.empty()) return begin_answer(connection, std::move(body.refusal));
   connection.expected = size + body.bytes;
   connection.is_slow = body.is_slow && options_.body_threads != 0;

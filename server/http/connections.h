@@ -55,14 +55,15 @@ class HttpConnections {
     size_t body_bytes = size_t{256} << 20;           // of all requests; more get the status 503
     int body_threads = 0;                            // that answer requests with bodies
   };
-  // What to do with the body of a request, by its line and headers, which must not take long.
+  // What to do with a request and its body, by its line and headers, which must not take long.
   struct Body {
     std::string refusal;          // bytes of an answer to send instead of reading the body; empty: none
     size_t bytes = 0;             // of the body to read; 0: what follows the headers is discarded
     bool is_slow = false;         // the request is answered by one of the threads for bodies
     bool wants_continue = false;  // the peer waits for the status 100
   };
-  using Admit = std::function<Body(absl::string_view head, const std::string& peer)>;
+  // `certified`: the client has presented a certificate, or the listener does not require one.
+  using Admit = std::function<Body(absl::string_view head, const std::string& peer, bool certified)>;
 
   // Listens on a TCP address and replaces its port 0; with `inherited`, on these sockets of the address instead. `tls`
   // may be null: without TLS. `is_quick` selects requests that are answered at once, on the thread that serves all

@@ -134,6 +134,19 @@ class Handlers {
   const bool is_local_;  // listens on a loopback address
 };
 
+constexpr absl::string_view kNoCertificate = "this engine requires a certificate of the client (--tls-client-ca)";
+
+// Refuses what is not a probe, and records it.
+HttpConnections::Body refuse_uncertified(absl::string_view head, const std::string& peer, AuditLog& audit) {
+  const absl::Status status = absl::UnauthenticatedError(kNoCertificate);
+  HttpConnections::Body body;
+  body.refusal = absl::StrCat("HTTP/1.1 403 Forbidden\r\nConnection: close\r\nContent-Type: ", kText,
+                              "\r\nContent-Length: ", kNoCertificate.size() + 1, "\r\n\r\n");
+  if (!absl::StartsWith(head, "HEAD ")) absl::StrAppend(&body.refusal, kNoCertificate, "\n");
+  audit.refused(peer, status);
+  return body;
+}
+
 bool is_probe(absl::string_view request) {
   return absl::ConsumePrefix(&request, "GET ") &&
          (absl::StartsWith(request, "/healthz ") || absl::StartsWith(request, "/readyz "));
@@ -179,7 +192,6 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
     sockets.push_back({std::move(each.fd), false});
   }
   HttpConnections::Options options;
-  HttpConnections::Admit admit;
   if (sources.inference != nullptr) {
     impl->inference.emplace(*sources.inference, sources.auth, sources.audit, address.is_local());
     options.connections = kInferenceConnections;
@@ -187,10 +199,12 @@ absl::StatusOr<std::unique_ptr<HttpServer>> HttpServer::start(const Address& add
     options.body_threads = kInferenceThreads;
     options.body_bytes = std::min<uint64_t>(sources.inference->options().inflight_bytes, kMaxBodies);
     options.waiting_bytes = options.body_bytes;
-    admit = [&inference = *impl->inference](absl::string_view head, const std::string& peer) {
-      return inference.admit(head, peer);
-    };
   }
+  auto admit = [&impl = *impl, &audit = sources.audit](absl::string_view head, const std::string& peer,
+                                                       bool certified) {
+    if (!certified && !is_probe(head)) return refuse_uncertified(head, peer, audit);
+    return impl.inference ? impl.inference->admit(head, peer) : HttpConnections::Body();
+  };
   auto connections = HttpConnections::start(
       &actual, std::move(encryption), options,
       [&impl = *impl](const std::string& request, const std::string& peer) {

@@ -10,8 +10,9 @@
 //
 // /metrics and /api/ require the token of an observer or operator, if tokens are required; otherwise, on a loopback
 // address, a Host header that names this host, so that a web site cannot read them through the user's browser. The rest
-// requires none: probes have no token, and a browser requests the page without one. Only GET and HEAD are served, below
-// /v2 also POST, with the rights that server/serving/rest.h states. Thread-safe; runs the threads of HttpConnections.
+// requires none: probes have no token, and a browser requests the page without one. With TLS and authorities of
+// clients, all but the probes require a certificate of one of these, too. Only GET and HEAD are served, below /v2 also
+// POST, with the rights that server/serving/rest.h states. Thread-safe; runs the threads of HttpConnections.
 #pragma once
 
 #include <chrono>

@@ -1,5 +1,8 @@
 // HttpTls: the TLS side of the HTTP listener's connections, with a certificate that may be replaced.
 //
+// With authorities of clients, a certificate of another authority ends the handshake; a client without one is admitted,
+// because probes have none, and the listener asks has_certificate() before it answers other requests.
+//
 // Owned and used by the listener's thread. The files are checked for a change at most once per second, when a
 // connection arrives; a pair that is incomplete or invalid is logged, and the previous one stays in use. Not
 // thread-safe.
@@ -33,17 +36,22 @@ class HttpTls {
   // exhausted.
   SslPointer accept(int socket);
 
+  bool requires_certificate() const { return !files_.authorities.empty(); }
+  // Whether the client has presented a certificate that the authorities signed. Called after the handshake.
+  static bool has_certificate(const SSL* ssl);
+
  private:
   using Clock = std::chrono::steady_clock;
   // What identifies the contents of a file: time of change, inode and size.
   using Stamp = std::array<int64_t, 4>;
 
   explicit HttpTls(TlsFiles files) : files_(std::move(files)) {}
+  std::array<Stamp, 3> stamps() const;
   absl::Status read();
   void read_if_changed();
 
   const TlsFiles files_;
-  std::array<Stamp, 2> stamps_{};  // of the certificate and the key when they were read
+  std::array<Stamp, 3> stamps_{};  // of the certificate, the key and the authorities when they were read
   Clock::time_point checked_{};
   std::unique_ptr<SSL_CTX, SslDeleter> context_;
 };

@@ -83,7 +83,7 @@ def merged(values: dict, changes: dict) -> dict:
 DEFAULTS = yaml.safe_load((CHART / "values.yaml").read_text())
 # Changes with which each part of the chart is rendered.
 SECURED = {"tls.secret": "cert", "tls.clientCa": True, "tls.peerCa": True, "principalsSecret": "people",
-           "metrics.tokenSecret": "observer"}  # fmt: skip
+           "metrics.tokenSecret": "observer", "metrics.certificateSecret": "prometheus"}  # fmt: skip
 
 
 def chart(release="teletensor", changes=None) -> list[dict]:
@@ -177,6 +177,8 @@ def test_authorities_principals_and_metrics():
     (endpoint,) = only("ServiceMonitor", objects)["spec"]["endpoints"]
     assert endpoint["authorization"]["credentials"] == {"name": "observer", "key": "token"}
     assert endpoint["scheme"] == "https" and endpoint["tlsConfig"]["serverName"] == "mine"
+    certificate = endpoint["tlsConfig"]["cert"]["secret"], endpoint["tlsConfig"]["keySecret"]
+    assert certificate == ({"name": "prometheus", "key": "tls.crt"}, {"name": "prometheus", "key": "tls.key"})
     assert [port["name"] for port in only("Service", objects)["spec"]["ports"]] == ["grpc", endpoint["port"]]
     *_, prometheus = only("NetworkPolicy", objects)["spec"]["ingress"]
     assert prometheus["ports"] == [{"port": "http"}] and "namespaceSelector" in prometheus["from"][0]
@@ -253,7 +255,8 @@ def test_helm_renders_the_same(changes):
 
 WRONG = [({"tls.clientCa": True}, "secret"), ({"tls.peerCa": True}, "secret"), ({"engines": 0}, "engines"),
          ({"port": "x"}, "port"), ({"tsl": {}}, "tsl"), ({"tls.insecure": True, "tls.secret": "cert"}, "secret"),
-         ({"metrics.tokenSecret": "observer"}, "tls")]  # fmt: skip
+         ({"metrics.tokenSecret": "observer"}, "tls"),
+         ({"metrics.tokenSecret": "observer", "tls.secret": "cert", "tls.clientCa": True}, "certificateSecret")]  # fmt: skip
 
 
 @pytest.mark.parametrize("changes, named", WRONG)

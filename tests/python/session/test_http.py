@@ -13,6 +13,7 @@ import subprocess
 import sys
 import urllib.error
 import urllib.request
+from pathlib import Path
 
 import pytest
 
@@ -204,6 +205,51 @@ def test_replaced_certificate(tmp_path):
                 with contextlib.suppress(OSError):
                     connection.sendall(b"\x16\x03\x01\x02\x00\x01"[: i % 7])
             assert get(f"https://127.0.0.1:{port}/metrics", context=context)[0] == 200
+    finally:
+        daemon.stop()
+
+
+def test_certificates_of_clients(tmp_path):
+    """With --tls-client-ca, all but the probes require a certificate; one of another authority ends the handshake."""
+    files, clients, other = Files(tmp_path / "a", "127.0.0.1"), Files(tmp_path / "b", "alice"), Files(tmp_path / "c", "alice")
+    place, records = f"0.0.0.0:{free_port()}", tmp_path / "audit.jsonl"
+    options = ("--http", place, *files.options, "--tls-client-ca", clients.ca, "--audit-log", str(records))
+    daemon = Daemon(tmp_path, *options)
+
+    def context(*identities: Files) -> ssl.SSLContext:
+        made = ssl.create_default_context(cafile=files.ca)
+        for each in identities:
+            made.load_cert_chain(each.certificate, each.key)
+        return made
+
+    def answer(path: str, *identities: Files) -> tuple[int, str]:
+        return get(f"https://127.0.0.1:{place.rpartition(':')[2]}{path}", context=context(*identities))
+
+    try:
+        await_listener(place)
+        for path in ("/healthz", "/readyz"):
+            assert answer(path) == answer(path, clients) == (200, "ok\n")
+        for path in ("/", "/page.js", "/metrics", "/api/status", "/healthz?x", "/none"):
+            status, text = answer(path)
+            assert status == 403 and "requires a certificate of the client" in text, path
+        for path in ("/", "/metrics", "/api/status"):
+            assert answer(path, clients)[0] == 200, path
+        for path in ("/healthz", "/metrics"):
+            with pytest.raises((urllib.error.URLError, ConnectionError, ssl.SSLError)):
+                answer(path, other)
+        refused = [json.loads(line) for line in records.read_text().splitlines()]
+        assert refused and all(each["event"] == "call.refused" and "certificate" in each["reason"] for each in refused)
+        # Other authorities are used without a restart.
+        Path(clients.ca).write_bytes(Path(other.ca).read_bytes())
+
+        def other_is_accepted() -> bool:
+            with contextlib.suppress(OSError):
+                return answer("/metrics", other)[0] == 200
+            return False
+
+        eventually(other_is_accepted)
+        with pytest.raises((urllib.error.URLError, ConnectionError, ssl.SSLError)):
+            answer("/metrics", clients)
     finally:
         daemon.stop()
 

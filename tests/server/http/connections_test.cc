@@ -78,7 +78,7 @@ class HttpConnectionsTest : public ::testing::Test {
     connections_ = *std::move(started);
   }
   // Admits bodies of "POST N ", which have N bytes, and refuses those of "PUT ".
-  static HttpConnections::Body admit(absl::string_view head, const std::string&) {
+  static HttpConnections::Body admit(absl::string_view head, const std::string&, bool) {
     HttpConnections::Body body;
     if (absl::StartsWith(head, "PUT ")) body.refusal = "refused";
     if (!absl::ConsumePrefix(&head, "POST ")) return body;
