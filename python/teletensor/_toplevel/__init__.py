@@ -51,6 +51,7 @@ NAMES = {
     "is_warn_always_enabled set_deterministic_debug_mode set_flush_denormal "
     "set_num_interop_threads set_warn_always",
     "_toplevel.persistence": "persist",
+    "_toplevel.session_information": "session_info",
     "_toplevel.trace_context": "set_trace_context trace_context",
     "_toplevel.symbols": "SymBool SymFloat SymInt Tag sym_constrain_range sym_constrain_range_for_size sym_float sym_fresh_size "
     "sym_int sym_ite sym_max sym_min sym_not sym_sqrt sym_sum",
