@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import builtins
+import itertools
 import math
 from typing import NamedTuple
 
@@ -182,42 +183,58 @@ def segment_reduce(
     unsafe: bool = False, initial=None,
 ) -> Tensor:  # fmt: skip
     """The sum, mean, max, min or prod of each segment along axis. Waits for the segments' lengths."""
-    if reduce not in _REDUCTIONS:
-        raise RuntimeError(f"segment_reduce: unsupported reduction {reduce!r}")
+    reduction = next((name for name, (function, _) in _REDUCTIONS.items() if reduce in (name, function)), None)
+    if reduction is None:
+        raise RuntimeError(f"[segment_reduce] reduce argument must be either sum, prod, mean, amax or amin, got {reduce}")
     if indices is not None:
         raise RuntimeError("segment_reduce(): indices based reduction is not supported yet.")
-    if lengths is None and offsets is None:
+    segments = lengths if offsets is None else offsets
+    if segments is None:
         raise RuntimeError("segment_reduce(): Either lengths or offsets must be defined.")
-    lengths = offsets.diff(dim=-1) if lengths is None else lengths
+    if segments.dtype not in (_C.int32, _C.int64):
+        raise NotImplementedError(f"[segment_reduce] expected lengths or offsets of int32 or int64, got {segments.dtype}")
     if not -data.dim() <= axis < max(1, data.dim()):
         raise IndexError(f"Dimension out of range (expected to be in range of [{-data.dim()}, {data.dim() - 1}], but got {axis})")
     axis = axis % data.dim()
-    if lengths.dim() != axis + 1:
-        raise RuntimeError(f"[segment_reduce] expected lengths of {axis + 1} dimensions for axis {axis}, got {lengths.dim()}")
-    if axis:  # the segments differ between rows
-        rows = zip(data.unbind(0), lengths.unbind(0))
-        return _torch.stack([segment_reduce(d, reduce, lengths=n, axis=axis - 1, unsafe=unsafe, initial=initial) for d, n in rows])
-    times = lengths.tolist()
-    if not unsafe and sum(times) != data.shape[0]:
+    if segments.dim() != axis + 1:
+        raise RuntimeError(f"[segment_reduce] expected lengths of {axis + 1} dimensions for axis {axis}, got {segments.dim()}")
+    bounds = segments.tolist() if offsets is not None else _bounds(lengths, None if unsafe else data.shape[axis])
+    return _reduce_segments(data, bounds, axis, reduction, initial)
+
+
+def _bounds(lengths: Tensor, total: int | None) -> list:
+    """The bounds of segments, from 0, by the lengths in the last dimension, whose sum has to be `total`."""
+    if (lengths < 0).any():
+        raise RuntimeError("segment_reduce(): lengths contains negative value!")
+    sums = lengths.cumsum(-1)
+    if total is not None and (lengths.sum(-1) != total).any():
         raise RuntimeError("segment_reduce(): Expected all rows of lengths along axis to sum to data.size(axis) when unsafe is false.")
-    function, empty = _REDUCTIONS[reduce]
+    return _torch.cat([sums.new_zeros([*sums.shape[:-1], 1]), sums], -1).tolist()
+
+
+def _reduce_segments(data: Tensor, bounds: list, axis: int, reduction: str, initial: float | None) -> Tensor:
+    """Reduces the segments between the bounds along axis, which differ between indices of the dimensions before it."""
+    if axis:
+        rows = [_reduce_segments(part, row, axis - 1, reduction, initial) for part, row in zip(data.unbind(0), bounds)]
+        return _torch.stack(rows)
+    function, empty = _REDUCTIONS[reduction]
     results = []
-    for segment in data.split(times, 0):
-        if segment.shape[0] == 0:
-            results.append(_torch.full(data.shape[1:], empty if initial is None else initial, dtype=data.dtype, device=data.device))
+    for start, end in itertools.pairwise(bounds):
+        segment = data.narrow(0, start, end - start)
+        if end == start:
+            results.append(segment.sum(0) + (empty if initial is None else initial))
             continue
         value = getattr(segment, function)(0)
-        if initial is not None:
-            value = _with_initial(value, reduce, initial, segment.shape[0])
-        results.append(value)
+        results.append(value if initial is None else _with_initial(value, reduction, initial, end - start))
     return _torch.stack(results) if results else data.new_empty([0, *data.shape[1:]])
 
 
-def _with_initial(value: Tensor, reduce: str, initial: float, count: int) -> Tensor:
-    """Combines a reduction with its initial value."""
-    if reduce in ("max", "min"):
-        return value.clamp_min(initial) if reduce == "max" else value.clamp_max(initial)
-    return value * initial if reduce == "prod" else value + (initial if reduce == "sum" else initial / count)
+def _with_initial(value: Tensor, reduction: str, initial: float, count: int) -> Tensor:
+    """Combines a reduction with its initial value, to which no part of the gradient goes if both are equal."""
+    if reduction in ("max", "min"):
+        less = value < initial if reduction == "max" else value > initial
+        return value.masked_fill(~value.isnan() if math.isnan(initial) else less, initial)
+    return value * initial if reduction == "prod" else value + (initial if reduction == "sum" else initial / count)
 
 
 Tensor.nonzero_static = nonzero_static

@@ -51,6 +51,40 @@ def test_segment_reduce(torch):
     assert torch.segment_reduce(x, "max", lengths=lengths, initial=3.0).tolist() == [3, 3, 4]
     with pytest.raises(RuntimeError, match="Expected all rows of lengths"):
         torch.segment_reduce(x, "sum", lengths=torch.tensor([2]))
+    assert torch.segment_reduce(x, "amin", lengths=torch.tensor([1, 2]), unsafe=True).tolist() == [0, 1]
+    assert torch.segment_reduce(x, "sum", offsets=torch.tensor([1, 2, 4])).tolist() == [1, 5]
+    with pytest.raises(RuntimeError, match="negative"):
+        torch.segment_reduce(x, "sum", lengths=torch.tensor([6, -1]))
+    with pytest.raises(NotImplementedError, match="int32 or int64"):
+        torch.segment_reduce(x, "sum", lengths=torch.tensor([2.0, 3.0]))
+
+
+NAN = float("nan")
+
+
+@pytest.mark.parametrize(
+    ("reduction", "initial", "expected"),
+    [
+        ("max", 5.0, [0, 0, 0.5, 0.5, 1, 0]),
+        ("max", 4.0, [0, 0, 0.5, 0.5, 1, 0]),
+        ("max", 6.0, [0, 0, 0, 0, 1, 0]),
+        ("min", 1.0, [1, 0, 0, 0, 1, 0]),
+        ("min", 0.0, [0, 0, 0, 0, 1, 0]),
+        ("max", NAN, [0, 0, 0, 0, 1, 0]),
+    ],
+)
+def test_gradient_of_segment_reduce_with_an_initial_value(torch, reduction, initial, expected):
+    """Elements that equal the initial value share the gradient; a NaN gets all of it."""
+    x = torch.tensor([1.0, 2.0, 5.0, 5.0, NAN, 7.0], requires_grad=True)
+    torch.segment_reduce(x, reduction, lengths=torch.tensor([4, 2]), initial=initial).sum().backward()
+    assert x.grad.tolist() == expected
+
+
+def test_gradient_of_segment_reduce_of_empty_segments(torch):
+    x = torch.zeros(0, 2, requires_grad=True)
+    result = torch.segment_reduce(x, "max", lengths=torch.tensor([0, 0]))
+    result.sum().backward()
+    assert result.tolist() == [[-float("inf")] * 2] * 2 and x.grad.shape == (0, 2)
 
 
 def test_conv_tbc(torch):
