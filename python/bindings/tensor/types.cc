@@ -257,13 +257,10 @@ PyObject* as_size(PyObject* tuple) {
   Owned held(tuple);
   return PyObject_CallOneArg(reinterpret_cast<PyObject*>(size_type), tuple);
 }
-PyObject* size_concat(PyObject* a, PyObject* b) {
-  if (!PyTuple_Check(b)) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(b); ++i) {  // a Size contains only ints
-    PyObject* item = PyTuple_GET_ITEM(b, i);
-    if (!PyLong_Check(item) && !is_symbolic(item)) return PyTuple_Type.tp_as_sequence->sq_concat(a, b);
-  }
-  return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b));
+PyObject* size_concat(PyObject* a, PyObject* b) { return as_size(PyTuple_Type.tp_as_sequence->sq_concat(a, b)); }
+// a + b, one of which is a Size. Other operands are left to their types, which raise an error.
+PyObject* size_add(PyObject* a, PyObject* b) {
+  return PyTuple_Check(a) && PyTuple_Check(b) ? size_concat(a, b) : Py_NewRef(Py_NotImplemented);
 }
 PyObject* size_repeat(PyObject* self, Py_ssize_t times) {
   return as_size(PyTuple_Type.tp_as_sequence->sq_repeat(self, times));
@@ -379,6 +376,7 @@ bool init_types(PyObject* module) {
   static PyMethodDef size_methods[] = {{"numel", size_numel, METH_NOARGS, "The product of the sizes."}, {}};
   static PyType_Slot size_slots[] = {{Py_tp_repr, reinterpret_cast<void*>(size_repr)},
                                      {Py_tp_new, reinterpret_cast<void*>(size_new)},
+                                     {Py_nb_add, reinterpret_cast<void*>(size_add)},
                                      {Py_sq_concat, reinterpret_cast<void*>(size_concat)},
                                      {Py_sq_repeat, reinterpret_cast<void*>(size_repeat)},
                                      {Py_mp_subscript, reinterpret_cast<void*>(size_subscript)},

@@ -300,3 +300,13 @@ def test_messages_about_indices(torch):
             x[index]
     with pytest.warns(UserWarning, match="torch.uint8 is now deprecated"):
         assert x[torch.ones(2, dtype=torch.uint8)].shape == x.shape
+
+
+def test_sums_of_sizes_and_tuples_are_sizes(torch):
+    size = torch.Size([1, 2])
+    for result in (size + (), () + size, (4, 5) + size, size + (4, 5), sum([size, size], ())):
+        assert type(result) is torch.Size
+    assert (4, 5) + size == (4, 5, 1, 2) and size + (4, 5) == (1, 2, 4, 5)
+    for wrong in (lambda: size + [1], lambda: [1] + size, lambda: size + (1.5,), lambda: (1.5,) + size):
+        with pytest.raises(TypeError):
+            wrong()
