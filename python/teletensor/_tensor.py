@@ -61,7 +61,8 @@ def _repr_mimebundle_(self: Tensor, include=None, exclude=None) -> dict[str, str
 
 @_method
 def __format__(self: Tensor, spec: str) -> str:
-    return format(self.item(), spec) if self.dim() == 0 else object.__format__(self, spec)
+    number = self.dim() == 0 and not self.is_meta and type(self) is Tensor
+    return format(self.item(), spec) if number else object.__format__(self, spec)
 
 
 @_method

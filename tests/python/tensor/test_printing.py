@@ -31,3 +31,12 @@ def test_scientific_mode_needs_a_number():
     with torch._tensor_str.printoptions(sci_mode=True):
         assert repr(torch.zeros(2)) == "tensor([0., 0.])" and repr(torch.tensor([1 + 0j])) == "tensor([1.0000e+00+0.j])"
         assert repr(torch.ones(1)) == "tensor([1.0000e+00])"
+
+
+def test_formats_of_scalars_are_those_of_their_numbers():
+    """A meta tensor has none, and a parameter is formatted as an object."""
+    meta, parameter = torch.empty((), device="meta"), torch.nn.Parameter(torch.tensor(2.5))
+    assert f"{torch.tensor(2.5):.2f} {torch.tensor(2.5)}" == "2.50 2.5"
+    assert f"{meta}" == repr(meta) and f"{parameter}" == repr(parameter)
+    with pytest.raises(TypeError, match="unsupported format string"):
+        format(parameter, ".2f")
