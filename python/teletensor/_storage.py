@@ -123,9 +123,10 @@ class UntypedStorage:
     def data_ptr(self) -> int:
         """A number that identifies the storage's first byte in this process: storages of the same bytes have the same.
 
-        It has more than 64 bits, so that it cannot be used as an address. 0 if the storage is empty.
+        It has more than 64 bits, so that it cannot be used as an address. 0 if the storage is empty or has no data.
         """
-        return ((self._session << 64 | self._number) << 64) + self._start if self._bytes else 0
+        empty = not self._bytes or self.device.type == "meta"
+        return 0 if empty else ((self._session << 64 | self._number) << 64) + self._start
 
     @property
     def _cdata(self) -> int:

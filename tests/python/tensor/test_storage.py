@@ -51,6 +51,7 @@ def test_numbers_of_storages(torch):
     assert x.untyped_storage().data_ptr() == x[2:].untyped_storage().data_ptr() == x.storage().data_ptr() > 2**64
     assert x.untyped_storage().data_ptr() != y.untyped_storage().data_ptr()
     assert x.untyped_storage()[4:].data_ptr() == x.untyped_storage().data_ptr() + 4
+    assert torch.ones(3, device="meta").untyped_storage().data_ptr() == 0
     assert torch.empty(0).untyped_storage().data_ptr() == 0
 
 
