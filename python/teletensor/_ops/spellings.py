@@ -137,7 +137,8 @@ def other_spelling(name: str, is_method: bool, in_place: bool, args: tuple, kwar
         if bound is None or key in ("rsub", "subtract") and isinstance(bound["other"], Tensor):
             continue
         if names[-1] not in NUMBERS and not set(names).isdisjoint(NUMBERS):
-            warnings.warn(f"{name}({', '.join(names)}) is deprecated; pass {' and '.join(set(names) & set(NUMBERS))} by name", stacklevel=3)
+            numbers = " and ".join(set(names) & set(NUMBERS))
+            warnings.warn(f"This overload of {name} is deprecated: {name}({', '.join(names)}). Pass {numbers} by name", stacklevel=3)
         if "out" in kwargs:
             bound["out"] = kwargs["out"]
         return _function(name, is_method)(bound.pop("input"), **bound)
