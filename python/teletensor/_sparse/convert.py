@@ -247,6 +247,23 @@ def compressed_to(tensor: SparseTensor, kind: layout_type, blocksize: Any) -> Sp
     return coo_to_compressed(compressed_to_coo(tensor), kind, blocksize)
 
 
+def in_layout(tensor: SparseTensor, like: SparseTensor, name: str) -> SparseTensor:
+    """The second operand of an operator on elements, in the layout of the first, with its blocks."""
+    if tensor._layout == like._layout:
+        return tensor
+    if tensor.shape != like.shape or tensor.dense_dim() != like.dense_dim():
+        raise RuntimeError(f"[{name}] expected sparse tensors of one size, got {list(like.shape)} and {list(tensor.shape)}")
+    if like.is_sparse:
+        return compressed_to_coo(tensor)
+    if tensor.is_sparse:
+        return coo_to_compressed(tensor, like._layout, block_of(like))
+    if (tensor._layout in BLOCKS) == (like._layout in BLOCKS) and block_of(tensor) == block_of(like):
+        return _flipped(tensor, like._layout)
+    if batch_dim(tensor):
+        raise NotImplementedError(f"[{name}] expected batches of one layout, got {layout_name(like)} and {layout_name(tensor)}")
+    return coo_to_compressed(compressed_to_coo(tensor), like._layout, block_of(like))
+
+
 # -- what users call
 
 

@@ -7,7 +7,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._functions import broadcast_shapes, result_type
-from .._layouts import sparse_coo, sparse_csr
+from .._layouts import sparse_csr
 from .convert import (
     batch_dim,
     block_of,
@@ -17,6 +17,7 @@ from .convert import (
     coo_to_compressed,
     entries_coo,
     from_entries,
+    in_layout,
     sparse_sizes,
 )  # fmt: skip
 from .in_place import become
@@ -197,8 +198,7 @@ def added(a: Any, b: Any, alpha: Any, into: list | None, name: str = "add") -> A
             raise RuntimeError(f"{name}: expected a tensor and a sparse tensor, got {type(a).__name__} and a sparse tensor")
         _check_strided_target("add", a, b, into)
         return _add_dense(a, b, alpha, into)
-    if a._layout != b._layout:
-        raise RuntimeError(f"[{name}] expected tensors of one layout, got {layout_name(a)} and {layout_name(b)}")
+    b = in_layout(b, a, name)
     if a.is_sparse:
         return given(_union(a, b, alpha), into)
     if a._plain is b._plain:
@@ -303,10 +303,7 @@ def _mul(arguments: list, into: list | None) -> Any:
         return given(like(a, a._elements * b), into)
     if not isinstance(b, SparseTensor):
         return given(_times_dense(a, b), into)
-    if {a._layout, b._layout} == {sparse_coo, sparse_csr}:
-        a, b = (t if t._layout == sparse_csr else coo_to_compressed(t, sparse_csr) for t in (a, b))
-    if a._layout != b._layout:
-        raise RuntimeError(f"[mul] expected tensors of one layout, got {layout_name(a)} and {layout_name(b)}")
+    a, b = (in_layout(a, b, "mul"), b) if a.is_sparse else (a, in_layout(b, a, "mul"))
     if a.is_sparse:
         return given(_intersection(a, b), into)
     if a._plain is b._plain:

@@ -144,6 +144,32 @@ def test_compressed_tensors_of_different_indices(kind: str) -> None:
     assert torch.equal((convert(batch_a) + convert(batch_b)).to_dense(), batch_a + batch_b)
 
 
+@pytest.mark.parametrize("first", SPARSE)
+@pytest.mark.parametrize("second", SPARSE)
+def test_sums_and_products_of_two_layouts(first: str, second: str) -> None:
+    a = torch.tensor([[0, 1.0, 0, 2], [2, 0, 3, 0], [0, 0, 4, 0], [5, 0, 0, 6]])
+    b = torch.tensor([[1, 1.0, 0, 0], [2, 7, 3, 0], [0, 0, 0, 0], [5, 0, 0, 6]])
+    convert = lambda t, kind, block: getattr(t, f"to_{kind}")(*([block] if kind in ("sparse_bsr", "sparse_bsc") else []))  # noqa: E731
+    x, y = convert(a, first, (2, 2)), convert(b, second, (2, 1) if first != second else (2, 2)).requires_grad_()
+    for name in ("add", "sub", "mul"):
+        found = getattr(torch, name)(x, y)
+        compressed = first if first != "sparse_coo" or name != "mul" else second
+        assert found.layout == getattr(torch, compressed) and torch.equal(found.to_dense(), getattr(torch, name)(a, b))
+        y.grad = None
+        found.to_dense().sum().backward()
+        expected = {"add": torch.ones(4, 4), "sub": -torch.ones(4, 4), "mul": a}[name]
+        assert torch.equal(y.grad.to_dense(), expected.sparse_mask(y.detach()).to_dense())
+    with pytest.raises(RuntimeError, match=r"size"):
+        torch.add(x, convert(b[:, :2], second, (2, 2)))
+
+
+def test_batches_of_two_layouts() -> None:
+    a = torch.stack([torch.eye(4), torch.eye(4).roll(1, 0)])
+    assert torch.equal((a.to_sparse_csr() * (a * 2).to_sparse_csc()).to_dense(), a * 2)
+    with pytest.raises(NotImplementedError, match=r"\[add\] expected batches of one layout, got SparseCsr and SparseBsr"):
+        a.to_sparse_csr() + (a[..., :2, :2] * 0 + 1).repeat(1, 2, 2).to_sparse_bsr((2, 2))
+
+
 def test_batches_of_a_sum_have_equally_many_elements() -> None:
     a = torch.stack([torch.eye(2), torch.eye(2)]).to_sparse_csr()
     b = torch.stack([torch.eye(2), torch.eye(2).flip(0)]).to_sparse_csr()
