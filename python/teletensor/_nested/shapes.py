@@ -151,6 +151,18 @@ def index_select(tensor: NestedTensor, dim: int, index: Tensor) -> NestedTensor:
     return tensor._with(tensor._elements.index_select(tensor._inner(dim, "index_select"), index))
 
 
+@view_operator("one_hot")
+def one_hot(tensor: NestedTensor, num_classes: int) -> NestedTensor:
+    """The classes as rows with a 1."""
+    return tensor._with(call("one_hot", [tensor._elements, num_classes]))
+
+
+@view_operator("diff")
+def diff(tensor: NestedTensor, n: int, dim: int) -> NestedTensor:
+    """Differences of adjacent elements of a dimension that is neither the batch nor the ragged one."""
+    return tensor._with(call("diff", [tensor._elements, n, tensor._inner(dim, "diff")]))
+
+
 @view_operator("unbind")
 def unbind(tensor: NestedTensor, dim: int) -> tuple[Tensor, ...]:
     """The sequences, as views of the values. Waits for the offsets, unless they are known."""

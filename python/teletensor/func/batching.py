@@ -15,6 +15,7 @@ from .._library.dispatch import engine_call
 from .._library.engine_operators import operator_named
 from ..utils._python_dispatch import TorchDispatchMode
 from ._batched import VmapLevel, draw
+from ._nested_batches import map_constituents, maps_nested
 from ._transformed import Transformed, compute, innermost
 
 
@@ -58,7 +59,8 @@ def vmap(
 ) -> Callable:
     """Returns a function that maps `func` over a dimension of its arguments and stacks the results.
 
-    Keyword arguments are not mapped: every entry receives them unchanged.
+    Keyword arguments are not mapped: every entry receives them unchanged. Nested tensors are mapped over their constituents, one
+    after another, and results are nested tensors of layout torch.strided.
 
     Args:
         in_dims: the mapped dimension of each input, in the arguments' structure; None for an input that is not mapped.
@@ -78,6 +80,10 @@ def vmap(
 
     @wraps(func)
     def mapped(*args: Any, **kwargs: Any):
+        if maps_nested(in_dims, args):
+            return map_constituents(
+                lambda part, dims, spec: _run(func, part, dims, spec, kwargs, out_dims, randomness, 1), in_dims, args, out_dims, randomness
+            )
         size, dims, given, spec = steps._process_batched_inputs(in_dims, args, func)
         step = chunk_size or max(size, 1)
         outputs = []

@@ -114,7 +114,7 @@ TABLE = {
     _checkpoints_of_ranks: (),
     _distributes: (),
     _distributes_local: (),
-    _maps: (),
+    _maps: ("jagged", "nested"),
     _recomputes: (),
 }
 
