@@ -32,7 +32,7 @@ LAYERS = {
     "tensor": """
         __config__ _address _autocast_lists _by_value _connection_html _event _functions _ops _overridable
         _plugin_devices _quantized
-        _component_tensor _sparse _subclass _tensor
+        _component_tensor _composed_operators _sparse _subclass _tensor
         _tensor_html _tensor_str _toplevel _utils accelerator array_api backends cpu cuda fft foreach linalg masked monitor mps mtia _nested
         nested
         random

@@ -7,6 +7,7 @@ from typing import Any
 
 from . import _C
 from ._C import Tensor
+from ._composed_operators import compose
 
 
 class ComponentTensor(Tensor):
@@ -23,7 +24,10 @@ class ComponentTensor(Tensor):
     def run_engine_call(cls, name: str, arguments: list, into: list | None) -> Any:
         """Computes an operator of the engine of which an argument is of this class."""
         handler = cls._handlers.get(name)
-        return cls._without_handler(name, arguments, into) if handler is None else handler(arguments, into)
+        if handler is not None:
+            return handler(arguments, into)
+        result = compose(name, arguments, into, NotImplementedError)
+        return cls._without_handler(name, arguments, into) if result is NotImplemented else result
 
     @classmethod
     def _without_handler(cls, name: str, arguments: list, into: list | None) -> Any:
@@ -93,6 +97,11 @@ class ComponentTensor(Tensor):
     @grad.deleter
     def grad(self) -> None:
         self._elements.grad = None
+
+    def detach_(self) -> Any:
+        """Detaches the tensor from its graph, in place."""
+        self._elements = self._elements.detach()
+        return self
 
     def retain_grad(self) -> None:
         """Keeps the gradient of a tensor that is no leaf."""

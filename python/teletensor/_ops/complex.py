@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import strided
 from .out_variant import exact_out_variant
 
 __all__ = ["conj", "conj_physical", "is_conj", "is_neg", "isreal", "resolve_conj", "resolve_neg", "vdot"]
@@ -51,6 +52,8 @@ def isreal(input: Tensor) -> Tensor:
     """Whether each element's imaginary part is 0."""
     if input.dtype.is_complex:
         return input.imag == 0
+    if input.layout == strided:
+        return _torch.ones_like(input, dtype=_C.bool)
     return _torch.ones(input.shape, dtype=_C.bool, device=input.device)
 
 

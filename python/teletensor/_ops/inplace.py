@@ -355,7 +355,9 @@ def _in_place_function(name: str) -> Callable:
     method = getattr(Tensor, name)
 
     def function(input: Tensor, *args, **kwargs) -> Tensor:
-        return method(input, *args, **kwargs)
+        # Layouts that are composed of tensors have methods of their own.
+        own = getattr(type(input), name) if isinstance(input, Tensor) and _C._is_wrapper(input) else method
+        return own(input, *args, **kwargs)
 
     functools.update_wrapper(function, method)
     function.__name__, function.__doc__ = name, f"Tensor.{name}."

@@ -192,7 +192,7 @@ def addmm(input: Tensor, a: Tensor, b: Tensor, beta: Any = 1, alpha: Any = 1) ->
     if isinstance(product, SparseTensor) and not isinstance(input, SparseTensor) and not product.is_sparse:
         product = product.to_dense()
     if isinstance(input, SparseTensor) or isinstance(product, SparseTensor):
-        if isinstance(input, SparseTensor) and isinstance(product, SparseTensor) and product._layout == input._layout:
+        if isinstance(input, SparseTensor) and isinstance(product, SparseTensor):
             if input.shape != product.shape:
                 raise RuntimeError("addmm: expand is unsupported for Sparse tensors")
             return added(input * beta if beta != 1 else input, product, alpha, None)
@@ -232,6 +232,8 @@ def _linear(arguments: list, into: list | None) -> Tensor:
         unmasked("linear", x)
         product = mm(x, weight.mT, "linear")
         return _received(product if bias is None else product + bias, into)
+    if isinstance(x, SparseTensor) and isinstance(weight, SparseTensor) and bias is None and x.dim() == weight.dim() == 2:
+        return _received(mm(x, weight.t(), "linear"), into)
     if not isinstance(weight, SparseTensor) or isinstance(x, SparseTensor) or isinstance(bias, SparseTensor):
         raise not_implemented("linear", next(t for t in (x, weight, bias) if isinstance(t, SparseTensor)))
     if weight.dim() != 2:
@@ -348,15 +350,12 @@ def _triangular_solve(arguments: list, into: list | None) -> Tensor:
     transpose, unitriangular = (*rest, False, False)[:2]
     if not isinstance(a, SparseTensor) or a.is_sparse or isinstance(b, SparseTensor) or into is not None:
         raise not_implemented("triangular_solve", a if isinstance(a, SparseTensor) else b)
-    if a._layout not in (sparse_csr, sparse_csc) or batch_dim(a):
-        raise NotImplementedError(
-            f"[triangular_solve] expected a matrix of layout sparse_csr, got {layout_name(a)} of size {list(a.shape)}"
-        )
+    if batch_dim(a):
+        raise NotImplementedError(f"[triangular_solve] expected a matrix, got {layout_name(a)} of size {list(a.shape)}")
     if a.dim() != 2 or b.dim() != 2 or a.shape[0] != a.shape[1] or a.shape[0] != b.shape[0]:
         raise RuntimeError(f"triangular_solve: expected a square matrix and rows that fit, got {list(a.shape)} and {list(b.shape)}")
     unmasked("triangular_solve", a)
-    if a._layout == sparse_csc:
-        a = compressed_to(a, sparse_csr, None)
+    a = compressed_to(a, sparse_csr, None)
     return ops.sparse_csr_triangular_solve(a._compressed, a._plain, a._elements, b, bool(upper), bool(transpose), bool(unitriangular))
 
 

@@ -55,6 +55,8 @@ def sparse_sum(input: SparseTensor, dim: Any = None, dtype: Any = None) -> Tenso
     """torch.sparse.sum."""
     if not input.is_sparse:
         raise not_implemented("_sparse_sum", input)
+    if isinstance(dim, bool) or not (dtype is None or isinstance(dtype, _C.dtype)):
+        raise TypeError(f"sum(): expected dimensions and a dtype, got {type(dim).__name__} and {type(dtype).__name__}")
     if dim is None or (not isinstance(dim, int) and not len(dim)):
         values = coalesce(input)._elements if input.dtype is _C.bool else input._elements
         return values.sum() if dtype is None else values.sum(dtype=dtype)
@@ -133,6 +135,8 @@ def sparse_softmax(name: str, tensor: Tensor, dim: int, dtype: Any = None) -> Sp
         raise NotImplementedError(f"Could not run 'aten::_sparse_{name}' with arguments from the '{tensor.device.type.upper()}' backend.")
     if not tensor.is_sparse:
         raise not_implemented(f"_sparse_{name}", tensor)
+    if not isinstance(dim, int) or isinstance(dim, bool):
+        raise TypeError(f"{name}(): argument 'dim' (position 2) must be int, not {type(dim).__name__}")
     dim = _dims(dim, tensor.dim())[0]
     tensor = coalesce(tensor if dtype is None else tensor.to(dtype))
     if not tensor.is_floating_point():

@@ -363,6 +363,8 @@ class SparseTensor(ComponentTensor):
         """Exchanges two dimensions, in place."""
         return hooks["become"](self, self.transpose(dim0, dim1))
 
+    swapaxes_ = swapdims_ = transpose_
+
     def t_(self) -> SparseTensor:
         """Exchanges rows and columns, in place."""
         return hooks["become"](self, self.t())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._layouts import require_strided
 from . import _results as results
 
 _torch, _ops = _C.torch, _C.ops
@@ -181,6 +182,7 @@ def cholesky(A: Tensor, *, upper: bool = False) -> Tensor:
 
 def cholesky_solve(input: Tensor, input2: Tensor, upper: bool = False) -> Tensor:
     """X with A X = input, from A's Cholesky factor, input2."""
+    require_strided("cholesky_solve", input, input2)
     L, B = results.broadcast_batches(input2, input)
     L = L.mH if upper else L
     inner = _ops.triangular_solved(L, B, False, False)

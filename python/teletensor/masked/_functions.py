@@ -78,8 +78,8 @@ def _check_range(dim: int, ndim: int) -> None:
 
 
 def _one_dim(dim, ndim: int) -> int:
-    """The first of the given dimensions, as in PyTorch; 0 if none is given."""
-    return 0 if dim is None or dim == () else _dims(dim, ndim)[0]
+    """The least of the given dimensions, as in PyTorch; 0 if none is given."""
+    return 0 if dim is None or dim == () else min(d % max(1, ndim) for d in _dims(dim, ndim))
 
 
 @_accepts_masked

@@ -8,6 +8,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._composed_operators import compose
 from .._layouts import sparse_coo, sparse_csr, strided
 from .._sparse.convert import coalesce, sparse_mask
 from .._sparse.tensor import SparseTensor, like
@@ -139,9 +140,12 @@ class MaskedTensor(Tensor):
     @staticmethod
     def run_engine_call(name: str, arguments: list, into: list | None) -> Any:
         """Computes an operator of the engine of which an argument is masked."""
-        if name not in handlers or (name not in of_sparse and any(isinstance(a, MaskedTensor) and a.is_sparse for a in arguments)):
+        if name in handlers and (name in of_sparse or not any(isinstance(a, MaskedTensor) and a.is_sparse for a in arguments)):
+            return handlers[name](arguments, into)
+        result = compose(name, arguments, into, TypeError)
+        if result is NotImplemented:
             raise not_supported(name)
-        return handlers[name](arguments, into)
+        return result
 
     # -- data and mask
 
@@ -236,6 +240,11 @@ class MaskedTensor(Tensor):
     @grad.setter
     def grad(self, value: Tensor | None) -> None:
         self._masked_data.grad = value._masked_data if isinstance(value, MaskedTensor) else value
+
+    def detach_(self) -> MaskedTensor:
+        """Detaches the tensor from its graph, in place."""
+        self._masked_data = self._masked_data.detach()
+        return self
 
     def retain_grad(self) -> None:
         """Keeps the gradient of a tensor that is not a leaf."""

@@ -279,7 +279,7 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
     if not isinstance(var, Tensor):
         if var < 0:
             raise ValueError("var has negative entry/entries")
-        var = _C.torch.full(input.shape, float(var), dtype=input.dtype, device=input.device)
+        var = _C.torch.ones_like(input) * float(var)
     if var.shape != input.shape:  # one variance per row
         if var.shape == input.shape[:-1]:
             var = var.unsqueeze(-1)

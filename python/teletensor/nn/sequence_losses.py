@@ -74,7 +74,7 @@ def multilabel_soft_margin_loss(
     logs = _C.functional.logsigmoid
     losses = -(target * logs(input) + (1 - target) * logs(-input))
     losses = losses if weight is None else losses * weight
-    return _reduce(losses.mean(-1), resolve_reduction(size_average, reduce, reduction))
+    return _reduce(losses.sum(-1) / input.shape[-1], resolve_reduction(size_average, reduce, reduction))
 
 
 def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, reduce=None, reduction: str = "mean"):
