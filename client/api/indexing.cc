@@ -149,10 +149,17 @@ Tensor Tensor::index_put_(ArrayRef<TensorIndex> indices, const Operand& value) c
   }
   const std::vector<Tensor> list = indexer.entries();
   const internal::ListArg entries(list);
-  // Operator index_put takes a tensor of the same dtype for the value.
-  Tensor number;
-  if (value.arg().is_number()) number = view.new_full({}, value.arg().scalar());
-  const tt::Arg args[] = {view.arg(), entries.arg(), number.defined() ? number.arg() : value.arg(), tt::Arg(false)};
+  // Operator index_put takes a tensor of the same dtype for the value, without leading sizes of 1.
+  Tensor converted;
+  if (value.arg().is_number()) {
+    converted = view.new_full({}, value.arg().scalar());
+  } else if (tt::SizesView sizes = value.arg().tensor->sizes; !sizes.empty() && sizes.front() == 1) {
+    while (!sizes.empty() && sizes.front() == 1) sizes.remove_prefix(1);
+    const tt::Arg args[] = {value.arg(), tt::Arg(sizes)};
+    converted = internal::call(op_id::kReshape, args);
+  }
+  const tt::Arg values = converted.defined() ? converted.arg() : value.arg();
+  const tt::Arg args[] = {view.arg(), entries.arg(), values, tt::Arg(false)};
   internal::call_into(op_id::kIndexPut, args, view.handle());
   return *this;
 }

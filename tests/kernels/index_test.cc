@@ -252,8 +252,9 @@ TEST(IndexPut, WritesAddsAndBroadcasts) {
   EXPECT_EQ(values_of(out), (std::vector<double>{1, 2, 9, 4, 5, 9}));
   index_put(x, {mask({2, 3}, {1, 0, 0, 0, 0, 1})}, tensor_of({2}, {7, 8}), false, out);
   EXPECT_EQ(values_of(out), (std::vector<double>{7, 2, 3, 4, 5, 8}));
-  index_put(x, {mask({2}, {0, 1})}, tensor_of({1, 1, 1, 3}, {7, 8, 9}), false, out);
+  index_put(x, {mask({2}, {0, 1})}, tensor_of({1, 3}, {7, 8, 9}), false, out);
   EXPECT_EQ(values_of(out), (std::vector<double>{1, 2, 3, 7, 8, 9}));
+  EXPECT_THROW(index_put(x, {mask({2}, {0, 1})}, tensor_of({1, 1, 3}, {7, 8, 9}), false, out), Error);
   EXPECT_THROW(index_put(x, {ints({2}, {0, 1})}, tensor_of({2}, {7, 8}), false, out), Error);
   expect_index_error([&] { index_put(x, {ints({1}, {2})}, tensor_of({}, {0}), false, out); },
                      "index 2 is out of bounds for dimension 0 with size 2");

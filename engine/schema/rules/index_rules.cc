@@ -168,9 +168,6 @@ Sizes index_put(const Arg& input, const Arg& indices, const Arg& values) {
   if (!a.masked) {  // with a mask, only the kernel knows the size
     Sizes target = joined(a);
     SizesView from = meta(values).sizes;
-    auto list = indices.list();
-    bool any = std::any_of(list.begin(), list.end(), [](const TensorMeta* t) { return t != nullptr; });
-    while (any && from.size() > target.size() && from.front() == 1) from.remove_prefix(1);
     bool fits = from.size() <= target.size();
     for (size_t i = 0; fits && i < from.size(); ++i) {
       int64_t size = from[from.size() - 1 - i];

@@ -51,8 +51,8 @@ struct Selection {
   static Selection in_dim(const SelectionKernels& kernels, const Tensor& x, int64_t dim, const Tensor& index,
                           IndexRange range);
 
-  // `values` without leading dimensions of size 1. Throws Error (RuntimeError) if they do not broadcast to `sizes`.
-  Tensor drop_leading_ones(const Tensor& values) const;
+  // Throws Error (RuntimeError) if the values do not broadcast to `sizes`.
+  void check_values(const Tensor& values) const;
   int64_t numel() const {
     int64_t n = 1;
     for (int64_t size : sizes) n *= size;
@@ -139,21 +139,15 @@ inline Selection Selection::in_dim(const SelectionKernels& kernels, const Tensor
   return Selection(kernels, x, indices, range);
 }
 
-inline Tensor Selection::drop_leading_ones(const Tensor& values) const {
-  const size_t most = sizes.size();
-  size_t lead = 0;
-  while (values.sizes().size() - lead > most && values.sizes()[lead] == 1) ++lead;
-  const SizesView own = absl::MakeConstSpan(values.sizes()).subspan(lead);
-  bool fits = own.size() <= most;
+inline void Selection::check_values(const Tensor& values) const {
+  const SizesView own = values.sizes();
+  bool fits = own.size() <= sizes.size();
   for (size_t d = 0; fits && d < own.size(); ++d) {
     const int64_t size = own[own.size() - 1 - d];
-    fits = size == 1 || size == sizes[most - 1 - d];
+    fits = size == 1 || size == sizes[sizes.size() - 1 - d];
   }
   check(fits, "shape mismatch: value tensor of shape ", to_string(values.sizes()),
         " cannot be broadcast to indexing result of shape ", to_string(sizes));
-  if (lead == 0) return values;
-  const SizesView strides = absl::MakeConstSpan(values.strides()).subspan(lead);
-  return view_of(values, Geometry{{own.begin(), own.end()}, {strides.begin(), strides.end()}, values->offset});
 }
 
 }  // namespace tt

@@ -42,8 +42,9 @@ void index_put(const Tensor& input, const Tensors& indices, const Tensor& values
     index_put(input, indices, values, accumulate, sums);
     return copy(sums, out);
   }
-  Tensor converted = selection.drop_leading_ones(values);
-  if (converted.dtype() != out.dtype()) converted = kSelectionKernels.contiguous_as(converted, out.dtype());
+  selection.check_values(values);
+  const Tensor converted =
+      values.dtype() == out.dtype() ? values : kSelectionKernels.contiguous_as(values, out.dtype());
   copy(input, out);
   accumulate ? accumulate_selected(out, selection, converted) : replace_selected(out, selection, converted);
 }

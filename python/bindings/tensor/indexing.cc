@@ -360,6 +360,12 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
             source = call_one(method, op_id::kReshape, args, *view->session);
           }
         }
+        if (source->dim() > 0 && source->sizes[0] == 1) {  // index_put() accepts no leading sizes of 1, this does
+          SizesView sizes = source->sizes;
+          while (!sizes.empty() && sizes[0] == 1) sizes.remove_prefix(1);
+          const Arg args[] = {Arg(meta(source)), Arg(sizes)};
+          source = call_one(method, op_id::kReshape, args, *view->session);
+        }
         std::vector<const TensorMeta*> list = entries(indexed);
         const Arg args[] = {Arg(meta(view)), Arg(absl::Span<const TensorMeta* const>(list)), Arg(meta(source)),
                             Arg(false)};

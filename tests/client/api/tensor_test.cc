@@ -114,6 +114,8 @@ TEST_F(Api, CopiesKeepTheShape) {
   EXPECT_THAT(message_of<RuntimeError>([&] { x.copy_(ones({1, 3})); }), HasSubstr("output with shape [3]"));
   x.index_put_({Slice()}, ones({1, 3}));  // drops leading dimensions of size 1
   EXPECT_THAT(floats(x), ElementsAre(1, 1, 1));
+  x.index_put_({tensor({0, 2})}, tensor({4., 5.}).view({1, 1, 2}));
+  EXPECT_THAT(floats(x), ElementsAre(4, 1, 5));
 }
 
 TEST_F(Api, Gradients) {
