@@ -92,9 +92,18 @@ const Wrapper* wrapper_of(const TensorMeta* tensor) {
   return static_cast<const Wrapper*>(static_cast<const client::Handle*>(tensor)->stands_for.get());
 }
 
+// The object of the keyword `memory_format`, which parse() has accepted. Returns a borrowed reference.
+PyObject* memory_format_object(const PythonCall& call) {
+  for (Py_ssize_t k = 0; k < PyTuple_GET_SIZE(call.keywords); ++k) {
+    if (PyUnicode_CompareWithASCIIString(PyTuple_GET_ITEM(call.keywords, k), "memory_format") == 0)
+      return call.args[call.count + k];
+  }
+  return Py_None;
+}
+
 // Passes a call to the handlers. `into` are the tensors of `out=`.
 PyObject* call_handlers_of(const Op& op, Args args, absl::Span<const client::Tensor> into, bool in_place,
-                           bool requires_grad, const TensorObjects& tensor) {
+                           bool requires_grad, PyObject* memory_format, const TensorObjects& tensor) {
   py::list arguments;
   for (size_t i = 0; i < args.size(); ++i) arguments.append(to_python(op.params[i], args[i], tensor));
   py::object targets = py::none();
@@ -110,7 +119,7 @@ PyObject* call_handlers_of(const Op& op, Args args, absl::Span<const client::Ten
   const py::str name(op.name.data(), op.name.size());
   return throw_if_null(PyObject_CallFunctionObjArgs(function, name.ptr(), arguments.ptr(), targets.ptr(),
                                                     in_place ? Py_True : Py_False, requires_grad ? Py_True : Py_False,
-                                                    nullptr));
+                                                    memory_format, nullptr));
 }
 
 }  // namespace
@@ -124,7 +133,8 @@ PyObject* call_dispatched(const Op& op, const ParsedArgs& parsed, const PythonCa
   if (!is_dispatched(call)) return nullptr;
   op.check_args(parsed.args);
   const client::Tensors none;
-  return call_handlers_of(op, parsed.args, in_place ? none : parsed.into, in_place, parsed.requires_grad,
+  PyObject* format = parsed.memory_format == MemoryFormat::kNone ? Py_None : memory_format_object(call);
+  return call_handlers_of(op, parsed.args, in_place ? none : parsed.into, in_place, parsed.requires_grad, format,
                           [&](const TensorMeta* t) { return t ? object_in(call, t) : py::none(); });
 }
 
@@ -165,7 +175,7 @@ client::Tensor DispatchedMethod::call(uint16_t id, Args args, client::Session& s
     client::Tensors results = call_op(id, args, session, into);
     return into.empty() ? std::move(results[0]) : into[0];
   }
-  Owned result(call_handlers_of(op, args, into, false, false, object));
+  Owned result(call_handlers_of(op, args, into, false, false, Py_None, object));
   if (!into.empty()) return into[0];
   check(ErrorKind::kType, is_tensor(result.get()), "[", op.name, "] expected a Tensor from __torch_dispatch__, got ",
         Py_TYPE(result.get())->tp_name);

@@ -194,26 +194,48 @@ def engine_call(args: tuple) -> tuple[str, list[Any], list | None] | None:
     return _running.call if _running.args is args else None
 
 
-def _direct(name: str, arguments: list[Any], into: list | None) -> Any:
+def in_format(tensor: Tensor, memory_format: Any) -> Tensor:
+    """The tensor, or a copy, in a memory format, by operators that have no format among their arguments."""
+    if tensor.is_contiguous(memory_format=memory_format):
+        return tensor
+    dims = {"torch.channels_last": 4, "torch.channels_last_3d": 5}.get(str(memory_format))
+    if dims is None:
+        return tensor.contiguous()
+    if tensor.dim() != dims:
+        raise RuntimeError(f"required rank {dims} tensor to use {str(memory_format).removeprefix('torch.')} format")
+    return tensor.movedim(1, -1).contiguous().movedim(-1, 1)
+
+
+def _direct(name: str, arguments: list[Any], into: list | None, memory_format: Any) -> Any:
     """The result of a handler that receives the engine's operators themselves, by ``run_engine_call``, which function
-    transforms have; NotImplemented if the first handler is another one."""
+    transforms have; NotImplemented if the first handler is another one. The handler's ``laid_out``, or ``in_format``,
+    converts the result to a memory format."""
+    result, handler = _handled(name, arguments, into)
+    if memory_format is None or result is NotImplemented:
+        return result
+    laid_out = getattr(handler, "laid_out", None)
+    return laid_out(name, result, memory_format) if laid_out else in_format(result, memory_format)
+
+
+def _handled(name: str, arguments: list[Any], into: list | None) -> tuple[Any, Any]:
+    """The result of ``run_engine_call``, or NotImplemented, and the mode or class that has it."""
     if _C._len_torch_dispatch_stack():
         mode = _C._get_dispatch_stack_at(_C._len_torch_dispatch_stack() - 1)
         if (run := getattr(mode, "run_engine_call", None)) is None:
-            return NotImplemented
+            return NotImplemented, mode
         _C._pop_torch_dispatch_stack()
         try:
-            return run(name, arguments, into)
+            return run(name, arguments, into), mode
         finally:
             _C._push_on_torch_dispatch_stack(mode)
-    run = None
+    run = kind = None
     for value in flat((*arguments, *(into or ()))):
-        if _C._handles_dispatch(value) and (run := getattr(type(value), "run_engine_call", None)) is None:
-            return NotImplemented
-    return NotImplemented if run is None else run(name, arguments, into)
+        if _C._handles_dispatch(value) and (run := getattr(kind := type(value), "run_engine_call", None)) is None:
+            return NotImplemented, kind
+    return NotImplemented if run is None else run(name, arguments, into), kind
 
 
-def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requires_grad: bool) -> Any:
+def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requires_grad: bool, memory_format: Any = None) -> Any:
     """Passes a call of an operator of the engine to the handlers.
 
     Args:
@@ -222,11 +244,14 @@ def call(name: str, arguments: list[Any], out: list | None, in_place: bool, requ
         out: the tensors that receive the results, or None.
         in_place: whether the first argument receives the result.
         requires_grad: whether the results require gradients, for operators that create tensors.
+        memory_format: that of the result, for operators that create or copy tensors, or None.
     """
     into = arguments[:1] if in_place else out
-    result = _direct(name, arguments, into)
+    result = _direct(name, arguments, into, memory_format)
     if result is NotImplemented:
         overload, args, kwargs = resolve(name, arguments, out, in_place)
+        if memory_format is not None:
+            kwargs["memory_format"] = memory_format
         before = _running.args, _running.call
         _running.args, _running.call = args, (name, arguments, into)
         try:

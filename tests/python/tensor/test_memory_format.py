@@ -303,3 +303,33 @@ def test_requested_formats_of_sizes_of_one(torch, size):
     assert gradient.flatten().tolist() == [2] * x.numel()
     layer = torch.nn.Conv2d(1, 4, 3).to(memory_format=torch.channels_last)
     assert layer(torch.ones(2, 1, 5, 5)).stride() == (36, 1, 12, 4)
+
+
+def test_requested_formats_reach_modes_and_transforms(torch):
+    x, last = torch.arange(120.0).reshape(2, 3, 4, 5), (60, 1, 15, 3)
+    formats = {"memory_format": torch.channels_last}
+    calls = {
+        "clone": lambda x: x.clone(**formats), "contiguous": lambda x: x.contiguous(**formats), "to": lambda x: x.to(**formats),
+        "double": lambda x: x.double(**formats), "zeros_like": lambda x: torch.zeros_like(x, **formats),
+        "empty": lambda x: torch.empty(2, 3, 4, 5, **formats),
+    }  # fmt: skip
+    seen = []
+
+    class Mode(torch.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append((kwargs or {}).get("memory_format"))
+            return func(*args, **(kwargs or {}))
+
+    for name, call in calls.items():
+        with Mode():
+            assert call(x).stride() == last, name
+        assert seen[-1] == torch.channels_last, name
+        traced = torch.fx.experimental.proxy_tensor.make_fx(call)(x)
+        assert traced(x).stride() == last, name
+        if name != "empty":
+            assert torch.func.functionalize(call)(x).stride() == last, name
+    value, tangent = torch.func.jvp(calls["clone"], (x,), (x,))
+    assert value.stride() == last and torch.equal(tangent, x)
+    assert torch.vmap(calls["clone"])(x[None]).stride() == (120, *last)
+    q = torch.quantize_per_tensor(x, 0.5, 0, torch.quint8)
+    assert torch.empty_like(q, **formats).stride() == q.clone(**formats).stride() == last
