@@ -247,11 +247,20 @@ class SparseTensor(ComponentTensor):
     def __setitem__(self, index: Any, value: Any) -> None:
         raise TypeError(f"Cannot assign to a sparse tensor: got the index {index!r} and a value of type {type(value).__name__}")
 
-    def clone(self, *, memory_format: Any = None) -> SparseTensor:
-        """A copy of the components."""
-        if memory_format not in (None, "torch.preserve_format"):
+    @staticmethod
+    def laid_out(name: str, result: SparseTensor, memory_format: Any) -> SparseTensor:
+        """Refuses a memory format, except for an empty_like() or zeros_like() of a compressed layout, which PyTorch accepts."""
+        if name == "clone":
             raise RuntimeError(f"unsupported memory format option {memory_format}")
-        return Tensor.clone(self)
+        if result.is_sparse or (name == "empty_like" and memory_format != "torch.contiguous_format"):
+            raise RuntimeError("memory format option is only supported by strided tensors")
+        return result
+
+    def fill_(self, value: Any) -> Tensor:
+        """Sets the specified values of a compressed layout. sparse_coo has only zero_()."""
+        if self.is_sparse:
+            raise not_implemented("fill_", self)
+        return Tensor.fill_(self, value)
 
     def type_as(self, other: Tensor) -> SparseTensor:
         """The tensor with another one's dtype and device. Raises RuntimeError if the layouts differ, as PyTorch does."""

@@ -137,3 +137,28 @@ def test_dense_dimensions_of_a_conversion(torch):
     ):
         with pytest.raises(RuntimeError, match=message):
             x.to_sparse(**options)
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr"])
+def test_memory_formats(layout):
+    s = torch.eye(3).to_sparse(layout=getattr(torch, layout))
+    for memory_format in (torch.contiguous_format, torch.channels_last):
+        for clone in (torch.clone, torch.Tensor.clone):
+            with pytest.raises(RuntimeError, match="unsupported memory format option"):
+                clone(s, memory_format=memory_format)
+    for like in (torch.zeros_like, torch.empty_like):
+        if layout == "sparse_coo":
+            with pytest.raises(RuntimeError, match="memory format option is only supported by strided tensors"):
+                like(s, memory_format=torch.contiguous_format)
+        else:
+            assert like(s, memory_format=torch.contiguous_format).layout == s.layout
+
+
+def test_only_zero_fills_sparse_coo():
+    for fill in (torch.Tensor.fill_, torch.fill_, lambda s, value: s.fill_(value)):
+        if fill is not torch.Tensor.fill_:
+            with pytest.raises(NotImplementedError, match="aten::fill_"):
+                fill(torch.eye(3).to_sparse(), 0)
+        assert fill(torch.eye(3).to_sparse_csr(), 0).values().tolist() == [0, 0, 0]
+    for zero in (torch.zero_, torch.Tensor.zero_, lambda s: s.zero_()):
+        assert zero(torch.eye(3).to_sparse())._nnz() == 0
