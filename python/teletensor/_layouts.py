@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 
 class _Name(str):
     """A name that equals its string, which is also its repr."""
@@ -40,3 +42,11 @@ def require_strided(what: str, *values: object) -> None:
         if nested is True or (isinstance(kind, layout) and kind != strided):
             name = f"a nested tensor of layout {kind}" if nested is True else f"a tensor of layout {kind}"
             raise NotImplementedError(f"[{what}] expected tensors of layout torch.strided that are not nested, got {name}")
+
+
+def keep_channels_last(result: Any, input: Any) -> Any:
+    """The result of a function composed of operators, with channels last if only this is the input's format."""
+    memory_format = {4: channels_last, 5: channels_last_3d}.get(input.dim())
+    if memory_format is None or input.is_contiguous() or not input.is_contiguous(memory_format=memory_format):
+        return result
+    return result.contiguous(memory_format=memory_format)

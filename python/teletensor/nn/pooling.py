@@ -7,6 +7,7 @@ import math
 from .. import _C
 from .._C import Tensor
 from .._integers import is_int, repeated
+from .._layouts import keep_channels_last
 
 _ops = _C.ops
 
@@ -46,7 +47,8 @@ def _unpool(n: int):
             raise RuntimeError(f"strides should be greater than zero, but got stride: {list(stride)}")
         leading_shape = input.shape[:-n]
         zeros = _C.torch.zeros(*leading_shape, math.prod(size), dtype=input.dtype, device=input.device)
-        return zeros.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*leading_shape, *size)
+        result = zeros.scatter(-1, indices.flatten(-n), input.flatten(-n)).reshape(*leading_shape, *size)
+        return keep_channels_last(result, input) if n == 2 else result
 
     max_unpool.__name__ = f"max_unpool{n}d"
     max_unpool.__doc__ = f"max_pool{n}d's maxima written back to their positions, zeros elsewhere."
@@ -75,7 +77,7 @@ def max_pool3d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
     inside = inside.reshape(n, c, depth * h * w).gather(2, along.flatten(2))
     indices = along.flatten(2).div(h * w, rounding_mode="floor") * (height * width) + inside
     shape = (n, c, lines.shape[2], h, w)
-    result, indices = lines.reshape(shape), indices.reshape(shape)
+    result, indices = (keep_channels_last(t.reshape(shape), input) for t in (lines, indices))
     return (result, indices) if input.dim() == 5 else (result.squeeze(0), indices.squeeze(0))
 
 
