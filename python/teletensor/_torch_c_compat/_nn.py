@@ -13,7 +13,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import before_write
-from ..nn import antialiasing
+from ..nn import resampling
 from ..nn import functional as F
 from ..nn.functional import (  # noqa: F401 - exported with the same arguments
     adaptive_avg_pool2d,
@@ -146,7 +146,6 @@ replication_pad1d, replication_pad2d, replication_pad3d = (_padding("replicate",
 
 def _resampling(mode: str, n: int, antialias: bool = False) -> Callable:
     """Returns the function (input, output_size, [align_corners,] scales or scale_factors)."""
-    operator = antialiasing.resample if antialias else _C.ops.interpolate
     aligned = mode not in ("nearest", "nearest-exact")
 
     def resample(
@@ -164,7 +163,7 @@ def _resampling(mode: str, n: int, antialias: bool = False) -> Callable:
             raise RuntimeError(
                 f"[upsample_{mode}{n}d] expected an input of {n + 2} dimensions and {n} sizes, got {input.dim()} and {len(sizes)}"
             )
-        return operator(input, sizes, mode, align_corners, factors)
+        return resampling.resample(input, sizes, mode, align_corners, factors, antialias)
 
     return resample
 
@@ -175,7 +174,9 @@ upsample_linear1d, upsample_bilinear2d, upsample_trilinear3d = (
     _resampling(mode, n) for mode, n in (("linear", 1), ("bilinear", 2), ("trilinear", 3))
 )
 upsample_bicubic2d = _resampling("bicubic", 2)
-_upsample_bilinear2d_aa, _upsample_bicubic2d_aa = _resampling("bilinear", 2, True), _resampling("bicubic", 2, True)
+_upsample_bilinear2d_aa, _upsample_bicubic2d_aa, _upsample_lanczos2d_aa = (
+    _resampling(mode, 2, True) for mode in ("bilinear", "bicubic", "lanczos")
+)
 
 
 # -- other

@@ -21,6 +21,16 @@ def _cubic(x: float, a: float = -0.5) -> float:
     return (((x - 5) * x + 8) * x - 4) * a if x < 2 else 0.0
 
 
+def _lanczos(x: float) -> float:
+    if x == 0 or abs(x) >= 3:
+        return float(x == 0)
+    x *= math.pi
+    return math.sin(x) / x * math.sin(x / 3) / (x / 3)
+
+
+_FILTERS = {"bilinear": (_triangle, 1.0), "bicubic": (_cubic, 2.0), "lanczos": (_lanczos, 3.0)}  # with half their widths
+
+
 def check_count(weights: int) -> None:
     """Raises RuntimeError if the client would compute so many weights that it had no memory or time for them."""
     if weights > _MAX_WEIGHTS:
@@ -50,14 +60,15 @@ def weights(size: int, to: int, mode: str, align_corners: bool, factor: float | 
         scale = (size - 1) / (to - 1) if to > 1 else 0.0
     else:
         scale = 1 / factor if factor else size / to
-    filter_, width = (_triangle, 1.0) if mode == "bilinear" else (_cubic, 2.0)
-    return _weights(size, to, filter_, width, scale)
+    return _weights(size, to, *_FILTERS[mode], scale)
 
 
 def check(input: Tensor, mode: str) -> None:
     """Raises ValueError if interpolate(antialias=True) does not support the input or the mode."""
-    if mode not in ("bilinear", "bicubic") or input.dim() != 4:
-        raise ValueError("Anti-alias option is restricted to bilinear and bicubic modes and requires a 4-D tensor as input")
+    if mode not in _FILTERS or input.dim() != 4:
+        raise ValueError(
+            "Anti-alias option is restricted to bilinear, bicubic, and lanczos modes and requires a 4-D tensor as input"
+        )
 
 
 def check_sizes(input: Tensor, sizes: list[int]) -> None:
@@ -70,8 +81,10 @@ def check_sizes(input: Tensor, sizes: list[int]) -> None:
 
 
 def resample(input: Tensor, sizes: list[int], mode: str, align_corners: bool, factors: list[float]) -> Tensor:
-    """Implements interpolate(antialias=True), bilinear or bicubic, over the last two dimensions."""
+    """Implements interpolate(antialias=True) over the last two dimensions."""
     check(input, mode)
+    if not input.is_floating_point():
+        raise NotImplementedError(f"[interpolate] expected a floating dtype for antialias=True, got {input.dtype}")
     check_sizes(input, sizes)
     for d, to in zip((2, 3), sizes):
         rows = weights(input.shape[d], to, mode, align_corners, factors[d - 2] if factors else None)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import functools
 import math
 
 from .. import _C
 from .._C import Tensor
 from .._integers import repeated
+from .._layouts import keep_channels_last
 from . import antialiasing, byte_resampling
 
 _ops = _C.ops
@@ -22,24 +22,38 @@ def interpolate(
         raise ValueError("align_corners option can only be set with the interpolating modes: linear | bilinear | bicubic | trilinear")
     if recompute_scale_factor and size is not None:
         raise ValueError("recompute_scale_factor is not meaningful with an explicit size.")
-    operator = antialiasing.resample if antialias else _ops.interpolate
-    if input.dtype == _C.uint8 and input.dim() == 4 and mode in ("bilinear", "bicubic"):
-        operator = functools.partial(byte_resampling.resample, antialias=antialias)
+    if mode == "lanczos" and input.dim() == 4:
+        if align_corners:
+            raise ValueError("Lanczos mode does not support align_corners=True")
+        if not antialias:
+            raise ValueError("Lanczos mode requires antialias=True")
     spatial = input.shape[2:]
     if (size is None) == (scale_factor is None):
         raise ValueError("only one of size or scale_factor should be defined")
+    factors: list[float] = []
     if size is not None:
         sizes = repeated(size, len(spatial))
-        return operator(input, sizes, mode, bool(align_corners), [])
-    many = isinstance(scale_factor, (list, tuple))
-    factors = [float(f) for f in (scale_factor if many else [scale_factor] * len(spatial))]
-    if len(factors) != len(spatial):
-        raise ValueError(
-            "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
-            f"dimensions of {list(spatial)} and scale_factor of shape {factors}"
-        )
-    sizes = [_scaled(n, f) for n, f in zip(spatial, factors)]
-    return operator(input, sizes, mode, bool(align_corners), [] if recompute_scale_factor else factors)
+    else:
+        many = isinstance(scale_factor, (list, tuple))
+        factors = [float(f) for f in (scale_factor if many else [scale_factor] * len(spatial))]
+        if len(factors) != len(spatial):
+            raise ValueError(
+                "Input and scale_factor must have the same number of spatial dimensions, but got input with spatial "
+                f"dimensions of {list(spatial)} and scale_factor of shape {factors}"
+            )
+        sizes = [_scaled(n, f) for n, f in zip(spatial, factors)]
+    return resample(input, sizes, mode, bool(align_corners), [] if recompute_scale_factor else factors, antialias)
+
+
+def resample(
+    input: Tensor, sizes: list[int], mode: str, align_corners: bool, factors: list[float], antialias: bool
+) -> Tensor:
+    """interpolate() to sizes. Factors, if given, replace the ratios of the sizes."""
+    if input.dtype == _C.uint8 and input.dim() == 4 and mode in ("bilinear", "bicubic", "lanczos"):
+        return keep_channels_last(byte_resampling.resample(input, sizes, mode, align_corners, factors, antialias), input)
+    if antialias:
+        return keep_channels_last(antialiasing.resample(input, sizes, mode, align_corners, factors), input)
+    return _ops.interpolate(input, sizes, mode, align_corners, factors)
 
 
 def _scaled(size: int, factor: float) -> int:
