@@ -224,11 +224,17 @@ double epsilon(DType dtype) { return to_real(dtype) == DType::kFloat64 ? 0x1p-52
 
 // As in PyTorch, averages the squares of complex numbers, not of their absolute values.
 Tensor rms_normalize(const Tensor& input, SizesView normalized_shape, const Tensor& weight, double eps) {
-  if (!is_complex(input.dtype())) return ops::rms_norm_forward(input, normalized_shape, weight, eps)[0];
+  if (!is_complex(input.dtype())) {
+    // The kernel reads a weight of the input's dtype, or of float32.
+    const bool is_read = !weight || weight.dtype() == input.dtype() ||
+                         (weight.dtype() == DType::kFloat32 && item_size(input.dtype()) == 2);
+    const DType wanted = item_size(input.dtype()) == 2 ? DType::kFloat32 : input.dtype();
+    return ops::rms_norm_forward(input, normalized_shape, is_read ? weight : ops::to_dtype(weight, wanted), eps)[0];
+  }
   Sizes dims;
   for (size_t d = 1; d <= normalized_shape.size(); ++d) dims.push_back(-static_cast<int64_t>(d));
   const Tensor root = ops::rsqrt(ops::add(ops::mean(ops::square(input), dims, true), eps));
-  return apply_weight(ops::mul(input, root), weight);
+  return stored_as(apply_weight(ops::mul(input, root), weight), input);
 }
 
 int64_t class_dim(const Tensor& input) { return input.dim() == 1 ? 0 : 1; }

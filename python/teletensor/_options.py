@@ -23,6 +23,19 @@ def check_memory_format(op: str, memory_format: Any) -> None:
         raise TypeError(f"[{op}] expected memory_format to be a torch.memory_format, got {memory_format!r}")
 
 
+def check_floating(op: str, **tensors: Any) -> None:
+    """Raises NotImplementedError unless every tensor has a floating dtype; None is accepted."""
+    for name, tensor in tensors.items():
+        if tensor is not None and not tensor.is_floating_point():
+            raise NotImplementedError(f"[{op}] expected {name} to have a floating dtype, got {tensor.dtype}")
+
+
+def check_int64(op: str, name: str, tensor: Any) -> None:
+    """Raises RuntimeError unless the tensor has the dtype int64."""
+    if str(tensor.dtype) != "torch.int64":
+        raise RuntimeError(f"[{op}] expected {name} to be of type torch.int64, got {tensor.dtype}")
+
+
 def check_flags(op: str, **flags: Any) -> None:
     """Raises TypeError unless every flag is a bool."""
     for name, value in flags.items():

@@ -283,7 +283,6 @@ DType clamp_compute(DType t, const Scalar& limit) {
 DType clamp_compute(DType t, const Arg& limit) { return limit.is_number() ? clamp_compute(t, limit.scalar()) : t; }
 
 DType hardtanh(Scalar min, Scalar max, DType t) {
-  check(!is_unsigned(t) || min.to_double() >= 0, "cannot do hardtanh on an unsigned type with negative limits");
   check_limit(min, t, true);
   check_limit(max, t, false);
   return t;

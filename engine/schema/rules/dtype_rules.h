@@ -86,7 +86,7 @@ DType require_convertible(DType t, const S&... numbers) {
 }
 // Returns `t`; requires that the integers from `low` to below `high` are in its range.
 DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DType t);
-DType hardtanh(Scalar min, Scalar max, DType t);  // unsigned types require non-negative limits
+DType hardtanh(Scalar min, Scalar max, DType t);  // `t`, after the same check
 // Rejects complex numbers, for pointwise operators without a complex body.
 void require_real(DType compute);
 inline DType real_only(DType t) {
@@ -195,10 +195,14 @@ DType max_pool2d_backward(const Arg& values, const Arg& indices);  // requires i
 DType one_hot(const Arg& indices);
 // The dtype of a norm's result. weight and bias must have the input's dtype, or float32 with a half-precision input.
 DType normalized(const Arg& input, const Arg& weight, const Arg& bias = Arg());
-DType avg_pool(const Arg& input);                           // floating or int64
-DType rms_normalized(const Arg& input, const Arg& weight);  // also accepts complex numbers
-DType at_least_float32(const Arg& input);                   // dtype of means, deviations and logarithms
-DType norm_weight(const Arg& input, const Arg& weight);     // the dtype of a norm's weight, or its default
+DType avg_pool(const Arg& input);  // floating or int64
+// Parameters and statistics of a batch norm share one dtype: the input's, or float32 for 16-bit inputs.
+DType batch_normalized(const Arg& input, const Arg& mean, const Arg& var, const Arg& weight, const Arg& bias);
+DType rms_normalized(const Arg& input, const Arg& weight);  // also accepts complex inputs, and any real weight
+DType attention(const Arg& query, const Arg& key, const Arg& value, const Arg& mask);
+DType resampled(const Arg& input);                       // floating or uint8
+DType at_least_float32(const Arg& input);                // dtype of means, deviations and logarithms
+DType norm_weight(const Arg& input, const Arg& weight);  // the dtype of a norm's weight, or its default
 DType nll_loss(const Arg& input, const Arg& target, const Arg& weight);
 // The dtypes of losses that PyTorch writes into a tensor of the dtype of the input, or of the target: the promoted
 // dtype must be castable to it. All of them must be floating.

@@ -415,8 +415,37 @@ DType avg_pool(const Arg& input) {
   return same(input) == DType::kInt64 ? DType::kInt64 : require_floating(same(input));
 }
 
+DType batch_normalized(const Arg& input, const Arg& mean, const Arg& var, const Arg& weight, const Arg& bias) {
+  const DType t = normalized(input, weight, bias);
+  const Arg* first = nullptr;
+  for (const Arg* a : {&mean, &var, &weight, &bias}) {
+    if (a->is_none()) continue;
+    if (!first) first = a;
+    check(same(*a) == same(*first) && (same(*a) == t || (same(*a) == DType::kFloat32 && item_size(t) == 2)),
+          "mixed dtype: expected weights and statistics of one dtype, ", scalar_type_name(t),
+          item_size(t) == 2 ? " or Float" : "", ", got ", scalar_type_name(same(*first)), " and ",
+          scalar_type_name(same(*a)));
+  }
+  return t;
+}
+
 DType rms_normalized(const Arg& input, const Arg& weight) {
-  return is_complex(same(input)) ? require_equal({&input, &weight}) : normalized(input, weight);
+  const DType t = require_inexact(same(input));
+  check(weight.is_none() || is_complex(t) || !is_complex(same(weight)), "expected a real weight for an input of type ",
+        scalar_type_name(t), ", got ", weight.is_none() ? "" : scalar_type_name(same(weight)));
+  return t;
+}
+
+DType attention(const Arg& query, const Arg& key, const Arg& value, const Arg& mask) {
+  const DType t = equal_floating(query, key, value);
+  check(mask.is_none() || same(mask) == t || same(mask) == DType::kBool || same(mask) == DType::kFloat32,
+        "Expected attn_mask dtype to be bool or float or to match query dtype, but got attn_mask.dtype: ",
+        mask.is_none() ? "" : scalar_type_name(same(mask)), " and query.dtype: ", scalar_type_name(t), " instead.");
+  return t;
+}
+
+DType resampled(const Arg& input) {
+  return same(input) == DType::kUInt8 ? DType::kUInt8 : require_floating(same(input));
 }
 
 DType at_least_float32(const Arg& input) { return same(input) == DType::kFloat64 ? DType::kFloat64 : DType::kFloat32; }

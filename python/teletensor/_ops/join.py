@@ -9,7 +9,7 @@ import operator
 from .. import _C
 from .._C import Tensor
 from .._functions import meshgrid, on_mesh_of
-from .._options import check_flags, check_kind, check_layout
+from .._options import check_flags, check_floating, check_kind, check_layout
 
 __all__ = [
     "argwhere", "atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "combinations",
@@ -211,6 +211,7 @@ def pdist(input: Tensor, p: float = 2.0) -> Tensor:
     """The p-norms of the differences of all unordered pairs of rows."""
     if p < 0:
         raise RuntimeError("pdist only supports non-negative p values")
+    check_floating("pdist", input=input)
     first, second = triu_indices(input.shape[0], input.shape[0], 1, device=input.device).unbind(0)
     differences = input[first] - input[second]
     return _C.ops.chebyshev_norm(differences, [-1]) if p == math.inf else differences.norm(p, -1)

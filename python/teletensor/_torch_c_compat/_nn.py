@@ -13,8 +13,8 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import before_write
-from ..nn import resampling
 from ..nn import functional as F
+from ..nn import resampling
 from ..nn.functional import (  # noqa: F401 - exported with the same arguments
     adaptive_avg_pool2d,
     adaptive_avg_pool3d,

@@ -6,6 +6,7 @@ import math
 
 from .. import _C
 from .._C import Tensor
+from .._options import check_floating
 
 _MAX_WEIGHTS = 1 << 26
 
@@ -83,8 +84,7 @@ def check_sizes(input: Tensor, sizes: list[int]) -> None:
 def resample(input: Tensor, sizes: list[int], mode: str, align_corners: bool, factors: list[float]) -> Tensor:
     """Implements interpolate(antialias=True) over the last two dimensions."""
     check(input, mode)
-    if not input.is_floating_point():
-        raise NotImplementedError(f"[interpolate] expected a floating dtype for antialias=True, got {input.dtype}")
+    check_floating("interpolate", input=input)
     check_sizes(input, sizes)
     for d, to in zip((2, 3), sizes):
         rows = weights(input.shape[d], to, mode, align_corners, factors[d - 2] if factors else None)

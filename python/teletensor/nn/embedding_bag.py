@@ -7,6 +7,7 @@ import warnings
 from .. import _C
 from .._C import Tensor
 from .._grad_mode import no_grad
+from .._options import check_floating
 from . import _sparse_gradients
 
 _ops = _C.ops
@@ -70,6 +71,7 @@ def embedding_bag(
             f"padding_idx must be within the number of embeddings, {-weight.shape[0]} through {weight.shape[0] - 1}, "
             f"but got {padding_idx}"
         )
+    check_floating("embedding_bag", weight=weight)
     bags, bag_of = _bags(input, offsets, include_last_offset)
     flat = input.reshape(-1)
     if max_norm is not None:

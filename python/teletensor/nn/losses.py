@@ -9,6 +9,7 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._functions import broadcast_tensors
+from .._options import check_floating
 from . import _chunked_cross_entropy as chunks
 from ._reduction import get_enum, resolve_reduction
 
@@ -150,8 +151,13 @@ def cross_entropy(
             f"got {target.dtype} of size {list(target.shape)}"
         )
     return _ops.cross_entropy(
-        input, target, weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
+        input, _classes(target), weight=weight, ignore_index=ignore_index, reduction=reduction, label_smoothing=label_smoothing
     )
+
+
+def _classes(target: Any) -> Any:
+    """The target's classes as the engine's operators read them; PyTorch accepts uint8, too."""
+    return target.to(_C.int64) if isinstance(target, Tensor) and target.dtype is _C.uint8 else target
 
 
 def linear_cross_entropy(
@@ -220,7 +226,7 @@ def _soft_cross_entropy(input, target, weight, reduction, label_smoothing) -> Te
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean") -> Tensor:
     """The negative log likelihood; input contains log probabilities."""
     reduction = resolve_reduction(size_average, reduce, reduction)
-    return _ops.nll_loss(input, target, weight=weight, ignore_index=ignore_index, reduction=reduction)
+    return _ops.nll_loss(input, _classes(target), weight=weight, ignore_index=ignore_index, reduction=reduction)
 
 
 # -- losses with margins and distributions
@@ -285,4 +291,5 @@ def gaussian_nll_loss(input, target, var, full=False, eps=1e-6, reduction="mean"
             var = var.unsqueeze(-1)
         elif var.dim() != input.dim() or sum(y for x, y in zip(input.shape, var.shape) if x != y) != 1:
             raise ValueError("var is of incorrect size")
+    check_floating("gaussian_nll_loss", var=var)
     return _ops.gaussian_nll_loss(input, target, var, full=full, eps=eps, reduction=reduction)

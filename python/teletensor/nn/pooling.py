@@ -8,6 +8,7 @@ from .. import _C
 from .._C import Tensor
 from .._integers import is_int, repeated
 from .._layouts import keep_channels_last
+from .._options import check_floating, check_int64
 
 _ops = _C.ops
 
@@ -34,6 +35,8 @@ def _unpool(n: int):
         stride = kernel if stride is None else repeated(stride, n)
         default_size = [(input.shape[d - len(kernel)] - 1) * stride[d] + kernel[d] - 2 * padding[d] for d in range(len(kernel))]
         size = default_size if output_size is None else _unpooled_size(output_size, default_size, stride)
+        check_int64(f"max_unpool{n}d", "indices", indices)
+        check_floating(f"max_unpool{n}d", input=input)
         if input.shape != indices.shape:
             raise RuntimeError(
                 f"Expected shape of indices to be same as that of the input tensor ({list(input.shape)}) but got indices "
@@ -228,6 +231,8 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
         raise RuntimeError(
             f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
         )
+    if not return_indices:  # PyTorch computes these as max_pool2d
+        check_floating("max_pool1d", input=input)
     single = lambda v: v if is_int(v) else repeated(v, 1)[0]  # noqa: E731
     stride = kernel_size if stride is None else stride
     result = max_pool2d(

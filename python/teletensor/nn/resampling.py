@@ -8,6 +8,7 @@ from .. import _C
 from .._C import Tensor
 from .._integers import repeated
 from .._layouts import keep_channels_last
+from .._options import check_floating
 from . import antialiasing, byte_resampling
 
 _ops = _C.ops
@@ -74,6 +75,8 @@ def upsample(
 
 def unfold(input: Tensor, kernel_size, dilation=1, padding=0, stride=1) -> Tensor:
     """Extracts the windows of (N, C, H, W) as columns (N, C * kh * kw, windows)."""
+    if not input.is_complex() and input.dtype is not _C.bool:
+        check_floating("unfold", input=input)
     return _ops.im2col(input, repeated(kernel_size, 2), repeated(dilation, 2), repeated(padding, 2), repeated(stride, 2))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from .. import _C
 from .._C import Tensor
+from .._options import check_floating, check_int64
 from ._reduction import get_enum, resolve_reduction
 from .losses import _reduce
 
@@ -59,6 +60,10 @@ def multi_margin_loss(
         raise ValueError("weight must be one-dimensional")
     if weight is not None and weight.numel() != rows.shape[1]:
         raise RuntimeError(f"inconsistent weight size, expected {rows.shape[1]} but got {list(weight.shape)}")
+    check_floating("multi_margin_loss", input=input)
+    check_int64("multi_margin_loss", "target", target)
+    if weight is not None and weight.dtype != input.dtype:
+        raise RuntimeError(f"[multi_margin_loss] expected weight to have input's dtype {input.dtype}, got {weight.dtype}")
     classes = target.reshape(-1, 1)
     gaps = (margin - rows.gather(1, classes) + rows).clamp_min(0) ** p
     if weight is not None:
@@ -88,6 +93,8 @@ def multilabel_margin_loss(input: Tensor, target: Tensor, size_average=None, red
         raise RuntimeError(f"inconsistent target size: {list(target.shape)} for input of size: {list(input.shape)}")
     if input.dim() > 2 or input.numel() == 0 and input.shape[-1:] == (0,):
         raise RuntimeError(f"Expected non-empty vector or matrix with optional 0-dim batch size, but got: {list(input.shape)}")
+    check_floating("multilabel_margin_loss", input=input)
+    check_int64("multilabel_margin_loss", "target", target)
     rows, labels = (t if t.dim() == 2 else t.reshape(1, -1) for t in (input, target))
     valid = (labels >= 0).to(_C.int64).cumprod(1).to(_C.bool)
     indices = labels.clamp_min(0)

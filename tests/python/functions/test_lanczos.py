@@ -52,5 +52,5 @@ def test_errors(torch, arguments, message):
 @pytest.mark.parametrize("dtype", ["int16", "int64", "complex64"])
 def test_antialiasing_refuses_integers(torch, mode, dtype):
     """It would round the weights to integers."""
-    with pytest.raises(NotImplementedError, match="expected a floating dtype"):
+    with pytest.raises(NotImplementedError, match="expected input to have a floating dtype"):
         torch.nn.functional.interpolate(image(torch).to(getattr(torch, dtype)), size=(4, 4), mode=mode, antialias=True)

@@ -405,8 +405,8 @@ nn.Identity()(x)
 """.strip().split("\n")
 # Results that keep the order of the input's dimensions where PyTorch's CPU returns row-major order (docs/differences/tensors.md).
 KEPT = {
-    "F.instance_norm(x)", "F.instance_norm(x,weight=torch.ones(4),bias=torch.ones(4))", "nn.InstanceNorm2d(4,affine=True)(x)", "F.logsigmoid(x)",
-    "F.rrelu(x)", "F.rrelu(x,training=True)", "x.masked_fill(x>0,1.)", "2**x", "torch.renorm(x,2,1,1.)",
+    "F.instance_norm(x)", "F.instance_norm(x,weight=torch.ones(4),bias=torch.ones(4))", "nn.InstanceNorm2d(4,affine=True)(x)",
+    "F.logsigmoid(x)", "F.rrelu(x)", "F.rrelu(x,training=True)", "x.masked_fill(x>0,1.)", "2**x", "torch.renorm(x,2,1,1.)",
 }  # fmt: skip
 RANDOM = ("dropout", "rrelu(x,training", "gumbel", "fractional", "rand", "empty", "normal(", "bernoulli", "poisson(")
 ORDERS = ("channels_last", "row_major", "reversed")
