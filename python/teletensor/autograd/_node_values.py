@@ -6,6 +6,7 @@ found by the names of the engine's operators: `self` is the argument `input`, `r
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import _C
@@ -41,8 +42,24 @@ _PARTS = {"addmm": "matmul", "addmv": "matmul", "addbmm": "matmul", "baddbmm": "
 class SavedTensor:
     """A tensor that a node has saved: ``grad_fn._raw_saved_self``."""
 
+    unpack_hook = None
+    _read: Callable[[], Tensor | None]
+
     def __init__(self) -> None:
         raise RuntimeError("Trying to create a SavedTensor object from Python is forbidden.")
+
+    @classmethod
+    def of(cls, read: Callable[[], Tensor | None]) -> SavedTensor:
+        """A tensor that `read` returns."""
+        made = cls.__new__(cls)
+        made._read = read
+        return made
+
+    def unpack(self) -> Tensor | None:
+        """The tensor. Raises RuntimeError if a backward pass has freed it."""
+        return self._read()
+
+    data = property(unpack)
 
     def register_hooks(self, pack_hook: Any, unpack_hook: Any) -> None:
         """Raises NotImplementedError: the engine stores the tensor."""
@@ -123,12 +140,15 @@ class NodeValues:
         if is_sizes:
             return tuple(one["sizes"][ours])
         is_raw = name.startswith("_raw")
+        if is_raw and (ours in one["reads"] or ours in one["others"]):
+            count = sum(place[0] == ours for place in one["saved"]) if _LISTS.get(one["op"]) == ours else None
+            return self._raw(name) if count is None else tuple(self._raw(name, i) for i in range(count))
         if ours in one["reads"]:
             if one["released"]:
                 raise RuntimeError(FREED)
-            return SavedTensor.__new__(SavedTensor) if is_raw else self._tensor(index, ours)
+            return self._tensor(index, ours)
         if ours in one["others"]:
-            return SavedTensor.__new__(SavedTensor) if is_raw else None
+            return None
         if ours not in one["args"]:  # only its sizes are known
             raise AttributeError(
                 f"{self.node.name()!r} object has no attribute {name!r}: the engine keeps only sizes of it"
@@ -138,10 +158,20 @@ class NodeValues:
             value = _REDUCTIONS.get(value, value)
         if name.rpartition("_saved_")[2] in _TENSORS and isinstance(value, (bool, int, float, complex)):
             value = _C.torch.full((), value, dtype=_DTYPES[type(value)])
-            return SavedTensor.__new__(SavedTensor) if is_raw else value
+            return SavedTensor.of(lambda: value) if is_raw else value
         if is_raw:
             raise AttributeError(f"{self.node.name()!r} object has no attribute {name!r}: it is not a tensor")
         return value
+
+    def _raw(self, name: str, place: int | None = None) -> SavedTensor:
+        """A saved value, or an entry of a list, as it is when it is unpacked."""
+        node, root = self.node, self.root
+
+        def read() -> Tensor | None:
+            found = NodeValues(node, root).value(name.removeprefix("_raw"))
+            return found if place is None else found[place]
+
+        return SavedTensor.of(read)
 
     def _tensor(self, index: int, ours: str) -> Tensor | tuple[Tensor | None, ...] | None:
         saved = self.nodes[index]["saved"]

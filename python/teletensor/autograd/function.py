@@ -38,7 +38,8 @@ def _positions(forward: Callable) -> int:
 class FunctionCtx:
     """The state that Function.forward saves for Function.backward."""
 
-    def __init__(self) -> None:
+    def __init__(self, function: type) -> None:
+        self._name = f"{function.__name__}Backward"
         self._saved: tuple = ()
         self._saved_versions: list[int | None] = []
         self._for_forward: tuple | None = None  # what jvp() receives in place of the tensors for backward()
@@ -50,6 +51,10 @@ class FunctionCtx:
         self._in_backward = False
         self._unpacked: tuple | None = None  # saved_tensors, while backward runs
         self.needs_input_grad: tuple[bool, ...] = ()
+
+    def name(self) -> str:
+        """The name of the function's node, which is that of its class and "Backward"."""
+        return self._name
 
     def save_for_backward(self, *tensors) -> None:
         """Saves inputs or outputs for backward."""
@@ -199,7 +204,7 @@ class Function:
         `without_gradients` makes the context of forward; `record` records the operation; `alias` makes the result of an argument
         that forward returns.
         """
-        ctx = FunctionCtx()
+        ctx = FunctionCtx(cls)
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         with without_gradients():
             if _active_profile.active is None:

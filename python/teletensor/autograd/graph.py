@@ -24,7 +24,7 @@ from ._graph_names import (
     _MultiHandle as _Handles,
 )
 from ._node_hooks import NodeHandle, add_after, add_before, replacements
-from ._node_values import NodeValues
+from ._node_values import NodeValues, SavedTensor
 from ._saved_tensors import (
     allow_mutation_on_saved_tensors,
     disable_saved_tensors_hooks,
@@ -123,6 +123,8 @@ class Node:
 
     def __getattr__(self, name: str) -> Any:
         context = contexts.get(self._node.stop()) if "_node" in self.__dict__ else None
+        if context is not None and name == "_raw_saved_tensors":
+            return tuple(SavedTensor.of(lambda i=i: self.saved_tensors[i]) for i in range(len(self.saved_tensors)))
         if context is not None and (not name.startswith("_") or name in context.__dict__):
             with no_grad():  # saved tensors are read as they are
                 return getattr(context, name)

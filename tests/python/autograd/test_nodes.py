@@ -116,3 +116,42 @@ def test_hooks_of_composed_operators_that_share_inputs(torch):
     with pytest.raises(NotImplementedError, match="addmm is composed of other operators"):
         y.grad_fn.register_hook(print)
     assert isinstance(y.grad_fn, teletensor.autograd.graph.Node)
+
+
+def test_saved_tensors_are_unpacked(torch):
+    x = torch.tensor([1.0, 2.0], requires_grad=True)
+    y, z = x.exp(), x[torch.tensor([1, 0])]
+    saved = y.grad_fn._raw_saved_result
+    assert torch.equal(saved.unpack(), y) and torch.equal(saved.data, y) and saved.unpack_hook is None
+    assert [t.unpack().tolist() for t in z.grad_fn._raw_saved_indices] == [[1, 0]]
+    y.sum().backward()
+    with pytest.raises(RuntimeError, match="directly access saved tensors after they have already been freed"):
+        saved.unpack()
+
+
+def test_names_of_contexts(torch):
+    names = []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            names.append(ctx.name())
+            ctx.save_for_backward(x)
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, gradient):
+            names.append(ctx.name())
+            return gradient * 2
+
+        @staticmethod
+        def jvp(ctx, tangent):
+            names.append(ctx.name())
+            return tangent * 2
+
+    x = torch.ones(2, requires_grad=True)
+    y = Twice.apply(x)
+    assert [t.unpack() is x for t in y.grad_fn._raw_saved_tensors] == [True]
+    y.sum().backward()
+    torch.func.jvp(Twice.apply, (x.detach(),), (x.detach(),))
+    assert set(names) == {"TwiceBackward"} and y.grad_fn.name() == "TwiceBackward"
