@@ -359,7 +359,15 @@ def _data(self: Tensor) -> Tensor:
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
-    _C.replace_data(self, value)
+    if self.is_leaf:
+        _C.replace_data(self, value)
+        return
+    from .autograd.function import with_history
+
+    kept = self.retains_grad
+    _C.become(self, with_history(value, self))
+    if kept:
+        self.retain_grad()
 
 
 @_method

@@ -413,6 +413,27 @@ class _DifferentiatedOnce(Function):
         return (None,) * ctx.count
 
 
+class _WithHistory(Function):
+    @staticmethod
+    def forward(ctx, tensor, data):
+        return data[0].detach()
+
+    @staticmethod
+    def backward(ctx, gradient):
+        return gradient, None
+
+
+def with_history(data: Tensor, tensor: Tensor) -> Tensor:
+    """A tensor that shares the storage of `data` and has the history of `tensor`, which gets its gradients."""
+    if (data.shape, data.dtype, data.device) != (tensor.shape, tensor.dtype, tensor.device):
+        raise NotImplementedError(
+            f"[data] expected the sizes, dtype and device of the tensor, which has a history: {tuple(tensor.shape)}, "
+            f"{tensor.dtype}, {tensor.device}, got {tuple(data.shape)}, {data.dtype}, {data.device}: use copy_() or detach()"
+        )
+    with set_grad_enabled(True):
+        return _WithHistory.apply(tensor, [data])
+
+
 class NestedIOFunction(Function):
     """PyTorch's class for functions of nested structures, kept for its name: define a Function instead."""
 
