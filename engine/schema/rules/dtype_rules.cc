@@ -283,6 +283,7 @@ DType clamp_compute(DType t, const Scalar& limit) {
 DType clamp_compute(DType t, const Arg& limit) { return limit.is_number() ? clamp_compute(t, limit.scalar()) : t; }
 
 DType hardtanh(Scalar min, Scalar max, DType t) {
+  check(t != DType::kUInt64 || min.to_double() >= 0, "cannot do hardtanh of uint64 with negative limits");
   check_limit(min, t, true);
   check_limit(max, t, false);
   return t;
