@@ -75,8 +75,15 @@ Tensor clamped(const Operand& input, const Operand& min, const Operand& max) {
 }
 
 Tensor normal_from_tensors(const Operand& mean, const Operand& std) {
-  Tensor scale = ops::add(ops::mul(mean, 0.0), std);  // broadcasts to the result's shape
-  return ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean);
+  const auto constant = [](const Operand& x) { return x.arg().is_number() ? Tensor() : ops::detach(x); };
+  const Tensor mean_tensor = constant(mean), std_tensor = constant(std);
+  const Operand mean_value = mean_tensor ? Operand(mean_tensor) : mean;
+  const Operand std_value = std_tensor ? Operand(std_tensor) : std;
+  const Tensor never = ops::full({}, false, DType::kBool, (mean_tensor ? mean_tensor : std_tensor).device());
+  const Tensor scale = ops::where(never, mean_value, std_value);  // broadcasts to the result's shape
+  const Tensor samples = ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean_value);
+  // As in PyTorch, the result depends on the arguments with derivatives of 0.
+  return ops::where(never, mean, ops::where(never, std, samples));
 }
 
 Tensor to_double(const Operand& value) {
