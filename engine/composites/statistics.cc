@@ -1,5 +1,6 @@
 // Scattering with reductions, and order statistics (sampling.h).
 #include <cmath>
+#include <limits>
 
 #include "engine/composites/sampling.h"
 #include "engine/dispatch/ops.h"
@@ -140,7 +141,16 @@ Tensors median_dim_ignoring_nan(const Tensor& input, int64_t dim, bool keepdim) 
 
 Tensor median_ignoring_nan(const Tensor& input) {
   if (input.numel() == 0) return ops::median(input);
-  return median_dim_ignoring_nan(ops::reshape(input, Sizes{-1}), 0, false)[0];
+  const Tensor value = median_dim_ignoring_nan(ops::reshape(input, Sizes{-1}), 0, false)[0];
+  if (!input.requires_grad()) return value;
+  // All elements that equal the median share its gradient, as those of median() do. The others differ from the
+  // extremum.
+  const Tensor both_missing = ops::logical_and(ops::isnan(input), ops::isnan(value));
+  const Tensor others = ops::logical_not(ops::logical_or(ops::eq(input, value), both_missing));
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  const Tensor largest = ops::amax(ops::masked_fill(input, others, -kInfinity), Sizes{}, false);
+  const Tensor smallest = ops::amin(ops::masked_fill(input, others, kInfinity), Sizes{}, false);
+  return ops::where(ops::eq(value, -kInfinity), smallest, largest);
 }
 
 Tensor is_member(const Tensor& elements, const Tensor& test_elements, bool invert) {

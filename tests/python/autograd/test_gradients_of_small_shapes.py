@@ -45,3 +45,19 @@ def test_gradients_have_the_sizes_of_the_inputs(torch, name):
         computed += 1
         assert all(shape == expected for _, shape, expected in gradients), (of_input, of_index, of_source)
     assert computed > 0
+
+
+def test_equal_elements_share_the_gradient_of_nanmedian(torch):
+    nan, inf = float("nan"), float("inf")
+    for values, expected in (
+        ([1, 2, 2, 3], [0, 0.5, 0.5, 0]),
+        ([nan, 1, 1, nan, 5], [0, 0.5, 0.5, 0, 0]),
+        ([nan, nan], [0.5, 0.5]),
+        ([-inf, -inf, 1], [0.5, 0.5, 0]),
+        ([inf, inf, inf, 1], [1 / 3, 1 / 3, 1 / 3, 0]),
+    ):
+        x = torch.tensor(values, dtype=torch.float64, requires_grad=True)
+        median = x.nanmedian()
+        assert median.isnan().item() or median.item() == x.detach().nanmedian().item()
+        median.backward()
+        assert x.grad.tolist() == pytest.approx(expected)
