@@ -29,8 +29,10 @@ class NestingLevel:
 
 
 @contextmanager
-def _own_tensors(inputs: list[Tensor], selected: Any, arguments: Any) -> Iterator[None]:
+def _own_tensors(inputs: list[Tensor], selected: Any, arguments: Any) -> Iterator[list[Tensor]]:
     """A context for the function: it must not write a result that depends on the inputs to tensors that it did not receive.
+
+    Its value is the list of the arguments that are constant. At the end, they lose what the function has recorded for them.
 
     Args:
         inputs: the copies of the arguments to differentiate.
@@ -39,19 +41,25 @@ def _own_tensors(inputs: list[Tensor], selected: Any, arguments: Any) -> Iterato
     """
     first = _parts(inputs[0])[0] if inputs else None
     if first is None or _C._is_wrapper(first):  # of a subclass that records or replaces operators
-        yield
+        yield []
         return
     copied = {id(t) for t in tree.leaves(selected)}
     others = [part for t in tree.leaves(arguments) if isinstance(t, Tensor) and id(t) not in copied for part in _parts(t)]
     constant = [t for t in others if not t.requires_grad]
     _C.push_own_tensors(first, [t for t in others if not _C._is_wrapper(t)])
     try:
-        yield
+        yield constant
     finally:
         _C.pop_own_tensors()
     for t in constant:
         if t.requires_grad and _leaves_of([t]) <= _own_leaves(inputs):  # written by the function; the caller's has no derivative
             _C.detach_in_place(t)
+
+
+def _apart_from(constant: list[Tensor], output: Any) -> Any:
+    """The output of the function, with views in place of the constant arguments to which it has written."""
+    written = {id(t) for t in constant if t.requires_grad}
+    return tree.map_leaves(lambda v: v.view_as(v) if id(v) in written else v, output) if written else output
 
 
 def _copy_inputs(args: Any) -> tuple[Any, list[Tensor]]:
@@ -128,11 +136,17 @@ def _vjp(func: Callable, primals: tuple, has_aux: bool, arguments: tuple) -> tup
     enabled = _C.is_grad_enabled()
     with enable_grad(), NestingLevel():
         args, inputs = _copy_inputs(primals)
-        with _own_tensors(inputs, primals, arguments):
+        with _own_tensors(inputs, primals, arguments) as constant:
             outputs, aux = split_aux(func(*args), has_aux, "vjp")
+            outputs = _apart_from(constant, outputs)
 
     def product(*cotangents: Any, retain_graph: bool = True, create_graph: bool | None = None) -> Any:
         vectors = cotangents[0] if len(cotangents) == 1 else cotangents
+        if tree.structure(vectors) != tree.structure(outputs) and len(cotangents) == 1:
+            raise RuntimeError(
+                "[vjp] Expected pytree structure of cotangents to be the same as pytree structure of outputs to the function, got "
+                f"{tree.structure(vectors)} and {tree.structure(outputs)}"
+            )
         if len(tree.leaves(vectors)) != len(tree.leaves(outputs)):
             raise RuntimeError(f"[vjp] expected {len(tree.leaves(outputs))} cotangents, got {len(tree.leaves(vectors))}")
         recorded = _C.is_grad_enabled() if create_graph is None else create_graph
@@ -171,8 +185,9 @@ def grad_and_value(func: Callable, argnums: int | tuple[int, ...] = 0, has_aux: 
         with enable_grad(), NestingLevel():
             selected, substitute = select_arguments(args, argnums)
             copies, inputs = _copy_inputs(selected)
-            with _own_tensors(inputs, selected, (args, kwargs)):
+            with _own_tensors(inputs, selected, (args, kwargs)) as constant:
                 value, aux = split_aux(func(*substitute(copies), **kwargs), has_aux, "grad")
+                value = _apart_from(constant, value)
             if not isinstance(value, Tensor) or value.dim() != 0:
                 got = f"a tensor of size {tuple(value.shape)}" if isinstance(value, Tensor) else type(value).__name__
                 raise RuntimeError(f"[grad] expected the function to return one number (0 dimensions), got {got}")

@@ -8,6 +8,7 @@ from ..utils._pytree import _broadcast_to_and_flatten, tree_leaves, tree_map, tr
 
 leaves = tree_leaves
 map_leaves = tree_map
+structure = tree_structure
 
 
 def rebuild(tree: Any, values: list) -> Any:

@@ -268,3 +268,32 @@ def test_stacked_modules(torch, func):
         func.stack_module_state(models)
     with pytest.raises(RuntimeError, match="same training/eval mode"):
         func.stack_module_state([torch.nn.ReLU(), torch.nn.ReLU().eval()])
+
+
+def test_jacobians_of_arguments_to_which_a_function_writes(torch):
+    """The result is the argument itself; afterwards, the caller's tensor has the value and no history."""
+
+    def copied(x, y):
+        y.copy_(x)
+        return y
+
+    def partly(x, y):
+        y[:1] = x[:1] * 3
+        return y, y.sum()
+
+    x, y = torch.tensor([1.0, 2.0]), torch.zeros(2)
+    assert torch.func.jacrev(copied)(x, y).tolist() == [[1, 0], [0, 1]]
+    assert y.tolist() == [1, 2] and not y.requires_grad
+    first, second = torch.func.jacrev(partly)(x, torch.zeros(2))
+    assert first.tolist() == [[3, 0], [0, 0]] and second.tolist() == [3, 0]
+    assert torch.func.jacrev(lambda x, y: copied(y, x), argnums=1)(x, y).tolist() == [[1, 0], [0, 1]]
+    assert torch.func.grad(copied)(torch.tensor(2.0), torch.tensor(1.0)).item() == 1
+
+
+def test_cotangents_have_the_structure_of_the_results(torch):
+    x = torch.tensor(1.0)
+    _, product = torch.func.vjp(lambda x: (x, [x, x]), x)
+    assert product((x, [x, x]))[0].item() == 3
+    for wrong in ((x, (x, x)), [x, [x, x]], ((x, [x, x]),), x):
+        with pytest.raises(RuntimeError, match="Expected pytree structure of cotangents"):
+            product(wrong)
