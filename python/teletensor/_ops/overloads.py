@@ -134,7 +134,7 @@ def tensor_split(
         return _ops.tensor_split(input, indices_or_sections, dim)
     if input.dim() == 0:
         raise RuntimeError("tensor_split expected at least a 1-dimensional tensor, but got a tensor with 0 dims")
-    size = input.shape[dim]
+    size = input.size(dim)
     ends = [slice(i, None).indices(size)[0] for i in indices_or_sections]
     return tuple(input.narrow(dim, a, max(b - a, 0)) for a, b in zip([0, *ends], [*ends, size]))
 

@@ -9,6 +9,7 @@ REJECTED = [
     ("trapezoid(x, x, dx=2)", TypeError, "invalid combination of arguments"),
     ("trapezoid(x, v[:2])", RuntimeError, "one `x` value for each sample point"),
     ("cumulative_trapezoid(x, x[:, :1])", RuntimeError, "one `x` value for each sample point"),
+    ("tensor_split(v, [1], 3)", IndexError, "Dimension out of range"),
     ("range(3)", TypeError, 'missing 1 required positional arguments: "end"'),
     ("range(0, -1)", RuntimeError, "inconsistent with step sign"),
     ("range(0, 1, 0)", RuntimeError, "step must be nonzero"),
