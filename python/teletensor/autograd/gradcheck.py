@@ -51,7 +51,7 @@ def _numerical(func, inputs, which: int, eps: float):
     values = []
     for moved in changed:
         replaced = list(inputs)
-        replaced[which] = _C.tensor(moved, dtype=inputs[which].dtype, device=inputs[which].device)
+        replaced[which] = _C.tensor(moved, dtype=inputs[which].dtype, device=inputs[which].device, requires_grad=True)
         with_values = [_as_real_array(o) for o in _outputs(func, replaced)]
         values.append(with_values)
     count = len(_outputs(func, inputs))

@@ -93,3 +93,20 @@ def test_checks_of_a_mode_that_is_off_are_refused(options):
         gradcheck(torch.sin, (leaf(2),), **options)
     with pytest.raises(AssertionError):
         gradgradcheck(torch.sin, (leaf(2),), check_rev_over_rev=False)
+
+
+def test_functions_receive_inputs_that_require_grad():
+    """Also where they are called for finite differences: they may register hooks and compute gradients themselves."""
+
+    def with_hook(x):
+        y = x.clone()
+        y.register_hook(lambda grad: grad)
+        return y * y
+
+    def derivative(x):
+        assert x.requires_grad and torch.is_grad_enabled()
+        return torch.autograd.grad((x**3).sum(), x, create_graph=True)[0]
+
+    x = torch.tensor([0.5, 2.0], dtype=torch.float64, requires_grad=True)
+    for function in (with_hook, derivative):
+        assert gradcheck(function, (x,)) and gradgradcheck(function, (x,))
