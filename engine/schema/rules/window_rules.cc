@@ -352,8 +352,9 @@ Sizes interpolate(const Arg& input, SizesView size, std::string_view mode, bool 
         SizesView(x).subspan(2), " and output size of ", size);
   Sizes result{x[0], x[1]};
   for (size_t i = 0; i < space; ++i) {
-    check(size[i] > 0 && size[i] <= 1 << 24 && x[2 + i] > 0,
-          "Input and output sizes should be greater than 0, but got input (", x, ") and output ", size);
+    check(size[i] > 0 && x[2 + i] > 0, "Input and output sizes should be greater than 0, but got input (", x,
+          ") and output ", size);
+    check(size[i] <= 1 << 24, "expected output sizes of at most 2^24, got ", size);
     result.push_back(size[i]);
   }
   return result;
