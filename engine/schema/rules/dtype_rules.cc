@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "engine/schema/error.h"
 
@@ -192,10 +193,12 @@ DType require_range(std::optional<int64_t> low, std::optional<int64_t> high, DTy
     if (t == DType::kBool) return v == 0 || v == 1;
     return (!is_unsigned(t) || v >= 0) && integer_fits(Scalar(v), t);
   };
+  if (!high) high = std::exchange(low, std::nullopt);  // a single bound is the upper one
+  check(!high || low.value_or(0) < *high, "random_ expects 'from' to be less than 'to', but got from=", low.value_or(0),
+        " >= to=", high.value_or(0));
   check(in_range(low.value_or(0)), "from is out of bounds for ", scalar_type_name(t), ", got ", low.value_or(0));
-  const int64_t last = !high ? 0 : *high == INT64_MIN ? INT64_MIN : *high - 1;
-  check(!high || *high == INT64_MIN || in_range(last), "to - 1 is out of bounds for ", scalar_type_name(t), ", got ",
-        last);
+  check(!high || in_range(*high - 1), "to - 1 is out of bounds for ", scalar_type_name(t), ", got ",
+        high.value_or(1) - 1);
   return t;
 }
 

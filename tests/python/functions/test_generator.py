@@ -83,6 +83,13 @@ def test_random_with_bounds(torch):
     x = torch.empty(3, dtype=torch.int8)
     assert x.random_(5, 6).tolist() == [5, 5, 5]
     assert x.random_(1).tolist() == [0, 0, 0]
+    for dtype in (torch.int8, torch.float16, torch.float32):  # the call raises, not the first read
+        for bounds in ((0,), (-1,), (5, 5), (-40_000, -40_000), (0, -(2**63))):
+            with pytest.raises(RuntimeError, match="expects 'from' to be less than 'to'"):
+                torch.empty(3, dtype=dtype).random_(*bounds)
+    assert torch.empty(3, dtype=torch.uint8).random_(256).max().item() <= 255
+    with pytest.raises(RuntimeError, match="to - 1 is out of bounds for Byte, got 256"):
+        torch.empty(3, dtype=torch.uint8).random_(257)
 
 
 def test_binomial_counts(torch):
