@@ -4,6 +4,7 @@
 #include <atomic>
 #include <optional>
 
+#include "absl/algorithm/container.h"
 #include "absl/cleanup/cleanup.h"
 #include "autograd/anomaly.h"
 #include "autograd/formulas/formulas.h"
@@ -135,14 +136,10 @@ void GraphTask::add_capture(const Tensor& tensor) {
   captures_.push_back(std::move(capture));
 }
 
-bool GraphTask::reaches_requested(const State& state) const {
-  const Node& node = *state.node;
-  if (capture_all_ || state.captured) return true;
-  if (options_.accumulate && (node.client_node_id() != 0 || (node.hooks && !node.hooks->empty()))) return true;
-  for (const Edge& edge : node.edges) {
-    if (edge.node && states_[find(edge.node.get())].needed) return true;
-  }
-  return false;
+// Whether an edge of the node leads to a state with the property.
+bool GraphTask::leads_to(bool State::*property, const State& state) const {
+  return absl::c_any_of(state.node->edges,
+                        [&](const Edge& edge) { return edge.node && states_[find(edge.node.get())].*property; });
 }
 
 // Orders the states so that a node follows the nodes of all its edges: first the leaves, which have no edges, then the
@@ -166,7 +163,10 @@ std::vector<uint32_t> GraphTask::oldest_first() const {
 void GraphTask::count_dependencies() {
   for (uint32_t i : oldest_first()) {
     State& state = states_[i];
-    state.needed = reaches_requested(state);
+    const Node& node = *state.node;
+    const bool runs_client_code = node.client_node_id() != 0 || (node.hooks && !node.hooks->empty());
+    state.requested = capture_all_ || state.captured || leads_to(&State::requested, state);
+    state.needed = state.requested || (options_.accumulate && runs_client_code) || leads_to(&State::needed, state);
     if (!state.needed) continue;
     state.runs = options_.accumulate;
     for (const Edge& edge : state.node->edges) {
@@ -484,9 +484,10 @@ Tensors GraphTask::finish(absl::Span<const Tensor> captures) {
     advance(0);
     if (client_callbacks_.empty()) break;
     auto [stop, pending] = *client_callbacks_.begin();
-    check(states_[pending.state].node->client_node_id() != stop, "cannot end the backward pass before function ", stop,
-          " has returned its gradients");
-    check(states_[pending.state].node->saved_stop() != stop,
+    const bool requested = states_[pending.state].requested;
+    check(!requested || states_[pending.state].node->client_node_id() != stop,
+          "cannot end the backward pass before function ", stop, " has returned its gradients");
+    check(!requested || states_[pending.state].node->saved_stop() != stop,
           "cannot end the backward pass before the saved tensors of ", states_[pending.state].node->name(),
           " are supplied");
     PassMode mode(options_.create_graph);

@@ -71,7 +71,8 @@ class GraphTask final : public Pass {
     std::unique_ptr<const std::vector<Hook>> hooks;  // copied at the first visit; null if there are none
     uint32_t hooks_done = 0;
     std::vector<SuppliedTensor> supplied;  // saved tensors that the client stores or recomputes, for the next run
-    bool needed = false;                   // receives gradients
+    bool requested = false;                // leads to a capture
+    bool needed = false;                   // receives gradients: requested, or leads to a client function or hook
     bool runs = false;  // passes gradients on; a tensor that grad() was asked for is differentiated no further
     bool captured = false;
     bool captures_stored = false;
@@ -103,7 +104,7 @@ class GraphTask final : public Pass {
   void count_dependencies();
   uint32_t claim(Node* node);             // returns the index of the node's state, created on first use
   uint32_t find(const Node* node) const;  // returns kNone if the node has no state
-  bool reaches_requested(const State& state) const;
+  bool leads_to(bool State::*property, const State& state) const;
   void check_root(const Tensor& root, const Tensor& gradient) const;
   void start_at(const Tensor& root, Tensor gradient);
   void add_capture(const Tensor& tensor);
@@ -125,6 +126,7 @@ class GraphTask final : public Pass {
   Tensors gradients_at(const ClientCallback& pending) const;
   void resume_before(const ClientCallback& pending, absl::Span<const Tensor> gradients);
   void resume_after(const ClientCallback& pending, absl::Span<const Tensor> gradients);
+  void skip_node(uint32_t index);  // passes on no gradients
   void skip(int64_t stop);
   void run_supplied(State& state, Gradients& results);
   void find_recomputed();

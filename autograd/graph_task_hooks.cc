@@ -122,16 +122,31 @@ void GraphTask::resume_after(const ClientCallback& pending, absl::Span<const Ten
   next_after(held);
 }
 
-// Continues after a hook that the client does not request: the gradients are unchanged.
+void GraphTask::skip_node(uint32_t index) {
+  states_[index].gradients.clear();
+  for (const Edge& edge : states_[index].node->edges) deliver(edge, Tensor());
+}
+
+// Continues after a stop that the client does not request: a hook leaves the gradients unchanged.
 void GraphTask::skip(int64_t stop) {
   const ClientCallback pending = client_callbacks_.at(stop);
-  if (pending.kind == Hook::Kind::kTensor) {
+  const Node& node = *states_[pending.state].node;
+  const bool is_saved = node.saved_stop() == stop;
+  if (!is_saved && node.client_node_id() != stop && pending.kind == Hook::Kind::kTensor) {
     const Tensor none;
     return resume_with(stop, absl::Span<const Tensor>(&none, 1));
   }
   client_callbacks_.erase(stop);
-  if (pending.kind == Hook::Kind::kBefore) return make_ready(pending.state);
-  next_after(*held_calls_.at(pending.call));
+  const auto waiting = waiting_states_.extract(stop);
+  if (!waiting.empty()) {
+    for (uint32_t index : waiting.mapped()) skip_node(index);
+  } else if (is_saved || node.client_node_id() == stop) {
+    skip_node(pending.state);
+  } else if (pending.kind == Hook::Kind::kBefore) {
+    make_ready(pending.state);
+  } else {
+    next_after(*held_calls_.at(pending.call));
+  }
 }
 
 }  // namespace tt::autograd

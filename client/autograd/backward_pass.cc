@@ -144,10 +144,6 @@ bool BackwardPass::reaches(const Tensor& tensor) const {
 void BackwardPass::find_needed(absl::Span<const Tensor> captures) {
   if (options_.accumulate && !options_.only_captures) return;
   needed_.assign(nodes_.size(), false);
-  for (uint32_t i = 0; options_.accumulate && i < nodes_.size(); ++i) {
-    const GraphExtras* extras = nodes_[i]->extras();
-    needed_[i] = extras && (extras->stop != 0 || !extras->hooks.empty());
-  }
   for (const Tensor& capture : captures) {
     if (uint32_t index = index_of(edge_of(capture).node.get()); index != kNone) needed_[index] = true;
   }

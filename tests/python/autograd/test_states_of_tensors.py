@@ -27,6 +27,53 @@ def test_hooks_after_accumulation_need_an_accumulation(torch):
     assert calls == [[1, 1], [2, 2]]
 
 
+def test_client_code_that_leads_to_no_input_is_not_run(torch):
+    """Of hooks, functions, checkpoints and stored tensors of backward(inputs=); without inputs, all run."""
+    calls = []
+
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            calls.append("function")
+            return grad * 2
+
+    def computed(x, y):
+        a = Twice.apply(x)
+        a.register_hook(lambda g: calls.append("a"))
+        b = torch.utils.checkpoint.checkpoint(lambda t: (calls.append("checkpoint"), t.sin())[1], a, use_reentrant=False)
+        with torch.autograd.graph.saved_tensors_hooks(lambda t: t, lambda t: (calls.append("unpack"), t)[1]):
+            c = b.exp()
+        c.grad_fn.register_prehook(lambda grads: calls.append("prehook"))
+        c.grad_fn.register_hook(lambda *grads: calls.append("node"))
+        d = y * 3
+        d.register_hook(lambda g: calls.append("d"))
+        calls.clear()
+        return a, c, d, c * d
+
+    x, y = (torch.tensor(0.5, requires_grad=True) for _ in "xy")
+    for tensor, name in ((x, "x"), (y, "y")):
+        tensor.register_hook(lambda g, name=name: calls.append(name))
+    *_, result = computed(x, y)
+    result.backward(inputs=[y])
+    assert calls == ["d", "y"] and x.grad is None and y.grad is not None
+    a, c, d, result = computed(x, y)
+    result.backward(inputs=[a])
+    assert calls == ["prehook", "unpack", "node", "checkpoint", "a", "function"] and x.grad is None
+    expected = d * c * a.cos()
+    assert a.grad.item() == pytest.approx(expected.item()) and d.grad is None
+    *_, result = computed(x, y)
+    result.backward(inputs=[result])
+    assert calls == [] and x.grad is None and result.grad.item() == 1
+    *_, result = computed(x, y)
+    result.backward()
+    assert sorted(calls) == sorted(["d", "y", "prehook", "unpack", "node", "checkpoint", "a", "function", "x"])
+    assert x.grad.item() == pytest.approx(2 * expected.item())
+
+
 @pytest.mark.parametrize("name", ["scatter", "scatter_add"])
 @pytest.mark.parametrize("sizes", [((), (), (1,)), ((1,), (), (1,)), ((), (), (3,)), ((), (1,), ()), ((1,), (), ()), ((), (), ())])
 def test_scatter_of_zero_dim_tensors(torch, name, sizes):
