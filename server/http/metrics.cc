@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "absl/strings/ascii.h"
 #include "engine/extension/library.h"
 #include "server/convert.h"
 #include "server/version.h"
@@ -153,6 +154,28 @@ void add(const v1::PrincipalStatus& status, Families& all) {
   add("teletensor_failed_instructions_total", kCounter, "Instructions with an error of their own.", status.failed());
 }
 
+void add(const char* direction, const FrameTimes::Transfers& transfers, Families& all) {
+  const auto ended = [&](const char* outcome, const std::atomic<uint64_t>& count) {
+    all.add("teletensor_transfers_total", kCounter,
+            "Calls that transferred the bytes of a tensor, those through shared memory included, by how they ended.",
+            static_cast<double>(count.load(std::memory_order_relaxed)),
+            {{"direction", direction}, {"outcome", outcome}});
+  };
+  ended("complete", transfers.complete);
+  ended("broken", transfers.broken);
+  all.add("teletensor_transfer_bytes_total", kCounter, "Bytes of tensors that these calls transferred, uncompressed.",
+          static_cast<double>(transfers.bytes.load(std::memory_order_relaxed)), {{"direction", direction}});
+}
+
+void add_errors(const FrameTimes& times, Families& all) {
+  for (size_t kind = 0; kind < FrameTimes::kErrorKinds; ++kind) {
+    const std::string code = kind == 0 ? "other" : absl::AsciiStrToLower(v1::ErrorKind_Name(static_cast<int>(kind)));
+    all.add("teletensor_errors_total", kCounter,
+            "Errors that were sent to clients, by code; one that is read several times counts each time.",
+            static_cast<double>(times.errors[kind].load(std::memory_order_relaxed)), {{"code", code}});
+  }
+}
+
 void add(const v1::OffloadStatus& status, Families& all) {
   all.add("teletensor_offload_file_bytes", kGauge, "Bytes of the files in --offload-dir.",
           static_cast<double>(status.file_bytes()));
@@ -257,6 +280,9 @@ std::string Metrics::text() const {
   if (const ModelRepository* models = status_.models()) add(*models, all);
   if (times_ != nullptr) {
     all.add("teletensor_frame_wait_seconds", "Time from the receipt of a frame to its execution.", times_->waiting);
+    add("upload", times_->uploads, all);
+    add("download", times_->downloads, all);
+    add_errors(*times_, all);
     all.add("teletensor_frame_seconds", "Time of executing a frame and preparing its reply.", times_->executing);
   }
   return all.text();

@@ -1,6 +1,8 @@
 // EngineService's Upload and Download: bulk bytes in chunks on the call, or through shared memory.
 #include <algorithm>
 #include <chrono>
+#include <functional>
+#include <optional>
 #include <string>
 
 #include "absl/strings/str_cat.h"
@@ -47,6 +49,26 @@ class IdleDetector {
   const std::chrono::milliseconds limit_;
   uint64_t moved_ = 0;
   std::chrono::steady_clock::time_point since_ = std::chrono::steady_clock::now();
+};
+
+// Counts a transfer at its end.
+class CountedTransfer {
+ public:
+  // `left` returns the bytes that are left.
+  CountedTransfer(FrameTimes::Transfers* counts, std::function<uint64_t()> left)
+      : counts_(counts), left_(std::move(left)), at_begin_(counts ? left_() : 0) {}
+  ~CountedTransfer() {
+    if (counts_ == nullptr) return;
+    const uint64_t left = left_();
+    counts_->add(left == 0, at_begin_ - std::min(at_begin_, left));
+  }
+  CountedTransfer(const CountedTransfer&) = delete;
+  CountedTransfer& operator=(const CountedTransfer&) = delete;
+
+ private:
+  FrameTimes::Transfers* const counts_;
+  const std::function<uint64_t()> left_;
+  const uint64_t at_begin_;
 };
 
 size_t chunk_bytes(const v1::DownloadRequest& request) {
@@ -227,6 +249,8 @@ grpc::Status EngineService::Upload(grpc::ServerContext* context, grpc::ServerRea
   auto upload = session->begin_upload(chunk.transfer(), chunk.total_bytes(), *device, chunk.resume(), call->get(),
                                       has_digest ? chunk.digest() : std::string(), should_continue);
   if (!upload.ok()) return refuse_transfer(context, upload.status());
+  const CountedTransfer counted(session->times() ? &session->times()->uploads : nullptr,
+                                [&] { return (*upload)->left(); });
   if (chunk.resume()) {
     context->AddInitialMetadata("teletensor-received", absl::StrCat((*upload)->received()));
     reader->SendInitialMetadata();
@@ -287,6 +311,7 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   }
   v1::DownloadChunk chunk;
   if (download->error) {
+    if (session.times()) session.times()->add_error(download->error->kind());
     *chunk.mutable_error() = *download->error;
     write(**call, chunk, writer);
     return grpc::Status::OK;
@@ -294,6 +319,8 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   *chunk.mutable_tensor() = download->tensor;
   chunk.set_offset(download->offset);
   chunk.set_state(download->state);
+  std::optional<CountedTransfer> counted;
+  if (session.times()) counted.emplace(&session.times()->downloads, [&] { return download->bytes->left(); });
   try {
     if (shared) {
       write(**call, chunk, writer);
@@ -310,6 +337,7 @@ grpc::Status EngineService::answer_download(grpc::ServerContext* context, server
   } catch (const Error& error) {  // the device failed during the transfer
     status = to_grpc(to_status(error));
   }
+  counted.reset();
   download->bytes = nullptr;
   session.finish_download();
   return status;

@@ -156,6 +156,8 @@ class Session {
   // Describes a source line: "train.py:12 in step".
   std::string describe_site(uint32_t site) const { return sites_->describe(site); }
   const std::string& principal() const { return options_.principal; }
+  // Counts what sessions do; null: nobody reads it.
+  FrameTimes* times() const { return options_.frame_times.get(); }
   // Whether a frame is being executed.
   bool busy() const { return running_.load(std::memory_order_relaxed) != 0; }
   // Waits until no frame is being executed. Returns false as soon as `wanted` does, which is called every 50 ms.

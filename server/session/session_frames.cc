@@ -14,6 +14,17 @@
 #include "server/session/values.h"
 
 namespace tt::server {
+namespace {
+
+void count_errors(const v1::Reply& reply, FrameTimes* times) {
+  if (reply.has_fault()) times->add_error(reply.fault().kind());
+  for (const v1::NumberError& each : reply.number_errors()) times->add_error(each.error().kind());
+  for (const v1::ReadResult& each : reply.reads()) {
+    if (each.has_error()) times->add_error(each.error().kind());
+  }
+}
+
+}  // namespace
 
 // Registers a frame as running while it is executed, so that it can be cancelled.
 class Session::RunningFrame {
@@ -82,6 +93,7 @@ void Session::execute(const v1::Frame& frame, v1::Reply* reply, FrameArrival arr
   if (trace && (executed() != before.executed || reply->has_fault())) [[unlikely]]
     trace_frame(frame, *reply, arrival, started, before);
   if (!times) return;
+  count_errors(*reply, times);
   if (arrival.received != 0) times->waiting.add(started - std::min(started, arrival.received));
   times->executing.add(Profiler::now() - started);
 }

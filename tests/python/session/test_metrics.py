@@ -64,6 +64,12 @@ try:
 except RuntimeError:
     pass
 x.sum().item()
+for failing in ("torch.ones(2)[torch.tensor([5])].tolist()", "torch.linalg.cholesky(-torch.eye(3)).sum().item()"):
+    try:
+        eval(failing)
+    except (IndexError, RuntimeError):
+        pass
+torch.from_numpy(x.numpy()).sum().item()
 sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())
 """
         client = subprocess.run(
@@ -74,6 +80,11 @@ sys.stdout.write(urllib.request.urlopen(sys.argv[1]).read().decode())
         of_admin = '{principal="admin"}'
         assert during["teletensor_sessions" + of_admin] == 1
         assert 4 << 20 <= during["teletensor_tensor_bytes" + of_admin] < 5 << 20
+        for direction in ("upload", "download"):
+            assert during[f'teletensor_transfers_total{{direction="{direction}",outcome="complete"}}'] >= 1
+            assert 4 << 20 <= during[f'teletensor_transfer_bytes_total{{direction="{direction}"}}'] < 5 << 20
+        codes = {name.split('"')[1]: count for name, count in during.items() if name.startswith("teletensor_errors_total")}
+        assert {code for code, count in codes.items() if count} == {"index", "linalg"} and "out_of_memory" in codes
         eventually(lambda: values(get(f"http://{place}/metrics")[1])["teletensor_sessions" + of_admin] == 0)
         after = values(get(f"http://{place}/metrics")[1])
         assert after["teletensor_instructions_total" + of_admin] >= 52
