@@ -87,6 +87,9 @@ void Session::flush() const {
 void Session::cancel() const {
   internal::translated([&] { require(session_).cancel(); });
 }
+void Session::set_trace_context(const std::string& traceparent) const {
+  internal::translated([&] { require(session_).set_trace_context(traceparent); });
+}
 void Session::close() const {
   internal::translated([&] { require(session_).close(); });
 }
@@ -95,10 +98,15 @@ Session connect(const ConnectOptions& options) {
   return internal::translated([&] {
     return Session(tt::client::connect({.address = options.address,
                                         .token = options.token,
+                                        .trust = {.fingerprint = options.fingerprint,
+                                                  .ca = options.ca,
+                                                  .certificate = options.certificate,
+                                                  .key = options.key},
                                         .client_name = options.client_name,
                                         .memory_limit = options.memory_limit,
                                         .shared_memory = options.shared_memory,
-                                        .compression = options.compression}));
+                                        .compression = options.compression,
+                                        .traceparent = options.traceparent}));
   });
 }
 Session connect(const std::string& address) {

@@ -26,6 +26,13 @@ struct ConnectOptions {
   uint64_t memory_limit = 0;         ///< requested limit in bytes; 0: the engine's default
   bool shared_memory = true;         ///< use shared memory for bulk bytes if the engine is on the same host
   std::string compression = "auto";  ///< of bulk bytes: "auto", "zstd" or "none"
+  /// With TLS. If empty, TELETENSOR_TLS_FINGERPRINT, _CA, _CERTIFICATE and _KEY are used.
+  std::string fingerprint;  ///< of the engine's certificate; remembered for the address after the first connection
+  std::string ca;           ///< PEM file of authorities, instead of the system's
+  std::string certificate;  ///< PEM files by which this client identifies itself, if the engine requires it
+  std::string key;
+  /// W3C trace context, which becomes the parent of the session's span.
+  std::string traceparent;
 };
 
 /// A session with an engine, by reference: copies are the same session. Several threads may use one.
@@ -47,6 +54,9 @@ class Session {
   void flush() const;
   /// Cancels what has not been executed; reading a cancelled result throws.
   void cancel() const;
+  /// Sets the W3C trace context (traceparent) of the calls issued from now on, by any thread; "": none. Costs a
+  /// flush().
+  void set_trace_context(const std::string& traceparent) const;
   /// Ends the session: the engine frees its tensors, and later calls throw ConnectionError. Idempotent.
   void close() const;
   /// The session in the layer beneath (`client/session/session.h`).
