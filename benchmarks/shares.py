@@ -27,8 +27,8 @@ WORK = {  # a few milliseconds each
     "pointwise": "((a * 2).exp() + a).tanh().sum()",
     "small": "sum((b + i for i in range(200)), b).sum()",
     "sort": "a[:96].flatten().sort().values[0]",
-    "large": "(a.repeat(8, 8) @ a.repeat(8, 8)).sum()",  # for a GPU
 }
+FOR_GPU = "(a.repeat(8, 8) @ a.repeat(8, 8)).sum()"
 CLIENT = """
 import collections, json, sys, time
 import teletensor as torch
@@ -97,7 +97,7 @@ class Engine:
         environment = {**os.environ, "TELETENSOR_ADDRESS": f"unix:{self.socket}", "TELETENSOR_TOKEN": self.tokens[name],
                        "PYTHONPATH": PATH}  # fmt: skip
         return subprocess.Popen(
-            [sys.executable, "-c", CLIENT, kind, str(seconds), WORK[work], device], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+            [sys.executable, "-c", CLIENT, kind, str(seconds), work, device], stdin=subprocess.PIPE, stdout=subprocess.PIPE,
             text=True, env=environment,
         )  # fmt: skip
 
@@ -131,7 +131,7 @@ def weighted(folder: str) -> Engine:
 def weights() -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         with weighted(folder) as engine:
-            clients = [engine.client(name, "work", SECONDS, work) for name in WEIGHTS for work in ("matmul", "pointwise", "sort")]
+            clients = [engine.client(name, "work", SECONDS, WORK[work]) for name in WEIGHTS for work in ("matmul", "pointwise", "sort")]
             used, _ = run(engine, clients)
     total = sum(used[name] for name in WEIGHTS)
     return [(f"weight {weight} of 7, 3 clients", f"{used[name] / total:.3f}", f"{weight / 7:.3f}", f"{used[name] / total * 7 / weight:.2f}")
@@ -145,7 +145,7 @@ def equal(count: int = 64) -> list[tuple[str, ...]]:
         for name in names:
             engine.add(name)
         with engine:
-            kinds = list(WORK)
+            kinds = list(WORK.values())
             seconds = 3 * SECONDS  # so that one kernel is a small part of a client's time
             clients = [engine.client(name, "work", seconds, kinds[i % len(kinds)]) for i, name in enumerate(names)]
             used, _ = run(engine, clients, seconds)
@@ -158,7 +158,7 @@ def equal(count: int = 64) -> list[tuple[str, ...]]:
 def weights_on(device: str) -> list[tuple[str, ...]]:
     with tempfile.TemporaryDirectory() as folder:
         with weighted(folder) as engine:
-            clients = [engine.client(name, "work", SECONDS, "large", device) for name in WEIGHTS]
+            clients = [engine.client(name, "work", SECONDS, FOR_GPU, device) for name in WEIGHTS]
             _, printed = run(engine, clients)
     counts = dict(zip(WEIGHTS, (count for count, *_ in printed), strict=True))
     total = sum(counts.values())
@@ -166,7 +166,7 @@ def weights_on(device: str) -> list[tuple[str, ...]]:
              f"{counts[name] / total * 7 / weight:.2f}") for name, weight in WEIGHTS.items()]  # fmt: skip
 
 
-def small(device: str = "cpu", load: str = "pointwise") -> list[tuple[str, ...]]:
+def small(device: str = "cpu", load: str = WORK["pointwise"]) -> list[tuple[str, ...]]:
     rows, alone = [], []
     for title, busy in (("alone", 0), ("beside a client that saturates the engine", 1), ("beside four such clients", 4)):
         with tempfile.TemporaryDirectory() as folder:
@@ -174,7 +174,7 @@ def small(device: str = "cpu", load: str = "pointwise") -> list[tuple[str, ...]]
             engine.add("small")
             engine.add("busy")
             with engine:
-                clients = [engine.client("small", "reads", SECONDS, "small", device)]
+                clients = [engine.client("small", "reads", SECONDS, WORK["small"], device)]
                 clients += [engine.client("busy", "work", SECONDS, load, device) for _ in range(busy)]
                 _, printed = run(engine, clients)
         _, median, p99 = printed[0]
@@ -193,7 +193,7 @@ def main() -> None:
     device = parser.parse_args().device
     measures = {"weights": weights, "equal clients": equal, "a small client": small}
     if device != "cpu":
-        measures = {"weights": functools.partial(weights_on, device), "a small client": functools.partial(small, device, "large")}
+        measures = {"weights": functools.partial(weights_on, device), "a small client": functools.partial(small, device, FOR_GPU)}
     table = Table(title=f"shares of {'the processors' if device == 'cpu' else device}", title_justify="left")
     for column, side in (("what", "left"), ("measured", "right"), ("wanted", "right"), ("ratio", "right")):
         table.add_column(column, justify=side)
