@@ -9,7 +9,7 @@ from typing import Callable
 from .. import _C
 from .._C import Tensor
 from .._integers import is_int, repeated
-from .._layouts import contiguous_format
+from .._layouts import contiguous_format, strided
 from .._options import check_flags, check_layout
 from .out_variant import exact_out_variant, out_variants
 from .overloads import tensor_split
@@ -218,6 +218,10 @@ def _expand(input: Tensor, size, *, implicit: bool = False) -> Tensor:
 _VIEWS = {"split": unsafe_split, "split_with_sizes": split_with_sizes, "expand": _expand}
 
 
+def _contiguous_copy(view: Tensor) -> Tensor:
+    return view.clone(memory_format=contiguous_format) if view.layout == strided else view.clone()  # others have no formats
+
+
 def _copy_function(name: str) -> Callable:
     view = _VIEWS.get(name) or getattr(_torch, name, None) or getattr(Tensor, name, None) or getattr(_ops, name)
 
@@ -225,8 +229,8 @@ def _copy_function(name: str) -> Callable:
     def copy(input: Tensor, *args, **kwargs):
         result = view(input, *args, **kwargs)
         if isinstance(result, (tuple, list)):
-            return tuple(t.clone(memory_format=contiguous_format) for t in result)
-        return result.clone(memory_format=contiguous_format)
+            return tuple(map(_contiguous_copy, result))
+        return _contiguous_copy(result)
 
     functools.update_wrapper(copy.__wrapped__, view)
     copy.__name__, copy.__doc__ = f"{name}_copy", f"A copy of {name}'s view."

@@ -95,6 +95,7 @@ def test_sparse_arguments(kind: str) -> None:
     detached = s.clone().requires_grad_() * 2
     assert not torch.detach_(detached).requires_grad
     assert torch.zero_(s.clone())._nnz() == 0
+    assert torch.equal(torch.select_copy(s, 0, 1).to_dense(), DATA[1])
     with pytest.raises(RuntimeError, match="softsign"):
         F.softsign(s)
     with pytest.raises(NotImplementedError, match="cholesky_solve"):
