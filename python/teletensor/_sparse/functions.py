@@ -119,7 +119,7 @@ def mm(mat1: Tensor, mat2: Tensor, reduce: str | None = None) -> Tensor:
     if reduce is not None:
         return mm_reduce(mat1, mat2, reduce)  # type: ignore[arg-type]
     if isinstance(mat1, SparseTensor) or isinstance(mat2, SparseTensor):
-        return products.mm(mat1, mat2)
+        return products.mm(*products.lowered([mat1, mat2]))
     return _C.torch.mm(mat1, mat2)
 
 
@@ -128,7 +128,7 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
     if any(isinstance(t, SparseTensor) for t in (mat, mat1, mat2)):
         if not isinstance(mat1, SparseTensor) and not isinstance(mat2, SparseTensor):
             raise RuntimeError("[sparse.addmm] expected a sparse tensor as mat1 or mat2")
-        return products.addmm(mat, mat1, mat2, beta, alpha)
+        return products.addmm(*products.lowered([mat, mat1, mat2]), beta, alpha)
     return _C.torch.addmm(mat, mat1, mat2, beta=beta, alpha=alpha)
 
 

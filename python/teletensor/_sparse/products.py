@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from .. import _C
@@ -99,6 +100,20 @@ def _sparse_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
         made._rows, made._rows_version = outer.to(_C.int64), made._coo._version
         return made
     return compressed(sparse_csr, outer, plain, values, size, source)
+
+
+def lowered(values: list) -> list:
+    """The arguments of a product, as autocast on the CPU casts them: floating point other than float64 to its dtype."""
+    kind = _C.autocast_dtype("cpu")
+    if kind is None:
+        return values
+    casts = lambda t: isinstance(t, Tensor) and t.is_floating_point() and t.dtype is not _C.float64 and t.device.type == "cpu"  # noqa: E731
+    return [t.to(kind) if casts(t) else t for t in values]
+
+
+def _lowers(handler: Callable[[list, list | None], Tensor]) -> Callable[[list, list | None], Tensor]:
+    """The handler of an operator that autocast lowers, except where it writes to a tensor."""
+    return lambda arguments, into: handler(lowered(arguments) if into is None else arguments, into)
 
 
 def mm(a: Tensor, b: Tensor, name: str = "mm") -> Tensor:
@@ -360,5 +375,6 @@ def _triangular_solve(arguments: list, into: list | None) -> Tensor:
 
 
 handlers.update(
-    mm=_mm, matmul=_matmul, mv=_mv, bmm=_bmm, addmm=_addmm, addmv=_addmv, linear=_linear, triangular_solved=_triangular_solve,
+    mm=_lowers(_mm), matmul=_lowers(_matmul), mv=_mv, bmm=_lowers(_bmm), addmm=_lowers(_addmm), addmv=_addmv,
+    linear=_lowers(_linear), triangular_solved=_triangular_solve,
 )  # fmt: skip

@@ -28,9 +28,19 @@ def test_traced_functions_refuse_sparse_arguments() -> None:
         torch.compiler.trace(lambda a: a * 2, _matrix())
 
 
-def test_autocast_leaves_products_alone() -> None:
+@pytest.mark.parametrize("kind", ["coo", "csr", "csc", "bsr"])
+def test_autocast_lowers_products(kind: str) -> None:
+    dense = torch.tensor([[0.0, 1.5], [2.0, 0.0]])
+    s = getattr(dense, f"to_sparse_{kind}")(*([(1, 1)] if kind == "bsr" else [])).requires_grad_()
+    x = torch.tensor([[1.0, 2.0], [3.0, 4.0]])
     with torch.autocast("cpu", dtype=torch.bfloat16):
-        assert (_matrix() @ torch.ones(3, 2)).dtype is torch.float32
+        products = [s @ x, torch.sparse.mm(s, x), torch.mm(s, x), torch.sparse.addmm(x, s, x), torch.nn.functional.linear(x, s)]
+        assert all(p.dtype is torch.bfloat16 for p in products)
+        assert (s + s).dtype is (s * 2).dtype is (s.double() @ x.double()).to(torch.float32).dtype is torch.float32
+        assert (s.double() @ x.double()).dtype is torch.float64
+    products[0].sum().backward()
+    assert s.grad.dtype is torch.float32 and s.grad.to_dense().tolist() == [[0, 7], [3, 0]]
+    assert (s @ x).dtype is torch.float32
 
 
 def test_transforms_of_strided_arguments() -> None:
