@@ -17,7 +17,7 @@ export LC_ALL=C TZ=UTC PYTHONHASHSEED=0
 export CMAKE_BUILD_PARALLEL_LEVEL=${CMAKE_BUILD_PARALLEL_LEVEL:-$(nproc)}
 umask 022
 
-build() { # FOLDER MEGABYTES
+build() { # FOLDER MEGABYTES [OPTION OF pack_wheel.py]...
   local raw out file
   raw=$(mktemp -d) out=$(mktemp -d)
   "$python" -m pip wheel --quiet --disable-pip-version-check --no-deps --no-build-isolation \
@@ -27,14 +27,14 @@ build() { # FOLDER MEGABYTES
   mapfile -t libraries < <("$python" -m zipfile -l "$raw"/*.whl | sed -n 's|^[^ ]*/lib/\([^ /]*\.so[^ /]*\) .*|--exclude=\1|p')
   PATH=$(dirname "$python"):$PATH "$python" -m auditwheel repair "${libraries[@]}" --wheel-dir "$out" "$raw"/*.whl >"$raw/auditwheel.log" 2>&1 ||
     { cat "$raw/auditwheel.log" >&2; exit 1; }
-  "$python" deploy/pack_wheel.py --limit "$2" --out dist "$out"/*.whl
+  "$python" deploy/pack_wheel.py --limit "$2" "${@:3}" --out dist "$out"/*.whl
   rm -r "$raw" "$out"
 }
 
 (($#)) || set -- client engine
 for part in "$@"; do
   case $part in
-    client) build . 10 ;;
+    client) build . 10 --zopfli ;;
     engine) build deploy/engine_wheel 45 ;;
     *) echo "build_wheels.sh: expected client or engine, got $part" >&2; exit 2 ;;
   esac

@@ -141,12 +141,12 @@ print(x.sum().item()); server.stop(None)
 
 @pytest.mark.slow
 def test_size_of_the_client(client, tmp_path):
-    """10 MB is the limit of the packed wheel (deploy/build_wheels.sh), of which 0.1 are dist-info."""
+    """10 MB is the limit of the packed wheel (deploy/build_wheels.sh), of which 0.1 are dist-info; zopfli packs it 3 % smaller."""
     with zipfile.ZipFile(tmp_path / "wheel.zip", "w", zipfile.ZIP_DEFLATED, compresslevel=9) as file:
         for path in sorted(client.rglob("*")):
             if path.is_file() and path.suffix != ".pyc":  # of other tests
                 file.write(path, path.relative_to(client.parent))
-    assert (tmp_path / "wheel.zip").stat().st_size < 9.95e6
+    assert (tmp_path / "wheel.zip").stat().st_size < 10.1e6
 
 
 @pytest.mark.slow
@@ -194,8 +194,8 @@ def test_versions_of_the_wheels_agree():
     assert "version" in tomllib.loads((ROOT / "deploy/engine_wheel/pyproject.toml").read_text())["project"]["dynamic"]
 
 
-def pack(wheel: Path, out: Path, limit: str = "1") -> subprocess.CompletedProcess:
-    command = [sys.executable, ROOT / "deploy/pack_wheel.py", "--limit", limit, "--out", out, wheel]
+def pack(wheel: Path, out: Path, limit: str = "1", *options: str) -> subprocess.CompletedProcess:
+    command = [sys.executable, ROOT / "deploy/pack_wheel.py", "--limit", limit, *options, "--out", out, wheel]
     return subprocess.run(command, capture_output=True, text=True, env={**os.environ, "SOURCE_DATE_EPOCH": "1700000000"})
 
 
@@ -219,6 +219,15 @@ def test_equal_contents_give_equal_wheels(tmp_path):
     with zipfile.ZipFile(tmp_path / "out1/a-1-py3-none-any.whl") as file:
         assert file.namelist() == ["a/a.py", "a/b.py", "a-1.dist-info/RECORD"]
         assert {info.date_time[0] for info in file.infolist()} == {2023}
+
+
+def test_packing_with_zopfli(tmp_path):
+    pytest.importorskip("zopfli", reason="make wheel installs it")
+    wheel = small_wheel(tmp_path / "a-1-py3-none-any.whl", ["a/a.py"])
+    done = pack(wheel, tmp_path / "out", "1", "--zopfli")
+    assert done.returncode == 0, done.stderr
+    with zipfile.ZipFile(tmp_path / "out" / wheel.name) as file:
+        assert file.testzip() is None and file.read("a/a.py") == b"x" * 100
 
 
 def test_packing_refuses_what_does_not_agree(tmp_path):
