@@ -56,8 +56,8 @@ libraries: build ## Run programs of other libraries with teletensor and PyTorch,
 dist-examples: build ## Run PyTorch's distributed examples with both packages: CHECKOUT=folder of pytorch/examples, NANOGPT=folder
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.examples --checkout $(CHECKOUT) $(if $(NANOGPT),--nanogpt $(NANOGPT)) $(if $(ONLY),--only $(ONLY))
 
-unit-tests: build ## Run PyTorch's unit tests with both packages: CHECKOUT=folder of pytorch/pytorch, ONLY="test_indexing nn/test_init"
-	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.unit_tests --checkout $(CHECKOUT) $(if $(ONLY),--only $(ONLY))
+unit-tests: build ## Run PyTorch's unit tests with both packages: CHECKOUT=folder of pytorch/pytorch, ONLY="test_indexing nn/test_init", EVERY=3 for a third
+	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.unit_tests --checkout $(CHECKOUT) $(if $(ONLY),--only $(ONLY)) $(if $(EVERY),--every $(EVERY))
 
 op-db: build ## Compare with PyTorch on PyTorch's operator samples: docs/op_db.md
 	@$(CLEAN_ENV) $(PYTHON) -m tests.conformance.run --only "PyTorch's op_db"

@@ -1,4 +1,4 @@
-"""`python -m tests.conformance.unit_tests --checkout FOLDER [--only NAME...]`
+"""`python -m tests.conformance.unit_tests --checkout FOLDER [--only NAME...] [--every N]`
 
 Runs test files of PyTorch (a checkout of github.com/pytorch/pytorch) on the CPU with teletensor and with PyTorch, which is
 installed into .venv-peers. Writes the rows of docs/conformance.md; with --only the other rows are kept. The failures are in
@@ -36,28 +36,31 @@ FILES = (
     "distributions/test_transforms", "test_fx", "test_module_tracker", "test_flop_counter", "test_pytree", "test_subclass",
     "test_overrides", "test_weak", "test_utils", "test_autocast", "test_testing", "test_futures",
 )  # fmt: skip
-HEAD = ("file", "passed with both", "by design", "other failures", "failed with both", "failed with PyTorch only", "by design: why")
+HEAD = (
+    "file", "tests", "passed with both", "by design", "other failures", "failed with both", "failed with PyTorch only",
+    "by design: why",
+)  # fmt: skip
 HEADER = f"""## PyTorch's unit tests
 
 `make unit-tests CHECKOUT=folder` runs test files of a checkout of github.com/pytorch/pytorch, unchanged, on the CPU with
 teletensor and with PyTorch 2.15, whose `torch.testing._internal` is loaded over both. `ONLY="test_indexing nn/test_init"` runs
-some. Tests that failed with teletensor only are in two columns: for reasons in tests/conformance/unit_tests/reasons.py, and
-others. A test that PyTorch passes and that skips itself with teletensor has failed; tests that PyTorch skips are not counted.
-The files of the table are from public copies: those of PyTorch 2.4, and where there was one, that of a newer version which was
-adapted for another device, with the CPU in its place.
+some, `EVERY=3` a third of the tests. Tests that failed with teletensor only are in two columns: for reasons in
+tests/conformance/unit_tests/reasons.py, and others. A test that PyTorch passes and that skips itself with teletensor has failed;
+tests that PyTorch skips are not counted. The files of the table are from public copies: those of PyTorch 2.4, and where there was
+one, that of a newer version which was adapted for another device, with the CPU in its place.
 
 | {" | ".join(HEAD)} |
 |{"---|" * len(HEAD)}
 """
 
 
-def _comparison(checkout: Path, name: str, python: str) -> Comparison:
+def _comparison(checkout: Path, name: str, python: str, every: int) -> Comparison:
     """Runs a file with both packages at the same time."""
     file, record = checkout / f"test/{name}.py", FOLDER / name.replace("/", "-")
     packages = ("teletensor", "torch")
     with ThreadPoolExecutor() as pool:
-        ours, theirs = pool.map(lambda package: run(file, package, python, Path(f"{record}.{package}.jsonl")), packages)
-    return compare(name, ours, theirs)
+        ours, theirs = pool.map(lambda package: run(file, package, python, Path(f"{record}.{package}.jsonl"), every), packages)
+    return compare(name, ours, theirs, every)
 
 
 def _list(results: list[Comparison], path: Path) -> None:
@@ -76,6 +79,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="tests.conformance.unit_tests", description=__doc__)
     parser.add_argument("--checkout", type=Path, required=True, help="a checkout of github.com/pytorch/pytorch")
     parser.add_argument("--only", nargs="+", help="files in the folder test, without .py")
+    parser.add_argument("--every", type=int, default=1, help="run one of so many tests of each file, chosen by their names")
     add_option(parser)
     options = parser.parse_args()
     python = python_of(options, *PACKAGES, "pytest")
@@ -84,7 +88,7 @@ def main() -> int:
         if not (options.checkout / f"test/{name}.py").exists():
             console.print(f"{name}: not in the checkout", markup=False)
             continue
-        results.append(_comparison(options.checkout.resolve(), name, python))
+        results.append(_comparison(options.checkout.resolve(), name, python, options.every))
         console.print(" ".join(results[-1].cells()), markup=False)
         for text, count in kinds(results[-1].unexplained())[:5]:
             console.print(f"    {count}: {text}", markup=False)

@@ -15,6 +15,7 @@ class Comparison:
     """The tests of a file by their outcomes with both packages. Tests that PyTorch skips are not counted."""
 
     file: str
+    every: int = 1  # one of so many tests was run
     both: int = 0
     neither: int = 0
     only_ours: int = 0  # failed with PyTorch only
@@ -39,12 +40,12 @@ class Comparison:
         unexplained = counts.pop("", 0)
         why = "; ".join(f"{count}: {reason}" for reason, count in counts.most_common())
         numbers = (self.both, counts.total(), unexplained, self.neither, self.only_ours)
-        return [self.file, *map(str, numbers), why]
+        return [self.file, f"1 in {self.every}" if self.every > 1 else "all", *map(str, numbers), why]
 
 
-def compare(file: str, ours: dict[str, Outcome], theirs: dict[str, Outcome]) -> Comparison:
+def compare(file: str, ours: dict[str, Outcome], theirs: dict[str, Outcome], every: int = 1) -> Comparison:
     """Sorts the tests that PyTorch's package ran. If the file could not be imported, all of them failed."""
-    result = Comparison(file)
+    result = Comparison(file, every)
     for test, expected in theirs.items():
         actual = ours.get("") or ours.get(test, Outcome("failed", "the test does not exist"))
         if expected.state == "skipped":

@@ -13,6 +13,7 @@ from pathlib import Path
 from ..peer import environment
 
 LIMIT = 60.0  # seconds per test
+INTERNAL_ERROR = 3  # pytest's exit code
 PLUGIN = "tests.conformance.unit_tests.plugin"
 
 
@@ -24,27 +25,28 @@ class Outcome:
     message: str = ""
 
 
-def run(file: Path, package: str, python: str, record: Path, limit: float = LIMIT) -> dict[str, Outcome]:
-    """The outcomes by test. If the file cannot be imported, the only outcome is that of "".
+def run(file: Path, package: str, python: str, record: Path, every: int = 1, limit: float = LIMIT) -> dict[str, Outcome]:
+    """The outcomes of one of `every` tests, by test. If the file cannot be imported, the only outcome is that of "".
 
     PyTorch's are read from the record of an earlier run of the same file.
     """
-    digest = hashlib.sha256(file.read_bytes()).hexdigest()
+    head = {"file": hashlib.sha256(file.read_bytes()).hexdigest(), "every": every}
     lines = _read(record)
-    if package == "torch" and lines and lines[0] == {"file": digest} and lines[-1] == {"finished": True}:
+    if package == "torch" and lines and lines[0] == head and lines[-1] == {"finished": True}:
         return _outcomes(lines)
     record.parent.mkdir(parents=True, exist_ok=True)
-    record.write_text(json.dumps({"file": digest}) + "\n")
-    while _ended(_start(file, package, python, record, limit), record):
+    record.write_text(json.dumps(head) + "\n")
+    while _ended(_start(file, package, python, record, every, limit), record):
         pass
     return _outcomes(_read(record))
 
 
-def _start(file: Path, package: str, python: str, record: Path, limit: float) -> int:
+def _start(file: Path, package: str, python: str, record: Path, every: int, limit: float) -> int:
     """Runs the tests that are not in the record; returns the exit code."""
     command = [
         python, "-m", "pytest", str(file), "-q", "--noconftest", "-c", os.devnull, "--rootdir", str(file.parent), "--tb=short",
         "-p", "no:cacheprovider", "-p", PLUGIN, "--package", package, "--record", str(record), "--limit", str(limit),
+        "--every", str(every),
     ]  # fmt: skip
     variables = {**environment(), "PYTORCH_TESTING_DEVICE_ONLY_FOR": "cpu", "PYTORCH_PRINT_REPRO_ON_FAILURE": "0"}
     del variables["PYTHONWARNINGS"]  # tests check warnings
@@ -59,6 +61,8 @@ def _ended(code: int, record: Path) -> bool:
     with record.open("a") as file:
         if "start" in last:
             file.write(json.dumps({"test": last["start"], "state": "failed", "message": f"ended the process ({code})"}) + "\n")
+            return True
+        if code == INTERNAL_ERROR and "test" in last:  # the limit expired between two tests
             return True
         if len(lines) == 1:
             file.write(json.dumps({"broken": f"pytest ended with code {code}: {record.with_suffix('.log').name}"}) + "\n")

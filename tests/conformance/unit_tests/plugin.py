@@ -15,6 +15,7 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from zlib import crc32
 
 import pytest
 
@@ -26,6 +27,7 @@ def pytest_addoption(parser: Any) -> None:
     parser.addoption("--package", choices=["teletensor", "torch"], help="the package that tests import as torch")
     parser.addoption("--record", type=Path, help="the file to which lines are added")
     parser.addoption("--limit", type=float, help="seconds per test")
+    parser.addoption("--every", type=int, help="run one of so many tests")
 
 
 def pytest_configure(config: Any) -> None:
@@ -33,7 +35,7 @@ def pytest_configure(config: Any) -> None:
     sys.argv = sys.argv[:1]  # PyTorch's tests read it
     if config.option.package == "teletensor":
         presentation.install()
-    config.pluginmanager.register(_Recorder(config.option.record, config.option.limit))
+    config.pluginmanager.register(_Recorder(config.option.record, config.option.limit, config.option.every))
 
 
 @pytest.hookimpl(wrapper=True)
@@ -50,11 +52,12 @@ def _name(nodeid: str) -> str:
 class _Recorder:
     """Writes the record."""
 
-    def __init__(self, path: Path, limit: float):
+    def __init__(self, path: Path, limit: float, every: int):
         lines = [json.loads(line) for line in path.read_text().splitlines()] if path.exists() else []
         self._done = {line["start"] for line in lines if "start" in line}
         self._file = path.open("a")
         self._limit = limit
+        self._every = every
         self._state: tuple[str, str] = "passed", ""
 
     def _write(self, **line: str) -> None:
@@ -62,7 +65,8 @@ class _Recorder:
         self._file.flush()
 
     def pytest_collection_modifyitems(self, items: list) -> None:
-        items[:] = [item for item in items if _name(item.nodeid) not in self._done]
+        names = {item: _name(item.nodeid) for item in items}
+        items[:] = [item for item in items if names[item] not in self._done and crc32(names[item].encode()) % self._every == 0]
 
     def pytest_collectreport(self, report: Any) -> None:
         if report.failed:

@@ -89,3 +89,4 @@ def install() -> None:
     _provide_private(type(torch.ops.aten), "torch.ops.aten")
     if pytorch:
         sys.meta_path.insert(0, _Finder(Path(pytorch.origin).parent))
+        importlib.import_module("torch.testing._utils")  # an attribute of torch.testing

@@ -24,7 +24,11 @@ def _exists(name: str) -> bool:
 
 
 NAMES: dict[str, dict[str, Any]] = {
-    "torch": {"_disable_dynamo": lambda function=None, recursive=True: function},
+    "torch": {
+        "_disable_dynamo": lambda function=None, recursive=True: function,
+        "_nnpack_available": lambda: False,
+        "_segment_reduce": lambda *args, **options: sys.modules["torch"].segment_reduce(*args, **options),
+    },
     "torch._C": {
         "ScriptList": type("ScriptList", (), {}), "ScriptDict": type("ScriptDict", (), {}),
         "ScriptFunction": _ScriptFunction, "ScriptMethod": type("ScriptMethod", (_ScriptFunction,), {}),
@@ -33,6 +37,9 @@ NAMES: dict[str, dict[str, Any]] = {
     },
     "torch._export.wrappers": {"mark_subclass_constructor_exportable_experimental": lambda function: function},
     "torch._higher_order_ops.invoke_subgraph": {"mark_compile_region": lambda function: function},
+    "torch._dynamo": {"is_dynamo_supported": lambda: True},
+    "torch._inductor.config": {"patch": lambda *_, **__: lambda function: function},
+    "torch._subclasses": {"CrossRefFakeMode": object},
     "torch._utils": {"_is_privateuse1_backend_available": lambda: False},
     "torch._utils_internal": {"get_writable_path": lambda path: path, "get_file_path": lambda *parts: "/".join(parts)},
     "torch._vendor.packaging.version": {"parse": lambda text: tuple(map(int, text.split("+")[0].split(".")))},
@@ -44,8 +51,9 @@ NAMES: dict[str, dict[str, Any]] = {
     "torch.cpu": {"_is_avx2_supported": lambda: True},
     "torch.cuda.jiterator": dict.fromkeys(("_create_jit_fn", "_create_multi_output_jit_fn"), lambda *_, **__: _ScriptFunction()),
     "torch.ops.mkldnn": {"_is_mkldnn_acl_supported": lambda: False},
+    "torch.profiler": {"itt": SimpleNamespace(is_available=lambda: False)},
     "torch.utils": {"deterministic": SimpleNamespace(fill_uninitialized_memory=True)},  # set around tests
-    "torch.utils._import_utils": {"_check_module_exists": _exists},
+    "torch.utils._import_utils": {"_check_module_exists": _exists, "import_dill": lambda: None},
     "torch.utils._triton": {"has_triton": lambda: False},
 }  # fmt: skip
 
