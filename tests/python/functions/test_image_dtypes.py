@@ -25,3 +25,18 @@ def test_padding_with_edges_rejects_booleans(torch):
             pad(x, (1, 1), mode=mode)
         assert pad(x.int(), (1, 1), mode=mode).dtype == torch.int32
     assert pad(x, (1, 1), mode="circular").tolist() == [[[False, True, False, False, True]]]
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_antialiased_resampling_of_integers(torch, mode):
+    """Bytes are rounded; other integers cannot represent the weights and are refused, as in PyTorch."""
+    x = torch.arange(36).reshape(1, 1, 6, 6) * 7 % 97
+    expected = torch.nn.functional.interpolate(x.float(), size=(3, 3), mode=mode, antialias=True)
+    for resampled in (
+        torch.nn.functional.interpolate(x.to(torch.uint8), size=(3, 3), mode=mode, antialias=True),
+        getattr(torch._C._nn, f"_upsample_{mode}2d_aa")(x.to(torch.uint8), [3, 3], False, None, None),
+    ):
+        assert (resampled.float() - expected).abs().max().item() < 1  # rounded after each dimension
+    for dtype in (torch.int32, torch.int64, torch.bool):
+        with pytest.raises(NotImplementedError, match="expected input to have a floating dtype"):
+            torch.nn.functional.interpolate(x.to(dtype), size=(3, 3), mode=mode, antialias=True)
