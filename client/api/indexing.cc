@@ -9,6 +9,7 @@
 #include "client/api/operators.h"
 #include "client/api/session.h"
 #include "engine/schema/op_ids.h"
+#include "engine/schema/rules/outer_dims.h"
 
 namespace teletensor {
 namespace {
@@ -149,14 +150,14 @@ Tensor Tensor::index_put_(ArrayRef<TensorIndex> indices, const Operand& value) c
   }
   const std::vector<Tensor> list = indexer.entries();
   const internal::ListArg entries(list);
-  // Operator index_put takes a tensor of the same dtype for the value, without leading sizes of 1.
+  // Operator index_put takes a tensor of the same dtype for the value.
   Tensor converted;
   if (value.arg().is_number()) {
     converted = view.new_full({}, value.arg().scalar());
-  } else if (tt::SizesView sizes = value.arg().tensor->sizes; !sizes.empty() && sizes.front() == 1) {
-    while (!sizes.empty() && sizes.front() == 1) sizes.remove_prefix(1);
-    const tt::Arg args[] = {value.arg(), tt::Arg(sizes)};
-    converted = internal::call(op_id::kReshape, args);
+  } else if (const tt::Sizes outer = tt::outer_dims(*view.arg().tensor, entries.arg().list(), *value.arg().tensor);
+             !outer.empty()) {
+    const tt::Arg args[] = {value.arg(), tt::Arg(tt::SizesView(outer))};
+    converted = internal::call(op_id::kSqueezeDim, args);
   }
   const tt::Arg values = converted.defined() ? converted.arg() : value.arg();
   const tt::Arg args[] = {view.arg(), entries.arg(), values, tt::Arg(false)};

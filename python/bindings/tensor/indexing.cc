@@ -7,6 +7,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "engine/schema/op_ids.h"
+#include "engine/schema/rules/outer_dims.h"
 #include "python/bindings/tensor/convert.h"
 #include "python/bindings/tensor/object.h"
 #include "python/bindings/tensor/operators.h"
@@ -360,13 +361,11 @@ int set_item(PyObject* self, PyObject* index, PyObject* value) noexcept {
             source = call_one(method, op_id::kReshape, args, *view->session);
           }
         }
-        if (source->dim() > 0 && source->sizes[0] == 1) {  // index_put() accepts no leading sizes of 1, this does
-          SizesView sizes = source->sizes;
-          while (!sizes.empty() && sizes[0] == 1) sizes.remove_prefix(1);
-          const Arg args[] = {Arg(meta(source)), Arg(sizes)};
-          source = call_one(method, op_id::kReshape, args, *view->session);
-        }
         std::vector<const TensorMeta*> list = entries(indexed);
+        if (const Sizes outer = outer_dims(*view, list, *source); !outer.empty()) {
+          const Arg args[] = {Arg(meta(source)), Arg(SizesView(outer))};
+          source = call_one(method, op_id::kSqueezeDim, args, *view->session);
+        }
         const Arg args[] = {Arg(meta(view)), Arg(absl::Span<const TensorMeta* const>(list)), Arg(meta(source)),
                             Arg(false)};
         return write(op_id::kIndexPut, args);
