@@ -231,7 +231,7 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
         raise RuntimeError(
             f"max_pool1d: Expected 2D or 3D (batch mode) tensor with optional 0 dim batch size for input, but got:{list(input.shape)}"
         )
-    if not return_indices:  # PyTorch computes these as max_pool2d
+    if not return_indices and not input.is_quantized:  # PyTorch computes these as max_pool2d
         check_floating("max_pool1d", input=input)
     single = lambda v: v if is_int(v) else repeated(v, 1)[0]  # noqa: E731
     stride = kernel_size if stride is None else stride
