@@ -416,11 +416,11 @@ class _DifferentiatedOnce(Function):
 
 class _WithHistory(Function):
     @staticmethod
-    def forward(ctx, tensor, data):
+    def forward(_ctx, _tensor, data):
         return data[0].detach()
 
     @staticmethod
-    def backward(ctx, gradient):
+    def backward(_ctx, gradient):
         return gradient, None
 
 
