@@ -79,7 +79,8 @@ Tensor normal_from_tensors(const Operand& mean, const Operand& std) {
   const Tensor mean_tensor = constant(mean), std_tensor = constant(std);
   const Operand mean_value = mean_tensor ? Operand(mean_tensor) : mean;
   const Operand std_value = std_tensor ? Operand(std_tensor) : std;
-  const Tensor never = ops::full({}, false, DType::kBool, (mean_tensor ? mean_tensor : std_tensor).device());
+  const Tensor& any = mean_tensor ? mean_tensor : std_tensor;  // none: both may be numbers
+  const Tensor never = ops::full({}, false, DType::kBool, any ? any.device() : Device());
   const Tensor scale = ops::where(never, mean_value, std_value);  // broadcasts to the result's shape
   const Tensor samples = ops::add(ops::mul(ops::randn_like(scale, std::nullopt, std::nullopt), scale), mean_value);
   // As in PyTorch, the result depends on the arguments with derivatives of 0.
