@@ -68,6 +68,7 @@ void BackwardPass::discover() {
   for (const Tensor& root : roots_) {
     GraphEdge edge = edge_of(root);
     visit(edge.node.get());
+    if (options_.create_graph) history_.push_back(std::move(edge));
   }
   std::vector<const GraphNode*> passes;
   visit_edges(0, &passes);
@@ -224,14 +225,6 @@ void BackwardPass::check_not_freed(absl::Span<const Tensor> captures) {
   check(session_->read(freed, options_.site).bytes[0] == 0, kFreedMessage);
 }
 
-// Finds what the gradients of a recorded pass depend on: what its nodes read.
-void BackwardPass::find_history() {
-  const auto wants = [this](const GraphEdge& edge) { return edge.node && is_needed(index_of(edge.node.get())); };
-  for (uint32_t i = 0; i < nodes_.size(); ++i) {
-    if (runs(i)) append_reads(nodes_[i], wants, &history_);
-  }
-}
-
 void BackwardPass::mark_freed() {
   for (uint32_t i = 0; i < nodes_.size(); ++i) {
     GraphNode& node = *nodes_[i];
@@ -250,7 +243,6 @@ void BackwardPass::mark_freed() {
 
 std::vector<Tensor> BackwardPass::run(absl::Span<const Tensor> captures) {
   find_needed(captures);
-  if (options_.create_graph) find_history();
   check_traced();
   check_not_freed(captures);
   const bool is_traced = ProgramTrace::of(*session_) != nullptr;
@@ -273,7 +265,7 @@ TensorMeta BackwardPass::gradient_meta(const TensorMeta& of) const {
   meta.device = of.device;
   meta.sizes = of.sizes;
   meta.strides = contiguous_strides(of.sizes);
-  meta.requires_grad = !history_.empty();
+  meta.requires_grad = options_.create_graph;
   return meta;
 }
 
@@ -284,7 +276,7 @@ std::vector<TensorMeta> BackwardPass::gradient_metas(absl::Span<const Tensor> of
 }
 
 void BackwardPass::attach_history(absl::Span<const Tensor> results) {
-  if (history_.empty()) return;
+  if (!options_.create_graph) return;
   auto node = Ref<GraphNode>(new GraphNode(nullptr, nullptr));
   node->edges.assign(history_.begin(), history_.end());
   node->is_recorded_pass = true;

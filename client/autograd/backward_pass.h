@@ -8,7 +8,6 @@
 #include "absl/container/flat_hash_map.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/types/span.h"
-#include "client/autograd/recorded_reads.h"
 #include "client/session/graph.h"
 #include "client/session/recomputation.h"
 #include "client/session/session.h"
@@ -84,8 +83,7 @@ class BackwardPass {
   // Returns the metadata of a gradient of `of`.
   TensorMeta gradient_meta(const TensorMeta& of) const;
   std::vector<TensorMeta> gradient_metas(absl::Span<const Tensor> of) const;
-  void find_history();
-  // With create_graph, makes gradients depend on what the nodes of the pass have read.
+  // With create_graph, makes gradients depend on all nodes that the pass visited.
   void attach_history(absl::Span<const Tensor> results);
 
   static constexpr uint32_t kNone = ~uint32_t{0};
@@ -101,11 +99,11 @@ class BackwardPass {
   uint64_t id_;  // marks nodes as visited
   // Index of each node, set before client code runs, because a nested pass overwrites GraphNode::visit_index.
   absl::flat_hash_map<const GraphNode*, uint32_t> index_;
-  std::vector<bool> needed_;                 // whether gradients reach the node; empty: all nodes
-  std::vector<bool> runs_;                   // whether the node passes them on; empty: all nodes
-  std::vector<bool> reached_;                // whether any gradient has arrived at the node
-  absl::flat_hash_set<NodeOutput> arrived_;  // (node, output) pairs that received a gradient
-  GraphEdges history_;                       // edges that gradients depend on, with create_graph
+  std::vector<bool> needed_;                   // whether gradients reach the node; empty: all nodes
+  std::vector<bool> runs_;                     // whether the node passes them on; empty: all nodes
+  std::vector<bool> reached_;                  // whether any gradient has arrived at the node
+  absl::flat_hash_set<NodeOutput> arrived_;    // (node, output) pairs that received a gradient
+  absl::InlinedVector<GraphEdge, 4> history_;  // edges that gradients depend on, with create_graph
   // Functions that have run again, and what they have returned.
   absl::flat_hash_map<std::shared_ptr<Recomputation>, std::shared_ptr<void>> recomputed_;
   GraphNode* function_ = nullptr;  // the client-side function that runs
