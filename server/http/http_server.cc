@@ -148,7 +148,7 @@ HttpConnections::Body refuse_uncertified(absl::string_view head, const std::stri
 }
 
 bool is_probe(absl::string_view request) {
-  return absl::ConsumePrefix(&request, "GET ") &&
+  return (absl::ConsumePrefix(&request, "GET ") || absl::ConsumePrefix(&request, "HEAD ")) &&
          (absl::StartsWith(request, "/healthz ") || absl::StartsWith(request, "/readyz "));
 }
 

@@ -23,8 +23,9 @@ std::array<int64_t, 4> stamp_of(const std::string& file) {
 
 // Makes a context ask clients for certificates of the authorities in `file`.
 bool request_certificates(SSL_CTX* context, const std::string& file) {
+  if (SSL_CTX_load_verify_locations(context, file.c_str(), nullptr) != 1) return false;
   STACK_OF(X509_NAME)* names = SSL_load_client_CA_file(file.c_str());
-  if (names == nullptr || SSL_CTX_load_verify_locations(context, file.c_str(), nullptr) != 1) return false;
+  if (names == nullptr) return false;
   SSL_CTX_set_client_CA_list(context, names);  // takes the list
   SSL_CTX_set_verify(context, SSL_VERIFY_PEER, nullptr);
   // A resumed connection would not verify the certificate again.

@@ -229,6 +229,8 @@ def test_certificates_of_clients(tmp_path):
         await_listener(place)
         for path in ("/healthz", "/readyz"):
             assert answer(path) == answer(path, clients) == (200, "ok\n")
+            head = urllib.request.Request(f"https://127.0.0.1:{place.rpartition(':')[2]}{path}", method="HEAD")
+            assert urllib.request.urlopen(head, timeout=30, context=context()).status == 200
         for path in ("/", "/page.js", "/metrics", "/api/status", "/healthz?x", "/none"):
             status, text = answer(path)
             assert status == 403 and "requires a certificate of the client" in text, path
