@@ -38,7 +38,8 @@ def _calls(torch):
         "pdist": (lambda d: F.pdist(ones(3, 2, dtype=d)), ("complex64", "int32")),
         "max_unpool2d indices": (lambda d: F.max_unpool2d(ones(1, 1, 2, 2), i.reshape(1, 1, 2, 1).to(d), 2), ("int32",)),
         "attention": (
-            lambda d: F.scaled_dot_product_attention(*[ones(1, 2, 4)] * 3, attn_mask=ones(2, 2, dtype=d)), (*INTEGERS, "float16", "float64"),
+            lambda d: F.scaled_dot_product_attention(*[ones(1, 2, 4)] * 3, attn_mask=ones(2, 2, dtype=d)),
+            (*INTEGERS, "float16", "float64"),
         ),
         "batch_norm": (lambda d: F.batch_norm(ones(2, 3), ones(3, dtype=d), ones(3, dtype=d)), (*INTEGERS, "float16", "float64")),
         "batch_norm variance": (lambda d: F.batch_norm(ones(2, 3), ones(3), ones(3, dtype=d), training=True), (*INTEGERS, "float64")),
