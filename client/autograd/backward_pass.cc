@@ -76,9 +76,16 @@ void BackwardPass::discover() {
   has_recorded_passes_ = !passes.empty();
   for (const GraphNode* pass : passes) visit_edges_of(*pass);
   visit_edges(num_certain_, nullptr);
-  for (const Tensor& gradient : gradients_) {
-    if (options_.create_graph && gradient && gradient->requires_grad) history_.push_back(edge_of(gradient));
-  }
+  for (const Tensor& gradient : gradients_) depend_on(gradient);
+}
+
+void BackwardPass::depend_on(const Tensor& gradient) {
+  if (!options_.create_graph || !gradient || !gradient->requires_grad) return;
+  GraphEdge edge = edge_of(gradient);
+  // All gradients of a recorded pass have its node.
+  const bool is_known =
+      !history_.empty() && edge.node && edge.node->is_recorded_pass && history_.back().node == edge.node;
+  if (!is_known) history_.push_back(std::move(edge));
 }
 
 // Visits what the nodes from `first` on lead to. Adds nodes of recorded passes to `passes` instead, unless it is null.
@@ -245,6 +252,9 @@ std::vector<Tensor> BackwardPass::run(absl::Span<const Tensor> captures) {
   find_needed(captures);
   check_traced();
   check_not_freed(captures);
+  if (options_.accumulate) {  // the sum depends on the gradient that it is added to
+    for (const Tensor& capture : captures) depend_on(capture->grad);
+  }
   const bool is_traced = ProgramTrace::of(*session_) != nullptr;
   std::vector<Tensor> results = has_client_code() && !is_traced ? issue_steps(captures) : issue(captures);
   for (size_t i = 0; is_traced && i < captures.size(); ++i) run_hooks_of_leaf(*captures[i], &results[i]);
@@ -555,9 +565,7 @@ Tensors BackwardPass::run_until(int64_t stop, absl::Span<const TensorMeta> metas
 }
 
 void BackwardPass::pass_gradients(int64_t stop, absl::Span<const Tensor> gradients) {
-  for (const Tensor& gradient : gradients) {
-    if (options_.create_graph && gradient && gradient->requires_grad) history_.push_back(edge_of(gradient));
-  }
+  for (const Tensor& gradient : gradients) depend_on(gradient);
   pass_tensors(stop, gradients);
 }
 

@@ -83,6 +83,8 @@ class BackwardPass {
   // Returns the metadata of a gradient of `of`.
   TensorMeta gradient_meta(const TensorMeta& of) const;
   std::vector<TensorMeta> gradient_metas(absl::Span<const Tensor> of) const;
+  // With create_graph, makes gradients depend on this one.
+  void depend_on(const Tensor& gradient);
   // With create_graph, makes gradients depend on all nodes that the pass visited.
   void attach_history(absl::Span<const Tensor> results);
 

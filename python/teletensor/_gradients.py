@@ -139,7 +139,9 @@ def clear(leaves: Iterable[Tensor], set_to_none: bool = True) -> None:
         plain = [p for p in held if not _C._is_wrapper(p)]
         _C.set_grads(plain, [None] * len(plain))
     else:
-        # Not through detach(), because a traced function cannot write to what it detaches.
+        # Only a gradient with a history is detached, because a traced function cannot write to what it detaches.
         with no_grad():
             for p in held:
+                if p.grad.requires_grad:
+                    p.grad = p.grad.detach()
                 p.grad.zero_()
