@@ -64,7 +64,7 @@ def test_failures_are_grouped_by_reason(monkeypatch):
     monkeypatch.setattr(comparison, "REASONS", {r"test_b::T::c: .*LAPACK": "no LAPACK on purpose"})
     theirs = dict.fromkeys(("T::a", "T::b", "T::c"), PASSED)
     result = compare("test_b", {"T::a": Outcome("failed", "ValueError: 5 is not 6"), "T::b": FAILED, "T::c": SKIPPED}, theirs)
-    assert result.cells() == ["test_b", "0", "1", "2", "0", "0", "1: no LAPACK on purpose"]
+    assert result.cells() == ["test_b", "all", "0", "1", "2", "0", "0", "1: no LAPACK on purpose"]
     assert kinds(result.unexplained()) == [("ValueError: _ is not _", 2)]
 
 
