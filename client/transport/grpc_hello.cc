@@ -50,7 +50,8 @@ bool is_of_connection(absl::string_view message) {
 bool was_closed(const absl::Status& status) {
   return absl::IsUnavailable(status) && is_of_connection(status.message()) &&
          (absl::StrContains(status.message(), "Socket closed") ||
-          absl::StrContains(status.message(), "Connection reset"));
+          absl::StrContains(status.message(), "Connection reset") ||
+          absl::StrContains(status.message(), "Broken pipe"));
 }
 
 }  // namespace

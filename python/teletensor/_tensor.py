@@ -356,14 +356,16 @@ def _data(self: Tensor) -> Tensor:
     return result
 
 
+# with_history() of autograd.function, which sets it: a tensor with the storage of the first and the history of the second.
+with_history: Callable[[Tensor, Tensor], Tensor] | None = None
+
+
 def _set_data(self: Tensor, value: Tensor) -> None:
     if not isinstance(value, Tensor):
         raise TypeError(f"Variable data has to be a tensor, but got {type(value).__name__}")
     if self.is_leaf:
         _C.replace_data(self, value)
         return
-    from .autograd.function import with_history
-
     kept = self.retains_grad
     _C.become(self, with_history(value, self))
     if kept:

@@ -12,7 +12,7 @@ import weakref
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from .. import _C, _active_profile
+from .. import _C, _active_profile, _tensor
 from .._C import Tensor
 from .._grad_mode import no_grad, set_grad_enabled
 from .._gradients import record as record_sparse
@@ -433,6 +433,9 @@ def with_history(data: Tensor, tensor: Tensor) -> Tensor:
         )
     with set_grad_enabled(True):
         return _WithHistory.apply(tensor, [data])
+
+
+_tensor.with_history = with_history
 
 
 class NestedIOFunction(Function):
