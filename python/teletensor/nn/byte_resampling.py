@@ -67,7 +67,7 @@ def _resample(input: Tensor, dim: int, rows: list[Row]) -> Tensor:
 def resample(
     input: Tensor, sizes: list[int], mode: str, align_corners: bool, factors: list[float], antialias: bool
 ) -> Tensor:
-    """Implements interpolate() for uint8 images (N, C, H, W) ; returns uint8."""
+    """Implements interpolate() for uint8 images (N, C, H, W); returns uint8."""
     antialiasing.check_sizes(input, sizes)
     rows = _antialiased_rows if antialias else _plain_rows
     for dim in (3, 2):
