@@ -252,7 +252,7 @@ std::vector<Tensor> BackwardPass::run(absl::Span<const Tensor> captures) {
   find_needed(captures);
   check_traced();
   check_not_freed(captures);
-  if (options_.accumulate) {  // the sum depends on the gradient that it is added to
+  if (options_.accumulate && options_.create_graph) {  // the sum depends on the gradient that it is added to
     for (const Tensor& capture : captures) depend_on(capture->grad);
   }
   const bool is_traced = ProgramTrace::of(*session_) != nullptr;

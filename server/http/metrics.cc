@@ -168,6 +168,7 @@ void add(const char* direction, const FrameTimes::Transfers& transfers, Families
 }
 
 void add_errors(const FrameTimes& times, Families& all) {
+  static_assert(FrameTimes::kErrorKinds == v1::ErrorKind_ARRAYSIZE);
   for (size_t kind = 0; kind < FrameTimes::kErrorKinds; ++kind) {
     const std::string code = kind == 0 ? "other" : absl::AsciiStrToLower(v1::ErrorKind_Name(static_cast<int>(kind)));
     all.add("teletensor_errors_total", kCounter,

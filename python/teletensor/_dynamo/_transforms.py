@@ -312,8 +312,7 @@ class Transforms:
             for i in places:
                 given[i] = forward.tensor(f"arg{i}", args[i].example, args[i].is_leaf)
             context = ObjectValue(FunctionCtx)
-            self.call(self.get_attribute(context, "__init__"), [], {})
-            self.set_attribute(context, "_name", Constant(f"{cls.__name__}Backward"))
+            self.call(self.get_attribute(context, "__init__"), [Constant(cls.__name__)], {})
             self.set_attribute(context, "needs_input_grad", SequenceValue([Constant(n) for n in needs], tuple))
             _C.set_grad_enabled(False)
             try:

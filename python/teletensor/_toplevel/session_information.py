@@ -1,4 +1,4 @@
-"""session_info(): what the engine says about this process's session, and what its principal uses."""
+"""session_info(): what the engine reports about this process's session, and what its principal uses."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ def session_info() -> dict[str, Any]:
     - ``frames``, ``instructions`` and ``failed`` (instructions), ``handles``, ``held_bytes``, ``peak_bytes``, ``limit_bytes`` (0:
       none) and ``offloaded_bytes``;
     - ``usage``: what all sessions of the principal hold together, its ``limits`` (those that it has), ``weight`` and
-      ``priority``; None if the engine does not tell.
+      ``priority``; None if the engine does not report it.
 
     Raises:
         RuntimeError: the session is in an engine whose status this client cannot request: one in this process, or one to

@@ -38,8 +38,8 @@ def _positions(forward: Callable) -> int:
 class FunctionCtx:
     """The state that Function.forward saves for Function.backward."""
 
-    def __init__(self) -> None:
-        self._name = "FunctionBackward"
+    def __init__(self, function: str = "Function") -> None:
+        self._name = f"{function}Backward"
         self._saved: tuple = ()
         self._saved_versions: list[int | None] = []
         self._for_forward: tuple | None = None  # what jvp() receives in place of the tensors for backward()
@@ -204,8 +204,7 @@ class Function:
         `without_gradients` makes the context of forward; `record` records the operation; `alias` makes the result of an argument
         that forward returns.
         """
-        ctx = FunctionCtx()
-        ctx._name = f"{cls.__name__}Backward"
+        ctx = FunctionCtx(cls.__name__)
         ctx.needs_input_grad = tuple(isinstance(a, Tensor) and a.requires_grad for a in args)
         with without_gradients():
             if _active_profile.active is None:

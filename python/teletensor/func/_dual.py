@@ -345,8 +345,7 @@ def _apply_function(level: ForwardLevel, function: type[Function], args: tuple, 
     if (rule := getattr(function, "jvp", None)) is None:
         return _without_rule(level, function, args, primals)
     if any(isinstance(p, Transformed) for p in primals):
-        results, ctx = function.apply(*primals), FunctionCtx()
-        ctx._name = f"{function.__name__}Backward"
+        results, ctx = function.apply(*primals), FunctionCtx(function.__name__)
         ctx.needs_input_grad = tuple(isinstance(p, Tensor) and p.requires_grad for p in primals)
         if function.setup_context is None:
             with no_grad():
