@@ -47,7 +47,8 @@ teletensor and with PyTorch 2.15, whose `torch.testing._internal` is loaded over
 some, `EVERY=3` a third of the tests. Tests that failed with teletensor only are in two columns: for reasons in
 tests/conformance/unit_tests/reasons.py, and others. A test that PyTorch passes and that skips itself with teletensor has failed;
 tests that PyTorch skips are not counted. The files of the table are from public copies: those of PyTorch 2.4, and where there was
-one, that of a newer version which was adapted for another device, with the CPU in its place.
+one, that of a newer version which was adapted for another device, with the CPU in its place; in some, imports of that device and
+names of functions that have changed since were adapted by hand.
 
 | {" | ".join(HEAD)} |
 |{"---|" * len(HEAD)}
