@@ -28,6 +28,7 @@
 #include "absl/strings/str_replace.h"
 #include "absl/strings/strip.h"
 #include "base/file_descriptor.h"
+#include "base/free_with.h"
 
 namespace tt {
 namespace {
@@ -36,13 +37,6 @@ constexpr size_t kMaxFileBytes = 1 << 20;
 constexpr long kSelfSignedSeconds = 10L * 365 * 24 * 3600;
 constexpr char kPrefix[] = "sha256:";
 
-template <auto Free>
-struct FreeWith {
-  template <typename T>
-  void operator()(T* object) const {
-    Free(object);
-  }
-};
 using Bio = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
 using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
 using Key = std::unique_ptr<EVP_PKEY, FreeWith<EVP_PKEY_free>>;
@@ -173,6 +167,12 @@ FileDescriptor connect_tcp(const std::string& host, int port, std::chrono::stead
 }
 
 }  // namespace
+
+FileStamp stamp_of(const std::string& file) {
+  struct stat info {};
+  if (stat(file.c_str(), &info) != 0) return {};
+  return {info.st_mtim.tv_sec, info.st_mtim.tv_nsec, static_cast<int64_t>(info.st_ino), info.st_size};
+}
 
 absl::StatusOr<std::string> read_pem(const std::string& file) {
   std::error_code error;

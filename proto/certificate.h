@@ -4,7 +4,9 @@
 // are thread-safe.
 #pragma once
 
+#include <array>
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include "absl/status/status.h"
@@ -19,9 +21,14 @@ struct TlsFiles {
   std::string certificate;  // the certificate, followed by those that lead to its authority; empty: none
   std::string key;
   std::string authorities;  // of the peers' certificates; empty: none
+  std::string revocations{};  // of those authorities, which servers check (proto/revocations.h); empty: none
 
   friend bool operator==(const TlsFiles&, const TlsFiles&) = default;
 };
+
+// What identifies the contents of a file: its time of change, inode and size. All zero if there is no file.
+using FileStamp = std::array<int64_t, 4>;
+FileStamp stamp_of(const std::string& file);
 
 // Returns the contents of a PEM file of at most 1 MiB. The message of an error names the file.
 absl::StatusOr<std::string> read_pem(const std::string& file);

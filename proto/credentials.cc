@@ -71,13 +71,33 @@ class PinnedCertificate final : public ExternalCertificateVerifier {
   const std::string fingerprint_;
 };
 
+// Refuses revoked certificates of clients.
+class UnrevokedCertificate final : public ExternalCertificateVerifier {
+ public:
+  explicit UnrevokedCertificate(std::unique_ptr<Revocations> revocations) : revocations_(std::move(revocations)) {}
+
+  bool Verify(TlsCustomVerificationCheckRequest* request, std::function<void(grpc::Status)> /*callback*/,
+              grpc::Status* result) override {
+    const grpc::string_ref certificate = request->peer_cert(), chain = request->peer_cert_full_chain();
+    const absl::Status status =
+        revocations_->check({certificate.data(), certificate.size()}, {chain.data(), chain.size()});
+    if (!status.ok()) *result = {grpc::StatusCode::UNAUTHENTICATED, std::string(status.message())};
+    return true;  // synchronous
+  }
+  void Cancel(TlsCustomVerificationCheckRequest* /*request*/) override {}
+
+ private:
+  const std::unique_ptr<Revocations> revocations_;
+};
+
 }  // namespace
 
 std::shared_ptr<grpc::ServerCredentials> plain_server_credentials() { return grpc::InsecureServerCredentials(); }
 
 std::shared_ptr<grpc::ChannelCredentials> plain_channel_credentials() { return grpc::InsecureChannelCredentials(); }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const TlsFiles& files) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const TlsFiles& files,
+                                                                            Revocations::Report report) {
   if (absl::Status status = check_files(files); !status.ok()) return status;
   grpc::experimental::TlsServerCredentialsOptions options(std::make_shared<FileWatcherCertificateProvider>(
       files.key, files.certificate, files.authorities, kReloadSeconds));
@@ -85,6 +105,12 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(cons
   if (!files.authorities.empty()) {
     options.watch_root_certs();
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
+  }
+  if (!files.revocations.empty()) {
+    absl::StatusOr<std::unique_ptr<Revocations>> revocations = Revocations::load(files, std::move(report));
+    if (!revocations.ok()) return revocations.status();
+    options.set_certificate_verifier(
+        ExternalCertificateVerifier::Create<UnrevokedCertificate>(*std::move(revocations)));
   }
   return grpc::experimental::TlsServerCredentials(options);
 }

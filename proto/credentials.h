@@ -8,6 +8,7 @@
 
 #include "absl/status/statusor.h"
 #include "proto/certificate.h"
+#include "proto/revocations.h"
 
 namespace tt {
 
@@ -15,8 +16,10 @@ std::shared_ptr<grpc::ServerCredentials> plain_server_credentials();
 std::shared_ptr<grpc::ChannelCredentials> plain_channel_credentials();
 
 // Credentials of a server with TLS 1.2 or newer. With `files.authorities`, clients must present a certificate that one
-// of them signed. FAILED_PRECONDITION if a file cannot be used.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const TlsFiles& files);
+// of them signed; with `files.revocations`, one that was not revoked, else `report` is told (proto/revocations.h).
+// FAILED_PRECONDITION if a file cannot be used.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const TlsFiles& files,
+                                                                            Revocations::Report report = {});
 
 // Credentials of a channel to a server whose certificate must be valid, be signed by one of `files.authorities`, or if
 // that is empty, of the system, and have the name to which the channel connects.

@@ -11,6 +11,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -42,6 +43,14 @@ def client_environment(**more: str) -> dict[str, str]:
     """The environment of a client in a separate process."""
     path = os.pathsep.join(filter(None, [str(BUILD / "python"), os.environ.get("PYTHONPATH")]))
     return {**os.environ, "PYTHONPATH": path, "TELETENSOR_DAEMON": str(BUILD / "bin/teletensord"), **more}
+
+
+def eventually(holds, seconds: float = 60) -> None:
+    """Waits until ``holds()``; fails after ``seconds``."""
+    deadline = time.monotonic() + seconds
+    while not holds():
+        assert time.monotonic() < deadline, "the condition did not become true"
+        time.sleep(0.05)
 
 
 class Daemon:

@@ -103,6 +103,13 @@ void add_options(CLI::App& app, Flags* flags) {
       ->envname("TELETENSOR_TLS_CLIENT_CA")
       ->check(CLI::ExistingFile)
       ->type_name("FILE");
+  app.add_option(
+         "--tls-client-crl", flags->tls.revocations,
+         "refuse certificates of clients that these lists (CRLs, PEM) of the authorities revoke; read again when "
+         "it changes")
+      ->envname("TELETENSOR_TLS_CLIENT_CRL")
+      ->check(CLI::ExistingFile)
+      ->type_name("FILE");
   app.add_flag("--tls-self-signed", flags->tls_self_signed,
                "serve TCP with TLS and a certificate that is created at first start; prints the fingerprint, by which "
                "clients recognise it")
@@ -490,6 +497,8 @@ const char* conflicting_flags(const Flags& flags) {
   if (flags.tls_self_signed && !flags.tls.certificate.empty()) return "use --tls-self-signed or --tls-cert, not both";
   if (!flags.tls_dir.empty() && !flags.tls_self_signed) return "--tls-dir requires --tls-self-signed";
   if (!flags.tls.authorities.empty() && !tls) return "--tls-client-ca requires --tls-cert or --tls-self-signed";
+  if (!flags.tls.revocations.empty() && flags.tls.authorities.empty())
+    return "--tls-client-crl requires --tls-client-ca";
   if (!flags.tls_peer_ca.empty() && flags.tls.certificate.empty()) return "--tls-peer-ca requires --tls-cert";
   if (!allows_network(flags) && reaches_network(flags)) return kReachable;
   if (const char* why = conflicting_isolation(flags)) return why;

@@ -153,7 +153,7 @@ int serve(const Flags& flags, const std::vector<std::string>& command, const std
   }
   absl::StatusOr<Auth> auth = make_auth(flags, principals);
   if (!auth.ok()) return print_error(auth.status());
-  auto tls = make_tls(flags);
+  auto tls = make_tls(flags, audit->get());
   if (!tls.ok()) return print_error(tls.status());
   if (flags.isolates()) {
     std::vector<Address> served = *addresses;

@@ -12,6 +12,7 @@
 #include "engine/device/parallel.h"
 #include "proto/certificate.h"
 #include "proto/credentials.h"
+#include "server/log.h"
 #include "server/serving/generation/generation_model.h"
 #include "server/workers/containment.h"
 #include "server/workers/syscall_filter.h"
@@ -36,7 +37,7 @@ absl::StatusOr<Auth> make_auth(const Flags& flags, const std::shared_ptr<Princip
   return Auth::from_files(flags.token_file, flags.admin_token_file, principals);
 }
 
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& flags) {
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& flags, AuditLog* audit) {
   if (flags.tls_self_signed) {
     absl::Status created = create_self_signed(flags.tls.certificate, flags.tls.key);
     if (!created.ok()) return created;
@@ -50,7 +51,11 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& f
   if (!flags.is_worker() && stat(flags.tls.key.c_str(), &key) == 0 && (key.st_mode & S_IRWXO) != 0) {
     spdlog::warn("the private key {} is accessible to all users of this host; use 'chmod o-rwx'", flags.tls.key);
   }
-  return server_credentials(flags.tls);
+  return server_credentials(flags.tls, [audit](const absl::Status& status) {
+    static LogLimit limit;
+    limit.warn(status.message());
+    if (absl::IsUnauthenticated(status)) audit->refused("", status);
+  });
 }
 
 std::function<std::shared_ptr<const CheckpointRoot>(const Principal&)> checkpoint_roots(const Flags& flags) {

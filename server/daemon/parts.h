@@ -37,8 +37,8 @@ inline std::chrono::milliseconds milliseconds(double seconds) {
 absl::StatusOr<std::vector<Address>> parse_addresses(const std::vector<std::string>& texts);
 // `principals` may be null: all clients use one token.
 absl::StatusOr<Auth> make_auth(const Flags& flags, const std::shared_ptr<Principals>& principals);
-// Credentials of TCP connections; null without TLS.
-absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& flags);
+// Credentials of TCP connections; null without TLS. Revoked certificates of clients are recorded in `audit`.
+absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> make_tls(const Flags& flags, AuditLog* audit);
 // Returns the folder for each principal's checkpoints.
 std::function<std::shared_ptr<const CheckpointRoot>(const Principal&)> checkpoint_roots(const Flags& flags);
 // Gives up what a worker does not need, before it serves a client.

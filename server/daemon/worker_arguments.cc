@@ -45,6 +45,7 @@ std::vector<std::string> arguments_of(const Flags& flags) {
   set_path("--tls-cert", flags.tls.certificate);
   set_path("--tls-key", flags.tls.key);
   set_path("--tls-client-ca", flags.tls.authorities);
+  set_path("--tls-client-crl", flags.tls.revocations);
   set_path("--tls-peer-ca", flags.tls_peer_ca);
   set_path("--peer-networks", absl::StrJoin(flags.peer_networks, ","));
   set_path("--peer-ports", absl::StrJoin(flags.peer_ports, ","));

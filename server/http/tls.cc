@@ -1,12 +1,12 @@
 #include "server/http/tls.h"
 
 #include <openssl/err.h>
-#include <sys/stat.h>
 
 #include <string>
 #include <utility>
 
 #include "absl/strings/str_cat.h"
+#include "proto/revocations.h"
 #include "server/log.h"
 #include "spdlog/spdlog.h"
 
@@ -14,12 +14,6 @@ namespace tt::server {
 namespace {
 
 constexpr std::chrono::seconds kCheckInterval{1};
-
-std::array<int64_t, 4> stamp_of(const std::string& file) {
-  struct stat info {};
-  if (stat(file.c_str(), &info) != 0) return {};
-  return {info.st_mtim.tv_sec, info.st_mtim.tv_nsec, static_cast<int64_t>(info.st_ino), info.st_size};
-}
 
 // Makes a context ask clients for certificates of the authorities in `file`.
 bool request_certificates(SSL_CTX* context, const std::string& file) {
@@ -44,8 +38,9 @@ absl::StatusOr<std::unique_ptr<HttpTls>> HttpTls::load(const TlsFiles& files) {
 
 bool HttpTls::has_certificate(const SSL* ssl) { return SSL_get0_peer_certificate(ssl) != nullptr; }
 
-std::array<HttpTls::Stamp, 3> HttpTls::stamps() const {
-  return {stamp_of(files_.certificate), stamp_of(files_.key), stamp_of(files_.authorities)};
+HttpTls::Stamps HttpTls::stamps() const {
+  return {stamp_of(files_.certificate), stamp_of(files_.key), stamp_of(files_.authorities),
+          stamp_of(files_.revocations)};
 }
 
 absl::Status HttpTls::read() {
@@ -56,6 +51,10 @@ absl::Status HttpTls::read() {
     if (absl::Status status = check_authorities(files_.authorities); !status.ok()) return status;
   }
   std::unique_ptr<SSL_CTX, SslDeleter> context(SSL_CTX_new(TLS_server_method()));
+  if (context && !files_.revocations.empty()) {
+    X509_STORE* const store = SSL_CTX_get_cert_store(context.get());
+    if (absl::Status status = require_revocation_lists(store, files_.revocations); !status.ok()) return status;
+  }
   const bool usable = context && SSL_CTX_set_min_proto_version(context.get(), TLS1_2_VERSION) == 1 &&
                       SSL_CTX_use_certificate_chain_file(context.get(), files_.certificate.c_str()) == 1 &&
                       SSL_CTX_use_PrivateKey_file(context.get(), files_.key.c_str(), SSL_FILETYPE_PEM) == 1 &&

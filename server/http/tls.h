@@ -1,7 +1,7 @@
 // HttpTls: the TLS side of the HTTP listener's connections, with a certificate that may be replaced.
 //
-// With authorities of clients, a certificate of another authority ends the handshake; a client without one is admitted,
-// because probes have none, and the listener asks has_certificate() before it answers other requests.
+// With authorities of clients, a certificate of another authority or a revoked one ends the handshake; a client without
+// one is admitted, because probes have none, and the listener asks has_certificate() before it answers other requests.
 //
 // Owned and used by the listener's thread. The files are checked for a change at most once per second, when a
 // connection arrives; a pair that is incomplete or invalid is logged, and the previous one stays in use. Not
@@ -12,7 +12,6 @@
 
 #include <array>
 #include <chrono>
-#include <cstdint>
 #include <memory>
 
 #include "absl/status/status.h"
@@ -42,16 +41,15 @@ class HttpTls {
 
  private:
   using Clock = std::chrono::steady_clock;
-  // What identifies the contents of a file: time of change, inode and size.
-  using Stamp = std::array<int64_t, 4>;
+  using Stamps = std::array<FileStamp, 4>;
 
   explicit HttpTls(TlsFiles files) : files_(std::move(files)) {}
-  std::array<Stamp, 3> stamps() const;
+  Stamps stamps() const;
   absl::Status read();
   void read_if_changed();
 
   const TlsFiles files_;
-  std::array<Stamp, 3> stamps_{};  // of the certificate, the key and the authorities when they were read
+  Stamps stamps_{};  // of the certificate, the key, the authorities and their revocation lists when they were read
   Clock::time_point checked_{};
   std::unique_ptr<SSL_CTX, SslDeleter> context_;
 };

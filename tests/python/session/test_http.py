@@ -17,9 +17,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment
+from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment, eventually
 from tests.python.session.test_metrics import await_listener, get, values
-from tests.python.session.test_principals import Engine, eventually, user
+from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import Files, free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
@@ -210,10 +210,12 @@ def test_replaced_certificate(tmp_path):
 
 
 def test_certificates_of_clients(tmp_path):
-    """With --tls-client-ca, all but the probes require a certificate; one of another authority ends the handshake."""
+    """With --tls-client-ca, all but the probes require a certificate; one of another authority or a revoked one ends the handshake."""
     files, clients, other = Files(tmp_path / "a", "127.0.0.1"), Files(tmp_path / "b", "alice"), Files(tmp_path / "c", "alice")
-    place, records = f"0.0.0.0:{free_port()}", tmp_path / "audit.jsonl"
-    options = ("--http", place, *files.options, "--tls-client-ca", clients.ca, "--audit-log", str(records))
+    place, records, lists = f"0.0.0.0:{free_port()}", tmp_path / "audit.jsonl", tmp_path / "revoked.pem"
+    clients.write_revocations(lists)
+    authorities = ("--tls-client-ca", clients.ca, "--tls-client-crl", str(lists))
+    options = ("--http", place, *files.options, *authorities, "--audit-log", str(records))
     daemon = Daemon(tmp_path, *options)
 
     def context(*identities: Files) -> ssl.SSLContext:
@@ -224,6 +226,11 @@ def test_certificates_of_clients(tmp_path):
 
     def answer(path: str, *identities: Files) -> tuple[int, str]:
         return get(f"https://127.0.0.1:{place.rpartition(':')[2]}{path}", context=context(*identities))
+
+    def is_accepted(identity: Files) -> bool:
+        with contextlib.suppress(OSError):
+            return answer("/metrics", identity)[0] == 200
+        return False
 
     try:
         await_listener(place)
@@ -241,15 +248,15 @@ def test_certificates_of_clients(tmp_path):
                 answer(path, other)
         refused = [json.loads(line) for line in records.read_text().splitlines()]
         assert refused and all(each["event"] == "call.refused" and "certificate" in each["reason"] for each in refused)
+        # Revoked certificates are refused, and lists of them read again.
+        for revoked in (True, False):
+            clients.write_revocations(lists, *[clients] * revoked)
+            eventually(lambda revoked=revoked: is_accepted(clients) != revoked)
         # Other authorities are used without a restart.
         Path(clients.ca).write_bytes(Path(other.ca).read_bytes())
 
-        def other_is_accepted() -> bool:
-            with contextlib.suppress(OSError):
-                return answer("/metrics", other)[0] == 200
-            return False
-
-        eventually(other_is_accepted)
+        other.write_revocations(lists)
+        eventually(lambda: is_accepted(other))
         with pytest.raises((urllib.error.URLError, ConnectionError, ssl.SSLError)):
             answer("/metrics", clients)
     finally:

@@ -10,12 +10,12 @@ import time
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS
+from tests.conftest import BUILD, IN_PROCESS, eventually
 from tests.python.session.otlp import Collector, attributes
 from tests.python.session.test_activation import LAUNCHER
 from tests.python.session.test_isolation import Isolated, is_running, principals, start  # noqa: F401 - fixtures
 from tests.python.session.test_metrics import await_listener, get, values
-from tests.python.session.test_principals import eventually, run, user
+from tests.python.session.test_principals import run, user
 from tests.python.session.test_tls import free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")

@@ -17,8 +17,8 @@ import grpc
 import pytest
 
 from tests.adversary.wire import ENGINE, message
-from tests.conftest import BUILD, IN_PROCESS, client_environment, not_sanitized
-from tests.python.session.test_principals import Engine, eventually, run, user
+from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually, not_sanitized
+from tests.python.session.test_principals import Engine, run, user
 from tests.python.session.test_tls import Files, free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")

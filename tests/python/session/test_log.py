@@ -9,8 +9,8 @@ import sys
 import grpc
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, client_environment
-from tests.python.session.test_principals import Engine, eventually, user
+from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually
+from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")

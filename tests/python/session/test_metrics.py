@@ -12,8 +12,8 @@ import urllib.request
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment
-from tests.python.session.test_principals import Engine, eventually, user
+from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment, eventually
+from tests.python.session.test_principals import Engine, user
 from tests.python.session.test_tls import Files, free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.conftest import IN_PROCESS, SIMULATED
+from tests.conftest import IN_PROCESS, SIMULATED, eventually
 from tests.python.session.replaced_engine import ReplacedEngine
 from tests.python.session.test_principals import Engine, run, user
 from tests.python.session.test_quotas import Client as QuotaClient
@@ -122,13 +122,6 @@ def offloaded(engine: ReplacedEngine, client: Client) -> int:
 def files(tmp_path: Path) -> list[Path]:
     """What has left memory, by the engine's subfolders."""
     return sorted((tmp_path / "offload").rglob("*.tensors"))
-
-
-def eventually(condition) -> None:
-    deadline = time.monotonic() + 60
-    while not condition():
-        assert time.monotonic() < deadline, "the condition did not become true"
-        time.sleep(0.05)
 
 
 def allocate(mib: int) -> str:

@@ -14,9 +14,9 @@ import grpc
 import pytest
 
 from tests.adversary.wire import Peer
-from tests.conftest import BUILD, IN_PROCESS
+from tests.conftest import BUILD, IN_PROCESS, eventually
 from tests.python.session.test_isolation import Client
-from tests.python.session.test_principals import eventually, run, user
+from tests.python.session.test_principals import run, user
 from tests.python.session.test_tls import free_port
 from tests.relay.process import RelayProcess
 

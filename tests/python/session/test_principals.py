@@ -17,7 +17,7 @@ from pathlib import Path
 import grpc
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, client_environment
+from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually
 from tests.python.session.test_tls import Files, connect, free_port
 from tests.sockets import is_listening
 
@@ -78,13 +78,6 @@ def engine(tmp_path):
     made = Engine(tmp_path)
     yield made
     made.stop()
-
-
-def eventually(holds) -> None:
-    deadline = time.monotonic() + 30
-    while not holds():
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
 
 
 def test_roles(tmp_path, engine):

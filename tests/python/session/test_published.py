@@ -16,9 +16,9 @@ import teletensor.distributed as dist
 import teletensor.multiprocessing  # noqa: F401 - registers how tensors are pickled
 import teletensor.nn as nn
 import teletensor.nn.functional as F
-from tests.conftest import IN_PROCESS, not_sanitized
+from tests.conftest import IN_PROCESS, eventually, not_sanitized
 from tests.python.distributed.ranks import free_port
-from tests.python.session.test_principals import engine, eventually, run, user  # noqa: F401 - a fixture
+from tests.python.session.test_principals import engine, run, user  # noqa: F401 - a fixture
 from tests.python.session.test_quotas import MIB, clients  # noqa: F401 - a fixture
 
 needs_daemon = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")

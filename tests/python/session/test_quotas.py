@@ -7,8 +7,8 @@ import subprocess
 
 import pytest
 
-from tests.conftest import BUILD, IN_PROCESS, client_environment
-from tests.python.session.test_principals import Engine, engine, eventually, run, user  # noqa: F401 - a fixture
+from tests.conftest import BUILD, IN_PROCESS, client_environment, eventually
+from tests.python.session.test_principals import Engine, engine, run, user  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 

@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from tests.conftest import IN_PROCESS, client_environment
+from tests.conftest import IN_PROCESS, client_environment, eventually
 from tests.python.session.test_isolation import Client, principals, start  # noqa: F401 - fixtures
 from tests.python.session.test_placement import cluster, two  # noqa: F401 - a fixture
-from tests.python.session.test_principals import engine, eventually, user  # noqa: F401 - a fixture
+from tests.python.session.test_principals import engine, user  # noqa: F401 - a fixture
 from tests.python.session.test_quotas import clients  # noqa: F401 - a fixture
 from tests.python.session.test_shares import START
 from tests.python.session.test_tls import fingerprint_of

@@ -7,8 +7,8 @@ import os
 
 import pytest
 
-from tests.conftest import IN_PROCESS, SIMULATED
-from tests.python.session.test_principals import Engine, engine, eventually, run, user  # noqa: F401 - a fixture
+from tests.conftest import IN_PROCESS, SIMULATED, eventually
+from tests.python.session.test_principals import Engine, engine, run, user  # noqa: F401 - a fixture
 from tests.python.session.test_quotas import clients  # noqa: F401 - a fixture
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import json
 import re
 import socket
 import ssl
@@ -16,8 +17,10 @@ from pathlib import Path
 
 import pytest
 import trustme
+from cryptography import x509
+from cryptography.hazmat.primitives import hashes, serialization
 
-from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment
+from tests.conftest import BUILD, IN_PROCESS, Daemon, client_environment, eventually
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
@@ -57,6 +60,22 @@ class Files:
         with open(self.certificate, "wb") as file:
             for part in issued.cert_chain_pems:
                 file.write(part.bytes())
+
+    def write_revocations(self, file: Path, *revoked: Files, days: int = 1, authority: trustme.CA | None = None) -> None:
+        """Writes the authority's list of the certificates that it has revoked, which ends in `days`."""
+        signer = authority or self.authority
+        now = datetime.datetime.now(datetime.UTC)
+        subject = x509.load_pem_x509_certificate(self.authority.cert_pem.bytes()).subject
+        builder = x509.CertificateRevocationListBuilder().issuer_name(subject)
+        builder = builder.last_update(now - datetime.timedelta(days=9)).next_update(now + datetime.timedelta(days=days))
+        for each in revoked:
+            serial = x509.load_pem_x509_certificate(Path(each.certificate).read_bytes()).serial_number
+            entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
+            builder = builder.add_revoked_certificate(entry.build())
+        key = serialization.load_pem_private_key(signer.private_key_pem.bytes(), None)
+        draft = file.with_suffix(".draft")
+        draft.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        draft.replace(file)
 
     @property
     def options(self) -> tuple[str, ...]:
@@ -240,6 +259,51 @@ def test_certificates_of_clients(tmp_path, start):
     assert accepted == "3.0"
     assert "requires a certificate of the client" in without and "requires a certificate of the client" in of_other
     assert "expected both certificate and key" in half
+
+
+def test_revoked_certificates_of_clients(tmp_path, start):
+    """Lists of revoked certificates are read again when they change; one that cannot be used keeps the previous one."""
+    server = Files(tmp_path / "a", "127.0.0.1")
+    alice, lists, records = Files(tmp_path / "b", "alice"), tmp_path / "revoked.pem", tmp_path / "audit.jsonl"
+    bob, other = Files(tmp_path / "c", "bob", authority=alice.authority), Files(tmp_path / "d", "mallory")
+    alice.write_revocations(lists, bob)
+    options = (*server.options, "--tls-client-ca", alice.ca, "--tls-client-crl", str(lists), "--audit-log", str(records))
+    engine = start(*options)
+    known = {"address": engine.url, "ca": server.ca}
+    as_alice, as_bob = ({**known, "certificate": each.certificate, "key": each.key} for each in (alice, bob))
+    accepted, refused = connect(tmp_path, as_alice, as_bob)
+    assert accepted == "3.0" and "requires a certificate of the client" in refused
+    (line,) = {json.loads(each)["reason"] for each in records.read_text().splitlines() if "certificate" in each}
+    assert line.endswith("certificate revoked") and "Testing cert" in line and "serial number" in line
+
+    def answers(*expected: bool) -> bool:
+        return [each == "3.0" for each in connect(tmp_path, as_alice, as_bob)] == list(expected)
+
+    alice.write_revocations(lists, alice)
+    eventually(lambda: answers(False, True))
+    # Not usable: no list, and one that another authority signed; the latter is used, and refuses all.
+    lists.write_text("-----BEGIN X509 CRL-----\n")
+    time.sleep(1.5)  # longer than the interval of the checks
+    assert answers(False, True)
+    assert "expected revocation lists" in (tmp_path / "engine0/engine.log").read_text()
+    alice.write_revocations(lists, authority=other.authority)
+    eventually(lambda: answers(False, False))
+    alice.write_revocations(lists)
+    eventually(lambda: answers(True, True))
+    alice.write_revocations(lists, days=-1)  # a newer list is missing
+    eventually(lambda: answers(False, False))
+
+
+def test_lists_of_revoked_certificates_at_start(tmp_path, start):
+    server, lists = Files(tmp_path / "a", "127.0.0.1"), tmp_path / "revoked.pem"
+    lists.write_bytes(Path(server.ca).read_bytes())  # a certificate is no list
+    for options, expected in (
+        ((*server.options, "--tls-client-ca", server.ca), "expected revocation lists (CRLs) in PEM format"),
+        (server.options, "--tls-client-crl requires --tls-client-ca"),
+    ):
+        command = [BUILD / "bin/teletensord", "--listen", f"127.0.0.1:{free_port()}", *options, "--tls-client-crl", str(lists)]
+        run = subprocess.run([*command, "--token-file", str(tmp_path / "token")], capture_output=True, text=True, timeout=60)
+        assert run.returncode != 0 and expected in run.stderr
 
 
 def test_network_addresses_require_tls(tmp_path):

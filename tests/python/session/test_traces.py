@@ -17,10 +17,10 @@ from opentelemetry import trace
 from opentelemetry.proto.collector.trace.v1 import trace_service_pb2
 
 import teletensor as torch
-from tests.conftest import BUILD, IN_PROCESS, ROOT, Daemon, client_environment
+from tests.conftest import BUILD, IN_PROCESS, ROOT, Daemon, client_environment, eventually
 from tests.python.session.otlp import Collector, accept, attributes
 from tests.python.session.test_metrics import await_listener, get, values
-from tests.python.session.test_principals import COMMAND, Engine, eventually, user
+from tests.python.session.test_principals import COMMAND, Engine, user
 from tests.python.session.test_tls import Files, free_port
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")

@@ -14,11 +14,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from tests.conftest import IN_PROCESS
+from tests.conftest import IN_PROCESS, eventually
 from tests.python.distributed.ranks import free_port
 from tests.python.session.replaced_engine import ENGINE, ReplacedEngine, replaced_engine, result_of
 from tests.python.session.test_principals import engine as engine_with_principals  # noqa: F401 - a fixture
-from tests.python.session.test_principals import eventually, run, user
+from tests.python.session.test_principals import run, user
 from tests.python.session.test_quotas import MIB, clients  # noqa: F401 - a fixture
 from tests.python.session.test_upgrade import LIBRARIES
 
