@@ -6,6 +6,7 @@ connection. See docs/checkpoints.md.
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import threading
@@ -16,6 +17,7 @@ from . import _C
 from ._C import Tensor
 from ._checkpoint import archives, files, tree
 from ._layouts import require_strided
+from .serialization._composed import is_composed
 
 __all__ = ["PendingSave", "load", "load_into", "names", "save", "save_async"]
 
@@ -44,15 +46,19 @@ def _byte_count(size: int | str) -> int:
 
 def _flatten(state) -> tuple[dict[str, Tensor], str | None]:
     """Returns the tensors by name, and the JSON text of everything else; None for a dict of tensors by name."""
-    if isinstance(state, Mapping) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items()):
-        if "__metadata__" not in state:
-            return dict(state), None
     named: dict[str, Tensor] = {}
     by_id: dict[int, str] = {}
+    if isinstance(state, Mapping) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items()):
+        if "__metadata__" not in state:
+            named = {key: tensor for key, tensor in state.items() if not is_composed(tensor)}
+            by_id = {id(tensor): key for key, tensor in named.items()}
+            if len(named) == len(state):
+                return named, None
 
     def name_of(tensor: Tensor) -> str:
         if id(tensor) not in by_id:
-            by_id[id(tensor)] = f"tensor.{len(named)}"
+            names = (f"tensor.{number}" for number in itertools.count(len(named)))
+            by_id[id(tensor)] = next(name for name in names if name not in named)
             named[by_id[id(tensor)]] = tensor
         return by_id[id(tensor)]
 
@@ -122,7 +128,6 @@ def _start(state, path, metadata: Mapping[str, str] | None, max_shard_size, in_b
     if metadata is not None and not all(isinstance(text, str) for item in metadata.items() for text in item):
         raise TypeError("[checkpoint] expected strings in metadata")
     tensors, structure = _flatten(state)
-    require_strided("checkpoint", *tensors.values())
     described = {"format": "pt", **(metadata or {})}
     if structure is not None:
         described[_STRUCTURE] = structure
@@ -281,8 +286,11 @@ def load_into(
     """Reads a checkpoint into existing tensors by name, such as those of a module's state_dict(), in their dtypes and on
     their devices.
 
+    Sparse and nested tensors are read by load() only.
+
     Returns the names that the checkpoint lacks, and the names that `state` lacks; with `strict`, these are an error.
     """
+    require_strided("load_into", *state.values())
     source = _Source(path)
     missing = [name for name in state if name not in source.tensors]
     unexpected = [name for name in source.tensors if name not in state]

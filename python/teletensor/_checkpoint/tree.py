@@ -1,7 +1,7 @@
 """Python values as JSON, without pickle: decoding cannot run code.
 
 None, booleans, integers, strings and finite floats are themselves, a list is a list; every other value is an object with
-one key, its type. Tensors are encoded by the caller.
+one key, its type. Tensors are encoded by the caller; sparse and nested ones are their components.
 """
 
 from __future__ import annotations
@@ -11,8 +11,9 @@ import collections
 import math
 from collections.abc import Callable
 
-from .. import _C
-from .._layouts import require_strided
+from .. import _C, _layouts
+from ..serialization._composed import REBUILD, is_composed, reduce_composed
+from ..serialization._errors import LoadError
 
 _SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
 _CONTAINERS = {"tuple": tuple, "set": set, "frozenset": frozenset, "size": _C.Size}
@@ -46,8 +47,12 @@ def encode(value, encode_tensor: Callable | None = None):
     if kind is _C.device:
         return {"device": str(value)}
     if encode_tensor is not None and isinstance(value, _C.Tensor):
-        require_strided("checkpoint", value)
-        return {"tensor": encode_tensor(value)}
+        if not is_composed(value):
+            return {"tensor": encode_tensor(value)}
+        name, args = reduce_composed(value)
+        return {"composed": [name, encode(args, encode_tensor)]}
+    if kind is _layouts.layout:
+        return {"layout": str(value).removeprefix("torch.")}
     raise TypeError(
         f"cannot store an object of type {kind.__module__}.{kind.__qualname__} in a checkpoint: expected tensors, None, "
         "bool, int, float, complex, str, bytes, list, tuple, set, dict, dtypes and devices. Objects are not pickled, "
@@ -63,7 +68,7 @@ def decode(value, decode_tensor: Callable | None = None):
     """
     try:
         return _decode(value, decode_tensor)
-    except (TypeError, KeyError, AttributeError, RecursionError) as error:
+    except (TypeError, KeyError, AttributeError, RecursionError, LoadError) as error:
         raise ValueError(f"[checkpoint] malformed value: {error}") from None
 
 
@@ -82,6 +87,9 @@ def _decode(value, decode_tensor):
         return result
     if kind == "tensor" and decode_tensor is not None:
         return decode_tensor(content)
+    if kind == "composed" and decode_tensor is not None:
+        name, args = content
+        return REBUILD[name](*_decode(args, decode_tensor))
     return _SCALARS[kind](content)
 
 
@@ -99,10 +107,18 @@ def _dtype(name: str) -> _C.dtype:
     return dtype
 
 
+def _layout(name: str) -> _layouts.layout:
+    layout = getattr(_layouts, name)
+    if type(layout) is not _layouts.layout:
+        raise ValueError(f"{name} is not a layout")
+    return layout
+
+
 _SCALARS = {
     "float": lambda name: _SPECIAL_FLOATS[name],
     "bytes": lambda text: base64.b64decode(text, validate=True),
     "complex": lambda parts: complex(*(decode(part) for part in parts)),
     "dtype": _dtype,
+    "layout": _layout,
     "device": lambda name: _C.device(name),
 }

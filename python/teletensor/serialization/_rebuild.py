@@ -278,7 +278,8 @@ def _reduce_quantized(tensor: Any, storage: Any) -> tuple:
     return "torch._utils _rebuild_qtensor", (storage(ints, q.dtype), *where, parameters, False, OrderedDict())
 
 
-def _reduce_sparse(tensor: Any) -> tuple:
+def reduce_sparse(tensor: Any) -> tuple:
+    """The name of the function that creates a sparse tensor, and its arguments."""
     values = tensor._elements.detach()
     if tensor.is_sparse:
         data = (tensor._coo, values, _C.Size(tensor.shape), tensor._coalesced)
@@ -298,7 +299,7 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
         return _reduce_quantized(tensor, storage)
     if _C._is_wrapper(tensor):
         if tensor.layout != "torch.strided":
-            return _reduce_sparse(tensor)
+            return reduce_sparse(tensor)
         if getattr(type(tensor), "_saved_with_state", False):
             from .._layouts import strided
 

@@ -9,8 +9,8 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
+from .._component_tensor import ComponentTensor
 from .._grad_mode import enable_grad, is_grad_enabled, no_grad
-from .._layouts import require_strided
 from .._options import check_flags
 from .._random import get_rng_state, set_rng_state
 from ..amp.autocast_mode import restored
@@ -114,11 +114,15 @@ class _NextRun(saved_tensors_hooks):
 
 
 class _Argument:
-    """A tensor that a checkpointed function receives; packed if the call is within hooks or another checkpoint."""
+    """A tensor that a checkpointed function receives; packed if the call is within hooks or another checkpoint.
+
+    Sparse and nested tensors are not packed: hooks receive tensors of the engine only.
+    """
 
     def __init__(self, tensor: Tensor):
         self.requires_grad, self.version = tensor.requires_grad, tensor._version
-        self.value: Tensor | SavedTensor | None = SavedTensor(tensor, None) if is_packing() else tensor
+        packs = is_packing() and not isinstance(tensor, ComponentTensor)
+        self.value: Tensor | SavedTensor | None = SavedTensor(tensor, None) if packs else tensor
 
     def drop_if_changed(self) -> None:
         if isinstance(self.value, Tensor) and self.value._version != self.version:
@@ -248,7 +252,6 @@ def checkpoint(
         raise ValueError(f"determinism_check should be one of ('default', 'none'), but got {determinism_check}")
     if use_reentrant is not False and (context_fn is not None or debug):
         raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
-    require_strided("utils.checkpoint", *args, *kwargs.values())
     if _C.is_tracing():
         if context_fn is not None:
             raise NotImplementedError("[checkpoint] context_fn is not supported in a traced function: it runs in the client")

@@ -146,6 +146,47 @@ print("ok")
     assert run(root, code) == "ok\n"
 
 
+def test_sparse_and_nested_tensors(root):
+    """Tensors of other layouts are stored as their components, beside the others, which keep their names."""
+    code = """
+m = torch.tensor([[0, 1.0, 0, 2], [2, 0, 3, 0]])
+rows = [torch.ones(3, 2), torch.zeros(1, 2)]
+state = {
+    "coo": m.to_sparse(), "csr": m.to_sparse_csr(), "csc": m.to_sparse_csc(), "bsr": m.to_sparse_bsr((1, 2)),
+    "bsc": m.to_sparse_bsc((1, 2)), "jagged": torch.nested.nested_tensor(rows, layout=torch.jagged),
+    "nested": torch.nested.nested_tensor(rows), "weight": m, "tensor.2": torch.arange(3),
+}
+for path in ("a", "a.safetensors", "a.pt"):
+    ck.save(state, path)
+    back = ck.load(path)
+    assert list(back) == list(state)
+    for name, t in back.items():
+        expected = state[name]
+        assert t.layout == expected.layout and t.is_nested == expected.is_nested and t.shape == expected.shape or t.is_nested, name
+        parts = (t.unbind(), expected.unbind()) if t.is_nested else ([t.to_dense()], [expected.to_dense()])
+        assert all(torch.equal(a, b) for a, b in zip(*parts, strict=True)), name
+ck.save_async({"layers": [state["csr"]], "step": 3}, "b").result()
+assert torch.equal(ck.load("b")["layers"][0].to_dense(), m)
+assert {"weight", "tensor.2"} < set(ck.names("a")) and torch.equal(ck.load("a", only=["weight"])["weight"], m)
+target = {"weight": torch.zeros(2, 4), "tensor.2": torch.zeros(3)}
+missing, unexpected = ck.load_into(target, "a", strict=False)
+assert missing == [] and torch.equal(target["weight"], m) and target["tensor.2"].tolist() == [0.0, 1.0, 2.0]
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("graph", state["csr"])
+        self.layer = torch.nn.Linear(4, 2)
+
+net, other = Net(), Net()
+ck.save(net.state_dict(), "net")
+other.load_state_dict(ck.load("net"))
+assert torch.equal(other.layer.weight, net.layer.weight) and torch.equal(other.graph.to_dense(), m)
+print("ok")
+"""
+    assert run(root, code) == "ok\n"
+
+
 def test_every_dtype(root):
     code = """
 names = ["bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",

@@ -6,6 +6,7 @@ A part computes with a layout, or refuses it with an error that names it.
 from __future__ import annotations
 
 import io
+import json
 from pathlib import Path
 
 import pytest
@@ -74,8 +75,19 @@ def _clips(t: torch.Tensor, _: Path) -> None:
     torch.testing.assert_close(parameter.grad._elements, t._elements / (norm + 1e-6))
 
 
-def _checkpoints(t: torch.Tensor, folder: Path) -> None:
-    torch.checkpoint.save({"t": t}, str(folder / "file"))
+def _checkpoints(t: torch.Tensor, _: Path) -> None:
+    # The structure of a checkpoint; files are read and written in tests/python/checkpoint.
+    from teletensor._checkpoint import tree
+
+    stored: list = []
+    structure = json.dumps(tree.encode([t], lambda x: stored.append(x) or len(stored) - 1))
+    (loaded,) = tree.decode(json.loads(structure), stored.__getitem__)
+    assert loaded.layout == t.layout and loaded.is_nested == t.is_nested and _values(loaded) == _values(t)
+    assert len(stored) >= 2 and all(x.layout == torch.strided for x in stored)
+
+
+def _loads_into(t: torch.Tensor, _: Path) -> None:
+    torch.checkpoint.load_into({"t": t}, "file")
 
 
 def _checkpoints_of_ranks(t: torch.Tensor, folder: Path) -> None:
@@ -100,7 +112,15 @@ def _maps(t: torch.Tensor, _: Path) -> None:
 
 
 def _recomputes(t: torch.Tensor, _: Path) -> None:
-    torch.utils.checkpoint.checkpoint(lambda x: x * 2, t.requires_grad_(), use_reentrant=False)
+    w = torch.tensor(3.0, requires_grad=True)
+    f = lambda x, w: (x * w) * w  # noqa: E731
+    expected = torch.autograd.grad(f(t.requires_grad_(), w)._elements.sum(), [t, w])
+    for reentrant in (False, True):
+        found = torch.autograd.grad(torch.utils.checkpoint.checkpoint(f, t, w, use_reentrant=reentrant)._elements.sum(), [t, w])
+        assert _values(found[0]) == _values(expected[0]) and torch.equal(found[1], expected[1])
+        inner = lambda x, w: torch.utils.checkpoint.checkpoint(f, x, w, use_reentrant=reentrant) * w  # noqa: B023, E731
+        twice = torch.utils.checkpoint.checkpoint(inner, t, w, use_reentrant=reentrant)._elements.sum()
+        assert torch.equal(torch.autograd.grad(twice, w)[0], torch.autograd.grad(inner(t, w)._elements.sum(), w)[0])
 
 
 # The layouts with which the part computes; it refuses the others.
@@ -110,12 +130,13 @@ TABLE = {
     _compiles: LAYOUTS,
     _unscales: SPARSE,
     _clips: ("sparse_coo", "jagged"),
-    _checkpoints: (),
+    _checkpoints: LAYOUTS,
+    _loads_into: (),
     _checkpoints_of_ranks: (),
     _distributes: (),
     _distributes_local: (),
     _maps: ("jagged", "nested"),
-    _recomputes: (),
+    _recomputes: LAYOUTS,
 }
 
 
@@ -202,3 +223,26 @@ def test_overflowed_sparse_gradients_skip_the_step() -> None:
     scaler.step(opt)
     scaler.update()
     assert layer.weight.tolist() == before and scaler.get_scale() == 2.0
+
+
+_INDICES, _VALUES = {"tensor": "i"}, {"tensor": "v"}
+
+
+@pytest.mark.parametrize(
+    ("name", "args"),
+    [
+        ("os.system", ["true"]),
+        ("torch._utils._rebuild_sparse_tensor", [{"layout": "sparse_coo"}, {"tuple": [_INDICES, _VALUES]}]),
+        ("torch._utils._rebuild_sparse_tensor", [{"layout": "sparse_coo"}, {"tuple": [_INDICES, _VALUES, {"size": [2]}]}]),
+        ("torch._utils._rebuild_sparse_tensor", [{"layout": "layout"}, {"tuple": [_INDICES, _VALUES, {"size": [9]}]}]),
+        ("torch.nested._internal.nested_tensor._rebuild_njt", [{"dict": [["values", _VALUES]]}]),
+        ("torch._utils._rebuild_nested_tensor", [_VALUES]),
+        ([], []),
+    ],
+)
+def test_damaged_structures_of_checkpoints(name: object, args: list) -> None:
+    from teletensor._checkpoint import tree
+
+    tensors = {"i": torch.tensor([[0, 7]]), "v": torch.ones(2)}
+    with pytest.raises(ValueError, match=r"malformed|layout|damaged"):
+        tree.decode({"composed": [name, {"tuple": args}]}, tensors.__getitem__)
