@@ -29,6 +29,18 @@ PyTypeObject* tensor_type = nullptr;
 namespace {
 
 TensorObject* self_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o); }
+
+// Sets the object that `leaf.grad` returns, with the reference `grad`; null for None.
+void set_grad_object(PyObject* leaf, PyObject* grad) {
+  PyObject* const old = std::exchange(self_of(leaf)->grad, grad);
+  if (old != nullptr && self_of(old)->leaf == leaf) self_of(old)->leaf = nullptr;
+  if (grad != nullptr) {
+    PyObject*& owner = self_of(grad)->leaf;
+    owner = owner == nullptr || owner == leaf ? leaf : grad;
+  }
+  Py_XDECREF(old);
+}
+
 Arg arg(const client::Tensor& t) { return Arg(static_cast<const TensorMeta*>(t.get())); }
 
 void dealloc(PyObject* o) {
@@ -36,7 +48,7 @@ void dealloc(PyObject* o) {
   PyTypeObject* type = Py_TYPE(o);
   if (self->weak_references) PyObject_ClearWeakRefs(o);
   Py_CLEAR(self->dict);
-  Py_CLEAR(self->grad);
+  set_grad_object(o, nullptr);
   if (self->handle && self->handle->object == o) self->handle->object = nullptr;
   self->handle.~Ref();
   type->tp_free(o);
@@ -135,10 +147,10 @@ PyObject* get_grad(PyObject* o, void*) {
   }
   const client::Tensor& grad = self->handle->grad;
   if (!grad) {
-    Py_CLEAR(self->grad);
+    set_grad_object(o, nullptr);
     Py_RETURN_NONE;
   }
-  if (!self->grad || !(handle_of(self->grad) == grad)) Py_XSETREF(self->grad, wrap(grad));
+  if (!self->grad || !(handle_of(self->grad) == grad)) set_grad_object(o, wrap(grad));
   return Py_XNewRef(self->grad);
 }
 
@@ -161,11 +173,11 @@ int set_grad(PyObject* o, PyObject* value, void*) {
           Owned module(throw_if_null(PyImport_ImportModule("teletensor._gradients")));
           Owned done(throw_if_null(PyObject_CallMethod(module.get(), "hold", "O", o)));
           leaf->grad = grad;
-          Py_XSETREF(self_of(o)->grad, Py_NewRef(value));
+          set_grad_object(o, Py_NewRef(value));
           return 0;
         }
         client::set_grads({leaf}, {grad}, current_site(*leaf->session));
-        Py_XSETREF(self_of(o)->grad, grad ? Py_NewRef(value) : nullptr);
+        set_grad_object(o, grad ? Py_NewRef(value) : nullptr);
         return 0;
       },
       -1);
@@ -498,7 +510,22 @@ PyObject* object_of(const client::Tensor& handle) {
 
 void CallInProgress::free_replaced_handles() { std::vector<client::Tensor>().swap(replaced_); }
 
-void forget_grad(PyObject* o) { Py_CLEAR(self_of(o)->grad); }
+void forget_grad(PyObject* o) { set_grad_object(o, nullptr); }
+
+// Makes `replacement` the gradient of the tensor whose gradient `o` is, if it is one: `p.grad.data = y`.
+static void replace_grad(PyObject* o, const client::Tensor& replacement) {
+  PyObject* const leaf = self_of(o)->leaf;
+  if (leaf == nullptr) return;
+  const client::Tensor& grad = handle_of(o);
+  if (leaf != o && !(handle_of(leaf)->grad == grad)) return;  // it was the gradient before the last pass
+  const bool fits = leaf != o && grad->sizes == replacement->sizes && grad->dtype == replacement->dtype &&
+                    grad->device == replacement->device && !grad->stands_for && !replacement->stands_for;
+  check(
+      ErrorKind::kNotImplemented, fits,
+      "[grad] expected a gradient of the same sizes, dtype and device in place of this one, and of one tensor: assign "
+      "to `.grad` instead of replacing it by `.data =` or an operator in place");
+  client::set_grads({handle_of(leaf)}, {replacement}, current_site(*grad->session));
+}
 
 static uint64_t handles_replaced = 0;  // the GIL guards it
 
@@ -508,6 +535,7 @@ void replace_handle(PyObject* o, client::Tensor handle) {
   ++handles_replaced;
   check(ErrorKind::kNotImplemented, !client::ProgramTrace::is_active() || client::is_traced(handle_of(o)->id),
         "[trace] a traced function cannot replace a tensor that exists outside, as `x.data = y` and x.detach_() do");
+  replace_grad(o, handle);
   std::swap(self_of(o)->handle, handle);
   self_of(o)->handle->object = o;
   if (handle->object == o) handle->object = nullptr;
