@@ -20,7 +20,7 @@ namespace tt {
 struct TlsFiles {
   std::string certificate;  // the certificate, followed by those that lead to its authority; empty: none
   std::string key;
-  std::string authorities;  // of the peers' certificates; empty: none
+  std::string authorities;    // of the peers' certificates; empty: none
   std::string revocations{};  // of those authorities, which servers check (proto/revocations.h); empty: none
 
   friend bool operator==(const TlsFiles&, const TlsFiles&) = default;
