@@ -27,6 +27,10 @@ SUFFIXES = (".pt", ".pth", ".ckpt", ".bin")
 _SINGLE, _INDEX = "pytorch_model.bin", "pytorch_model.bin.index.json"
 _TAIL = 1 << 20  # bytes read first, from the end of a file: the directory of a few thousand storages
 _MAX_READS = 4096  # outputs of one instruction
+# Functions that compute tensors from storages while a pickle is read.
+_COMPUTED = (
+    b"_rebuild_sparse_tensor", b"_rebuild_nested_tensor", b"_rebuild_njt", b"_rebuild_qtensor", b"_rebuild_device_tensor_from_cpu_tensor",
+)  # fmt: skip
 
 
 def _parts(state, folder: str) -> tuple[bytes, list[UntypedStorage], list[int], list[int]]:
@@ -105,10 +109,11 @@ class _EngineSource:
 
 
 class _Reads:
-    """The storages to read. The engine reads all of them in run()."""
+    """The storages to read: by the next instruction if they are `used_at_once`, otherwise together with others."""
 
-    def __init__(self, path: str) -> None:
-        self._path = path
+    def __init__(self, path: str, used_at_once: bool) -> None:
+        self._path, self._used_at_once = path, used_at_once
+        self._found: list[Tensor] = []  # checksums of what is read
         self._outputs: list[Tensor] = []
         self._offsets: list[int] = []
         self._checksums: list[int] = []
@@ -117,16 +122,18 @@ class _Reads:
         self._outputs.append(output)
         self._offsets.append(offset)
         self._checksums.append(checksum)
+        if self._used_at_once or len(self._outputs) == _MAX_READS:
+            self._issue()
 
-    def run(self) -> None:
-        """Reads, and compares the checksums."""
-        results = []
-        for at in range(0, len(self._outputs), _MAX_READS):
-            part = slice(at, at + _MAX_READS)
-            results.append(
-                _C.ops.checkpoint_read_parts(self._outputs[part], path=self._path, offsets=self._offsets[part])
-            )
-        found = itertools.chain.from_iterable(result.tolist() for result in results)
+    def _issue(self) -> None:
+        self._found.append(_C.ops.checkpoint_read_parts(self._outputs, path=self._path, offsets=self._offsets))
+        self._outputs, self._offsets = [], []
+
+    def finish(self) -> None:
+        """Reads the rest, and compares the checksums. Waits for the engine."""
+        if self._outputs:
+            self._issue()
+        found = itertools.chain.from_iterable(result.tolist() for result in self._found)
         for got, wanted in zip(found, self._checksums, strict=True):
             require(not wanted or got == wanted, f"the checksum {wanted:08x} of a storage", got)
 
@@ -147,7 +154,7 @@ def read_archive(path: str, device: _C.device | None) -> Any:
         archive = Archive(source)  # type: ignore[arg-type]
         source.prefetch(archive.header_ranges())
         swaps = byte_order(archive) != "little"
-        reads = _Reads(path)
+        reads = _Reads(path, is_computed := _is_computed(archive))
 
         def make(dtype: _C.dtype, nbytes: int, location: str, name: str) -> TypedStorage:
             where = placement.device(location)
@@ -162,12 +169,12 @@ def read_archive(path: str, device: _C.device | None) -> Any:
             return TypedStorage(wrap_storage=untyped, dtype=dtype)
 
         swapped: list[tuple[UntypedStorage, _C.dtype]] = []
-        if _is_computed(archive):
+        if is_computed and swaps:
             raise NotImplementedError(
-                "[checkpoint] the file contains conjugated or negated views: read it with torch.load"
+                "[checkpoint] the file has another byte order, and tensors that are computed: read it with torch.load"
             )
         result = load_archive(archive, make)
-        reads.run()
+        reads.finish()
         for untyped, dtype in swapped:
             untyped.byteswap(dtype)
         return result
@@ -199,6 +206,8 @@ def read_folder(path: str, device: _C.device) -> dict[str, Tensor]:
 
 
 def _is_computed(archive: Archive) -> bool:
-    """Whether tensors are computed from storages while the pickle is read, which is before the engine reads them."""
+    """Whether tensors are computed from storages while the pickle is read: conjugates, and those of these functions."""
     data = bytes(archive.read("data.pkl"))
-    return any(struct.pack("<I", len(word)) + word in data for word in (b"conj", b"neg"))
+    sizes = ("<I", "<B")  # of strings in pickles
+    computed = any(struct.pack(size, len(word)) + word in data for word in (b"conj", b"neg") for size in sizes)
+    return computed or any(name in data for name in _COMPUTED)

@@ -16,7 +16,7 @@ from .scripts import run
 
 pytestmark = pytest.mark.skipif(IN_PROCESS, reason="requires an engine in another process")
 
-NAMES = ["views", "containers", "parameters", "adamw", "tensor", "meta", "dtypes", "views.no_checksums", "odd_view"]
+NAMES = ["views", "containers", "parameters", "adamw", "tensor", "meta", "dtypes", "views.no_checksums", "odd_view", "sgd"]
 
 STATE = """
 base = torch.arange(24.0).reshape(4, 6)
@@ -64,6 +64,22 @@ print(json.dumps(describe(torch, ck.load("x.pt"))))
     if name == "meta":
         expected = described(torch, torch.load(FIXTURES / "meta.pt"))
     assert json.loads(printed) == expected
+
+
+@pytest.mark.parametrize("name", ["conj", "sparse"])
+def test_tensors_that_are_computed_when_they_are_read(root, name):
+    """Their storages are read before."""
+    shutil.copy(FIXTURES / f"{name}.pt", root / "x.pt")
+    code = """
+def parts(value):
+    if isinstance(value, dict):
+        return [part for entry in value.values() for part in parts(entry)]
+    return [value.to_dense().tolist(), str(value.layout)]
+
+read, expected = parts(ck.load("x.pt")), parts(torch.load(%r))
+print(len(read) > 0, read == expected)
+"""
+    assert run(root, code % str(FIXTURES / f"{name}.pt")) == "True True\n"
 
 
 def test_devices_and_asynchronous_saves(root):
