@@ -19,10 +19,11 @@ from typing import Any
 
 import teletensor
 
-from . import _torch_pickles
+from . import _torch_pickles, version
 from ._lazy import keep_functions
+from .torch_version import TorchVersion
 
-_TORCH_VERSION = "2.15.0"  # the PyTorch release whose names and semantics teletensor follows
+_TORCH_VERSION = TorchVersion("2.15.0")  # the PyTorch release whose names and semantics teletensor follows
 _PRIVATE = "_C."  # torch._C's submodules are those of teletensor._torch_c_compat; teletensor._C is an extension module
 
 
@@ -43,6 +44,7 @@ def _torch_module() -> ModuleType:
         return value
 
     torch.__version__, torch.__getattr__, torch.__dir__ = _TORCH_VERSION, attribute, lambda: dir(teletensor)
+    version.__version__ = str(_TORCH_VERSION)
     torch._is_teletensor = True
     return torch
 

@@ -18,6 +18,7 @@ from torch.utils.data import DataLoader
 import teletensor
 assert torch.Tensor is teletensor.Tensor and nn is teletensor.nn and F is teletensor.nn.functional
 assert torch.__version__ == "2.15.0" and teletensor.__version__ != torch.__version__
+assert (1, 13) <= torch.__version__ < (2, 16) and torch.__version__ > "2.9" and torch.version.__version__ == "2.15.0"
 assert torch.torch is torch and torch.cat is teletensor.cat and "cat" in vars(torch) and "cat" in dir(torch)
 assert torch.float32 is teletensor.float32 and not hasattr(torch, "no_such_name") and type(torch) is type(teletensor)
 assert nn.__spec__.name == "teletensor.nn" and torch.Tensor.__module__ == "torch"
