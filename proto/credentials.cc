@@ -99,6 +99,13 @@ std::shared_ptr<grpc::ChannelCredentials> plain_channel_credentials() { return g
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const TlsFiles& files,
                                                                             Revocations::Report report) {
   if (absl::Status status = check_files(files); !status.ok()) return status;
+  std::shared_ptr<CertificateVerifier> verifier;
+  if (!files.revocations.empty()) {
+    absl::StatusOr<std::unique_ptr<Revocations>> revocations = Revocations::load(files, std::move(report));
+    if (!revocations.ok()) return revocations.status();
+    verifier = ExternalCertificateVerifier::Create<UnrevokedCertificate>(*std::move(revocations));
+  }
+  // gRPC's options are freed with the credentials, so nothing returns between them.
   grpc::experimental::TlsServerCredentialsOptions options(std::make_shared<FileWatcherCertificateProvider>(
       files.key, files.certificate, files.authorities, kReloadSeconds));
   options.watch_identity_key_cert_pairs();
@@ -106,12 +113,7 @@ absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(cons
     options.watch_root_certs();
     options.set_cert_request_type(GRPC_SSL_REQUEST_AND_REQUIRE_CLIENT_CERTIFICATE_AND_VERIFY);
   }
-  if (!files.revocations.empty()) {
-    absl::StatusOr<std::unique_ptr<Revocations>> revocations = Revocations::load(files, std::move(report));
-    if (!revocations.ok()) return revocations.status();
-    options.set_certificate_verifier(
-        ExternalCertificateVerifier::Create<UnrevokedCertificate>(*std::move(revocations)));
-  }
+  if (verifier) options.set_certificate_verifier(std::move(verifier));
   return grpc::experimental::TlsServerCredentials(options);
 }
 
