@@ -16,7 +16,7 @@ std::shared_ptr<grpc::ServerCredentials> plain_server_credentials();
 std::shared_ptr<grpc::ChannelCredentials> plain_channel_credentials();
 
 // Credentials of a server with TLS 1.2 or newer. With `files.authorities`, clients must present a certificate that one
-// of them signed; with `files.revocations`, one that was not revoked, else `report` is told (proto/revocations.h).
+// of them signed; with `files.revocations`, one that was not revoked, else `report` is called (proto/revocations.h).
 // FAILED_PRECONDITION if a file cannot be used.
 absl::StatusOr<std::shared_ptr<grpc::ServerCredentials>> server_credentials(const TlsFiles& files,
                                                                             Revocations::Report report = {});

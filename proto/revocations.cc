@@ -17,6 +17,8 @@ namespace {
 constexpr std::chrono::seconds kCheckInterval{1};
 constexpr int kMaxChain = 16;
 constexpr size_t kMaxName = 120;
+constexpr size_t kMaxChains = 1000;
+constexpr size_t kMaxChainBytes = 32 << 10;
 
 using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
 using Bio = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
@@ -34,6 +36,16 @@ Chain parse_chain(absl::string_view pem) {
   }
   ERR_clear_error();
   return chain;
+}
+
+// The certificates of --tls-client-ca are trusted, so that lists of their own authorities are not required.
+int accept_authority(int valid, X509_STORE_CTX* context) {
+  const int error = X509_STORE_CTX_get_error(context), depth = X509_STORE_CTX_get_error_depth(context);
+  const bool has_no_list = error == X509_V_ERR_UNABLE_TO_GET_CRL || error == X509_V_ERR_UNABLE_TO_GET_CRL_ISSUER;
+  const bool is_authority = depth > 0 && depth == sk_X509_num(X509_STORE_CTX_get0_chain(context)) - 1;
+  if (valid == 1 || !has_no_list || !is_authority) return valid;
+  X509_STORE_CTX_set_error(context, X509_V_OK);
+  return 1;
 }
 
 std::string describe(X509* certificate) {
@@ -83,7 +95,25 @@ absl::StatusOr<Revocations::Store> Revocations::read() const {
         absl::StrCat("cannot use ", files_.authorities, ": expected certificates in PEM format"));
   }
   if (absl::Status status = require_revocation_lists(store.get(), files_.revocations); !status.ok()) return status;
+  X509_STORE_set_flags(store.get(), X509_V_FLAG_PARTIAL_CHAIN);  // as gRPC: an authority need not have signed itself
+  X509_STORE_set_verify_cb(store.get(), &accept_authority);
   return store;
+}
+
+std::string Revocations::chain_of(absl::string_view certificate) {
+  const absl::StatusOr<std::string> fingerprint = fingerprint_of(certificate);
+  if (!fingerprint.ok()) return "";
+  MutexLock lock(mutex_);
+  auto found = chains_.find(*fingerprint);
+  return found == chains_.end() ? "" : found->second;
+}
+
+void Revocations::remember_chain(absl::string_view certificate, absl::string_view chain) {
+  const absl::StatusOr<std::string> fingerprint = fingerprint_of(certificate);
+  if (!fingerprint.ok() || chain.size() > kMaxChainBytes) return;
+  MutexLock lock(mutex_);
+  if (chains_.size() >= kMaxChains && !chains_.contains(*fingerprint)) chains_.erase(chains_.begin());
+  chains_[*fingerprint] = std::string(chain);
 }
 
 Revocations::Store Revocations::current() {
@@ -109,7 +139,8 @@ Revocations::Store Revocations::current() {
 
 absl::Status Revocations::check(absl::string_view certificate, absl::string_view chain) {
   const Store store = current();
-  const Chain first = parse_chain(certificate), rest = parse_chain(chain);
+  const std::string remembered = chain.empty() ? chain_of(certificate) : "";
+  const Chain first = parse_chain(certificate), rest = parse_chain(chain.empty() ? remembered : chain);
   X509* const checked = first ? sk_X509_value(first.get(), 0) : nullptr;
   const std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
   absl::Status status;
@@ -123,6 +154,7 @@ absl::Status Revocations::check(absl::string_view certificate, absl::string_view
                      X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()))));
   }
   ERR_clear_error();
+  if (status.ok() && !chain.empty()) remember_chain(certificate, chain);
   if (!status.ok() && report_) report_(status);
   return status;
 }

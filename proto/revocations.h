@@ -3,7 +3,8 @@
 // As in other servers, a certificate is accepted if there is a list of each authority that leads to it, the list is
 // signed by that authority and its date of the next update has not passed, and it does not name the certificate.
 // The files are checked for a change at most once per second, when a certificate is checked; while a new file cannot be
-// used, which `report` is told, the previous lists stay in use. Thread-safe.
+// used, which is reported, the previous lists stay in use. A certificate of --tls-client-ca is trusted whether or not
+// there is a list of its own authority. Thread-safe.
 #pragma once
 
 #include <openssl/x509_vfy.h>
@@ -14,6 +15,7 @@
 #include <memory>
 #include <string>
 
+#include "absl/container/flat_hash_map.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -35,7 +37,8 @@ class Revocations {
   static absl::StatusOr<std::unique_ptr<Revocations>> load(const TlsFiles& files, Report report);
 
   // OK if `certificate` (PEM) is accepted, by way of the certificates in `chain` (PEM, in any order), else
-  // UNAUTHENTICATED.
+  // UNAUTHENTICATED. A client that resumes a TLS session sends no chain: that of its last handshake is used, of the
+  // last thousand accepted certificates.
   absl::Status check(absl::string_view certificate, absl::string_view chain);
 
  private:
@@ -45,6 +48,8 @@ class Revocations {
   Revocations(TlsFiles files, Report report) : files_(std::move(files)), report_(std::move(report)) {}
   absl::StatusOr<Store> read() const;
   Store current();
+  std::string chain_of(absl::string_view certificate);
+  void remember_chain(absl::string_view certificate, absl::string_view chain);
 
   const TlsFiles files_;
   const Report report_;
@@ -52,6 +57,7 @@ class Revocations {
   Store store_ ABSL_GUARDED_BY(mutex_);
   std::array<FileStamp, 2> stamps_ ABSL_GUARDED_BY(mutex_){};  // of the lists and the authorities when they were read
   Clock::time_point checked_ ABSL_GUARDED_BY(mutex_){};
+  absl::flat_hash_map<std::string, std::string> chains_ ABSL_GUARDED_BY(mutex_);  // by fingerprint
 };
 
 }  // namespace tt

@@ -435,6 +435,16 @@ ProgramTrace::ChangedGrad& ProgramTrace::changed(const Tensor& leaf) {
   return changed_grads_.emplace_back(ChangedGrad{.leaf = leaf, .before = leaf->grad});
 }
 
+std::vector<Tensor> ProgramTrace::leaves_with_grad(const Tensor& grad) const {
+  std::vector<Tensor> leaves;
+  const auto add = [&](const Tensor& leaf) {
+    if (leaf->grad == grad && std::find(leaves.begin(), leaves.end(), leaf) == leaves.end()) leaves.push_back(leaf);
+  };
+  for (const ChangedGrad& each : changed_grads_) add(each.leaf);
+  for (const auto& [leaf, before] : read_grads_) add(leaf);
+  return leaves;
+}
+
 void ProgramTrace::set_grad(const Tensor& leaf, Tensor grad) {
   ChangedGrad& changed_grad = changed(leaf);
   if (grad) slot_of(*grad);

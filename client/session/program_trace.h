@@ -85,6 +85,8 @@ class ProgramTrace {
   void accumulate_grad(const Tensor& leaf, Tensor gradient, uint32_t site);
   // Call before the function reads `.grad`, so that runs are refused in which it would read another tensor.
   void read_grad(const Tensor& tensor);
+  // The leaves whose `.grad` is `grad`, of those whose gradient the function has read or changed.
+  std::vector<Tensor> leaves_with_grad(const Tensor& grad) const;
   // The calls until end_region() are a region of which backward computes the results again instead of keeping them.
   // Regions may be nested: the outer one counts.
   void begin_region() { region_ += depth_++ == 0; }

@@ -54,6 +54,7 @@ def _flatten(state) -> tuple[dict[str, Tensor], str | None]:
             by_id = {id(tensor): key for key, tensor in named.items()}
             if len(named) == len(state):
                 return named, None
+            state = dict(state)
 
     def name_of(tensor: Tensor) -> str:
         if id(tensor) not in by_id:

@@ -33,11 +33,12 @@ TensorObject* self_of(PyObject* o) { return reinterpret_cast<TensorObject*>(o); 
 // Sets the object that `leaf.grad` returns, with the reference `grad`; null for None.
 void set_grad_object(PyObject* leaf, PyObject* grad) {
   PyObject* const old = std::exchange(self_of(leaf)->grad, grad);
-  if (old != nullptr && self_of(old)->leaf == leaf) self_of(old)->leaf = nullptr;
-  if (grad != nullptr) {
-    PyObject*& owner = self_of(grad)->leaf;
-    owner = owner == nullptr || owner == leaf ? leaf : grad;
+  if (old != nullptr) {
+    PyObject** place = &self_of(old)->leaf;
+    while (*place != leaf) place = &self_of(*place)->next_leaf;
+    *place = std::exchange(self_of(leaf)->next_leaf, nullptr);
   }
+  if (grad != nullptr) self_of(leaf)->next_leaf = std::exchange(self_of(grad)->leaf, leaf);
   Py_XDECREF(old);
 }
 
@@ -512,19 +513,31 @@ void CallInProgress::free_replaced_handles() { std::vector<client::Tensor>().swa
 
 void forget_grad(PyObject* o) { set_grad_object(o, nullptr); }
 
-// Makes `replacement` the gradient of the tensor whose gradient `o` is, if it is one: `p.grad.data = y`.
+// Makes `replacement` the gradient of the tensors whose gradient `o` is: `p.grad.data = y`.
 static void replace_grad(PyObject* o, const client::Tensor& replacement) {
-  PyObject* const leaf = self_of(o)->leaf;
-  if (leaf == nullptr) return;
   const client::Tensor& grad = handle_of(o);
-  if (leaf != o && !(handle_of(leaf)->grad == grad)) return;  // it was the gradient before the last pass
-  const bool fits = leaf != o && grad->sizes == replacement->sizes && grad->dtype == replacement->dtype &&
-                    grad->device == replacement->device && !grad->stands_for && !replacement->stands_for;
+  std::vector<client::Tensor> leaves;
+  // Others have had another gradient since `.grad` returned `o`.
+  for (PyObject* leaf = self_of(o)->leaf; leaf != nullptr; leaf = self_of(leaf)->next_leaf) {
+    if (handle_of(leaf)->grad == grad) leaves.push_back(handle_of(leaf));
+  }
+  if (client::ProgramTrace* trace = client::ProgramTrace::of(*grad->session)) [[unlikely]] {
+    leaves = trace->leaves_with_grad(grad);  // whose objects may not exist any more
+  }
+  if (leaves.empty()) return;
   check(
-      ErrorKind::kNotImplemented, fits,
-      "[grad] expected a gradient of the same sizes, dtype and device in place of this one, and of one tensor: assign "
-      "to `.grad` instead of replacing it by `.data =` or an operator in place");
-  client::set_grads({handle_of(leaf)}, {replacement}, current_site(*grad->session));
+      ErrorKind::kNotImplemented,
+      grad->sizes == replacement->sizes && grad->dtype == replacement->dtype && grad->device == replacement->device &&
+          !grad->stands_for == !replacement->stands_for,
+      "[grad] expected a gradient of the same sizes, dtype and device in place of this one: assign to `.grad` instead "
+      "of replacing it by `.data =` or an operator in place");
+  for (const client::Tensor& leaf : leaves) {
+    if (grad->stands_for) {  // which the engine does not have
+      leaf->grad = replacement;
+    } else {
+      client::set_grads({leaf}, {replacement}, current_site(*grad->session));
+    }
+  }
 }
 
 static uint64_t handles_replaced = 0;  // the GIL guards it

@@ -20,8 +20,8 @@ struct TensorObject {
   PyObject* dict;  // the user's attributes; created on first use
   PyObject* weak_references;
   PyObject* grad;  // the object last returned for `.grad`, to preserve its identity
-  // The object of which this one is `grad`, not owned; this object itself if there were several. Null: of none.
-  PyObject* leaf;
+  PyObject* leaf;       // the first of the objects whose `grad` is this one, not owned; null: none
+  PyObject* next_leaf;  // the next object with the same `grad`, not owned
 };
 
 extern PyTypeObject* tensor_type;

@@ -42,6 +42,8 @@ class AttributeWrites:
             return self._set_object_attribute(value, name, new)
         if isinstance(value, TensorValue) and name == "grad" and new is not DELETED:
             return self.set_grad(value, new)
+        if isinstance(value, TensorValue) and name == "data":
+            self.check_no_gradient(value)
         if isinstance(value, ExceptionValue):
             if name == "__context__" and value.source is None and new is not DELETED:
                 new = self.real(new)

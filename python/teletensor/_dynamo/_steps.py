@@ -180,6 +180,11 @@ class Steps:
         if value not in self._with_grad:
             self._with_grad.append(value)
 
+    def check_no_gradient(self, value: TensorValue) -> None:
+        """Raises NeedsPlainRun for `leaf.grad.data = new`: the object that a run returns is not the one that `leaf.grad` returns."""
+        if any(leaf.attributes.get("grad") is value for leaf in self._with_grad):
+            raise NeedsPlainRun("`.data` of a gradient is written")
+
     def set_grad(self, value: TensorValue, new: Value) -> None:
         """value.grad = new"""
         new = self.real(new)

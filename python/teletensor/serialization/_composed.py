@@ -22,7 +22,7 @@ def is_composed(value: object) -> bool:
 def reduce_composed(tensor: _C.Tensor) -> tuple[str, tuple]:
     """A name of REBUILD, and the arguments with which its function creates the tensor."""
     if tensor.is_nested:
-        name, _, args = reduce_nested(tensor)
+        name, _, args = reduce_nested(tensor.detach())
     else:
         name, args = reduce_sparse(tensor)
     return name.replace(" ", "."), args

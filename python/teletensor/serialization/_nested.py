@@ -15,6 +15,7 @@ from .._nested.tensor import NestedTensor
 from ._errors import damaged, require
 
 _MODULE = "torch.nested._internal.nested_tensor"
+_MAX_DIMS = 64  # of the parts of a nested tensor
 _COMPONENTS = {"values", "offsets", "lengths", "_ragged_idx", "_metadata_cache", "requires_grad"}
 
 
@@ -24,8 +25,8 @@ def rebuild_njt(components: Any) -> NestedTensor:
     values, offsets, lengths = (components.get(name) for name in ("values", "offsets", "lengths"))
     ragged_idx, requires_grad = components.get("_ragged_idx", 1), components.get("requires_grad", False)
     for tensor in (values, offsets):
-        require(isinstance(tensor, Tensor) and not tensor.is_nested, "a tensor", tensor)
-    require(lengths is None or (isinstance(lengths, Tensor) and not lengths.is_nested), "lengths or None", lengths)
+        require(isinstance(tensor, Tensor) and not _C._is_wrapper(tensor), "a tensor", tensor)
+    require(lengths is None or (isinstance(lengths, Tensor) and not _C._is_wrapper(lengths)), "lengths or None", lengths)
     require(type(ragged_idx) is int and 1 <= ragged_idx <= values.dim(), "a ragged dimension", ragged_idx)
     require(type(requires_grad) is bool, "requires_grad", requires_grad)
     require(not requires_grad or values.dtype.is_floating_point or values.dtype.is_complex, "a dtype that has gradients", values.dtype)
@@ -39,10 +40,11 @@ def rebuild_njt(components: Any) -> NestedTensor:
 def rebuild_nested_tensor(buffer: Any, sizes: Any, strides: Any, storage_offsets: Any) -> StridedNested:
     """``_rebuild_nested_tensor``: a tensor of constituents that are contiguous and follow each other. Reads their sizes."""
     for tensor in (buffer, sizes, strides, storage_offsets):
-        require(isinstance(tensor, Tensor) and not tensor.is_nested, "a tensor", tensor)
+        require(isinstance(tensor, Tensor) and not _C._is_wrapper(tensor), "a tensor", tensor)
     require(buffer.dim() == 1, "elements of one dimension", buffer.dim())
     for tensor, dims in ((sizes, 2), (strides, 2), (storage_offsets, 1)):
         require(tensor.dtype is _C.int64 and (tensor.dim() == dims or tensor.numel() == 0), "int64 sizes", tensor.dtype)
+    require(sizes.dim() < 2 or sizes.shape[1] <= _MAX_DIMS, f"at most {_MAX_DIMS} dimensions", sizes.shape)
     rows = [tuple(row) for row in sizes.tolist()] if sizes.numel() else []
     at = 0
     given_strides, given_offsets = strides.tolist(), storage_offsets.tolist()

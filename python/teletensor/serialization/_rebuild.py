@@ -244,7 +244,7 @@ def rebuild_sparse_tensor(layout, data) -> Tensor:
     require(bool(rest) and isinstance(rest[0], (tuple, list)), "a size", rest)
     size = _checked_ints(tuple(rest[0]), "sizes")
     coalesced = rest[1] if is_coo and len(rest) == 2 else None
-    require(coalesced in (None, True, False), "whether the tensor is coalesced", coalesced)
+    require(coalesced is None or type(coalesced) is bool, "whether the tensor is coalesced", coalesced)
     try:
         if is_coo:
             return sparse_coo_tensor(*tensors, size, check_invariants=True, is_coalesced=coalesced)

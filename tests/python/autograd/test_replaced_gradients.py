@@ -92,6 +92,54 @@ def test_what_would_not_fit_is_refused(torch, change):
 def test_a_gradient_of_two_tensors(torch):
     p, q, g = torch.zeros(2, requires_grad=True), torch.zeros(2, requires_grad=True), torch.ones(2)
     p.grad = q.grad = g
-    with pytest.raises(NotImplementedError, match=r"of one tensor"):
-        g.data = torch.zeros(2)
-    assert p.grad.tolist() == q.grad.tolist() == [1.0, 1.0]
+    q.grad.data = torch.tensor([3.0, 4.0])
+    assert p.grad is q.grad and p.grad.tolist() == [3.0, 4.0]
+    (5 * p + 2 * q).sum().backward()
+    assert p.grad.tolist() == q.grad.tolist() == [10.0, 11.0]  # both passes add to the same tensor
+    p.grad = None
+    q.grad.detach_()
+    q.grad.data = torch.ones(2)
+    q.grad = None
+    g.data = torch.zeros(3)  # nobody's gradient now
+    g.unsqueeze_(0)
+    assert p.grad is None and q.grad is None and g.shape == (1, 3)
+
+
+@pytest.mark.parametrize("change", ["zero_", "div_", "add_", "copy_", "zero_grad", "module"])
+def test_sparse_gradients_in_place(torch, change):
+    layer = torch.nn.Embedding(4, 2, sparse=True)
+    layer(torch.tensor([1, 1, 3])).sum().backward()
+    optimizer, grad = torch.optim.SparseAdam(layer.parameters()), layer.weight.grad
+    {
+        "zero_": grad.zero_, "div_": lambda: grad.div_(2), "add_": lambda: grad.add_(grad), "copy_": lambda: grad.copy_(grad * 3),
+        "zero_grad": lambda: optimizer.zero_grad(set_to_none=False), "module": lambda: layer.zero_grad(set_to_none=False),
+    }[change]()  # fmt: skip
+    factor = {"div_": 0.5, "add_": 2.0, "copy_": 3.0}.get(change, 0.0)
+    assert layer.weight.grad is grad and grad.layout == torch.sparse_coo
+    assert layer.weight.grad.to_dense()[1].tolist() == [2.0 * factor] * 2
+    layer(torch.tensor([1])).sum().backward()
+    assert layer.weight.grad.to_dense()[1].tolist() == [2.0 * factor + 1.0] * 2
+
+
+def test_compiled_steps(torch):
+    """In a compiled function, too, in which the objects of parameters exist for a moment only."""
+
+    def train(call) -> list:
+        torch.manual_seed(0)
+        layer = torch.nn.Linear(3, 1, bias=False)
+        optimizer = torch.optim.SGD(layer.parameters(), lr=1.0)
+
+        def step(x):
+            optimizer.zero_grad()
+            loss = layer(x).sum()
+            loss.backward()
+            layer.weight.grad.data = layer.weight.grad.data.clamp(-0.5, 0.5)
+            optimizer.step()
+            return loss
+
+        step = call(step)
+        for _ in range(3):
+            step(torch.ones(1, 3))
+        return layer.weight.tolist(), layer.weight.grad.tolist()
+
+    assert train(torch.compile) == train(lambda f: f)

@@ -26,7 +26,9 @@ class _Tied(nn.Module):
 MODULES = {
     "linear": (lambda: nn.Linear(4, 3), (4,)),
     "linear of sequences": (lambda: nn.Linear(4, 3), (5, 4)),
-    "convolution": (lambda: nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2)), (2, 4, 4)),
+    "convolution": (
+        lambda: nn.Sequential(nn.Conv2d(2, 4, 3, padding=1), nn.GroupNorm(2, 4), nn.ReLU(), nn.Flatten(), nn.Linear(64, 2)), (2, 4, 4)
+    ),
     "layer norm": (lambda: nn.Sequential(nn.LayerNorm(6), nn.Linear(6, 1)), (6,)),
     "tied": (_Tied, (4,)),
 }  # fmt: skip
@@ -96,3 +98,22 @@ def test_the_batch_size_of_the_arguments() -> None:
         call_for_per_sample_grads(bilinear)(torch.ones(4, 2), torch.ones(3, 2))
     with pytest.raises(RuntimeError, match="Unable to find a tensor"):
         call_for_per_sample_grads(bilinear)(1, 2)
+    with pytest.raises(RuntimeError, match="got input batch size of 4 with ExpandedWeight of batch size 3"):
+        call_for_per_sample_grads(nn.Linear(3, 2), batch_size=3)(torch.ones(4, 3))
+
+
+def test_results_that_are_no_tensors() -> None:
+    class Results(nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.layer = nn.Linear(2, 3)
+
+        def forward(self, x: torch.Tensor) -> tuple:
+            y = self.layer(x)
+            return y, {"twice": y * 2}, 5, None, "text"
+
+    module, x = Results(), torch.randn(4, 2)
+    y, twice, *rest = call_for_per_sample_grads(module)(x)
+    assert y.shape == (4, 3) and torch.equal(twice["twice"], y * 2) and rest == [5, None, "text"]
+    (y.sum() + twice["twice"].sum()).backward()
+    assert torch.equal(module.layer.bias.grad_sample, torch.full((4, 3), 3.0))

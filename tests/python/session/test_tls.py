@@ -44,6 +44,18 @@ def free_port() -> int:
         return probe.getsockname()[1]
 
 
+def revocation_list(authority: trustme.CA, *revoked: bytes, days: int = 1, signer: trustme.CA | None = None) -> bytes:
+    """An authority's list (PEM) of revoked certificates, which ends in `days`."""
+    now = datetime.datetime.now(datetime.UTC)
+    builder = x509.CertificateRevocationListBuilder().issuer_name(x509.load_pem_x509_certificate(authority.cert_pem.bytes()).subject)
+    builder = builder.last_update(now - datetime.timedelta(days=9)).next_update(now + datetime.timedelta(days=days))
+    for pem in revoked:
+        serial = x509.load_pem_x509_certificate(pem).serial_number
+        builder = builder.add_revoked_certificate(x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now).build())
+    key = serialization.load_pem_private_key((signer or authority).private_key_pem.bytes(), None)
+    return builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM)
+
+
 class Files:
     """An authority, and files with a certificate that it signed."""
 
@@ -63,18 +75,9 @@ class Files:
 
     def write_revocations(self, file: Path, *revoked: Files, days: int = 1, authority: trustme.CA | None = None) -> None:
         """Writes the authority's list of the certificates that it has revoked, which ends in `days`."""
-        signer = authority or self.authority
-        now = datetime.datetime.now(datetime.UTC)
-        subject = x509.load_pem_x509_certificate(self.authority.cert_pem.bytes()).subject
-        builder = x509.CertificateRevocationListBuilder().issuer_name(subject)
-        builder = builder.last_update(now - datetime.timedelta(days=9)).next_update(now + datetime.timedelta(days=days))
-        for each in revoked:
-            serial = x509.load_pem_x509_certificate(Path(each.certificate).read_bytes()).serial_number
-            entry = x509.RevokedCertificateBuilder().serial_number(serial).revocation_date(now)
-            builder = builder.add_revoked_certificate(entry.build())
-        key = serialization.load_pem_private_key(signer.private_key_pem.bytes(), None)
         draft = file.with_suffix(".draft")
-        draft.write_bytes(builder.sign(key, hashes.SHA256()).public_bytes(serialization.Encoding.PEM))
+        pems = [Path(each.certificate).read_bytes() for each in revoked]
+        draft.write_bytes(revocation_list(self.authority, *pems, days=days, signer=authority))
         draft.replace(file)
 
     @property
@@ -292,6 +295,60 @@ def test_revoked_certificates_of_clients(tmp_path, start):
     eventually(lambda: answers(True, True))
     alice.write_revocations(lists, days=-1)  # a newer list is missing
     eventually(lambda: answers(False, False))
+
+
+def test_revocation_with_intermediate_authorities(tmp_path, start):
+    root = trustme.CA()
+    middle = root.create_child_ca()
+    server, client = Files(tmp_path / "a", "127.0.0.1"), Files(tmp_path / "b", "alice", authority=middle)
+    anchors, lists = tmp_path / "anchors.pem", tmp_path / "lists.pem"
+    anchors.write_bytes(root.cert_pem.bytes())
+    leaf = Path(client.certificate).read_bytes()
+    lists.write_bytes(revocation_list(root) + revocation_list(middle))
+    engine = start(*server.options, "--tls-client-ca", str(anchors), "--tls-client-crl", str(lists))
+    options = {"address": engine.url, "ca": server.ca, "certificate": client.certificate, "key": client.key}
+
+    def is_accepted() -> bool:
+        return connect(tmp_path, options) == ["3.0"]
+
+    def settings(session: ssl.SSLSession | None) -> tuple[bytes, ssl.SSLSession, bool]:
+        """What the engine sends after the beginning of HTTP/2, the TLS session, and whether it was resumed."""
+        context = ssl.create_default_context(cafile=server.ca)
+        context.maximum_version = ssl.TLSVersion.TLSv1_2  # a session can be resumed as soon as the handshake is done
+        context.load_cert_chain(client.certificate, client.key)
+        context.set_alpn_protocols(["h2"])
+        contexts.append(context)
+        used = contexts[0] if session else context
+        place, port = engine.place.split(":")
+        with used.wrap_socket(socket.create_connection((place, int(port))), server_hostname=place, session=session) as connection:
+            connection.settimeout(20)
+            connection.sendall(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n" + bytes([0, 0, 0, 4, 0, 0, 0, 0, 0]))
+            with contextlib.suppress(ConnectionError):
+                return connection.recv(100), connection.session, connection.session_reused
+            return b"", connection.session, connection.session_reused
+
+    contexts: list[ssl.SSLContext] = []
+    assert is_accepted()
+    answer, session, resumed = settings(None)
+    assert answer and not resumed
+    answer, _, resumed = settings(session)  # a client that resumes a session does not send the intermediate certificate again
+    assert answer and resumed
+    for revoked in (
+        revocation_list(root) + revocation_list(middle, leaf),
+        revocation_list(root, middle.cert_pem.bytes()) + revocation_list(middle),
+        revocation_list(root),  # the list of an authority on the way is missing
+    ):
+        lists.write_bytes(revoked)
+        eventually(lambda: not is_accepted())
+        assert settings(session)[0] == b""
+        lists.write_bytes(revocation_list(root) + revocation_list(middle))
+        eventually(is_accepted)
+    # An authority that has not signed itself.
+    anchors.write_bytes(middle.cert_pem.bytes())
+    lists.write_bytes(revocation_list(middle))
+    eventually(is_accepted)
+    lists.write_bytes(revocation_list(middle, leaf))
+    eventually(lambda: not is_accepted())
 
 
 def test_lists_of_revoked_certificates_at_start(tmp_path, start):

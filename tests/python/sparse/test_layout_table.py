@@ -237,12 +237,14 @@ _INDICES, _VALUES = {"tensor": "i"}, {"tensor": "v"}
         ("torch._utils._rebuild_sparse_tensor", [{"layout": "layout"}, {"tuple": [_INDICES, _VALUES, {"size": [9]}]}]),
         ("torch.nested._internal.nested_tensor._rebuild_njt", [{"dict": [["values", _VALUES]]}]),
         ("torch._utils._rebuild_nested_tensor", [_VALUES]),
+        ("torch._utils._rebuild_nested_tensor", [{"tensor": name} for name in ("v", "many", "many", "i")]),
+        ("torch._utils._rebuild_sparse_tensor", [{"layout": "sparse_coo"}, {"tuple": [_INDICES, _VALUES, {"size": [9]}, _VALUES]}]),
         ([], []),
     ],
 )
 def test_damaged_structures_of_checkpoints(name: object, args: list) -> None:
     from teletensor._checkpoint import tree
 
-    tensors = {"i": torch.tensor([[0, 7]]), "v": torch.ones(2)}
+    tensors = {"i": torch.tensor([[0, 7]]), "v": torch.ones(2), "many": torch.ones(1, 100_000, dtype=torch.int64)}
     with pytest.raises(ValueError, match=r"malformed|layout|damaged"):
         tree.decode({"composed": [name, {"tuple": args}]}, tensors.__getitem__)

@@ -81,15 +81,30 @@ def call_for_per_sample_grads(
         leaves, spec = pytree.tree_flatten((args, kwargs))
         size = _batch_size(leaves, dim) if batch_size is None else batch_size
         batched = [isinstance(x, Tensor) and x.dim() > dim and x.shape[dim] == size for x in leaves]
+        if not any(batched):
+            given = next((x.shape[dim] for x in leaves if isinstance(x, Tensor) and x.dim() > dim), None)
+            raise RuntimeError(
+                f"Expected ExpandedWeights to have batch size matching input but got input batch size of {given} with ExpandedWeight of "
+                f"batch size {size}"
+            )
         samples = {name: expanded(p, size) for name, p in module.named_parameters() if p.requires_grad}
 
-        def call(weights: dict[str, Tensor], *values: Any) -> Any:
+        results_spec: Any = None
+        others: list = []  # the results that are no tensors, and None in the places of tensors
+        is_tensor: list[bool] = []
+
+        def call(weights: dict[str, Tensor], *values: Any) -> list[Tensor]:
+            nonlocal results_spec, others
             inputs = [x.unsqueeze(dim) if b else x for x, b in zip(values, batched, strict=True)]
             given, named = pytree.tree_unflatten(inputs, spec)
-            results = functional_call(module, weights, given, named)
-            return pytree.tree_map(lambda y: y.squeeze(dim) if isinstance(y, Tensor) else y, results)
+            results, results_spec = pytree.tree_flatten(functional_call(module, weights, given, named))
+            others = [None if isinstance(y, Tensor) else y for y in results]
+            is_tensor[:] = [isinstance(y, Tensor) for y in results]
+            return [y.squeeze(dim) for y in results if isinstance(y, Tensor)]
 
         in_dims = (dict.fromkeys(samples, 0), *(dim if b else None for b in batched))
-        return vmap(call, in_dims=in_dims, out_dims=dim, randomness="different")(samples, *leaves)
+        tensors = iter(vmap(call, in_dims=in_dims, out_dims=dim, randomness="different")(samples, *leaves))
+        results = [next(tensors) if of_tensor else y for of_tensor, y in zip(is_tensor, others, strict=True)]
+        return pytree.tree_unflatten(results, results_spec)
 
     return wrapper
