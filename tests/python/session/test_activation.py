@@ -105,7 +105,7 @@ def test_systemd_opens_the_sockets(tmp_path):
         pytest.skip("systemd is not installed")
     path, port = tmp_path / "engine.sock", free_port()
     command = ["systemd-socket-activate", "-l", str(path), "-l", f"127.0.0.1:{port}", "--fdname=local:network",
-               ENGINE, "--no-auth"]  # fmt: skip
+               *(f"--setenv={name}" for name in ("ASAN_OPTIONS", "TSAN_OPTIONS") if name in os.environ), ENGINE, "--no-auth"]  # fmt: skip
     log = tmp_path / "log"
     with running(command, log) as process:
         wait_for(path.exists)
