@@ -20,7 +20,6 @@ constexpr size_t kMaxName = 120;
 constexpr size_t kMaxChains = 1000;
 constexpr size_t kMaxChainBytes = 32 << 10;
 
-using Certificate = std::unique_ptr<X509, FreeWith<X509_free>>;
 using Bio = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
 
 void free_certificates(STACK_OF(X509) * certificates) { sk_X509_pop_free(certificates, X509_free); }
@@ -30,9 +29,12 @@ Chain parse_chain(absl::string_view pem) {
   Chain chain(sk_X509_new_null());
   const Bio in(BIO_new_mem_buf(pem.data(), static_cast<int>(std::min<size_t>(pem.size(), INT_MAX))));
   while (chain && sk_X509_num(chain.get()) < kMaxChain) {
-    Certificate next(PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr));
-    if (!next || sk_X509_push(chain.get(), next.get()) == 0) break;
-    next.release();  // the chain's
+    X509* const next = PEM_read_bio_X509(in.get(), nullptr, nullptr, nullptr);
+    if (next == nullptr) break;
+    if (sk_X509_push(chain.get(), next) == 0) {  // which owns it otherwise
+      X509_free(next);
+      break;
+    }
   }
   ERR_clear_error();
   return chain;

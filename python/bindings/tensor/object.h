@@ -19,7 +19,7 @@ struct TensorObject {
   PyObject_HEAD client::Tensor handle;
   PyObject* dict;  // the user's attributes; created on first use
   PyObject* weak_references;
-  PyObject* grad;  // the object last returned for `.grad`, to preserve its identity
+  PyObject* grad;       // the object last returned for `.grad`, to preserve its identity
   PyObject* leaf;       // the first of the objects whose `grad` is this one, not owned; null: none
   PyObject* next_leaf;  // the next object with the same `grad`, not owned
 };

@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import signal
 from html.parser import HTMLParser
+from pathlib import Path
 
 import pytest
 
-from tests.conftest import IN_PROCESS, Daemon
+from tests.conftest import IN_PROCESS, Daemon, eventually
 
 
 class Table(HTMLParser):
@@ -193,6 +194,8 @@ def test_limit_and_an_engine_that_does_not_answer(torch, tmp_path):
         torch.connect(daemon.address, memory_limit=3 << 20)
         assert dict(Table(torch.connection()._repr_html_()).rows)["limits"].startswith("3 MiB of memory; ")
         os.kill(daemon.process.pid, signal.SIGSTOP)
+        threads = Path(f"/proc/{daemon.process.pid}/task")  # which stop one after the other
+        eventually(lambda: all((each / "stat").read_text().rsplit(")", 1)[1].split()[0] == "T" for each in threads.iterdir()))
         rows = dict(Table(torch.connection()._repr_html_()).rows)
         assert rows["limits"].startswith("1,048,576 tensors") and "this session" not in rows["cpu"]
     finally:
