@@ -18,7 +18,7 @@ constexpr std::chrono::seconds kCheckInterval{1};
 constexpr int kMaxChain = 16;
 constexpr size_t kMaxName = 120;
 constexpr size_t kMaxChains = 1000;
-constexpr size_t kMaxChainBytes = 32 << 10;
+constexpr size_t kMaxKeptBytes = 16 << 10;  // per certificate, with its chain
 
 using Bio = std::unique_ptr<BIO, FreeWith<BIO_free_all>>;
 
@@ -102,20 +102,18 @@ absl::StatusOr<Revocations::Store> Revocations::read() const {
   return store;
 }
 
-std::string Revocations::chain_of(absl::string_view certificate) {
-  const absl::StatusOr<std::string> fingerprint = fingerprint_of(certificate);
-  if (!fingerprint.ok()) return "";
+std::string Revocations::chain_of(absl::string_view certificate, absl::string_view chain) {
+  if (!chain.empty()) return std::string(chain);
   MutexLock lock(mutex_);
-  auto found = chains_.find(*fingerprint);
+  auto found = chains_.find(certificate);
   return found == chains_.end() ? "" : found->second;
 }
 
-void Revocations::remember_chain(absl::string_view certificate, absl::string_view chain) {
-  const absl::StatusOr<std::string> fingerprint = fingerprint_of(certificate);
-  if (!fingerprint.ok() || chain.size() > kMaxChainBytes) return;
+void Revocations::keep_chain(absl::string_view certificate, absl::string_view chain) {
+  if (chain.empty() || certificate.size() + chain.size() > kMaxKeptBytes) return;
   MutexLock lock(mutex_);
-  if (chains_.size() >= kMaxChains && !chains_.contains(*fingerprint)) chains_.erase(chains_.begin());
-  chains_[*fingerprint] = std::string(chain);
+  if (chains_.size() >= kMaxChains && !chains_.contains(certificate)) chains_.erase(chains_.begin());
+  chains_[certificate] = std::string(chain);
 }
 
 Revocations::Store Revocations::current() {
@@ -141,8 +139,7 @@ Revocations::Store Revocations::current() {
 
 absl::Status Revocations::check(absl::string_view certificate, absl::string_view chain) {
   const Store store = current();
-  const std::string remembered = chain.empty() ? chain_of(certificate) : "";
-  const Chain first = parse_chain(certificate), rest = parse_chain(chain.empty() ? remembered : chain);
+  const Chain first = parse_chain(certificate), rest = parse_chain(chain_of(certificate, chain));
   X509* const checked = first ? sk_X509_value(first.get(), 0) : nullptr;
   const std::unique_ptr<X509_STORE_CTX, FreeWith<X509_STORE_CTX_free>> context(X509_STORE_CTX_new());
   absl::Status status;
@@ -156,7 +153,7 @@ absl::Status Revocations::check(absl::string_view certificate, absl::string_view
                      X509_verify_cert_error_string(X509_STORE_CTX_get_error(context.get()))));
   }
   ERR_clear_error();
-  if (status.ok() && !chain.empty()) remember_chain(certificate, chain);
+  if (status.ok()) keep_chain(certificate, chain);
   if (!status.ok() && report_) report_(status);
   return status;
 }

@@ -37,8 +37,8 @@ class Revocations {
   static absl::StatusOr<std::unique_ptr<Revocations>> load(const TlsFiles& files, Report report);
 
   // OK if `certificate` (PEM) is accepted, by way of the certificates in `chain` (PEM, in any order), else
-  // UNAUTHENTICATED. A client that resumes a TLS session sends no chain: that of its last handshake is used, of the
-  // last thousand accepted certificates.
+  // UNAUTHENTICATED. A client that resumes a TLS session sends no chain: that of its last handshake is used, which is
+  // kept for a thousand accepted certificates; beyond that, any is forgotten.
   absl::Status check(absl::string_view certificate, absl::string_view chain);
 
  private:
@@ -48,8 +48,9 @@ class Revocations {
   Revocations(TlsFiles files, Report report) : files_(std::move(files)), report_(std::move(report)) {}
   absl::StatusOr<Store> read() const;
   Store current();
-  std::string chain_of(absl::string_view certificate);
-  void remember_chain(absl::string_view certificate, absl::string_view chain);
+  // Returns `chain`, or if that is empty, the one kept for the certificate.
+  std::string chain_of(absl::string_view certificate, absl::string_view chain);
+  void keep_chain(absl::string_view certificate, absl::string_view chain);
 
   const TlsFiles files_;
   const Report report_;
@@ -57,7 +58,7 @@ class Revocations {
   Store store_ ABSL_GUARDED_BY(mutex_);
   std::array<FileStamp, 2> stamps_ ABSL_GUARDED_BY(mutex_){};  // of the lists and the authorities when they were read
   Clock::time_point checked_ ABSL_GUARDED_BY(mutex_){};
-  absl::flat_hash_map<std::string, std::string> chains_ ABSL_GUARDED_BY(mutex_);  // by fingerprint
+  absl::flat_hash_map<std::string, std::string> chains_ ABSL_GUARDED_BY(mutex_);  // by certificate
 };
 
 }  // namespace tt

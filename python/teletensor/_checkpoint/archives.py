@@ -112,7 +112,7 @@ class _Reads:
 
     def __init__(self, path: str, used_at_once: bool) -> None:
         self._path, self._used_at_once = path, used_at_once
-        self._found: list[Tensor] = []  # checksums of what is read
+        self._found: list[Tensor] = []  # results of the reads: checksums of their storages
         self._outputs: list[Tensor] = []
         self._offsets: list[int] = []
         self._checksums: list[int] = []

@@ -89,22 +89,18 @@ def call_for_per_sample_grads(
             )
         samples = {name: expanded(p, size) for name, p in module.named_parameters() if p.requires_grad}
 
+        results: list = []  # of one sample, flattened: vmap returns the tensors among them
         results_spec: Any = None
-        others: list = []  # the results that are no tensors, and None in the places of tensors
-        is_tensor: list[bool] = []
 
         def call(weights: dict[str, Tensor], *values: Any) -> list[Tensor]:
-            nonlocal results_spec, others
+            nonlocal results, results_spec
             inputs = [x.unsqueeze(dim) if b else x for x, b in zip(values, batched, strict=True)]
             given, named = pytree.tree_unflatten(inputs, spec)
             results, results_spec = pytree.tree_flatten(functional_call(module, weights, given, named))
-            others = [None if isinstance(y, Tensor) else y for y in results]
-            is_tensor[:] = [isinstance(y, Tensor) for y in results]
             return [y.squeeze(dim) for y in results if isinstance(y, Tensor)]
 
         in_dims = (dict.fromkeys(samples, 0), *(dim if b else None for b in batched))
         tensors = iter(vmap(call, in_dims=in_dims, out_dims=dim, randomness="different")(samples, *leaves))
-        results = [next(tensors) if of_tensor else y for of_tensor, y in zip(is_tensor, others, strict=True)]
-        return pytree.tree_unflatten(results, results_spec)
+        return pytree.tree_unflatten([next(tensors) if isinstance(y, Tensor) else y for y in results], results_spec)
 
     return wrapper
