@@ -34,6 +34,10 @@ _CHEAP = set(
 )
 
 
+# Bodies whose results have the bits of an operand, but perhaps another sign, so that bfloat16 needs no rounding.
+_SELECTING = ("-input", "abs(input)", "copysign(input, other)", "input < 0 ? T(0) : input", "maximum(input, other)",
+              "minimum(input, other)")  # fmt: skip
+
 # Headers in kernels/ that define loops of single functions for floating types.
 LOOPS = ("cpu/isa/loops.h", "cpu/isa/special_loops.h", "cpu/isa/gamma_loops.h", "cpu/isa/polynomial_loops.h")
 
@@ -64,11 +68,22 @@ def _functions(op: Operator, kind: str, body: str, functions: set[str], loop: st
     indices = {n: tensors.index(n) for n in tensors}
     values = ", ".join(f"value_of(in{indices[n]}[i], low{indices[n]})" if n in tensors else n for _, n in locals_of(op))
     own = f"  if constexpr (Real<T>) return loop_of_{loop}(length & -kLanes, in, out);\n" if loop else ""
+    exact = ""
+    if kind == "float" and body in _SELECTING:
+        low = " | ".join(f"low{i}" for i in range(len(tensors)))
+        exact = f"""  if constexpr (std::is_same_v<T, BFloat16>) {{
+    if (({low}) == 0) {{
+#pragma GCC ivdep
+      for (int64_t i = 0; i < length; ++i) out[i] = upper_bits(body_{name}<Value>({values}));
+      return;
+    }}
+  }}
+"""
     return f"""{function(op, kind, body, functions)}template <typename T>
 void loop_{name}(int64_t length, const T* const* in, T* out, [[maybe_unused]] const ScalarArgs<T>& scalar_args) {{
 {own}  using Value = ComputedIn<T>;
 {pointers}{number_locals(op, "Value")}  length &= -kLanes;
-#pragma GCC ivdep
+{exact}#pragma GCC ivdep
   for (int64_t i = 0; i < length; ++i) out[i] = static_cast<T>(number<Value>(body_{name}<Value>({values})));
 }}
 template <typename T>
@@ -156,6 +171,7 @@ using cpu::ScalarArgs;
 using cpu::TT_ISA::kLanes;
 using cpu::TT_ISA::as_unsigned;
 using cpu::TT_ISA::padded;
+using cpu::TT_ISA::upper_bits;
 using cpu::TT_ISA::value_of;
 {named}{"".join(texts)}}}  // namespace
 }}  // namespace TT_ISA

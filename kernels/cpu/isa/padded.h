@@ -1,11 +1,12 @@
 // padded<C, K, Loop>: adapts a loop over whole vectors to any length.
 //
-// Elements after the last whole vector are processed in a padded copy. No scalar loop is needed, and an element's
-// result does not depend on its position in a block.
+// Elements after the last whole vector are processed with the last of it again or, where this would read results, in a
+// padded copy. No scalar loop is needed, and an element's result does not depend on its position in a block.
 #pragma once
 
 #include <bit>
 #include <cstdint>
+#include <functional>
 
 #include "kernels/common/math/complex_libm.h"
 #include "kernels/common/math/special_math.h"
@@ -25,11 +26,25 @@ TT_HOST_DEVICE float value_of(BFloat16 x, uint32_t low_bits) {
   return std::bit_cast<float>(uint32_t{x.bits} << 16 | low_bits);
 }
 
+// A value that bfloat16 has, whose lower bits are 0.
+TT_HOST_DEVICE BFloat16 upper_bits(float x) {
+  BFloat16 upper;
+  upper.bits = static_cast<uint16_t>(std::bit_cast<uint32_t>(x) >> 16);
+  return upper;
+}
+
 template <typename C, int kInputs, auto Loop>
 void padded(int64_t n, const C* const* in, C* out, const ScalarArgs<C>& scalar_args) {
   const int64_t whole = n & -kLanes;
   if (whole != 0) Loop(whole, in, out, scalar_args);
   if (whole == n) return;
+  const C* last[kInputs];
+  bool reads_results = whole == 0;
+  for (int k = 0; k < kInputs; ++k) {
+    reads_results |= std::less<>()(in[k], out + n) && std::less<>()(out, in[k] + n);
+    last[k] = in[k] + n - kLanes;
+  }
+  if (!reads_results) return Loop(kLanes, last, out + n - kLanes, scalar_args);
   alignas(64) C copies[kInputs][kLanes];
   alignas(64) C results[kLanes];
   const C* copied[kInputs];

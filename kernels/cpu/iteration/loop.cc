@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <cstring>
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
@@ -296,12 +297,24 @@ void Loop<C>::fill_once(int64_t n, C (*buffers)[kBlock]) const {
 
 template <typename C>
 void Loop<C>::run_range(int64_t begin, int64_t end, C* to) {
+  if (steps_.empty() && registers_[0].mode == Mode::kConstant && direct_output_ && !past_cache_) {
+    return fill(registers_[0].number, end - begin, to);
+  }
   alignas(64) C buffers[kMaxBuffers][kBlock];
   const C* values[kMaxRegisters];
   fill_once(end - begin, buffers);
-  for (int64_t at = begin, n; at < end; at += n) {
-    n = block_at(at, end);
-    run_block(at, n, to + (at - begin), values, buffers);
+  if (by_rows_ && num_buffers_ > 0) {
+    run_rows(begin, end, to, values, buffers);
+  } else {
+    for (int64_t at = begin, n; at < end; at += n) {
+      n = block_at(at, end);
+      C* const out = to + (at - begin);
+      for (int i = 0; i < num_inputs_; ++i) {
+        const Register& r = registers_[i];
+        values[i] = r.mode == Mode::kGather ? gather(r, at, n, place_of(r, out, buffers)) : read(r, at, buffers);
+      }
+      run_steps(at, n, out, values, buffers);
+    }
   }
   // Streaming stores are not ordered with other stores. The fence makes them visible before this thread reports that
   // it is done.
@@ -309,17 +322,98 @@ void Loop<C>::run_range(int64_t begin, int64_t end, C* to) {
 }
 
 template <typename C>
-void Loop<C>::run_block(int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]) {
-  const bool in_place = steps_.empty() && direct_output_ && !past_cache_;
+void Loop<C>::fill(C number, int64_t n, C* to) const {
+  const char zeros[sizeof(C)] = {};
+  if (std::memcmp(&number, zeros, sizeof(C)) == 0) {
+    std::memset(static_cast<void*>(to), 0, static_cast<size_t>(n) * sizeof(C));
+  } else {
+    conversions_.load[static_cast<int>(kDTypeOf<C>)](&number, {1, 0, n, 0}, to);
+  }
+}
+
+// As run_range(), where no block extends over the end of a row: advances the gathered inputs' rows by their strides.
+template <typename C>
+void Loop<C>::run_rows(int64_t begin, int64_t end, C* to, const C** values, C (*buffers)[kBlock]) {
+  struct Row {
+    int input;
+    const Access* access;
+    int64_t item;
+    const char* begin;
+    bool in_place;
+  };
+  absl::InlinedVector<Row, 4> rows;
+  const int last = static_cast<int>(space_.sizes.size()) - 1;
+  const int64_t length = inner();
+  int64_t rest = begin / length, column = begin % length;
+  Strides index(space_.sizes.size());
+  for (int d = last - 1; d >= 0; --d) {
+    index[d] = rest % space_.sizes[d];
+    rest /= space_.sizes[d];
+  }
   for (int i = 0; i < num_inputs_; ++i) {
-    const Register& r = registers_[i];
-    switch (r.mode) {
-      case Mode::kDirect: values[i] = reinterpret_cast<const C*>(r.access->data) + at; break;
-      case Mode::kConstant: values[i] = r.buffer >= 0 ? buffers[r.buffer] : nullptr; break;
-      case Mode::kPeriodic: values[i] = buffers[r.buffer] + at % inner(); break;
-      case Mode::kGather: values[i] = gather(r, at, n, in_place ? out : buffers[r.buffer]);
+    if (registers_[i].mode != Mode::kGather) continue;
+    const Access* access = registers_[i].access;
+    Row row{i, access, static_cast<int64_t>(item_size(access->dtype)), access->data, false};
+    for (int d = 0; d < last; ++d) row.begin += index[d] * access->strides[d] * row.item;
+    row.in_place = access->dtype == kDTypeOf<C> && access->strides[last] == 1;
+    rows.push_back(row);
+  }
+  // What run_steps() would do for the most frequent loops takes longer than computing a short row.
+  const bool is_single = steps_.size() == 1 && compiled_.empty() && direct_output_ && !past_cache_ && refilled_ < 0 &&
+                         steps_[0].divisor < 0 && steps_[0].kept == nullptr;
+  const C* arguments[kMaxStepInputs];
+  for (int64_t at = begin, n; at < end; at += n) {
+    n = std::min({block_, end - at, length - column});
+    C* const out = to + (at - begin);
+    for (int i = 0; i < num_inputs_; ++i) {
+      if (registers_[i].mode != Mode::kGather) values[i] = read(registers_[i], at, buffers);
+    }
+    for (const Row& row : rows) {
+      const Register& r = registers_[row.input];
+      const int64_t stride = row.access->strides[last];
+      const char* const from = row.begin + column * stride * row.item;
+      if (row.in_place) {
+        values[row.input] = reinterpret_cast<const C*>(from);
+        continue;
+      }
+      C* const buffer = place_of(r, out, buffers);
+      r.load(from, {1, 0, n, stride}, buffer);
+      values[row.input] = buffer;
+    }
+    if (is_single) {
+      for (int a = 0; a < steps_[0].num_args; ++a) arguments[a] = values[steps_[0].args[a]];
+      steps_[0].function(n, arguments, out, steps_[0].scalar_args);
+    } else {
+      run_steps(at, n, out, values, buffers);
+    }
+    column += n;
+    if (column < length) continue;
+    column = 0;
+    for (int d = last - 1; d >= 0; --d) {
+      const bool wraps = ++index[d] == space_.sizes[d];
+      const int64_t by = wraps ? 1 - space_.sizes[d] : 1;
+      for (Row& row : rows) row.begin += by * row.access->strides[d] * row.item;
+      if (!wraps) break;
+      index[d] = 0;
     }
   }
+}
+
+template <typename C>
+C* Loop<C>::place_of(const Register& gathered, C* out, C (*buffers)[kBlock]) const {
+  const bool in_place = steps_.empty() && direct_output_ && !past_cache_;
+  return in_place ? out : buffers[gathered.buffer];
+}
+
+template <typename C>
+const C* Loop<C>::read(const Register& r, int64_t at, C (*buffers)[kBlock]) const {
+  if (r.mode == Mode::kDirect) return reinterpret_cast<const C*>(r.access->data) + at;
+  if (r.mode == Mode::kPeriodic) return buffers[r.buffer] + at % inner();
+  return r.buffer >= 0 ? buffers[r.buffer] : nullptr;
+}
+
+template <typename C>
+void Loop<C>::run_steps(int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]) {
   const int num_steps = static_cast<int>(steps_.size());
   auto next = compiled_.begin();
   for (int s = 0; s < num_steps; ++s) {

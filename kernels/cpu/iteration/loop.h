@@ -104,7 +104,14 @@ class Loop {
   int8_t allocate_buffer();
   // Processes elements [begin, end) on the calling thread. `to` is where a direct output has the element `begin`.
   void run_range(int64_t begin, int64_t end, C* to);
-  void run_block(int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]);
+  void fill(C number, int64_t n, C* to) const;
+  void run_rows(int64_t begin, int64_t end, C* to, const C** values, C (*buffers)[kBlock]);
+  // Computes n elements from the inputs' `values`.
+  void run_steps(int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]);
+  // Where an input of another mode than kGather is read; null: it is a number.
+  const C* read(const Register& r, int64_t at, C (*buffers)[kBlock]) const;
+  // Where the elements of a gathered input are stored.
+  C* place_of(const Register& gathered, C* out, C (*buffers)[kBlock]) const;
   void run_compiled(const Compiled& steps, int64_t at, int64_t n, C* out, const C** values, C (*buffers)[kBlock]) const;
   // Where a step writes its result.
   C* result_of(int step, int64_t at, C* out, C (*buffers)[kBlock]) const;
