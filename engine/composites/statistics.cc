@@ -232,9 +232,9 @@ Tensor broadcast_to_other(const Tensor& input, const Tensor& other) {
 
 Tensor rotate_90(const Tensor& input, int64_t k, SizesView dims) {
   switch (positive_mod(k, 4)) {
-    case 1: return ops::flip(ops::transpose(input, dims[0], dims[1]), Sizes{dims[0]});
+    case 1: return ops::transpose(ops::flip(input, Sizes{dims[1]}), dims[0], dims[1]);
     case 2: return ops::flip(input, Sizes(dims.begin(), dims.end()));
-    case 3: return ops::flip(ops::transpose(input, dims[0], dims[1]), Sizes{dims[1]});
+    case 3: return ops::transpose(ops::flip(input, Sizes{dims[0]}), dims[0], dims[1]);
     default: return ops::clone(input);
   }
 }
