@@ -186,6 +186,18 @@ Tensor fold_patches(const Tensor& input, SizesView size, SizesView kernel, Sizes
   return batched ? result : ops::squeeze_dim(result, Sizes{0});
 }
 
+Tensor largest_of_windows(const Tensor& input, SizesView kernel, std::optional<SizesView> stride, SizesView padding,
+                          SizesView dilation, bool ceil_mode) {
+  // With rows and columns, finding the maxima of columns first takes fewer steps.
+  const bool is_line = kernel[0] == 1 || kernel.back() == 1;
+  const bool is_row_major =
+      input.is_contiguous();  // in channels last, the other kernel reads several channels at a time
+  if (is_line && is_row_major && !input.requires_grad() && input.device().type == DeviceType::kCPU) {
+    return ops::max_pool_values(input, kernel, stride, padding, dilation, ceil_mode);
+  }
+  return ops::max_pool2d_with_indices(input, kernel, stride, padding, dilation, ceil_mode)[0];
+}
+
 Tensor separable_max_pool3d(const Tensor& input, SizesView kernel, SizesView given_stride, SizesView padding,
                             SizesView dilation, bool ceil_mode) {
   const SizesView stride = stride_or(given_stride, kernel);

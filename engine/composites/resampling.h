@@ -13,6 +13,9 @@ Tensor unfold_patches(const Tensor& input, SizesView kernel, SizesView dilation,
 Tensor fold_patches(const Tensor& input, SizesView size, SizesView kernel, SizesView dilation, SizesView padding,
                     SizesView stride);
 
+// max_pool2d, which needs the positions of the maxima for gradients only.
+Tensor largest_of_windows(const Tensor& input, SizesView kernel, std::optional<SizesView> stride, SizesView padding,
+                          SizesView dilation, bool ceil_mode);
 // Pooling over three dimensions pools over the last two, then over the first.
 Tensor separable_max_pool3d(const Tensor& input, SizesView kernel, SizesView stride, SizesView padding,
                             SizesView dilation, bool ceil_mode);

@@ -85,6 +85,7 @@ constexpr TypicalCall kCalls[] = {
     {"max_pool2d", "f[2,3,5,4] [2,2] [1,2] [1,0] [1,1] T"},
     {"max_pool2d_backward", "f[2,3,2,2] l[2,3,2,2] [2,3,5,4]"},
     {"max_pool2d_with_indices", "f[2,3,5,4] [2,2] [1,2] [1,0] [1,1] T"},
+    {"max_pool_values", "f[2,3,5,4] [1,2] [1,2] [0,1] [1,1] T"},
     {"max_pool3d", "f[2,3,5,4,4] [2,2,2] [1,2,1] [1,0,1] [1,1,2] T"},
     {"multinomial", "f[2,5] 3 F"},
     {"mv", "f[3,4] f[4]"},

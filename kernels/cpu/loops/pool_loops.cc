@@ -308,7 +308,42 @@ template <typename T>
   buffers.free_if_large();
 }
 
+// Scans the windows of a row of outputs in row-major order, as max_sparse() does, so that equal elements and NaNs give
+// the same bits as the functions with indices. Takes a step per element of a window and output.
+template <typename T>
+[[gnu::always_inline]] inline void max_of_windows(const Window& w, const T* x, T* y) {
+  const int64_t stride = w.stride[1];
+  for (int64_t oh = 0; oh < w.out[0]; ++oh, y += w.out[1]) {
+    const WindowRows rows(w, oh);
+    for (int64_t begin = 0; begin < w.out[1]; begin += kTile) {
+      const int64_t end = std::min(begin + kTile, w.out[1]);
+      std::fill(y + begin, y + end, kLowest<T>);
+      for (int64_t r = 0; r < rows.count; ++r) {
+        for (int64_t k = 0; k < w.kernel[1]; ++k) {
+          const int64_t column = k * w.dilation[1] - w.padding[1];  // of output 0
+          const int64_t last = w.in[1] - 1 - column;
+          const int64_t from = std::max(begin, column < 0 ? (-column + stride - 1) / stride : 0);
+          const int64_t to = last < 0 ? 0 : std::min(end, last / stride + 1);
+          const T* const row = x + rows[r] * w.in[1] + column;
+          with_stride(stride, [&](auto step) {
+            for (int64_t i = from; i < to; ++i) {
+              const T v = row[step(i)];
+              y[i] = (v > y[i]) | is_nan(v) ? v : y[i];
+            }
+          });
+        }
+      }
+    }
+  }
+}
+
 // float and double have clones per instruction set; integers do not.
+template <typename T>
+void max_values_of(const Window& w, const T* x, T* y) {
+  max_of_windows(w, x, y);
+}
+TT_CLONES void max_values_of(const Window& w, const float* x, float* y) { max_of_windows(w, x, y); }
+TT_CLONES void max_values_of(const Window& w, const double* x, double* y) { max_of_windows(w, x, y); }
 template <typename T>
 void max_whole_of(const Window& w, const T* x, T* y, int64_t* index) {
   max_whole(w, x, y, index);
@@ -358,6 +393,11 @@ template <typename T>
 void max_plane(const Window& w, const T* x, T* y, int64_t* index) {
   if (is_sparse(w)) return max_sparse(w, x, y, index);
   max_whole_of(w, x, y, index);
+}
+
+template <typename T>
+void max_values(const Window& w, const T* x, T* y) {
+  max_values_of(w, x, y);
 }
 
 template <typename T>
@@ -427,6 +467,7 @@ void adaptive_average_plane_backward(Pair in, Pair out, const T* g, T* dx) {
 
 #define TT_MAX_POOL(T)                                                              \
   template void max_plane<T>(const Window&, const T*, T*, int64_t*);                \
+  template void max_values<T>(const Window&, const T*, T*);                         \
   template void max_plane_backward<T>(const Window&, const T*, const int64_t*, T*); \
   template void adaptive_max_plane<T>(Pair, Pair, const T*, T*, int64_t*);
 #define TT_AVERAGE_POOL(T)                                                              \

@@ -9,6 +9,9 @@ namespace tt::cpu {
 // element in the plane.
 template <typename T>
 void max_plane(const Window& w, const T* x, T* y, int64_t* index);
+// The same without the positions, for windows of few elements: takes a step for each of them.
+template <typename T>
+void max_values(const Window& w, const T* x, T* y);
 // The same for one row of outputs of an image whose channels are neighbours: row `row` of w.out[0].
 template <typename T>
 void max_row_of_channels(const Window& w, int64_t channels, int64_t row, const T* x, T* y, int64_t* index);

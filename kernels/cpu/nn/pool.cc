@@ -128,6 +128,20 @@ void max_pool2d_with_indices(const Tensor& input, List kernel_size, std::optiona
   largest(input, output, indices, [&](auto* x, auto* y, int64_t* index) { max_plane(w, x, y, index); });
 }
 
+void max_pool_values(const Tensor& input, List kernel_size, std::optional<List> stride, List padding, List dilation,
+                     bool, Tensor& out) {
+  if (out.numel() == 0) return;
+  const Window w = window(input.sizes(), out.sizes(), kernel_size, stride, padding, dilation);
+  const Tensor x = as_accumulate_type(input);
+  const int64_t from = area(w.in), to = area(w.out);
+  AccumulateBuffer result(out);
+  with_ordered(x.dtype(), [&]<typename T>(std::type_identity<T>) {
+    T* y = result.tensor().data_as<T>();
+    for_each_plane(planes(out.sizes()), from, [&](int64_t p) { max_values(w, x.data_as<T>() + p * from, y + p * to); });
+  });
+  result.copy_to_output();
+}
+
 void max_pool2d_backward(const Tensor& grad, const Tensor& indices, List, Tensor& out) {
   const Tensor index = contiguous_as(indices, DType::kInt64);
   check_pool_indices(index, grad);

@@ -33,10 +33,10 @@ _ENGINE = frozenset("""
     group_norm_forward householder_factored im2col index_masked int4_weight_mm int8_convolution int8_convolution_quantized
     int8_linear int8_linear_dynamic int8_linear_quantized int8_weight_mm interpolate layer_norm_backward layer_norm_forward
     ldl_factored ldl_solved log_normal_like log_softmax_backward lstm_sequence lstm_sequence_backward lu_determinant
-    lu_factored lu_log_determinant lu_permutation lu_solved max_all max_dim max_other max_pool2d_backward median_dim min_all
-    min_dim min_other nanmedian_dim nll_loss_backward nll_loss_forward norm_named normal_from normal_like normalize
-    pad_edges pad_edges_backward pad_edges_forward polygamma_method pseudo_inverse_of qr_factored randint_from random_like
-    rms_norm_backward rms_norm_forward rnn scaled_mm scatter_combine scatter_value softmax_backward sort_stable
+    lu_factored lu_log_determinant lu_permutation lu_solved max_all max_dim max_other max_pool2d_backward max_pool_values
+    median_dim min_all min_dim min_other nanmedian_dim nll_loss_backward nll_loss_forward norm_named normal_from normal_like
+    normalize pad_edges pad_edges_backward pad_edges_forward polygamma_method pseudo_inverse_of qr_factored randint_from
+    random_like rms_norm_backward rms_norm_forward rnn scaled_mm scatter_combine scatter_value softmax_backward sort_stable
     standard_gamma std_all std_dim std_fraction std_mean_all std_mean_dim std_mean_fraction svd_decomposed to_device
     to_dtype triangular_solved uniform_like unique_rows unique_values var_all var_dim var_fraction var_mean_all var_mean_dim
     var_mean_fraction vector_norm weighted_gather weighted_gather_input_grad weighted_gather_weight_grad
