@@ -84,14 +84,25 @@ TT_CLONES int64_t count_within(const K* keys, int64_t n, K bound) {
   return count;
 }
 
-inline void sort_keys(const hwy::Sorter& sorter, uint64_t* keys, int64_t n) {
-  sorter(keys, static_cast<size_t>(n), hwy::SortAscending());
-}
-inline void sort_keys(const hwy::Sorter& sorter, unsigned __int128* keys, int64_t n) {
-  sorter(reinterpret_cast<hwy::uint128_t*>(keys), static_cast<size_t>(n), hwy::SortAscending());
+// The thread's sorter, which holds a buffer.
+inline const hwy::Sorter& thread_sorter() {
+  thread_local const hwy::Sorter sorter;
+  return sorter;
 }
 
-// Sorts one row at a time. Holds the keys of the row and the sorter's state. One thread uses a RowSorter for many rows.
+// Highway's sort takes random numbers from the system in each call, which takes longer than sorting a few keys.
+inline constexpr int64_t kFewKeys = 32;
+
+inline void sort_keys(uint64_t* keys, int64_t n) {
+  if (n <= kFewKeys) return std::sort(keys, keys + n);
+  thread_sorter()(keys, static_cast<size_t>(n), hwy::SortAscending());
+}
+inline void sort_keys(unsigned __int128* keys, int64_t n) {
+  if (n <= kFewKeys) return std::sort(keys, keys + n);
+  thread_sorter()(reinterpret_cast<hwy::uint128_t*>(keys), static_cast<size_t>(n), hwy::SortAscending());
+}
+
+// Sorts one row at a time. Holds the keys of the row. One thread uses a RowSorter for many rows.
 template <typename T>
 class RowSorter {
  public:
@@ -129,13 +140,12 @@ class RowSorter {
   const Keyed<Key>* sort_by_comparing(const T* x, int64_t stride, int64_t n, Order<T> order) {
     auto* keys = reinterpret_cast<Keyed<Key>*>(keys_);
     make_keys<Key>(keys, x, stride, n, order, 0);
-    sort_keys(sorter_, keys, n);
+    sort_keys(keys, n);
     return keys;
   }
 
   K* const keys_;
   std::atomic<bool>* const taken_;
-  hwy::Sorter sorter_;
 };
 
 template <typename T>
@@ -193,7 +203,7 @@ const typename RowSorter<T>::K* RowSorter<T>::sort_first(const T* x, int64_t str
       bound = keys_[k - 1];
     }
   }
-  sort_keys(sorter_, keys_, held);
+  sort_keys(keys_, held);
   return keys_;
 }
 

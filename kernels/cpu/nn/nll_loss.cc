@@ -16,16 +16,18 @@ void nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, i
   with_real(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     T* y = result.tensor().data_as<T>();
     const T* weights = data_or_null<T>(w);
+    const T* const likelihoods = x.data_as<T>();
+    const bool none = reduction == "none";
     double sum = 0, total = 0;
-    if (reduction == "none") std::fill(y, y + output.numel(), T(0));
+    if (none) std::fill(y, y + output.numel(), T(0));
     targets.for_each([&](int64_t i, int64_t at, int64_t c) {
       const double scale = weights ? static_cast<double>(weights[c]) : 1.0;
-      const double loss = -scale * static_cast<double>(x.data_as<T>()[at]);
-      if (reduction == "none") y[i] = static_cast<T>(loss);
+      const double loss = -scale * static_cast<double>(likelihoods[at]);
+      if (none) y[i] = static_cast<T>(loss);
       sum += loss;
       total += scale;
     });
-    if (reduction != "none") *y = static_cast<T>(reduction == "mean" ? sum / total : sum);
+    if (!none) *y = static_cast<T>(reduction == "mean" ? sum / total : sum);
     *total_result.tensor().template data_as<T>() = static_cast<T>(total);
   });
   result.copy_to_output();
