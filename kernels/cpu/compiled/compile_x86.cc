@@ -109,6 +109,9 @@ class Compiler : public Xbyak::CodeGenerator {
   const Xbyak::Reg64 kCount = rdi, kInputs = rsi, kOutputs = rdx, kNumbers = rcx, kIndex = r8, kAddress = rax;
   // The last registers: three for numbers of one instruction, one for a part of an instruction.
   static constexpr int kScratch = 4;
+  // Bytes before an input is read that it is requested. The processor's own requests stop at a page's end and while a
+  // block is reduced. Addresses past the input's end are harmless.
+  static constexpr int kAhead = 4096;
 
   bool is_number(int value) const { return value >= num_inputs_ && value < num_inputs_ + num_numbers_; }
   int first_result() const { return num_inputs_ + num_numbers_; }
@@ -182,7 +185,10 @@ class Compiler : public Xbyak::CodeGenerator {
     if (!held_[value]) {
       held_[value] = take(unroll);
       mov(kAddress, ptr[kInputs + 8 * value]);
-      for (int u = 0; u < unroll; ++u) vmovups(vector((*held_[value])[u]), element(u));
+      for (int u = 0; u < unroll; ++u) {
+        vmovups(vector((*held_[value])[u]), element(u));
+        if (unroll > 1) prefetcht0(ptr[kAddress + kIndex * item() + u * lanes() * item() + kAhead]);
+      }
     }
     return *held_[value];
   }
