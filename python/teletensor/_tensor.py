@@ -206,6 +206,9 @@ def to(
 
     ``non_blocking`` has no effect, since no copy waits.
     """
+    if len(args) == 1 and type(args[0]) is _C.dtype and dtype is device is other is memory_format is None:
+        if non_blocking is copy is False:  # the frequent call, without the checks of the others
+            return self if args[0] is self.dtype else _C.ops.to_dtype(self, args[0])
     check_flags("to", non_blocking=non_blocking, copy=copy)
     check_memory_format("to", memory_format)
     if other is not None:
@@ -266,7 +269,7 @@ _METHODS["type"] = _type
 
 def _cast_method(name: str, dtype) -> Callable:
     def cast(self: Tensor, memory_format=None) -> Tensor:
-        return self.to(dtype, memory_format=memory_format)
+        return self.to(dtype) if memory_format is None else self.to(dtype, memory_format=memory_format)
 
     cast.__name__ = name
     cast.__doc__ = f"Casts the tensor to {dtype}."
