@@ -26,7 +26,22 @@ struct Picked {
   int64_t index_step;
 };
 
-// Returns false if an index is out of range.
+// Returns false if an index is out of range. Of a row whose elements are neighbours, as are the indices and the
+// results.
+template <typename T>
+TT_CLONES bool gather_line(T* __restrict out, const T* __restrict x, const int64_t* __restrict index, int64_t size,
+                           int64_t n) {
+  int64_t bad = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    const int64_t k = index[i];
+    const bool outside = static_cast<uint64_t>(k) >= static_cast<uint64_t>(size);
+    bad |= outside;
+    out[i] = x[outside ? 0 : k];
+  }
+  return bad == 0;
+}
+
+// The same for any steps.
 template <typename T>
 TT_CLONES bool gather_row(T* __restrict out, int64_t out_step, const T* __restrict x, Picked p, int64_t n) {
   int64_t bad = 0;
@@ -110,7 +125,12 @@ void gather(const Tensor& input, int64_t dim, const Tensor& index, bool, Tensor&
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) {
     loop.parallel_for_row_pieces([&](const StridedLoop<3>::Offsets& at, int64_t n) {
       Picked p{loop.stride(2), x.stride(dim), x.size(dim), where.data_as<int64_t>() + at[1], loop.stride(1)};
-      if (!gather_row(to.data_as<T>() + at[0], loop.stride(0), x.data_as<T>() + at[2], p, n)) report_row(range, p, n);
+      T* const results = to.data_as<T>() + at[0];
+      const T* const from = x.data_as<T>() + at[2];
+      const bool is_line = p.step == 0 && p.stride == 1 && p.index_step == 1 && loop.stride(0) == 1;
+      const bool good =
+          is_line ? gather_line(results, from, p.index, p.size, n) : gather_row(results, loop.stride(0), from, p, n);
+      if (!good) report_row(range, p, n);
     });
   });
   range.rethrow();
