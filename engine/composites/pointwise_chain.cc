@@ -175,7 +175,8 @@ class ChainRun {
     for (size_t a = 0; a < steps_[step].args.size(); ++a) {
       const bool is_inner =
           steps_[step].args[a].kind == Arg::Kind::kSlot && steps_[step].from[a] >= static_cast<int>(first);
-      *inputs += !is_inner && (steps_[step].from[a] >= 0 || steps_[step].args[a].is_number());
+      const bool is_operand = steps_[step].op->params[a].type == ParamType::kTensor;
+      *inputs += !is_inner && (steps_[step].from[a] >= 0 || (is_operand && steps_[step].args[a].is_number()));
     }
     Inference& inferred = inferred_[step];
     const auto args = arguments(step, first);

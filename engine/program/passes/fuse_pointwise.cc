@@ -197,13 +197,14 @@ class Chain {
       if (is_input && (estimates_.of(slot) & Estimates::kOtherType)) return false;
       released_.push_back(slot);
     }
-    for (const Arg& arg : instruction.args) {
+    for (size_t a = 0; a < instruction.args.size(); ++a) {
+      const Arg& arg = instruction.args[a];
       if (arg.kind == Arg::Kind::kSlot) {
         const bool is_input = index_of(arg.slot, length_) < 0;
         if (has(released_, arg.slot) || (is_input && arg.slot > newest && !slots_.find(arg.slot))) return false;
         inputs_read_ += is_input;
       }
-      inputs_read_ += arg.is_number();  // an overestimate if the number is a parameter
+      inputs_read_ += is_number_for_tensor(instruction, a);
     }
     return inputs_read_ <= kShortChain.inputs;
   }

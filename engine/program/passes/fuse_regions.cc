@@ -38,14 +38,15 @@ class Groups {
       group_of_[i] = i;
       Group& group = groups_.emplace_back();
       group.members = {i};
-      for (const Arg& arg : instructions_[i].args) {
+      for (size_t a = 0; a < instructions_[i].args.size(); ++a) {
+        const Arg& arg = instructions_[i].args[a];
         for (Slot slot : names_in(arg)) {
           if (slot == 0) continue;
           if (!contains(group.inputs, slot)) group.inputs.push_back(slot);
           if (const auto found = definitions_.find(slot); found != definitions_.end())
             producers_[i].push_back(found->second);
         }
-        group.numbers += arg.is_number();  // an overestimate if the number is a parameter
+        group.numbers += is_number_for_tensor(instructions_[i], a);
       }
       if (is_stateful(instructions_[i])) {
         if (last_draw < i) producers_[i].push_back(last_draw);

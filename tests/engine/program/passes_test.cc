@@ -217,6 +217,16 @@ TEST(FuseRegions, HasTheLimitsOfAChain) {
             "%65 = pointwise_chain([%1])\n%129 = pointwise_chain([%65])\n%151 = pointwise_chain([%129])\nread %151\n");
 }
 
+TEST(FuseRegions, CountsNumbersThatAreTensorsOnly) {
+  Program program;
+  for (Slot k = 1; k <= 60; ++k) {  // the second number is a parameter: it needs no input of the loop
+    add(&program, "add", {slot(k), Arg(static_cast<double>(k)), Arg(int64_t{2})}, {k + 1});
+  }
+  program.set_outputs({61});
+  EXPECT_EQ(without_steps(fused(program, Inputs(1, {8, 8}))),
+            "%48 = pointwise_chain([%1])\n%61 = pointwise_chain([%48])\nread %61\n");
+}
+
 int64_t peak_of(const Program& program, const Inputs& inputs) { return peak_bytes(program, inputs.metas(), true); }
 
 TEST(PeakMemory, CountsWhatExistsAtOnce) {
