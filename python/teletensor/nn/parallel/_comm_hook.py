@@ -7,26 +7,10 @@ from collections.abc import Callable
 from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
-from ...autograd import Function
-from ...autograd.function import once_differentiable
 from ...distributed._grad_bucket import GradBucket, views_of
 from ...distributed._options import AllreduceOptions
 from ...distributed._reduce_op import ReduceOp
-
-
-class _Reached(Function):
-    """Returns tensors unchanged, and records in backward that the pass has reached them."""
-
-    @staticmethod
-    def forward(ctx, reducer: HookReducer, *tensors: Tensor):
-        ctx.reducer = reducer
-        return tuple(t.view_as(t) for t in tensors)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, *grads):
-        ctx.reducer.is_reached = True
-        return None, *grads
+from ._pass_marks import PassMarks
 
 
 class HookReducer:
@@ -46,8 +30,7 @@ class HookReducer:
         self._before: list | None = None  # the parameters' gradients before the pass; None: no pass is expected
         # the gradients before the first pass since the last reduction, if that pass was not reduced
         self._before_local: list | None = None
-        # whether the pass reached the output; None: not known, because the output has no tensors to mark
-        self.is_reached: bool | None = False
+        self._marks = PassMarks()
 
     def prepare(self, synchronizes: bool) -> None:
         """Begins a pass. `synchronizes`: whether its gradients are reduced."""
@@ -55,25 +38,14 @@ class HookReducer:
         if not synchronizes and self._before_local is None:
             self._before_local = before
         self._before = before if synchronizes else None
-        self.is_reached = False
+        self._marks.is_reached = False
 
     def marked(self, output):
         """The module's output, whose gradients show that a backward pass belongs to the module.
 
-        Only tensors in tuples, lists and dicts are found. If there are none, a pass belongs to the module if it changes
-        a gradient of its parameters.
+        If it has no tensors to mark, a pass belongs to the module if it changes a gradient of its parameters.
         """
-        from ...distributed.fsdp._nested import tensors_in, with_tensors
-
-        tensors = tensors_in(output)
-        floating = [t for t in tensors if t.requires_grad]
-        if self._before is None:
-            return output
-        if not floating:
-            self.is_reached = None
-            return output
-        marked = iter(_Reached.apply(self, *floating))
-        return with_tensors(output, iter([next(marked) if t.requires_grad else t for t in tensors]))
+        return output if self._before is None else self._marks.mark(output)
 
     def finish(self, names: list[str], allows_unused: bool) -> None:
         """Ends a pass: reduces the gradients, unless the pass belongs to another module.
@@ -81,10 +53,10 @@ class HookReducer:
         Raises:
             RuntimeError: the pass computed no gradient for a parameter, and `allows_unused` is False.
         """
-        if self._before is None or self.is_reached is False:
+        if self._before is None or self._marks.is_reached is False:
             return
         used = self._changed_since(self._before)
-        if self.is_reached is None and not any(used):
+        if self._marks.is_reached is None and not any(used):
             return
         if allows_unused and self._before_local is not None:
             used = self._changed_since(self._before_local)
