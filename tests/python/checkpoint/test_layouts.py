@@ -185,6 +185,15 @@ into = get_model_state_dict(other)
 dcp.load({"model": into}, checkpoint_id="n")
 set_model_state_dict(other, into)
 assert same(other.graph, net.graph) and same(other.rows, net.rows) and torch.equal(other.layer.weight, net.layer.weight)
+for layout in (torch.jagged, torch.strided):
+    for model, scale in ((net, 1), (other, 2)):
+        model.rows = torch.nested.nested_tensor([r * scale for r in rows], layout=layout)
+    other.load_state_dict({k: v.clone() for k, v in net.state_dict().items()})
+    assert same(other.rows, net.rows)
+    net.rows = torch.nested.nested_tensor(rows[::-1], layout=layout)
+    refuses(lambda: other.load_state_dict(net.state_dict()), RuntimeError, "rows", "(3, 2)")
+    net.rows = torch.zeros(2, 3, 2)
+    refuses(lambda: other.load_state_dict(net.state_dict()), RuntimeError, "size mismatch for rows")
 print("ok")
 """
     assert run(root, SETUP + code) == "ok\n"

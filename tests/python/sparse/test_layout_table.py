@@ -126,7 +126,9 @@ def _distributes_local(t: torch.Tensor, _: Path) -> None:
 
 
 def _maps(t: torch.Tensor, _: Path) -> None:
-    torch.vmap(lambda x: x * 2)(t)
+    doubled = torch.vmap(lambda x: x * 2)(t)
+    assert doubled._elements.reshape(-1).tolist() == (t._elements * 2).reshape(-1).tolist()
+    assert doubled.is_nested if t.is_nested else doubled.layout == t.layout
 
 
 def _recomputes(t: torch.Tensor, _: Path) -> None:
@@ -153,7 +155,7 @@ TABLE = {
     _checkpoints_of_ranks: LAYOUTS,
     _distributes: (),
     _distributes_local: (),
-    _maps: ("jagged", "nested"),
+    _maps: ("sparse_coo", "jagged", "nested"),
     _recomputes: LAYOUTS,
 }
 
