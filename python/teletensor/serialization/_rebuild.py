@@ -164,13 +164,18 @@ def rebuild_wrapper(kind, dtype, size, stride, offset, _layout, _device, require
     """``_rebuild_wrapper_subclass``: a tensor of a registered subclass that holds other tensors, which its state names."""
     saved = isinstance(kind, type) and is_registered(kind) and getattr(kind, "_saved_with_state", False)
     require(saved, "a registered class of tensors that hold tensors", kind)
-    require(isinstance(dtype, _C.dtype) and requires_grad is False, "a dtype, and no requires_grad", dtype)
+    has_gradient = hasattr(kind, "_file_requires_grad")
+    require(isinstance(dtype, _C.dtype), "a dtype", dtype)
+    require(requires_grad is False or (requires_grad is True and has_gradient), "no requires_grad", requires_grad)
     sizes, strides = _checked_ints(size, "sizes"), _checked_ints(stride, "strides")
     require(len(sizes) == len(strides) and type(offset) is int and 0 <= offset < 2**63, "sizes, strides and an offset", size)
     try:
-        return _C._make_wrapper(kind, sizes, strides, offset, dtype, _C.default_device())
+        made = _C._make_wrapper(kind, sizes, strides, offset, dtype, _C.default_device())
     except RuntimeError as error:
         raise damaged(str(error)) from None
+    if has_gradient:
+        made._file_requires_grad = requires_grad
+    return made
 
 
 def rebuild_from_type(function, kind, args, state) -> Tensor:
@@ -336,13 +341,16 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     if tensor.is_quantized:
         return _reduce_quantized(tensor, storage)
     if _C._is_wrapper(tensor):
-        if tensor.layout != "torch.strided":
+        with_state = getattr(type(tensor), "_saved_with_state", False)
+        if tensor.layout != "torch.strided" and not with_state:
             return reduce_sparse(tensor)
-        if getattr(type(tensor), "_saved_with_state", False):
+        if with_state and tensor.layout != "torch.strided":
+            raise NotImplementedError(f"[save] expected a {type(tensor).__name__} with strided data, got {tensor.layout}: save its parts")
+        if with_state:
             from .._layouts import strided
 
             sizes = (tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
-            where = (strided, tensor.device, False)
+            where = (strided, tensor.device, hasattr(type(tensor), "_file_requires_grad") and tensor.requires_grad)
             return "torch._utils _rebuild_wrapper_subclass", (type(tensor), tensor.dtype, *sizes, *where)
         raise NotImplementedError(
             f"[save] a {type(tensor).__name__} has no values in the engine: save the tensors inside; for DTensors use "

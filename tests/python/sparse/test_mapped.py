@@ -28,12 +28,12 @@ SPARSE = {
     "double": lambda x: x.double(), "select": lambda x: x[0], "unsqueeze": lambda x: x.unsqueeze(0), "cat": lambda x: torch.cat([x, x]),
     "stack": lambda x: torch.stack([x, x]), "strided factor": lambda x: x * torch.full((2, 4), 3.0), "zeros_like": torch.zeros_like,
 }  # fmt: skip
-STRIDED = {"norm": lambda x: x.norm(), "constant": lambda x: torch.ones(2)}
+STRIDED = {"constant": lambda x: torch.ones(2)}
 # Those that PyTorch refuses.
 MORE = {
     "mm": lambda x: x @ torch.ones(4, 2), "mv": lambda x: x @ torch.ones(4), "to_dense": lambda x: x.to_dense(), "t": lambda x: x.t(),
     "sum with a strided tensor": lambda x: torch.ones(2, 4) + x, "coalesce": lambda x: x.coalesce() * 1,
-    "index_select": lambda x: x.index_select(0, torch.tensor([1])), "any": lambda x: x.any(),
+    "index_select": lambda x: x.index_select(0, torch.tensor([1])), "any": lambda x: x.any(), "norm": lambda x: x.norm(),
 }  # fmt: skip
 
 
