@@ -52,11 +52,8 @@ def _process_batched_inputs(in_dims: Any, args: tuple, func: Callable) -> tuple[
     """Checks the arguments: the size of the batch, each leaf's mapped dimension, the leaves, and their structure."""
     flat_args, args_spec = tree_flatten(args)
     flat_in_dims = tree.broadcast(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args, _is_dim)
-    for x in (x for x, dim in zip(flat_args, flat_in_dims) if dim is not None):
-        if getattr(x, "is_quantized", False):
-            raise NotImplementedError(f"[vmap] expected a tensor that is not quantized, got one of {x.dtype}: dequantize it first")
-        if getattr(x, "layout", None) != sparse_coo:
-            require_strided("vmap", x)
+    mapped = [x for x, dim in zip(flat_args, flat_in_dims) if dim is not None]
+    require_strided("vmap", *(x for x in mapped if getattr(x, "layout", None) != sparse_coo))
     return _validate_and_get_batch_size(flat_in_dims, flat_args), flat_in_dims, flat_args, args_spec
 
 

@@ -143,6 +143,13 @@ def _recomputes(t: torch.Tensor, _: Path) -> None:
         assert torch.equal(torch.autograd.grad(twice, w)[0], torch.autograd.grad(inner(t, w)._elements.sum(), w)[0])
 
 
+def test_distributed_tensors_refuse_quantized_tensors() -> None:
+    quantized = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)
+    for part in (_distributes, _distributes_local):
+        with pytest.raises(NotImplementedError, match="torch.quint8: dequantize"):
+            part(quantized, Path())
+
+
 # The layouts with which the part computes; it refuses the others.
 TABLE = {
     _saves: LAYOUTS,
