@@ -24,6 +24,26 @@ def sparse_parameters(module: Module, parameters: list[Tensor]) -> list[bool]:
     return [found.get(id(p), False) for p in parameters]
 
 
+def sparse_gradient(parameter: Tensor) -> SparseTensor:
+    """A parameter's gradient; without one, a sparse_coo tensor without elements."""
+    if parameter.grad is not None:
+        return parameter.grad.detach()
+    indices = _C.torch.empty((1, 0), dtype=_C.int64, device=parameter.device)
+    values = _C.torch.empty((0, *parameter.shape[1:]), dtype=parameter.dtype, device=parameter.device)
+    return coo(indices, values, parameter.shape, True)
+
+
+def require_sparse(name: str, gradient: Tensor | None, group: Any) -> None:
+    """Raises RuntimeError, and aborts the group, if a gradient is not sparse_coo. None is allowed."""
+    if gradient is not None and not (isinstance(gradient, SparseTensor) and gradient.is_sparse):
+        _fail(name, f"a gradient of layout torch.sparse_coo, got {gradient.layout}", group)
+
+
+def _fail(name: str, expected: str, group: Any) -> None:
+    group.abort(f"rank {group.rank()} has no sparse gradient of the parameter {name}")
+    raise RuntimeError(f"[DistributedDataParallel] expected for the parameter {name} {expected}")
+
+
 class SparseReducer:
     """Averages the gradients of parameters, which are sparse_coo, when a backward pass has been issued: the ranks gather and add
     the elements, one collective per parameter. Waits for the numbers of elements.
@@ -61,9 +81,9 @@ class SparseReducer:
         self._before = None
         for name, p in zip(self._names, self._parameters, strict=True):
             if p.grad is None and not allows_unused:
-                self._fail(name, "a gradient, got none; pass find_unused_parameters=True if the loss does not depend on all parameters")
-            if p.grad is not None and not (isinstance(p.grad, SparseTensor) and p.grad.is_sparse):
-                self._fail(name, f"a gradient of layout torch.sparse_coo, got {p.grad.layout}")
+                hint = "pass find_unused_parameters=True if the loss does not depend on all parameters"
+                _fail(name, f"a gradient, got none; {hint}", self._group)
+            require_sparse(name, p.grad, self._group)
         for p in self._parameters:
             self._average(p)
 
@@ -74,18 +94,10 @@ class SparseReducer:
         for p in self._parameters:
             self._average(p)
 
-    def _fail(self, name: str, expected: str) -> None:
-        self._group.abort(f"rank {self._group.rank()} has no sparse gradient of the parameter {name}")
-        raise RuntimeError(f"[DistributedDataParallel] expected for the parameter {name} {expected}")
-
     def _average(self, parameter: Tensor) -> None:
         with no_grad():
-            own = parameter.grad
-            if own is None:
-                indices = _C.torch.empty((1, 0), dtype=_C.int64, device=parameter.device)
-                values = _C.torch.empty((0, *parameter.shape[1:]), dtype=parameter.dtype, device=parameter.device)
-                own = coo(indices, values, parameter.shape, True)
-            total = own.detach().to(self._wire_dtype or own.dtype) / self._group.size()
+            own = sparse_gradient(parameter)
+            total = own.to(self._wire_dtype or own.dtype) / self._group.size()
             self._group.allreduce([total], AllreduceOptions(asyncOp=False)).wait()
             if parameter.grad is not None or total._nnz():  # otherwise no rank has used the parameter
                 parameter.grad = total.to(parameter.dtype)

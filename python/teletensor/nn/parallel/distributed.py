@@ -209,9 +209,13 @@ class DistributedDataParallel(Module, Joinable):
             _C.ops.reducer_destroy(self._reducer)
         self._reducer, self._hook_reducer, self._sparse_reducer = 0, None, None
 
+    def _sparse_flags(self) -> list[bool]:
+        """Whether each parameter's gradient is sparse."""
+        return sparse_parameters(self.module, self._parameters_to_reduce)
+
     def _create_reducer(self, wire_dtype) -> None:
         self._destroy_reducer()
-        is_sparse = sparse_parameters(self.module, self._parameters_to_reduce)
+        is_sparse = self._sparse_flags()
         named = list(zip(self._names, self._parameters_to_reduce, strict=True))
         sparse = [pair for pair, sparse in zip(named, is_sparse, strict=True) if sparse]
         self._strided_parameters = [p for (_, p), sparse in zip(named, is_sparse, strict=True) if not sparse]
@@ -404,12 +408,11 @@ class DistributedDataParallel(Module, Joinable):
         Args:
             state: the hook's first argument; for the three hooks above, None or the module's process group.
             hook: ``hook(state, bucket)`` gets a GradBucket with this rank's gradients, and returns a Future of the buffer
-                with the gradients to use.
+                with the gradients to use. A sparse gradient has a bucket of its own, whose buffer is a sparse_coo tensor.
 
         Raises:
             TypeError: the hook is not callable.
-            NotImplementedError: another state for one of the three hooks; another hook than these three, and embeddings with
-                sparse=True.
+            NotImplementedError: another state for one of the three hooks.
         """
         if not callable(hook):
             raise TypeError("Communication hook must be callable.")
@@ -419,14 +422,9 @@ class DistributedDataParallel(Module, Joinable):
                 raise NotImplementedError("[register_comm_hook] expected state=None or the module's process group")
             self._create_reducer(wire)
             return
-        if self._sparse_reducer is not None:
-            raise NotImplementedError(
-                "[register_comm_hook] expected one of the three hooks of the engine for gradients of layout torch.sparse_coo, got "
-                f"{getattr(hook, '__name__', hook)}"
-            )
         self._destroy_reducer()
         self._hook_reducer = HookReducer(
-            state, hook, self._parameters_to_reduce, self._bucket_bytes, self.process_group
+            state, hook, self._parameters_to_reduce, self._sparse_flags(), self._bucket_bytes, self.process_group
         )
 
     def train(self, mode: bool = True):

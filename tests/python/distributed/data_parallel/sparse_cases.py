@@ -152,9 +152,35 @@ def tied(rank: int, size: int) -> list:
     return _error_of(lambda: module(torch.tensor([rank, 3])).sum().backward())
 
 
-def hooks_in_python(rank: int, size: int) -> list:
-    module = DistributedDataParallel(Model())
-    return _error_of(lambda: module.register_comm_hook(None, lambda state, bucket: None))
+def hooks_in_python(rank: int, size: int, **options) -> list:
+    """The parameters after a hook has averaged the gradients, and the kinds of buckets."""
+    kinds = []
+
+    def average(state, bucket):
+        kinds.append([bucket.buffer().is_sparse, len(bucket.parameters()), len(bucket.gradients())])
+        return dist.all_reduce(bucket.buffer().div_(size), async_op=True).get_future()
+
+    module = DistributedDataParallel(Model(), **options)
+    module.register_comm_hook(None, average)
+    train(module, lambda step: module(*batch(step, rank)).square().sum().backward())
+    return [difference(module.module, alone(size)), kinds[: len(kinds) // STEPS]]
+
+
+def hook_with_unused_parameters(rank: int, size: int) -> list:
+    def average(state, bucket):
+        return dist.all_reduce(bucket.buffer().div_(size), async_op=True).get_future()
+
+    module = DistributedDataParallel(Model(), find_unused_parameters=True)
+    module.register_comm_hook(None, average)
+    words, bags = batch(0, 0)
+    module(words, bags if rank == 0 else None).sum().backward()
+    own = Model(sparse=False)
+    own(words, bags).sum().backward()
+    right = torch.allclose(module.module.bags.weight.grad.to_dense(), own.bags.weight.grad / size)
+    for p in module.parameters():
+        p.grad = None
+    module(words, None).sum().backward()
+    return [right, module.module.bags.weight.grad is None]
 
 
 def other_module(rank: int, size: int) -> bool:

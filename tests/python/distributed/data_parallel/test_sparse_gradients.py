@@ -43,9 +43,11 @@ def test_a_strided_gradient_is_refused(ranks):
         assert kind == "RuntimeError" and "words.weight" in text and "sparse_coo" in text
 
 
-def test_hooks_in_python_are_refused(ranks):
-    for kind, text in ranks.run(2, cases.hooks_in_python):
-        assert kind == "NotImplementedError" and "sparse_coo" in text
+@pytest.mark.parametrize("options", [{}, {"find_unused_parameters": True}])
+def test_hooks_in_python(ranks, options):
+    for difference, kinds in ranks.run(2, cases.hooks_in_python, **options):
+        assert difference < 1e-5 and sorted(kinds) == [[False, 4, 4], [True, 1, 1], [True, 1, 1]]
+    assert ranks.run(2, cases.hook_with_unused_parameters) == [[True, True]] * 2
 
 
 def test_passes_of_other_modules(ranks):
