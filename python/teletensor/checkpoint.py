@@ -325,7 +325,8 @@ def load_into(
     for name, tensor in outputs.items():
         if is_composed(tensor):
             raise RuntimeError(
-                f"[checkpoint] layout mismatch for {name}: the checkpoint has a tensor of layout torch.strided, the tensor is {described(tensor)}"
+                f"[checkpoint] layout mismatch for {name}: the checkpoint has a tensor of layout torch.strided, the tensor is "
+                f"{described(tensor)}"
             )
         if list(tensor.shape) != source.tensors[name][2]:
             raise RuntimeError(

@@ -26,7 +26,8 @@ def require_reducible(tensor: _C.Tensor, op: ReduceOp | RedOpType) -> None:
     """
     if not isinstance(tensor, SparseTensor) or not tensor.is_sparse:
         kind = "nested tensor" if tensor.is_nested else "tensor"
-        raise NotImplementedError(f"[all_reduce] expected a tensor of layout torch.strided or torch.sparse_coo, got a {kind} of {tensor.layout}")
+        expected = "a tensor of layout torch.strided or torch.sparse_coo"
+        raise NotImplementedError(f"[all_reduce] expected {expected}, got a {kind} of layout {tensor.layout}")
     if name_and_factor(op) != ("sum", 1.0):
         raise RuntimeError(f"[all_reduce] expected ReduceOp.SUM for a tensor of layout torch.sparse_coo, got {op}")
 

@@ -95,7 +95,8 @@ class VmapLevel(Level):
 
     def wrap(self, value: Tensor) -> Batched:
         """A tensor whose first dimension is the batch, as the function sees it."""
-        made = _C._make_wrapper(SparseBatched if is_sparse(value) else Batched, value.shape[1:], list(value.stride())[1:], 0, value.dtype, value.device)
+        kind = SparseBatched if is_sparse(value) else Batched
+        made = _C._make_wrapper(kind, value.shape[1:], list(value.stride())[1:], 0, value.dtype, value.device)
         made._value, made._level = value, self
         return made
 

@@ -352,7 +352,7 @@ class MaskedTensor(Tensor):
             raise ValueError(f"expected the data and the mask of a MaskedTensor, got {state!r:.200}")
         data, mask = checked(state["_masked_data"], state["_masked_mask"])
         if data.shape != self.shape or data.dtype is not self.dtype or data.layout != strided:
-            raise ValueError(f"expected strided data of shape {tuple(self.shape)} and {self.dtype}, got {tuple(data.shape)} and {data.dtype}")
+            raise ValueError(f"expected strided data of {tuple(self.shape)} and {self.dtype}, got {tuple(data.shape)} and {data.dtype}")
         if self._file_requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
             raise ValueError(f"expected data of a dtype that has gradients, got {data.dtype}")
         self._masked_data, self._masked_mask = data.requires_grad_(self._file_requires_grad), mask

@@ -46,11 +46,13 @@ def reduce_composed(tensor: _C.Tensor) -> tuple[str, tuple]:
 def check_same_kind(name: str, target: _C.Tensor, source: _C.Tensor) -> None:
     """Raises RuntimeError unless the tensors have one layout and one shape. `name`: what the error calls the target."""
     if described(target) != described(source):
-        raise RuntimeError(f"[checkpoint] layout mismatch for {name}: the checkpoint has {described(source)}, the tensor is {described(target)}")
-    if target.is_nested:
-        return
-    if target.shape != source.shape:
-        raise RuntimeError(f"[checkpoint] size mismatch for {name}: the checkpoint has {list(source.shape)}, the tensor {list(target.shape)}")
+        raise RuntimeError(
+            f"[checkpoint] layout mismatch for {name}: the checkpoint has {described(source)}, the tensor is {described(target)}"
+        )
+    if not target.is_nested and target.shape != source.shape:
+        raise RuntimeError(
+            f"[checkpoint] size mismatch for {name}: the checkpoint has {list(source.shape)}, the tensor {list(target.shape)}"
+        )
 
 
 def described(tensor: _C.Tensor) -> str:

@@ -229,7 +229,8 @@ def rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_gr
     require(isinstance(storage, TypedStorage), "a storage", storage)
     few_bits = isinstance(storage.dtype, QuantizedDType)
     ints = _packed_integers(storage, offset, size, stride) if few_bits else _view(storage, offset, size, stride)
-    return _quantized(_finish(ints, requires_grad, hooks), storage.dtype if few_bits else None, _checked_ints(size, "sizes"), quantizer_params)
+    ints, shape = _finish(ints, requires_grad, hooks), _checked_ints(size, "sizes")
+    return _quantized(ints, storage.dtype if few_bits else None, shape, quantizer_params)
 
 
 def rebuild_quantized(ints, dtype, size, parameters) -> Tensor:

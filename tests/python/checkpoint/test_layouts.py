@@ -84,7 +84,8 @@ print("ok")
 def test_two_references_to_one_tensor(root):
     code = """
 s, j = m.to_sparse(), torch.nested.nested_tensor(rows, layout=torch.jagged)
-shared = {"a": s, "b": [s, m.to_sparse_csr()], "c": s.clone(), "j": (j, j), "same indices": torch.sparse_coo_tensor(s.indices(), s.values())}
+shared = {"a": s, "b": [s, m.to_sparse_csr()], "c": s.clone(), "j": (j, j)}
+shared["same indices"] = torch.sparse_coo_tensor(s.indices(), s.values())
 for path in ("a", "a.safetensors", "a.pt"):
     ck.save(shared, path)
     back = ck.load(path)
@@ -227,7 +228,8 @@ def quantized(scale):
         "qint32": torch.quantize_per_tensor(x, 0.001 * scale, 0, torch.qint32),
     }
 def equals(a, b):
-    return a.dtype is b.dtype and a.qscheme() == b.qscheme() and torch.equal(a.int_repr(), b.int_repr()) and torch.equal(a.dequantize(), b.dequantize())
+    same = a.dtype is b.dtype and a.qscheme() == b.qscheme() and torch.equal(a.int_repr(), b.int_repr())
+    return same and torch.equal(a.dequantize(), b.dequantize())
 few = {"bits": torch.quantize_per_tensor(torch.arange(5.0), 1.0, 0, torch.quint4x2)}
 state, target = quantized(1.0), quantized(2.0)
 """
@@ -249,11 +251,13 @@ dcp.load({"model": into}, checkpoint_id="d")
 assert all(equals(into[k], state[k]) for k in state)
 def refused(name, tensor, *words):
     refuses(lambda: ck.load_into({name: tensor}, "b", strict=False), RuntimeError, name, *words)
-    refuses(lambda: dcp.load({"model": {name: tensor}}, checkpoint_id="d"), ValueError if isinstance(tensor, type(m)) and not tensor.is_quantized else RuntimeError, name)
+    kind = RuntimeError if tensor.is_quantized else ValueError
+    refuses(lambda: dcp.load({"model": {name: tensor}}, checkpoint_id="d"), kind, name)
 refused("tensor", torch.zeros(2, 3), "quantized")
 refused("tensor", state["channel"], "same dtype")
 refused("tensor", torch.quantize_per_tensor(torch.zeros(4), 0.1, 10, torch.quint8), "size mismatch")
-refuses(lambda: dcp.load({"model": dict(few)}, checkpoint_id="d"), RuntimeError, "bits", "cannot receive")  # of less than 8 bits, which cannot be written to
+# Tensors of less than 8 bits cannot be written to.
+refuses(lambda: dcp.load({"model": dict(few)}, checkpoint_id="d"), RuntimeError, "bits", "cannot receive")
 print("ok")
 """
     assert run(root, SETUP + QUANTIZED + code) == "ok\n"

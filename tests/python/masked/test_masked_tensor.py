@@ -133,7 +133,8 @@ def test_files(torch):
 
 
 @pytest.mark.parametrize(("old", "new"), [
-    (b"_masked_mask", b"_masked_nask"), (b"BoolStorage", b"ByteStorage"), (b"ctorch\nfloat32", b"ctorch\nfloat16"), (b"K\x02\x85", b"K\x01\x85"),
+    (b"_masked_mask", b"_masked_nask"), (b"BoolStorage", b"ByteStorage"), (b"ctorch\nfloat32", b"ctorch\nfloat16"),
+    (b"K\x02\x85", b"K\x01\x85"),
 ])  # fmt: skip
 def test_damaged_files(torch, old, new):
     t = torch.masked.masked_tensor(torch.tensor([1.0, 2]), torch.tensor([True, False]), requires_grad=True)

@@ -267,7 +267,9 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
                 raise RuntimeError(f"Missing key in checkpoint state_dict: {fqn}.")
             continue
         if isinstance(entry, ComposedStorageMetadata) and not is_composed(value) and (is_sharded(value) or isinstance(value, _C.Tensor)):
-            raise ValueError(f"[checkpoint] '{fqn}' is a sparse, nested or quantized tensor in the checkpoint, but a plain one in the state dict")
+            raise ValueError(
+                f"[checkpoint] '{fqn}' is a sparse, nested or quantized tensor in the checkpoint, but a plain one in the state dict"
+            )
         if isinstance(entry, BytesStorageMetadata):
             index = MetadataIndex(fqn)
             items.append(ReadItem(LoadItemType.BYTE_IO, index, _C.Size([0]), index, _C.Size([0]), _C.Size([0])))
@@ -275,7 +277,9 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
                 items += _component_items(name, metadata.state_dict_metadata[name])
             continue
         if is_composed(value):
-            raise ValueError(f"[checkpoint] '{fqn}' is a tensor of layout torch.strided in the checkpoint, but {described(value)} in the state dict")
+            raise ValueError(
+                f"[checkpoint] '{fqn}' is a tensor of layout torch.strided in the checkpoint, but {described(value)} in the state dict"
+            )
         found = boxes_of(value)
         if found is None:
             raise ValueError(

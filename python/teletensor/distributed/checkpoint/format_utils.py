@@ -18,7 +18,14 @@ from ._ranks import Ranks
 from ._shards import boxes_of, narrowed
 from .default_planner import DefaultLoadPlanner, _dtype_of
 from .filesystem import FileSystemReader, FileSystemWriter
-from .metadata import ChunkStorageMetadata, ComposedStorageMetadata, Metadata, StorageMeta, TensorProperties, TensorStorageMetadata
+from .metadata import (
+    ChunkStorageMetadata,
+    ComposedStorageMetadata,
+    Metadata,
+    StorageMeta,
+    TensorProperties,
+    TensorStorageMetadata,
+)
 from .planner import LoadItemType, LoadPlan, LoadPlanner
 from .state_dict_loader import _load
 from .state_dict_saver import _Save

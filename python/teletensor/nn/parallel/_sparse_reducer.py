@@ -6,8 +6,8 @@ from typing import Any
 
 from ... import _C
 from ..._C import Tensor
-from ..._gradients import clear
 from ..._grad_mode import no_grad
+from ..._gradients import clear
 from ..._sparse.tensor import SparseTensor, coo
 from ...distributed._options import AllreduceOptions
 from ..modules.module import Module

@@ -19,7 +19,8 @@ def test_options(ranks, options):
         assert difference < 1e-5 and is_sparse
 
 
-@pytest.mark.parametrize(("hook", "limit"), [(None, 1e-6), ("allreduce_hook", 1e-6), ("fp16_compress_hook", 2e-3), ("bf16_compress_hook", 2e-2)])
+@pytest.mark.parametrize(("hook", "limit"), [(None, 1e-6), ("allreduce_hook", 1e-6), ("fp16_compress_hook", 2e-3),
+                                             ("bf16_compress_hook", 2e-2)])  # fmt: skip
 def test_gradients(ranks, hook, limit):
     assert max(ranks.run(2, cases.gradients, hook=hook)) < limit
 
