@@ -66,6 +66,20 @@ class SparseBatch:
         """A strided tensor with the values."""
         return self.with_value(lambda t: t.to_dense(dtype, masked_grad=masked_grad))
 
+    def along_dims(self, function: Callable[[Any, list[int]], Any], dim: Any, keeps: bool = False) -> Any:
+        """``function(tensor, dims)`` with dimensions of an entry as those of the batch; None: all of them.
+
+        Args:
+            keeps: whether the result has these dimensions. Otherwise it is strided if they are all sparse dimensions.
+        """
+        ndim = self._value.dim() - 1
+        given = range(ndim) if dim is None else [dim] if isinstance(dim, int) else list(dim)
+        if wrong := [d for d in given if not -ndim <= d < ndim]:
+            raise IndexError(f"Dimension out of range (expected to be in range of [{-ndim}, {ndim - 1}], but got {wrong[0]})")
+        dims = [d % ndim for d in given]
+        found = self.with_value(lambda t: function(t, [d + 1 for d in dims]))
+        return found if keeps or not set(range(self.sparse_dim())) <= set(dims) else found.to_dense()
+
     def to_sparse(self, *args: Any, **kwargs: Any) -> Any:
         """The tensor itself."""
         if args or kwargs:

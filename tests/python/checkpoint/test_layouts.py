@@ -54,6 +54,10 @@ some = {"csc": (m * 3).to_sparse_csc(), "new": torch.ones(1)}
 missing, unexpected = ck.load_into(some, path, strict=False)
 assert missing == ["new"] and set(unexpected) == set(state) - {"csc"} and same(some["csc"], state["csc"])
 refuses(lambda: ck.load_into(some, path), RuntimeError, "missing", "new")
+ck.save(state, "many", max_shard_size=64)  # several files
+for name, tensor in states(m * 7, [r * 7 for r in rows]).items():
+    ck.load_into({name: tensor}, "many", strict=False)
+    assert same(tensor, state[name]), name
 component = next(name for name in ck.names(path) if name.startswith("tensor."))
 alone = {component: torch.zeros(ck.names(path)[component][1], dtype=ck.names(path)[component][0])}
 assert ck.load_into(alone, path, strict=False)[0] == [] and torch.equal(alone[component], state["coo"].indices())

@@ -51,6 +51,24 @@ def test_functions(name: str) -> None:
         assert found.is_sparse == (name in SPARSE)
 
 
+def test_functions_of_torch_sparse() -> None:
+    s = _batch()
+    assert torch.vmap(torch.sparse.sum)(s).tolist() == [8.0, 16.0, 8.0]
+    assert torch.vmap(lambda x: torch.sparse.sum(x, (0, 1), torch.float64))(s).dtype is torch.float64
+    assert torch.vmap(torch.sparse.sum)((s.to_dense() > 0).to_sparse()).tolist() == [4, 4, 4]
+    for dim in (0, 1, -1):
+        found = torch.vmap(lambda x: torch.sparse.sum(x, dim))(s)  # noqa: B023
+        assert found.is_sparse and torch.equal(found.to_dense(), torch.stack([x.sum(dim) for x in s.to_dense()]))
+        for function in (torch.sparse.softmax, torch.sparse.log_softmax):
+            found = torch.vmap(lambda x: function(x, dim))(s)  # noqa: B023
+            assert torch.allclose(found.to_dense(), torch.stack([function(x, dim).to_dense() for x in s.unbind(0)]))
+    twice = torch.vmap(torch.vmap(torch.sparse.sum))(s)
+    assert torch.equal(_dense(twice), s.to_dense().sum(2))
+    assert torch.equal(torch.vmap(lambda x: torch.sparse.mm(x, torch.ones(4, 2)))(s), s.to_dense() @ torch.ones(4, 2))
+    with pytest.raises(IndexError):
+        torch.vmap(lambda x: torch.sparse.sum(x, 2))(s)
+
+
 def test_attributes() -> None:
     seen = []
 
