@@ -36,8 +36,10 @@ legacy_contiguous_format = contiguous_format
 
 
 def require_strided(what: str, *values: object) -> None:
-    """Raises NotImplementedError, which names the layout, if one of the values is a sparse or a nested tensor."""
+    """Raises NotImplementedError, which names the layout or dtype, if one of the values is a sparse, nested or quantized tensor."""
     for value in values:
+        if getattr(value, "is_quantized", False) is True:
+            raise NotImplementedError(f"[{what}] expected tensors that are not quantized, got one of {value.dtype}: dequantize it first")
         nested, kind = getattr(value, "is_nested", False), getattr(value, "layout", strided)
         if nested is True or (isinstance(kind, layout) and kind != strided):
             name = f"a nested tensor of layout {kind}" if nested is True else f"a tensor of layout {kind}"

@@ -11,13 +11,12 @@ import json
 import os
 import threading
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from . import _C
 from ._C import Tensor
 from ._checkpoint import archives, files, tree
-from ._layouts import require_strided
-from .serialization._composed import is_composed
+from .serialization._composed import check_same_kind, copy_composed, described, is_composed, require_storable
 
 __all__ = ["PendingSave", "load", "load_into", "names", "save", "save_async"]
 
@@ -49,6 +48,8 @@ def _flatten(state) -> tuple[dict[str, Tensor], str | None]:
     named: dict[str, Tensor] = {}
     by_id: dict[int, str] = {}
     if isinstance(state, Mapping) and all(isinstance(k, str) and isinstance(v, Tensor) for k, v in state.items()):
+        for tensor in state.values():
+            require_storable(tensor)
         if "__metadata__" not in state:
             named = {key: tensor for key, tensor in state.items() if not is_composed(tensor)}
             by_id = {id(tensor): key for key, tensor in named.items()}
@@ -198,6 +199,7 @@ class _Source:
         path = files.path_text(path)
         if path.endswith(archives.SUFFIXES):
             raise NotImplementedError("[checkpoint] files in PyTorch's format are read as a whole: use load() and load_state_dict()")
+        self._path = path
         self.tensors: dict[str, tuple[str, _C.dtype, list[int]]] = {}
         self._places: dict[str, dict[str, tuple[int, int]]] = {}  # offsets and checksums of the tensors of each file
         if path.endswith(_SUFFIX):
@@ -223,6 +225,28 @@ class _Source:
             if name not in tensors:
                 raise ValueError(f"[checkpoint] the index names '{name}' in '{file}', which does not contain it")
             self.tensors[name] = (file, *tensors[name])
+
+    def structure(self):
+        """The encoding of the checkpoint (`tree`); None: it is a dict of the tensors by name."""
+        text = self.metadata.get(_STRUCTURE)
+        try:
+            return None if text is None else json.loads(text)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"[checkpoint] '{self._path}' is damaged: {error}") from None
+
+    def empty(self, names: Iterable[str], device: _C.device) -> dict[str, Tensor]:
+        """Tensors of the stored shapes and dtypes, whose values are undefined."""
+        stored = {name: self.tensors[name] for name in names}
+        return {name: _C.torch.empty(shape, dtype=dtype, device=device) for name, (_, dtype, shape) in stored.items()}
+
+    def composed(self, encoded: Mapping[str, dict]) -> dict[str, Tensor]:
+        """Reads sparse, nested and quantized tensors to the CPU, of which tree.composed_entries() returned the encodings."""
+        names = sorted({name for entry in encoded.values() for name in tree.tensors_of(entry)})
+        if wrong := [name for name in names if name not in self.tensors]:
+            raise ValueError(f"[checkpoint] '{self._path}' is damaged: it has no tensor {', '.join(map(repr, wrong[:8]))}")
+        components = self.empty(names, _C.device("cpu"))
+        self.read(components)
+        return {name: tree.decode(entry, components.__getitem__) for name, entry in encoded.items()}
 
     def read(self, outputs: Mapping[str, Tensor]) -> None:
         by_file: dict[str, list] = {}
@@ -268,17 +292,10 @@ def load(path: str | os.PathLike, *, device=None, only: Sequence[str] | None = N
     source = _Source(path)
     if only is not None and (missing := [name for name in only if name not in source.tensors]):
         raise KeyError(f"[checkpoint] the checkpoint has no tensor {', '.join(map(repr, missing[:8]))}")
-    chosen = source.tensors if only is None else {name: source.tensors[name] for name in only}
-    result = {name: _C.torch.empty(shape, dtype=dtype, device=target) for name, (_, dtype, shape) in chosen.items()}
+    result = source.empty(source.tensors if only is None else only, target)
     source.read(result)
-    text = source.metadata.get(_STRUCTURE)
-    if only is not None or text is None:
-        return result
-    try:
-        structure = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise ValueError(f"[checkpoint] '{path}' is damaged: {error}") from None
-    return tree.decode(structure, result.__getitem__)
+    structure = source.structure()
+    return result if only is not None or structure is None else tree.decode(structure, result.__getitem__)
 
 
 def load_into(
@@ -287,21 +304,38 @@ def load_into(
     """Reads a checkpoint into existing tensors by name, such as those of a module's state_dict(), in their dtypes and on
     their devices.
 
-    Sparse and nested tensors are read by load() only.
+    A sparse, nested or quantized tensor receives that of the same layout and shape, as copy_() copies it: sparse_coo may receive another
+    number of elements; other layouts require as many, and nested tensors the same sizes.
 
     Returns the names that the checkpoint lacks, and the names that `state` lacks; with `strict`, these are an error.
+
+    Raises:
+        RuntimeError: a layout or shape differs; the error names the tensor.
     """
-    require_strided("load_into", *state.values())
+    for tensor in state.values():
+        require_storable(tensor)
     source = _Source(path)
-    missing = [name for name in state if name not in source.tensors]
-    unexpected = [name for name in source.tensors if name not in state]
+    composed, components = tree.composed_entries(source.structure())
+    available = [name for name in source.tensors if name not in components or name in state] + list(composed)
+    missing = [name for name in state if name not in source.tensors and name not in composed]
+    unexpected = [name for name in available if name not in state]
     if strict and (missing or unexpected):
         raise RuntimeError(f"[checkpoint] missing in the checkpoint: {missing[:8]}; unexpected in it: {unexpected[:8]}")
-    outputs = {name: tensor for name, tensor in state.items() if name in source.tensors}
+    outputs = {name: tensor for name, tensor in state.items() if name in source.tensors and name not in composed}
     for name, tensor in outputs.items():
+        if is_composed(tensor):
+            raise RuntimeError(
+                f"[checkpoint] layout mismatch for {name}: the checkpoint has a tensor of layout torch.strided, the tensor is "
+                f"{described(tensor)}"
+            )
         if list(tensor.shape) != source.tensors[name][2]:
             raise RuntimeError(
                 f"[checkpoint] size mismatch for {name}: the checkpoint has {source.tensors[name][2]}, the tensor {list(tensor.shape)}"
             )
+    loaded = source.composed({name: composed[name] for name in state if name in composed})
+    for name, tensor in loaded.items():
+        check_same_kind(name, state[name], tensor)
     source.read(outputs)
+    for name, tensor in loaded.items():
+        copy_composed(name, state[name], tensor)
     return missing, unexpected

@@ -12,6 +12,7 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
+from .._quantized_names import QuantizedDType
 from .._storage import UntypedStorage
 from ..serialization._archive import Archive
 from ..serialization._archive_writer import Layout
@@ -157,7 +158,8 @@ def read_archive(path: str, device: _C.device | None) -> Any:
 
         def make(dtype: _C.dtype, nbytes: int, location: str, name: str) -> TypedStorage:
             where = placement.device(location)
-            kind = _C.uint8 if nbytes % dtype.itemsize else dtype
+            stored = dtype.stored if isinstance(dtype, QuantizedDType) else dtype
+            kind = _C.uint8 if nbytes % stored.itemsize else stored
             output = _C.torch.empty(nbytes // kind.itemsize, dtype=kind, device=where)
             untyped = UntypedStorage._of(output)
             if where.type != "meta" and nbytes:

@@ -1,18 +1,21 @@
 """Python values as JSON, without pickle: decoding cannot run code.
 
 None, booleans, integers, strings and finite floats are themselves, a list is a list; every other value is an object with
-one key, its type. Tensors are encoded by the caller; sparse and nested ones are their components.
+one key, its type. Tensors are encoded by the caller; sparse, nested and quantized ones are their components. Two references to one
+sparse, nested or quantized tensor have equal encodings, and equal encodings are decoded as one object.
 """
 
 from __future__ import annotations
 
 import base64
 import collections
+import json
 import math
 from collections.abc import Callable
+from typing import Any
 
 from .. import _C, _layouts
-from ..serialization._composed import REBUILD, is_composed, reduce_composed
+from ..serialization._composed import REBUILD, is_composed, reduce_composed, require_storable
 from ..serialization._errors import LoadError
 
 _SPECIAL_FLOATS = {"nan": math.nan, "inf": math.inf, "-inf": -math.inf}
@@ -25,19 +28,24 @@ def encode(value, encode_tensor: Callable | None = None):
     Raises:
         TypeError: the value, or one that it contains, has another type.
     """
+    return _encode(value, encode_tensor, {})
+
+
+def _encode(value, encode_tensor: Callable | None, composed: dict[int, dict]):
+    """encode(). `composed`: the encodings of the sparse, nested and quantized tensors so far, by id()."""
     kind = type(value)
     if value is None or kind in (bool, int, str):
         return value
     if kind is float:
         return value if math.isfinite(value) else {"float": str(value)}
     if kind is list:
-        return [encode(entry, encode_tensor) for entry in value]
+        return [_encode(entry, encode_tensor, composed) for entry in value]
     for name, container in _CONTAINERS.items():
         if kind is container:
-            return {name: [encode(entry, encode_tensor) for entry in value]}
+            return {name: [_encode(entry, encode_tensor, composed) for entry in value]}
     if kind in (dict, collections.OrderedDict, collections.defaultdict):
         name = "ordered_dict" if kind is collections.OrderedDict else "dict"
-        return {name: [[encode(key), encode(entry, encode_tensor)] for key, entry in value.items()]}
+        return {name: [[encode(key), _encode(entry, encode_tensor, composed)] for key, entry in value.items()]}
     if kind is bytes:
         return {"bytes": base64.b64encode(value).decode()}
     if kind is complex:
@@ -47,10 +55,13 @@ def encode(value, encode_tensor: Callable | None = None):
     if kind is _C.device:
         return {"device": str(value)}
     if encode_tensor is not None and isinstance(value, _C.Tensor):
+        require_storable(value)
         if not is_composed(value):
             return {"tensor": encode_tensor(value)}
-        name, args = reduce_composed(value)
-        return {"composed": [name, encode(args, encode_tensor)]}
+        if id(value) not in composed:
+            name, args = reduce_composed(value)
+            composed[id(value)] = {"composed": [name, _encode(args, encode_tensor, composed)]}
+        return composed[id(value)]
     if kind is _layouts.layout:
         return {"layout": str(value).removeprefix("torch.")}
     raise TypeError(
@@ -67,30 +78,61 @@ def decode(value, decode_tensor: Callable | None = None):
         ValueError: the JSON was not made by encode().
     """
     try:
-        return _decode(value, decode_tensor)
+        return _decode(value, decode_tensor, {})
     except (TypeError, KeyError, AttributeError, RecursionError, LoadError) as error:
         raise ValueError(f"[checkpoint] malformed value: {error}") from None
 
 
-def _decode(value, decode_tensor):
+def _decode(value, decode_tensor, composed: dict[str, Any]):
+    """decode(). `composed`: the sparse, nested and quantized tensors so far, by their encodings."""
     if isinstance(value, list):
-        return [_decode(entry, decode_tensor) for entry in value]
+        return [_decode(entry, decode_tensor, composed) for entry in value]
     if not isinstance(value, dict):
         return value
     ((kind, content),) = value.items()
     if kind in _CONTAINERS:
-        return _CONTAINERS[kind](_decode(entry, decode_tensor) for entry in content)
+        return _CONTAINERS[kind](_decode(entry, decode_tensor, composed) for entry in content)
     if kind in ("dict", "ordered_dict"):
         result = collections.OrderedDict() if kind == "ordered_dict" else {}
         for key, entry in content:
-            result[_key(_decode(key, None))] = _decode(entry, decode_tensor)
+            result[_key(_decode(key, None, composed))] = _decode(entry, decode_tensor, composed)
         return result
     if kind == "tensor" and decode_tensor is not None:
         return decode_tensor(content)
     if kind == "composed" and decode_tensor is not None:
-        name, args = content
-        return REBUILD[name](*_decode(args, decode_tensor))
+        text = json.dumps(content)
+        if text not in composed:
+            name, args = content
+            composed[text] = REBUILD[name](*_decode(args, decode_tensor, composed))
+        return composed[text]
     return _SCALARS[kind](content)
+
+
+def composed_entries(value) -> tuple[dict[str, dict], set[str]]:
+    """Of the encoding of a dict: the encodings of its sparse, nested and quantized tensors by key, and the tensors that only these contain.
+
+    Raises:
+        ValueError: the JSON was not made by encode().
+    """
+    content = next(iter(value.values()), None) if isinstance(value, dict) and value.keys() & {"dict", "ordered_dict"} else []
+    try:
+        pairs = [(key, entry) for key, entry in content]
+        composed = {k: e for k, e in pairs if isinstance(k, str) and isinstance(e, dict) and "composed" in e}
+        others = {name for k, e in pairs if not (isinstance(k, str) and k in composed) for name in tensors_of(e)}
+        return composed, {name for entry in composed.values() for name in tensors_of(entry)} - others
+    except (TypeError, ValueError, RecursionError) as error:
+        raise ValueError(f"[checkpoint] malformed value: {error}") from None
+
+
+def tensors_of(value) -> set[str]:
+    """What encode_tensor() returned for the tensors of an encoded value."""
+    if isinstance(value, list):
+        return {name for entry in value for name in tensors_of(entry)}
+    if not isinstance(value, dict):
+        return set()
+    if isinstance(name := value.get("tensor"), str):
+        return {name}
+    return {name for entry in value.values() for name in tensors_of(entry)}
 
 
 def _key(key):

@@ -7,7 +7,7 @@ from typing import Any
 
 from .. import _transforms
 from .._C import Tensor
-from .._layouts import require_strided
+from .._layouts import require_strided, sparse_coo
 from ..func import tree
 from ..func._batched import Batched, VmapLevel
 from ..utils._pytree import _broadcast_to_and_flatten, tree_flatten, tree_unflatten
@@ -52,7 +52,8 @@ def _process_batched_inputs(in_dims: Any, args: tuple, func: Callable) -> tuple[
     """Checks the arguments: the size of the batch, each leaf's mapped dimension, the leaves, and their structure."""
     flat_args, args_spec = tree_flatten(args)
     flat_in_dims = tree.broadcast(tuple(in_dims) if isinstance(in_dims, list) else in_dims, args, _is_dim)
-    require_strided("vmap", *(x for x, dim in zip(flat_args, flat_in_dims) if dim is not None))
+    mapped = [x for x, dim in zip(flat_args, flat_in_dims) if dim is not None]
+    require_strided("vmap", *(x for x in mapped if getattr(x, "layout", None) != sparse_coo))
     return _validate_and_get_batch_size(flat_in_dims, flat_args), flat_in_dims, flat_args, args_spec
 
 

@@ -134,6 +134,9 @@ def addmm(mat: Tensor, mat1: Tensor, mat2: Tensor, *, beta: float = 1.0, alpha: 
 
 def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:  # noqa: A001 - PyTorch's name
     """The sum of a sparse_coo tensor over dimensions: sparse_coo, unless all sparse dimensions are among them."""
+    if hasattr(input, "along_dims"):  # mapped by vmap
+        full = dim is None and not (input.is_floating_point() or input.is_complex())
+        return input.along_dims(lambda t, dims: sum(t, dims, _C.int64 if full and dtype is None else dtype), dim)
     if not isinstance(input, SparseTensor):
         raise NotImplementedError(f"Could not run 'aten::_sparse_sum' with arguments from the '{input.device.type.upper()}' backend.")
     return sparse_sum(input, dim, dtype)
@@ -141,11 +144,15 @@ def sum(input: Tensor, dim: Any = None, dtype: Any = None) -> Tensor:  # noqa: A
 
 def softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """softmax over the stored elements; absent ones count as minus infinity."""
+    if hasattr(input, "along_dims"):
+        return input.along_dims(lambda t, dims: softmax(t, dims[0], dtype=dtype), dim, keeps=True)
     return sparse_softmax("softmax", input, dim, dtype)
 
 
 def log_softmax(input: Tensor, dim: int, *, dtype: Any = None) -> SparseTensor:
     """The logarithm of softmax(), which does not underflow."""
+    if hasattr(input, "along_dims"):
+        return input.along_dims(lambda t, dims: log_softmax(t, dims[0], dtype=dtype), dim, keeps=True)
     return sparse_softmax("log_softmax", input, dim, dtype)
 
 SparseTensor.new = new

@@ -86,7 +86,11 @@ def broadcast(
 def all_reduce(
     tensor: _Tensor, op=ReduceOp.SUM, group: ProcessGroup | None = None, async_op: bool = False
 ) -> Work | None:
-    """Reduces a tensor over all ranks, in place. All ranks receive the same bits."""
+    """Reduces a tensor over all ranks, in place. All ranks receive the same bits.
+
+    Tensors of layout sparse_coo are added (ReduceOp.SUM only); they may have different numbers of elements on the ranks, for
+    which the call waits. The result is coalesced.
+    """
     _check_single_tensor(tensor, "tensor")
     if (pg := _own_group(group, "all_reduce")) is None:
         return None

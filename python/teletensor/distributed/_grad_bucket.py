@@ -20,7 +20,7 @@ class GradBucket:
         return self._is_last
 
     def buffer(self) -> Tensor:
-        """The concatenated gradients, in one dimension."""
+        """The concatenated gradients, in one dimension; a sparse gradient as it is."""
         return self._buffer
 
     def set_buffer(self, buffer: Tensor) -> None:
@@ -29,7 +29,7 @@ class GradBucket:
 
     def gradients(self) -> list[Tensor]:
         """The gradient of each parameter, as a view of the buffer."""
-        return views_of(self._buffer, self._parameters)
+        return [self._buffer] if self._buffer.is_sparse else views_of(self._buffer, self._parameters)
 
     def parameters(self) -> list[Tensor]:
         """The parameters."""

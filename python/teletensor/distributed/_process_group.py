@@ -10,10 +10,12 @@ import weakref
 from datetime import timedelta
 
 from .. import _C
+from .._component_tensor import ComponentTensor
 from . import _options, _work
 from ._backend import BackendConfig
 from ._reduce_op import name_and_factor
 from ._run_store import run_store
+from ._sparse_reduction import all_reduce_sparse, require_reducible
 from ._store import PrefixStore, TCPStore
 from ._work import Work
 
@@ -176,11 +178,23 @@ class ProcessGroup:
                          opts=opts, **options)  # fmt: skip
 
     def allreduce(self, tensors, opts=None) -> Work:
-        """Reduces tensors over all ranks, in place. `opts` may be a ReduceOp."""
+        """Reduces tensors over all ranks, in place. `opts` may be a ReduceOp. Tensors of layout sparse_coo are added; this waits for
+        the ranks' numbers of elements."""
         tensors = [tensors] if isinstance(tensors, _C.Tensor) else tensors
         if opts is not None and not isinstance(opts, _options.AllreduceOptions):
             opts = _options.AllreduceOptions(reduceOp=opts)
-        return self._reduction("group_all_reduce", tensors, opts or _options.AllreduceOptions())
+        opts = opts or _options.AllreduceOptions()
+        if any(isinstance(t, ComponentTensor) for t in tensors):
+            return self._allreduce_composed(tensors, opts)
+        return self._reduction("group_all_reduce", tensors, opts)
+
+    def _allreduce_composed(self, tensors, opts) -> Work:
+        """allreduce() of sparse tensors, one after another."""
+        for tensor in tensors:
+            require_reducible(tensor, opts.reduceOp)
+        works = [all_reduce_sparse(self, tensor) for tensor in tensors]
+        works[-1]._outputs = list(tensors)
+        return works[-1]
 
     def allreduce_coalesced(self, tensors, opts=None) -> Work:
         """Reduces several tensors of one dtype in one collective."""

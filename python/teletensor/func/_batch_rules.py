@@ -18,6 +18,7 @@ from .._declarations import COMPOSITES, SHARDING
 from .._library.engine_operators import Operator, operator_named
 from . import _batch_layers  # noqa: F401 - adds its rules
 from ._batch_call import RULES, Call, NoRule, Rule, Unmapped, behind_batch, rule
+from ._sparse_batches import is_sparse
 
 # ---- Operators whose entries are computed apart
 
@@ -114,7 +115,8 @@ def along_dim(call: Call) -> Any:
     more = {"k": 1} if x.dim() == 0 and call.op.name == "topk" else {}  # the result of a number has it also for k = 0
     found = call.run(input=value, dim=dim, **more)
     results = found if isinstance(found, (list, tuple)) else [found]
-    return [r.reshape(call.size, *s) for r, s in zip(results, sizes, strict=True)]
+    shapes = [(call.size, *s) for s in sizes]
+    return [r if tuple(r.shape) == shape else r.reshape(shape) for r, shape in zip(results, shapes, strict=True)]
 
 
 @functools.cache
@@ -259,6 +261,8 @@ def _matmul(call: Call) -> Tensor:
 
     if a.dim() == 0 or b.dim() == 0:
         raise NoRule  # raises the operator's error
+    if a.dim() == 1 and b.dim() == 1 and is_sparse(a) and not call.level.has(b):
+        return _C.ops.mv(call.value(a), b)
     result = _C.ops.matmul(operand(a, False), operand(b, True))
     if b.dim() == 1:
         result = result.squeeze(-1)

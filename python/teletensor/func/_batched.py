@@ -18,6 +18,7 @@ from ..autograd import gradients
 from . import tree
 from ._batch_call import Call, NoRule, Unmapped
 from ._batch_rules import derive, rule_of
+from ._sparse_batches import SparseBatch, has_sparse, is_sparse
 from ._transformed import VALUE_METHODS, Level, Transformed, innermost, run_grad, with_copies
 
 
@@ -56,6 +57,10 @@ for _name in VALUE_METHODS:
     setattr(Batched, _name, _refuse_values(_name))
 
 
+class SparseBatched(SparseBatch, Batched):
+    """The same of a sparse_coo tensor."""
+
+
 def _new(name: str) -> Callable:
     """A method that makes a mapped tensor, to which values that differ between the entries can be written."""
 
@@ -90,7 +95,8 @@ class VmapLevel(Level):
 
     def wrap(self, value: Tensor) -> Batched:
         """A tensor whose first dimension is the batch, as the function sees it."""
-        made = _C._make_wrapper(Batched, value.shape[1:], list(value.stride())[1:], 0, value.dtype, value.device)
+        kind = SparseBatched if is_sparse(value) else Batched
+        made = _C._make_wrapper(kind, value.shape[1:], list(value.stride())[1:], 0, value.dtype, value.device)
         made._value, made._level = value, self
         return made
 
@@ -198,11 +204,16 @@ def _results(op: Operator, arguments: list, level: VmapLevel) -> list:
             return list(found) if isinstance(found, (list, tuple)) else [found]
     except NoRule:
         pass
+    except _C.OutOfMemoryError:
+        raise
+    except RuntimeError:  # of a sparse tensor, which the entries may not have
+        if not has_sparse(arguments):
+            raise
     for value, written in zip(arguments, op.written, strict=True):  # through views of the entries
         tensors = [v for v in (value if isinstance(value, (list, tuple)) else [value]) if isinstance(v, Tensor)]
         if written and not all(map(level.has, tensors)):
             raise RuntimeError(f"vmap: {op.name} writes to a tensor that is not mapped, and the value differs between the entries")
-    if op.is_view:
+    if op.is_view and not has_sparse(arguments):
         raise NotImplementedError(f"vmap: {op.name} of this mapped tensor is not supported: its result would not be a view of it")
     _warn_once(op.name)
     return _run_entries(op, arguments, level)

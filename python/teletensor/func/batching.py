@@ -16,6 +16,7 @@ from .._library.engine_operators import operator_named
 from ..utils._python_dispatch import TorchDispatchMode
 from ._batched import VmapLevel, draw
 from ._nested_batches import map_constituents, maps_nested
+from ._sparse_batches import narrowed
 from ._transformed import Transformed, compute, innermost
 
 
@@ -60,7 +61,8 @@ def vmap(
     """Returns a function that maps `func` over a dimension of its arguments and stacks the results.
 
     Keyword arguments are not mapped: every entry receives them unchanged. Nested tensors are mapped over their constituents, one
-    after another, and results are nested tensors of layout torch.strided.
+    after another, and results are nested tensors of layout torch.strided. Sparse tensors of layout sparse_coo are mapped over a
+    sparse dimension.
 
     Args:
         in_dims: the mapped dimension of each input, in the arguments' structure; None for an input that is not mapped.
@@ -89,7 +91,7 @@ def vmap(
         outputs = []
         for start in range(0, max(size, 1), step):  # also of an empty batch
             count = min(step, size - start)
-            part = given if count == size else [x if d is None else x.narrow(d, start, count) for x, d in zip(given, dims)]
+            part = given if count == size else [x if d is None else narrowed(x, d, start, count) for x, d in zip(given, dims)]
             outputs.append(_run(func, part, dims, spec, kwargs, out_dims, randomness, count))
         return steps._flatten_chunks_output(outputs, out_dims)
 

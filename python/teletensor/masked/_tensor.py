@@ -113,6 +113,9 @@ class MaskedTensor(Tensor):
     __torch_function__ = _C._disabled_torch_function_impl
     _masked_data: Tensor
     _masked_mask: Tensor
+    _saved_with_state = True  # torch.save writes its attributes
+    _file_name = "torch.masked.maskedtensor.core MaskedTensor"
+    _file_requires_grad = False  # whether the file that contains the tensor says that it requires grad
 
     @staticmethod
     def __new__(cls, data: Any, mask: Any, requires_grad: bool = False) -> MaskedTensor:
@@ -338,6 +341,21 @@ class MaskedTensor(Tensor):
     def __reduce_ex__(self, _protocol: Any) -> tuple:
         """Pickles the data and the mask. Waits for the engine."""
         return wrapped, (self._masked_data, self._masked_mask)
+
+    def _file_state(self) -> dict[str, Tensor]:
+        """The attributes that files contain."""
+        return {"_masked_data": self._masked_data.detach(), "_masked_mask": self._masked_mask}
+
+    def __setstate__(self, state: Any) -> None:
+        """Sets the data and the mask of a file. Raises ValueError or TypeError if they do not fit the tensor."""
+        if not isinstance(state, dict) or set(state) != {"_masked_data", "_masked_mask"}:
+            raise ValueError(f"expected the data and the mask of a MaskedTensor, got {state!r:.200}")
+        data, mask = checked(state["_masked_data"], state["_masked_mask"])
+        if data.shape != self.shape or data.dtype is not self.dtype or data.layout != strided:
+            raise ValueError(f"expected strided data of {tuple(self.shape)} and {self.dtype}, got {tuple(data.shape)} and {data.dtype}")
+        if self._file_requires_grad and not (data.dtype.is_floating_point or data.dtype.is_complex):
+            raise ValueError(f"expected data of a dtype that has gradients, got {data.dtype}")
+        self._masked_data, self._masked_mask = data.requires_grad_(self._file_requires_grad), mask
 
     def __repr__(self, *, tensor_contents: str | None = None) -> str:
         """Returns PyTorch's notation. Waits for the values, unless ``tensor_contents`` replaces them."""

@@ -232,9 +232,17 @@ def full_name(module: str, name: str) -> str:
     return f"{'torch._tensor' if module == 'torch.tensor' else module}.{name}"
 
 
+# PyTorch's names of MaskedTensor
+_MASKED = ("torch.masked.maskedtensor.core.MaskedTensor", "torch.masked.MaskedTensor")
+
+
 def registered(path: str) -> Any:
     """The object that a user added under a name, or None."""
     ours = "teletensor" + path[len("torch") :] if path.startswith("torch.") else path
+    if path in _MASKED and path not in _of_package:
+        from ..masked import MaskedTensor
+
+        _of_package.update(dict.fromkeys(_MASKED, MaskedTensor))
     found = _registered.get(path) or _registered.get(ours)
     return found[1] if found else _of_package.get(path)
 

@@ -203,7 +203,7 @@ class Pickler(pickle._Pickler):  # type: ignore[name-defined]  # the pickler in 
         module = getattr(obj, "__module__", None) or ""
         if module == "teletensor" or module.startswith("teletensor."):
             place = "torch" if isinstance(obj, SmallIntegerDType) else torch_name(module)
-            text = _function_name(obj) or f"{place} {name or obj.__qualname__}"
+            text = _function_name(obj) or getattr(obj, "_file_name", None) or f"{place} {name or obj.__qualname__}"
             place = self.memo.get(id(Name.of(text)))
             return self.write(self.get(place[0])) if place else self._write_name(Name.of(text))
         super().save_global(obj, name)

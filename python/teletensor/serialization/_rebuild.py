@@ -7,7 +7,18 @@ from typing import Any, Callable
 
 from .. import _C
 from .._C import Tensor
-from .._quantized_names import QuantizedDType, qscheme
+from .._quantized_names import (
+    QuantizedDType,
+    per_channel_affine,
+    per_channel_affine_float_qparams,
+    per_tensor_affine,
+    qint8,
+    qint32,
+    qscheme,
+    quint2x4,
+    quint4x2,
+    quint8,
+)
 from ..storage import TypedStorage
 from ._constructor import Constructor, is_registered
 from ._errors import LoadError, damaged, require
@@ -153,13 +164,18 @@ def rebuild_wrapper(kind, dtype, size, stride, offset, _layout, _device, require
     """``_rebuild_wrapper_subclass``: a tensor of a registered subclass that holds other tensors, which its state names."""
     saved = isinstance(kind, type) and is_registered(kind) and getattr(kind, "_saved_with_state", False)
     require(saved, "a registered class of tensors that hold tensors", kind)
-    require(isinstance(dtype, _C.dtype) and requires_grad is False, "a dtype, and no requires_grad", dtype)
+    has_gradient = hasattr(kind, "_file_requires_grad")
+    require(isinstance(dtype, _C.dtype), "a dtype", dtype)
+    require(requires_grad is False or (requires_grad is True and has_gradient), "no requires_grad", requires_grad)
     sizes, strides = _checked_ints(size, "sizes"), _checked_ints(stride, "strides")
     require(len(sizes) == len(strides) and type(offset) is int and 0 <= offset < 2**63, "sizes, strides and an offset", size)
     try:
-        return _C._make_wrapper(kind, sizes, strides, offset, dtype, _C.default_device())
+        made = _C._make_wrapper(kind, sizes, strides, offset, dtype, _C.default_device())
     except RuntimeError as error:
         raise damaged(str(error)) from None
+    if has_gradient:
+        made._file_requires_grad = requires_grad
+    return made
 
 
 def rebuild_from_type(function, kind, args, state) -> Tensor:
@@ -210,13 +226,30 @@ def _packed_integers(storage, offset, size, stride) -> Tensor:
 
 def rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_grad, hooks) -> Tensor:
     """``_rebuild_qtensor``: integers, and how they represent numbers: (scheme, scale, zero point[, axis])."""
-    from .._quantized.create import of_packed_parameters, of_parameters
-
     require(isinstance(storage, TypedStorage), "a storage", storage)
     few_bits = isinstance(storage.dtype, QuantizedDType)
     ints = _packed_integers(storage, offset, size, stride) if few_bits else _view(storage, offset, size, stride)
     ints, shape = _finish(ints, requires_grad, hooks), _checked_ints(size, "sizes")
-    p = quantizer_params
+    return _quantized(ints, storage.dtype if few_bits else None, shape, quantizer_params)
+
+
+def rebuild_quantized(ints, dtype, size, parameters) -> Tensor:
+    """The inverse of reduce_quantized()."""
+    kinds = {repr(kind): kind for kind in (quint8, qint8, qint32, quint4x2, quint2x4)}
+    schemes = {str(scheme): scheme for scheme in (per_tensor_affine, per_channel_affine, per_channel_affine_float_qparams)}
+    require(isinstance(ints, Tensor) and not _C._is_wrapper(ints), "a tensor of integers", ints)
+    require(isinstance(dtype, str) and dtype in kinds, "the name of a quantized dtype", dtype)
+    require(type(parameters) is tuple and bool(parameters) and parameters[0] in schemes, "a scheme, scales and zero points", parameters)
+    kind, shape = kinds[dtype], _checked_ints(size, "sizes")
+    require(ints.dtype is kind.stored, f"integers of {kind.stored}", ints.dtype)
+    require(ints.dim() == 1 if kind.per_byte > 1 else list(ints.shape) == shape, "integers of the tensor's size", tuple(ints.shape))
+    return _quantized(ints, kind if kind.per_byte > 1 else None, shape, (schemes[parameters[0]], *parameters[1:]))
+
+
+def _quantized(ints: Tensor, few_bits: QuantizedDType | None, shape: list[int], p: Any) -> Tensor:
+    """The tensor of integers; of the bytes of integers of 4 or 2 bits, if there is a dtype."""
+    from .._quantized.create import of_packed_parameters, of_parameters
+
     valid = type(p) is tuple and len(p) in (3, 4) and isinstance(p[0], qscheme)
     if valid and len(p) == 3:
         valid = isinstance(p[1], float) and type(p[2]) is int and abs(p[2]) < 2**31
@@ -225,7 +258,7 @@ def rebuild_qtensor(storage, offset, size, stride, quantizer_params, requires_gr
         valid = valid and p[1].numel() == p[2].numel() == shape[p[3]]
     require(valid, "a scheme, scales and zero points", p)
     try:
-        return of_packed_parameters(ints, storage.dtype, tuple(shape), p) if few_bits else of_parameters(ints, p)
+        return of_parameters(ints, p) if few_bits is None else of_packed_parameters(ints, few_bits, tuple(shape), p)
     except _C.OutOfMemoryError:
         raise
     except RuntimeError as error:
@@ -267,9 +300,20 @@ def not_implemented(name: str) -> Callable:
     return refuse
 
 
+def _parameters_of(q: Any) -> tuple:
+    return (q.scheme, *q.numbers()) if q.axis is None else (q.scheme, q.scale, q.zero_point, q.axis)
+
+
+def reduce_quantized(tensor: Any) -> tuple:
+    """The integers of a quantized tensor, the name of its dtype, its size, and how the integers represent numbers."""
+    scheme, *rest = _parameters_of(tensor._quantizer)
+    ints = tensor._packed if tensor.dtype.per_byte > 1 else tensor._ints
+    return ints, repr(tensor.dtype), _C.Size(tensor.shape), (str(scheme), *rest)
+
+
 def _reduce_quantized(tensor: Any, storage: Any) -> tuple:
     q = tensor._quantizer
-    parameters = (q.scheme, *q.numbers()) if q.axis is None else (q.scheme, q.scale, q.zero_point, q.axis)
+    parameters = _parameters_of(q)
     few_bits = q.dtype.per_byte > 1
     ints = tensor._packed if few_bits else tensor._ints
     where = (0 if few_bits else ints.storage_offset(), tuple(tensor.shape), tuple((tensor if few_bits else ints).stride()))
@@ -298,13 +342,16 @@ def reduce_tensor(tensor: Tensor, storage: Any) -> tuple:
     if tensor.is_quantized:
         return _reduce_quantized(tensor, storage)
     if _C._is_wrapper(tensor):
-        if tensor.layout != "torch.strided":
+        with_state = getattr(type(tensor), "_saved_with_state", False)
+        if tensor.layout != "torch.strided" and not with_state:
             return reduce_sparse(tensor)
-        if getattr(type(tensor), "_saved_with_state", False):
+        if with_state and tensor.layout != "torch.strided":
+            raise NotImplementedError(f"[save] expected a {type(tensor).__name__} with strided data, got {tensor.layout}: save its parts")
+        if with_state:
             from .._layouts import strided
 
             sizes = (tuple(tensor.shape), tuple(tensor.stride()), tensor.storage_offset())
-            where = (strided, tensor.device, False)
+            where = (strided, tensor.device, hasattr(type(tensor), "_file_requires_grad") and tensor.requires_grad)
             return "torch._utils _rebuild_wrapper_subclass", (type(tensor), tensor.dtype, *sizes, *where)
         raise NotImplementedError(
             f"[save] a {type(tensor).__name__} has no values in the engine: save the tensors inside; for DTensors use "

@@ -68,6 +68,10 @@ def _of_tensors(x: Any, y: Any, atol, rtol, exact_dtype: bool) -> str:
             return f"{type(x).__name__} is not {type(y).__name__}"
         number = torch.as_tensor(number, dtype=tensor.dtype, device=tensor.device)
         x, y, exact_dtype = number, tensor, False
+    if x.layout != y.layout:
+        return f"layout {x.layout} is not {y.layout}"
+    if x.layout != torch.strided:
+        x, y = x.to_dense(), y.to_dense()
     if x.shape != y.shape:
         return f"shape {tuple(x.shape)} is not {tuple(y.shape)}"
     if exact_dtype and x.dtype != y.dtype:

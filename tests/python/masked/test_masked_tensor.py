@@ -1,8 +1,12 @@
 """Masked tensors give the results, gradients and errors that PyTorch gives; recorded by `python -m tests.python.masked.cases`."""
 
+import base64
 import copy
+import io
 import json
 import pickle
+import zipfile
+import zlib
 
 import pytest
 
@@ -97,6 +101,54 @@ def test_copies_and_pickles(torch):
     masked = names(torch)["mt"]
     for other in (copy.deepcopy(masked), copy.copy(masked), pickle.loads(pickle.dumps(masked))):  # noqa: S301 - our own
         assert repr(other) == repr(masked) and torch.masked.is_masked_tensor(other)
+
+
+# The pickle of PyTorch 2.15's torch.save(masked_tensor(tensor([1., 2.]), tensor([True, False]), requires_grad=True)).
+_PICKLE = (
+    "eNp1kElPwzAUhNMWKJiWfd93wqVi+QcIcYkQInDIzXIdt7Fw6zzbKSoSEpdI8K/J4hZx4PSk0Xi+GX9WqZGKRi1sWF9LhbBi7YSLEHeU7GEzjB"
+    "keXCNw3JEvMVzoX9ubInHMFNZJmwqiNYKKdfaIfmWhPWV6i0rF0EOhvJQ8qLqR7YA6QhJzk9FqXjWFCa+SwqTn2DjNFCeCvxPDZR/hLjNYkKFM"
+    "DIKpoOk4jrUZxUMWQj2FaR9mbHLIBpwyBCioZU4aJzCbQsOH5peBuQ+Yd4NGpuOyKw6JIbDwz+BySfEpi64b1LN3OnOSLoMlS7vPdzyXIoLloJ"
+    "J5LmFlzF71qgbWnjwnn7mez9z4plQKwWg+TqNHFTLFwjtOs3WbFz5sGdj2YedPy/zAbpSViEbgWynFmLtXcK9gPyp4B5Z3mPOOvqM89tjAiQ+n"
+    "iYEzH85bP1uuquU="
+)
+
+
+def _saved(torch, value) -> bytes:
+    file = io.BytesIO()
+    torch.save(value, file)
+    return file.getvalue()
+
+
+def test_files(torch):
+    t = torch.masked.masked_tensor(torch.tensor([1.0, 2]), torch.tensor([True, False]), requires_grad=True)
+    data = _saved(torch, t)
+    assert zipfile.ZipFile(io.BytesIO(data)).read("archive/data.pkl") == zlib.decompress(base64.b64decode(_PICKLE))
+    back = torch.load(io.BytesIO(data))
+    assert isinstance(back, type(t)) and back.requires_grad and back.is_leaf
+    assert torch.equal(back.get_data(), t.get_data()) and torch.equal(back.get_mask(), t.get_mask())
+    first, second = torch.load(io.BytesIO(_saved(torch, [t.detach(), t.detach()])))
+    assert not first.requires_grad and first is not second and (first + first).to_tensor(0).tolist() == [2.0, 0.0]
+    with pytest.raises(NotImplementedError, match="MaskedTensor with strided data, got torch.sparse_coo"):
+        _saved(torch, t.to_sparse())
+
+
+@pytest.mark.parametrize(("old", "new"), [
+    (b"_masked_mask", b"_masked_nask"), (b"BoolStorage", b"ByteStorage"), (b"ctorch\nfloat32", b"ctorch\nfloat16"),
+    (b"K\x02\x85", b"K\x01\x85"),
+])  # fmt: skip
+def test_damaged_files(torch, old, new):
+    t = torch.masked.masked_tensor(torch.tensor([1.0, 2]), torch.tensor([True, False]), requires_grad=True)
+    source = zipfile.ZipFile(io.BytesIO(_saved(torch, t)))
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w") as target:
+        for name in source.namelist():
+            content = source.read(name)
+            if name.endswith("data.pkl"):
+                assert old in content
+                content = content.replace(old, new, 1)
+            target.writestr(name, content)
+    with pytest.raises(pickle.UnpicklingError, match="damaged"):
+        torch.load(io.BytesIO(file.getvalue()))
 
 
 def test_warns_of_data_that_requires_a_gradient(torch):

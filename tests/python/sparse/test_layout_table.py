@@ -87,16 +87,34 @@ def _checkpoints(t: torch.Tensor, _: Path) -> None:
 
 
 def _loads_into(t: torch.Tensor, _: Path) -> None:
-    torch.checkpoint.load_into({"t": t}, "file")
+    from teletensor.serialization._composed import copy_composed
+
+    loaded, target = t.clone(), t * 0
+    copy_composed("t", target, loaded)
+    assert target.layout == t.layout and target.is_nested == t.is_nested and _values(target) == _values(t)
 
 
-def _checkpoints_of_ranks(t: torch.Tensor, folder: Path) -> None:
+def _checkpoints_of_ranks(t: torch.Tensor, _: Path) -> None:
+    # The plans of a save and a load, without files.
     from teletensor.distributed import checkpoint
+    from teletensor.distributed.checkpoint import _index
 
-    try:
-        checkpoint.save({"t": t}, checkpoint_id=str(folder))
-    except checkpoint.CheckpointException as error:  # of which only a part is an Exception
-        raise error.failures[0][0] from None
+    saver, loader, target = checkpoint.DefaultSavePlanner(), checkpoint.DefaultLoadPlanner(), t * 0
+    saver.set_up_planner({"t": t}, is_coordinator=True)
+    (plan,), metadata = saver.create_global_plan([saver.create_local_plan()])
+    written = {item.index: saver.resolve_data(item) for item in plan.items}
+    metadata.storage_data = {
+        index: _index.StoredValue(data.getvalue().decode()) if isinstance(data, io.BytesIO) else _index.StoredBox("file", index.fqn)
+        for index, data in written.items()
+    }
+    loader.set_up_planner({"t": target}, _index.from_json(json.loads(_index.to_json(metadata))))
+    for item in loader.finish_plan(loader.create_local_plan()).items:
+        if item.type.name == "BYTE_IO":
+            loader.load_bytes(item, written[item.storage_index])
+        else:
+            loader.resolve_tensor(item).copy_(written[item.storage_index])
+    loader.finish_load()
+    assert len(written) >= 3 and target.layout == t.layout and target.is_nested == t.is_nested and _values(target) == _values(t)
 
 
 def _distributes(t: torch.Tensor, _: Path) -> None:
@@ -108,7 +126,9 @@ def _distributes_local(t: torch.Tensor, _: Path) -> None:
 
 
 def _maps(t: torch.Tensor, _: Path) -> None:
-    torch.vmap(lambda x: x * 2)(t)
+    doubled = torch.vmap(lambda x: x * 2)(t)
+    assert doubled._elements.reshape(-1).tolist() == (t._elements * 2).reshape(-1).tolist()
+    assert doubled.is_nested if t.is_nested else doubled.layout == t.layout
 
 
 def _recomputes(t: torch.Tensor, _: Path) -> None:
@@ -123,6 +143,13 @@ def _recomputes(t: torch.Tensor, _: Path) -> None:
         assert torch.equal(torch.autograd.grad(twice, w)[0], torch.autograd.grad(inner(t, w)._elements.sum(), w)[0])
 
 
+def test_distributed_tensors_refuse_quantized_tensors() -> None:
+    quantized = torch.quantize_per_tensor(torch.ones(2), 0.1, 0, torch.quint8)
+    for part in (_distributes, _distributes_local):
+        with pytest.raises(NotImplementedError, match="torch.quint8: dequantize"):
+            part(quantized, Path())
+
+
 # The layouts with which the part computes; it refuses the others.
 TABLE = {
     _saves: LAYOUTS,
@@ -131,11 +158,11 @@ TABLE = {
     _unscales: SPARSE,
     _clips: ("sparse_coo", "jagged"),
     _checkpoints: LAYOUTS,
-    _loads_into: (),
-    _checkpoints_of_ranks: (),
+    _loads_into: LAYOUTS,
+    _checkpoints_of_ranks: LAYOUTS,
     _distributes: (),
     _distributes_local: (),
-    _maps: ("jagged", "nested"),
+    _maps: ("sparse_coo", "jagged", "nested"),
     _recomputes: LAYOUTS,
 }
 

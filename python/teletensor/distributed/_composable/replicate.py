@@ -23,6 +23,9 @@ class _Parameters(Module):
     def named_buffers(self, *args: Any, **kwargs: Any) -> Iterator[tuple[str, Any]]:
         return self._source.named_buffers(*args, **kwargs)
 
+    def modules(self) -> Iterator[Module]:
+        return self._source.modules()
+
     def forward(self, *args: Any, **kwargs: Any) -> Any:
         return self._forward(*args, **kwargs)
 

@@ -5,7 +5,7 @@
     {"format": "teletensor.distributed.checkpoint", "version": 1,
      "tensors": {name: {"dtype": "float32", "shape": [4, 2], "boxes": [
          {"offsets": [0, 0], "sizes": [2, 2], "file": "__0_0.safetensors", "tensor": name in the file}, ...]}},
-     "values": {name: value as of teletensor._checkpoint.tree},
+     "values": {name: value as of teletensor._checkpoint.tree; of a sparse, nested or quantized tensor, with names of `tensors`},
      "paths": {name: [keys of the nested state dict]}}
 """
 
@@ -16,10 +16,11 @@ import math
 from typing import NamedTuple
 
 from ... import _C
-from ..._checkpoint import files
+from ..._checkpoint import files, tree
 from .metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
+    ComposedStorageMetadata,
     Metadata,
     MetadataIndex,
     TensorProperties,
@@ -109,6 +110,9 @@ def from_json(index) -> Metadata:
             storage[MetadataIndex(fqn, chunk.offsets)] = stored
     for fqn, value in values.items():
         contents[fqn] = BytesStorageMetadata()
+        if isinstance(value, dict) and "composed" in value:
+            contents[fqn] = ComposedStorageMetadata(sorted(tree.tensors_of(value)))
+            _require(tensors.keys() >= set(contents[fqn].components), f"the components of '{fqn[:100]}'")
         storage[MetadataIndex(fqn)] = StoredValue(json.dumps(value))
     for path in paths.values():
         _require(isinstance(path, list) and all(type(key) in (str, int) for key in path), "paths of keys")

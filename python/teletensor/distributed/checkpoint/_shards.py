@@ -16,6 +16,7 @@ from collections.abc import Iterator, Sequence
 
 from ..._C import Tensor
 from ..._grad_mode import no_grad
+from ...serialization._composed import copy_composed, is_composed
 
 Box = tuple[tuple[int, ...], Tensor]
 
@@ -104,8 +105,12 @@ def copy_value(target, source) -> None:
     """Copies a tensor or sharded value to this rank's boxes of another one with the same shape.
 
     Raises:
+        RuntimeError: one is a sparse, nested or quantized tensor, and the other has another layout or other sizes.
         ValueError: the shapes differ, or this rank does not have the elements of the source.
     """
+    if is_composed(target) or is_composed(source):
+        copy_composed("a value of the state dict", target, source)
+        return
     size, boxes = boxes_of(target)
     source_size, source_boxes = boxes_of(source)
     if size != source_size:

@@ -11,12 +11,14 @@ from typing import Any
 
 from ... import _C
 from ..._checkpoint import tree
-from ..._layouts import require_strided
+from ...serialization._composed import copy_composed, described, require_storable
+from ._composed import component_owner, divided, is_composed
 from ._nested import flatten_state_dict, set_element
-from ._shards import boxes_of, intersection, narrowed
+from ._shards import boxes_of, intersection, is_sharded, narrowed
 from .metadata import (
     BytesStorageMetadata,
     ChunkStorageMetadata,
+    ComposedStorageMetadata,
     Metadata,
     MetadataIndex,
     StorageMeta,
@@ -47,12 +49,18 @@ def _dtype_of(value, boxes) -> _C.dtype:
     return dtype if isinstance(dtype, _C.dtype) else boxes[0][1].dtype
 
 
+def _bytes_item(fqn: str, text: str) -> WriteItem:
+    return WriteItem(MetadataIndex(fqn), WriteItemType.BYTE_IO, bytes_io_data=BytesIOWriteData(len(text)))
+
+
 def _write_items(fqn: str, value) -> list[WriteItem]:
-    require_strided("distributed.checkpoint", value)
+    require_storable(value)
+    if is_composed(value):
+        text, components = divided(fqn, value)
+        return [_bytes_item(fqn, text), *(item for name, part in components.items() for item in _write_items(name, part))]
     found = boxes_of(value)
     if found is None:
-        size = len(json.dumps(tree.encode(value)))
-        return [WriteItem(MetadataIndex(fqn), WriteItemType.BYTE_IO, bytes_io_data=BytesIOWriteData(size))]
+        return [_bytes_item(fqn, json.dumps(tree.encode(value)))]
     size, boxes = found
     whole = isinstance(value, _C.Tensor) and not hasattr(value, "__shards__")
     items = []
@@ -65,8 +73,17 @@ def _write_items(fqn: str, value) -> list[WriteItem]:
 
 
 def create_default_local_save_plan(state_dict: dict[str, Any], is_coordinator: bool) -> SavePlan:
-    """A plan that writes all values and boxes of this rank."""
-    return SavePlan([item for fqn, value in state_dict.items() for item in _write_items(fqn, value)])
+    """A plan that writes all values and boxes of this rank.
+
+    Raises:
+        ValueError: a value has the name of a component of a sparse, nested or quantized tensor.
+    """
+    items = [item for fqn, value in state_dict.items() for item in _write_items(fqn, value)]
+    for item in items:
+        fqn = item.index.fqn
+        if fqn in state_dict and is_composed(state_dict.get(component_owner(fqn))):
+            raise ValueError(f"[checkpoint] '{fqn}' is the name of a component of '{component_owner(fqn)}', and of a value")
+    return SavePlan(items)
 
 
 def _same_tensor(a: WriteItem, b: WriteItem) -> bool:
@@ -96,7 +113,10 @@ def dedup_save_plans(plans: list[SavePlan], save_to_lowest_rank: bool = False) -
     load = [0] * len(plans)
     chosen: dict[MetadataIndex, int] = {}
     for index, ranks in owners.items():
-        rank = min(ranks) if save_to_lowest_rank else min(ranks, key=lambda r: load[r])
+        # Components of one tensor, whose value precedes them, are written by one rank.
+        rank = chosen.get(MetadataIndex(component_owner(index.fqn)))
+        if rank not in ranks:
+            rank = min(ranks) if save_to_lowest_rank else min(ranks, key=lambda r: load[r])
         chosen[index] = rank
         item = first[index]
         load[rank] += item.tensor_storage_size() or (item.bytes_io_data.nbytes if item.bytes_io_data else 0)
@@ -118,7 +138,8 @@ def create_default_global_save_plan(
             fqn = item.index.fqn
             data = item.tensor_data
             if data is None:
-                contents[fqn] = BytesStorageMetadata()
+                if isinstance(contents.setdefault(fqn, BytesStorageMetadata()), TensorStorageMetadata):
+                    raise ValueError(f"[checkpoint] '{fqn}' is a tensor on one rank, and another value on another one")
             else:
                 known = contents.setdefault(fqn, TensorStorageMetadata(data.properties, data.size, []))
                 if not isinstance(known, TensorStorageMetadata) or known.size != data.size:
@@ -184,6 +205,7 @@ class DefaultSavePlanner(SavePlanner):
             state_dict, self.mappings = flatten_state_dict(state_dict)
         self.state_dict, self.is_coordinator = state_dict, is_coordinator
         self._boxes: dict = {}
+        self._composed: dict = {}  # by name: what divided() returned for a sparse, nested or quantized tensor
 
     def create_local_plan(self) -> SavePlan:
         plan = create_default_local_save_plan(self.state_dict, self.is_coordinator)
@@ -210,7 +232,9 @@ class DefaultSavePlanner(SavePlanner):
         return self.transform_object(write_item, self.lookup_object(write_item.index))
 
     def lookup_object(self, index: MetadataIndex) -> Any:
-        """The value, or this rank's box that begins at ``index.offset``."""
+        """The value, or this rank's box that begins at ``index.offset``, or a component of a sparse, nested or quantized tensor."""
+        if index.fqn not in self.state_dict and is_composed(self.state_dict.get(component_owner(index.fqn))):
+            return self._divided(component_owner(index.fqn))[1][index.fqn]
         value = self.state_dict[index.fqn]
         if index.offset is None:
             return value
@@ -218,10 +242,17 @@ class DefaultSavePlanner(SavePlanner):
             self._boxes[index.fqn] = {tuple(offsets): tensor for offsets, tensor in boxes_of(value)[1]}
         return self._boxes[index.fqn][tuple(index.offset)]
 
+    def _divided(self, fqn: str) -> tuple[str, dict[str, _C.Tensor]]:
+        if fqn not in self._composed:
+            self._composed[fqn] = divided(fqn, self.state_dict[fqn])
+        return self._composed[fqn]
+
     def transform_object(self, write_item: WriteItem, object: Any) -> Any:  # noqa: A002 - PyTorch's name
         """The data to write: a tensor, or a value's bytes (JSON)."""
         if write_item.type is not WriteItemType.BYTE_IO:
             return object.detach()
+        if is_composed(object):
+            return io.BytesIO(self._divided(write_item.index.fqn)[0].encode())
         return io.BytesIO(json.dumps(tree.encode(object)).encode())
 
 
@@ -229,16 +260,27 @@ def create_default_local_load_plan(state_dict: dict[str, Any], metadata: Metadat
     """A plan that reads all values of the state dict; if not `strict`, only those that the checkpoint contains."""
     items: list[ReadItem] = []
     for fqn, value in state_dict.items():
+        require_storable(value)
         entry = metadata.state_dict_metadata.get(fqn)
         if entry is None:
             if strict:
                 raise RuntimeError(f"Missing key in checkpoint state_dict: {fqn}.")
             continue
-        found = boxes_of(value)
+        if isinstance(entry, ComposedStorageMetadata) and not is_composed(value) and (is_sharded(value) or isinstance(value, _C.Tensor)):
+            raise ValueError(
+                f"[checkpoint] '{fqn}' is a sparse, nested or quantized tensor in the checkpoint, but a plain one in the state dict"
+            )
         if isinstance(entry, BytesStorageMetadata):
             index = MetadataIndex(fqn)
             items.append(ReadItem(LoadItemType.BYTE_IO, index, _C.Size([0]), index, _C.Size([0]), _C.Size([0])))
+            for name in entry.components if isinstance(entry, ComposedStorageMetadata) else ():
+                items += _component_items(name, metadata.state_dict_metadata[name])
             continue
+        if is_composed(value):
+            raise ValueError(
+                f"[checkpoint] '{fqn}' is a tensor of layout torch.strided in the checkpoint, but {described(value)} in the state dict"
+            )
+        found = boxes_of(value)
         if found is None:
             raise ValueError(
                 f"[checkpoint] '{fqn}' is a tensor in the checkpoint, but a {type(value).__name__} in the state dict"
@@ -275,6 +317,16 @@ def _read_items(fqn: str, entry: TensorStorageMetadata, boxes) -> list[ReadItem]
     return items
 
 
+def _component_items(name: str, entry: TensorStorageMetadata) -> list[ReadItem]:
+    """Reads all boxes of a component into a tensor of its own, which an index without an offset names."""
+    origin = _C.Size([0] * len(entry.size))
+    return [
+        ReadItem(LoadItemType.TENSOR, MetadataIndex(name), chunk.offsets, MetadataIndex(name, chunk.offsets, i), origin, chunk.sizes)
+        for i, chunk in enumerate(entry.chunks)
+        if math.prod(chunk.sizes)
+    ]
+
+
 def create_default_global_load_plan(all_plans: list[LoadPlan]) -> list[LoadPlan]:
     """The plans, unchanged."""
     return all_plans
@@ -304,6 +356,8 @@ class DefaultLoadPlanner(LoadPlanner):
             state_dict, self.mappings = flatten_state_dict(state_dict)
         self.state_dict, self.metadata, self.is_coordinator = state_dict, metadata, is_coordinator
         self._boxes: dict = {}
+        self._components: dict[str, _C.Tensor] = {}  # of sparse, nested and quantized tensors, by name
+        self._composed: dict[str, Any] = {}  # the encodings of sparse, nested and quantized tensors, by name
 
     def create_local_plan(self) -> LoadPlan:
         return create_default_local_load_plan(self.state_dict, self.metadata, not self.allow_partial_load)
@@ -315,8 +369,14 @@ class DefaultLoadPlanner(LoadPlanner):
         return new_plan
 
     def load_bytes(self, read_item: ReadItem, value: io.BytesIO) -> None:
-        loaded = tree.decode(json.loads(value.read()))
         fqn = read_item.dest_index.fqn
+        entry = None if self.metadata is None else self.metadata.state_dict_metadata.get(fqn)
+        if isinstance(entry, ComposedStorageMetadata):
+            self._composed[fqn] = json.loads(value.read())
+        else:
+            self._replace(fqn, tree.decode(json.loads(value.read())))
+
+    def _replace(self, fqn: str, loaded: Any) -> None:
         self.state_dict[fqn] = loaded
         if self.flatten_state_dict:
             set_element(self.original_state_dict, self.mappings[fqn], loaded)
@@ -325,11 +385,34 @@ class DefaultLoadPlanner(LoadPlanner):
         return narrowed(self.lookup_tensor(read_item.dest_index), read_item.dest_offsets, read_item.lengths)
 
     def lookup_tensor(self, index: MetadataIndex) -> _C.Tensor:
-        """This rank's box that begins at ``index.offset``."""
+        """This rank's box that begins at ``index.offset``; without an offset, a component of a sparse, nested or quantized tensor."""
+        if index.offset is None:
+            return self._component(index.fqn)
         if index.fqn not in self._boxes:
             boxes = boxes_of(self.state_dict[index.fqn])[1]
             self._boxes[index.fqn] = {tuple(offsets): tensor.detach() for offsets, tensor in boxes}
         return self._boxes[index.fqn][tuple(index.offset)]
 
+    def _component(self, name: str) -> _C.Tensor:
+        if name not in self._components:
+            entry = self.metadata.state_dict_metadata[name]
+            self._components[name] = _C.torch.empty(list(entry.size), dtype=entry.properties.dtype, device="cpu")
+        return self._components[name]
+
     def commit_tensor(self, read_item: ReadItem, tensor: _C.Tensor) -> None:
         pass
+
+    def finish_load(self) -> None:
+        """Composes the sparse, nested and quantized tensors, and copies them into those of the state dict.
+
+        Raises:
+            RuntimeError: the layout or the sizes differ.
+            ValueError: the checkpoint is damaged.
+        """
+        for fqn, encoded in self._composed.items():
+            loaded = tree.decode(encoded, self._component)
+            if is_composed(self.state_dict[fqn]):
+                copy_composed(fqn, self.state_dict[fqn], loaded)
+            else:
+                self._replace(fqn, loaded)
+        self._composed, self._components = {}, {}

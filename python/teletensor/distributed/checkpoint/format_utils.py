@@ -9,6 +9,7 @@ import os
 from typing import Any
 
 from ... import _C
+from ..._layouts import require_strided
 from ...futures import Future
 from .. import _collectives
 from .._world import get_rank, is_initialized
@@ -17,7 +18,14 @@ from ._ranks import Ranks
 from ._shards import boxes_of, narrowed
 from .default_planner import DefaultLoadPlanner, _dtype_of
 from .filesystem import FileSystemReader, FileSystemWriter
-from .metadata import ChunkStorageMetadata, Metadata, StorageMeta, TensorProperties, TensorStorageMetadata
+from .metadata import (
+    ChunkStorageMetadata,
+    ComposedStorageMetadata,
+    Metadata,
+    StorageMeta,
+    TensorProperties,
+    TensorStorageMetadata,
+)
 from .planner import LoadItemType, LoadPlan, LoadPlanner
 from .state_dict_loader import _load
 from .state_dict_saver import _Save
@@ -32,18 +40,26 @@ class _WholePlanner(DefaultLoadPlanner):
     def set_up_planner(self, state_dict: dict, metadata: Metadata | None = None, is_coordinator: bool = False) -> None:
         if state_dict:
             raise AssertionError("expected an empty state dict")
+        components = {
+            name
+            for entry in metadata.state_dict_metadata.values()
+            if isinstance(entry, ComposedStorageMetadata)
+            for name in entry.components
+        }
         flat: dict[str, Any] = {
             fqn: _C.torch.empty(list(entry.size), dtype=entry.properties.dtype)
             if isinstance(entry, TensorStorageMetadata)
             else None
             for fqn, entry in metadata.state_dict_metadata.items()
+            if fqn not in components
         }
         paths = metadata.planner_data or {}
         for fqn, value in flat.items():
             _insert(state_dict, tuple(paths.get(fqn, (fqn,))), value)
         self.original_state_dict, self.state_dict = state_dict, flat
         self.mappings = {fqn: tuple(paths.get(fqn, (fqn,))) for fqn in flat}
-        self.metadata, self.is_coordinator, self._boxes = metadata, is_coordinator, {}
+        self.metadata, self.is_coordinator = metadata, is_coordinator
+        self._boxes, self._components, self._composed = {}, {}, {}
 
 
 def _insert(state_dict: dict, path: tuple, value: Any) -> None:
@@ -70,6 +86,7 @@ class DynamicMetaLoadPlanner(DefaultLoadPlanner):
     def set_up_planner(self, state_dict: dict, metadata: Metadata | None = None, is_coordinator: bool = False) -> None:
         super().set_up_planner(state_dict, metadata, is_coordinator)
         contents: dict[str, Any] = {}
+        require_strided(type(self).__name__, *self.state_dict.values())
         for fqn, value in self.state_dict.items():
             found = boxes_of(value)
             if found is None:

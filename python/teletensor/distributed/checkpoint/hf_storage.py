@@ -79,7 +79,7 @@ class HuggingFaceStorageWriter(FileSystemWriter):
     def prepare_local_plan(self, plan: SavePlan) -> SavePlan:
         for item in plan.items:
             if item.type is WriteItemType.BYTE_IO:
-                raise TypeError(f"[HuggingFaceStorageWriter] expected only tensors, got the value '{item.index.fqn}'")
+                raise TypeError(f"[HuggingFaceStorageWriter] expected only strided tensors, got the value '{item.index.fqn}'")
             if item.tensor_data.chunk.sizes != item.tensor_data.size:
                 raise NotImplementedError(f"[HuggingFaceStorageWriter] expected whole tensors, got a part of '{item.index.fqn}'")
             if self.fqn_to_index_mapping is not None and item.index.fqn not in self.fqn_to_index_mapping:

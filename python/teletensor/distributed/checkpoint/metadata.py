@@ -49,6 +49,13 @@ class BytesStorageMetadata:
     """A stored value that is not a tensor."""
 
 
+@dataclass
+class ComposedStorageMetadata(BytesStorageMetadata):
+    """A stored sparse, nested or quantized tensor: a value that describes it, and the names of the tensors of which it is composed."""
+
+    components: list[str] = field(default_factory=list)
+
+
 STORAGE_TYPES = TensorStorageMetadata | BytesStorageMetadata
 
 

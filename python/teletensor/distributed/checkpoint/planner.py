@@ -156,3 +156,6 @@ class LoadPlanner:
     @abc.abstractmethod
     def commit_tensor(self, read_item: ReadItem, tensor: _C.Tensor) -> None:
         """Called once the part's read was issued."""
+
+    def finish_load(self) -> None:
+        """Called once everything was read. PyTorch's planners have no such method."""

@@ -60,6 +60,7 @@ def _load(state_dict: dict[str, Any], reader: StorageReader, planner: LoadPlanne
 
     def read() -> None:
         reader.read_data(planner.finish_plan(plan), planner).wait()
+        planner.finish_load()
 
     ranks.run(read, lambda results: results)
 

@@ -114,12 +114,14 @@ class ModuleState:
         # the value is uninitialised too: LazyModuleMixin materializes the parameter for other values
         if is_lazy(target):
             return None
-        if target.dim() == 0 and tuple(value.shape) == (1,):  # the format of PyTorch before 0.4
+        nested = target.is_nested, value.is_nested
+        if not any(nested) and target.dim() == 0 and tuple(value.shape) == (1,):  # the format of PyTorch before 0.4
             value = value[0]
-        if tuple(value.shape) != tuple(target.shape):
+        # copy_() compares the sizes of two nested tensors
+        if any(nested) and not all(nested) or not any(nested) and tuple(value.shape) != tuple(target.shape):
             return (
-                f"size mismatch for {key}: copying a param with shape {value.shape} from checkpoint, "
-                f"the shape in current model is {target.shape}."
+                f"size mismatch for {key}: copying a param with shape {_shape(value)} from checkpoint, "
+                f"the shape in current model is {_shape(target)}."
             )
         if target.device.type == "meta" and value.device.type != "meta" and not assign:
             warnings.warn(
@@ -141,8 +143,8 @@ class ModuleState:
                     setattr(self, name, value)
         except Exception as e:  # noqa: BLE001 - all errors are reported together
             return (
-                f'While copying the parameter named "{key}", whose dimensions in the model are {target.size()} and '
-                f"whose dimensions in the checkpoint are {value.size()}, an exception occurred : {e.args}."
+                f'While copying the parameter named "{key}", whose dimensions in the model are {_shape(target)} and '
+                f"whose dimensions in the checkpoint are {_shape(value)}, an exception occurred : {e.args}."
             )
         return None
 
@@ -225,3 +227,8 @@ class ModuleState:
     def register_load_state_dict_post_hook(self, hook: Callable) -> RemovableHandle:
         """Calls ``hook(module, incompatible_keys)`` after the module and its submodules are loaded."""
         return register(self._load_state_dict_post_hooks, hook)
+
+
+def _shape(tensor: Tensor) -> Any:
+    """The shape, for errors; of a nested tensor, those of its constituents."""
+    return [tuple(t.shape) for t in tensor.unbind()] if tensor.is_nested else tensor.shape

@@ -7,26 +7,12 @@ from collections.abc import Callable
 from ... import _C
 from ..._C import Tensor
 from ..._grad_mode import no_grad
-from ...autograd import Function
-from ...autograd.function import once_differentiable
+from ..._sparse.tensor import SparseTensor
 from ...distributed._grad_bucket import GradBucket, views_of
 from ...distributed._options import AllreduceOptions
 from ...distributed._reduce_op import ReduceOp
-
-
-class _Reached(Function):
-    """Returns tensors unchanged, and records in backward that the pass has reached them."""
-
-    @staticmethod
-    def forward(ctx, reducer: HookReducer, *tensors: Tensor):
-        ctx.reducer = reducer
-        return tuple(t.view_as(t) for t in tensors)
-
-    @staticmethod
-    @once_differentiable
-    def backward(ctx, *grads):
-        ctx.reducer.is_reached = True
-        return None, *grads
+from ._pass_marks import PassMarks
+from ._sparse_reducer import require_sparse, sparse_gradient
 
 
 class HookReducer:
@@ -36,18 +22,21 @@ class HookReducer:
         state: the hook's first argument.
         hook: ``hook(state, bucket)`` returns a Future of the reduced buffer, or of a list with it.
         parameters: the parameters, in the order in which the module registers them. Buckets are formed in reverse order.
+        is_sparse: whether each parameter's gradient is sparse. Such a parameter has a bucket of its own, whose buffer is the gradient.
         bucket_bytes: the size of the first bucket, and of the others.
         group: the ranks.
     """
 
-    def __init__(self, state, hook: Callable, parameters: list[Tensor], bucket_bytes: tuple[int, int], group):
+    def __init__(
+        self, state, hook: Callable, parameters: list[Tensor], is_sparse: list[bool], bucket_bytes: tuple[int, int], group
+    ):  # fmt: skip
         self._state, self._hook, self._parameters, self._group = state, hook, parameters, group
-        self._buckets = _divided(parameters, bucket_bytes)
+        self._is_sparse = is_sparse
+        self._buckets = _divided(parameters, is_sparse, bucket_bytes)
         self._before: list | None = None  # the parameters' gradients before the pass; None: no pass is expected
         # the gradients before the first pass since the last reduction, if that pass was not reduced
         self._before_local: list | None = None
-        # whether the pass reached the output; None: not known, because the output has no tensors to mark
-        self.is_reached: bool | None = False
+        self._marks = PassMarks()
 
     def prepare(self, synchronizes: bool) -> None:
         """Begins a pass. `synchronizes`: whether its gradients are reduced."""
@@ -55,25 +44,14 @@ class HookReducer:
         if not synchronizes and self._before_local is None:
             self._before_local = before
         self._before = before if synchronizes else None
-        self.is_reached = False
+        self._marks.is_reached = False
 
     def marked(self, output):
         """The module's output, whose gradients show that a backward pass belongs to the module.
 
-        Only tensors in tuples, lists and dicts are found. If there are none, a pass belongs to the module if it changes
-        a gradient of its parameters.
+        If it has no tensors to mark, a pass belongs to the module if it changes a gradient of its parameters.
         """
-        from ...distributed.fsdp._nested import tensors_in, with_tensors
-
-        tensors = tensors_in(output)
-        floating = [t for t in tensors if t.requires_grad]
-        if self._before is None:
-            return output
-        if not floating:
-            self.is_reached = None
-            return output
-        marked = iter(_Reached.apply(self, *floating))
-        return with_tensors(output, iter([next(marked) if t.requires_grad else t for t in tensors]))
+        return output if self._before is None else self._marks.mark(output)
 
     def finish(self, names: list[str], allows_unused: bool) -> None:
         """Ends a pass: reduces the gradients, unless the pass belongs to another module.
@@ -81,14 +59,17 @@ class HookReducer:
         Raises:
             RuntimeError: the pass computed no gradient for a parameter, and `allows_unused` is False.
         """
-        if self._before is None or self.is_reached is False:
+        if self._before is None or self._marks.is_reached is False:
             return
         used = self._changed_since(self._before)
-        if self.is_reached is None and not any(used):
+        if self._marks.is_reached is None and not any(used):
             return
         if allows_unused and self._before_local is not None:
             used = self._changed_since(self._before_local)
         self._before = self._before_local = None
+        for name, p, is_sparse in zip(names, self._parameters, self._is_sparse, strict=True):
+            if is_sparse:
+                require_sparse(name, p.grad, self._group)
         with no_grad():
             if allows_unused:
                 keeps = self._unused_by_all(used)
@@ -120,7 +101,7 @@ class HookReducer:
         futures = []
         for index, bucket in enumerate(self._buckets):
             members = [self._parameters[i] for i in bucket]
-            flat = _C.torch.cat([
+            flat = sparse_gradient(members[0]) if self._is_sparse[bucket[0]] else _C.torch.cat([
                 _C.torch.zeros(p.numel(), dtype=p.dtype, device=p.device) if p.grad is None else p.grad.detach().reshape(-1)
                 for p in members
             ])  # fmt: skip
@@ -129,6 +110,10 @@ class HookReducer:
             result = future.wait()
             flat = result[0] if isinstance(result, (list, tuple)) else result
             members = [self._parameters[i] for i in bucket]
+            if self._is_sparse[bucket[0]]:
+                if bucket[0] not in keeps:
+                    members[0].grad = flat.to(members[0].dtype)
+                continue
             for i, p, view in zip(bucket, members, views_of(flat, members), strict=True):
                 if i in keeps:
                     continue
@@ -139,15 +124,20 @@ class HookReducer:
 
 
 def _version(grad: Tensor | None) -> tuple | None:
+    if isinstance(grad, SparseTensor):  # each pass adds a new object
+        return grad._elements._handle, grad._version
     return None if grad is None else (grad._handle, grad._version)
 
 
-def _divided(parameters: list[Tensor], bucket_bytes: tuple[int, int]) -> list[list[int]]:
-    """The indices of the parameters in each bucket: in reverse order, with one dtype per bucket."""
+def _divided(parameters: list[Tensor], is_sparse: list[bool], bucket_bytes: tuple[int, int]) -> list[list[int]]:
+    """The indices of the parameters in each bucket: in reverse order, with one dtype per bucket, those of sparse gradients alone."""
     buckets: list[list[int]] = []
     current: dict = {}  # by dtype: the bucket that is being filled, and its size
     for i in reversed(range(len(parameters))):
         p = parameters[i]
+        if is_sparse[i]:
+            buckets.append([i])
+            continue
         number, size = current.get(p.dtype, (None, 0))
         if number is None or size >= bucket_bytes[0 if number == 0 else 1]:
             number, size = len(buckets), 0

@@ -15,13 +15,15 @@ from ...distributed._world import _world
 from ...distributed.algorithms.join import Join, Joinable, JoinHook
 from ..modules.module import Module
 from ._comm_hook import HookReducer
+from ._sparse_reducer import SparseReducer, sparse_parameters
 from .data_parallel import scatter_kwargs
 
 _MIB = 1 << 20
 _numbers = itertools.count(1)  # of reducers
 # Attributes that belong to the group of the ranks. A pickle has none of them.
 _OF_GROUP = frozenset((
-    "process_group", "device_mesh", "_parameters_to_reduce", "_reducer", "_hook_reducer", "_status", "_join_config",
+    "process_group", "device_mesh", "_parameters_to_reduce", "_strided_parameters", "_reducer", "_hook_reducer", "_sparse_reducer",
+    "_status", "_join_config",
 ))  # fmt: skip
 _live: weakref.WeakSet[DistributedDataParallel] = weakref.WeakSet()
 
@@ -61,7 +63,8 @@ class DistributedDataParallel(Module, Joinable):
 
     The engine divides the parameters into buckets, in reverse order, and reduces each bucket as soon as backward() has
     computed its gradients, while it computes the other gradients. backward() does not wait; only reading a gradient
-    does.
+    does. Gradients of embeddings with sparse=True are sparse: the ranks gather and add their elements after backward(), which
+    waits for their number.
 
     Args:
         module: a module with the same parameters, in the same order, on every rank.
@@ -116,10 +119,6 @@ class DistributedDataParallel(Module, Joinable):
             raise NotImplementedError(
                 "[DistributedDataParallel] expected a module that contains no other DistributedDataParallel"
             )
-        if any(getattr(m, "sparse", False) is True for m in module.modules()):
-            raise NotImplementedError(
-                "[DistributedDataParallel] sparse gradients are not averaged: create embeddings with sparse=False"
-            )
         if dim != 0:
             raise NotImplementedError(f"[DistributedDataParallel] expected dim=0, got {dim}")
         if device_mesh is not None and process_group is not None:
@@ -155,6 +154,7 @@ class DistributedDataParallel(Module, Joinable):
         self._bucket_bytes = (min(_MIB, bucket_bytes) if bucket_cap_mb is None else bucket_bytes, bucket_bytes)
         self._reducer = 0
         self._hook_reducer: HookReducer | None = None  # replaces the engine's reducer
+        self._sparse_reducer: SparseReducer | None = None  # of the parameters whose gradients are sparse
         self._expects_backward = False
         self._accumulates = False  # whether the passes since the last average were not averaged
         # number of passes that synchronize; the error of a call in the wrong order
@@ -187,7 +187,8 @@ class DistributedDataParallel(Module, Joinable):
         self.require_backward_grad_sync = self.require_forward_param_sync = True
         named = dict(self.module.named_parameters())
         self._parameters_to_reduce = [named[name] for name in self._names]
-        self._reducer, self._hook_reducer, self._expects_backward, self._accumulates = 0, None, False, False
+        self._reducer, self._hook_reducer, self._sparse_reducer = 0, None, None
+        self._expects_backward, self._accumulates = False, False
         self._create_reducer(None)
         _live.add(self)
 
@@ -206,14 +207,27 @@ class DistributedDataParallel(Module, Joinable):
     def _destroy_reducer(self) -> None:
         if self._reducer:
             _C.ops.reducer_destroy(self._reducer)
-        self._reducer, self._hook_reducer = 0, None
+        self._reducer, self._hook_reducer, self._sparse_reducer = 0, None, None
+
+    def _sparse_flags(self) -> list[bool]:
+        """Whether each parameter's gradient is sparse."""
+        return sparse_parameters(self.module, self._parameters_to_reduce)
 
     def _create_reducer(self, wire_dtype) -> None:
         self._destroy_reducer()
+        is_sparse = self._sparse_flags()
+        named = list(zip(self._names, self._parameters_to_reduce, strict=True))
+        sparse = [pair for pair, sparse in zip(named, is_sparse, strict=True) if sparse]
+        self._strided_parameters = [p for (_, p), sparse in zip(named, is_sparse, strict=True) if not sparse]
+        if sparse:
+            names, parameters = map(list, zip(*sparse, strict=True))
+            self._sparse_reducer = SparseReducer(names, parameters, self.process_group, wire_dtype)
+        if not self._strided_parameters:
+            return
         self._reducer = next(_numbers)
         first, others = self._bucket_bytes
         self._status = _C.ops.reducer_create(
-            self._reducer, self._parameters_to_reduce, self.process_group._handle, first_bucket_bytes=first,
+            self._reducer, self._strided_parameters, self.process_group._handle, first_bucket_bytes=first,
             bucket_bytes=others, wire_dtype=wire_dtype,
         )  # fmt: skip
 
@@ -245,7 +259,10 @@ class DistributedDataParallel(Module, Joinable):
         if _C.is_grad_enabled() and self._hook_reducer is not None:
             self._hook_reducer.prepare(synchronizes)
         elif _C.is_grad_enabled():
-            _C.ops.reducer_prepare(self._reducer, synchronizes)
+            if self._reducer:
+                _C.ops.reducer_prepare(self._reducer, synchronizes)
+            if self._sparse_reducer is not None:
+                self._sparse_reducer.prepare(synchronizes)
         self._expects_backward = synchronizes
         self._num_passes += synchronizes
         self._accumulates |= _C.is_grad_enabled() and not synchronizes
@@ -255,7 +272,8 @@ class DistributedDataParallel(Module, Joinable):
             (inputs,), (kwargs,) = scatter_kwargs(inputs, kwargs, self.device_ids) if inputs or kwargs else (((),), ({},))
         output = self.module(*inputs, **kwargs)
         self.require_forward_param_sync = self.require_backward_grad_sync
-        return output if self._hook_reducer is None else self._hook_reducer.marked(output)
+        marks = self._hook_reducer or self._sparse_reducer
+        return output if marks is None else marks.marked(output)
 
     def _finish(self) -> None:
         # The engine knows whether the pass belongs to this module, and ignores the call if it does not.
@@ -266,7 +284,13 @@ class DistributedDataParallel(Module, Joinable):
             return
         if self._hook_reducer is not None:
             return self._hook_reducer.finish(self._names, self.find_unused_parameters or self.static_graph)
-        parameters = self._parameters_to_reduce
+        if self._reducer:
+            self._finish_strided()
+        if self._sparse_reducer is not None:
+            self._sparse_reducer.finish(self.find_unused_parameters or self.static_graph)
+
+    def _finish_strided(self) -> None:
+        parameters = self._strided_parameters
         if self.find_unused_parameters or self.static_graph:
             without = [p for p in parameters if p.grad is None]
             if len(without) == len(parameters):
@@ -289,11 +313,11 @@ class DistributedDataParallel(Module, Joinable):
     def _unused_by_all(self, counts: list[int], without: set) -> set:
         """The parameters of which no rank has a gradient, from the numbers of ranks that used each in this pass."""
         if self._accumulates and any(counts):  # the pass is of this module
-            has_gradient = [int(p not in without) for p in self._parameters_to_reduce]
+            has_gradient = [int(p not in without) for p in self._strided_parameters]
             total = _C.tensor(has_gradient, dtype=_C.int32, device="cpu")
             self.process_group.allreduce([total], ReduceOp.SUM).wait()
             counts, self._accumulates = total.tolist(), False
-        return {p for p, count in zip(self._parameters_to_reduce, counts, strict=True) if count == 0}
+        return {p for p, count in zip(self._strided_parameters, counts, strict=True) if count == 0}
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -363,13 +387,16 @@ class DistributedDataParallel(Module, Joinable):
 
     def _reduce_zeros(self) -> None:
         """Takes part in the reduction of the other ranks' gradients, whose average replaces this rank's."""
-        parameters = self._parameters_to_reduce
-        clear(parameters)
-        with enable_grad():
-            _C.ops.reducer_prepare(self._reducer, True)
-            aliases = [p.view_as(p) for p in parameters]
-        self._expects_backward = True
-        gradients.backward(aliases, [_C.torch.zeros_like(p) for p in parameters])
+        parameters = self._strided_parameters
+        if parameters:
+            clear(parameters)
+            with enable_grad():
+                _C.ops.reducer_prepare(self._reducer, True)
+                aliases = [p.view_as(p) for p in parameters]
+            self._expects_backward = True
+            gradients.backward(aliases, [_C.torch.zeros_like(p) for p in parameters])
+        if self._sparse_reducer is not None:
+            self._sparse_reducer.reduce_zeros()
 
     def register_comm_hook(self, state, hook) -> None:
         """Sets how gradients are reduced.
@@ -381,7 +408,7 @@ class DistributedDataParallel(Module, Joinable):
         Args:
             state: the hook's first argument; for the three hooks above, None or the module's process group.
             hook: ``hook(state, bucket)`` gets a GradBucket with this rank's gradients, and returns a Future of the buffer
-                with the gradients to use.
+                with the gradients to use. A sparse gradient has a bucket of its own, whose buffer is a sparse_coo tensor.
 
         Raises:
             TypeError: the hook is not callable.
@@ -397,7 +424,7 @@ class DistributedDataParallel(Module, Joinable):
             return
         self._destroy_reducer()
         self._hook_reducer = HookReducer(
-            state, hook, self._parameters_to_reduce, self._bucket_bytes, self.process_group
+            state, hook, self._parameters_to_reduce, self._sparse_flags(), self._bucket_bytes, self.process_group
         )
 
     def train(self, mode: bool = True):
