@@ -35,7 +35,13 @@ def broadcast(x, y):
     return (x + row) * row - x
 
 
-FUNCTIONS = [longer, several, powers, total, broadcast]
+def sums(x, y):
+    for i in range(60):  # the factor is a parameter, not an operand of the loop
+        x = torch.add(x, float(i), alpha=2)
+    return x - y
+
+
+FUNCTIONS = [longer, several, powers, total, broadcast, sums]
 
 
 def bits(values) -> list:
