@@ -8,6 +8,7 @@
 #include "kernels/cuda/launch/inclusive_scan.h"
 #include "kernels/cuda/launch/radix_sort.h"
 #include "kernels/cuda/sort/sorted_rows.h"
+#include "kernels/cuda/sparse/row_sums.h"
 
 namespace tt::cuda {
 
@@ -179,33 +180,26 @@ Tensor distinct_columns(const Columns& columns, const Runs& runs) {
 
 namespace {
 
+// The parts of runs; a term is an element of a part.
+template <typename From, typename Sum>
+struct RunEntries {
+  using C = Sum;
+  const int64_t *starts, *order;
+  int64_t width;
+  const From* values;
+
+  TT_FUNCTION EntryRow row(int64_t r) const { return {starts[r], starts[r + 1], 0}; }
+  TT_DEVICE C term(const EntryRow&, int64_t i, int64_t column) const {
+    return convert<C>(values[order[i] * width + column]);
+  }
+};
+
 template <typename From, typename To>
 void sum_runs_of(const Runs& runs, const Tensor& values, const Tensor& out) {
-  using C = SumType<To>;
-  const Queue queue = queue_of(out);
-  const int64_t *order = runs.order.data_as<int64_t>(), *start = runs.starts.data_as<int64_t>();
-  const From* from = values.data_as<From>();
-  To* to = out.data_as<To>();
-  const int64_t width = out.numel() / runs.count, length = runs.order.numel() / runs.count;
-  if (width < 8 && length >= kLongRow) {
-    return for_each_group(queue, out.numel(), length, [=] TT_DEVICE(Group & group) {
-      const int64_t run = group.index() / width, column = group.index() % width;
-      C sum{};
-      for (int64_t i = start[run] + group.rank(); i < start[run + 1]; i += group.size()) {
-        sum = static_cast<C>(sum + convert<C>(from[order[i] * width + column]));
-      }
-      sum = group.reduce(sum, Sum());
-      if (group.rank() == 0) to[group.index()] = convert<To>(sum);
-    });
-  }
-  for_each(queue, out.numel(), [=] TT_DEVICE(int64_t at) {
-    const int64_t run = at / width, column = at % width;
-    C sum = convert<C>(from[order[start[run]] * width + column]);
-    for (int64_t i = start[run] + 1; i < start[run + 1]; ++i) {
-      sum = static_cast<C>(sum + convert<C>(from[order[i] * width + column]));
-    }
-    to[at] = convert<To>(sum);
-  });
+  const int64_t width = out.numel() / runs.count;
+  const RunEntries<From, SumType<To>> entries{runs.starts.data_as<int64_t>(), runs.order.data_as<int64_t>(), width,
+                                              values.data_as<From>()};
+  sum_rows(queue_of(out), entries, runs.count, width, runs.order.numel(), out.data_as<To>());
 }
 
 }  // namespace

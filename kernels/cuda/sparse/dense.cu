@@ -102,7 +102,11 @@ void sparse_nonzero(const Tensor& input, int64_t sparse_dim, Tensor& out) {
   check_sparse_dim(input, sparse_dim);
   const Tensor x = contiguous(input);
   const SizesView size = SizesView(input.sizes()).first(static_cast<size_t>(sparse_dim));
-  const int64_t parts = product_or_overflow(size), width = parts > 0 ? x.numel() / parts : 0;
+  if (x.numel() == 0) {
+    out = empty({sparse_dim, 0}, DType::kInt64, input.device());
+    return;
+  }
+  const int64_t parts = product_or_overflow(size), width = x.numel() / parts;
   const Tensor flags = empty({parts}, DType::kBool, input.device());
   with_any_element(x.dtype(), [&]<typename T>(std::type_identity<T>) { find_parts<T>(x, width, flags); });
   const int64_t one_by_one = 1;

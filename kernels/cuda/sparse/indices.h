@@ -70,8 +70,8 @@ struct CsrView {
   int64_t rows, nnz;
 
   // The entries of a row; rows of all matrices are numbered together.
-  TT_DEVICE int64_t begin(int64_t row) const { return row / rows * nnz + crow[row / rows + row]; }
-  TT_DEVICE int64_t end(int64_t row) const { return row / rows * nnz + crow[row / rows + row + 1]; }
+  TT_FUNCTION int64_t begin(int64_t row) const { return row / rows * nnz + crow[row / rows + row]; }
+  TT_FUNCTION int64_t end(int64_t row) const { return row / rows * nnz + crow[row / rows + row + 1]; }
   // The row of an entry within its matrix. Requires at least one row.
   TT_DEVICE int64_t row_of(int64_t entry) const {
     const int64_t matrix = entry / nnz;

@@ -1,13 +1,13 @@
 // Products of CSR, BSR and 2:4 matrices with dense ones, and the products of rows at the positions of a CSR matrix.
 //
-// A thread computes an element of the result. It adds the products of a row of the sparse matrix in the order of the
-// entries; adjacent threads read adjacent elements of the dense matrix's rows. If rows are long and the dense matrix
-// has few columns, a group of threads shares a row.
+// Products with CSR matrices and their transposes are sums of rows (row_sums.h). Otherwise a thread, or a group of
+// threads for each pair of long rows, computes an element of the result.
 #include "kernels/cuda/iteration/copy.h"
 #include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sparse/indices.h"
 #include "kernels/cuda/sparse/product_type.h"
+#include "kernels/cuda/sparse/row_sums.h"
 #include "kernels/cuda/sparse/semi_position.h"
 
 namespace tt::cuda {
@@ -30,7 +30,7 @@ TT_DEVICE C product(T a, T b) {
   return static_cast<C>(convert<C>(a) * convert<C>(b));
 }
 
-// The entries of rows of CSR matrices with their values, and where the row of the dense matrix is for each of them.
+// The entries of rows of CSR matrices. A term is the product of a value with an element of the dense matrix.
 template <typename T>
 struct RowEntries {
   using C = SumType<T>;
@@ -39,41 +39,14 @@ struct RowEntries {
   const T* values;
   Dense<T> other;
 
-  TT_DEVICE C product_of(int64_t matrix, int64_t entry, int64_t column) const {
-    const int64_t row = matrix * other.m + columns.checked(matrices.col[entry]);
-    return product<C>(values[entry], other.data[row * other.k + column]);
+  TT_FUNCTION EntryRow row(int64_t r) const { return {matrices.begin(r), matrices.end(r), r / matrices.rows}; }
+  TT_DEVICE C term(const EntryRow& row, int64_t entry, int64_t column) const {
+    const int64_t at = row.matrix * other.m + columns.checked(matrices.col[entry]);
+    return product<C>(values[entry], other.data[at * other.k + column]);
   }
 };
 
-template <typename T>
-void multiply(const Queue& queue, const RowEntries<T>& rows, int64_t row_length, T* out, int64_t n) {
-  using C = SumType<T>;
-  const CsrView matrices = rows.matrices;
-  const int64_t k = rows.other.k;
-  if (k < 16 && row_length >= kLongRow) {
-    return for_each_group(queue, n, row_length, [=] TT_DEVICE(Group & group) {
-      const int64_t row = group.index() / k, column = group.index() % k, matrix = row / matrices.rows;
-      C sum{};
-      const int64_t end = matrices.end(row);
-      for (int64_t i = matrices.begin(row) + group.rank(); i < end; i += group.size()) {
-        sum = static_cast<C>(sum + rows.product_of(matrix, i, column));
-      }
-      sum = group.reduce(sum, Sum());
-      if (group.rank() == 0) out[group.index()] = convert<T>(sum);
-    });
-  }
-  for_each(queue, n, [=] TT_DEVICE(int64_t at) {
-    const int64_t row = at / k, column = at % k, matrix = row / matrices.rows;
-    C sum{};
-    const int64_t end = matrices.end(row);
-    for (int64_t i = matrices.begin(row); i < end; ++i) {
-      sum = static_cast<C>(sum + rows.product_of(matrix, i, column));
-    }
-    out[at] = convert<T>(sum);
-  });
-}
-
-// The same for blocks of p rows and q columns.
+// The product with blocks of p rows and q columns.
 template <typename T>
 void multiply_blocks(const Queue& queue, const RowEntries<T>& rows, int64_t p, int64_t q, T* out, int64_t n) {
   using C = SumType<T>;
@@ -104,7 +77,9 @@ void multiply_batch(const Tensor& crow, const Tensor& col, const Tensor& values,
   const Queue queue = queue_of(out);
   with_product_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     const RowEntries<T> rows{csr.view(), columns, factors.data_as<T>(), dense_of<T>(dense, q)};
-    if (p == 1 && q == 1) return multiply(queue, rows, csr.row_length(), out.data_as<T>(), out.numel());
+    if (p == 1 && q == 1) {
+      return sum_rows(queue, rows, csr.batch * csr.rows, other.size(-1), csr.entries(), out.data_as<T>());
+    }
     multiply_blocks(queue, rows, p, q, out.data_as<T>(), out.numel());
   });
   if (out.numel() == 0) checked_positions(col, columns.size, cell);  // no thread has read the indices
@@ -122,7 +97,7 @@ void sparse_bsr_mm(const Tensor& crow, const Tensor& col, const Tensor& values, 
 
 namespace {
 
-// Rows of the transposes: the entries in the order of their columns.
+// The entries of rows of the transposes: those of CSR matrices in the order of their columns.
 template <typename T>
 struct ColumnEntries {
   using C = SumType<T>;
@@ -131,40 +106,14 @@ struct ColumnEntries {
   const T* values;
   Dense<T> other;
 
-  TT_DEVICE int64_t begin(int64_t column) const { return entry(column, column / columns); }
-  TT_DEVICE int64_t end(int64_t column) const { return entry(column + 1, column / columns); }
-  TT_DEVICE int64_t entry(int64_t column, int64_t matrix) const { return matrix * nnz + starts[matrix + column]; }
-  TT_DEVICE C product_of(int64_t matrix, int64_t place, int64_t column) const {
-    return product<C>(values[order[place]], other.data[(matrix * other.m + rows[place]) * other.k + column]);
+  TT_FUNCTION EntryRow row(int64_t r) const {
+    const int64_t matrix = r / columns, first = matrix * nnz;
+    return {first + starts[r + matrix], first + starts[r + matrix + 1], matrix};
+  }
+  TT_DEVICE C term(const EntryRow& row, int64_t place, int64_t column) const {
+    return product<C>(values[order[place]], other.data[(row.matrix * other.m + rows[place]) * other.k + column]);
   }
 };
-
-template <typename T>
-void multiply_transposed(const Queue& queue, const ColumnEntries<T>& columns, T* out, int64_t n) {
-  using C = SumType<T>;
-  const int64_t k = columns.other.k, column_length = columns.nnz / columns.columns;
-  if (k < 16 && column_length >= kLongRow) {
-    return for_each_group(queue, n, column_length, [=] TT_DEVICE(Group & group) {
-      const int64_t row = group.index() / k, column = group.index() % k, matrix = row / columns.columns;
-      C sum{};
-      const int64_t end = columns.end(row);
-      for (int64_t i = columns.begin(row) + group.rank(); i < end; i += group.size()) {
-        sum = static_cast<C>(sum + columns.product_of(matrix, i, column));
-      }
-      sum = group.reduce(sum, Sum());
-      if (group.rank() == 0) out[group.index()] = convert<T>(sum);
-    });
-  }
-  for_each(queue, n, [=] TT_DEVICE(int64_t at) {
-    const int64_t row = at / k, column = at % k, matrix = row / columns.columns;
-    C sum{};
-    const int64_t end = columns.end(row);
-    for (int64_t i = columns.begin(row); i < end; ++i) {
-      sum = static_cast<C>(sum + columns.product_of(matrix, i, column));
-    }
-    out[at] = convert<T>(sum);
-  });
-}
 
 }  // namespace
 
@@ -182,7 +131,7 @@ void sparse_csr_mm_transposed(const Tensor& crow, const Tensor& col, const Tenso
                                       csr.nnz,
                                       factors.data_as<T>(),
                                       dense_of<T>(dense)};
-    multiply_transposed(queue_of(out), transposed, out.data_as<T>(), out.numel());
+    sum_rows(queue_of(out), transposed, csr.batch * columns, other.size(-1), csr.entries(), out.data_as<T>());
   });
 }
 
@@ -264,12 +213,12 @@ void find_extremum(const Queue& queue, const RowEntries<T>& rows, bool largest, 
   using C = SumType<T>;
   const int64_t k = rows.other.k;
   for_each(queue, n, [=] TT_DEVICE(int64_t at) {
-    const int64_t row = at / k, column = at % k;
+    const int64_t column = at % k;
+    const EntryRow entries = rows.row(at / k);
     C best{};
     int64_t entry = -1;
-    const int64_t end = rows.matrices.end(row);
-    for (int64_t i = rows.matrices.begin(row); i < end; ++i) {
-      const C value = rows.product_of(0, i, column);
+    for (int64_t i = entries.begin; i < entries.end; ++i) {
+      const C value = rows.term(entries, i, column);
       const bool better = largest ? value > best : value < best;
       if (entry >= 0 && !better && (!is_nan(value) || is_nan(best))) continue;
       best = value;

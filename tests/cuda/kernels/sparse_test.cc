@@ -59,7 +59,8 @@ class SparseTest : public ::testing::Test {
 TEST_F(SparseTest, MultipliesDenseMatrices) {
   const struct {
     int64_t batch, rows, columns, longest, k;
-  } cases[] = {{1, 7, 5, 4, 3}, {2, 3, 40, 100, 1}, {1, 3, 6, 100, 40}, {1, 4, 3, 0, 2}, {3, 5, 4, 6, 0}};
+  } cases[] = {{1, 7, 5, 4, 3}, {2, 3, 40, 100, 1},  {1, 3, 6, 100, 40}, {1, 4, 3, 0, 2},
+               {3, 5, 4, 6, 0}, {2, 3, 2, 6000, 17}, {1, 2, 3, 9000, 1}};
   for (DType index : kIndices) {
     for (DType dtype : kDTypes) {
       for (const auto& c : cases) {
@@ -143,9 +144,13 @@ TEST_F(SparseTest, SortsColumns) {
     }
   }
   // Long runs of equal columns.
-  compare(
-      "runs", {ops::remainder(filled({1, 300}, DType::kInt64), int64_t{2}), filled({300, 2}, DType::kFloat64)},
-      [](const Tensors& in) { return ops::sparse_coalesce(in[0], in[1], {2}); }, 1e-12);
+  for (int64_t n : {300, 5000}) {
+    for (int64_t width : {2, 20}) {
+      compare(
+          "runs", {ops::remainder(filled({1, n}, DType::kInt64), int64_t{3}), filled({n, width}, DType::kFloat64)},
+          [](const Tensors& in) { return ops::sparse_coalesce(in[0], in[1], {3}); }, 1e-12);
+    }
+  }
 }
 
 TEST_F(SparseTest, ConvertsLayouts) {

@@ -137,7 +137,9 @@ def test_errors_of_invalid_indices_are_the_cpus(torch):
         lambda device: torch.sparse_csr_tensor([0, 1, 3, 2], [0, 1], [1.0, 2], (3, 3), device=device, check_invariants=False),
         lambda device: torch.sparse_csr_tensor([0, 1, 2, 2], [0, 7], [1.0, 2], (3, 3), device=device, check_invariants=False)
         @ torch.ones(3, 2, device=device),
-        lambda device: torch.sparse_csr_tensor([0, 1, 2, 2], [0, -9], [1.0, 2], (3, 3), device=device, check_invariants=False).to_sparse_csc(),
+        lambda device: torch.sparse_csr_tensor(
+            [0, 1, 2, 2], [0, -9], [1.0, 2], (3, 3), device=device, check_invariants=False
+        ).to_sparse_csc(),
     ):  # fmt: skip
         assert failure(lambda make=make: make("cuda")) == failure(lambda make=make: make("cpu"))
         assert (good * 2).tolist() == [2, 2, 2]
