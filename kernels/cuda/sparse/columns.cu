@@ -27,7 +27,7 @@ Columns::Columns(const Tensor& indices, SizesView size, DeviceErrorCell* cell)
   indices_ = empty(indices.sizes(), DType::kInt64, indices.device());
   copy(indices, indices_);
   const int64_t n = count();
-  for (int64_t d = 0; d < indices.size(0); ++d) {
+  for (int64_t d = indices.size(0); d-- > 0;) {
     check_row(queue_of(indices_), indices_.data_as<int64_t>() + d * n, n, {size_[static_cast<size_t>(d)], d, cell});
   }
   set_keys();

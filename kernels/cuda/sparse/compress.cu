@@ -1,6 +1,5 @@
 // Compressed indices from sorted ones and back, and the sort of a CSR matrix's entries by column.
 #include "kernels/cuda/iteration/copy.h"
-#include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sparse/indices.h"
 
@@ -52,18 +51,15 @@ void sparse_compress(const Tensor& index, int64_t size, Tensor& out) {
 }
 
 void sparse_expand(const Tensor& compressed, int64_t nnz, Tensor& out) {
-  const Tensor crow = checked_compressed(compressed, nnz, open_index_cell(queue_of(compressed)));
-  if (crow.size(-1) == 1) return fill_with(out, Scalar(int64_t{0}));  // there are no rows
+  DeviceErrorCell* cell = open_index_cell(queue_of(compressed));
+  const Tensor crow = checked_compressed(compressed, nnz, cell);
   with_index(out.dtype(), [&]<typename T>(std::type_identity<T>) { write_rows<T>(crow, nnz, out); });
+  throw_reported_if_empty(out, crow, cell);
 }
 
 void sparse_transpose(const Tensor& crow, const Tensor& col, int64_t size, Tensor& compressed, Tensor& plain,
                       Tensor& permutation) {
   const Csr csr = checked_csr(crow, col, size, open_index_cell(queue_of(crow)));
-  if (csr.rows == 0) {  // entries are an error, which the check of the compressed indices reports
-    for (const Tensor* t : {&compressed, &plain, &permutation}) fill_with(*t, Scalar(int64_t{0}));
-    return;
-  }
   const SortedByColumn sorted = sorted_by_column(csr, size);
   copy(sorted.starts,
        view_of(compressed, Geometry{sorted.starts.sizes(), sorted.starts.strides(), compressed->offset}));

@@ -35,9 +35,10 @@ void add_parts(const KeyIndexPairs& sorted, const Tensor& values, int64_t width,
 
 void sparse_scatter(const Tensor& indices, const Tensor& values, absl::Span<const int64_t> size, Tensor& out) {
   const Queue queue = queue_of(out);
-  const Tensor positions = checked_offsets(indices, size, open_index_cell(queue));
+  DeviceErrorCell* cell = open_index_cell(queue);
+  const Tensor positions = checked_offsets(indices, size, cell);
   fill_with(out, Scalar(int64_t{0}));
-  if (out.numel() == 0) return;
+  if (out.numel() == 0) return throw_reported_if_empty(out, positions, cell);
   const Tensor parts = contiguous(values);
   const KeyIndexPairs sorted =
       radix_sort(queue, {positions, iota(queue, positions.numel())}, bits_below(product_or_overflow(size)));
@@ -60,8 +61,9 @@ void take_parts(const Tensor& x, const Tensor& positions, int64_t width, const T
 
 void sparse_gather(const Tensor& input, const Tensor& indices, Tensor& out) {
   const SizesView size = SizesView(input.sizes()).first(static_cast<size_t>(indices.size(0)));
-  const Tensor positions = checked_offsets(indices, size, open_index_cell(queue_of(out)));
-  if (out.numel() == 0) return;
+  DeviceErrorCell* cell = open_index_cell(queue_of(out));
+  const Tensor positions = checked_offsets(indices, size, cell);
+  if (out.numel() == 0) return throw_reported_if_empty(out, positions, cell);
   const Tensor x = contiguous(input);
   with_bits(x.dtype(), [&]<typename T>(std::type_identity<T>) { take_parts<T>(x, positions, part_width(out), out); });
 }

@@ -28,6 +28,12 @@ void throw_reported(const DeviceErrorCell* cell) {
   if (std::atomic_ref<const uint32_t>(cell->raised).load(std::memory_order_acquire) != 0) throw index_error(*cell);
 }
 
+void throw_reported_if_empty(const Tensor& out, const Tensor& checked, const DeviceErrorCell* cell) {
+  if (out.numel() > 0 || checked.numel() == 0) return;
+  value_of(view_of(checked, Geometry{{}, {}, checked->offset}));
+  throw_reported(cell);
+}
+
 IndexRange index_range(const Tensor& indices, int64_t size, DeviceErrorCell* cell) {
   check_empty_dimension(indices, size);
   return {size, kNoDimension, cell};
@@ -44,6 +50,7 @@ Tensor checked_positions(const Tensor& index, int64_t size, DeviceErrorCell* cel
 }
 
 Tensor checked_compressed(const Tensor& crow, int64_t nnz, DeviceErrorCell* cell) {
+  if (crow.size(-1) == 1 && crow.numel() > 0 && nnz > 0) throw sparse_compressed_error(nnz);
   Tensor copied = empty(crow.sizes(), DType::kInt64, crow.device());
   copy(crow, copied);
   const Queue queue = queue_of(crow);

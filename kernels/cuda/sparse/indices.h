@@ -24,6 +24,8 @@ DeviceErrorCell* open_index_cell(const Queue& queue);
 // Throws the error that was reported to the cell. Requires that the device has completed the checks. For results whose
 // size depends on data: if they have no elements, nobody would read the error.
 void throw_reported(const DeviceErrorCell* cell);
+// The same for another result, if it has no elements: waits for `checked`, which the checks wrote or read.
+void throw_reported_if_empty(const Tensor& out, const Tensor& checked, const DeviceErrorCell* cell);
 
 // The indices [0, size) of a dimension. `dim` is part of the error's message; -1 for none.
 struct IndexRange {
@@ -57,7 +59,8 @@ void report_first(const Queue& queue, int64_t n, Fault fault, DeviceErrorCell* c
 
 // A copy of indices as int64, all in [0, size).
 Tensor checked_positions(const Tensor& index, int64_t size, DeviceErrorCell* cell);
-// A copy of compressed indices of `nnz` entries, as int64: all 0 if they are invalid.
+// A copy of compressed indices of `nnz` entries, as int64: all 0 if they are invalid. Throws Error (RuntimeError) if
+// there are entries but no rows.
 Tensor checked_compressed(const Tensor& crow, int64_t nnz, DeviceErrorCell* cell);
 // Row-major positions of the columns of `indices` in a tensor of the sparse sizes `size`. All 0 for positions beyond 64
 // bits. Throws Error (RuntimeError) if there are indices of an empty
@@ -102,7 +105,7 @@ struct SortedByColumn {
   Tensor order;   // int64: the entry at each place of the order
   Tensor rows;    // int64: its row
 };
-// Equal columns keep the order of their entries. Requires at least one row, and that the plain indices were checked.
+// Equal columns keep the order of their entries. Requires that the plain indices were checked.
 SortedByColumn sorted_by_column(const Csr& csr, int64_t columns);
 
 // The number of low bits in which numbers below `limit` may differ.

@@ -3,7 +3,6 @@
 // Products with CSR matrices and their transposes are sums of rows (row_sums.h). Otherwise a thread, or a group of
 // threads for each pair of long rows, computes an element of the result.
 #include "kernels/cuda/iteration/copy.h"
-#include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/sparse/indices.h"
 #include "kernels/cuda/sparse/product_type.h"
@@ -83,6 +82,7 @@ void multiply_batch(const Tensor& crow, const Tensor& col, const Tensor& values,
     multiply_blocks(queue, rows, p, q, out.data_as<T>(), out.numel());
   });
   if (out.numel() == 0) checked_positions(col, columns.size, cell);  // no thread has read the indices
+  throw_reported_if_empty(out, csr.compressed, cell);
 }
 
 }  // namespace
@@ -119,8 +119,9 @@ struct ColumnEntries {
 
 void sparse_csr_mm_transposed(const Tensor& crow, const Tensor& col, const Tensor& values, const Tensor& other,
                               int64_t columns, Tensor& out) {
-  const Csr csr = checked_csr(crow, col, columns, open_index_cell(queue_of(out)));
-  if (out.numel() == 0 || csr.rows == 0) return fill_with(out, Scalar(int64_t{0}));
+  DeviceErrorCell* cell = open_index_cell(queue_of(out));
+  const Csr csr = checked_csr(crow, col, columns, cell);
+  if (out.numel() == 0) return throw_reported_if_empty(out, csr.compressed, cell);
   const SortedByColumn sorted = sorted_by_column(csr, columns);
   const Tensor factors = contiguous(values), dense = contiguous(other);
   with_product_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
@@ -170,11 +171,11 @@ void sparse_csr_sddmm(const Tensor& crow, const Tensor& col, const Tensor& input
   DeviceErrorCell* cell = open_index_cell(queue_of(out));
   const Csr csr = compressed_indices(crow, col, cell);
   const IndexRange columns = index_range(col, other.size(-2), cell);
-  if (csr.rows == 0) return fill_with(out, Scalar(int64_t{0}));  // entries are an error, which was reported
   const Tensor x = contiguous(input), y = contiguous(other);
   with_product_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {
     multiply_sampled(queue_of(out), csr.view(), columns, dense_of<T>(x), dense_of<T>(y), out.data_as<T>(), out.numel());
   });
+  throw_reported_if_empty(out, csr.compressed, cell);
 }
 
 namespace {
@@ -244,6 +245,7 @@ void sparse_csr_mm_extremum(const Tensor& crow, const Tensor& col, const Tensor&
     }
   });
   if (output.numel() == 0) checked_positions(col, columns.size, cell);  // no thread has read the indices
+  throw_reported_if_empty(output, csr.compressed, cell);
 }
 
 }  // namespace tt::cuda

@@ -75,8 +75,9 @@ void softmax_of_long_groups(const Queue& queue, const SortedEntries<T>& entries,
 }  // namespace
 
 void sparse_softmax(const Tensor& values, const Tensor& group, int64_t groups, bool log, Tensor& out) {
-  const Tensor checked = checked_positions(group, groups, open_index_cell(queue_of(group)));
-  if (out.numel() == 0) return;
+  DeviceErrorCell* cell = open_index_cell(queue_of(group));
+  const Tensor checked = checked_positions(group, groups, cell);
+  if (out.numel() == 0) return throw_reported_if_empty(out, checked, cell);
   const Queue queue = queue_of(out);
   const Tensor x = contiguous(values);
   const int64_t n = checked.numel(), width = out.numel() / n;

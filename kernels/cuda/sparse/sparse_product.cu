@@ -6,7 +6,6 @@
 #include "kernels/common/iteration/accumulate_type.h"
 #include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
-#include "kernels/cuda/iteration/fill.h"
 #include "kernels/cuda/kernels.h"
 #include "kernels/cuda/launch/inclusive_scan.h"
 #include "kernels/cuda/sparse/columns.h"
@@ -166,7 +165,7 @@ void sparse_csr_sampled_matmul(const Tensor& crow1, const Tensor& col1, const Te
   DeviceErrorCell* cell = open_index_cell(queue_of(out));
   const Csr a = checked_csr(crow1, col1, columns, cell), b = checked_csr(crow2, col2, columns, cell);
   const Csr at = checked_csr(crow, col, b.rows, cell);
-  if (at.rows == 0) return fill_with(out, Scalar(int64_t{0}));  // entries are an error, which was reported
+  throw_reported_if_empty(out, at.compressed, cell);
   const SortedRows sorted = sort_rows(a, columns);
   const Tensor x = contiguous(values1), y = contiguous(values2);
   with_product_element(out.dtype(), [&]<typename T>(std::type_identity<T>) {

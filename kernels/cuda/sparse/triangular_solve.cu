@@ -68,9 +68,10 @@ void with_inexact(DType dtype, F f) {
 void sparse_csr_triangular_solve(const Tensor& crow, const Tensor& col, const Tensor& values, const Tensor& other,
                                  bool upper, bool transpose, bool unitriangular, Tensor& out) {
   const int64_t n = other.size(0), k = other.size(1);
-  const Csr csr = checked_csr(crow, col, n, open_index_cell(queue_of(out)));
+  DeviceErrorCell* cell = open_index_cell(queue_of(out));
+  const Csr csr = checked_csr(crow, col, n, cell);
   copy(other, out);
-  if (out.numel() == 0) return;
+  if (out.numel() == 0) return throw_reported_if_empty(out, csr.compressed, cell);
   const Tensor factors = contiguous(values);
   const SortedByColumn sorted = transpose ? sorted_by_column(csr, n) : SortedByColumn();
   with_inexact(values.dtype(), [&]<typename T>(std::type_identity<T>) {

@@ -183,3 +183,37 @@ def test_semi_structured_products(torch):
     s, x = torch.sparse.to_sparse_semi_structured(w), torch.ones(32, 3, dtype=torch.float16, device="cuda")
     assert (s @ x).is_cuda and (s @ x).tolist() == (w @ x).tolist()
     assert s.to_dense().tolist() == w.tolist()
+
+
+def test_products_in_captured_graphs(torch):
+    s, x = dense(torch).to_sparse_csr(), torch.ones(4, 2, device="cuda")
+    graph = torch.cuda.CUDAGraph()
+    with torch.cuda.graph(graph):
+        y = torch.sparse.mm(s, x) * 2
+    for k in (1, 3):
+        x.fill_(k)
+        graph.replay()
+        assert y.tolist() == (dense(torch).sum(1, keepdim=True) * 2 * k).expand(4, 2).tolist()
+    with pytest.raises(RuntimeError, match="capture|graph"):
+        with torch.cuda.graph(torch.cuda.CUDAGraph()):
+            x.to_sparse()
+
+
+def test_repeated_steps_give_the_cpus_losses(torch):
+    """Steps that repeat, whose launches are replayed, with products in both directions."""
+    losses = []
+    for device in ("cpu", "cuda"):
+        torch.manual_seed(0)
+        d = (torch.rand(40, 30) > 0.8).float() * torch.rand(40, 30)
+        s, x, w = d.to(device).to_sparse_csr(), torch.rand(30, 8).to(device), torch.rand(8, 4).to(device).requires_grad_()
+        x.requires_grad_()
+        optimizer, found = torch.optim.Adam([x, w], lr=0.05), []
+        for _ in range(12):
+            optimizer.zero_grad()
+            loss = (torch.sparse.mm(s, x).relu() @ w - 1).square().mean()
+            loss.backward()
+            optimizer.step()
+            found.append(loss.item())
+        losses.append(found)
+    torch.testing.assert_close(torch.tensor(losses[1]), torch.tensor(losses[0]), rtol=1e-4, atol=1e-5)
+    assert losses[1][-1] < losses[1][0] / 2
