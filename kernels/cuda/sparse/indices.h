@@ -24,7 +24,8 @@ DeviceErrorCell* open_index_cell(const Queue& queue);
 // Throws the error that was reported to the cell. Requires that the device has completed the checks. For results whose
 // size depends on data: if they have no elements, nobody would read the error.
 void throw_reported(const DeviceErrorCell* cell);
-// The same for another result, if it has no elements: waits for `checked`, which the checks wrote or read.
+// The same for another result, if it has no elements: waits for `checked`, which the checks wrote or read. Does nothing
+// while a graph is captured.
 void throw_reported_if_empty(const Tensor& out, const Tensor& checked, const DeviceErrorCell* cell);
 
 // The indices [0, size) of a dimension. `dim` is part of the error's message; -1 for none.

@@ -154,6 +154,15 @@ def test_an_error_reaches_only_dependent_values(torch):
         dependent.item()
 
 
+def test_results_without_elements_report_invalid_indices(torch):
+    s = torch.sparse_csr_tensor([0, 2, 1], [0, 1], [1.0, 2], (2, 2), device="cuda", check_invariants=False)
+    with pytest.raises(RuntimeError, match="expected compressed indices"):
+        (s @ torch.ones(2, 0, device="cuda")).tolist()
+    same = torch.sparse_coo_tensor([[1, 1]], [1.0, 2], (2,), device="cuda", is_coalesced=True, check_invariants=False)
+    with pytest.raises(RuntimeError, match="sorted and distinct"):
+        (same * torch.sparse_coo_tensor([[0]], [1.0], (2,), device="cuda").coalesce()).to_dense().tolist()
+
+
 def test_invariants_are_checked(torch):
     with pytest.raises(RuntimeError, match="size is inconsistent with indices"):
         torch.sparse_coo_tensor([[0, 3]], [1.0, 2], (3,), device="cuda", check_invariants=True)
@@ -194,6 +203,8 @@ def test_products_in_captured_graphs(torch):
         x.fill_(k)
         graph.replay()
         assert y.tolist() == (dense(torch).sum(1, keepdim=True) * 2 * k).expand(4, 2).tolist()
+    with torch.cuda.graph(torch.cuda.CUDAGraph()):
+        assert torch.sparse.mm(s, x[:, :0]).shape == (4, 0)
     with pytest.raises(RuntimeError, match="capture|graph"):
         with torch.cuda.graph(torch.cuda.CUDAGraph()):
             x.to_sparse()
