@@ -6,6 +6,7 @@ errors that a kernel finds after its call returned.
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from tests.conftest import IN_PROCESS, SIMULATED
@@ -228,3 +229,66 @@ def test_repeated_steps_give_the_cpus_losses(torch):
         losses.append(found)
     torch.testing.assert_close(torch.tensor(losses[1]), torch.tensor(losses[0]), rtol=1e-4, atol=1e-5)
     assert losses[1][-1] < losses[1][0] / 2
+
+
+def random_calls(torch, rng) -> dict:
+    """Calls of operators with components of random small tensors, some of whose indices are invalid, by name."""
+    ops = torch._C.ops
+    rows, columns, k, nnz = (int(n) for n in rng.integers(0, 6, 4))
+
+    def indices(limit: int, count: int):
+        found = rng.integers(0, max(limit, 1), count)
+        for i in (rng.random(count) < 0.02).nonzero()[0]:
+            found[i] = rng.choice([-1, limit, 2**31, -(2**62)])
+        return torch.tensor(found)
+
+    def matrix(rows: int, columns: int):
+        starts = np.concatenate([[0], np.sort(rng.integers(0, nnz + 1, max(rows - 1, 0))), [nnz]])[: rows + 1]
+        if rng.random() < 0.1:
+            starts[rng.integers(0, rows + 1)] = rng.choice([-1, nnz + 1, 2**40])
+        return torch.tensor(starts), indices(columns, nnz)
+
+    (crow, col), (crow2, col2) = matrix(rows, columns), matrix(columns, 4)
+    v, x, y = (torch.tensor(rng.standard_normal(size)) for size in ((nnz,), (columns, k), (rows, k)))
+    coo, parts = torch.stack([indices(rows, 7), indices(columns, 7)]), torch.tensor(rng.standard_normal((7, 2)))
+    size = [rows, columns]
+    return {
+        "mm": (lambda *a: ops.sparse_csr_mm(*a), (crow, col, v, x)),
+        "mm_transposed": (lambda *a: ops.sparse_csr_mm_transposed(*a, columns), (crow, col, v, y)),
+        "sddmm": (lambda *a: ops.sparse_csr_sddmm(*a), (crow, col, y, x)),
+        "transpose": (lambda *a: ops.sparse_transpose(*a, columns), (crow, col)),
+        "expand": (lambda *a: ops.sparse_expand(*a, nnz), (crow,)),
+        "check": (lambda *a: ops.sparse_check_compressed(*a, rows, columns), (crow, col)),
+        "matmul": (lambda *a: ops.sparse_csr_matmul(*a, 4), (crow, col, v, crow2, col2, v)),
+        "compress": (lambda *a: ops.sparse_compress(*a, rows), (coo[0],)),
+        "coalesce": (lambda *a: ops.sparse_coalesce(*a, size), (coo, parts)),
+        "scatter": (lambda *a: ops.sparse_scatter(*a, size), (coo, parts)),
+        "gather": (lambda *a: ops.sparse_gather(*a), (torch.tensor(rng.standard_normal((rows, columns, 2))), coo)),
+        "union": (lambda *a: ops.sparse_union(*a, size), (coo[:, :2], coo[:, 2:4])),
+        "intersection": (lambda *a: ops.sparse_intersection(*a, size), (coo[:, :2], coo[:, 2:4])),
+        "softmax": (lambda *a: ops.sparse_softmax(*a, rows, False), (parts, coo[0])),
+    }
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_random_components_give_the_cpus_results(torch, seed):
+    """Results, or an error of the same kind: which of several invalid indices is reported may differ."""
+    rng, computed, refused = np.random.default_rng(seed), 0, 0
+    for _ in range(50):
+        for name, (call, arguments) in random_calls(torch, rng).items():
+            found = []
+            for device in ("cpu", "cuda"):
+                try:
+                    results = call(*(t.to(device) for t in arguments))
+                    found.append([t.tolist() for t in (results if isinstance(results, (tuple, list)) else [results])])
+                except RuntimeError as error:
+                    found.append(type(error))
+            if any(isinstance(f, type) for f in found):
+                if arguments[-1].numel() or name not in ("mm", "mm_transposed"):  # the CPU does not read indices there
+                    assert found[0] is found[1], name
+                refused += 1
+                continue
+            computed += 1
+            for want, got in zip(*found, strict=True):
+                np.testing.assert_allclose(got, want, rtol=1e-12, atol=1e-12, err_msg=name)
+    assert computed > 100 and refused > 100
