@@ -2,8 +2,8 @@
 //
 // A Coo or Csr owns nothing but references to ordinary tensors of the engine, so that it is used by threads, recorded
 // for backward and sent as they are: gradients are those of the values. Its members may be set by the program; the
-// engine checks every index that it reads, and reading a result of invalid ones throws RuntimeError. The functions have
-// kernels for the CPU; reading a result on a GPU throws NotImplementedError.
+// engine checks every index that it reads, and reading a result of invalid ones throws RuntimeError. The functions
+// compute on the device of the components.
 #pragma once
 
 #include <array>

@@ -26,14 +26,6 @@ CPU_ONLY = {
     "jagged_to_padded", "padded_to_jagged", "ldl_factored", "ldl_solved", "observe_moving_average",
     "grid_tap_index", "grid_tap_weight", "max_pool_values", "pad_edges_backward", "pad_edges_forward",
 }  # fmt: skip
-# Neither have operators on components of sparse tensors.
-CPU_ONLY |= {
-    "sparse_adam_step", "sparse_bsr_mm", "sparse_check_compressed", "sparse_check_coo", "sparse_coalesce", "sparse_compress",
-    "sparse_csr_matmul", "sparse_csr_mm", "sparse_csr_mm_extremum", "sparse_csr_mm_transposed", "sparse_csr_sampled_matmul",
-    "sparse_csr_sddmm", "sparse_csr_triangular_solve", "sparse_expand", "sparse_gather", "sparse_intersection",
-    "sparse_nonzero", "sparse_scatter", "sparse_semi_compress", "sparse_semi_expand", "sparse_semi_mm", "sparse_semi_select",
-    "sparse_softmax", "sparse_transpose", "sparse_union", "sparse_unique",
-}  # fmt: skip
 OPERATORS = load(ROOT / "engine/ops")
 NUMPY_DTYPES = {"bfloat16": "float32"}
 

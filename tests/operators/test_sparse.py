@@ -7,6 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sp
 
+pytestmark = pytest.mark.usefixtures("device")  # on the CPU and on a GPU
+
 TOLERANCES = {"float32": 1e-4, "float64": 1e-10, "float16": 2e-2, "bfloat16": 1e-1, "complex128": 1e-10, "int64": 0}
 LARGEST = 2**63 - 1
 
@@ -44,7 +46,7 @@ def components(torch, a: sp.csr_matrix, dtype: str = "float64") -> list:
 
 def numbers(t) -> np.ndarray:
     """Values in a dtype of NumPy."""
-    return (t.double() if t.is_floating_point() else t).numpy()
+    return (t.double() if t.is_floating_point() else t).cpu().numpy()
 
 
 @pytest.mark.parametrize("dtype", TOLERANCES)
@@ -101,9 +103,9 @@ def test_matmul(torch, index):
     crow, col, values = operators().sparse_csr_matmul(*left, *right, 150)
     expected = (a @ b).tocsr()
     expected.sort_indices()
-    np.testing.assert_array_equal(crow.numpy(), expected.indptr)
-    np.testing.assert_array_equal(col.numpy(), expected.indices)
-    np.testing.assert_allclose(values.numpy(), expected.data, rtol=1e-9, atol=1e-12)
+    np.testing.assert_array_equal(crow.cpu().numpy(), expected.indptr)
+    np.testing.assert_array_equal(col.cpu().numpy(), expected.indices)
+    np.testing.assert_allclose(values.cpu().numpy(), expected.data, rtol=1e-9, atol=1e-12)
     assert repr(col.dtype) == f"torch.{index}"
 
 
@@ -116,11 +118,11 @@ def test_coalesce(torch, size):
     values = rng.standard_normal((1000, 5))
     columns, sums, inverse = operators().sparse_coalesce(torch.tensor(indices), torch.tensor(values), list(size))
     expected, places = np.unique(indices, axis=1, return_inverse=True)
-    np.testing.assert_array_equal(columns.numpy(), expected)
-    np.testing.assert_array_equal(inverse.numpy(), places.reshape(-1))
+    np.testing.assert_array_equal(columns.cpu().numpy(), expected)
+    np.testing.assert_array_equal(inverse.cpu().numpy(), places.reshape(-1))
     total = np.zeros((expected.shape[1], 5))
     np.add.at(total, places.reshape(-1), values)
-    np.testing.assert_allclose(sums.numpy(), total, rtol=1e-12, atol=1e-12)
+    np.testing.assert_allclose(sums.cpu().numpy(), total, rtol=1e-12, atol=1e-12)
 
 
 def test_round_trip(torch):
@@ -130,16 +132,16 @@ def test_round_trip(torch):
     indices = ops.sparse_nonzero(dense, 2)
     values = ops.sparse_gather(dense, indices)
     crow = ops.sparse_compress(indices[0], 70)
-    np.testing.assert_array_equal(crow.numpy(), a.indptr)
-    np.testing.assert_array_equal(indices[1].numpy(), a.indices)
+    np.testing.assert_array_equal(crow.cpu().numpy(), a.indptr)
+    np.testing.assert_array_equal(indices[1].cpu().numpy(), a.indices)
     ccol, row, permutation = ops.sparse_transpose(crow, indices[1], 50)
     columns = a.tocsc()
     columns.sort_indices()
-    np.testing.assert_array_equal(ccol.numpy(), columns.indptr)
-    np.testing.assert_array_equal(row.numpy(), columns.indices)
-    np.testing.assert_array_equal(values[permutation].numpy(), columns.data)
+    np.testing.assert_array_equal(ccol.cpu().numpy(), columns.indptr)
+    np.testing.assert_array_equal(row.cpu().numpy(), columns.indices)
+    np.testing.assert_array_equal(values[permutation].cpu().numpy(), columns.data)
     back = ops.sparse_scatter(torch.stack([ops.sparse_expand(crow, len(values)), indices[1]]), values, [70, 50])
-    np.testing.assert_array_equal(back.numpy(), a.toarray())
+    np.testing.assert_array_equal(back.cpu().numpy(), a.toarray())
 
 
 @pytest.mark.parametrize("maximize", [False, True])
@@ -155,7 +157,7 @@ def test_adam_step(torch, maximize):
     step = 0.1 * np.sqrt(1 - 0.99**3) / (1 - 0.9**3)
     param[rows] -= step * average[rows] / (np.sqrt(square[rows]) + 1e-8)
     for t, expected in zip(tensors, (param, average, square)):
-        np.testing.assert_allclose(t.numpy(), expected, rtol=1e-12)
+        np.testing.assert_allclose(t.cpu().numpy(), expected, rtol=1e-12)
 
 
 BAD_ROWS = [[0, 1, 9, 2], [1, 1, 1, 2], [0, -5, 1, 2], [0, 2, 1, 2], [0, 1, 1, LARGEST], [-LARGEST, 0, 0, 2]]

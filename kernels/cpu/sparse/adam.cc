@@ -3,7 +3,7 @@
 #include <cmath>
 
 #include "engine/device/parallel.h"
-#include "engine/schema/error.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -51,8 +51,8 @@ void sparse_adam_step(const Tensor& param, const Tensor& exp_avg, const Tensor& 
   const Columns columns(sorted, {param.size(0)});
   const Tensor order = columns.sorted_order();
   for (int64_t i = 1; i < n; ++i) {  // threads write rows at the same time
-    check(columns.compare(order.data_as<int64_t>()[i - 1], columns, order.data_as<int64_t>()[i]) != 0,
-          "expected distinct rows");
+    const int64_t* at_row = order.data_as<int64_t>() + i;
+    if (columns.compare(at_row[-1], columns, at_row[0]) == 0) throw sparse_rows_error();
   }
   const Tensor targets[] = {param, exp_avg, exp_avg_sq};
   Tensor computed[3];

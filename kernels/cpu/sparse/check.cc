@@ -1,8 +1,7 @@
 // Checks of the invariants of sparse tensors, with PyTorch's messages.
 #include <algorithm>
-#include <string_view>
 
-#include "engine/schema/error.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/sparse/columns.h"
@@ -16,44 +15,29 @@ void sparse_check_coo(const Tensor& indices, const Tensor&, absl::Span<const int
   for (int64_t d = 0; d < dims; ++d) {
     for (int64_t i = d * n; i < (d + 1) * n; ++i) {
       const int64_t index = wide.data_as<int64_t>()[i];
-      check(index >= 0, "found negative index ", index, " for dim ", d);
-      check(index < size[d], "size is inconsistent with indices: for dim ", d, ", size is ", size[d],
-            " but found index ", index);
+      if (index < 0 || index >= size[d]) throw coo_index_error(index, d, size[d]);
     }
   }
   *out.data_as<uint8_t>() = 1;
   if (!coalesced) return;
-  check(Columns(indices, size.first(static_cast<size_t>(dims))).is_sorted_and_distinct(),
-        "cannot set is_coalesced to true if indices correspond to uncoalesced COO tensor");
+  if (!Columns(indices, size.first(static_cast<size_t>(dims))).is_sorted_and_distinct()) throw uncoalesced_error();
 }
 
 namespace {
 
-// The names of a layout's indices in messages.
-struct Names {
-  std::string_view compressed, plain, compressed_dim, plain_dim;
-};
-
-constexpr Names kRows = {"crow_indices", "col_indices", "nrows", "ncols"};
-constexpr Names kColumns = {"ccol_indices", "row_indices", "ncols", "nrows"};
-
-void check_matrix(const int64_t* start, int64_t n, const int64_t* index, int64_t nnz, int64_t size,
-                  const Names& names) {
-  check(start[0] == 0, "`", names.compressed, "[..., 0] == 0` is not satisfied.");
-  check(start[n] == nnz, "`", names.compressed, "[..., -1] == nnz` is not satisfied.");
+void check_matrix(const int64_t* start, int64_t n, const int64_t* index, int64_t nnz, int64_t size, bool by_rows) {
+  const auto require = [by_rows](bool valid, CompressedInvariant invariant) {
+    if (!valid) throw compressed_invariant_error(invariant, by_rows);
+  };
+  require(start[0] == 0, CompressedInvariant::kFirst);
+  require(start[n] == nnz, CompressedInvariant::kLast);
   for (int64_t i = 0; i < n; ++i) {
-    const bool valid = start[i] <= start[i + 1] && start[i] >= 0 && start[i + 1] - start[i] <= size;
-    check(valid, "`0 <= ", names.compressed, "[..., 1:] - ", names.compressed, "[..., :-1] <= ", names.plain_dim,
-          "` is not satisfied.");
+    require(start[i] <= start[i + 1] && start[i] >= 0 && start[i + 1] - start[i] <= size, CompressedInvariant::kSteps);
   }
-  for (int64_t i = 0; i < nnz; ++i) {
-    check(index[i] >= 0 && index[i] < size, "`0 <= ", names.plain, " < ", names.plain_dim, "` is not satisfied.");
-  }
+  for (int64_t i = 0; i < nnz; ++i) require(index[i] >= 0 && index[i] < size, CompressedInvariant::kPlain);
   for (int64_t i = 0; i < n; ++i) {
     for (int64_t p = start[i] + 1; p < start[i + 1] && p < nnz; ++p) {
-      check(index[p - 1] < index[p], "`", names.plain, "[..., ", names.compressed, "[..., i - 1]:", names.compressed,
-            "[..., i]] for all i = 1, ..., ", names.compressed_dim,
-            " are sorted and distinct along the last dimension values` is not satisfied.");
+      require(index[p - 1] < index[p], CompressedInvariant::kOrder);
     }
   }
 }
@@ -69,7 +53,7 @@ void sparse_check_compressed(const Tensor& compressed, const Tensor& plain, int6
   const int64_t nnz = plain.size(-1), batch = compressed.numel() / (compressed_size + 1);
   for (int64_t b = 0; b < batch; ++b) {
     check_matrix(starts.data_as<int64_t>() + b * (compressed_size + 1), compressed_size,
-                 index.data_as<int64_t>() + b * nnz, nnz, plain_size, by_rows ? kRows : kColumns);
+                 index.data_as<int64_t>() + b * nnz, nnz, plain_size, by_rows);
   }
   *out.data_as<uint8_t>() = 1;
 }

@@ -3,8 +3,8 @@
 #include <cstring>
 
 #include "engine/device/parallel.h"
-#include "engine/schema/error.h"
 #include "kernels/common/iteration/element.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/loops/clones.h"
@@ -74,8 +74,7 @@ void sum_runs(const Runs& runs, const T* values, int64_t width, T* out) {
 void sparse_coalesce(const Tensor& indices, const Tensor& values, absl::Span<const int64_t> size, Tensor& out_indices,
                      Tensor& out_values, Tensor& inverse) {
   const Columns columns(indices, size);
-  check(values.dim() > 0 && values.size(0) == columns.count(), "expected one value per index, got values of sizes ",
-        to_string(values.sizes()), " for ", columns.count(), " indices");
+  check_values_of_columns(values, columns.count());
   inverse = empty({columns.count()}, DType::kInt64, indices.device());
   const Runs runs = runs_of(columns, inverse);
   out_indices = distinct_columns(columns, runs);

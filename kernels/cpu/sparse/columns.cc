@@ -5,21 +5,12 @@
 #include <numeric>
 #include <utility>
 
-#include "engine/schema/error.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/sparse/indices.h"
 
 namespace tt::cpu {
 namespace {
-
-// The product of sizes, or -1 if it does not fit into 63 bits.
-int64_t product_or_overflow(SizesView size) {
-  int64_t product = 1;
-  for (int64_t n : size) {
-    if (__builtin_mul_overflow(product, n, &product)) return -1;
-  }
-  return product;
-}
 
 // Stable sort of positions by keys below `limit`, by counting them.
 void counting_sort(const int64_t* keys, int64_t n, int64_t limit, int64_t* order) {
@@ -55,10 +46,7 @@ void radix_sort(const int64_t* keys, int64_t n, int bits, int64_t* order) {
 }  // namespace
 
 Columns::Columns(const Tensor& indices, SizesView size) : dtype_(indices.dtype()) {
-  check_index_dtypes({&indices});
-  check(indices.dim() == 2 && indices.size(0) == static_cast<int64_t>(size.size()), "expected indices of sizes (",
-        size.size(), ", entries), got ", to_string(indices.sizes()));
-  for (int64_t n : size) check(n >= 0, "expected sizes of 0 or more, got ", n);
+  check_columns(indices, size);
   dims_ = indices.size(0);
   count_ = indices.size(1);
   largest_ = product_or_overflow(size);

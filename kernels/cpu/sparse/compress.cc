@@ -2,7 +2,7 @@
 #include <algorithm>
 
 #include "engine/device/parallel.h"
-#include "engine/schema/error.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -31,7 +31,7 @@ void sparse_compress(const Tensor& index, int64_t size, Tensor& out) {
       for (int64_t i = 0; i < n; ++i) {
         const int64_t r = range.checked(row[i]);
         range.rethrow();
-        check(r >= next - 1, "expected sorted indices, got ", r, " after ", next - 1);
+        if (r < next - 1) throw sparse_order_error(r, next - 1);
         while (next <= r) to[next++] = static_cast<T>(i);
       }
       while (next <= size) to[next++] = static_cast<T>(n);

@@ -4,8 +4,8 @@
 #include <cstring>
 
 #include "engine/device/parallel.h"
-#include "engine/schema/error.h"
 #include "kernels/common/iteration/element.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
@@ -97,8 +97,7 @@ bool has_nonzero(const T* part, int64_t width) {
 }  // namespace
 
 void sparse_nonzero(const Tensor& input, int64_t sparse_dim, Tensor& out) {
-  check(sparse_dim >= 0 && sparse_dim <= input.dim(), "expected sparse_dim between 0 and ", input.dim(), ", got ",
-        sparse_dim);
+  check_sparse_dim(input, sparse_dim);
   const Tensor x = contiguous(input);
   const SizesView size = SizesView(input.sizes()).first(static_cast<size_t>(sparse_dim));
   const int64_t parts = elements(size), width = elements(SizesView(input.sizes()).subspan(sparse_dim));

@@ -4,6 +4,7 @@
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/iteration/contiguous.h"
 
 namespace tt::cpu {
@@ -30,23 +31,10 @@ void IndexCheck::report(int64_t index) {
 
 void IndexCheck::rethrow() const {
   if (!found_.load(std::memory_order_relaxed)) return;
-  const int64_t index = index_.load(std::memory_order_relaxed);
-  check(dim_ < 0, "index ", index, " is out of range for dimension ", dim_, " of size ", size_);
-  fail(ErrorKind::kRuntime, "index ", index, " is out of range for a dimension of size ", size_);
+  throw sparse_index_error(index_.load(std::memory_order_relaxed), dim_, size_);
 }
 
-void IndexCheck::require_none(const Tensor& indices) const {
-  check(size_ > 0 || indices.numel() == 0, "expected no index for an empty dimension, got ", indices.numel());
-}
-
-void check_index_dtypes(std::initializer_list<const Tensor*> indices) {
-  const DType first = (*indices.begin())->dtype();
-  for (const Tensor* t : indices) {
-    check(t->dtype() == DType::kInt32 || t->dtype() == DType::kInt64, "expected indices of int32 or int64, got ",
-          name(t->dtype()));
-    check(t->dtype() == first, "expected indices of one dtype, got ", name(first), " and ", name(t->dtype()));
-  }
-}
+void IndexCheck::require_none(const Tensor& indices) const { check_empty_dimension(indices, size_); }
 
 Tensor checked_compressed(const Tensor& crow, int64_t nnz) {
   Tensor copy = empty(crow.sizes(), DType::kInt64, crow.device());
@@ -56,8 +44,7 @@ Tensor checked_compressed(const Tensor& crow, int64_t nnz) {
   for (int64_t b = 0; b < (each == 0 ? 0 : crow.numel() / each); ++b, to += each) {
     bool valid = to[0] == 0 && to[each - 1] == nnz;
     for (int64_t i = 1; i < each; ++i) valid &= to[i - 1] <= to[i];
-    check(valid, "expected compressed indices that start with 0, do not decrease and end with the number of entries ",
-          nnz);
+    if (!valid) throw sparse_compressed_error(nnz);
   }
   return copy;
 }

@@ -6,7 +6,6 @@
 
 #include <atomic>
 #include <cstdint>
-#include <initializer_list>
 
 #include "absl/functional/function_ref.h"
 #include "engine/tensor/tensor.h"
@@ -35,9 +34,6 @@ class IndexCheck {
   std::atomic<int64_t> index_{0};
   std::atomic<bool> found_{false};
 };
-
-// Throws Error (RuntimeError) unless all tensors are of int32 or all of int64.
-void check_index_dtypes(std::initializer_list<const Tensor*> indices);
 
 // A batch of CSR matrices: a checked copy of the compressed indices, and the plain indices as int64.
 struct Csr {

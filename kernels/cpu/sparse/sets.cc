@@ -1,7 +1,7 @@
 // sparse_union and sparse_intersection of two sorted sets of columns.
 #include <utility>
 
-#include "engine/schema/error.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/sparse/columns.h"
 #include "kernels/cpu/sparse/indices.h"
@@ -15,8 +15,7 @@ Tensor positions(int64_t count) { return empty({count}, DType::kInt64, Device{})
 std::pair<Columns, Columns> both(const Tensor& input, const Tensor& other, SizesView size) {
   check_index_dtypes({&input, &other});
   std::pair<Columns, Columns> result(Columns(input, size), Columns(other, size));
-  check(result.first.is_sorted_and_distinct() && result.second.is_sorted_and_distinct(),
-        "expected sorted and distinct indices");
+  if (!result.first.is_sorted_and_distinct() || !result.second.is_sorted_and_distinct()) throw sparse_set_error();
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
 #include "kernels/common/iteration/element.h"
+#include "kernels/common/sparse/index_errors.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/sparse/indices.h"
@@ -11,13 +12,6 @@
 
 namespace tt::cpu {
 namespace {
-
-void check_matrix(const Tensor& crow, const Tensor& col, const Tensor& values) {
-  check(crow.dim() == 1 && crow.size(0) > 0 && col.dim() == 1, "expected compressed indices and plain indices of one ",
-        "matrix, got sizes ", to_string(crow.sizes()), " and ", to_string(col.sizes()));
-  check(values.sizes() == col.sizes(), "expected one value per index, got values of sizes ", to_string(values.sizes()),
-        " for indices of sizes ", to_string(col.sizes()));
-}
 
 // For each piece of rows and each column, a sum and the row for which it is valid.
 class Workspaces {
@@ -122,8 +116,8 @@ void multiply_rows(const Csr& a, const T* x, const Csr& b, const T* y, int64_t c
 void sparse_csr_matmul(const Tensor& crow1, const Tensor& col1, const Tensor& values1, const Tensor& crow2,
                        const Tensor& col2, const Tensor& values2, int64_t columns, Tensor& crow, Tensor& col,
                        Tensor& values) {
-  check_matrix(crow1, col1, values1);
-  check_matrix(crow2, col2, values2);
+  check_csr_components(crow1, col1, values1);
+  check_csr_components(crow2, col2, values2);
   check(columns >= 0, "expected a size of 0 or more, got ", columns);
   const Csr a = checked_csr(crow1, col1, crow2.size(0) - 1), b = checked_csr(crow2, col2, columns);
   const Tensor x = as_accumulate_type(values1), y = as_accumulate_type(values2);

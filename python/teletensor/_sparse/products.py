@@ -103,12 +103,12 @@ def _sparse_sparse(a: SparseTensor, b: SparseTensor) -> SparseTensor:
 
 
 def lowered(values: list) -> list:
-    """The arguments of a product, as autocast on the CPU casts them: floating point other than float64 to its dtype."""
-    kind = _C.autocast_dtype("cpu")
-    if kind is None:
+    """The arguments of a product, as autocast casts those on its device: floating point other than float64 to its dtype."""
+    kinds = {device: kind for device in ("cpu", "cuda") if (kind := _C.autocast_dtype(device)) is not None}
+    if not kinds:
         return values
-    casts = lambda t: isinstance(t, Tensor) and t.is_floating_point() and t.dtype is not _C.float64 and t.device.type == "cpu"  # noqa: E731
-    return [t.to(kind) if casts(t) else t for t in values]
+    casts = lambda t: isinstance(t, Tensor) and t.is_floating_point() and t.dtype is not _C.float64 and t.device.type in kinds  # noqa: E731
+    return [t.to(kinds[t.device.type]) if casts(t) else t for t in values]
 
 
 def _lowers(handler: Callable[[list, list | None], Tensor]) -> Callable[[list, list | None], Tensor]:

@@ -6,6 +6,8 @@ import pytest
 
 import teletensor as torch
 
+pytestmark = pytest.mark.usefixtures("device")  # on the CPU and on a GPU
+
 check = torch.sparse.as_sparse_gradcheck(torch.autograd.gradcheck)
 
 

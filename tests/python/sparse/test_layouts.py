@@ -44,6 +44,7 @@ def _matches(expression: str, want: Any, got: Any) -> bool:
     return _close(want, got)
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.filterwarnings("ignore")
 @pytest.mark.parametrize("part", range(8))
 def test_calls_are_those_of_pytorch(part: int) -> None:
@@ -62,6 +63,7 @@ def test_all_calls_are_recorded() -> None:
     assert not set(BEYOND) - set(EXPRESSIONS)
 
 
+@pytest.mark.usefixtures("device")
 @pytest.mark.parametrize("expression", sorted(BEYOND))
 def test_calls_that_pytorch_refuses(expression: str) -> None:
     """Results that PyTorch does not compute are those of strided tensors."""

@@ -8,6 +8,8 @@ import pytest
 
 import teletensor as torch
 
+pytestmark = pytest.mark.usefixtures("device")  # on the CPU and on a GPU
+
 embedding = torch.nn.functional.embedding
 
 

@@ -6,6 +6,8 @@ import pytest
 
 import teletensor as torch
 
+pytestmark = pytest.mark.usefixtures("device")  # on the CPU and on a GPU
+
 semi = torch.sparse.to_sparse_semi_structured
 
 

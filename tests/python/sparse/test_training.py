@@ -12,6 +12,7 @@ import teletensor as torch
 from . import training
 from .test_layouts import _close
 
+pytestmark = pytest.mark.usefixtures("device")  # on the CPU and on a GPU
 WANTED = json.loads(Path(__file__).with_name("training.json").read_text())
 
 
