@@ -9,6 +9,7 @@
 #include "client/api/functions.h"
 #include "client/api/indexing.h"
 #include "client/api/linalg.h"
+#include "client/api/nested.h"
 #include "client/api/options.h"
 #include "client/api/published.h"
 #include "client/api/session.h"
