@@ -22,8 +22,7 @@ from engine.codegen.reference import takes_device  # noqa: E402, F401
 CPU_ONLY = {
     "choose_quantization_params", "fused_convolution", "fused_linear", "int4_pack", "int4_weight_mm", "int8_convolution",
     "int8_convolution_quantized", "int8_linear", "int8_linear_dynamic", "int8_linear_quantized",
-    "int8_weight_mm", "jagged_attention_forward", "jagged_expand", "jagged_reduce", "jagged_softmax",
-    "jagged_to_padded", "padded_to_jagged", "ldl_factored", "ldl_solved", "observe_moving_average",
+    "int8_weight_mm", "ldl_factored", "ldl_solved", "observe_moving_average",
     "grid_tap_index", "grid_tap_weight", "pad_edges_backward", "pad_edges_forward",
 }  # fmt: skip
 # Neither have operators on components of sparse tensors.
