@@ -191,14 +191,6 @@ void requantize_zeros(const Queue& queue, int64_t rows, int64_t channels, const 
   for_each(queue, rows * channels, [=] TT_DEVICE(int64_t i) { store(i / channels, i % channels, 0); });
 }
 
-// Whether a tensor (images, channels, pixels...) has its channels last in memory, without gaps.
-bool has_channels_last(const Tensor& t) {
-  int64_t stride = t.size(1);
-  bool last = t.stride(1) == 1;
-  for (int64_t d = t.dim() - 1; d > 1; stride *= t.size(d--)) last = last && t.stride(d) == stride;
-  return last && t.stride(0) == stride;
-}
-
 }  // namespace
 
 void int8_convolution(const Tensor& input, const Tensor& weight, const Tensor& zero_point,

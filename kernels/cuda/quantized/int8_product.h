@@ -21,14 +21,10 @@ struct Int8Rows {
   int32_t shift;  // 128: the elements are uint8
 
   TT_DEVICE uint32_t word(int64_t, int64_t row, int64_t p) const {
-    const uint8_t* const from = data + row * depth + p;
-    const uint32_t flip = shift == 0 ? 0u : 0x80808080u;
-    if (p + 4 <= depth && reinterpret_cast<uintptr_t>(from) % 4 == 0) {
-      return *reinterpret_cast<const uint32_t*>(from) ^ flip;
-    }
-    uint32_t word = 0;
-    for (int e = 0; e < 4 && p + e < depth; ++e) word |= ((from[e] ^ flip) & 255u) << (8 * e);
-    return word;
+    const uint32_t word = load_word(data + row * depth + p, depth - p);
+    if (shift == 0) return word;
+    const int64_t n = depth - p;
+    return word ^ (n >= 4 ? 0x80808080u : n <= 0 ? 0u : 0x80808080u >> (8 * (4 - n)));
   }
 };
 
@@ -138,8 +134,9 @@ void multiply_few_rows(const Queue& queue, const Int8Product<A, Store>& product)
     sums = group.reduce(sums, AddFewSums());
     a_sums = group.reduce(a_sums, AddFewSums());
     b_sum = group.reduce(b_sum, Add());
-    for (int64_t i = group.rank(); i < product.m; i += group.size()) {
-      product.finish(i, column, sums.at[i], a_sums.at[i], b_sum);
+    if (group.rank() != 0) return;
+    TT_UNROLL for (int i = 0; i < kFewInt8Rows; ++i) {
+      if (i < product.m) product.finish(i, column, sums.at[i], a_sums.at[i], b_sum);
     }
   });
 }

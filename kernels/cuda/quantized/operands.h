@@ -23,6 +23,14 @@ PerColumn<T> per_column(const Tensor& t) {
   return {t.data_as<T>(), t.numel() == 1 ? 0 : 1};
 }
 
+// Returns four bytes at any address, of which those from `n` on are 0 and are not read.
+TT_DEVICE inline uint32_t load_word(const uint8_t* from, int64_t n) {
+  if (n >= 4 && reinterpret_cast<uintptr_t>(from) % 4 == 0) return *reinterpret_cast<const uint32_t*>(from);
+  uint32_t word = 0;
+  for (int e = 0; e < 4 && e < n; ++e) word |= uint32_t{from[e]} << (8 * e);
+  return word;
+}
+
 // The only element of `zero_point`, as an int32 tensor. If it is not an integer of `dtype` (uint8 or int8), the call's
 // results become the CPU's error, and the tensor has 0.
 Tensor zero_point_for(const Tensor& zero_point, DType dtype);
