@@ -7,6 +7,7 @@ import json
 import pytest
 
 from tests.conftest import IN_PROCESS
+from tests.python.pt2e import test_lowering
 from tests.python.quantization import record as flows
 from tests.python.quantization import test_values as flow_values
 from tests.python.quantized import record, rows, test_values
@@ -38,6 +39,11 @@ def test_row(gpu, row):
 def test_flow(gpu, name):
     """Observers, converted static models, dynamic quantization and training have PyTorch's values."""
     flow_values.check(flows.run(flows.cases()[name], gpu), FLOWS[name], name)
+
+
+@pytest.mark.parametrize("case", test_lowering.LOWERED)
+def test_lowered_program(gpu, case):
+    test_lowering.test_operators_and_values(gpu, case)
 
 
 def both(torch, function, *arguments):
@@ -194,3 +200,32 @@ def test_nothing_waits(gpu):
         packed = gpu.ops.quantized.linear_prepack(gpu.quantize_per_tensor(x, gpu.tensor(0.1), gpu.tensor(0), gpu.qint8))
         y = gpu.ops.quantized.linear_dynamic(x, packed, False)
     assert y.shape == (3, 3)
+
+
+def test_observing_waits_for_nothing(gpu):
+    flow_values.test_observing_waits_for_nothing(gpu)
+
+
+def test_a_graph_contains_the_operators(gpu):
+    """Captured once, they compute with the values that their operands have at each replay."""
+    ops, output = gpu._C.ops, (0.1, 30, 0, 255, False)
+    x, image = gpu.randn(9, 32), gpu.randint(0, 256, (1, 2, 5, 5)).to(gpu.uint8)
+    w, filters, scale = gpu.randint(-128, 128, (8, 32)).to(gpu.int8), gpu.randint(-9, 9, (8, 2, 3, 3)).to(gpu.int8), gpu.rand(8) / 99
+
+    def results():
+        a = gpu.quantize_per_tensor_dynamic(x, gpu.quint8, False).int_repr()
+        return [
+            a, ops.int8_linear(a, w, 3, 0), ops.int8_linear_quantized(a, w, 3, 0, scale, None, *output),
+            ops.int8_linear_dynamic(x, w, scale, 0), ops.int8_weight_mm(x, w, scale),
+            ops.int8_convolution_quantized(image, filters, 3, 0, [1, 1], [1, 1], [1, 1], 1, scale, None, *output),
+        ]  # fmt: skip
+
+    results()
+    graph = gpu.cuda.CUDAGraph()
+    with gpu.cuda.graph(graph):
+        captured = results()
+    x.copy_(gpu.randn(9, 32) * 3)
+    image.copy_(image.flip(3))
+    graph.replay()
+    for got, want in zip(captured, results(), strict=True):
+        gpu.testing.assert_close(got, want)
