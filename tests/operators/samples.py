@@ -17,14 +17,10 @@ from engine.codegen.declaration import Operator, load  # noqa: E402
 from engine.codegen.reference import takes_device  # noqa: E402, F401
 
 # Operators that the CPU alone has: torch.linalg.ldl_* copy a GPU's tensors to it, and back; passes write
-# fused_convolution and fused_linear for the CPU only. Products and convolutions of integers and observers have no kernels for GPUs.
-# There grid_sample, pad_edges and max_pool2d are composed of other operators.
+# fused_convolution and fused_linear for the CPU only. There grid_sample, pad_edges and max_pool2d are composed of other operators.
 CPU_ONLY = {
-    "choose_quantization_params", "fused_convolution", "fused_linear", "int4_pack", "int4_weight_mm", "int8_convolution",
-    "int8_convolution_quantized", "int8_linear", "int8_linear_dynamic", "int8_linear_quantized",
-    "int8_weight_mm", "jagged_attention_forward", "jagged_expand", "jagged_reduce", "jagged_softmax",
-    "jagged_to_padded", "padded_to_jagged", "ldl_factored", "ldl_solved", "observe_moving_average",
-    "grid_tap_index", "grid_tap_weight", "max_pool_values", "pad_edges_backward", "pad_edges_forward",
+    "fused_convolution", "fused_linear", "grid_tap_index", "grid_tap_weight", "ldl_factored", "ldl_solved", "max_pool_values",
+    "pad_edges_backward", "pad_edges_forward",
 }  # fmt: skip
 OPERATORS = load(ROOT / "engine/ops")
 NUMPY_DTYPES = {"bfloat16": "float32"}

@@ -58,4 +58,12 @@ struct ConvolutionShape {
   static constexpr int64_t product(const Triple& t) { return t[0] * t[1] * t[2]; }
 };
 
+// Whether a tensor (images, channels, pixels...) has its channels last in memory, without gaps.
+inline bool has_channels_last(const Tensor& t) {
+  int64_t stride = t.size(1);
+  bool last = t.stride(1) == 1;
+  for (int64_t d = t.dim() - 1; d > 1; stride *= t.size(d--)) last = last && t.stride(d) == stride;
+  return last && t.stride(0) == stride;
+}
+
 }  // namespace tt

@@ -1,12 +1,34 @@
-// The scale and zero point with which integers represent a range of numbers. A pure function.
+// The scale and zero point with which integers represent a range of numbers.
 #pragma once
 
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <cstdlib>
+#include <limits>
+
+#include "engine/schema/error.h"
+#include "kernels/common/math/scalar_math.h"
 
 namespace tt {
+
+// Throws Error (RuntimeError) unless quant_min < quant_max, both of at most 31 bits.
+inline void check_quantization_limits(int64_t quant_min, int64_t quant_max) {
+  constexpr int64_t kLimit = std::numeric_limits<int32_t>::max() / 2;
+  check(-kLimit <= quant_min && quant_min < quant_max && quant_max <= kLimit,
+        "[choose_quantization_params] expected quant_min < quant_max of at most 31 bits, got ", quant_min, " and ",
+        quant_max);
+}
+// The error for a range that no finite scale represents.
+inline Error not_finite(float min, float max) {
+  return Error(ErrorKind::kRuntime, absl::StrCat("[choose_quantization_params] expected a tensor of finite numbers, ",
+                                                 "got the range from ", min, " to ", max));
+}
+// The error for a range with NaN whose tensor is quantized for a product.
+inline Error not_a_range(float min, float max) {
+  return Error(ErrorKind::kRuntime, absl::StrCat("In ChooseQuantizationParams, min should be less than or equal to ",
+                                                 "max, got ", min, " and ", max));
+}
 
 struct QuantizationParams {
   double scale;
@@ -17,8 +39,8 @@ struct QuantizationParams {
 // `max`; 0 is exactly represented. If `symmetric` and the range contains numbers of both signs, the zero point is the
 // middle of the integers. `single` rounds the scale to float32 before the zero point is computed. The steps and their
 // precision are PyTorch's, so that the results have its bits.
-inline QuantizationParams choose_quantization_params(float min, float max, int32_t quant_min, int32_t quant_max,
-                                                     bool symmetric = false, bool single = false) {
+TT_HOST_DEVICE QuantizationParams choose_quantization_params(float min, float max, int32_t quant_min, int32_t quant_max,
+                                                             bool symmetric = false, bool single = false) {
   constexpr float kSmallest = 6.1e-5f;
   if (symmetric && min < 0 && max > 0) {
     const int32_t half = (quant_max - quant_min) / 2;

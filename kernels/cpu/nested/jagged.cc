@@ -1,12 +1,11 @@
 // Conversions between jagged and padded tensors, and reductions of sequences. The ragged dimension comes first.
 #include <algorithm>
 #include <cstring>
-#include <limits>
 #include <type_traits>
 
 #include "engine/device/cancellation.h"
 #include "engine/device/parallel.h"
-#include "kernels/common/iteration/element.h"
+#include "kernels/common/nested/sequence_reduction.h"
 #include "kernels/cpu/iteration/accumulate_type.h"
 #include "kernels/cpu/kernels.h"
 #include "kernels/cpu/nested/sequences.h"
@@ -35,43 +34,6 @@ void for_each_sequence(const Sequences& sequences, size_t bytes, absl::FunctionR
 
 void copy_bytes(char* to, const char* from, size_t n) {
   if (n > 0) std::memcpy(to, from, n);
-}
-
-struct Sum {
-  template <typename T>
-  static T join(T a, T b) {
-    return a + b;
-  }
-};
-// NaN is the result of a sequence with NaN.
-struct Largest {
-  template <typename T>
-  static T join(T a, T b) {
-    return b > a || b != b ? b : a;
-  }
-};
-struct Smallest {
-  template <typename T>
-  static T join(T a, T b) {
-    return b < a || b != b ? b : a;
-  }
-};
-
-// The least and the largest number of a dtype; finite, as in PyTorch.
-template <typename T>
-struct Limits {
-  T least, largest;
-};
-template <typename T>
-Limits<T> limits_of(DType dtype) {
-  return with_element(dtype, []<typename E>(std::type_identity<E>) -> Limits<T> {
-    if constexpr (std::is_same_v<E, Half>) return {T(-65504), T(65504)};
-    if constexpr (std::is_same_v<E, BFloat16>) return {T(-3.3895313892515355e38), T(3.3895313892515355e38)};
-    if constexpr (std::is_arithmetic_v<E>) {
-      return {static_cast<T>(std::numeric_limits<E>::lowest()), static_cast<T>(std::numeric_limits<E>::max())};
-    }
-    fail(ErrorKind::kNotImplemented, "not implemented for this dtype");
-  });
 }
 
 // y[b] = the elements of sequence b, combined in numbers of type A; `empty` for a sequence without elements. Works on a
@@ -147,12 +109,10 @@ void jagged_reduce(const Tensor& values, const Tensor& offsets, const Tensor& le
     const int64_t width = out.size(0) == 0 ? 0 : out.numel() / out.size(0);
     const T* const from = x.data_as<T>();
     T* const to = y.data<T>();
-    const Limits<T> limits = limits_of<T>(values.dtype());
-    // float32 would lose what a long sequence adds to a large sum.
-    using Total = std::conditional_t<std::is_same_v<T, float>, double, T>;
-    if (reduce == "sum") reduce_sequences<Sum, Total>(sequences, from, width, T(0), to);
-    if (reduce == "amax") reduce_sequences<Largest, T>(sequences, from, width, limits.least, to);
-    if (reduce == "amin") reduce_sequences<Smallest, T>(sequences, from, width, limits.largest, to);
+    const NumberLimits<T> limits = number_limits<T>(values.dtype());
+    if (reduce == "sum") reduce_sequences<SumOfSequence, SequenceTotal<T>>(sequences, from, width, T(0), to);
+    if (reduce == "amax") reduce_sequences<LargestOfSequence, T>(sequences, from, width, limits.least, to);
+    if (reduce == "amin") reduce_sequences<SmallestOfSequence, T>(sequences, from, width, limits.largest, to);
     y.copy_to_output();
   };
   if (is_floating(values.dtype())) {

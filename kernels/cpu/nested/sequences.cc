@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "engine/schema/error.h"
+#include "kernels/common/nested/sequence_errors.h"
 #include "kernels/cpu/iteration/copy.h"
 
 namespace tt::cpu {
@@ -16,16 +17,16 @@ Sequences::Sequences(const Tensor& offsets, const Tensor& lengths, int64_t total
   if (lengths) copy(lengths, lengths_);
   const int64_t* const at = offsets_.data_as<int64_t>();
   int64_t* const length_of = lengths_.data_as<int64_t>();
-  check(at[0] >= 0 && at[batch] <= total, "expected offsets between 0 and ", total, ", got offsets from ", at[0],
-        " to ", at[batch]);
+  if (at[0] < 0 || at[batch] > total) fail(ErrorKind::kRuntime, offsets_outside(total, at[0], at[batch]));
   for (int64_t b = 0; b < batch; ++b) {
     // The first offset is at least 0 and no offset is less than its predecessor: none overflows the difference.
-    check(at[b] <= at[b + 1] && at[b + 1] <= total, "expected offsets that do not decrease and are at most ", total,
-          ", got ", at[b + 1], " after ", at[b]);
+    if (at[b] > at[b + 1] || at[b + 1] > total)
+      fail(ErrorKind::kRuntime, offsets_out_of_order(total, at[b + 1], at[b]));
     const int64_t room = at[b + 1] - at[b];
     if (!lengths) length_of[b] = room;
-    check(length_of[b] >= 0 && length_of[b] <= room, "expected a length between 0 and ", room,
-          " for the sequence from offset ", at[b], " to ", at[b + 1], ", got ", length_of[b]);
+    if (length_of[b] < 0 || length_of[b] > room) {
+      fail(ErrorKind::kRuntime, length_outside(at[b], at[b + 1], length_of[b]));
+    }
     longest_ = std::max(longest_, length_of[b]);
     tokens_ += length_of[b];
   }

@@ -2,10 +2,8 @@
 #include "kernels/common/quantized/choose_params.h"
 
 #include <cmath>
-#include <limits>
 #include <optional>
 
-#include "engine/schema/error.h"
 #include "kernels/cpu/iteration/copy.h"
 #include "kernels/cpu/kernels.h"
 
@@ -22,10 +20,7 @@ float float32(const Tensor& number) {
 
 void choose_quantization_params(const Tensor& input, int64_t quant_min, int64_t quant_max, Tensor& scale,
                                 Tensor& zero_point) {
-  constexpr int64_t kLimit = std::numeric_limits<int32_t>::max() / 2;
-  check(-kLimit <= quant_min && quant_min < quant_max && quant_max <= kLimit,
-        "[choose_quantization_params] expected quant_min < quant_max of at most 31 bits, got ", quant_min, " and ",
-        quant_max);
+  check_quantization_limits(quant_min, quant_max);
   float min = 0, max = 0;
   if (input.numel() > 0) {
     Tensor low = empty(Sizes{}, input.dtype(), input.device()), high = empty(Sizes{}, input.dtype(), input.device());
@@ -34,8 +29,7 @@ void choose_quantization_params(const Tensor& input, int64_t quant_min, int64_t 
     min = float32(low);
     max = float32(high);
   }
-  check(min <= max && std::isfinite(min) && std::isfinite(max),
-        "[choose_quantization_params] expected a tensor of finite numbers, got the range from ", min, " to ", max);
+  if (!(min <= max && std::isfinite(min) && std::isfinite(max))) throw not_finite(min, max);
   const QuantizationParams params =
       tt::choose_quantization_params(min, max, static_cast<int32_t>(quant_min), static_cast<int32_t>(quant_max));
   *scale.data_as<double>() = params.scale;

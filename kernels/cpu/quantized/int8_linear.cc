@@ -83,7 +83,7 @@ Quantized quantize(const Tensor& x, int64_t m, int64_t k, int32_t quant_max, boo
   QuantizationParams all{};
   if (!per_row) {
     const auto [min, max] = range_of(m * k, from);
-    check_range(min, max);
+    if (!(min <= max)) throw not_a_range(min, max);
     all = choose(min, max);
   }
   parallel_for(m, std::max<int64_t>(1, (int64_t{1} << 14) / std::max<int64_t>(k, 1)), [&](int64_t begin, int64_t end) {

@@ -5,6 +5,7 @@
 
 #include "engine/device/parallel.h"
 #include "engine/schema/error.h"
+#include "kernels/common/quantized/operand_checks.h"
 #include "kernels/cpu/iteration/contiguous.h"
 #include "kernels/cpu/iteration/copy.h"
 
@@ -16,13 +17,12 @@ void check_int32(const Tensor& t, const char* name) {
   const double* x = wide.data_as<const double>();
   for (int64_t i = 0; i < wide.numel(); ++i) {
     const bool fits = x[i] >= std::numeric_limits<int32_t>::min() && x[i] <= std::numeric_limits<int32_t>::max();
-    check(fits, "expected ", name, " of 32 bits, got ", x[i]);
+    if (!fits) throw wider_than_int32(name, x[i]);
   }
 }
 
 Tensor repeated(const Tensor& t, int64_t count, DType dtype, const char* name) {
-  check(t.numel() == 1 || t.numel() == count, "expected ", name, " with 1 or ", count, " elements, got ", t.numel());
-  check(!is_complex(t.dtype()), "expected ", name, " of real numbers, got ", tt::name(t.dtype()));
+  check_column_numbers(t, count, name);
   if (dtype == DType::kInt32 && t.dtype() != dtype) check_int32(t, name);
   const Tensor flat = contiguous_as(t, dtype);
   if (t.numel() == count) return flat;
@@ -39,8 +39,7 @@ Tensor repeated(const Tensor& t, int64_t count, DType dtype, const char* name) {
 UnsignedOperand as_unsigned(const Tensor& t, int64_t zero_point) {
   const bool is_signed = t.dtype() == DType::kInt8;
   const int64_t offset = is_signed ? 128 : 0;
-  check(zero_point + offset >= 0 && zero_point + offset <= 255,
-        "expected a zero point in the range of the input's dtype, got ", zero_point);
+  if (zero_point < -offset || zero_point > 255 - offset) throw zero_point_outside(zero_point);
   const Tensor rows = contiguous_as(t, t.dtype());
   if (!is_signed) return {rows, static_cast<int32_t>(zero_point)};
   Tensor result = empty(t.sizes(), DType::kUInt8, t.device());
@@ -52,13 +51,8 @@ UnsignedOperand as_unsigned(const Tensor& t, int64_t zero_point) {
   return {result, static_cast<int32_t>(zero_point + offset)};
 }
 
-void check_range(float min, float max) {
-  check(min <= max, "In ChooseQuantizationParams, min should be less than or equal to max, got ", min, " and ", max);
-}
-
 int64_t integer_of(const Tensor& number) {
-  check(number.numel() == 1, "expected one number, got ", number.numel());
-  check(!is_complex(number.dtype()), "expected a real number, got ", name(number.dtype()));
+  check_one_number(number);
   return *contiguous_as(number, DType::kInt64).data_as<int64_t>();
 }
 

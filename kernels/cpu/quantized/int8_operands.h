@@ -17,8 +17,6 @@ struct UnsignedOperand {
 // Adds 128 to signed integers and to their zero point, so that both are unsigned. Throws Error (RuntimeError) if the
 // zero point is not an integer of the tensor's dtype.
 UnsignedOperand as_unsigned(const Tensor& t, int64_t zero_point);
-// Throws Error (RuntimeError) if a range to choose quantization parameters for contains NaN.
-void check_range(float min, float max);
 // The only element of a tensor of integers or floating-point numbers.
 int64_t integer_of(const Tensor& number);
 double number_of(const Tensor& number);

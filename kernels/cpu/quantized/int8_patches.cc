@@ -78,15 +78,6 @@ void patch_sums(int64_t count, int64_t depth, const uint8_t* patches, int32_t* s
 
 }  // namespace
 
-bool has_channels_last(const Tensor& t) {
-  int64_t stride = t.size(1);
-  if (t.stride(1) != 1) return false;
-  for (int64_t d = t.dim() - 1; d > 1; stride *= t.size(d--)) {
-    if (t.stride(d) != stride) return false;
-  }
-  return t.stride(0) == stride;
-}
-
 void transpose_bytes(int64_t count, int64_t rows, int64_t columns, const uint8_t* from, uint8_t* to) {
   constexpr int64_t kBlock = 64;  // columns of a task
   const int64_t blocks = (columns + kBlock - 1) / kBlock;

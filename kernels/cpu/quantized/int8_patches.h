@@ -30,9 +30,6 @@ struct Int8Convolution : ConvolutionShape {
   }
 };
 
-// Whether a tensor (images, channels, pixels...) has its channels last in memory, without gaps.
-bool has_channels_last(const Tensor& t);
-
 // The operand as (images, pixels, channels).
 UnsignedOperand pixels_first(const Int8Convolution& c, const Tensor& input, int64_t zero_point);
 

@@ -2,8 +2,9 @@
 //
 //   for_each_shared_group<kBytes>(queue, groups, work, f);   // calls f(group, memory) in all threads of each group
 //
-// `memory` points to kBytes bytes, aligned to 16. A thread may read bytes that another thread wrote only after
-// group.sync(). `f` is an object of a named type, not a lambda.
+// for_each_shared_group<kBytes, kThreads>() launches at most kThreads threads per group, so that each may use more
+// registers. `memory` points to kBytes bytes, aligned to 16. A thread may read bytes that another thread wrote only
+// after group.sync(). `f` is an object of a named type, not a lambda.
 #pragma once
 
 #include <cstddef>
@@ -16,8 +17,8 @@ namespace tt::cuda {
 
 #ifdef __CUDACC__
 
-template <size_t kBytes, typename F>
-__global__ void __launch_bounds__(1024) run_shared_groups(int64_t groups, F f) {
+template <size_t kBytes, int kThreads, typename F>
+__global__ void __launch_bounds__(kThreads) run_shared_groups(int64_t groups, F f) {
   __shared__ uint64_t scratch[kValueWords * kWarp];
   __shared__ alignas(16) std::byte memory[kBytes];
   for (int64_t i = blockIdx.x; i < groups; i += gridDim.x) {
@@ -27,10 +28,11 @@ __global__ void __launch_bounds__(1024) run_shared_groups(int64_t groups, F f) {
   }
 }
 
-template <size_t kBytes, typename F>
+template <size_t kBytes, int kThreads = 1024, typename F>
 void for_each_shared_group(const Queue& queue, int64_t groups, int64_t work, F f) {
   if (groups <= 0) return;
-  launch(queue, &run_shared_groups<kBytes, F>, std::min(groups, kMaxBlocks), threads_for(work), groups, f);
+  launch(queue, &run_shared_groups<kBytes, kThreads, F>, std::min(groups, kMaxBlocks),
+         std::min<int64_t>(threads_for(work), kThreads), groups, f);
 }
 
 #else
@@ -46,7 +48,7 @@ void run_shared_groups(int64_t groups, F f) {
   });
 }
 
-template <size_t kBytes, typename F>
+template <size_t kBytes, int kThreads = 1024, typename F>
 void for_each_shared_group(const Queue& queue, int64_t groups, int64_t, F f) {
   if (groups > 0) launch(queue, &run_shared_groups<kBytes, F>, groups, f);
 }

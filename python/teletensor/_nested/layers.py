@@ -7,7 +7,6 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from . import segments
 from .base import not_implemented
 from .engine import call
 from .padding import jagged_of, padded
@@ -98,8 +97,8 @@ def _layer_norm_over_sequences(arguments: list, into: list | None) -> NestedTens
     counts = ragged.seqlens() * values.shape[1]
 
     def mean(of: Tensor) -> Tensor:
-        sums = segments.reduce(of.sum(1), ragged.offsets, ragged.lengths, "sum")
-        return segments.expand(sums / counts, ragged.offsets, ragged.lengths, tensor._total).unsqueeze(1)
+        sums = _C.ops.jagged_reduce(of.sum(1), ragged.offsets, ragged.lengths, "sum")
+        return _C.ops.jagged_expand(sums / counts, ragged.offsets, ragged.lengths, tensor._total).unsqueeze(1)
 
     centred = values - mean(values)
     result = centred / (mean(centred.square()) + eps).sqrt()
@@ -145,8 +144,6 @@ def _attention(arguments: list, into: list | None) -> NestedTensor:
     _check_attention(query, key, value, mask)
     q, k, v = (t._elements if t.dim() == 4 else t._elements.unsqueeze(0) for t in (query, key, value))
     _check_counts(query, key)
-    if not segments.has_kernels(q):
-        return _padded_attention(query, key, value, 0.0, is_causal, scale)
     factor = 1 / math.sqrt(q.shape[-1]) if scale is None else scale
     a, b = query._ragged, key._ragged
     output = _C.ops.jagged_attention_forward(q, k, v, a.offsets, a.lengths, b.offsets, b.lengths, is_causal, factor)[0]
@@ -156,7 +153,7 @@ def _attention(arguments: list, into: list | None) -> NestedTensor:
 def _padded_attention(
     query: NestedTensor, key: NestedTensor, value: NestedTensor, dropout_p: float, is_causal: bool, scale: float | None
 ) -> NestedTensor:
-    """Attention composed of operators on padded tensors: for dropout, second derivatives and devices without kernels.
+    """Attention composed of operators on padded tensors: for dropout and second derivatives.
 
     Stores all scores of the longest sequence for each one. Waits for the lengths, unless they are known.
     """

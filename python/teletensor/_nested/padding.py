@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from .. import _C
 from .._C import Tensor
-from . import segments
 from .ragged import Ragged
 from .tensor import NestedTensor, handlers, wrapped
 
@@ -19,14 +19,14 @@ def padded(tensor: NestedTensor, padding: Any, length: int | None = None) -> Ten
     """The sequences with padding up to a length, by default that of the longest one."""
     ragged = tensor._ragged
     longest = ragged.max_seqlen() if length is None else length
-    result = segments.to_padded(ragged_first(tensor), ragged.offsets, ragged.lengths, longest, padding)
+    result = _C.ops.jagged_to_padded(ragged_first(tensor), ragged.offsets, ragged.lengths, longest, padding)
     return result if tensor._ragged_idx == 1 else result.movedim(1, tensor._ragged_idx)
 
 
 def jagged_of(tensor: Tensor, ragged: Ragged, total: int, ragged_idx: int = 1) -> NestedTensor:
     """The jagged tensor of the entries of a padded one that are not padding."""
     first = tensor if ragged_idx == 1 else tensor.movedim(ragged_idx, 1)
-    values = segments.from_padded(first, ragged.offsets, ragged.lengths, total)
+    values = _C.ops.padded_to_jagged(first, ragged.offsets, ragged.lengths, total)
     return wrapped(values if ragged_idx == 1 else values.movedim(0, ragged_idx - 1), ragged, ragged_idx)
 
 

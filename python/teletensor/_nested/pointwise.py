@@ -7,7 +7,6 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from . import segments
 from .base import not_implemented
 from .engine import call, write
 from .padding import jagged_of, padded
@@ -63,7 +62,7 @@ def inner_values(name: str, dense: Tensor, like: NestedTensor) -> Tensor:
         raise mismatch(name, like, dense)
     rows = dense.squeeze(r)
     ragged = like._ragged
-    return segments.expand(rows, ragged.offsets, ragged.lengths, like._total).movedim(0, r - 1)
+    return _C.ops.jagged_expand(rows, ragged.offsets, ragged.lengths, like._total).movedim(0, r - 1)
 
 
 def unwrapped(name: str, arguments: Any, like: NestedTensor) -> Any:

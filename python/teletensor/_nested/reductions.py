@@ -8,7 +8,6 @@ from typing import Any
 from .. import _C
 from .._C import Tensor
 from .._functions import finfo, iinfo
-from . import segments
 from .base import not_implemented
 from .engine import call, parameters
 from .padding import padded, ragged_first
@@ -37,7 +36,7 @@ def _sum(tensor: NestedTensor, dtype: Any = None) -> Tensor:
 
 
 def _segments(values: Tensor, tensor: NestedTensor, reduce: str) -> Tensor:
-    return segments.reduce(values, tensor._ragged.offsets, tensor._ragged.lengths, reduce)
+    return _C.ops.jagged_reduce(values, tensor._ragged.offsets, tensor._ragged.lengths, reduce)
 
 
 def _mean(tensor: NestedTensor, dtype: Any = None) -> Tensor:
@@ -166,7 +165,7 @@ def _softmax(name: str):
         values = ragged_first(tensor)
         wanted = values.dtype if dtype is None else dtype
         wide = values.to(_C.float32 if wanted in (_C.float16, _C.bfloat16) else wanted)
-        result = segments.softmax(wide, tensor._ragged.offsets, tensor._ragged.lengths, name == "log_softmax").to(wanted)
+        result = _C.ops.jagged_softmax(wide, tensor._ragged.offsets, tensor._ragged.lengths, name == "log_softmax").to(wanted)
         return tensor._with(result if tensor._ragged_idx == 1 else result.movedim(0, tensor._ragged_idx - 1))
 
     return handle

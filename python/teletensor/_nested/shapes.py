@@ -6,7 +6,6 @@ from typing import Any
 
 from .. import _C
 from .._C import Tensor
-from . import segments
 from .base import not_implemented
 from .engine import call
 from .padding import jagged_of
@@ -293,7 +292,7 @@ def _masked_select(arguments: list, into: list | None) -> NestedTensor:
         mask = jagged_of(mask, tensor._ragged, tensor._total)
     common("masked_select", [tensor, mask])
     ragged = tensor._ragged
-    counts = segments.reduce(mask._elements.to(_C.int64), ragged.offsets, ragged.lengths, "sum")
+    counts = _C.ops.jagged_reduce(mask._elements.to(_C.int64), ragged.offsets, ragged.lengths, "sum")
     return wrapped(tensor._elements.masked_select(mask._elements), Ragged(offsets_of(counts)))
 
 

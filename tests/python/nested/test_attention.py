@@ -1,11 +1,10 @@
-"""Attention of nested tensors with options, and operators on ragged dimensions composed for devices without kernels."""
+"""Attention of nested tensors with options, offsets of other dtypes, and sums of long sequences."""
 
 from __future__ import annotations
 
 import pytest
 
 import teletensor as torch
-from teletensor._nested import segments
 
 F = torch.nn.functional
 LENGTHS = (3, 5, 1)
@@ -112,88 +111,3 @@ def test_sums_of_long_sequences_are_accumulated_in_wider_numbers() -> None:
     assert x.sum(1).item() == count
     half = torch.nested.nested_tensor_from_jagged(torch.ones(4096, 1, dtype=torch.bfloat16), torch.tensor([0, 4096]))
     assert half.sum(1).item() == 4096
-
-
-@pytest.fixture
-def composed(monkeypatch):
-    """Returns f's results with the engine's operators, and composed of others."""
-
-    def both(f):
-        with_kernels = f()
-        monkeypatch.setattr(segments, "_WITH_KERNELS", frozenset())
-        without = f()
-        monkeypatch.undo()
-        return with_kernels, without
-
-    return both
-
-
-@pytest.mark.parametrize("lengths", [None, (1, 0, 3)])
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.int64])
-def test_composed_operators_equal_the_engines(lengths, dtype, composed) -> None:
-    offsets = torch.tensor([0, 2, 2, 6])
-    lengths = None if lengths is None else torch.tensor(lengths)
-    values = (torch.sin(torch.arange(18.0)) * 9).reshape(6, 3).to(dtype)
-    cases = [
-        lambda: segments.to_padded(values, offsets, lengths, 3, 7),
-        lambda: segments.from_padded(segments.to_padded(values, offsets, lengths, 4), offsets, lengths, 6),
-        lambda: segments.expand(values[:3], offsets, lengths, 6),
-        *(lambda how=how: segments.reduce(values, offsets, lengths, how) for how in ("sum", "amax", "amin")),
-    ]
-    if dtype is torch.float32:
-        full = torch.tensor([0, 2, 6])
-        cases += [lambda log=log: segments.softmax(values, full, None, log) for log in (False, True)]
-    for case in cases:
-        a, b = composed(case)
-        assert a.dtype is b.dtype
-        torch.testing.assert_close(a, b)
-
-
-def test_composed_gradients_equal_the_engines(composed) -> None:
-    def gradients() -> torch.Tensor:
-        x = _jagged(_sequences(2), requires_grad=True)
-        t = x.transpose(1, 2)
-        y = F.scaled_dot_product_attention(t, t, t, is_causal=True).transpose(1, 2)
-        (y.softmax(1).sum(1) * 2).square().sum().backward(retain_graph=True)
-        (y * y.sum(1, keepdim=True)).values().sum().backward()
-        return x.grad.values()
-
-    a, b = composed(gradients)
-    torch.testing.assert_close(a, b, rtol=1e-4, atol=1e-4)
-
-
-@pytest.mark.parametrize(
-    "offsets, lengths",
-    [([0, 4, 2, 6], None), ([0, 2, 7], None), ([-1, 2, 6], None), ([0, 2, 6], [3, 1]), ([0, 2, 6], [-1, 2]), ([0, 2, 6], [1, 5])],
-)
-def test_bad_offsets_are_errors_of_both_forms(offsets, lengths, monkeypatch) -> None:
-    values, at = torch.ones(6, 3), torch.tensor(offsets)
-    sizes = None if lengths is None else torch.tensor(lengths)
-    rows = torch.ones(len(offsets) - 1, 3)
-    calls = [
-        lambda: segments.to_padded(values, at, sizes, 2),
-        lambda: segments.from_padded(torch.ones(len(offsets) - 1, 2, 3), at, sizes, 6),
-        lambda: segments.expand(rows, at, sizes, 6),
-        lambda: segments.softmax(values, at, sizes, False),
-        *(lambda how=how: segments.reduce(values, at, sizes, how) for how in ("sum", "amax", "amin")),
-    ]
-    for kernels in (segments._WITH_KERNELS, frozenset()):
-        monkeypatch.setattr(segments, "_WITH_KERNELS", kernels)
-        for call in calls:
-            with pytest.raises((RuntimeError, IndexError)):
-                call().tolist()
-
-
-def test_composed_operators_without_sequences_or_values(composed) -> None:
-    none = torch.tensor([0])
-    for values in (torch.ones(0, 3), torch.ones(2, 3)):
-        cases = [lambda how=how: segments.reduce(values, none, None, how) for how in ("sum", "amax", "amin")]
-        cases += [lambda: segments.to_padded(values, none, None, 2), lambda: segments.softmax(values, none, None, False)]
-        for case in cases:
-            a, b = composed(case)
-            assert a.shape == b.shape
-            torch.testing.assert_close(a, b, equal_nan=True)
-    empty = torch.tensor([0, 0, 0])
-    for how in ("sum", "amax", "amin"):
-        a, b = composed(lambda how=how: segments.reduce(torch.ones(0, 3), empty, None, how))
-        torch.testing.assert_close(a, b)
