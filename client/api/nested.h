@@ -34,8 +34,8 @@ struct Jagged {
   /// Views of the sequences. Waits for the offsets.
   std::vector<Tensor> unbind() const;
 
-  /// A row for each sequence, [sequences, ...]. Of a sequence without entries, the sum is 0, the mean is NaN, and the
-  /// extrema are the least and the largest number of the dtype.
+  /// A row for each sequence, [sequences, ...]; sums of integers are int64. Of a sequence without entries, the sum is
+  /// 0, the mean is NaN, and the extrema are the least and the largest number of the dtype.
   Tensor sum() const;
   Tensor mean() const;
   Tensor amax() const;
@@ -49,13 +49,13 @@ struct Jagged {
 
 /// The tensors [length, ...] one after another, with the gradient's path to them. Requires at least one.
 Jagged nested_tensor(const std::vector<Tensor>& sequences);
-/// The first lengths[i] entries of each row of `padded`, [sequences, longest, ...]. Waits for the sum of the lengths.
+/// The first lengths[i] entries of each row of `padded`, [sequences, longest, ...]. Waits for the lengths.
 Jagged from_padded(const Tensor& padded, const Tensor& lengths);
 
-/// Attention of each sequence of queries to the sequence of keys and values with the same index, by itself. The values
-/// of all three are [entries, heads, elements]; those of `key` and `value` have the same offsets. `scale` is 1 /
-/// sqrt(elements) if absent. Source: Vaswani et al., "Attention is all you need", 2017.
-Jagged scaled_dot_product_attention(const Jagged& query, const Jagged& key, const Jagged& value, bool is_causal = false,
+/// Attention of each sequence of queries to the sequence of keys, and of `value`, with the same index, by itself. The
+/// values of `query` and `key` and `value` are [entries, heads, elements]. `scale` is 1 / sqrt(elements) if absent.
+/// Source: Vaswani et al., "Attention is all you need", 2017.
+Jagged scaled_dot_product_attention(const Jagged& query, const Jagged& key, const Tensor& value, bool is_causal = false,
                                     std::optional<double> scale = std::nullopt);
 
 }  // namespace teletensor::nested

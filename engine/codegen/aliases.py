@@ -11,7 +11,7 @@ from .schema import HEADER
 # Functions of engine/composites/ that compute their results, whatever their arguments are. Others may return a view.
 COMPUTING = frozenset(
     "add_product add_outer clamped convolve convolve_transposed cosine distance huber rms_normalize run_chain "
-    "scaled_dot_product_attention smoothed_cross_entropy".split()
+    "attention_with_nan scaled_dot_product_attention smoothed_cross_entropy".split()
 )
 # Those that return their first argument or a result computed from it.
 PASSING = frozenset({"reduce_loss"})

@@ -1,6 +1,7 @@
 #include "engine/composites/attention.h"
 
 #include <cmath>
+#include <limits>
 
 #include "engine/dispatch/ops.h"
 #include "engine/schema/rules/shape_rules.h"
@@ -69,6 +70,14 @@ Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, cons
       ops::attention_forward(as_batches(query, batch_shape, batches), as_batches(key, batch_shape, batches),
                              as_batches(value, batch_shape, batches), bias, is_causal, factor, allow_cudnn);
   return ops::reshape(outputs[0], result);
+}
+
+Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                          double scale) {
+  const Tensor result = scaled_dot_product_attention(query, key, value, mask, false, scale, false);
+  if (mask.size(-1) == 0) return result;  // without keys, sums of nothing
+  const Tensor is_masked = ops::eq(ops::amax(mask, Sizes{-1}, true), -HUGE_VAL);
+  return ops::masked_fill(result, is_masked, std::numeric_limits<double>::quiet_NaN());
 }
 
 }  // namespace tt::composites

@@ -10,4 +10,8 @@ namespace tt::composites {
 Tensor scaled_dot_product_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
                                     bool is_causal, std::optional<double> scale, bool allow_cudnn);
 
+// The same with a mask of the query's dtype that is added, except that rows that are masked completely give NaN.
+Tensor attention_with_nan(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask,
+                          double scale);
+
 }  // namespace tt::composites

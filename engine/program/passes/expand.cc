@@ -84,6 +84,18 @@ class Recorder final : public CallRecorder {
     }
     fail(ErrorKind::kRuntime, "a view does not come from a call");
   }
+  // The name of an output, which differs from the names of earlier ones: of tensors over the same elements, such as a
+  // gradient and what detach() returned of it, each has a name of its own.
+  Slot name_of_output(const Tensor& tensor) {
+    const Slot slot = find(tensor);
+    if (outputs_.insert(slot).second) return slot;
+    const Arg source[] = {slot_arg(slot)};
+    const Slot another[] = {name(tensor)};
+    Instruction& instruction = program_.add(*find_op(op_id::kAlias), source, another);
+    instruction.flags = Instruction::flags_of(default_float());
+    is_backward_.push_back(false);
+    return last_;
+  }
   Program& program() { return program_; }
   // By instruction: whether a backward pass has called it.
   const std::vector<bool>& is_backward() const { return is_backward_; }
@@ -102,6 +114,7 @@ class Recorder final : public CallRecorder {
   bool in_backward_ = false;
   uint8_t mark_ = 0;
   std::vector<bool> is_backward_;
+  absl::flat_hash_set<Slot> outputs_;
   Slot last_ = 0;
   absl::flat_hash_map<const Storage*, std::vector<std::pair<TensorMeta, Slot>>> values_;
   std::vector<Ref<Storage>> storages_;  // so that no address is used twice
@@ -173,7 +186,7 @@ std::optional<Program> expand(const Program& program, const ProgramInputs& input
     std::vector<Slot> names;
     for (const Tensor& output : outputs) {
       check(!output.requires_grad(), "an output requires grad");
-      names.push_back(recorder.find(output));
+      names.push_back(recorder.name_of_output(output));
     }
     Program expanded = std::move(recorder.program());
     expanded.set_outputs(names);

@@ -102,8 +102,8 @@ std::optional<Replacement> gelu_erf(const Types& types) { return Replacement{"ge
 std::optional<Replacement> silu(const Types& types) { return Replacement{"silu", {slot_arg(types.slot("x"))}}; }
 
 // Of batches of matrices with equal batch dimensions, which the operator requires.
-bool is_attention(const Types& types, const char* keys) {
-  const TensorMeta &q = types.of("q"), &k = types.of(keys), &v = types.of("v");
+bool have_equal_batches(const Types& types) {
+  const TensorMeta &q = types.of("q"), &k = types.of("k"), &v = types.of("v");
   const auto same_batch = [&](const TensorMeta& other) {
     return other.dim() == q.dim() && std::equal(q.sizes.begin(), q.sizes.end() - 2, other.sizes.begin());
   };
@@ -116,23 +116,31 @@ bool swaps_last(const Types& types, const char* tensor) {
   return a && b && std::min(*a, *b) == last - 1 && std::max(*a, *b) == last;
 }
 
-std::optional<Replacement> attention_of(const Types& types, double scale, Arg mask) {
-  if (!is_attention(types, "k") || !swaps_last(types, "k") || !types.is_last("D", "q")) return std::nullopt;
-  return Replacement{
-      "attention",
-      {slot_arg(types.slot("q")), slot_arg(types.slot("k")), slot_arg(types.slot("v")), mask, Arg(false), Arg(scale)}};
+// Whether the scores are those of `q` with the rows of `k`, and the weights sum to 1 over these.
+bool is_attention(const Types& types) {
+  return have_equal_batches(types) && swaps_last(types, "k") && types.is_last("D", "q");
 }
 
-std::optional<Replacement> attention(const Types& types) { return attention_of(types, types.number("$scale"), Arg()); }
+std::optional<Replacement> attention_of(const Types& types, double scale) {
+  if (!is_attention(types)) return std::nullopt;
+  return Replacement{
+      "attention",
+      {slot_arg(types.slot("q")), slot_arg(types.slot("k")), slot_arg(types.slot("v")), Arg(), Arg(false), Arg(scale)}};
+}
+
+std::optional<Replacement> attention(const Types& types) { return attention_of(types, types.number("$scale")); }
 std::optional<Replacement> divided_attention(const Types& types) {
-  return attention_of(types, 1 / types.number("$scale"), Arg());
+  return attention_of(types, 1 / types.number("$scale"));
 }
 
 std::optional<Replacement> masked_attention(const Types& types) {
   const TensorMeta& mask = types.of("mask");
   if (mask.requires_grad || mask.dim() < 2 || mask.dim() > types.of("q").dim() || mask.dtype != types.of("q").dtype)
     return std::nullopt;
-  return attention_of(types, types.number("$scale"), slot_arg(types.slot("mask")));
+  if (!is_attention(types)) return std::nullopt;
+  return Replacement{"softmax_attention",
+                     {slot_arg(types.slot("q")), slot_arg(types.slot("k")), slot_arg(types.slot("v")),
+                      slot_arg(types.slot("mask")), Arg(types.number("$scale"))}};
 }
 
 // The operator's arguments with its list in the place of its int[] parameter.

@@ -16,7 +16,7 @@ struct SumOfSequence {
   }
   template <typename T>
   static constexpr T start() {
-    return T(0);
+    return -T(0);  // of no effect on any number, not even on -0
   }
 };
 // The extrema of a sequence with NaN are NaN.

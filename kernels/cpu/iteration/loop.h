@@ -104,6 +104,7 @@ class Loop {
   int8_t allocate_buffer();
   // Processes elements [begin, end) on the calling thread. `to` is where a direct output has the element `begin`.
   void run_range(int64_t begin, int64_t end, C* to);
+  // Writes the number n times.
   void fill(C number, int64_t n, C* to) const;
   void run_rows(int64_t begin, int64_t end, C* to, const C** values, C (*buffers)[kBlock]);
   // Computes n elements from the inputs' `values`.

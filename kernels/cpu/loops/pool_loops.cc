@@ -312,15 +312,19 @@ template <typename T>
 // the same bits as the functions with indices. Takes a step per element of a window and output.
 template <typename T>
 [[gnu::always_inline]] inline void max_of_windows(const Window& w, const T* x, T* y) {
-  const int64_t stride = w.stride[1];
+  const int64_t stride = w.stride[1], step_of_window = w.dilation[1], left = w.padding[1];
+  // The elements of a window that are in the plane for at least one output.
+  const int64_t before = left - (w.out[1] - 1) * stride;
+  const int64_t first_k = before > 0 ? (before + step_of_window - 1) / step_of_window : 0;
+  const int64_t end_k = std::min(w.kernel[1], (w.in[1] - 1 + left) / step_of_window + 1);
   for (int64_t oh = 0; oh < w.out[0]; ++oh, y += w.out[1]) {
     const WindowRows rows(w, oh);
     for (int64_t begin = 0; begin < w.out[1]; begin += kTile) {
       const int64_t end = std::min(begin + kTile, w.out[1]);
       std::fill(y + begin, y + end, kLowest<T>);
       for (int64_t r = 0; r < rows.count; ++r) {
-        for (int64_t k = 0; k < w.kernel[1]; ++k) {
-          const int64_t column = k * w.dilation[1] - w.padding[1];  // of output 0
+        for (int64_t k = first_k; k < end_k; ++k) {
+          const int64_t column = k * step_of_window - left;  // of output 0
           const int64_t last = w.in[1] - 1 - column;
           const int64_t from = std::max(begin, column < 0 ? (-column + stride - 1) / stride : 0);
           const int64_t to = last < 0 ? 0 : std::min(end, last / stride + 1);

@@ -129,7 +129,9 @@ void int4_weight_mm(const Tensor& input, const Tensor& weight, int64_t group_siz
   const Tensor x = contiguous_as(input, DType::kFloat32), w = contiguous_as(weight, DType::kUInt8);
   const Tensor s = contiguous_as(scales_and_zeros, DType::kFloat32);  // k / group_size, n, 2
   Tensor result = float_result(out);
-  if (m > kFewBlockedRows && has_avx512()) {
+  if (k == 0) {
+    std::fill_n(result.data_as<float>(), result.numel(), 0.0f);
+  } else if (m > kFewBlockedRows && has_avx512()) {
     const Int4Row first{k, group_size, w.data_as<const uint8_t>(), s.data_as<const float>(), n * 2};
     multiply_int4(m, n, first, x.data_as<const float>(), result.data_as<float>());
   } else if (m > kFewRows) {

@@ -22,11 +22,17 @@ BlockMatrix<T> matrix_of(const Csr& csr, int64_t b, int64_t columns, const Tenso
           p,           q};
 }
 
+// The indices for a product with matrices of k columns. Without columns the loops do not read, and check, the plain
+// ones.
+Csr indices_for(const Tensor& crow, const Tensor& col, int64_t columns, int64_t k) {
+  return k == 0 ? checked_csr(crow, col, columns) : compressed_indices(crow, col);
+}
+
 // out = matrices @ other, where blocks have p rows and q columns.
 void multiply_batch(const Tensor& crow, const Tensor& col, const Tensor& values, const Tensor& other, int64_t p,
                     int64_t q, Tensor& out) {
   const int64_t m = other.size(-2), k = other.size(-1);
-  const Csr csr = compressed_indices(crow, col);
+  const Csr csr = indices_for(crow, col, m / q, k);
   IndexCheck range(m / q);
   range.require_none(col);
   const Tensor factors = as_accumulate_type(values), dense = as_accumulate_type(other);
@@ -54,7 +60,7 @@ void sparse_bsr_mm(const Tensor& crow, const Tensor& col, const Tensor& values, 
 void sparse_csr_mm_transposed(const Tensor& crow, const Tensor& col, const Tensor& values, const Tensor& other,
                               int64_t columns, Tensor& out) {
   const int64_t k = other.size(-1);
-  const Csr csr = compressed_indices(crow, col);
+  const Csr csr = indices_for(crow, col, columns, k);
   IndexCheck range(columns);
   range.require_none(col);
   const Tensor factors = as_accumulate_type(values), dense = as_accumulate_type(other);

@@ -3,6 +3,7 @@
 // All entries: each product of an entry of the first matrix with one of the second is written out, the products are
 // sorted by row and column, and those of equal positions are added, in the order of the entries. Memory and time are
 // proportional to the number of products.
+#include "engine/schema/checked_math.h"
 #include "kernels/common/iteration/accumulate_type.h"
 #include "kernels/cuda/index/selection.h"
 #include "kernels/cuda/iteration/copy.h"
@@ -77,6 +78,7 @@ void sparse_csr_matmul(const Tensor& crow1, const Tensor& col1, const Tensor& va
   const Device device = crow1.device();
   DeviceErrorCell* cell = open_index_cell(queue_of(crow1));
   const Csr a = checked_csr(crow1, col1, crow2.size(0) - 1, cell), b = checked_csr(crow2, col2, columns, cell);
+  checked_mul(a.nnz, b.nnz);  // products at most, which product_ends() adds
   const Tensor x = contiguous(values1), y = contiguous(values2), ends = product_ends(a, b);
   const Tensor& waited = a.nnz > 0 ? ends : b.compressed;
   const int64_t last = value_of(view_of(waited, Geometry{{}, {}, waited->offset + waited.numel() - 1}));

@@ -36,10 +36,11 @@ _ENGINE = frozenset("""
     lu_factored lu_log_determinant lu_permutation lu_solved max_all max_dim max_other max_pool2d_backward max_pool_values
     median_dim min_all min_dim min_other nanmedian_dim nll_loss_backward nll_loss_forward norm_named normal_from normal_like
     normalize pad_edges pad_edges_backward pad_edges_forward polygamma_method pseudo_inverse_of qr_factored randint_from
-    random_like rms_norm_backward rms_norm_forward rnn scaled_mm scatter_combine scatter_value softmax_backward sort_stable
-    standard_gamma std_all std_dim std_fraction std_mean_all std_mean_dim std_mean_fraction svd_decomposed to_device
-    to_dtype triangular_solved uniform_like unique_rows unique_values var_all var_dim var_fraction var_mean_all var_mean_dim
-    var_mean_fraction vector_norm weighted_gather weighted_gather_input_grad weighted_gather_weight_grad
+    random_like rms_norm_backward rms_norm_forward rnn scaled_mm scatter_combine scatter_value softmax_attention
+    softmax_backward sort_stable standard_gamma std_all std_dim std_fraction std_mean_all std_mean_dim std_mean_fraction
+    svd_decomposed to_device to_dtype triangular_solved uniform_like unique_rows unique_values var_all var_dim var_fraction
+    var_mean_all var_mean_dim var_mean_fraction vector_norm weighted_gather weighted_gather_input_grad
+    weighted_gather_weight_grad
 """.split())  # fmt: skip
 
 

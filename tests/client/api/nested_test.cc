@@ -58,14 +58,16 @@ TEST_F(Api, NestedAttention) {
   };
   for (const bool is_causal : {false, true}) {
     const nested::Jagged q = made({3, 5}), k = made({3, 5}), v = made({3, 5});
-    const nested::Jagged out = nested::scaled_dot_product_attention(q, k, v, is_causal);
+    const nested::Jagged out = nested::scaled_dot_product_attention(q, k, v.values, is_causal);
     (out.values * out.values).sum().backward();
     const Tensor query_grad = q.values.grad().clone(), value_grad = v.values.grad().clone();
     for (const nested::Jagged* input : {&q, &k, &v}) input->values.grad().zero_();
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < 2; ++i) {
       const auto heads = [&](const nested::Jagged& x) { return x.unbind()[i].transpose(0, 1).unsqueeze(0); };
-      const Tensor one = nn::functional::scaled_dot_product_attention(heads(q), heads(k), heads(v), {}, 0.0, is_causal);
+      const Tensor one = nn::functional::scaled_dot_product_attention(
+          heads(q), heads(k), heads(v),
+          nn::functional::ScaledDotProductAttentionFuncOptions().is_causal(is_causal));
       outputs.push_back(one.squeeze(0).transpose(0, 1));
     }
     const Tensor expected = cat(outputs);
@@ -74,6 +76,19 @@ TEST_F(Api, NestedAttention) {
     expect_near(query_grad, q.values.grad());
     expect_near(value_grad, v.values.grad());
   }
+}
+
+TEST_F(Api, NestedDtypes) {
+  const nested::Jagged bytes = nested::nested_tensor({tensor({200, 200}).to(kByte), tensor({3}).to(kByte)});
+  EXPECT_THAT(bytes.sum().data<int64_t>(), ElementsAre(400, 3));
+  EXPECT_THAT(bytes.mean().data<float>(), ElementsAre(200, 3));
+  const Tensor long_row = randn({512, 2});
+  const nested::Jagged narrow = nested::nested_tensor({long_row.to(kBFloat16)});
+  expect_near(narrow.softmax().values.to(kFloat), long_row.to(kBFloat16).softmax(0).to(kFloat));
+  const nested::Jagged ints{randn({4, 2}), tensor({0, 3, 4}).to(kInt)};
+  expect_near(ints.sum()[1], ints.values[3]);
+  expect_near(ints.softmax().values[3], ones({2}));
+  EXPECT_EQ(ints.to_padded().size(1), 3);
 }
 
 TEST_F(Api, NestedGradients) {
@@ -96,8 +111,15 @@ TEST_F(Api, NestedErrors) {
     EXPECT_NE(message_of<RuntimeError>([&] { floats(wrong.to_padded(3)); }), "");
     EXPECT_NE(message_of<RuntimeError>([&] { floats(wrong.softmax().values); }), "");
   }
+  EXPECT_NE(message_of<RuntimeError>([] { floats(nested::Jagged{tensor(1.0), tensor({0, 1})}.mean()); }), "");
+  const nested::Jagged matrix{ones({4}), tensor({{0, 2}, {3, 4}})};
+  EXPECT_THAT(message_of<RuntimeError>([&] { matrix.unbind(); }), HasSubstr("a vector of offsets"));
+  EXPECT_THAT(message_of<RuntimeError>([] {
+                nested::from_padded(ones({2, 3}), tensor({2, 5}));
+              }),
+              HasSubstr("from 0 to 3"));
   const nested::Jagged flat = nested::nested_tensor({ones({3, 4})});
-  EXPECT_THAT(message_of<RuntimeError>([&] { nested::scaled_dot_product_attention(flat, flat, flat); }),
+  EXPECT_THAT(message_of<RuntimeError>([&] { nested::scaled_dot_product_attention(flat, flat, flat.values); }),
               HasSubstr("[entries, heads, elements]"));
 }
 

@@ -61,6 +61,7 @@ def test_training_has_the_bits_of_single_calls(name, clip):
     schedules = [torch.optim.lr_scheduler.StepLR(o, 2, 0.5) for o in optimizers]
     eager = step_of(models[1], optimizers[1], clip)
     program = trace(step_of(models[0], optimizers[0], clip), *batches(1)[0])
+    assert "which has failed" not in program.explain(*batches(1)[0])  # forward, backward and step as one list of calls
     for k, (x, target) in enumerate(batches(6)):
         same(program(x, target), eager(x, target))
         for schedule in schedules:

@@ -376,6 +376,17 @@ def test_written_out_operators(op, f):
     assert torch.allclose(got, want, rtol=1e-4, atol=1e-5)
 
 
+@pytest.mark.parametrize("sizes", [(4, 4), (2, 1, 4, 4), (4, 1), (1, 4)])
+def test_written_attention_keeps_the_nan_of_masked_rows(sizes):
+    f = lambda q, mask: torch.softmax(q @ q.transpose(-2, -1) * 0.5 + mask, -1) @ q  # noqa: E731
+    q, mask = torch.randn(2, 3, 4, 8, requires_grad=True), torch.zeros(*sizes)
+    mask[..., 0, :] = -math.inf
+    program = trace(f, q, mask)
+    assert "softmax_attention(" in program.explain(q, mask)
+    assert torch.allclose(program(q, mask), f(q, mask), rtol=1e-5, atol=1e-6, equal_nan=True)
+    assert program(q, mask)[..., 0, :].isnan().all() and (sizes == (1, 4) or program(q, mask)[..., 1:, :].isfinite().all())
+
+
 @pytest.mark.parametrize("f", [f for forms in WRITTEN_OUT.values() for f in forms])
 def test_exact_programs_keep_the_bits(f, monkeypatch):
     monkeypatch.setenv("TELETENSOR_EXACT_PROGRAMS", "1")

@@ -11,6 +11,11 @@ _FLOATS = (_C.float32, _C.float16, _C.bfloat16)
 INT4_GROUPS = (32, 64, 128, 256)  # the groups of columns that the engine's kernel computes with
 
 
+def _has_kernels(x: Tensor) -> bool:
+    """Whether the engine multiplies integers on the tensor's device. Plug-in devices may lack the kernels, and compute with others."""
+    return x.device.type in ("cpu", "cuda", "meta")
+
+
 def needs_gradient(tensor: Tensor | None) -> bool:
     """Whether gradients of a tensor are recorded; the integer kernels have none."""
     return tensor is not None and tensor.requires_grad and is_grad_enabled()
@@ -22,7 +27,7 @@ def int8_weight_product(x: Tensor, weight: Tensor, scale: Tensor) -> Tensor:
     Args:
         x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,) or (1,), float32.
     """
-    if needs_gradient(x):
+    if not _has_kernels(x) or needs_gradient(x):
         if x.dtype == _C.float16:  # sums of products with integers exceed its range
             return (F.linear(x.to(_C.float32), weight.to(_C.float32)) * scale).to(x.dtype)
         return F.linear(x, weight.to(x.dtype)) * scale.to(x.dtype)
@@ -35,7 +40,11 @@ def int8_product(x: Tensor, weight: Tensor, x_scale: Tensor, scale: Tensor, x_po
     Args:
         x: (rows, in), int8; weight: (out, in), int8; x_scale, x_point: (rows, 1) or (1, 1); scale: (1, out) or (1, 1).
     """
-    result = _C.ops.int8_linear(x, weight, 0, 0).to(_C.float32) * x_scale
+    if _has_kernels(x):
+        sums = _C.ops.int8_linear(x, weight, 0, 0).to(_C.float32)
+    else:
+        sums = F.linear(x.to(_C.float64), weight.to(_C.float64)).to(_C.float32)  # exact, as sums of integers are
+    result = sums * x_scale
     if x_point is not None:
         result = result - x_point.to(_C.float32) * x_scale * weight.sum(-1, dtype=_C.int64).to(_C.float32)
     return result * scale
@@ -56,7 +65,7 @@ def int8_dynamic_product(x: Tensor, weight: Tensor, scale: Tensor, bias: Tensor 
     Args:
         x: (rows, in), floating-point; weight: (out, in), int8; scale: (out,), float32.
     """
-    if x.dtype != _C.float32 or reduce_range:
+    if not _has_kernels(x) or x.dtype != _C.float32 or reduce_range:
         return None
     return _C.ops.int8_linear_dynamic(x, weight, scale, 0, bias, False, True, False)
 
@@ -75,7 +84,7 @@ def int4_weight_product(x: Tensor, packed: Tensor, grid: Tensor, group_size: int
         grid: (in / group_size, out, 2): scales and zeros.
     """
     in_kernel = has_int4_kernel((packed.shape[0], packed.shape[1] * 2), group_size)
-    if in_kernel and not needs_gradient(x):
+    if in_kernel and _has_kernels(x) and not needs_gradient(x):
         return _C.ops.int4_weight_mm(x, packed, group_size, grid)
     values = values_of_kernel_int4(packed) if in_kernel else unpack_int4(packed)
     return F.linear(x, int4_weight(values, grid, group_size, x.dtype))
