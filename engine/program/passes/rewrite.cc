@@ -101,6 +101,11 @@ std::optional<Replacement> gelu_erf(const Types& types) { return Replacement{"ge
 
 std::optional<Replacement> silu(const Types& types) { return Replacement{"silu", {slot_arg(types.slot("x"))}}; }
 
+std::optional<Replacement> cross_entropy(const Types& types) {
+  if (types.dim("D", "x") != std::min<int64_t>(types.of("x").dim() - 1, 1)) return std::nullopt;  // that of the classes
+  return Replacement{"cross_entropy", {slot_arg(types.slot("x")), slot_arg(types.slot("t"))}};
+}
+
 // Of batches of matrices with equal batch dimensions, which the operator requires.
 bool have_equal_batches(const Types& types) {
   const TensorMeta &q = types.of("q"), &k = types.of("k"), &v = types.of("v");
@@ -188,6 +193,8 @@ const Rules& rules() {
     add("mul(mul(x, 0.5), add(erf(div(x, 1.41421356)), 1))", &gelu_erf);
     add("mul(mul(x, 0.5), add(erf(mul(x, 0.70710678)), 1))", &gelu_erf);
     add("mul(x, sigmoid(x))", &silu);
+    add("nll_loss(log_softmax(x, D), t)", &cross_entropy);
+    add("nll_loss(log(softmax(x, D)), t)", &cross_entropy);
     const std::string scores = "s = matmul(q, transpose(k, A, B)) ";
     add(scores + "matmul(softmax(mul(s, $scale), D), v)", &attention);
     add(scores + "matmul(softmax(div(s, $scale), D), v)", &divided_attention);

@@ -361,6 +361,11 @@ WRITTEN_OUT = {
     "gelu_erf": [lambda x: x * 0.5 * (1.0 + torch.erf(x / math.sqrt(2)))],
     "silu": [lambda x: x * torch.sigmoid(x), lambda x: torch.sigmoid(x) * x],
     "attention": [written_attention],
+    "cross_entropy": [
+        lambda x: F.nll_loss(F.log_softmax(x, 1), torch.arange(96).reshape(2, 48) % 5),
+        lambda x: F.nll_loss(torch.softmax(x, 1).log(), torch.arange(96).reshape(2, 48) % 5),
+        lambda x: F.nll_loss(F.log_softmax(x[0], -1), torch.arange(5)),
+    ],
 }
 
 
@@ -405,6 +410,8 @@ def test_exact_programs_keep_the_bits(f, monkeypatch):
         lambda x: 0.5 * x * (1 + torch.tanh(0.8 * (x + 0.044715 * x**3))),  # another constant
         lambda x: (torch.exp(x - x.amax(1, keepdim=True)).sum(), written_softmax(x))[1] * 2,
         lambda x: x * torch.sigmoid(x + 1),
+        lambda x: F.nll_loss(F.log_softmax(x, 0), torch.arange(6)),  # not over the classes
+        lambda x: F.nll_loss(F.log_softmax(x, 1), torch.arange(6), reduction="sum"),
     ],
 )
 def test_similar_expressions_are_kept(f):
