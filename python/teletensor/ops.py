@@ -65,6 +65,12 @@ _collectives = {
 _DEFINED_LATE = {"quantized": "._quantized.operators", "quantized_decomposed": "._quantized.decomposed"}
 
 
+def define(namespace: str) -> None:
+    """Imports the module that defines the operators of a namespace, if there is one and it has not been imported."""
+    if namespace in _DEFINED_LATE:
+        importlib.import_module(_DEFINED_LATE.pop(namespace), __package__)
+
+
 class _Namespace:
     """The operators of a namespace as attributes."""
 
@@ -72,8 +78,7 @@ class _Namespace:
         self.name = name
 
     def __getattr__(self, name: str) -> OpOverloadPacket:
-        if self.name in _DEFINED_LATE:
-            importlib.import_module(_DEFINED_LATE.pop(self.name), __package__)
+        define(self.name)
         found = registry.packet(self.name, name)
         if found is None and self.name == "aten":
             found = _aten.packet(name)
@@ -90,8 +95,7 @@ class _Namespace:
         return found
 
     def __dir__(self) -> list[str]:
-        if self.name in _DEFINED_LATE:
-            importlib.import_module(_DEFINED_LATE.pop(self.name), __package__)
+        define(self.name)
         names = registry.names(self.name) + (_aten.names() if self.name == "aten" else [])
         names += _dispatch.engine_names() if self.name == "teletensor" else []
         names += _operator.OPERATORS if self.name == "higher_order" else _PROFILER if self.name == "profiler" else ()

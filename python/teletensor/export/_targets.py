@@ -6,7 +6,7 @@ import importlib
 import operator
 from typing import Any
 
-from .. import _C
+from .. import _C, ops
 from .._higher_order_ops._operator import OPERATORS
 from .._library import aten, dispatch, registry
 from .._library.operators import OpOverload
@@ -72,6 +72,7 @@ def target_of(target: Any) -> Any:
 
 
 def _overload(namespace: str, name: str, overload: str) -> OpOverload | None:
+    ops.define(namespace)
     packet = registry.packet(namespace, name)
     if packet is None and namespace == "aten":
         if name in _OUTSIDE:

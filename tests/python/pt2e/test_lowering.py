@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import subprocess
+import sys
+
 import pytest
 
 from tests.python.pt2e import models
@@ -151,3 +155,23 @@ def test_patterns_that_almost_match(torch, name):
     expected = graph(x)
     step = 0.31 if after is not None else 1e-3  # a sum next to a tie may become the next integer
     torch.testing.assert_close(lowered(x), expected, rtol=0, atol=step)
+
+
+def test_files_load_in_other_processes(torch, tmp_path):
+    """Where nothing has used torch.ops.quantized_decomposed, as in `teletensor convert` and engines that serve models."""
+    from teletensor.ao.quantization.pt2e.lowering import lower_pt2e
+
+    name, kind = models.CASES["mlp-x86"]
+    model, samples = converted(torch, name, kind)
+    x = samples[1]
+    torch.save(x, tmp_path / "input.pt")
+    programs = {"converted": model, "lowered": lower_pt2e(model)}
+    for path, program in programs.items():
+        torch.export.save(torch.export.export(program, (x,)), tmp_path / f"{path}.pt2")
+    run = subprocess.run(
+        [sys.executable, "-m", "tests.python.pt2e.loaded_elsewhere", tmp_path / "input.pt", *(tmp_path / f"{p}.pt2" for p in programs)],
+        capture_output=True, text=True, timeout=120,
+    )  # fmt: skip
+    assert run.returncode == 0, run.stderr
+    for line, program in zip(run.stdout.splitlines(), programs.values(), strict=True):
+        assert json.loads(line) == program(x).flatten().tolist()
