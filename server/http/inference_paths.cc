@@ -167,13 +167,14 @@ HttpConnections::Body InferencePaths::admit(absl::string_view text, const std::s
     }
     return body;
   }
-  if (head.is_encoded || !head.content_length) {
+  const size_t bytes = head.content_length.value_or(0);  // none: the request has no body (RFC 9112, 6.3)
+  if (head.is_encoded) {
     body.refusal = refusal(411, "expected a body of a known length, without an encoding");
-  } else if (*head.content_length > server_.options().request_bytes) {
-    body.refusal = refusal(413, absl::StrCat("expected a body of at most ", server_.options().request_bytes,
-                                             " bytes, got ", *head.content_length));
+  } else if (bytes > server_.options().request_bytes) {
+    body.refusal = refusal(
+        413, absl::StrCat("expected a body of at most ", server_.options().request_bytes, " bytes, got ", bytes));
   } else {
-    body.bytes = *head.content_length;
+    body.bytes = bytes;
     body.is_slow = true;
     body.wants_continue = head.wants_continue;
   }

@@ -40,7 +40,10 @@ absl::Status check_input(const ModelPort& port, const InferInput& input, NamedSi
   for (size_t i = 0; i < port.dims.size(); ++i) {
     const ModelPort::Dim& dim = port.dims[i];
     const int64_t size = input.sizes[i];
-    if (size < 0 || (dim.size != kDynamic && size != dim.size)) {
+    if (size < 0) {
+      return invalid_request("expected sizes of 0 or more for input '", port.name, "', got ", got);
+    }
+    if (dim.size != kDynamic && size != dim.size) {
       return invalid_request("expected the shape ", sizes_text(port), " for input '", port.name, "', got ", got);
     }
     if (size < dim.min || size > dim.max) {

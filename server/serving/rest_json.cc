@@ -51,7 +51,8 @@ json parse_json(absl::string_view text) {
         return true;
       },
       /*allow_exceptions=*/false);
-  if (parsed.is_discarded()) refuse("expected valid JSON");
+  if (parsed.is_discarded())
+    refuse("expected valid JSON, in which NaN and infinity do not exist: send them as binary data");
   return parsed;
 }
 
