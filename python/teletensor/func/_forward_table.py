@@ -106,9 +106,18 @@ def _selected(call: ForwardCall) -> list[Tensor | None]:
 
 @_rule("max_pool2d_with_indices adaptive_max_pool2d_with_indices")
 def _max_pool(call: ForwardCall) -> list[Tensor | None]:
-    places = call.results[1]
-    found = _C.ops.gather(call.tangents["input"].flatten(-2), -1, places.flatten(-2))
-    return [found.reshape(places.shape), None]
+    return [_at_places(call.tangents["input"], call.results[1]), None]
+
+
+@_rule("max_pool2d")
+def _max_pool_values(call: ForwardCall) -> list[Tensor | None]:
+    names = ("input", "kernel_size", "stride", "padding", "dilation", "ceil_mode")
+    return [_at_places(call.tangents["input"], _C.ops.max_pool2d_with_indices(*(call[name] for name in names))[1])]
+
+
+def _at_places(planes: Tensor, places: Tensor) -> Tensor:
+    """The elements of each plane at the places that max pooling found."""
+    return _C.ops.gather(planes.flatten(-2), -1, places.flatten(-2)).reshape(places.shape)
 
 
 # ---- Normalizations
