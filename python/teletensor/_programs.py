@@ -88,7 +88,7 @@ class TracedProgram:
     def _tensors(self, args: tuple, kwargs: dict[str, Any]) -> list[_C.Tensor]:
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != self._spec:
-            raise TypeError(f"[{self.__name__}] expected arguments of the structure {self._spec}, got {spec}")
+            raise TypeError(f"[{self.__name__}] expected {_structure(self._spec)}, got {_structure(spec)}")
         for constant, leaf in zip(self._constants, leaves):
             if constant is _TENSOR:
                 if not isinstance(leaf, _C.Tensor):
@@ -147,6 +147,20 @@ def _are_equal(a: Any, b: Any) -> bool:
         parts = [(x.real, x.imag) for x in (a, b)]
         return struct.pack("2d", *parts[0]) == struct.pack("2d", *parts[1])  # -0.0 and 0.0 are different constants
     return bool(a == b)
+
+
+def _structure(spec: pytree.TreeSpec) -> str:
+    """The arguments that a structure is of, for errors: `(*, [*, *], scale=*)`, with a `*` per leaf."""
+    args, kwargs = pytree.tree_unflatten([_LEAF] * spec.num_leaves, spec)
+    return "the arguments (" + ", ".join([*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items())]) + ")"
+
+
+class _Leaf:
+    def __repr__(self) -> str:
+        return "*"
+
+
+_LEAF = _Leaf()
 
 
 def _must_be_exact() -> bool:

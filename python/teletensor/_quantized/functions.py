@@ -40,12 +40,12 @@ def _convert_weight_to_int4pack_for_cpu(self: Tensor, innerKTiles: int) -> Tenso
     """Packs a matrix of int32 with values from 0 to 15, two per byte, for _weight_int4pack_mm_for_cpu.
 
     The layout differs from PyTorch's: of each 32 columns, byte i contains columns i and 16 + i. ``innerKTiles``, which
-    must be 2, 4 or 8, belongs to layouts of GPUs.
+    must be 1, 2, 4 or 8, belongs to layouts of GPUs.
     """
     if self.dim() != 2 or self.dtype is not _C.int32:
         raise RuntimeError(f"__func__ : expect weight to be a matrix of int32, got {self.dtype} of {self.dim()} dimensions")
-    if innerKTiles not in (2, 4, 8):
-        raise RuntimeError(f"[_convert_weight_to_int4pack_for_cpu] expected innerKTiles of 2, 4 or 8, got {innerKTiles}")
+    if innerKTiles not in (1, 2, 4, 8):
+        raise RuntimeError(f"[_convert_weight_to_int4pack_for_cpu] expected innerKTiles of 1, 2, 4 or 8, got {innerKTiles}")
     return _C.ops.int4_pack(self)
 
 

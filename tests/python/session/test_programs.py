@@ -425,6 +425,12 @@ def test_narrow_types_are_not_rewritten():
     same(trace(written_softmax, x)(x), written_softmax(x))
 
 
+def test_other_arguments_are_refused_by_their_structure():
+    program = trace(lambda x, parts, scale: x * parts[0] * scale, torch.ones(2), [torch.ones(2)], scale=3)
+    with pytest.raises(TypeError, match=re.escape("expected the arguments (*, [*], scale=*), got the arguments (*, {'a': *}, scale=*)")):
+        program(torch.ones(2), {"a": torch.ones(2)}, scale=3)
+
+
 UNARY = ["relu", "exp", "sin", "neg", "abs", "sigmoid", "tanh", "square"]
 BINARY = ["add", "sub", "mul", "maximum", "minimum"]
 
