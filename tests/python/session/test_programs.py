@@ -229,7 +229,7 @@ def test_arguments_are_checked():
         with pytest.raises(ValueError, match="trace the function again"):
             program(torch.ones(2), other)
     program = trace(lambda x, flag: x + 1 if flag else x - 1, torch.ones(2), True)
-    with pytest.raises(TypeError, match="structure"):
+    with pytest.raises(TypeError, match="got the arguments"):
         program(torch.ones(2))
     program = trace(lambda x, y: x @ y, torch.ones(2, 3), torch.ones(3, 2))
     with pytest.raises(RuntimeError):
