@@ -56,8 +56,8 @@ def convert(
 
     Args:
         source: an .onnx or .pt2 file.
-        target: an .onnx or .pt2 file; a folder for a native model (program.pb and model.safetensors), or a .safetensors
-            file for the weights alone.
+        target: an .onnx or .pt2 file; a folder for a native model (program.pb and model.safetensors), which is made with
+            those around it, or a .safetensors file for the weights alone.
         sizes: for sizes that the model leaves open, numbers of at least 1 to record it with, by name.
         opset: the operator set of an ONNX target.
         static: makes every size that of the examples.
@@ -100,9 +100,28 @@ def _staged(target: Path, kind: str) -> Iterator[Path]:
     inside = kind == NATIVE and target.is_dir()
     if kind == NATIVE and not inside and (target.exists() or target.is_symlink()):
         raise ValueError(f"[convert] expected a folder, or a path where nothing is, got {str(target)!r}")
-    if not target.parent.is_dir():
+    if kind != NATIVE and not target.parent.is_dir():
         raise FileNotFoundError(f"[convert] the folder of {str(target)!r} does not exist")
-    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=target if inside else target.parent))
+    with _parents(target):
+        yield from _staged_in(target, kind, target if inside else target.parent)
+
+
+@contextlib.contextmanager
+def _parents(target: Path) -> Iterator[None]:
+    """The folders around a path, which are made. Those that are new are removed if the context raises."""
+    missing = [p for p in target.parents if not p.exists()]
+    try:
+        target.parent.mkdir(parents=True, exist_ok=True)
+        yield
+    except BaseException:
+        for folder in missing:
+            with contextlib.suppress(OSError):  # something else is in it by now
+                folder.rmdir()
+        raise
+
+
+def _staged_in(target: Path, kind: str, folder: Path) -> Iterator[Path]:
+    staging = Path(tempfile.mkdtemp(prefix=f".{target.name}.", dir=folder))
     try:
         part = staging / target.name
         yield part

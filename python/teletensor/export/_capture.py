@@ -7,7 +7,7 @@ import inspect
 import linecache
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from types import FrameType
 from typing import Any
 
@@ -58,7 +58,7 @@ def input_names(module: Module, args: tuple, kwargs: dict[str, Any]) -> list[str
 
 
 @contextlib.contextmanager
-def _swapped(module: Module, values: dict[str, Tensor], recording: Recording) -> Iterator[None]:
+def _swapped(module: Module, values: Mapping[str, Tensor], recording: Recording) -> Iterator[None]:
     """The module with other tensors as parameters and buffers. A buffer that forward assigns is written at the end."""
     places = []
     for path, owner in module.named_modules(remove_duplicate=False):
@@ -174,6 +174,8 @@ def capture(
             with module_stack(module, recording), calls, recording:
                 result = module(*given_args, **given_kwargs)
             _check_attributes(module)
+        for value in values.values():
+            value.check_read_state()
     except GradientsRequestedError as e:
         raise NotImplementedError(f"[export] gradients within forward: {e}") from e
     recording.check_refused()
@@ -194,10 +196,10 @@ def _check_attributes(module: Module) -> None:
                 )
 
 
-def _add_states(module: Module, made: Captured) -> dict[str, Tensor]:
+def _add_states(module: Module, made: Captured) -> dict[str, RecordedTensor]:
     """Adds the placeholders of parameters and buffers; returns their recorded tensors by name."""
     recording = made.recording
-    values: dict[str, Tensor] = {}
+    values: dict[str, RecordedTensor] = {}
     seen: dict[int, RecordedTensor] = {}
     persistent = set(module.state_dict(keep_vars=True))
     for kind, prefix, found in (
@@ -207,6 +209,7 @@ def _add_states(module: Module, made: Captured) -> dict[str, Tensor]:
         for name, tensor in found:
             if id(tensor) not in seen:
                 seen[id(tensor)] = value = recording.placeholder(f"{prefix}_{_identifier(name)}", tensor)
+                value._state = tensor
                 keep = name in persistent if kind == InputKind.BUFFER else None
                 made.input_specs.append(InputSpec(kind, TensorArgument(value._node.name), name, keep))
             values[name] = seen[id(tensor)]

@@ -19,7 +19,7 @@ from ..nn import Module
 from ..utils import _pytree as pytree
 from ._checks import InputCheck, TensorInput, ValueRange
 from ._file_names import identifier, integer, module_name, node_name, path, text
-from ._schema import MEMORY_FORMATS, dtype_of, expression_of
+from ._schema import MEMORY_FORMATS, dtype_of, expression_of, symbol_of
 from ._targets import check_arguments, target_of
 from .exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature
 from .graph_signature import (
@@ -327,7 +327,7 @@ def _range(name: str, data: dict) -> tuple[str, tuple[int | None, int | None]]:
     else:
         low = 0 if low is None else integer(low, f"the smallest {name}")
     high = None if high is None else integer(high, f"the largest {name}", *([] if low is None else [low]))
-    return identifier(name, "a symbol"), (low, high)
+    return symbol_of(identifier(name, "a symbol")), (low, high)
 
 
 def _module_call(entry: dict) -> ModuleCallEntry:

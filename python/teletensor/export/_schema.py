@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 from typing import Any
 
 from .. import _C
@@ -32,6 +33,22 @@ def dtype_of(number: int) -> Any:
     return getattr(_C, name)
 
 
+# PyTorch takes symbols that begin so for numbers that depend on values: such names of sizes are stored behind "s_".
+_RESERVED = re.compile(r"(?:s_)*(?:u|zf|zuf)\w*", re.IGNORECASE)
+_NUMBERED = re.compile(r"z?uf?\d+")  # those that do depend on values
+
+
+def stored_symbol(name: str) -> str:
+    """The name of a symbol in the format."""
+    return f"s_{name}" if _RESERVED.fullmatch(name) and not _NUMBERED.fullmatch(name) else name
+
+
+def symbol_of(stored: str) -> str:
+    """The symbol that the format stores by a name."""
+    name = stored.removeprefix("s_")
+    return name if stored_symbol(name) == stored else stored
+
+
 def expression_text(text: str) -> str:
     """An expression of symbols, such as "2*b + 1", as the format stores it."""
     return _stored(ast.parse(text, mode="eval").body)
@@ -40,7 +57,7 @@ def expression_text(text: str) -> str:
 def _stored(node: ast.expr) -> str:
     if isinstance(node, ast.Name):
         depends_on_values = node.id.startswith("u") and node.id[1:].isdigit()
-        return f"Symbol('{node.id}', {'' if depends_on_values else 'positive=True, '}integer=True)"
+        return f"Symbol('{stored_symbol(node.id)}', {'' if depends_on_values else 'positive=True, '}integer=True)"
     if isinstance(node, ast.Constant):
         return f"Integer({node.value})"
     if isinstance(node, ast.UnaryOp):
@@ -61,7 +78,7 @@ def expression_of(text: str) -> Expression | None:
 
 
 def _symbol(name: str) -> Expression:
-    return Expression({(identifier(name, "a symbol"),): 1})
+    return Expression({(symbol_of(identifier(name, "a symbol")),): 1})
 
 
 def _read(node: ast.expr) -> Expression:

@@ -18,7 +18,7 @@ from ..fx.graph_module import GraphModule
 from ..fx.node import Node
 from ..utils import _pytree as pytree
 from . import _aten_forms
-from ._schema import DTYPES, MEMORY_FORMATS, STRIDED, dtype_number, expression_text
+from ._schema import DTYPES, MEMORY_FORMATS, STRIDED, dtype_number, expression_text, stored_symbol
 from .exported_program import ExportedProgram
 from .graph_signature import (
     ConstantArgument,
@@ -361,6 +361,6 @@ def program_json(program: ExportedProgram) -> dict:
             "module_call_graph": calls, "metadata": {}, "treespec_namedtuple_fields": {},
         },
         "opset_version": {"aten": 10},
-        "range_constraints": {n: {"min_val": r.lower, "max_val": r.upper} for n, r in program.range_constraints.items()},
+        "range_constraints": {stored_symbol(n): {"min_val": r.lower, "max_val": r.upper} for n, r in program.range_constraints.items()},
         "schema_version": SCHEMA_VERSION, "verifiers": [program.dialect], "torch_version": "2.15.0", "guards_code": [],
     }  # fmt: skip

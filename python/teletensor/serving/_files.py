@@ -85,7 +85,7 @@ def save(
 
     Args:
         model_or_fn: a function of tensors or a module, in evaluation mode; or a Decoder. None: only `entries`.
-        path: a folder on this machine; it is created if its parent exists.
+        path: a folder on this machine; it is created, with those around it.
         example_inputs: a tensor or tensors, whose dtypes and static sizes requests must have.
         dynamic_batch: the first dimension of every input is the batch, of any size.
         dynamic_shapes: further dynamic dimensions: by input, in order or by name, their names by number.
@@ -102,7 +102,7 @@ def save(
         input_names=input_names, output_names=output_names,
     )  # fmt: skip
     folder = Path(path)
-    folder.mkdir(exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     _write_safetensors(folder / WEIGHTS, weights_of(traced))
     with _replacement(folder / PROGRAM) as file:
         file.write(description_of(traced, model_or_fn, attributes))

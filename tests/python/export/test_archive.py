@@ -44,6 +44,30 @@ def test_round_trip(torch, tmp_path, name, functional):
             loaded.module()(*case.arguments(65))
 
 
+@pytest.mark.parametrize(("name", "stored"), [
+    ("unk__214", "s_unk__214"), ("User", "s_User"), ("zf", "s_zf"), ("s_units", "s_s_units"), ("s_u0", "s_s_u0"),
+    ("batch", "batch"), ("s_batch", "s_batch"), ("s0", "s0"),
+])  # fmt: skip
+def test_names_of_sizes_that_pytorch_takes_for_others(torch, name, stored):
+    """PyTorch cannot read a file with a size "unk", because "u" begins its numbers that depend on values."""
+    module = torch.nn.Linear(3, 2)
+    program = torch.export.export(module, (torch.ones(4, 3),), dynamic_shapes=({0: torch.export.Dim(name, max=8)},))
+    buffer = io.BytesIO()
+    torch.export.save(program, buffer)
+    with zipfile.ZipFile(buffer) as archive:
+        (model,) = [json.loads(archive.read(n)) for n in archive.namelist() if n.endswith("models/model.json")]
+    assert list(model["range_constraints"]) == [stored]
+    tensors = model["graph_module"]["graph"]["tensor_values"].values()
+    texts = [n["as_expr"]["expr_str"] for t in tensors for n in t["sizes"] if "as_expr" in n]
+    assert len(texts) > 1 and all(f"Symbol('{stored}'," in text for text in texts)
+    buffer.seek(0)
+    loaded = torch.export.load(buffer)
+    assert list(loaded.range_constraints) == [name]
+    assert loaded.module()(torch.ones(7, 3)).shape == (7, 2)
+    with pytest.raises(AssertionError, match=name):
+        loaded.module()(torch.ones(9, 3))
+
+
 @pytest.mark.parametrize("name", ["attention", "written"])
 def test_files_of_pytorch(torch, name):
     """data/ contains programs of modules.py and their results, as PyTorch 2.15 wrote them, without stack traces."""

@@ -62,6 +62,26 @@ def test_to_a_native_model(source, tmp_path):
     assert convert(tmp_path / "m.pt2", tmp_path / "native2").kept_symbols == ["batch", "length"]
 
 
+def test_a_native_model_in_a_new_repository(source, tmp_path, monkeypatch, capsys):
+    """The folders of a model and of its repository are made, unless the conversion fails."""
+    monkeypatch.chdir(tmp_path)
+    assert cli.main(["convert", "m.onnx", "models/net/1"]) == 0
+    assert "converted" in capsys.readouterr().out
+    assert sorted(files(tmp_path / "models")) == ["net/1/model.safetensors", "net/1/program.pb"]
+    assert cli.main(["convert", "m.onnx", "m.onnx/net/1"]) == 1
+
+    def fails(*_args):
+        raise RuntimeError("the results differ")
+
+    from teletensor.convert import _convert
+
+    monkeypatch.setattr(_convert, "_compare", fails)
+    assert cli.main(["convert", "m.onnx", "models/other/1"]) == 1
+    assert cli.main(["convert", "m.onnx", "others/net/1"]) == 1
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["m.onnx", "models"]
+    assert [p.name for p in (tmp_path / "models").iterdir()] == ["net"]
+
+
 def test_weights_alone(source, tmp_path):
     convert(source, tmp_path / "w.safetensors")
     weights = torch.load(tmp_path / "w.safetensors")

@@ -42,6 +42,15 @@ def test_module_has_names_of_its_parameters_and_a_dynamic_batch(tmp_path):
         assert data[begin:end] == parameter.detach().numpy().tobytes()
 
 
+def test_folders_of_a_new_repository_are_made(tmp_path):
+    for _ in range(2):
+        serving.save(lambda x: x + 1, tmp_path / "models" / "net" / "1", example_inputs=torch.ones(2, 3))
+    assert sorted(p.name for p in (tmp_path / "models/net/1").iterdir()) == ["model.safetensors", "program.pb"]
+    (tmp_path / "file").touch()
+    with pytest.raises(OSError, match="file"):
+        serving.save(lambda x: x + 1, tmp_path / "file" / "1", example_inputs=torch.ones(2, 3))
+
+
 def test_weights_of_modules_that_a_function_uses(tmp_path):
     first, second = nn.Linear(3, 3), nn.Linear(3, 3)
     offset = torch.ones(3)

@@ -44,6 +44,8 @@ class RecordedTensor(Tensor):
     _value: Tensor
     _node: Node
     _recording: Any
+    _state: Tensor | None = None  # the parameter or buffer that it is a placeholder of
+    _is_read = False  # whether the recording contains the state's values as they are now
 
     __torch_function__ = _C._disabled_torch_function_impl
 
@@ -57,6 +59,23 @@ class RecordedTensor(Tensor):
     @classmethod
     def __torch_dispatch__(cls, func: Any, types: Any, args: tuple = (), kwargs: dict | None = None) -> Any:
         raise RuntimeError(f"[{func}] received a tensor of a recording outside of it, or within a mode that suspends it")
+
+    def read_state(self) -> Tensor | None:
+        """The parameter or buffer that this stands for, for code that makes its values part of the program. None if there is none,
+        or if the recording has changed it."""
+        if self._state is None or self._value._version:
+            return None
+        self._is_read = True
+        return self._state
+
+    def check_read_state(self) -> None:
+        """Raises an error if the recording changes a parameter or buffer after its values were read."""
+        if self._is_read and self._value._version:
+            raise self._recording.failed(
+                GuardOnDataDependentSymNode(
+                    f"Could not guard on data-dependent expression: {self._node.name} was read as a constant, and is changed by the program"
+                )
+            )
 
     def _sizes(self) -> list:
         return [self._size(i) for i in range(self.dim())] if self._recording.log else list(Tensor.size(self))

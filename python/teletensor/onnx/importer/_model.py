@@ -12,6 +12,8 @@ import teletensor as torch
 
 from ... import _C, nn
 from ...compiler import TracedProgram, trace
+from ...fx.experimental._recorded import RecordedTensor
+from ...utils._python_dispatch import _disable_current_modes
 from . import _types, _values
 from ._package import onnx
 from ._plan import Builder, Plan
@@ -70,10 +72,22 @@ class OnnxModel(nn.Module):
         self._uploaded[key] = (tensor := self.weight(key), tensor._version)
         return key
 
-    def is_changed(self, key: str) -> bool:
-        """Whether a weight may differ from the model's initializer, or a gradient is wanted, so that its host copy is not used."""
+    def host(self, key: str, constant: Any) -> Any:
+        """The host copy of a weight, for operators that need its values: `constant`, the model's initializer, unless that has changed.
+
+        None: the weight has changed, or a gradient is wanted, so that the tensor in the engine is used. torch.export's placeholders
+        have no values: the program contains those of the weight that they stand for, also changed ones.
+        """
         tensor, (first, version) = self.weight(key), self._uploaded[key]
-        return tensor is not first or tensor._version != version or tensor.dtype != first.dtype or tensor.requires_grad
+        if tensor.requires_grad:
+            return None
+        state = tensor.read_state() if isinstance(tensor, RecordedTensor) else tensor
+        if state is first and state._version == version and state.dtype == first.dtype:
+            return constant
+        if state is None or state is tensor or state.dtype != first.dtype or not isinstance(constant, np.ndarray):
+            return None
+        with _disable_current_modes():
+            return _values.array(state)
 
     def weight(self, key: str) -> torch.Tensor:
         """The weight of a key."""

@@ -73,8 +73,11 @@ class Run:
             if name in run.values:
                 return run.values[name]
             key = run.plan.weights.get(name)
-            if name in run.plan.constants and (key is None or not run.store.is_changed(key)):
-                return run.plan.constants[name]
+            found = run.plan.constants.get(name)
+            if found is not None and key is not None:
+                found = run.store.host(key, found)
+            if found is not None:
+                return found
             if key is not None:
                 return run.store.weight(key)
             run = run.outer
