@@ -125,8 +125,10 @@ def collides(rank: int, size: int, path: str) -> list:
 
 def similar_names(rank: int, size: int, path: str) -> list[bool]:
     """Values whose names only begin like those of components."""
-    scale = rank + 1.0 if rank else 1.0
-    names = {"w": torch.eye(3).to_sparse(), "w/bias": torch.ones(2), "w/2": torch.ones(3), "w/0/1": 4, f"rank{rank}/w": torch.ones(1) * scale}
+    names = {
+        "w": torch.eye(3).to_sparse(), "w/bias": torch.ones(2), "w/2": torch.ones(3), "w/0/1": 4,
+        f"rank{rank}/w": torch.full((1,), rank + 1.0),
+    }  # fmt: skip
     dcp.save(names, checkpoint_id=path)
     into = {"w": torch.sparse_coo_tensor(size=(3, 3)), "w/bias": torch.zeros(2), "w/2": torch.zeros(3), "w/0/1": 0,
             f"rank{rank}/w": torch.zeros(1)}  # fmt: skip
