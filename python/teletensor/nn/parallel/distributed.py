@@ -496,7 +496,8 @@ class DistributedDataParallel(Module, Joinable):
         Args:
             state: the hook's first argument; for the three hooks above, None or the module's process group.
             hook: ``hook(state, bucket)`` gets a GradBucket with this rank's gradients, and returns a Future of the buffer
-                with the gradients to use. A sparse gradient has a bucket of its own, whose buffer is a sparse_coo tensor.
+                with the gradients to use. A sparse gradient has a bucket of its own, whose buffer is a sparse_coo tensor unless the
+                gradient is strided on some rank.
 
         Raises:
             TypeError: the hook is not callable.

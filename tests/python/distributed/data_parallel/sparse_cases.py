@@ -185,20 +185,29 @@ def tied(rank: int, size: int, embedding_first: bool, only_rank: int | None = No
 
 
 def functional(rank: int, size: int, also_strided: bool) -> list:
-    """A sparse gradient of a weight that is not that of an embedding."""
+    """A sparse gradient of a weight that is not that of an embedding: an error, or the gradient's error after a hook in Python."""
 
     class Functional(nn.Module):
-        def __init__(self):
+        def __init__(self, sparse: bool = True):
             super().__init__()
+            torch.manual_seed(1)
             self.table = nn.Parameter(torch.ones(20, 4))
             self.layer = nn.Linear(4, 4)
+            self.sparse = sparse
 
         def forward(self, words):
-            x = self.layer(nn.functional.embedding(words, self.table, sparse=True))
+            x = self.layer(nn.functional.embedding(words, self.table, sparse=self.sparse))
             return x @ self.table.t() if also_strided else x
 
+    def loss(module: nn.Module, r: int) -> torch.Tensor:
+        return module(batch(0, r)[0]).square().sum()
+
+    hooked = DistributedDataParallel(Functional())
+    hooked.register_comm_hook(None, average)
+    loss(hooked, rank).backward()
+    error = _averages(hooked.module, Functional(False), size, loss)
     module = DistributedDataParallel(Functional())
-    return _error_of(lambda: module(batch(0, rank)[0]).sum().backward())
+    return [error, *_error_of(lambda: loss(module, rank).backward())]
 
 
 class Holder:
@@ -238,6 +247,47 @@ def selective(rank: int, size: int, missing: str, hides: bool, hook: bool = Fals
 
         loss(module, rank).backward()
         errors.append(_averages(module.module, Selective(sparse=False, hides=hides), size, loss))
+    return max(errors)
+
+
+class Branches(nn.Module):
+    """Embeddings and layers, of which a call uses some."""
+
+    def __init__(self, sparse: bool = True):
+        super().__init__()
+        torch.manual_seed(1)
+        self.tables = nn.ModuleList(nn.Embedding(20, 4, sparse=sparse) for _ in range(3))
+        self.layers = nn.ModuleList(nn.Linear(4, 4) for _ in range(3))
+        self.head = nn.Linear(4, 20, bias=False)
+        self.head.weight = self.tables[0].weight  # a strided gradient, on the ranks that use it
+
+    def forward(self, words: torch.Tensor, uses: list[bool]) -> torch.Tensor:
+        x = torch.ones(len(words), 4) + 0 * torch.ones(1, requires_grad=True)
+        for use, table in zip(uses[:3], self.tables, strict=True):
+            x = x + table(words) if use else x
+        for use, layer in zip(uses[3:6], self.layers, strict=True):
+            x = layer(x) if use else x
+        return self.head(x) if uses[6] else x
+
+
+def random_uses(rank: int, size: int, hook: bool = False, **options) -> float:
+    """Passes in which each rank uses other parameters, or none. Each parameter has a bucket of its own."""
+    generator = torch.Generator().manual_seed(7)
+    module = DistributedDataParallel(Branches(), bucket_cap_mb=1e-5, **options)
+    if hook:
+        module.register_comm_hook(None, average)
+    expected, errors = Branches(sparse=False), []
+    for step in range(24):
+        uses = (torch.rand(size, 7, generator=generator) < 0.4).tolist()
+        if step % 3:  # otherwise the gradients accumulate
+            module.zero_grad()
+            expected.zero_grad()
+
+        def loss(module: nn.Module, r: int) -> torch.Tensor:
+            return module(batch(step, r)[0], uses[r]).sum()  # noqa: B023 - called in this iteration
+
+        loss(module, rank).backward()
+        errors.append(_averages(module.module, expected, size, loss))
     return max(errors)
 
 

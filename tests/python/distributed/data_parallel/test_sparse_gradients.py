@@ -49,7 +49,8 @@ def test_weights_with_sparse_and_strided_gradients(ranks, embedding_first, only_
 
 @pytest.mark.parametrize("also_strided", [True, False])
 def test_sparse_gradients_of_other_weights_are_refused(ranks, also_strided):
-    for kind, text in ranks.run(2, cases.functional, also_strided=also_strided):
+    for error, kind, text in ranks.run(2, cases.functional, also_strided=also_strided):
+        assert error < 1e-4
         assert kind == "RuntimeError" and "sparse gradients" in text and "parameters table" in text
 
 
@@ -59,6 +60,13 @@ def test_sparse_gradients_of_other_weights_are_refused(ranks, also_strided):
                                      {"find_unused_parameters": True, "hook": True}])  # fmt: skip
 def test_parameters_that_one_rank_uses(ranks, missing, hides, options):
     assert max(ranks.run(2, cases.selective, missing=missing, hides=hides, **options)) < 1e-4
+
+
+@pytest.mark.parametrize("size", [2, 3])
+@pytest.mark.parametrize("options", [{"find_unused_parameters": True}, {"static_graph": True},
+                                     {"find_unused_parameters": True, "hook": True}])  # fmt: skip
+def test_random_uses_of_parameters(ranks, size, options):
+    assert max(ranks.run(size, cases.random_uses, **options)) < 1e-3
 
 
 def test_missing_strided_gradients_are_an_error_of_all_ranks(ranks):
